@@ -1,0 +1,18 @@
+// How this program was built.
+#pragma once
+
+#include <string>
+
+namespace ringlab::cli {
+
+struct BuildInfo {
+  std::string version;
+  std::string compiler;    ///< name and version
+  std::string build_type;  ///< "Release"
+  std::string flags;       ///< of the compiler
+  bool cuda = false;       ///< device kernels are compiled in
+  std::string cuda_architectures;
+};
+BuildInfo build_info();
+
+}  // namespace ringlab::cli

@@ -1,0 +1,45 @@
+// A subcommand as a value: what it is called, what it takes, and what it does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ringlab::cli {
+
+class Arguments;
+
+/// One `--name`. Every option may be given once.
+struct OptionSpec {
+  std::string name;   ///< without the dashes
+  std::string value;  ///< what its value is called in the help; empty for a switch
+  std::string help;
+  std::string applies = {};  ///< when it has an effect, for the message when it would have none
+};
+
+struct Command {
+  std::string name;
+  std::string summary;        ///< one line for the list of commands
+  std::string operands = {};  ///< "SUBJECT", "[SUBJECT…]", or empty when it takes none
+  int min_operands = 0;
+  int max_operands = 0;
+  std::vector<OptionSpec> options = {};        ///< `--help` comes on its own
+  std::vector<std::string> examples = {};      ///< whole command lines
+  std::string more = {};                       ///< closing paragraph of the help
+  int (*run)(Arguments& arguments) = nullptr;  ///< returns the exit code
+};
+
+Command doctor_command();
+Command list_command();
+Command run_command();
+Command verify_command();
+
+/// Every command, in the order of the help.
+const std::vector<Command>& all_commands();
+/// Usage error that suggests the nearest name when there is no such command.
+const Command& find_command(const std::string& name);
+
+/// The text of `ringlab --help` and of `ringlab COMMAND --help`.
+std::string program_help();
+std::string command_help(const Command& command);
+
+}  // namespace ringlab::cli

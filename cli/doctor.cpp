@@ -1,0 +1,142 @@
+// `ringlab doctor`: what this machine and this build have, and what that enables.
+#include <fmt/format.h>
+
+#include "cli/arguments.h"
+#include "cli/build_info.h"
+#include "cli/command.h"
+#include "cli/machine.h"
+#include "cli/output.h"
+#include "cli/report/human.h"
+#include "cli/text_table.h"
+
+namespace ringlab::cli {
+namespace {
+
+struct Finding {
+  std::string topic;
+  std::string found;
+  std::string enables;
+};
+
+Finding processor_finding(const Processor& processor) {
+  return {"processor",
+          fmt::format("{}, {} threads", processor.model.empty() ? "unknown" : processor.model,
+                      processor.threads),
+          processor.threads > 1 ? "ranks and subjects run side by side"
+                                : "ranks take turns on one thread"};
+}
+
+Finding memory_finding(const Memory& memory) {
+  std::string found = fmt::format("{}, {} available", report::human_bytes(memory.total_bytes),
+                                  report::human_bytes(memory.available_bytes));
+  if (memory.limit_bytes > 0) {
+    found += fmt::format(", limited to {}", report::human_bytes(memory.limit_bytes));
+  }
+  return {"memory", found, "tensors are held as doubles: 8 bytes per element of q, k, v, o"};
+}
+
+std::string device_effect(const BuildInfo& build, const CudaDriver& driver) {
+  if (driver.devices.empty()) return "--device cuda will say that there is no device";
+  if (!build.cuda) return "idle: configure with -DRINGLAB_CUDA=ON to use --device cuda";
+  return "--device cuda";
+}
+
+std::vector<Finding> cuda_findings(const BuildInfo& build, const CudaDriver& driver) {
+  std::vector<Finding> findings;
+  findings.push_back(
+      {"CUDA kernels",
+       build.cuda ? "compiled in for " + build.cuda_architectures : "not compiled in",
+       build.cuda ? "stages can run on devices" : "everything runs on the CPU"});
+  findings.push_back(
+      {"NVIDIA driver", driver.found ? "CUDA up to " + driver.version : "not found",
+       driver.devices.empty() ? driver.problem : fmt::format("{} devices", driver.devices.size())});
+  for (std::size_t i = 0; i < driver.devices.size(); ++i) {
+    const CudaDevice& device = driver.devices[i];
+    findings.push_back(
+        {fmt::format("device {}", i),
+         fmt::format("{}, {}, compute capability {}.{}", device.name,
+                     report::human_bytes(device.memory_bytes), device.major, device.minor),
+         device_effect(build, driver)});
+  }
+  if (driver.devices.empty()) {
+    findings.push_back({"devices", "none", device_effect(build, driver)});
+  }
+  return findings;
+}
+
+Finding library_finding(const Library& library, const std::string& use) {
+  if (library.file.empty()) return {library.name, "not found", "nothing in this build needs it"};
+  return {library.name, fmt::format("{} ({})", library.version, library.file),
+          "present; " + use + " is not part of this build"};
+}
+
+Json library_json(const Library& library) {
+  return {{"found", !library.file.empty()}, {"version", library.version}, {"file", library.file}};
+}
+
+Json devices_json(const CudaDriver& driver) {
+  Json devices = Json::array();
+  for (const CudaDevice& device : driver.devices) {
+    devices.push_back({{"name", device.name},
+                       {"memory_bytes", device.memory_bytes},
+                       {"compute_capability", fmt::format("{}.{}", device.major, device.minor)}});
+  }
+  return devices;
+}
+
+int doctor(Arguments& arguments) {
+  Output output(arguments);
+  arguments.reject_unused();
+  const BuildInfo build = build_info();
+  const Processor processor = find_processor();
+  const Memory memory = find_memory();
+  const CudaDriver driver = find_cuda_driver();
+  const Library nccl = find_nccl(), cudnn = find_cudnn(), mpi = find_mpi();
+
+  std::vector<Finding> findings = {
+      {"ringlab", build.version, ""},
+      {"compiler", fmt::format("{}, {}", build.compiler, build.build_type), build.flags},
+      processor_finding(processor),
+      {"SIMD", fmt::format("{}", fmt::join(processor.simd, " ")), "used as the compiler sees fit"},
+      memory_finding(memory)};
+  for (const Finding& finding : cuda_findings(build, driver)) findings.push_back(finding);
+  findings.push_back(library_finding(nccl, "a transport between devices"));
+  findings.push_back(library_finding(cudnn, "a vendor's attention to compare with"));
+  findings.push_back(library_finding(mpi, "a transport between machines"));
+
+  TextTable table({{"what"}, {"found"}, {"enables"}});
+  for (const Finding& finding : findings)
+    table.add({finding.topic, finding.found, finding.enables});
+  output.write(table.text());
+  output.finish(
+      "doctor",
+      {{"processor",
+        {{"model", processor.model}, {"threads", processor.threads}, {"simd", processor.simd}}},
+       {"memory",
+        {{"total_bytes", memory.total_bytes},
+         {"available_bytes", memory.available_bytes},
+         {"limit_bytes", memory.limit_bytes}}},
+       {"cuda",
+        {{"compiled_in", build.cuda},
+         {"architectures", build.cuda_architectures},
+         {"driver_found", driver.found},
+         {"driver_version", driver.version},
+         {"problem", driver.problem},
+         {"devices", devices_json(driver)}}},
+       {"nccl", library_json(nccl)},
+       {"cudnn", library_json(cudnn)},
+       {"mpi", library_json(mpi)}});
+  return 0;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  Command command{"doctor", "what this machine and this build have, and what that enables"};
+  command.options = {json_option()};
+  command.examples = {"ringlab doctor", "ringlab doctor --json -"};
+  command.run = doctor;
+  return command;
+}
+
+}  // namespace ringlab::cli

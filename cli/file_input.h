@@ -1,0 +1,19 @@
+// q, k, v from files, checked and rounded to the dtype of the problem.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/problem_options.h"
+
+namespace ringlab::cli {
+
+/// A .safetensors file or a folder of q.npy, k.npy, v.npy; other tensors in them are left alone.
+/// Without `dtype` the widest one in the files is used. The mask is left full and unbound, the
+/// scale 1/sqrt(head_dim).
+LoadedInput file_input(const std::string& path, std::optional<DType> dtype);
+
+/// A mask from `file:PATH`: a 2-dimensional .npy, non-zero = visible.
+BitMask read_bit_mask(const std::string& path);
+
+}  // namespace ringlab::cli

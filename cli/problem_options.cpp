@@ -1,0 +1,157 @@
+#include "cli/problem_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "cli/file_input.h"
+#include "cli/report/human.h"
+#include "property_tests/case.h"
+#include "reference/core/error.h"
+#include "reference/io/text_input.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
+constexpr std::int64_t kMostHeads = 65536;
+constexpr std::int64_t kMostChannels = 65536;
+
+std::string extents_text(const Extents& e) {
+  return fmt::format("({}, {}, {}, {})", e.batch, e.heads, e.tokens, e.channels);
+}
+
+// What --text and the built-in input share.
+io::TextOptions take_sizes(Arguments& arguments, const InputDefaults& defaults,
+                           std::optional<DType> dtype) {
+  io::TextOptions sizes;
+  sizes.max_tokens = arguments.take_integer("tokens", defaults.tokens, 1, kMostTokens);
+  sizes.q_heads = arguments.take_integer("heads", 4, 1, kMostHeads);
+  const std::int64_t kv_heads = sizes.q_heads % 2 == 0 ? sizes.q_heads / 2 : sizes.q_heads;
+  sizes.kv_heads = arguments.take_integer("kv-heads", kv_heads, 1, kMostHeads);
+  sizes.head_dim = arguments.take_integer("head-dim", 32, 1, kMostChannels);
+  sizes.v_dim = sizes.head_dim;
+  sizes.seed = arguments.take_unsigned("seed", 1);
+  sizes.dtype = dtype.value_or(DType::f32);
+  if (sizes.q_heads % sizes.kv_heads != 0) {
+    throw_usage_error({"--kv-heads", fmt::format("a divisor of --heads {}", sizes.q_heads),
+                       fmt::format("{}", sizes.kv_heads), ""});
+  }
+  return sizes;
+}
+
+Shape shape_of(const io::TextOptions& sizes) {
+  return {
+      1,          sizes.q_heads, sizes.kv_heads, sizes.max_tokens, sizes.max_tokens, sizes.head_dim,
+      sizes.v_dim};
+}
+
+LoadedInput from_text(const std::string& path, const io::TextOptions& sizes) {
+  io::TextInput text = io::text_input(path, sizes);
+  LoadedInput loaded;
+  loaded.problem = text.problem;
+  loaded.tensors = std::move(text.tensors);
+  loaded.origin = fmt::format("{}: {} of {} bytes, one token each, seed {}", path, text.tokens,
+                              text.file_bytes, sizes.seed);
+  if (text.tokens < sizes.max_tokens) {
+    loaded.notes.push_back(fmt::format("the text has {} bytes, so {} tokens instead of {}",
+                                       text.file_bytes, text.tokens, sizes.max_tokens));
+  }
+  return loaded;
+}
+
+LoadedInput from_seed(const io::TextOptions& sizes) {
+  verify::Case made;
+  made.seed = sizes.seed;
+  made.shape = shape_of(sizes);
+  made.dtype = sizes.dtype;
+  LoadedInput loaded;
+  loaded.problem = verify::make_problem(made);
+  loaded.tensors = verify::make_tensors(made);
+  loaded.origin = fmt::format("built in: standard normal, seed {}", sizes.seed);
+  return loaded;
+}
+
+LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
+  const std::optional<std::string> dtype_name = arguments.take_text("dtype");
+  std::optional<DType> dtype;
+  if (dtype_name) {
+    dtype = parse_dtype(*dtype_name);
+    with_element_type(*dtype, [](auto) {});  // refuses those that attention does not take
+  }
+  const std::optional<std::string> file = arguments.take_text("input");
+  const std::optional<std::string> text = arguments.take_text("text");
+  if (file && text) {
+    throw_usage_error({"--text", "one source of q, k, v", "--input too", "Leave one of them out."});
+  }
+  if (file) return file_input(*file, dtype);
+  if (!text && !defaults.built_in) {
+    throw_usage_error({"input", "--input FILE or --text FILE", "neither",
+                       "Any text will do, for example --text README.md."});
+  }
+  io::TextOptions sizes = take_sizes(arguments, defaults, dtype);
+  if (text) return from_text(*text, sizes);
+  check_fits_memory(shape_of(sizes));
+  return from_seed(sizes);
+}
+
+}  // namespace
+
+std::vector<OptionSpec> problem_options() {
+  const std::string with_text = "with --text or the built-in input, not with --input";
+  return {
+      {"input", "PATH", "q, k, v from a .safetensors file, or from PATH/{q,k,v}.npy"},
+      {"text", "FILE", "make q, k, v from a text: one token per byte"},
+      {"tokens", "N", "use the first N tokens of the text (1024)", with_text},
+      {"heads", "H", "query heads to make (4)", with_text},
+      {"kv-heads", "H", "key/value heads to make (half of --heads)", with_text},
+      {"head-dim", "D", "channels per head to make (32)", with_text},
+      {"seed", "S", "of everything random (1)", with_text},
+      {"dtype", "TYPE", "f64, f32, f16 or bf16 (that of the input; f32 for texts)"},
+      {"mask", "MASK",
+       "full, causal, window:L,R, documents:LEN,LEN,…, prefix:N, file:M.npy; joined by + for "
+       "their intersection"},
+      {"scale", "X", "factor on the scores (1/sqrt(head_dim))"},
+  };
+}
+
+LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
+  constexpr double kMost = 1.7976931348623157e308;
+  const std::string mask = arguments.take_text("mask").value_or(defaults.mask);
+  const Mask unbound = parse_mask(mask, read_bit_mask);
+  const bool scale_given = arguments.given("scale");
+  const double scale = arguments.take_real("scale", 1, -kMost, kMost);
+  LoadedInput loaded = load_unmasked(arguments, defaults);
+  if (scale_given) loaded.problem.scale = scale;
+  const Shape& shape = loaded.problem.shape;
+  loaded.problem.mask = unbound.bind(shape.q_tokens, shape.kv_tokens);
+  check_problem(loaded.problem);
+  return loaded;
+}
+
+void describe_input(const LoadedInput& loaded, Json& configuration) {
+  const Shape& shape = loaded.problem.shape;
+  configuration["input"] = loaded.origin;
+  configuration["q"] = extents_text(shape.q());
+  configuration["k"] = extents_text(shape.k());
+  configuration["v"] = extents_text(shape.v());
+  configuration["dtype"] = std::string(dtype_info(loaded.problem.dtype).name);
+  configuration["mask"] = loaded.problem.mask.text();
+  configuration["scale"] = loaded.problem.scale;
+}
+
+void check_fits_memory(const Shape& shape) {
+  // q, k, v, out and lse as doubles at the border, and once more in shards of at most that size.
+  const Extents all[] = {shape.q(), shape.k(), shape.v(), shape.out(), shape.lse()};
+  const std::int64_t bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                             static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE));
+  double needed = 0;
+  for (const Extents& extents : all) needed += 16.0 * static_cast<double>(checked_size(extents));
+  if (needed <= static_cast<double>(bytes)) return;
+  throw_environment_error({"memory",
+                           fmt::format("tensors that fit in {}", report::human_bytes(bytes)),
+                           fmt::format("q {}, k {}, which take {:.3g} GiB", extents_text(shape.q()),
+                                       extents_text(shape.k()), needed / 0x1p30),
+                           "Use fewer tokens, heads or channels."});
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,43 @@
+// From the command line to an attention problem with its tensors: --input, --text and built-in
+// inputs, --dtype, --mask, --scale.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "reference/core/run.h"
+
+namespace ringlab::cli {
+
+struct LoadedInput {
+  Problem problem;
+  AttentionTensors tensors;
+  std::string origin;              ///< where the numbers come from, with their amount
+  std::vector<std::string> notes;  ///< what was changed on the way in
+  std::size_t dimensions = 4;      ///< of q in its file: results are written with as many
+  AttentionInput input() const { return tensors.input(problem); }
+};
+
+/// The options that load_input() takes.
+std::vector<OptionSpec> problem_options();
+
+struct InputDefaults {
+  std::int64_t tokens = 1024;
+  std::string mask = "full";
+  bool built_in = false;  ///< without --input and --text: seeded random tensors, else a usage error
+};
+
+/// Input errors (tensor named) for shapes that do not fit together, NaN, ±inf, and values that
+/// overflow the dtype; environment error when the tensors cannot fit into this machine's memory.
+LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults);
+
+/// Appends input, shapes, dtype, mask and scale.
+void describe_input(const LoadedInput& loaded, Json& configuration);
+
+/// Environment error when q, k, v and the results would not fit into memory, input error when their
+/// sizes overflow. To be asked before anything of this shape is allocated.
+void check_fits_memory(const Shape& shape);
+
+}  // namespace ringlab::cli

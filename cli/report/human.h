@@ -1,0 +1,14 @@
+// Amounts as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ringlab::report {
+
+std::string human_bytes(std::int64_t bytes);  ///< "1.5 MiB"
+std::string human_seconds(double seconds);    ///< "12.3 ms"
+std::string human_ratio(double ratio);        ///< "0.314", "inf"
+std::string human_count(std::int64_t count);  ///< "12 345"
+
+}  // namespace ringlab::report

@@ -1,0 +1,46 @@
+// The report of `ringlab verify`: one HTML file that needs nothing from outside.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "property_tests/verify.h"
+#include "reference/core/run.h"
+
+namespace ringlab::report {
+
+/// One subject on the given input and under the laws.
+struct SubjectResult {
+  verify::Subject subject;
+  NumericsProfile profile;  ///< what it promises for this problem
+  verify::InputVerdict on_input;
+  std::string input_skipped;  ///< why it was not run on the input; empty when it was
+  verify::SubjectVerdict laws;
+
+  bool input_passed() const;   ///< false when skipped, thrown or outside a bound
+  bool passed() const;         ///< nothing is wrong; skips are no failures
+  double worst_law_ratio() const;   ///< largest error / bound under the laws
+  double worst_ratio() const;  ///< largest error / bound, on the input and under the laws
+  int laws_held() const;
+  int laws_without_cases() const;   ///< ran, but every case was discarded: says nothing
+  std::int64_t sent_bytes() const;  ///< over all ranks
+  std::int64_t peak_bytes() const;  ///< of the rank that holds most
+  std::int64_t peak_kv_bytes() const;
+};
+
+struct VerifyRun {
+  std::vector<std::pair<std::string, std::string>> configuration;
+  std::vector<std::string> notes;
+  std::string version, compiler, flags;
+  Problem problem;
+  RunOptions options;
+  std::vector<SubjectResult> subjects;
+  double seconds = 0;
+  bool passed() const;
+};
+
+/// The whole file.
+std::string verify_page(const VerifyRun& run);
+
+}  // namespace ringlab::report

@@ -1,0 +1,66 @@
+// What the results of one verification amount to.
+#include <algorithm>
+
+#include "cli/report/page.h"
+
+namespace ringlab::report {
+namespace {
+
+std::int64_t largest(const RunResult& run, std::int64_t RankStats::*field) {
+  std::int64_t most = 0;
+  for (const RankStats& rank : run.ranks) most = std::max(most, rank.*field);
+  return most;
+}
+
+}  // namespace
+
+bool SubjectResult::input_passed() const {
+  return input_skipped.empty() && on_input.error.empty() && on_input.report.passed();
+}
+
+bool SubjectResult::passed() const {
+  return (input_passed() || !input_skipped.empty()) && laws.passed();
+}
+
+double SubjectResult::worst_law_ratio() const {
+  double worst = 0;
+  for (const verify::LawVerdict& law : laws.laws) worst = std::max(worst, law.worst_ratio);
+  return worst;
+}
+
+double SubjectResult::worst_ratio() const {
+  return std::max(on_input.report.worst_ratio(), worst_law_ratio());
+}
+
+int SubjectResult::laws_held() const {
+  return static_cast<int>(std::count_if(laws.laws.begin(), laws.laws.end(), [](const auto& law) {
+    return law.skipped.empty() && !law.failure && law.cases > 0;
+  }));
+}
+
+int SubjectResult::laws_without_cases() const {
+  return static_cast<int>(std::count_if(laws.laws.begin(), laws.laws.end(), [](const auto& law) {
+    return law.skipped.empty() && !law.failure && law.cases == 0;
+  }));
+}
+
+std::int64_t SubjectResult::sent_bytes() const {
+  std::int64_t sum = 0;
+  for (const RankStats& rank : on_input.run.ranks) sum += rank.sent_bytes;
+  return sum;
+}
+
+std::int64_t SubjectResult::peak_bytes() const {
+  return largest(on_input.run, &RankStats::peak_bytes);
+}
+
+std::int64_t SubjectResult::peak_kv_bytes() const {
+  return largest(on_input.run, &RankStats::peak_kv_bytes);
+}
+
+bool VerifyRun::passed() const {
+  return std::all_of(subjects.begin(), subjects.end(),
+                     [](const SubjectResult& subject) { return subject.passed(); });
+}
+
+}  // namespace ringlab::report

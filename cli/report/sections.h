@@ -1,0 +1,26 @@
+// The sections of the report, each a piece of HTML.
+#pragma once
+
+#include <string>
+
+#include "cli/report/page.h"
+
+namespace ringlab::report {
+
+std::string summary_section(const VerifyRun& run);
+std::string layout_section(const VerifyRun& run);
+std::string error_section(const VerifyRun& run);
+std::string cost_section(const VerifyRun& run);
+std::string laws_section(const VerifyRun& run);
+/// Empty when nothing failed.
+std::string failures_section(const VerifyRun& run);
+std::string promises_section(const VerifyRun& run);
+
+/// <figure> with a heading, a remark at its right, the picture and a caption. Texts are escaped.
+struct Figure {
+  std::string heading, remark, picture, caption;
+  bool chosen = false;
+};
+std::string figure(const Figure& parts);
+
+}  // namespace ringlab::report

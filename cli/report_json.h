@@ -1,0 +1,16 @@
+// Results as JSON. docs/formats.md describes the fields.
+#pragma once
+
+#include "cli/output.h"
+#include "property_tests/verify.h"
+#include "reference/core/report.h"
+#include "reference/core/run.h"
+
+namespace ringlab::cli {
+
+Json report_json(const Report& report);
+Json ranks_json(const RunResult& result);
+Json profile_json(const NumericsProfile& profile);
+Json law_json(const verify::LawVerdict& law);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,224 @@
+// `ringlab run SUBJECT`: one subject on given tensors, measured, checked if asked, written.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "cli/problem_options.h"
+#include "cli/progress.h"
+#include "cli/report/human.h"
+#include "cli/report_json.h"
+#include "cli/run_options.h"
+#include "cli/text_table.h"
+#include "property_tests/subject.h"
+#include "reference/attention/exact.h"
+#include "reference/core/error.h"
+#include "reference/io/tensor_file.h"
+
+namespace ringlab::cli {
+namespace {
+
+struct Totals {
+  std::int64_t sent_bytes = 0;
+  std::int64_t sent_messages = 0;
+  std::int64_t peak_bytes = 0;  ///< of the rank that holds most
+};
+
+Totals totals_of(const RunResult& result) {
+  Totals totals;
+  for (const RankStats& rank : result.ranks) {
+    totals.sent_bytes += rank.sent_bytes;
+    totals.sent_messages += rank.sent_messages;
+    totals.peak_bytes = std::max(totals.peak_bytes, rank.peak_bytes);
+  }
+  return totals;
+}
+
+void print_ranks(const RunResult& result, Output& output) {
+  TextTable table({{"rank", Align::right},
+                   {"sent", Align::right},
+                   {"messages", Align::right},
+                   {"received", Align::right},
+                   {"peak memory", Align::right},
+                   {"of it K/V", Align::right},
+                   {"pairs computed", Align::right}});
+  for (std::size_t r = 0; r < result.ranks.size(); ++r) {
+    const RankStats& rank = result.ranks[r];
+    std::int64_t pairs = 0;
+    for (const Visit& visit : rank.visits) pairs += visit.pairs;
+    table.add({fmt::format("{}", r), report::human_bytes(rank.sent_bytes),
+               report::human_count(rank.sent_messages), report::human_bytes(rank.received_bytes),
+               report::human_bytes(rank.peak_bytes), report::human_bytes(rank.peak_kv_bytes),
+               report::human_count(pairs)});
+  }
+  output.print("\n{}", table.text());
+}
+
+Report check(const AttentionInput& input, const NumericsProfile& profile,
+             const AttentionOutput& got) {
+  const Progress progress("comparing with the fp64 reference");
+  ExactOptions options;
+  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const ExactForward exact = exact_forward(input, options);
+  return compare_forward(got, exact, forward_tolerance(input, exact, profile, options));
+}
+
+// o with as many dimensions as q had in its file, lse with one less.
+io::FileTensor shaped(const Tensor<double>& tensor, DType dtype, std::size_t dimensions,
+                      bool drop_channels) {
+  io::FileTensor file = io::from_tensor(tensor, dtype);
+  auto& shape = file.shape;
+  shape.erase(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(4 - dimensions));
+  if (drop_channels) shape.pop_back();
+  return file;
+}
+
+void write_results(const std::string& path, const LoadedInput& loaded, const RunResult& result) {
+  const DType dtype = loaded.problem.dtype;
+  const DType lse_dtype = dtype == DType::f64 ? DType::f64 : DType::f32;
+  io::write_tensors(path, {{"o", shaped(result.output.out, dtype, loaded.dimensions, false)},
+                           {"lse", shaped(result.output.lse, lse_dtype, loaded.dimensions, true)}});
+}
+
+void check_output_path(const std::string& path, Arguments& arguments) {
+  check_writable("output", path);
+  const std::optional<std::string> input = arguments.take_text("input");
+  std::error_code ignored;
+  if (input && std::filesystem::equivalent(*input, path, ignored)) {
+    throw_usage_error({"--output", "another place than --input", path, ""});
+  }
+}
+
+RunResult timed_run(const verify::Subject& subject, const AttentionInput& input,
+                    const RunOptions& options) {
+  const Progress progress("running " + subject.name);
+  return subject.run(input, options);
+}
+
+void check_capabilities(const verify::Subject& subject, const Problem& problem,
+                        const RunOptions& options) {
+  const auto& dtypes = subject.can.dtypes;
+  if (std::find(dtypes.begin(), dtypes.end(), problem.dtype) == dtypes.end()) {
+    std::vector<std::string_view> names;
+    for (const DType dtype : dtypes) names.push_back(dtype_info(dtype).name);
+    throw_usage_error(
+        {"--dtype",
+         fmt::format("one that {} computes in: {}", subject.name, fmt::join(names, ", ")),
+         std::string(dtype_info(problem.dtype).name), ""});
+  }
+  if (options.ranks > 1 && !subject.can.many_ranks) {
+    throw_usage_error({"--ranks", fmt::format("1, as {} runs on one rank", subject.name),
+                       fmt::format("{}", options.ranks), ""});
+  }
+}
+
+void print_check(const Report& report, Output& output) {
+  for (const TensorReport& tensor : report.tensors) {
+    const WorstElement& worst = tensor.worst;
+    output.print(
+        "check  {:<4} {}  worst error/bound {} at [{}, {}, {}, {}]: got {:.9g}, exact {:.9g}, "
+        "allowed ±{:.3g}; {} of {} wrong\n",
+        tensor.tensor, tensor.passed() ? "ok   " : "WRONG", report::human_ratio(worst.ratio),
+        worst.batch, worst.head, worst.token, worst.channel, worst.got, worst.exact, worst.allowed,
+        report::human_count(tensor.failed), report::human_count(tensor.compared));
+  }
+}
+
+// What the command line asks for, checked before any work.
+struct Plan {
+  verify::Subject subject;
+  RunOptions options;
+  bool check = false;
+  std::optional<std::string> output_path;
+  LoadedInput loaded;
+};
+
+Plan take_plan(Arguments& arguments) {
+  Plan plan;
+  plan.subject = verify::find_subject(arguments.operands()[0]);
+  plan.options = take_run_options(arguments, {});
+  plan.check = arguments.take_switch("check");
+  plan.output_path = arguments.take_text("output");
+  if (plan.output_path) check_output_path(*plan.output_path, arguments);
+  plan.loaded = load_input(arguments, {});
+  arguments.reject_unused();
+  check_capabilities(plan.subject, plan.loaded.problem, plan.options);
+  return plan;
+}
+
+Json print_plan(const Plan& plan, Output& output) {
+  Json configuration = {{"subject", plan.subject.name}};
+  describe_input(plan.loaded, configuration);
+  describe_run_options(plan.options, configuration);
+  output.print_configuration(configuration);
+  for (const std::string& note : plan.loaded.notes) output.print("note: {}\n", note);
+  return configuration;
+}
+
+Json print_result(const RunResult& result, Output& output) {
+  const Totals totals = totals_of(result);
+  print_ranks(result, output);
+  output.print("\ntime {}  moved {} in {} messages  peak memory per rank {}\n",
+               report::human_seconds(result.seconds), report::human_bytes(totals.sent_bytes),
+               report::human_count(totals.sent_messages), report::human_bytes(totals.peak_bytes));
+  return {{"seconds", result.seconds},
+          {"sent_bytes", totals.sent_bytes},
+          {"sent_messages", totals.sent_messages},
+          {"peak_bytes_per_rank", totals.peak_bytes},
+          {"leftover_messages", result.leftover_messages},
+          {"ranks", ranks_json(result)}};
+}
+
+int run(Arguments& arguments) {
+  Output output(arguments);
+  const Plan plan = take_plan(arguments);
+  Json document = {{"configuration", print_plan(plan, output)}, {"notes", plan.loaded.notes}};
+  const AttentionInput input = plan.loaded.input();
+  const RunResult result = timed_run(plan.subject, input, plan.options);
+  document.update(print_result(result, output));
+  bool right = true;
+  document["passed"] = nullptr;  // not asked
+  if (plan.check) {
+    const NumericsProfile profile = plan.subject.profile(input.problem, plan.options);
+    const Report report = check(input, profile, result.output);
+    print_check(report, output);
+    right = report.passed();
+    document["passed"] = right;
+    document["check"] = report_json(report);
+  }
+  if (plan.output_path && right) {
+    write_results(*plan.output_path, plan.loaded, result);
+    output.print("wrote o and lse to {}\n", *plan.output_path);
+  }
+  output.finish("run", document);
+  return right ? 0 : 1;
+}
+
+}  // namespace
+
+Command run_command() {
+  Command command{"run", "run one subject on given tensors; print time, bytes moved, peak memory"};
+  command.operands = "SUBJECT";
+  command.min_operands = command.max_operands = 1;
+  command.options = problem_options();
+  command.options.push_back({"output", "PATH",
+                             "write o and lse to a .safetensors file, or to "
+                             "PATH/{o,lse}.npy"});
+  for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
+  command.options.push_back({"check", "", "compare with the fp64 reference; exit 1 when wrong"});
+  command.options.push_back(json_option());
+  command.examples = {
+      "ringlab run ring --text README.md --ranks 4 --mask causal --check",
+      "ringlab run 06 --input qkv.safetensors --dtype bf16 --mask window:256,0 --output "
+      "o.safetensors",
+      "ringlab run broadcast --input folder_of_npy --output results --json -",
+  };
+  command.more =
+      "`ringlab list` shows the subjects. Results are written only when the run, and the "
+      "check if asked for, succeeded.";
+  command.run = run;
+  return command;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,23 @@
+// From the command line to RunOptions: ranks, layout, transport, device, tiles, deadline.
+#pragma once
+
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "reference/core/run.h"
+
+namespace ringlab::cli {
+
+/// The options that take_run_options() takes.
+std::vector<OptionSpec> run_option_specs();
+
+struct RunDefaults {
+  int ranks = 1;
+  LayoutKind layout = LayoutKind::contiguous;
+};
+RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults);
+
+void describe_run_options(const RunOptions& options, Json& configuration);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,132 @@
+#include "cli/verify_text.h"
+
+#include <map>
+
+#include "cli/report/human.h"
+#include "cli/report_json.h"
+#include "cli/text_table.h"
+
+namespace ringlab::cli {
+namespace {
+
+using report::SubjectResult;
+
+std::string on_input_text(const SubjectResult& subject) {
+  if (!subject.input_skipped.empty()) return "skipped";
+  return subject.on_input.error.empty() ? report::human_ratio(subject.on_input.report.worst_ratio())
+                                        : "failed";
+}
+
+std::string summary_table(const report::VerifyRun& run) {
+  TextTable table({{"subject"},
+                   {"verdict"},
+                   {"error/bound: input", Align::right},
+                   {"laws", Align::right},
+                   {"laws held", Align::right},
+                   {"skipped", Align::right},
+                   {"moved", Align::right},
+                   {"peak/rank", Align::right},
+                   {"time", Align::right},
+                   {"laws took", Align::right}});
+  for (const SubjectResult& subject : run.subjects) {
+    table.add({subject.subject.name, subject.passed() ? "pass" : "WRONG", on_input_text(subject),
+               report::human_ratio(subject.worst_law_ratio()),
+               fmt::format("{}/{}", subject.laws_held(), subject.laws.laws.size()),
+               fmt::format("{}", subject.laws.laws_skipped()),
+               report::human_bytes(subject.sent_bytes()), report::human_bytes(subject.peak_bytes()),
+               report::human_seconds(subject.on_input.run.seconds),
+               report::human_seconds(subject.laws.seconds)});
+  }
+  return table.text();
+}
+
+// "REASON: laws P1, P2 (ring, merge)", every reason once per group of subjects.
+std::string skip_lines(const report::VerifyRun& run) {
+  std::map<std::string, std::map<std::string, std::string>> reasons;  // reason → law → subjects
+  for (const SubjectResult& subject : run.subjects) {
+    if (!subject.input_skipped.empty()) {
+      reasons[subject.input_skipped]["the input"] += " " + subject.subject.name;
+    }
+    for (const verify::LawVerdict& law : subject.laws.laws) {
+      const bool no_case = law.skipped.empty() && !law.failure && law.cases == 0;
+      const std::string reason = no_case ? "no case applied; this says nothing" : law.skipped;
+      if (!reason.empty()) reasons[reason][law.id] += " " + subject.subject.name;
+    }
+  }
+  std::string text;
+  for (const auto& [reason, laws] : reasons) {
+    std::map<std::string, std::string> by_subjects;
+    for (const auto& [id, names] : laws) by_subjects[names] += " " + id;
+    for (const auto& [names, ids] : by_subjects) {
+      text += fmt::format("skipped{} for{}: {}\n", ids, names, reason);
+    }
+  }
+  return text;
+}
+
+std::string failure_text(const SubjectResult& subject) {
+  std::string text;
+  if (subject.input_skipped.empty() && !subject.input_passed()) {
+    const verify::InputVerdict& verdict = subject.on_input;
+    text += fmt::format("\n{} is WRONG on the input\n  {}\n", subject.subject.name,
+                        verdict.error.empty() ? verdict.report.summary() : verdict.error);
+  }
+  for (const verify::LawVerdict& law : subject.laws.laws) {
+    if (!law.failure) continue;
+    const verify::LawFailure& failure = *law.failure;
+    text += fmt::format(
+        "\n{} breaks {} {}\n  law     {}\n  case    {} ({} shrinks)\n  found   {}\n"
+        "  replay  ringlab verify --replay {}\n",
+        subject.subject.name, law.id, law.name, law.statement, verify::describe(failure.shrunk),
+        failure.shrinks, failure.message, failure.token);
+  }
+  return text;
+}
+
+Json subject_json(const SubjectResult& subject) {
+  Json laws = Json::array();
+  for (const verify::LawVerdict& law : subject.laws.laws) laws.push_back(law_json(law));
+  Json input = {{"passed", subject.input_passed()}};
+  if (!subject.input_skipped.empty()) {
+    input["skipped"] = subject.input_skipped;
+  } else if (!subject.on_input.error.empty()) {
+    input["error"] = subject.on_input.error;
+  } else {
+    input["rows_checked"] = subject.on_input.rows_checked;
+    input["report"] = report_json(subject.on_input.report);
+    input["seconds"] = subject.on_input.run.seconds;
+    input["sent_bytes"] = subject.sent_bytes();
+    input["peak_bytes_per_rank"] = subject.peak_bytes();
+    input["peak_kv_bytes_per_rank"] = subject.peak_kv_bytes();
+    input["ranks"] = ranks_json(subject.on_input.run);
+  }
+  return {{"subject", subject.subject.name},
+          {"passed", subject.passed()},
+          {"worst_ratio", json_number(subject.worst_ratio())},
+          {"profile", profile_json(subject.profile)},
+          {"input", input},
+          {"laws_held", subject.laws_held()},
+          {"laws_skipped", subject.laws.laws_skipped()},
+          {"laws_without_cases", subject.laws_without_cases()},
+          {"laws_seconds", subject.laws.seconds},
+          {"laws", laws}};
+}
+
+}  // namespace
+
+void print_verification(const report::VerifyRun& run, Output& output) {
+  output.write("\n" + summary_table(run) + "\n" + skip_lines(run));
+  for (const SubjectResult& subject : run.subjects) output.write(failure_text(subject));
+  std::size_t right = 0;
+  for (const SubjectResult& subject : run.subjects) right += subject.passed();
+  output.print("\n{} of {} subjects pass, in {}\n", right, run.subjects.size(),
+               report::human_seconds(run.seconds));
+}
+
+Json subjects_json(const report::VerifyRun& run) {
+  Json subjects = Json::array();
+  for (const SubjectResult& subject : run.subjects) subjects.push_back(subject_json(subject));
+  return subjects;
+}
+
+}  // namespace ringlab::cli

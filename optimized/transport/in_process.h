@@ -1,0 +1,50 @@
+// Runs P ranks inside this process: as free-running threads, or one at a time under a seeded
+// scheduler with a virtual clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "optimized/transport/communicator.h"
+
+namespace ringlab {
+
+/// How the ranks of one in-process run behave.
+struct NetworkOptions {
+  double timeout_s = 60.0;  ///< a wait longer than this is an environment error (threads only)
+  /// Zero-buffer rendezvous: a send completes only when its receive is posted. false buffers sends.
+  bool rendezvous = false;
+};
+
+/// What a run that ended well has moved.
+struct NetworkSummary {
+  std::vector<Traffic> traffic;        ///< per rank
+  std::int64_t leftover_messages = 0;  ///< sent and never received: a broken protocol
+  std::int64_t virtual_time = 0;       ///< simulated runs: ticks until the last rank ended
+};
+
+/// One rank's program. It may wait for other ranks through its communicator only.
+using RankBody = std::function<void(Communicator&)>;
+
+/// Runs `body` once per rank, each in a thread of its own, and returns when all have ended.
+/// Usage error for ranks < 1 or a timeout that is not positive (infinity is allowed).
+///
+/// When a rank throws, the others are woken with an environment error that names it, and the first
+/// failure is rethrown: an Error keeps its kind and gains its rank, any other exception becomes an
+/// environment error with its text. A deadlock, or a message from a rank that has ended, is found
+/// at once and not at the deadline. Requests never waited for are harmless: a buffered send still
+/// arrives, a receive is cancelled when its body ends.
+NetworkSummary run_threads(int ranks, const NetworkOptions& options, const RankBody& body);
+
+/// Like run_threads, but exactly one rank runs at any moment, chosen by a scheduler seeded with
+/// `seed`, and time is a virtual clock: no timeout. Every message arrives after a random delay.
+/// Its send buffer is read at that moment and not before, so overwriting it before wait() corrupts
+/// the message; its receive buffer holds NaN from posting until then, so reading it before wait()
+/// reads NaN on some seeds. The same seed gives the same run. When every rank waits and no message
+/// is in flight the run ends with an environment error that says who waits for whom. A send never
+/// waited for is lost when its body ends.
+NetworkSummary run_simulated(int ranks, std::uint64_t seed, const NetworkOptions& options,
+                             const RankBody& body);
+
+}  // namespace ringlab

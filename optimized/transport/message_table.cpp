@@ -1,0 +1,154 @@
+#include "optimized/transport/message_table.h"
+
+#include <utility>
+
+#include "reference/core/error.h"
+
+namespace ringlab::in_process {
+
+std::string describe(const Operation& operation) {
+  const Message& m = *operation.message;
+  const std::string tag = std::to_string(m.tag);
+  if (operation.direction == Direction::send) {
+    return "to send tag " + tag + " to rank " + std::to_string(m.to);
+  }
+  return "to receive tag " + tag + " from rank " + std::to_string(m.from);
+}
+
+MessageTable::MessageTable(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+
+void MessageTable::check(const Address& address, Direction direction) const {
+  const std::string where = "rank " + std::to_string(address.rank) +
+                            (direction == Direction::send ? ", post_send" : ", post_receive");
+  if (address.peer < 0 || address.peer >= ranks()) {
+    throw_usage_error({.where = where,
+                       .expected = "a peer in 0 … " + std::to_string(ranks() - 1),
+                       .actual = "rank " + std::to_string(address.peer),
+                       .hint = ""});
+  }
+  if (address.tag < 0) {
+    throw_usage_error({.where = where,
+                       .expected = "a tag >= 0",
+                       .actual = "tag " + std::to_string(address.tag),
+                       .hint = ""});
+  }
+}
+
+MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction direction) {
+  const auto found = unpaired_.find(channel);
+  if (found != unpaired_.end()) {
+    std::deque<MessagePtr>& queue = found->second;
+    const bool holds_sends = queue.front()->send_posted;
+    if (holds_sends == (direction == Direction::receive)) {
+      MessagePtr message = std::move(queue.front());
+      queue.pop_front();
+      if (queue.empty()) unpaired_.erase(found);
+      return message;
+    }
+  }
+  const auto [from, to, tag] = channel;
+  auto message = std::make_shared<Message>();
+  message->from = from;
+  message->to = to;
+  message->tag = tag;
+  unpaired_[channel].push_back(message);
+  return message;
+}
+
+Request MessageTable::open_request(int rank, Operation operation) {
+  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  // The rank is part of the number, so that a request handed to another rank is recognised.
+  const std::int64_t id = state.next_id++ * ranks() + rank;
+  state.open.emplace(id, std::move(operation));
+  return {id};
+}
+
+MessageTable::Posted MessageTable::post_send(const Address& address,
+                                             std::span<const std::byte> bytes) {
+  check(address, Direction::send);
+  const Channel channel{address.rank, address.peer, address.tag};
+  MessagePtr message = take_counterpart(channel, Direction::send);
+  message->send_posted = true;
+  message->source = bytes;
+  message->sent_bytes = bytes.size();
+  Traffic& traffic = ranks_[static_cast<std::size_t>(address.rank)].traffic;
+  traffic.sent_bytes += static_cast<std::int64_t>(bytes.size());
+  ++traffic.sent_messages;
+  const Request request = open_request(address.rank, {Direction::send, message});
+  return {request, std::move(message)};
+}
+
+MessageTable::Posted MessageTable::post_receive(const Address& address,
+                                                std::span<std::byte> buffer) {
+  check(address, Direction::receive);
+  const Channel channel{address.peer, address.rank, address.tag};
+  MessagePtr message = take_counterpart(channel, Direction::receive);
+  message->receive_posted = true;
+  message->target = buffer;
+  const Request request = open_request(address.rank, {Direction::receive, message});
+  return {request, std::move(message)};
+}
+
+Operation MessageTable::find(int rank, Request request) const {
+  const auto& open = ranks_[static_cast<std::size_t>(rank)].open;
+  const auto found = open.find(request.id);
+  if (found == open.end()) {
+    throw_usage_error({.where = "rank " + std::to_string(rank) + ", wait",
+                       .expected = "a request this rank posted and has not waited for",
+                       .actual = "request " + std::to_string(request.id),
+                       .hint = "Wait once for every request, on the rank that posted it"});
+  }
+  return found->second;
+}
+
+void MessageTable::close(int rank, Request request) {
+  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  const auto found = state.open.find(request.id);
+  if (found->second.direction == Direction::receive) {
+    state.traffic.received_bytes += static_cast<std::int64_t>(found->second.message->sent_bytes);
+    ++state.traffic.received_messages;
+  }
+  state.open.erase(found);
+}
+
+std::vector<Operation> MessageTable::open(int rank) const {
+  std::vector<Operation> operations;
+  for (const auto& [id, operation] : ranks_[static_cast<std::size_t>(rank)].open) {
+    operations.push_back(operation);
+  }
+  return operations;
+}
+
+void MessageTable::end_rank(int rank) {
+  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  state.ended = true;
+  for (auto& [id, operation] : state.open) {
+    Message& message = *operation.message;
+    if (operation.direction == Direction::receive) {
+      message.target = {};
+    } else if (!message.taken) {
+      message.sender_left = true;
+      message.source = {};
+    }
+  }
+  state.open.clear();
+  std::erase_if(unpaired_, [rank](const auto& entry) {
+    return std::get<1>(entry.first) == rank && entry.second.front()->receive_posted;
+  });
+}
+
+std::string MessageTable::hopeless(const Operation& operation, bool rendezvous) const {
+  const Message& m = *operation.message;
+  if (m.taken) return "";
+  const std::string from = "rank " + std::to_string(m.from);
+  const std::string to = "rank " + std::to_string(m.to);
+  if (operation.direction == Direction::receive) {
+    if (m.sender_left) return from + " ended without waiting for this send";
+    if (!m.send_posted && ended(m.from)) return from + " had ended without sending it";
+  } else if (rendezvous && !m.receive_posted && ended(m.to)) {
+    return to + " had ended without receiving it";
+  }
+  return "";
+}
+
+}  // namespace ringlab::in_process

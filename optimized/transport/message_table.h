@@ -1,0 +1,104 @@
+// Pairs sends with receives, in order per (sender, receiver, tag), and knows what each rank left
+// open. It moves no bytes and locks nothing: the network that owns it does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "optimized/transport/communicator.h"
+
+namespace ringlab::in_process {
+
+/// One send and the receive it is paired with, either of which may still be missing.
+struct Message {
+  int from = 0;
+  int to = 0;
+  int tag = 0;
+  bool send_posted = false;
+  bool receive_posted = false;
+  bool taken = false;        ///< the bytes were read from `source`: the send is complete
+  bool filled = false;       ///< `target` was dealt with (simulated network)
+  bool sender_left = false;  ///< the sender ended before the bytes were taken
+  std::size_t sent_bytes = 0;
+  std::span<const std::byte> source;  ///< the sender's buffer, until taken
+  std::span<std::byte> target;        ///< the receiver's buffer
+  std::vector<std::byte> payload;     ///< the bytes on their way
+  bool matched() const { return send_posted && receive_posted; }
+};
+using MessagePtr = std::shared_ptr<Message>;
+
+enum class Direction { send, receive };
+
+/// What a request stands for: one side of a message.
+struct Operation {
+  Direction direction = Direction::send;
+  MessagePtr message;
+};
+
+/// "to receive tag 3 from rank 1"
+std::string describe(const Operation& operation);
+
+/// What is posted: by whom (`rank`), to or from whom (`peer`).
+struct Address {
+  int rank = 0;
+  int peer = 0;
+  int tag = 0;
+};
+
+class MessageTable {
+ public:
+  explicit MessageTable(int ranks);
+
+  int ranks() const { return static_cast<int>(ranks_.size()); }
+
+  /// Opens one side of a message; usage error for a peer that does not exist or a negative tag.
+  /// The counterpart is the oldest unpaired one on the same channel, or comes later.
+  struct Posted {
+    Request request;
+    MessagePtr message;
+  };
+  Posted post_send(const Address& address, std::span<const std::byte> bytes);
+  Posted post_receive(const Address& address, std::span<std::byte> buffer);
+
+  /// The operation of an open request; usage error when it is not this rank's or was waited for.
+  Operation find(int rank, Request request) const;
+  /// Forgets a completed request and counts what it received.
+  void close(int rank, Request request);
+  /// Everything `rank` has posted and not waited for, oldest first.
+  std::vector<Operation> open(int rank) const;
+
+  /// Cancels what `rank` left open: its receives take nothing, its untaken sends are lost.
+  void end_rank(int rank);
+  bool ended(int rank) const { return ranks_[static_cast<std::size_t>(rank)].ended; }
+  /// Why this operation can never complete although no rank failed; empty when it still may.
+  /// With `rendezvous` a send needs its receive.
+  std::string hopeless(const Operation& operation, bool rendezvous) const;
+
+  const Traffic& traffic(int rank) const { return ranks_[static_cast<std::size_t>(rank)].traffic; }
+
+ private:
+  using Channel = std::tuple<int, int, int>;  // from, to, tag
+  struct RankState {
+    std::map<std::int64_t, Operation> open;
+    Traffic traffic;
+    std::int64_t next_id = 0;
+    bool ended = false;
+  };
+
+  void check(const Address& address, Direction direction) const;
+  MessagePtr take_counterpart(const Channel& channel, Direction direction);
+  Request open_request(int rank, Operation operation);
+
+  std::vector<RankState> ranks_;
+  /// Unpaired messages; those of one channel are all sends or all receives.
+  std::map<Channel, std::deque<MessagePtr>> unpaired_;
+};
+
+}  // namespace ringlab::in_process

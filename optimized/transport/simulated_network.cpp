@@ -1,0 +1,181 @@
+#include "optimized/transport/simulated_network.h"
+
+#include <algorithm>
+
+namespace ringlab::in_process {
+
+void Baton::pass_to(int rank) {
+  const std::lock_guard lock(mutex_);
+  holder_ = rank;
+  wake_[static_cast<std::size_t>(rank)].notify_one();
+}
+
+void Baton::await(int rank) {
+  std::unique_lock lock(mutex_);
+  wake_[static_cast<std::size_t>(rank)].wait(lock, [this, rank] { return holder_ == rank; });
+}
+
+SimulatedNetwork::SimulatedNetwork(int ranks, std::uint64_t seed, bool rendezvous)
+    : rendezvous_(rendezvous),
+      baton_(ranks),
+      table_(ranks),
+      random_(seed),
+      waiting_(static_cast<std::size_t>(ranks)),
+      running_(ranks) {
+  for (int rank = 0; rank < ranks; ++rank) schedule_rank(rank);
+}
+
+void SimulatedNetwork::start() {
+  const int first = next_rank();
+  if (first >= 0) baton_.pass_to(first);
+}
+
+void SimulatedNetwork::leave(int rank, const std::exception_ptr& thrown) {
+  if (thrown) fail(rank, error_of_rank(rank, thrown));
+  table_.end_rank(rank);
+  --running_;
+  end_time_ = now_;
+  for (int other = 0; other < ranks(); ++other) release_if_complete(other);
+  const int next = next_rank();
+  if (next >= 0) baton_.pass_to(next);
+}
+
+Request SimulatedNetwork::post_send(int rank, int to, int tag, std::span<const std::byte> bytes) {
+  throw_if_failed(rank, "to post a send to rank " + std::to_string(to));
+  const MessageTable::Posted posted = table_.post_send({rank, to, tag}, bytes);
+  if (!rendezvous_ || posted.message->matched()) schedule_arrival(posted.message);
+  return posted.request;
+}
+
+Request SimulatedNetwork::post_receive(int rank, int from, int tag, std::span<std::byte> buffer) {
+  throw_if_failed(rank, "to post a receive from rank " + std::to_string(from));
+  const MessageTable::Posted posted = table_.post_receive({rank, from, tag}, buffer);
+  std::ranges::fill(buffer, kPoison);
+  const Message& message = *posted.message;
+  if (message.taken || (rendezvous_ && message.matched())) schedule_arrival(posted.message);
+  return posted.request;
+}
+
+void SimulatedNetwork::wait(int rank, Request request) {
+  const Operation operation = table_.find(rank, request);
+  throw_if_failed(rank, describe(operation));
+  waiting_[static_cast<std::size_t>(rank)] = operation;
+  release_if_complete(rank);
+  const int next = next_rank();
+  if (next != rank) {
+    baton_.pass_to(next);
+    baton_.await(rank);
+  }
+  throw_if_failed(rank, describe(operation));
+  const std::string reason = table_.hopeless(operation, rendezvous_);
+  const Message& message = *operation.message;
+  if (!reason.empty()) {
+    fail(rank, wait_error(rank, describe(operation), "that " + reason, ""));
+  } else if (operation.direction == Direction::receive &&
+             message.target.size() != message.sent_bytes) {
+    fail(rank, size_error(rank, message));
+  }
+  if (failure_) failure_.rethrow();
+  table_.close(rank, request);
+}
+
+std::int64_t SimulatedNetwork::random_delay() {
+  // Mostly short, sometimes long enough for everybody else to be hops ahead.
+  const std::uint64_t draw = random_();
+  return static_cast<std::int64_t>(draw % 8 == 0 ? (draw >> 8) % 64 : (draw >> 8) % 8);
+}
+
+void SimulatedNetwork::push(Event event) {
+  event.order = random_();
+  event.number = pushed_++;
+  events_.push(std::move(event));
+}
+
+void SimulatedNetwork::schedule_rank(int rank) {
+  push({.time = now_ + random_delay(), .order = 0, .number = 0, .rank = rank, .message = {}});
+}
+
+void SimulatedNetwork::schedule_arrival(const MessagePtr& message) {
+  std::int64_t& last = last_arrival_[{message->from, message->to, message->tag}];
+  last = std::max(last + 1, now_ + 1 + random_delay());
+  push({.time = last, .order = 0, .number = 0, .rank = -1, .message = message});
+}
+
+int SimulatedNetwork::next_rank() {
+  while (running_ > 0) {
+    if (events_.empty()) {
+      fail(kEveryRank, deadlock_error(waiting_));
+      continue;
+    }
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.time;
+    if (!event.message) return event.rank;
+    arrive(*event.message);
+  }
+  return -1;
+}
+
+void SimulatedNetwork::arrive(Message& message) {
+  if (message.sender_left) return;
+  if (!message.taken) {
+    message.payload.assign(message.source.begin(), message.source.end());
+    message.taken = true;
+    message.source = {};
+  }
+  if (message.receive_posted) {
+    if (message.target.size() == message.payload.size()) {
+      std::ranges::copy(message.payload, message.target.begin());
+    }
+    message.filled = true;
+  }
+  release_if_complete(message.from);
+  release_if_complete(message.to);
+}
+
+bool SimulatedNetwork::complete(const Operation& operation) const {
+  const Message& message = *operation.message;
+  return operation.direction == Direction::send ? message.taken : message.filled;
+}
+
+void SimulatedNetwork::release_if_complete(int rank) {
+  std::optional<Operation>& waiting = waiting_[static_cast<std::size_t>(rank)];
+  if (!waiting) return;
+  if (!complete(*waiting) && table_.hopeless(*waiting, rendezvous_).empty()) return;
+  waiting.reset();
+  schedule_rank(rank);
+}
+
+void SimulatedNetwork::fail(int rank, const Error& error) {
+  if (failure_) return;
+  failure_.record(rank, error);
+  events_ = {};  // nothing arrives any more: buffers are about to die
+  for (int other = 0; other < ranks(); ++other) {
+    waiting_[static_cast<std::size_t>(other)].reset();
+    if (other != rank && !table_.ended(other)) schedule_rank(other);
+  }
+}
+
+void SimulatedNetwork::throw_if_failed(int rank, const std::string& doing) const {
+  if (failure_) failure_.throw_to_survivor(rank, doing);
+}
+
+void SimulatedNetwork::rethrow_failure() const {
+  if (failure_) failure_.rethrow();
+}
+
+}  // namespace ringlab::in_process
+
+namespace ringlab {
+
+NetworkSummary run_simulated(int ranks, std::uint64_t seed, const NetworkOptions& options,
+                             const RankBody& body) {
+  in_process::check_ranks(ranks);
+  in_process::SimulatedNetwork network(ranks, seed, options.rendezvous);
+  NetworkSummary summary = in_process::run_ranks(network, body, [&network] { network.start(); });
+  network.rethrow_failure();
+  summary.virtual_time = network.virtual_time();
+  return summary;
+}
+
+}  // namespace ringlab

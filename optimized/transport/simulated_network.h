@@ -1,0 +1,97 @@
+// Ranks under a seeded scheduler: one runs at a time, and time is a count of ticks.
+//
+// The network is as unkind as an asynchronous one may be. A send buffer is read when the message
+// arrives, not when it is posted; a receive buffer holds poison from posting until arrival, and is
+// written at arrival, whether or not its rank is waiting. A schedule that reuses either too early
+// computes with wrong bytes here, on most seeds.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <queue>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "optimized/transport/failure.h"
+#include "optimized/transport/message_table.h"
+#include "optimized/transport/network.h"
+
+namespace ringlab::in_process {
+
+/// What a posted receive buffer is filled with: NaN in every floating-point format.
+inline constexpr std::byte kPoison{0xff};
+
+/// Hands the right to run from one thread to another.
+class Baton {
+ public:
+  explicit Baton(int ranks) : wake_(static_cast<std::size_t>(ranks)) {}
+  void pass_to(int rank);
+  void await(int rank);
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::condition_variable> wake_;
+  int holder_ = -1;  // guarded by mutex_
+};
+
+/// All state but the baton belongs to whoever holds the baton.
+class SimulatedNetwork final : public Network {
+ public:
+  SimulatedNetwork(int ranks, std::uint64_t seed, bool rendezvous);
+
+  int ranks() const override { return table_.ranks(); }
+  void enter(int rank) override { baton_.await(rank); }
+  void leave(int rank, const std::exception_ptr& thrown) override;
+  Request post_send(int rank, int to, int tag, std::span<const std::byte> bytes) override;
+  Request post_receive(int rank, int from, int tag, std::span<std::byte> buffer) override;
+  void wait(int rank, Request request) override;
+  const Traffic& traffic(int rank) const override { return table_.traffic(rank); }
+
+  /// Gives the baton to the first rank.
+  void start();
+  std::int64_t virtual_time() const { return end_time_; }
+  void rethrow_failure() const;
+
+ private:
+  /// A rank goes on, or (with a message) the message arrives.
+  struct Event {
+    std::int64_t time = 0;
+    std::uint64_t order = 0;  // random, so that simultaneous events come in any order
+    std::int64_t number = 0;
+    int rank = -1;
+    MessagePtr message;
+    bool operator>(const Event& other) const {
+      return std::tie(time, order, number) > std::tie(other.time, other.order, other.number);
+    }
+  };
+
+  void schedule_rank(int rank);
+  void schedule_arrival(const MessagePtr& message);
+  void push(Event event);
+  std::int64_t random_delay();
+  /// Handles events until one lets a rank go on; -1 when all ranks have ended.
+  int next_rank();
+  void arrive(Message& message);
+  void release_if_complete(int rank);
+  bool complete(const Operation& operation) const;
+  void fail(int rank, const Error& error);
+  void throw_if_failed(int rank, const std::string& doing) const;
+
+  const bool rendezvous_;
+  Baton baton_;
+  MessageTable table_;
+  FirstFailure failure_;
+  std::mt19937_64 random_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<std::optional<Operation>> waiting_;  // per rank, while it has no event of its own
+  std::map<std::tuple<int, int, int>, std::int64_t> last_arrival_;  // per channel, to keep order
+  std::int64_t now_ = 0;
+  std::int64_t end_time_ = 0;
+  std::int64_t pushed_ = 0;
+  int running_ = 0;  // ranks that have not ended
+};
+
+}  // namespace ringlab::in_process

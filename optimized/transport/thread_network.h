@@ -1,0 +1,57 @@
+// Ranks as free-running threads. Every byte is copied by the rank that owns the buffer, inside one
+// of its own calls, so that a rank that dies takes no other rank's memory with it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "optimized/transport/failure.h"
+#include "optimized/transport/message_table.h"
+#include "optimized/transport/network.h"
+
+namespace ringlab::in_process {
+
+class ThreadNetwork final : public Network {
+ public:
+  ThreadNetwork(int ranks, const NetworkOptions& options);
+
+  int ranks() const override { return table_.ranks(); }
+  void enter(int) override {}
+  void leave(int rank, const std::exception_ptr& thrown) override;
+  Request post_send(int rank, int to, int tag, std::span<const std::byte> bytes) override;
+  Request post_receive(int rank, int from, int tag, std::span<std::byte> buffer) override;
+  void wait(int rank, Request request) override;
+  const Traffic& traffic(int rank) const override { return table_.traffic(rank); }
+
+  void rethrow_failure() const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  struct RankState {
+    std::condition_variable wake;
+    std::optional<Operation> waiting;
+  };
+
+  RankState& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
+  void block_until_taken(int rank, const Operation& operation, Lock& lock);
+  /// Copies out the sends of `rank` whose receives have been posted.
+  void serve_sends(int rank, Lock& lock);
+  bool can_move(int rank) const;
+  bool all_are_stuck() const;
+  Error stuck_error() const;
+  [[noreturn]] void fail(int rank, const Error& error);
+  void wake_everyone();
+
+  const std::chrono::steady_clock::duration timeout_;
+  const double timeout_s_;
+  const bool rendezvous_;
+  std::mutex mutex_;
+  MessageTable table_;  // guarded by mutex_, as are the following
+  std::vector<RankState> states_;
+  FirstFailure failure_;
+};
+
+}  // namespace ringlab::in_process

@@ -1,0 +1,68 @@
+// A case: the small descriptor from which all tensors of one test are made, and its replay token.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "reference/core/run.h"
+
+namespace ringlab::verify {
+
+/// How the numbers of q, k and v are drawn. The exact probes have their own (uniform, dyadic,
+/// subset, retrieval: verification probes U, Y, S, R), made by the laws that use them.
+enum class Family {
+  normal,         ///< standard normal, distinct per head
+  uniform,        ///< [-1, 1]
+  small_ints,     ///< integers in [-4, 4], many ties
+  peaked,         ///< one key per row dominates by tens of nats
+  late_maximum,   ///< scores rise along the keys: every tile raises the maximum
+  early_maximum,  ///< scores fall along the keys
+  huge_gaps,      ///< rows and blocks hundreds of nats apart
+  common_shift,   ///< all scores of a row near one large value
+  signed_zeros,   ///< many ±0
+  subnormal,      ///< tiny and subnormal values
+  constant_v,     ///< equal values per head
+};
+inline constexpr int kFamilies = 11;
+std::string_view family_name(Family family);
+
+/// Everything that determines one test. Fields shrink independently; seeds do not shrink.
+struct Case {
+  std::uint64_t seed = 1;
+  Shape shape;
+  DType dtype = DType::f32;
+  bool unit_scale = false;  ///< scale 1 instead of 1/sqrt(head_dim)
+  /// Command-line form, fits the shape; "bits:SEED" terms are seeded random bit matrices.
+  std::string mask = "full";
+  LayoutKind layout = LayoutKind::contiguous;
+  int ranks = 1;
+  Family family = Family::normal;
+  TransportKind transport = TransportKind::threads;
+  std::uint64_t delay_seed = 0;
+  RingDirection direction = RingDirection::next;
+  bool rendezvous = false;  ///< zero-buffer sends
+  std::int64_t tile_queries = 4;
+  std::int64_t tile_keys = 4;
+  friend bool operator==(const Case&, const Case&) = default;
+};
+
+/// One word without shell metacharacters; from_token(to_token(c)) == c. Malformed tokens are usage
+/// errors that say which field. Example:
+/// b1.h2.g1.q7.k9.d3.v2.r3.f32.unit.zigzag.next.peaked.threads.buffered.n0.x4.y4.causal.s123
+std::string to_token(const Case& c);
+Case from_token(const std::string& token);
+/// The same, readable: "2 ranks, causal, q (1, 2, 7, 3), …".
+std::string describe(const Case& c);
+/// The nearest valid case: heads that divide, documents that sum to the keys, limits kept.
+Case fitted(Case c);
+/// The mask of a case for this shape, not yet bound.
+Mask parse_case_mask(const std::string& text, const Shape& shape);
+
+Problem make_problem(const Case& c);
+RunOptions make_options(const Case& c);
+/// Deterministic in c on every machine (own generator, no std:: distributions); values are exactly
+/// representable in c.dtype.
+AttentionTensors make_tensors(const Case& c);
+
+}  // namespace ringlab::verify

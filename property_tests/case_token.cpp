@@ -1,0 +1,192 @@
+// Cases as one word, and as a sentence.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "property_tests/case.h"
+#include "reference/core/error.h"
+
+namespace ringlab::verify {
+namespace {
+
+constexpr std::int64_t kMostTokens = 1 << 20;
+constexpr std::int64_t kMostElements = 1 << 26;
+
+std::string with_letters(std::string text, char from, char to) {
+  std::replace(text.begin(), text.end(), from, to);
+  return text;
+}
+
+/// Takes the fields of a token one by one; every mistake names the field.
+class FieldReader {
+ public:
+  explicit FieldReader(const std::string& token) : token_(token) {
+    for (std::size_t begin = 0; begin <= token.size();) {
+      const std::size_t end = std::min(token.find('.', begin), token.size());
+      fields_.push_back(token.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
+  std::string word(const char* name) {
+    if (next_ >= fields_.size()) fail(name, "a value", "the end of the token");
+    return fields_[next_++];
+  }
+
+  std::uint64_t number(const char* name, char letter, std::uint64_t least, std::uint64_t most) {
+    const std::string text = word(name);
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const bool has_letter = !text.empty() && text.front() == letter;
+    const auto [stop, error] = std::from_chars(text.data() + (has_letter ? 1 : 0), end, value);
+    if (!has_letter || error != std::errc{} || stop != end || value < least || value > most) {
+      fail(name, fmt::format("{} and a number from {} to {}", letter, least, most), text);
+    }
+    return value;
+  }
+
+  std::int64_t extent(const char* name, char letter, std::int64_t least, std::int64_t most) {
+    return static_cast<std::int64_t>(
+        number(name, letter, static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(most)));
+  }
+
+  /// 0 for `no`, 1 for `yes`.
+  bool choice(const char* name, std::string_view no, std::string_view yes) {
+    const std::string text = word(name);
+    if (text != no && text != yes) fail(name, fmt::format("{} or {}", no, yes), text);
+    return text == yes;
+  }
+
+  void finish() const {
+    if (next_ != fields_.size()) fail("end", "no more fields", fields_[next_]);
+  }
+
+  [[noreturn]] void fail(const std::string& name, std::string expected,
+                         const std::string& actual) const {
+    throw_usage_error({.where = "replay token, field " + name,
+                       .expected = std::move(expected),
+                       .actual = "\"" + actual + "\"",
+                       .hint = "The whole token was \"" + token_ + "\""});
+  }
+
+ private:
+  std::string token_;
+  std::vector<std::string> fields_;
+  std::size_t next_ = 0;
+};
+
+Family read_family(FieldReader& fields) {
+  const std::string name = fields.word("family");
+  for (int i = 0; i < kFamilies; ++i) {
+    if (family_name(static_cast<Family>(i)) == name) return static_cast<Family>(i);
+  }
+  fields.fail("family", "a family of values, such as normal or peaked", name);
+}
+
+template <class Parse>
+auto read_named(FieldReader& fields, const char* name, Parse parse) {
+  const std::string text = fields.word(name);
+  try {
+    return parse(text);
+  } catch (const Error& error) {
+    fields.fail(name, error.parts().expected, text);
+  }
+}
+
+/// Refuses what would not fit in memory, and what makes no sense together.
+void check_token(const FieldReader& fields, const Case& c) {
+  const Shape& s = c.shape;
+  if (s.q_heads % s.kv_heads != 0) {
+    fields.fail("h", fmt::format("a multiple of the {} K/V heads", s.kv_heads),
+                std::to_string(s.q_heads));
+  }
+  const std::int64_t tokens = std::max(s.q_tokens, s.kv_tokens);
+  const std::int64_t channels = std::max(s.head_dim, s.v_dim);
+  std::int64_t size = s.batch * s.q_heads;  // both at most 1024
+  if (__builtin_mul_overflow(size, tokens * channels, &size) || size > kMostElements) {
+    fields.fail("q", "tensors of at most 2^26 elements", std::to_string(tokens));
+  }
+  const bool has_bits = c.mask.find("bits:") != std::string::npos;
+  if (has_bits && s.q_tokens * s.kv_tokens > kMostElements) {
+    fields.fail("mask", "a bit matrix of at most 2^26 pairs", c.mask);
+  }
+  try {
+    make_problem(c);
+  } catch (const Error& error) {
+    fields.fail("mask", error.parts().expected, c.mask);
+  }
+}
+
+}  // namespace
+
+std::string to_token(const Case& c) {
+  const Shape& s = c.shape;
+  return fmt::format(
+      "b{}.h{}.g{}.q{}.k{}.d{}.v{}.r{}.{}.{}.{}.{}.{}.{}.{}.n{}.x{}.y{}.{}.s{}", s.batch, s.q_heads,
+      s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim, c.ranks, dtype_info(c.dtype).name,
+      c.unit_scale ? "unit" : "rsqrt", layout_name(c.layout),
+      c.direction == RingDirection::next ? "next" : "previous", family_name(c.family),
+      c.transport == TransportKind::threads ? "threads" : "simulated",
+      c.rendezvous ? "rendezvous" : "buffered", c.delay_seed, c.tile_queries, c.tile_keys,
+      with_letters(c.mask, '+', '-'), c.seed);
+}
+
+Case from_token(const std::string& token) {
+  FieldReader fields(token);
+  Case c;
+  c.shape.batch = fields.extent("b", 'b', 1, 1024);
+  c.shape.q_heads = fields.extent("h", 'h', 1, 1024);
+  c.shape.kv_heads = fields.extent("g", 'g', 1, 1024);
+  c.shape.q_tokens = fields.extent("q", 'q', 0, kMostTokens);
+  c.shape.kv_tokens = fields.extent("k", 'k', 0, kMostTokens);
+  c.shape.head_dim = fields.extent("d", 'd', 1, 65536);
+  c.shape.v_dim = fields.extent("v", 'v', 1, 65536);
+  c.ranks = static_cast<int>(fields.extent("r", 'r', 1, 1024));
+  c.dtype = read_named(fields, "dtype", [](const std::string& name) {
+    const DType dtype = parse_dtype(name);
+    with_element_type(dtype, [](auto) {});
+    return dtype;
+  });
+  c.unit_scale = fields.choice("scale", "rsqrt", "unit");
+  c.layout =
+      read_named(fields, "layout", [](const std::string& name) { return parse_layout(name); });
+  c.direction = fields.choice("direction", "next", "previous") ? RingDirection::previous
+                                                               : RingDirection::next;
+  c.family = read_family(fields);
+  c.transport = fields.choice("transport", "threads", "simulated") ? TransportKind::simulated
+                                                                   : TransportKind::threads;
+  c.rendezvous = fields.choice("sends", "buffered", "rendezvous");
+  c.delay_seed = fields.number("n", 'n', 0, UINT64_MAX);
+  c.tile_queries = fields.extent("x", 'x', 1, 1024);
+  c.tile_keys = fields.extent("y", 'y', 1, 1024);
+  c.mask = with_letters(fields.word("mask"), '-', '+');
+  c.seed = fields.number("s", 's', 0, UINT64_MAX);
+  fields.finish();
+  check_token(fields, c);
+  return c;
+}
+
+std::string describe(const Case& c) {
+  const Shape& s = c.shape;
+  const auto extents = [](const Extents& e) {
+    return fmt::format("({}, {}, {}, {})", e.batch, e.heads, e.tokens, e.channels);
+  };
+  std::string text =
+      c.ranks == 1 ? "1 rank" : fmt::format("{} ranks ({})", c.ranks, layout_name(c.layout));
+  text += fmt::format(", {}, {} values, {}, q {}, k {}, v {}, scale {}", c.mask,
+                      with_letters(std::string(family_name(c.family)), '_', ' '),
+                      dtype_info(c.dtype).name, extents(s.q()), extents(s.k()), extents(s.v()),
+                      c.unit_scale ? "1" : fmt::format("1/sqrt({})", s.head_dim));
+  text += fmt::format(", tiles {}x{}", c.tile_queries, c.tile_keys);
+  if (c.transport == TransportKind::simulated) {
+    text += fmt::format(", simulated delays {}", c.delay_seed);
+  }
+  if (c.rendezvous) text += ", rendezvous sends";
+  if (c.direction == RingDirection::previous) text += ", ring towards the previous rank";
+  return text + fmt::format(", seed {}", c.seed);
+}
+
+}  // namespace ringlab::verify

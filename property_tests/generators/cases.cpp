@@ -1,0 +1,155 @@
+#include "property_tests/generators/cases.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ringlab::verify {
+namespace {
+
+std::int64_t random_tokens(Draws& draws) {
+  const std::int64_t kind = draws.below(100);
+  if (kind < 3) return 0;
+  if (kind < 10) return 1;
+  if (kind < 60) return draws.between(2, 9);
+  if (kind < 90) return draws.between(10, 30);
+  return draws.between(31, 70);
+}
+
+int random_ranks(Draws& draws) {
+  const std::int64_t kind = draws.below(10);
+  if (kind < 2) return 1;
+  return static_cast<int>(kind < 7 ? draws.between(2, 4) : draws.between(5, 9));
+}
+
+std::string random_window(Draws& draws, std::int64_t tokens) {
+  const auto limit = [&] {
+    return draws.chance(20) ? std::string("inf") : std::to_string(draws.below(tokens + 1));
+  };
+  const std::string left = limit();
+  return "window:" + left + "," + limit();
+}
+
+std::string random_documents(Draws& draws, std::int64_t tokens) {
+  std::string text = "documents:";
+  std::int64_t left = tokens;
+  while (left > 0) {
+    const std::int64_t length =
+        draws.chance(10) ? 0 : draws.between(1, std::max(left / 2, left % 7));
+    const std::int64_t taken = std::min(left, length);
+    text += std::to_string(taken) + ",";
+    left -= taken;
+  }
+  return text + "0";
+}
+
+std::string random_mask_term(Draws& draws, const Shape& shape) {
+  switch (draws.below(8)) {
+    case 0:
+    case 1:
+      return "causal";
+    case 2:
+    case 3:
+      return random_window(draws, shape.kv_tokens);
+    case 4:
+    case 5:
+      return random_documents(draws, shape.kv_tokens);
+    case 6:
+      return "prefix:" + std::to_string(draws.below(shape.kv_tokens + 2));
+    default:
+      return "bits:" + std::to_string(draws.below(1000));
+  }
+}
+
+std::string random_mask(Draws& draws, const Shape& shape) {
+  const std::int64_t kind = draws.below(100);
+  if (kind < 25) return "full";
+  if (kind < 45) return "causal";
+  const std::string term = random_mask_term(draws, shape);
+  return kind < 80 ? term : term + "+" + random_mask_term(draws, shape);
+}
+
+Shape random_shape(Draws& draws) {
+  Shape s;
+  s.batch = draws.chance(75) ? 1 : draws.between(2, 3);
+  s.kv_heads = draws.chance(55) ? 1 : draws.between(2, 3);
+  s.q_heads = s.kv_heads * (draws.chance(60) ? 1 : draws.between(2, 3));
+  s.q_tokens = random_tokens(draws);
+  s.kv_tokens = draws.chance(60) ? s.q_tokens : random_tokens(draws);
+  s.head_dim = draws.between(1, 9);
+  s.v_dim = draws.chance(40) ? s.head_dim : draws.between(1, 9);
+  return s;
+}
+
+/// Tokens at a multiple of a tile or of the ranks, or one off it: where tails go wrong.
+void move_next_to_a_boundary(Draws& draws, Case& c) {
+  const std::int64_t unit = draws.chance(50) ? c.tile_keys : c.ranks;
+  const std::int64_t tokens = c.shape.kv_tokens / unit * unit + draws.between(-1, 1);
+  if (c.shape.q_tokens == c.shape.kv_tokens) c.shape.q_tokens = tokens;
+  c.shape.kv_tokens = tokens;
+}
+
+DType random_dtype(Draws& draws) {
+  constexpr std::array<DType, 10> kDTypes = {DType::f32,  DType::f32, DType::f32, DType::f32,
+                                             DType::f32,  DType::f64, DType::f64, DType::bf16,
+                                             DType::bf16, DType::f16};
+  return kDTypes[static_cast<std::size_t>(draws.below(10))];
+}
+
+std::string first_word(const std::string& term) { return term.substr(0, term.find(':')); }
+
+}  // namespace
+
+Case random_case(Draws& draws) {
+  Case c;
+  c.seed = static_cast<std::uint64_t>(draws.between(1, 999999));
+  c.shape = random_shape(draws);
+  c.dtype = random_dtype(draws);
+  c.ranks = random_ranks(draws);
+  c.tile_queries = draws.between(1, 9);
+  c.tile_keys = draws.between(1, 9);
+  if (draws.chance(30)) move_next_to_a_boundary(draws, c);
+  c = fitted(c);
+  c.unit_scale = draws.chance(30);
+  c.mask = random_mask(draws, c.shape);
+  c.layout = static_cast<LayoutKind>(draws.below(3));
+  c.family = static_cast<Family>(draws.below(kFamilies));
+  if (draws.chance(30)) {
+    c.transport = TransportKind::simulated;
+    c.delay_seed = static_cast<std::uint64_t>(draws.below(1000));
+  }
+  c.direction = draws.chance(30) ? RingDirection::previous : RingDirection::next;
+  c.rendezvous = draws.chance(20);
+  return fitted(c);
+}
+
+Case limited_to(Case c, const Capabilities& can) {
+  const bool known = std::find(can.dtypes.begin(), can.dtypes.end(), c.dtype) != can.dtypes.end();
+  if (!known && !can.dtypes.empty()) c.dtype = can.dtypes[c.seed % can.dtypes.size()];
+  if (!can.many_ranks) c.ranks = 1;
+  return c;
+}
+
+std::vector<std::string> classes_of(const Case& c) {
+  const Shape& s = c.shape;
+  std::vector<std::string> classes = {"layout " + std::string(layout_name(c.layout)),
+                                      "values " + std::string(family_name(c.family)),
+                                      "dtype " + std::string(dtype_info(c.dtype).name)};
+  std::string mask = first_word(c.mask);
+  const std::size_t plus = c.mask.find('+');
+  if (plus != std::string::npos) mask = "intersection";
+  classes.push_back("mask " + mask);
+  classes.emplace_back(c.transport == TransportKind::threads ? "transport threads"
+                                                             : "transport simulated");
+  const std::int64_t tokens = std::max(s.q_tokens, s.kv_tokens);
+  if (s.q_heads != s.kv_heads) classes.emplace_back("grouped heads");
+  if (s.q_tokens != s.kv_tokens) classes.emplace_back("rectangular");
+  if (s.v_dim != s.head_dim) classes.emplace_back("v_dim is not head_dim");
+  if (s.q_tokens == 0 || s.kv_tokens == 0) classes.emplace_back("no tokens");
+  if (c.ranks > tokens) classes.emplace_back("more ranks than tokens");
+  if (c.ranks > 1 && tokens % c.ranks != 0) classes.emplace_back("ranks do not divide tokens");
+  if (c.ranks == 1) classes.emplace_back("one rank");
+  if (c.rendezvous) classes.emplace_back("rendezvous sends");
+  return classes;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,31 @@
+// Random cases, and the cases one step simpler than a given one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "property_tests/case.h"
+#include "property_tests/generators/draws.h"
+#include "property_tests/subject.h"
+
+namespace ringlab::verify {
+
+/// A random case: 0 … 70 tokens (small ones more often), 1 … 9 channels, 1 … 9 ranks (also more
+/// than tokens), grouped heads, masks of every kind and intersections of two.
+Case random_case(Draws& draws);
+
+/// Valid cases that differ from `c` in one field and are simpler, the boldest step first.
+std::vector<Case> simpler_cases(const Case& c);
+/// Falls with every step of simpler_cases(): what makes shrinking end.
+std::int64_t complexity(const Case& c);
+
+/// `c` as this subject can run it: one of its dtypes, one rank when it knows only one.
+Case limited_to(Case c, const Capabilities& can);
+
+/// The classes a case falls in, for coverage: "mask causal", "layout zigzag", "more ranks than
+/// tokens", …
+std::vector<std::string> classes_of(const Case& c);
+
+}  // namespace ringlab::verify

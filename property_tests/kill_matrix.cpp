@@ -1,0 +1,129 @@
+// kill_matrix: measures the laws on the mutants and on the correct stages. Exits 1 when a mutant
+// survives, a law kills nothing, or something correct is blamed.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <thread>
+
+#include "property_tests/kill_matrix_report.h"
+#include "reference/core/error.h"
+
+namespace {
+
+using namespace ringlab;
+
+constexpr const char* kHelp =
+    "kill_matrix [--quick] [--full] [--cases N] [--threads N] [--seed N] [--json FILE]\n"
+    "            [--markdown FILE]\n"
+    "  --quick     2000 cases on what is correct instead of 20000\n"
+    "  --full      every law against every mutant, not only until one kills\n"
+    "  --cases N   cases on the correct stages and their legal variants\n"
+    "  --threads N how many to use (default: one per core)\n"
+    "  --seed N    of the cases (default 1)\n"
+    "  --json FILE, --markdown FILE  write the result there too\n";
+
+struct Settings {
+  mutants::MatrixOptions matrix;
+  std::string json_file, markdown_file;
+  bool help = false;
+};
+
+template <class Number>
+Number parse_number(std::string_view option, std::string_view text, Number least) {
+  Number value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || value < least) {
+    throw_usage_error({.where = std::string(option),
+                       .expected = fmt::format("a number, {} or more", least),
+                       .actual = "\"" + std::string(text) + "\"",
+                       .hint = ""});
+  }
+  return value;
+}
+
+Settings parse(int count, char** words) {
+  Settings settings;
+  settings.matrix.threads = static_cast<int>(std::thread::hardware_concurrency());
+  for (int i = 1; i < count; ++i) {
+    const std::string_view option = words[i];
+    const auto value = [&]() -> std::string_view {
+      if (i + 1 < count) return words[++i];
+      throw_usage_error(
+          {.where = std::string(option), .expected = "a value", .actual = "nothing", .hint = ""});
+    };
+    if (option == "--help")
+      settings.help = true;
+    else if (option == "--quick")
+      settings.matrix.correct_cases = 2000;
+    else if (option == "--full")
+      settings.matrix.full = true;
+    else if (option == "--cases")
+      settings.matrix.correct_cases = parse_number(option, value(), 1);
+    else if (option == "--threads")
+      settings.matrix.threads = parse_number(option, value(), 1);
+    else if (option == "--seed")
+      settings.matrix.seed = parse_number<std::uint64_t>(option, value(), 0);
+    else if (option == "--json")
+      settings.json_file = value();
+    else if (option == "--markdown")
+      settings.markdown_file = value();
+    else
+      throw_usage_error({.where = "option",
+                         .expected = "one of those that --help lists",
+                         .actual = std::string(option),
+                         .hint = ""});
+  }
+  return settings;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) {
+    throw_environment_error(
+        {.where = path, .expected = "a file to write to", .actual = "a failure", .hint = ""});
+  }
+}
+
+int run(int count, char** words) {
+  Settings settings = parse(count, words);
+  if (settings.help) {
+    fmt::print("{}", kHelp);
+    return 0;
+  }
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (terminal) {
+    settings.matrix.progress = [](const std::string& phase, int done, int total) {
+      fmt::print(stderr, "\r\033[K{}: {} of {}", phase, done, total);
+      std::fflush(stderr);
+    };
+  }
+  const mutants::KillMatrix matrix = mutants::measure_kill_matrix(settings.matrix);
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  fmt::print("{}", mutants::to_text(matrix));
+  if (!settings.json_file.empty()) write_file(settings.json_file, mutants::to_json(matrix).dump(2));
+  write_file(settings.markdown_file, mutants::to_markdown(matrix));
+  return matrix.passed() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  try {
+    return run(count, words);
+  } catch (const Error& error) {
+    fmt::print(stderr, "kill_matrix: {}\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "kill_matrix: {}\n", error.what());
+    return 4;
+  }
+}

@@ -1,0 +1,152 @@
+#include "property_tests/kill_matrix_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace ringlab::mutants {
+namespace {
+
+std::string size_of(const verify::Case& c) {
+  const Shape& s = c.shape;
+  return fmt::format("{} x {} tokens, d {}, {} rank{}", s.q_tokens, s.kv_tokens, s.head_dim,
+                     c.ranks, c.ranks == 1 ? "" : "s");
+}
+
+nlohmann::json json_of(const MutantRecord& mutant) {
+  nlohmann::json json = {{"id", mutant.info.id},
+                         {"stage", mutant.info.stage},
+                         {"breaks", mutant.info.breaks},
+                         {"question", mutant.info.question},
+                         {"ancestor", mutant.info.ancestor},
+                         {"killed", mutant.kill.has_value()},
+                         {"cases_run", mutant.cases},
+                         {"killers", mutant.killers}};
+  if (mutant.kill) {
+    json["first_killer"] = mutant.kill->law;
+    json["cases_to_kill"] = mutant.kill->cases;
+    json["threw"] = mutant.kill->threw;
+    json["shrinks"] = mutant.kill->shrinks;
+    json["token"] = mutant.kill->token;
+    json["message"] = mutant.kill->message;
+  }
+  return json;
+}
+
+std::string summary(const KillMatrix& matrix) {
+  const int total = static_cast<int>(matrix.mutants.size());
+  const Interval rate = wilson_interval(matrix.killed(), total);
+  const int alarms = static_cast<int>(matrix.false_alarms.size());
+  const Interval alarm_rate = wilson_interval(alarms, matrix.correct_cases + alarms);
+  std::string text = fmt::format(
+      "{} of {} mutants killed (95 % interval of the rate: {:.1f} to {:.1f} %).\n"
+      "{} false alarms in {} cases on {} correct stages and legal variants (rate below {:.3f} %; "
+      "worst error {:.2f} of its bound).\n"
+      "{} laws, {} of them without a kill.\n",
+      matrix.killed(), total, 100 * rate.low, 100 * rate.high, alarms, matrix.correct_cases,
+      matrix.correct_subjects, 100 * alarm_rate.high, matrix.worst_ratio, matrix.laws.size(),
+      matrix.useless_laws().size());
+  for (const std::string& id : matrix.survivors()) text += "SURVIVED: " + id + "\n";
+  for (const std::string& id : matrix.useless_laws()) text += "KILLS NOTHING: law " + id + "\n";
+  for (const FalseAlarm& alarm : matrix.false_alarms) {
+    text += fmt::format("FALSE ALARM: {}\n  {}\n", alarm.token, alarm.message);
+  }
+  return text;
+}
+
+/// A table cell may hold no bar.
+std::string cell(std::string text) {
+  for (std::size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
+    text.replace(at, 1, "\\|");
+  }
+  return text;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const KillMatrix& matrix) {
+  const Interval rate = wilson_interval(matrix.killed(), static_cast<int>(matrix.mutants.size()));
+  nlohmann::json json = {{"passed", matrix.passed()},
+                         {"killed", matrix.killed()},
+                         {"total", matrix.mutants.size()},
+                         {"kill_rate_interval", {rate.low, rate.high}},
+                         {"correct_subjects", matrix.correct_subjects},
+                         {"correct_cases", matrix.correct_cases},
+                         {"worst_ratio", matrix.worst_ratio},
+                         {"skipped_pairs", matrix.skipped_pairs},
+                         {"survivors", matrix.survivors()},
+                         {"useless_laws", matrix.useless_laws()},
+                         {"seconds", matrix.seconds},
+                         {"false_alarms", nlohmann::json::array()},
+                         {"laws", nlohmann::json::array()},
+                         {"mutants", nlohmann::json::array()}};
+  for (const FalseAlarm& alarm : matrix.false_alarms) {
+    json["false_alarms"].push_back({{"subject", alarm.subject},
+                                    {"law", alarm.law},
+                                    {"token", alarm.token},
+                                    {"message", alarm.message}});
+  }
+  for (const LawRecord& law : matrix.laws) {
+    json["laws"].push_back({{"id", law.id},
+                            {"name", law.name},
+                            {"exact", law.exact},
+                            {"first_kills", law.first_kills},
+                            {"kills", law.kills},
+                            {"thrown", law.thrown},
+                            {"example", law.example}});
+  }
+  for (const MutantRecord& mutant : matrix.mutants) json["mutants"].push_back(json_of(mutant));
+  return json;
+}
+
+std::string to_text(const KillMatrix& matrix) {
+  std::size_t widest = 6;
+  for (const MutantRecord& mutant : matrix.mutants) {
+    widest = std::max(widest, mutant.info.id.size());
+  }
+  std::string text = fmt::format("{:<{}}  {:<18}{:>6}  {}\n", "mutant", widest, "first killer",
+                                 "cases", "shrunk to");
+  for (const MutantRecord& mutant : matrix.mutants) {
+    text += fmt::format("{:<{}}  {:<18}{:>6}  {}\n", mutant.info.id, widest,
+                        mutant.kill ? mutant.kill->law : "SURVIVED", mutant.cases,
+                        mutant.kill ? size_of(mutant.kill->shrunk) : "");
+  }
+  return text + "\n" + summary(matrix) + fmt::format("{:.1f} s\n", matrix.seconds);
+}
+
+std::string to_markdown(const KillMatrix& matrix) {
+  std::string text =
+      "# Planted mistakes, and the laws that find them\n\n"
+      "Generated by `kill_matrix --full --markdown docs/mutants.md`; not to edit.\n\n"
+      "Each mutant is a correct stage with one mistake in it, drawn from a real bug where it names "
+      "one. *First killer* is the law that broke first, *cases* how many random cases had been run "
+      "by then, *shrunk to* the size of the counterexample after shrinking, *killers* how many of "
+      "the laws find it by what they say (a mutant that throws is noticed by any). A mutant that "
+      "survives fails the build, and so do a law that kills "
+      "nothing "
+      "and a law that blames a correct stage.\n\n```text\n" +
+      summary(matrix) +
+      "```\n\n## Mutants\n\n"
+      "| mutant | what comes out wrong | drawn from | first killer | cases | shrunk to | killers "
+      "|\n"
+      "|---|---|---|---|---:|---|---:|\n";
+  for (const MutantRecord& mutant : matrix.mutants) {
+    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", mutant.info.id,
+                        cell(mutant.info.breaks), cell(mutant.info.ancestor),
+                        mutant.kill ? mutant.kill->law : "**survived**", mutant.cases,
+                        mutant.kill ? size_of(mutant.kill->shrunk) : "", mutant.killers.size());
+  }
+  text +=
+      "\n## Laws\n\n| law | statement's name | bitwise | first to kill | kills | for example |\n"
+      "|---|---|---|---:|---:|---|\n";
+  for (const LawRecord& law : matrix.laws) {
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", law.id, law.name,
+                        law.exact ? "yes" : "", law.first_kills, law.kills,
+                        law.example.empty() ? "**none**" : "`" + law.example + "`");
+  }
+  return text;
+}
+
+}  // namespace ringlab::mutants

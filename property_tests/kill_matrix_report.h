@@ -1,0 +1,17 @@
+// A kill matrix as JSON, as a text table and as a page of the documentation.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "property_tests/kill_matrix_run.h"
+
+namespace ringlab::mutants {
+
+nlohmann::json to_json(const KillMatrix& matrix);
+/// Aligned columns, one line per mutant, then the summary.
+std::string to_text(const KillMatrix& matrix);
+/// The page docs/mutants.md. Holds no times, so that equal runs give equal pages.
+std::string to_markdown(const KillMatrix& matrix);
+
+}  // namespace ringlab::mutants

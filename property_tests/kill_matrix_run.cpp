@@ -1,0 +1,222 @@
+#include "property_tests/kill_matrix_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include "property_tests/mutants/legal_variants.h"
+#include "property_tests/verify.h"
+
+namespace ringlab::mutants {
+namespace {
+
+using verify::Law;
+
+// Cases per law, round after round: most mutants fall in the first one.
+constexpr int kRounds[] = {6, 30, 150};
+
+/// Calls body(0) … body(count-1) on some threads.
+void in_parallel(int threads, int count, const std::function<void(int)>& body) {
+  std::atomic<int> next{0};
+  std::vector<std::jthread> workers;
+  for (int worker = 0; worker < std::max(threads, 1); ++worker) {
+    workers.emplace_back([&] {
+      for (int i = next++; i < count; i = next++) body(i);
+    });
+  }
+}
+
+class Progress {
+ public:
+  Progress(const MatrixOptions& options, std::string phase, int total)
+      : options_(options), phase_(std::move(phase)), total_(total) {}
+  void step() {
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    if (options_.progress) options_.progress(phase_, done_, total_);
+  }
+
+ private:
+  const MatrixOptions& options_;
+  std::string phase_;
+  int total_;
+  int done_ = 0;
+  std::mutex mutex_;
+};
+
+verify::LawVerdict try_law(const Mutant& mutant, const Law& law, std::uint64_t seed, int cases,
+                           bool shrink) {
+  verify::VerifyOptions options;
+  options.seed = seed;
+  options.cases_per_law = cases;
+  options.shrink = shrink;
+  return verify::verify_law(mutant.subject, law, options);
+}
+
+/// Whether the subject threw, rather than gave an answer that the law rejects.
+bool threw(const verify::LawFailure& failure) { return failure.message.starts_with("it threw"); }
+
+/// Rounds of all laws until one breaks.
+MutantRecord hunt(const Mutant& mutant, std::uint64_t seed) {
+  MutantRecord record{.info = mutant.info, .kill = {}, .cases = 0, .killers = {}};
+  for (const int cases : kRounds) {
+    for (const Law& law : verify::all_laws()) {
+      const verify::LawVerdict verdict = try_law(mutant, law, seed, cases, true);
+      record.cases += verdict.cases;
+      if (!verdict.failure) continue;
+      ++record.cases;
+      record.kill = Kill{.law = law.id,
+                         .cases = record.cases,
+                         .shrunk = verdict.failure->shrunk,
+                         .token = verdict.failure->token,
+                         .message = verdict.failure->message,
+                         .threw = threw(*verdict.failure),
+                         .shrinks = verdict.failure->shrinks};
+      return record;
+    }
+    seed += 1000;
+  }
+  return record;
+}
+
+void hunt_mutants(const MatrixOptions& options, KillMatrix& matrix) {
+  const std::vector<Mutant>& mutants = all_mutants();
+  matrix.mutants.resize(mutants.size());
+  Progress progress(options, "mutants", static_cast<int>(mutants.size()));
+  in_parallel(options.threads, static_cast<int>(mutants.size()), [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    matrix.mutants[at] = hunt(mutants[at], options.seed);
+    progress.step();
+  });
+}
+
+enum class Finding { nothing, thrown, broken };
+
+/// What the law finds on the mutant; rounds as in hunt().
+Finding finding(const Law& law, const Mutant& mutant, std::uint64_t seed) {
+  for (const int cases : {6, 60}) {
+    const verify::LawVerdict verdict = try_law(mutant, law, seed, cases, false);
+    if (verdict.failure) return threw(*verdict.failure) ? Finding::thrown : Finding::broken;
+    seed += 1000;
+  }
+  return Finding::nothing;
+}
+
+/// Tries one law on the mutants until it breaks on one, or in full runs on all.
+LawRecord try_law_on_mutants(const Law& law, const MatrixOptions& options,
+                             std::vector<std::string>& killed) {
+  LawRecord record;
+  record.id = law.id;
+  record.name = law.name;
+  record.exact = law.exact;
+  for (const Mutant& mutant : all_mutants()) {
+    if (!options.full && record.kills > 0) break;
+    const Finding found = finding(law, mutant, options.seed);
+    record.thrown += found == Finding::thrown;
+    if (found != Finding::broken) continue;
+    if (record.kills++ == 0) record.example = mutant.info.id;
+    killed.push_back(mutant.info.id);
+  }
+  return record;
+}
+
+/// Every law needs a mutant that it kills by what it says, whether or not it was the first.
+void try_laws(const MatrixOptions& options, KillMatrix& matrix) {
+  const std::vector<Law>& laws = verify::all_laws();
+  matrix.laws.resize(laws.size());
+  std::vector<std::vector<std::string>> killed(laws.size());
+  Progress progress(options, "laws", static_cast<int>(laws.size()));
+  in_parallel(options.threads, static_cast<int>(laws.size()), [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    matrix.laws[at] = try_law_on_mutants(laws[at], options, killed[at]);
+    progress.step();
+  });
+  for (MutantRecord& mutant : matrix.mutants) {
+    for (std::size_t at = 0; at < laws.size(); ++at) {
+      const bool first = mutant.kill && mutant.kill->law == laws[at].id;
+      matrix.laws[at].first_kills += first;
+      if (std::ranges::count(killed[at], mutant.info.id)) mutant.killers.push_back(laws[at].id);
+    }
+  }
+}
+
+void try_correct_subjects(const MatrixOptions& options, KillMatrix& matrix) {
+  std::vector<verify::Subject> subjects = verify::all_subjects();
+  for (verify::Subject& variant : legal_variants()) subjects.push_back(std::move(variant));
+  matrix.correct_subjects = static_cast<int>(subjects.size());
+  const std::vector<Law>& laws = verify::all_laws();
+  const int pairs = static_cast<int>(subjects.size() * laws.size());
+  verify::VerifyOptions verify_options;
+  verify_options.seed = options.seed + 77;
+  verify_options.cases_per_law = (options.correct_cases + pairs - 1) / std::max(pairs, 1);
+  std::mutex mutex;
+  Progress progress(options, "correct subjects", pairs);
+  in_parallel(options.threads, pairs, [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    const verify::Subject& subject = subjects[at / laws.size()];
+    const verify::LawVerdict verdict =
+        verify::verify_law(subject, laws[at % laws.size()], verify_options);
+    progress.step();
+    const std::lock_guard lock(mutex);
+    matrix.correct_cases += verdict.cases;
+    matrix.worst_ratio = std::max(matrix.worst_ratio, verdict.worst_ratio);
+    matrix.skipped_pairs += !verdict.skipped.empty();
+    if (verdict.failure) {
+      matrix.false_alarms.push_back(
+          {subject.name, verdict.id, verdict.failure->token, verdict.failure->message});
+    }
+  });
+}
+
+}  // namespace
+
+int KillMatrix::killed() const {
+  return static_cast<int>(std::count_if(mutants.begin(), mutants.end(),
+                                        [](const auto& m) { return m.kill.has_value(); }));
+}
+
+std::vector<std::string> KillMatrix::survivors() const {
+  std::vector<std::string> ids;
+  for (const MutantRecord& mutant : mutants) {
+    if (!mutant.kill) ids.push_back(mutant.info.id);
+  }
+  return ids;
+}
+
+std::vector<std::string> KillMatrix::useless_laws() const {
+  std::vector<std::string> ids;
+  for (const LawRecord& law : laws) {
+    if (law.example.empty()) ids.push_back(law.id);
+  }
+  return ids;
+}
+
+bool KillMatrix::passed() const {
+  return !mutants.empty() && survivors().empty() && useless_laws().empty() && false_alarms.empty();
+}
+
+KillMatrix measure_kill_matrix(const MatrixOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  KillMatrix matrix;
+  hunt_mutants(options, matrix);
+  try_laws(options, matrix);
+  try_correct_subjects(options, matrix);
+  matrix.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return matrix;
+}
+
+Interval wilson_interval(int successes, int trials) {
+  if (trials == 0) return {};
+  constexpr double kZ = 1.959963984540054;  // 97.5 % point of the normal distribution
+  const double n = trials;
+  const double rate = successes / n;
+  const double centre = (rate + kZ * kZ / (2 * n)) / (1 + kZ * kZ / n);
+  const double half =
+      kZ / (1 + kZ * kZ / n) * std::sqrt(rate * (1 - rate) / n + kZ * kZ / (4 * n * n));
+  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
+}
+
+}  // namespace ringlab::mutants

@@ -1,0 +1,97 @@
+// Y: scores that are integer multiples of ln 2, so that every weight is a power of two.
+//
+// A kernel that works in base 2 gets the weights exactly; one that calls exp() gets each within its
+// own error. So the law allows what the profile declares for the exponent, and nothing for the dot
+// product, which is an integer.
+#include <cmath>
+#include <utility>
+
+#include "property_tests/laws/probes.h"
+
+namespace ringlab::verify {
+namespace {
+
+long double power_of_two(std::int64_t below) { return std::ldexp(1.0L, static_cast<int>(-below)); }
+
+/// The profile's bound of one row with the error of the dot products, which are integers, left
+/// out. `unit_error` is |unit - ln 2|: how far the weights are from powers of two.
+class DyadicBound {
+ public:
+  DyadicBound(const NumericsProfile& profile, RowWeights row, double unit, double unit_error)
+      : profile_(profile), row_(std::move(row)) {
+    for (const std::int64_t below : row_.below) {
+      const auto steps = static_cast<double>(below);
+      const double error =
+          score_error(profile, {.distance_from_max = unit * steps,
+                                .largest_score = unit * static_cast<double>(row_.largest)});
+      rho_.push_back(std::expm1(error + steps * unit_error));
+    }
+  }
+
+  /// Of one channel, whose exact output is `out`; value(j) is v of key j.
+  OutputTerms terms(double out, const std::function<double(std::int64_t)>& value) const {
+    OutputTerms terms{.keys = static_cast<std::int64_t>(row_.keys.size()),
+                      .row_sum = static_cast<double>(row_.sum),
+                      .out = std::abs(out)};
+    for (std::size_t k = 0; k < row_.keys.size(); ++k) {
+      const auto weight = static_cast<double>(row_.weights[k] / row_.sum);
+      const double v = value(row_.keys[k]);
+      terms.weighted_rho += weight * rho_[k];
+      terms.weighted_spread += weight * rho_[k] * std::abs(v - out);
+      terms.weighted_magnitude += weight * std::abs(v);
+      terms.magnitude_sum += std::abs(v);
+    }
+    return terms;
+  }
+
+ private:
+  const NumericsProfile& profile_;
+  RowWeights row_;
+  std::vector<double> rho_;  // e^E - 1 per visible key
+};
+
+ForwardTolerance dyadic_tolerance(const NumericsProfile& profile, const Trial& trial,
+                                  const IntegerScores& scores, const AttentionOutput& expected) {
+  const Shape& shape = trial.shape();
+  const double unit_error = std::abs(scores.unit - std::log(2.0));
+  const Pairs visible = visible_pairs(trial.problem);
+  ForwardTolerance allowed{Tensor<double>(shape.out()), Tensor<double>(shape.lse())};
+  for_each_index(shape.lse(), [&](auto b, auto h, auto i, auto) {
+    const RowWeights row = row_weights(visible, scores, b, h, i);
+    if (row.keys.empty()) return;
+    const DyadicBound bound(profile, row, scores.unit, unit_error);
+    OutputTerms terms;
+    for (std::int64_t c = 0; c < shape.v_dim; ++c) {
+      terms = bound.terms(expected.out(b, h, i, c),
+                          [&](std::int64_t j) { return trial.data.v(b, h / trial.group(), j, c); });
+      allowed.out(b, h, i, c) = output_bound(profile, terms);
+    }
+    allowed.lse(b, h, i, 0) =
+        lse_bound(profile, {.keys = terms.keys,
+                            .weighted_rho = terms.weighted_rho,
+                            .row_max = scores.unit * static_cast<double>(row.top),
+                            .row_sum = terms.row_sum,
+                            .lse = expected.lse(b, h, i, 0)});
+  });
+  return allowed;
+}
+
+}  // namespace
+
+LawResult dyadic_probe(const Subject& subject, const Case& c) {
+  Trial trial = make_trial(c);
+  trial.problem.scale = ln_2_as_scale(c.dtype);
+  trial.data.q = random_integers(c.shape.q(), 2, c.seed);
+  trial.data.k = random_integers(c.shape.k(), 3, c.seed + 1);
+  trial.data.v = random_integers(c.shape.v(), 8, c.seed + 2);
+  IntegerScores scores = integer_scores(trial, trial.problem.scale);
+  scores.weight = power_of_two;
+  const AttentionOutput expected = probe_answer(trial, scores).expected;
+  const ForwardTolerance allowed =
+      dyadic_tolerance(subject.profile(trial.problem, trial.options), trial, scores, expected);
+  const AttentionOutput got = attend(subject, trial);
+  return both(matches("o", got.out, expected.out, allowed.out),
+              matches("lse", got.lse, expected.lse, allowed.lse));
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,78 @@
+#include "property_tests/laws/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "reference/core/report.h"
+
+namespace ringlab::verify {
+
+LawResult held(double ratio) { return {Outcome::held, ratio, ""}; }
+LawResult broken(std::string message) { return {Outcome::broken, 0, std::move(message)}; }
+LawResult discarded(std::string reason) { return {Outcome::discarded, 0, std::move(reason)}; }
+
+LawResult both(LawResult first, LawResult second) {
+  if (first.outcome == Outcome::broken) return first;
+  if (second.outcome == Outcome::broken) return second;
+  if (first.outcome == Outcome::discarded) return first;
+  if (second.outcome == Outcome::discarded) return second;
+  return held(std::max(first.ratio, second.ratio));
+}
+
+LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
+                  const Tensor<double>& allowed) {
+  Report report;
+  report.tensors.push_back(compare(std::move(name), got.view(), expected.view(), allowed.view()));
+  if (!report.passed()) return broken(report.summary());
+  return held(report.worst_ratio());
+}
+
+LawResult same_bits(std::string name, const Tensor<double>& got, const Tensor<double>& expected) {
+  if (!(got.extents() == expected.extents())) return broken(name + ": the shapes differ");
+  std::string message;
+  for_each_index(got.extents(), [&](auto b, auto h, auto t, auto c) {
+    const double found = got(b, h, t, c);
+    const double wanted = expected(b, h, t, c);
+    if (found == wanted || !message.empty()) return;
+    message = fmt::format("{}({}, {}, {}, {}): got {}, exact {}, allowed 0 (the same bits)", name,
+                          b, h, t, c, found, wanted);
+  });
+  return message.empty() ? held() : broken(message);
+}
+
+LawResult same_bits(const AttentionOutput& got, const AttentionOutput& expected) {
+  return both(same_bits("o", got.out, expected.out), same_bits("lse", got.lse, expected.lse));
+}
+
+Measured measure(const Subject& subject, const Trial& trial) {
+  return {attend(subject, trial), judge(subject, trial)};
+}
+
+LawResult same_out(const Measured& base, const Measured& other) {
+  const LawResult agreement = matches("o", other.got.out, base.got.out,
+                                      added(base.truth.allowed.out, other.truth.allowed.out));
+  if (agreement.outcome == Outcome::held && zeros_would_pass(base.truth)) {
+    return discarded("an output of zeros would pass");
+  }
+  return agreement;
+}
+
+LawResult shifted_lse(const Measured& base, const Measured& other, const LseShift& shift) {
+  const auto expected = mapped(
+      base.got.lse, [&](double lse, auto b, auto h, auto i, auto) { return lse + shift(b, h, i); });
+  return matches("lse", other.got.lse, expected,
+                 added(base.truth.allowed.lse, other.truth.allowed.lse));
+}
+
+double logaddexp(double a, double b) {
+  const double top = std::max(a, b);
+  if (std::isinf(top)) return top;
+  return top + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+std::string applies_to_all(const Subject&) { return ""; }
+
+}  // namespace ringlab::verify

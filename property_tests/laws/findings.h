@@ -1,0 +1,46 @@
+// How laws say what came out.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "property_tests/law.h"
+#include "property_tests/laws/trial.h"
+
+namespace ringlab::verify {
+
+LawResult held(double ratio = 0);
+LawResult broken(std::string message);
+LawResult discarded(std::string reason);
+
+/// The first that is broken; else the first that is discarded; else held with the larger ratio.
+LawResult both(LawResult first, LawResult second);
+
+/// |got - expected| <= allowed for every element; a NaN on any side is broken.
+LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
+                  const Tensor<double>& allowed);
+/// The same values; signed zeros are equal, and NaN is broken even when both sides have it.
+LawResult same_bits(std::string name, const Tensor<double>& got, const Tensor<double>& expected);
+LawResult same_bits(const AttentionOutput& got, const AttentionOutput& expected);
+
+/// A run together with what the oracle says of it.
+struct Measured {
+  AttentionOutput got;
+  Judgement truth;
+};
+Measured measure(const Subject& subject, const Trial& trial);
+
+/// O of two runs agrees within both tolerances; discarded where zeros would pass.
+LawResult same_out(const Measured& base, const Measured& other);
+/// lse of `other` is that of `base` plus shift(b, h, i), within both tolerances.
+using LseShift = std::function<double(std::int64_t, std::int64_t, std::int64_t)>;
+LawResult shifted_lse(const Measured& base, const Measured& other, const LseShift& shift);
+
+/// log(e^a + e^b) without overflow; -inf is the empty sum.
+double logaddexp(double a, double b);
+
+/// For Law::not_applicable: applies to every subject.
+std::string applies_to_all(const Subject& subject);
+
+}  // namespace ringlab::verify

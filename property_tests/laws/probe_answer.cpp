@@ -1,0 +1,146 @@
+// The known answers of probes, and the inputs that codes make.
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "property_tests/generators/draws.h"
+#include "property_tests/laws/probes.h"
+
+namespace ringlab::verify {
+
+RowWeights row_weights(const Pairs& visible, const IntegerScores& scores, std::int64_t b,
+                       std::int64_t h, std::int64_t i) {
+  RowWeights row;
+  for (std::int64_t j = 0; j < visible.keys; ++j) {
+    if (!visible(i, j)) continue;
+    const std::int64_t score = scores.at(b, h, i, j);
+    row.top = row.keys.empty() ? score : std::max(row.top, score);
+    row.largest = std::max(row.largest, std::abs(score));
+    row.keys.push_back(j);
+    row.below.push_back(score);
+  }
+  for (std::int64_t& score : row.below) {
+    score = row.top - score;
+    row.weights.push_back(scores.weight(score));
+    row.sum += row.weights.back();
+  }
+  return row;
+}
+
+ProbeAnswer probe_answer(const Trial& trial, const IntegerScores& scores) {
+  const Shape& shape = trial.shape();
+  const Pairs visible = visible_pairs(trial.problem);
+  ProbeAnswer answer{.expected = {Tensor<double>(shape.out()), Tensor<double>(shape.lse())},
+                     .keys = Tensor<double>(shape.lse()),
+                     .row_max = Tensor<double>(shape.lse()),
+                     .magnitude = Tensor<double>(shape.out())};
+  for_each_index(shape.lse(), [&](auto b, auto h, auto i, auto) {
+    answer.expected.lse(b, h, i, 0) = -std::numeric_limits<double>::infinity();
+    const RowWeights row = row_weights(visible, scores, b, h, i);
+    answer.keys(b, h, i, 0) = static_cast<double>(row.keys.size());
+    if (row.keys.empty()) return;
+    answer.row_max(b, h, i, 0) = scores.unit * static_cast<double>(row.top);
+    answer.expected.lse(b, h, i, 0) =
+        static_cast<double>(static_cast<long double>(scores.unit) * row.top + std::log(row.sum));
+    for (std::int64_t c = 0; c < shape.v_dim; ++c) {
+      long double out = 0;
+      long double magnitude = 0;
+      for (std::size_t k = 0; k < row.keys.size(); ++k) {
+        const double v = trial.data.v(b, h / trial.group(), row.keys[k], c);
+        out += row.weights[k] * v;
+        magnitude += row.weights[k] * std::abs(v);
+      }
+      answer.expected.out(b, h, i, c) = static_cast<double>(out / row.sum);
+      answer.magnitude(b, h, i, c) = static_cast<double>(magnitude / row.sum);
+    }
+  });
+  return answer;
+}
+
+IntegerScores integer_scores(const Trial& trial, double unit) {
+  const auto at = [&trial](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+    std::int64_t dot = 0;
+    for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {
+      dot += static_cast<std::int64_t>(trial.data.q(b, h, i, c) *
+                                       trial.data.k(b, h / trial.group(), j, c));
+    }
+    return dot;
+  };
+  return {.unit = unit, .at = at, .weight = {}};
+}
+
+LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
+                               const IntegerScores& scores) {
+  const ProbeAnswer answer = probe_answer(trial, scores);
+  const NumericsProfile profile = subject.profile(trial.problem, trial.options);
+  const double u = profile.u_accumulate;
+  const double partial = profile.u_partial * static_cast<double>(profile.max_rescales + 1);
+  const auto out = mapped(answer.expected.out, [&](double o, auto b, auto h, auto i, auto channel) {
+    const double computed = std::abs(o) * (1 + 4 * u);
+    return 4 * u * std::abs(o) + partial * answer.magnitude(b, h, i, channel) +
+           (o == 0 ? 0.0 : half_ulp(profile.out_dtype, computed));
+  });
+  const auto lse = mapped(answer.expected.lse, [&](double exact, auto b, auto h, auto i, auto) {
+    if (answer.keys(b, h, i, 0) == 0) return 0.0;
+    const double top = answer.row_max(b, h, i, 0);
+    return 4 * (u + profile.u_lse) * (2 * std::abs(top) + std::abs(exact - top) + std::abs(exact));
+  });
+  const AttentionOutput got = attend(subject, trial);
+  return both(matches("o", got.out, answer.expected.out, out),
+              matches("lse", got.lse, answer.expected.lse, lse));
+}
+
+double ln_2_as_scale(DType dtype) {
+  const double ln2 = std::log(2.0);
+  return dtype == DType::f64 ? ln2 : static_cast<double>(static_cast<float>(ln2));
+}
+
+std::int64_t code_bits(std::int64_t tokens) {
+  return std::max<std::int64_t>(
+      1, std::bit_width(static_cast<std::uint64_t>(tokens < 1 ? 0 : tokens - 1)));
+}
+
+Case code_channels(Case c) {
+  c.shape.head_dim = code_bits(c.shape.kv_tokens);
+  return c;
+}
+
+Tensor<double> use_retrieval_codes(Trial& trial, double strength, std::uint64_t seed) {
+  const auto code = [](std::int64_t j, std::int64_t bit) { return (j >> bit) & 1 ? 1.0 : -1.0; };
+  const Pairs visible = visible_pairs(trial.problem);
+  Tensor<double> target(trial.shape().lse());
+  target = mapped(target, [&](double, auto b, auto h, auto i, auto) {
+    const std::int64_t count = visible.count(i);
+    std::int64_t left = Draws(seed, {b, h, i}).below(count);
+    std::int64_t j = count == 0 ? -1 : 0;
+    while (count > 0 && (!visible(i, j) || left-- > 0)) ++j;
+    return static_cast<double>(j);
+  });
+  trial.problem.scale = 1;
+  trial.data.k =
+      mapped(trial.data.k, [&](double, auto, auto, auto j, auto bit) { return code(j, bit); });
+  trial.data.q = mapped(trial.data.q, [&](double, auto b, auto h, auto i, auto bit) {
+    const auto j = static_cast<std::int64_t>(target(b, h, i, 0));
+    return j < 0 ? 0.0 : strength * code(j, bit);
+  });
+  return target;
+}
+
+AttentionOutput retrieved(const Trial& trial, const Tensor<double>& target, double strength) {
+  AttentionOutput expected{Tensor<double>(trial.shape().out()),
+                           Tensor<double>(trial.shape().lse())};
+  const auto wanted = [&](auto b, auto h, auto i) {
+    return static_cast<std::int64_t>(target(b, h, i, 0));
+  };
+  expected.out = mapped(expected.out, [&](double, auto b, auto h, auto i, auto channel) {
+    const std::int64_t j = wanted(b, h, i);
+    return j < 0 ? 0.0 : trial.data.v(b, h / trial.group(), j, channel);
+  });
+  expected.lse = mapped(expected.lse, [&](double, auto b, auto h, auto i, auto) {
+    return wanted(b, h, i) < 0 ? -std::numeric_limits<double>::infinity()
+                               : strength * static_cast<double>(trial.shape().head_dim);
+  });
+  return expected;
+}
+
+}  // namespace ringlab::verify

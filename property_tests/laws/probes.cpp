@@ -1,0 +1,89 @@
+// U, Y, S, R: probes that need no oracle.
+//
+// What is exact for a kernel that scales after the dot product and calls the natural exp: weights
+// of 0 and 1, hence U, S and R. Y is in dyadic_probe.cpp.
+#include "property_tests/laws/probes.h"
+
+#include "property_tests/generators/draws.h"
+#include "property_tests/laws/groups.h"
+#include "property_tests/laws/shapes.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// Gap between scores whose weight must underflow to 0 in f64 too: exp(-1024) < 2^-1075.
+constexpr double kHugeGap = 1024;
+
+long double only_the_maximum(std::int64_t below) { return below == 0 ? 1.0L : 0.0L; }
+
+LawResult uniform(const Subject& subject, const Case& c) {
+  Trial trial = make_trial(c);
+  trial.data.q = Tensor<double>(trial.shape().q());
+  trial.data.v = random_integers(trial.shape().v(), 8, c.seed);
+  return exact_up_to_division(
+      subject, trial, {.unit = 1, .at = [](auto...) { return 0; }, .weight = only_the_maximum});
+}
+
+/// Levels of keys, per channel: rising, falling, then random ones. Each query reads one channel.
+LawResult subset(const Subject& subject, const Case& c) {
+  Trial trial = make_trial(c);
+  trial.problem.scale = 1;
+  trial.data.v = random_integers(trial.shape().v(), 8, c.seed);
+  trial.data.k = mapped(trial.data.k, [&](double, auto b, auto g, auto j, auto channel) {
+    if (channel == 0) return static_cast<double>(j / 3);
+    if (channel == 1) return static_cast<double>((c.shape.kv_tokens - j) / 3);
+    return static_cast<double>(Draws(c.seed, {b, g, j, channel}).below(2));
+  });
+  trial.data.q = mapped(trial.data.q, [&](double, auto b, auto h, auto i, auto channel) {
+    return Draws(c.seed, {b, h, i}).below(c.shape.head_dim) == channel ? kHugeGap : 0.0;
+  });
+  IntegerScores scores = integer_scores(trial, 1);
+  scores.weight = only_the_maximum;
+  return exact_up_to_division(subject, trial, scores);
+}
+
+LawResult retrieval(const Subject& subject, const Case& c) {
+  Trial trial = make_trial(c);
+  const Tensor<double> target = use_retrieval_codes(trial, kHugeGap, c.seed);
+  return same_bits(attend(subject, trial), retrieved(trial, target, kHugeGap));
+}
+
+}  // namespace
+
+std::vector<Law> probe_laws() {
+  return {
+      {.id = "U",
+       .name = "equal_scores_give_the_mean_of_the_visible_values",
+       .statement = "with Q = 0 and integer V, O is the mean of the visible values and lse = ln n",
+       .exact = true,
+       .shape_case = plain_values,
+       .not_applicable = applies_to_all,
+       .check = uniform},
+      {.id = "Y",
+       .name = "dyadic_scores_give_power_of_two_weights",
+       .statement =
+           "with scale ln 2 and integer scores every weight is a power of two, so a missed "
+           "or doubled rescale is off by a factor of two",
+       .exact = false,
+       .shape_case = plain_values,
+       .not_applicable = applies_to_all,
+       .check = dyadic_probe},
+      {.id = "S",
+       .name = "keys_far_below_the_maximum_have_no_weight_at_all",
+       .statement =
+           "with gaps of 1024 nats O is the mean over the keys at the maximum: every stale "
+           "block would show",
+       .exact = true,
+       .shape_case = plain_values,
+       .not_applicable = applies_to_all,
+       .check = subset},
+      {.id = "R",
+       .name = "a_query_that_matches_one_key_returns_its_value",
+       .statement = "O_i equals V of the matching key bit for bit, and lse its score",
+       .exact = true,
+       .shape_case = code_channels,
+       .not_applicable = applies_to_all,
+       .check = retrieval}};
+}
+
+}  // namespace ringlab::verify

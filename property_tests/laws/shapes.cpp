@@ -1,0 +1,30 @@
+#include "property_tests/laws/shapes.h"
+
+#include <algorithm>
+
+namespace ringlab::verify {
+
+Case plain_values(Case c) {
+  c.family = Family::small_ints;
+  return c;
+}
+
+Case at_least_two_channels(Case c) {
+  c.shape.head_dim = std::max<std::int64_t>(2, c.shape.head_dim);
+  return c;
+}
+
+Case some_tokens(Case c) {
+  c.shape.q_tokens = std::max<std::int64_t>(1, c.shape.q_tokens);
+  c.shape.kv_tokens = std::max<std::int64_t>(1, c.shape.kv_tokens);
+  return fitted(c);
+}
+
+Case with_a_neighbour(Case c) {
+  if (c.shape.batch * c.shape.kv_heads > 1) return c;
+  c.shape.kv_heads = 2;
+  c.shape.q_heads *= 2;
+  return c;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,17 @@
+// Ready-made shape_case functions: what a law needs of a case, kept by shrinking.
+#pragma once
+
+#include "property_tests/case.h"
+
+namespace ringlab::verify {
+
+/// The law makes its own numbers: the family does not matter, so the plainest.
+Case plain_values(Case c);
+/// At least this many channels in q and k.
+Case at_least_two_channels(Case c);
+/// At least one query and one key.
+Case some_tokens(Case c);
+/// Two batches or two K/V heads, so that there is a neighbour to be independent of.
+Case with_a_neighbour(Case c);
+
+}  // namespace ringlab::verify

@@ -1,0 +1,16 @@
+// Laws about masks, shapes and memory (verification P29-P39), in the order of their files.
+#include "property_tests/laws/structure.h"
+
+#include "property_tests/laws/groups.h"
+
+namespace ringlab::verify {
+
+std::vector<Law> structure_laws() {
+  std::vector<Law> laws = causal_laws();
+  for (const auto& more : {window_laws(), document_laws(), shape_laws(), memory_laws()}) {
+    laws.insert(laws.end(), more.begin(), more.end());
+  }
+  return laws;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,197 @@
+#include "property_tests/laws/trial.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "property_tests/generators/draws.h"
+#include "reference/core/error.h"
+
+namespace ringlab::verify {
+namespace {
+
+std::string text(const Extents& e) {
+  return "(" + std::to_string(e.batch) + ", " + std::to_string(e.heads) + ", " +
+         std::to_string(e.tokens) + ", " + std::to_string(e.channels) + ")";
+}
+
+void check_output(const std::string& subject, const char* name, const Tensor<double>& got,
+                  const Extents& wanted) {
+  if (got.extents() == wanted) return;
+  throw_environment_error({.where = subject + ", output " + name,
+                           .expected = "shape " + text(wanted),
+                           .actual = text(got.extents()),
+                           .hint = ""});
+}
+
+Extents resized(Extents e, std::int64_t Extents::*side, const Indices& from) {
+  e.*side = static_cast<std::int64_t>(from.size());
+  return e;
+}
+
+}  // namespace
+
+Trial make_trial(const Case& c) { return {make_problem(c), make_options(c), make_tensors(c)}; }
+
+RunResult run_checked(const Subject& subject, const AttentionInput& input,
+                      const RunOptions& options) {
+  RunResult result = subject.run(input, options);
+  check_output(subject.name, "o", result.output.out, input.problem.shape.out());
+  check_output(subject.name, "lse", result.output.lse, input.problem.shape.lse());
+  return result;
+}
+
+RunResult run_trial(const Subject& subject, const Trial& trial) {
+  return run_checked(subject, trial.input(), trial.options);
+}
+
+AttentionOutput attend(const Subject& subject, const Trial& trial) {
+  return run_trial(subject, trial).output;
+}
+
+Judgement judge(const Subject& subject, const Trial& trial) {
+  const AttentionInput input = trial.input();
+  Judgement judgement{.exact = exact_forward(input), .allowed = {}};
+  judgement.allowed =
+      forward_tolerance(input, judgement.exact, subject.profile(trial.problem, trial.options));
+  return judgement;
+}
+
+bool zeros_would_pass(const Judgement& judgement) {
+  bool has_visible_row = false;
+  bool has_clear_value = false;
+  const Tensor<double>& out = judgement.exact.out;
+  for_each_index(out.extents(), [&](auto b, auto h, auto t, auto c) {
+    if (judgement.exact.lse(b, h, t, 0) == -std::numeric_limits<double>::infinity()) return;
+    has_visible_row = true;
+    has_clear_value |= std::abs(out(b, h, t, c)) > judgement.allowed.out(b, h, t, c);
+  });
+  return has_visible_row && !has_clear_value;
+}
+
+std::int64_t Pairs::count(std::int64_t i) const {
+  const auto row = bits.begin() + static_cast<std::ptrdiff_t>(i * keys);
+  return std::accumulate(row, row + static_cast<std::ptrdiff_t>(keys), std::int64_t{0});
+}
+
+Pairs make_pairs(std::int64_t queries, std::int64_t keys,
+                 const std::function<bool(std::int64_t, std::int64_t)>& visible) {
+  Pairs pairs{queries, keys, {}};
+  for (std::int64_t i = 0; i < queries; ++i) {
+    for (std::int64_t j = 0; j < keys; ++j) pairs.bits.push_back(visible(i, j) ? 1 : 0);
+  }
+  return pairs;
+}
+
+Pairs visible_pairs(const Problem& problem) {
+  return make_pairs(problem.shape.q_tokens, problem.shape.kv_tokens,
+                    [&](std::int64_t i, std::int64_t j) { return problem.mask.allows(i, j); });
+}
+
+void use_pairs(Problem& problem, const Pairs& pairs) {
+  problem.shape.q_tokens = pairs.queries;
+  problem.shape.kv_tokens = pairs.keys;
+  BitMask bits{pairs.queries, pairs.keys,
+               std::make_shared<const std::vector<std::uint8_t>>(pairs.bits), "pairs"};
+  problem.mask = Mask({std::move(bits)}).bind(pairs.queries, pairs.keys);
+}
+
+double score(const Trial& trial, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  long double dot = 0;
+  for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {
+    dot += static_cast<long double>(trial.data.q(b, h, i, c)) *
+           trial.data.k(b, h / trial.group(), j, c);
+  }
+  return static_cast<double>(trial.problem.scale * dot);
+}
+
+Indices in_order(std::int64_t count) {
+  Indices order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+Indices shuffled(std::int64_t count, std::uint64_t seed) {
+  Indices order = in_order(count);
+  Draws draws(seed, {count});
+  for (std::int64_t i = count - 1; i > 0; --i) {
+    std::swap(order[static_cast<std::size_t>(i)],
+              order[static_cast<std::size_t>(draws.below(i + 1))]);
+  }
+  return order;
+}
+
+Tensor<double> pick_tokens(const Tensor<double>& x, const Indices& from) {
+  Tensor<double> y(resized(x.extents(), &Extents::tokens, from));
+  return mapped(y, [&](double, auto b, auto h, auto t, auto c) {
+    return x(b, h, from[static_cast<std::size_t>(t)], c);
+  });
+}
+
+Tensor<double> pick_heads(const Tensor<double>& x, const Indices& from) {
+  Tensor<double> y(resized(x.extents(), &Extents::heads, from));
+  return mapped(y, [&](double, auto b, auto h, auto t, auto c) {
+    return x(b, from[static_cast<std::size_t>(h)], t, c);
+  });
+}
+
+Tensor<double> pick_channels(const Tensor<double>& x, const Indices& from) {
+  Tensor<double> y(resized(x.extents(), &Extents::channels, from));
+  return mapped(y, [&](double, auto b, auto h, auto t, auto c) {
+    return x(b, h, t, from[static_cast<std::size_t>(c)]);
+  });
+}
+
+Tensor<double> pick_batches(const Tensor<double>& x, const Indices& from) {
+  Tensor<double> y(resized(x.extents(), &Extents::batch, from));
+  return mapped(y, [&](double, auto b, auto h, auto t, auto c) {
+    return x(from[static_cast<std::size_t>(b)], h, t, c);
+  });
+}
+
+Trial with_keys(const Trial& trial, const Indices& from) {
+  Trial changed = trial;
+  const Pairs visible = visible_pairs(trial.problem);
+  use_pairs(changed.problem, make_pairs(visible.queries, static_cast<std::int64_t>(from.size()),
+                                        [&](std::int64_t i, std::int64_t t) {
+                                          return visible(i, from[static_cast<std::size_t>(t)]);
+                                        }));
+  changed.data.k = pick_tokens(trial.data.k, from);
+  changed.data.v = pick_tokens(trial.data.v, from);
+  return changed;
+}
+
+Tensor<double> mapped(const Tensor<double>& x, const ElementMap& value) {
+  Tensor<double> y(x.extents());
+  for_each_index(x.extents(), [&](auto b, auto h, auto t, auto c) {
+    y(b, h, t, c) = value(x(b, h, t, c), b, h, t, c);
+  });
+  return y;
+}
+
+Tensor<double> with_channel(const Tensor<double>& x, std::int64_t channel,
+                            const ChannelMap& value) {
+  return mapped(x, [&](double old, auto b, auto h, auto t, auto c) {
+    return c == channel ? value(b, h, t) : old;
+  });
+}
+
+Tensor<double> scaled(const Tensor<double>& x, double factor) {
+  return mapped(x, [&](double value, auto...) { return value * factor; });
+}
+
+Tensor<double> added(const Tensor<double>& x, const Tensor<double>& y) {
+  return mapped(
+      x, [&](double value, auto b, auto h, auto t, auto c) { return value + y(b, h, t, c); });
+}
+
+Tensor<double> random_integers(const Extents& extents, std::int64_t limit, std::uint64_t seed) {
+  return mapped(Tensor<double>(extents), [&](double, auto b, auto h, auto t, auto c) {
+    return static_cast<double>(Draws(seed, {b, h, t, c}).between(-limit, limit));
+  });
+}
+
+}  // namespace ringlab::verify

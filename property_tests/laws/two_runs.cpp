@@ -1,0 +1,156 @@
+#include "property_tests/laws/two_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "property_tests/generators/draws.h"
+
+namespace ringlab::verify {
+namespace {
+
+LawResult same_tensor(const std::string& what, const std::string& name, const Tensor<double>& got,
+                      const Tensor<double>& want, const RowFilter& rows) {
+  if (!(got.extents() == want.extents())) return broken(what + ": the shapes differ");
+  LawResult result;
+  for_each_index(got.extents(), [&](auto b, auto h, auto t, auto c) {
+    const bool looked_at = result.outcome == Outcome::held && (!rows || rows(t));
+    if (!looked_at || got(b, h, t, c) == want(b, h, t, c)) return;
+    result =
+        broken(fmt::format("{}: {}[batch {}, head {}, token {}, channel {}] became {:.17g}, "
+                           "was {:.17g}, and must be the same bits",
+                           what, name, b, h, t, c, got(b, h, t, c), want(b, h, t, c)));
+  });
+  return result;
+}
+
+LawResult within(const std::string& name, const Tensor<double>& got, const Tensor<double>& want,
+                 const Tensor<double>& got_allowed, const Tensor<double>& want_allowed) {
+  return matches(name, got, want, added(got_allowed, want_allowed));
+}
+
+Tensor<double> rows_of(const Tensor<double>& tensor, std::int64_t first, std::int64_t count) {
+  Extents extents = tensor.extents();
+  extents.tokens = count;
+  Tensor<double> rows(extents);
+  for_each_index(extents, [&](auto b, auto h, auto t, auto c) {
+    rows(b, h, t, c) = tensor(b, h, first + t, c);
+  });
+  return rows;
+}
+
+}  // namespace
+
+LawResult same_rows(const std::string& what, const AttentionOutput& got,
+                    const AttentionOutput& want, const RowFilter& rows) {
+  return all_held({same_tensor(what, "o", got.out, want.out, rows),
+                   same_tensor(what, "lse", got.lse, want.lse, rows)});
+}
+
+BoundedAnswer run_with_bounds(const Subject& subject, const AttentionInput& input,
+                              const RunOptions& options) {
+  const ExactForward exact = exact_forward(input);
+  return {subject.run(input, options).output,
+          forward_tolerance(input, exact, subject.profile(input.problem, options))};
+}
+
+LawResult within_both_bounds(const std::string& what, const BoundedAnswer& got,
+                             const BoundedAnswer& want) {
+  LawResult result = all_held(
+      {within("o", got.output.out, want.output.out, got.tolerance.out, want.tolerance.out),
+       within("lse", got.output.lse, want.output.lse, got.tolerance.lse, want.tolerance.lse)});
+  if (result.outcome == Outcome::broken) result.message = what + ": " + result.message;
+  return result;
+}
+
+TensorView<const double> token_slice(TensorView<const double> view, std::int64_t first,
+                                     std::int64_t count) {
+  if (view.data != nullptr && count > 0) view.data += first * view.strides.token;
+  view.extents.tokens = count;
+  return view;
+}
+
+BoundedAnswer row_slice(const BoundedAnswer& answer, std::int64_t first, std::int64_t count) {
+  return {
+      {rows_of(answer.output.out, first, count), rows_of(answer.output.lse, first, count)},
+      {rows_of(answer.tolerance.out, first, count), rows_of(answer.tolerance.lse, first, count)}};
+}
+
+void fill_tokens(Tensor<double>& tensor, std::int64_t begin, std::int64_t end, double value) {
+  for_each_index(tensor.extents(), [&](auto b, auto h, auto t, auto c) {
+    if (t >= begin && t < end) tensor(b, h, t, c) = value;
+  });
+}
+
+std::vector<double> poisons(const Subject& subject) {
+  std::vector<double> values{1024.0};
+  if (subject.can.masked_may_be_nan) values.push_back(std::numeric_limits<double>::quiet_NaN());
+  return values;
+}
+
+LawResult all_held(const std::vector<LawResult>& results) {
+  double worst = 0;
+  for (const LawResult& result : results) {
+    if (result.outcome != Outcome::held) return result;
+    worst = std::max(worst, result.ratio);
+  }
+  return held(worst);
+}
+
+std::int64_t first_position(const Case& c) { return c.shape.kv_tokens - c.shape.q_tokens; }
+
+LawResult unchanged_under(const Subject& subject, const Case& c, const std::string& what,
+                          const std::function<void(AttentionTensors&, double)>& overwrite,
+                          const RowFilter& rows) {
+  const Trial base = make_trial(c);
+  const AttentionOutput before = attend(subject, base);
+  std::vector<LawResult> results;
+  for (const double poison : poisons(subject)) {
+    Trial changed = base;
+    overwrite(changed.data, poison);
+    results.push_back(
+        same_rows(fmt::format("{} = {}", what, poison), attend(subject, changed), before, rows));
+  }
+  return all_held(results);
+}
+
+LawResult row_is_value(const Trial& trial, const AttentionOutput& got, std::int64_t row,
+                       std::int64_t key) {
+  const std::int64_t group = trial.shape().q_heads / trial.shape().kv_heads;
+  AttentionOutput want = got;
+  for_each_index(got.out.extents(), [&](auto b, auto h, auto t, auto channel) {
+    if (t == row) want.out(b, h, t, channel) = trial.data.v(b, h / group, key, channel);
+  });
+  return same_rows(fmt::format("o must be v of key {}, the only one seen", key), got, want,
+                   [row](std::int64_t token) { return token == row; });
+}
+
+Case with_tokens(Case c) {
+  c.shape.q_tokens = std::max<std::int64_t>(c.shape.q_tokens, 1);
+  c.shape.kv_tokens = std::max<std::int64_t>(c.shape.kv_tokens, 1);
+  return fitted(c);
+}
+
+Case several_ranks(Case c) {
+  c.ranks = std::max(c.ranks, 2);
+  return with_tokens(c);
+}
+
+Layout random_layout(std::int64_t tokens, int ranks, std::uint64_t seed) {
+  Draws draws(seed);
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(ranks), 0);
+  for (std::size_t rank = 0; rank + 1 < lengths.size(); ++rank) {
+    lengths[rank] = draws.chance(25) ? 0 : draws.between(0, tokens);
+    tokens -= lengths[rank];
+  }
+  lengths.back() = tokens;
+  for (std::size_t i = lengths.size() - 1; i > 0; --i) {
+    std::swap(lengths[i],
+              lengths[static_cast<std::size_t>(draws.below(static_cast<std::int64_t>(i) + 1))]);
+  }
+  return Layout::with_lengths(lengths);
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,15 @@
+// Mutants that need no edit of a stage's text: a correct stage whose inputs, outputs or network are
+// tampered with, as real bugs around a kernel do.
+#pragma once
+
+#include <vector>
+
+#include "property_tests/mutants/mutants.h"
+
+namespace ringlab::mutants {
+
+std::vector<Mutant> input_mutants();   ///< what the stage is given
+std::vector<Mutant> output_mutants();  ///< what becomes of its results
+std::vector<Mutant> wire_mutants();    ///< what happens to its messages
+
+}  // namespace ringlab::mutants

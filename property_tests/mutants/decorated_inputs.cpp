@@ -1,0 +1,151 @@
+// Mistakes in what a kernel is given: its mask, its scale, its strides.
+#include <cmath>
+#include <utility>
+
+#include "property_tests/mutants/decorated.h"
+#include "property_tests/mutants/planted.h"
+
+namespace ringlab::mutants {
+namespace {
+
+using Tamper = void (*)(AttentionInput&, const RunOptions&);
+
+Mutant with_tampered_input(MutantInfo info, Tamper tamper) {
+  verify::Subject subject = subject_like(info, {DType::f32});
+  subject.run = [run = subject.run, tamper](AttentionInput input, const RunOptions& options) {
+    tamper(input, options);
+    return run(input, options);
+  };
+  return {std::move(info), std::move(subject)};
+}
+
+/// The same mask with `change` applied to its terms of one kind.
+template <class Term, class Change>
+void change_terms(AttentionInput& input, Change change) {
+  std::vector<MaskTerm> terms = input.problem.mask.terms();
+  for (MaskTerm& term : terms) {
+    if (auto* found = std::get_if<Term>(&term)) change(*found);
+  }
+  const Shape& shape = input.problem.shape;
+  input.problem.mask = Mask(std::move(terms)).bind(shape.q_tokens, shape.kv_tokens);
+}
+
+void widen_window(AttentionInput& input, const RunOptions&) {
+  change_terms<WindowMask>(input, [](WindowMask& window) {
+    if (window.left != WindowMask::kUnlimited) ++window.left;
+  });
+}
+
+void move_document_boundary(AttentionInput& input, const RunOptions&) {
+  change_terms<DocumentsMask>(input, [](DocumentsMask& documents) {
+    std::vector<std::int64_t>& lengths = documents.lengths;
+    if (lengths.size() < 2 || lengths[0] == 0) return;
+    --lengths[0];
+    ++lengths[1];
+  });
+}
+
+void drop_window(AttentionInput& input, const RunOptions&) {
+  change_terms<WindowMask>(input, [](WindowMask& window) { window = WindowMask{}; });
+}
+
+/// Keys beyond the last multiple of 2 · ranks are hidden.
+void round_length_down(AttentionInput& input, const RunOptions& options) {
+  const Shape& shape = input.problem.shape;
+  const std::int64_t kept = shape.kv_tokens / (2 * options.ranks) * (2 * options.ranks);
+  std::vector<std::uint8_t> bits(static_cast<std::size_t>(shape.q_tokens * shape.kv_tokens));
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    bits[i] = static_cast<std::int64_t>(i) % shape.kv_tokens < kept;
+  }
+  std::vector<MaskTerm> terms = input.problem.mask.terms();
+  terms.emplace_back(BitMask{shape.q_tokens, shape.kv_tokens,
+                             std::make_shared<const std::vector<std::uint8_t>>(std::move(bits)),
+                             ""});
+  input.problem.mask = Mask(std::move(terms)).bind(shape.q_tokens, shape.kv_tokens);
+}
+
+void scale_for_one_more_channel(AttentionInput& input, const RunOptions&) {
+  const auto d = static_cast<double>(input.problem.shape.head_dim);
+  input.problem.scale *= std::sqrt(d / (d + 1));
+}
+
+/// Reads memory as if it were dense. Only where all strides are positive, so that every address
+/// read lies inside the tensor.
+void read_as_dense(TensorView<const double>& view) {
+  const Strides& s = view.strides;
+  if (s.batch > 0 && s.head > 0 && s.token > 0 && s.channel > 0) {
+    view.strides = dense_strides(view.extents);
+  }
+}
+
+void ignore_strides(AttentionInput& input, const RunOptions&) {
+  read_as_dense(input.k);
+  read_as_dense(input.v);
+}
+
+void forget_batch_stride(AttentionInput& input, const RunOptions&) { input.v.strides.batch = 0; }
+
+/// Multiplies the caller's own q by the scale, to save a multiplication later.
+void scale_query_in_place(AttentionInput& input, const RunOptions&) {
+  const TensorView<const double> q = input.q;
+  for_each_index(q.extents, [&](auto b, auto h, auto t, auto c) {
+    double& value = const_cast<double&>(q(b, h, t, c));
+    value = round_to(input.problem.dtype, value * input.problem.scale);
+  });
+  input.problem.scale = 1;
+}
+
+/// Heads of q and k rounded down to pairs of channels.
+void drop_odd_channel(AttentionInput& input, const RunOptions&) {
+  Shape& shape = input.problem.shape;
+  if (shape.head_dim < 2) return;
+  shape.head_dim -= shape.head_dim % 2;
+  input.q.extents.channels = input.k.extents.channels = shape.head_dim;
+}
+
+}  // namespace
+
+std::vector<Mutant> input_mutants() {
+  return {
+      with_tampered_input(
+          {"window_one_too_wide", "causal_ring", "each row sees one key before its window",
+           "Is the left end of the window part of it?", "SandAI-org/MagiAttention #108"},
+          widen_window),
+      with_tampered_input(
+          {"window_ignored", "ring", "a sliding window is treated as full attention",
+           "Which parts of the program ever look at the window?", "NVIDIA/TransformerEngine #3527"},
+          drop_window),
+      with_tampered_input({"document_boundary_off_by_one", "causal_ring",
+                           "the last token of the first document counts as part of the second",
+                           "Where does the first document end?", "NVIDIA/TransformerEngine #3331"},
+                          move_document_boundary),
+      with_tampered_input(
+          {"length_rounded_down", "ring", "keys after the last multiple of 2P are dropped",
+           "What if 2P does not divide the number of tokens?", "NVIDIA/TransformerEngine #1930"},
+          round_length_down),
+      with_tampered_input(
+          {"scale_of_one_more_channel", "flash_blocks", "scores are scaled by 1/sqrt(d + 1)",
+           "What is the scale for head_dim 1?", "classic"},
+          scale_for_one_more_channel),
+      with_tampered_input(
+          {"odd_channel_dropped", "flash_blocks", "the last channel of an odd head_dim is ignored",
+           "What does a kernel that loads pairs do with the last channel?",
+           "SandAI-org/MagiAttention #155"},
+          drop_odd_channel),
+      with_tampered_input(
+          {"strides_ignored", "broadcast", "strided k and v are read as if they were dense",
+           "What does a transposed tensor look like in memory?",
+           "zhuzilin/ring-flash-attention 1cad320"},
+          ignore_strides),
+      with_tampered_input({"batch_stride_forgotten", "flash_blocks",
+                           "every batch entry reads the values of the first",
+                           "How far is it from one batch entry to the next?", "DeepSpeed #5664"},
+                          forget_batch_stride),
+      with_tampered_input(
+          {"query_scaled_in_place", "broadcast", "the caller's q is multiplied by the scale",
+           "Who owns q after the call?", "BurstAttention cf429a6"},
+          scale_query_in_place),
+  };
+}
+
+}  // namespace ringlab::mutants

@@ -1,0 +1,77 @@
+// Mistakes in what becomes of a kernel's results.
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "property_tests/mutants/decorated.h"
+#include "property_tests/mutants/planted.h"
+
+namespace ringlab::mutants {
+namespace {
+
+using Tamper = void (*)(RunResult&, const RunOptions&);
+
+Mutant with_tampered_output(MutantInfo info, Tamper tamper) {
+  verify::Subject subject = subject_like(info, {DType::f32});
+  subject.run = [run = subject.run, tamper](const AttentionInput& input,
+                                            const RunOptions& options) {
+    RunResult result = run(input, options);
+    tamper(result, options);
+    return result;
+  };
+  return {std::move(info), std::move(subject)};
+}
+
+void store_lse_in_half(RunResult& result, const RunOptions&) {
+  for (double& lse : result.output.lse.values()) lse = round_to(DType::f16, lse);
+}
+
+void finite_lse_for_empty_rows(RunResult& result, const RunOptions&) {
+  for (double& lse : result.output.lse.values()) {
+    if (std::isinf(lse)) lse = -5e4;
+  }
+}
+
+void lse_in_base_two(RunResult& result, const RunOptions&) {
+  for (double& lse : result.output.lse.values()) lse *= std::numbers::log2e;
+}
+
+/// Rows of the second rank come back in the places of the first rank's, and the other way round.
+void swap_first_two_shards(RunResult& result, const RunOptions& options) {
+  Tensor<double>& out = result.output.out;
+  if (options.ranks < 2 || out.extents().tokens == 0) return;
+  const Layout layout = make_layout(options, out.extents().tokens, options.q_layout);
+  const Positions& first = layout.positions(0);
+  const Positions& second = layout.positions(1);
+  const Tensor<double> before = out;
+  for_each_index(out.extents(), [&](auto b, auto h, auto i, auto c) {
+    if (i >= first.size() || i >= second.size()) return;
+    out(b, h, first[i], c) = before(b, h, second[i], c);
+    out(b, h, second[i], c) = before(b, h, first[i], c);
+  });
+}
+
+}  // namespace
+
+std::vector<Mutant> output_mutants() {
+  return {
+      with_tampered_output({"lse_stored_in_half", "ring", "lse loses 13 bits",
+                            "How far apart are two neighbouring half floats near 1000?",
+                            "lucidrains/ring-attention-pytorch d49499f"},
+                           store_lse_in_half),
+      with_tampered_output(
+          {"empty_row_lse_finite", "causal_ring", "a row that sees nothing returns lse = -50000",
+           "What does a merge do with a finite lse of an empty row?", "flashinfer #4051"},
+          finite_lse_for_empty_rows),
+      with_tampered_output({"lse_in_base_two", "flash_blocks", "lse is returned in base 2",
+                            "Which logarithm does the caller expect?", "SGLang #40903"},
+                           lse_in_base_two),
+      with_tampered_output({"shards_returned_swapped", "causal_ring",
+                            "the rows of ranks 0 and 1 come back in each other's places",
+                            "Is un-permuting the inverse of permuting?",
+                            "lucidrains/ring-attention-pytorch 78530bc"},
+                           swap_first_two_shards),
+  };
+}
+
+}  // namespace ringlab::mutants

@@ -1,0 +1,90 @@
+#include "property_tests/mutants/legal_variants.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace ringlab::mutants {
+namespace {
+
+using verify::Subject;
+
+/// A stage whose options are changed before it runs.
+template <class Change>
+Subject with_options(const std::string& name, const std::string& stage, Change change) {
+  Subject subject = verify::find_subject(stage);
+  subject.name = "legal:" + name;
+  subject.title = stage + ", " + name;
+  subject.run = [run = subject.run, change](const AttentionInput& input, RunOptions options) {
+    change(input.problem, options);
+    return run(input, options);
+  };
+  subject.profile = [profile = subject.profile, change](const Problem& problem,
+                                                        RunOptions options) {
+    change(problem, options);
+    return profile(problem, options);
+  };
+  return subject;
+}
+
+Layout reversed(const Layout& layout) {
+  std::vector<Positions> parts;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    std::vector<std::int64_t> positions = layout.positions(rank).to_list();
+    std::reverse(positions.begin(), positions.end());
+    parts.push_back(Positions::from_list(positions));
+  }
+  return Layout::from_parts(std::move(parts));
+}
+
+void reverse_keys(const Problem& problem, RunOptions& options) {
+  options.kv_layout = reversed(make_layout(options, problem.shape.kv_tokens, options.kv_layout));
+}
+
+void tiles_of_one(const Problem&, RunOptions& options) {
+  options.tile_queries = options.tile_keys = 1;
+}
+
+void one_tile(const Problem&, RunOptions& options) {
+  options.tile_queries = 64;
+  options.tile_keys = 1024;
+}
+
+void turn_round(const Problem&, RunOptions& options) {
+  options.direction =
+      options.direction == RingDirection::next ? RingDirection::previous : RingDirection::next;
+}
+
+void round_all(Tensor<double>& tensor, DType dtype) {
+  for (double& value : tensor.values()) value = round_to(dtype, value);
+}
+
+/// Computes in f64 whatever the dtype, and rounds at the end.
+Subject in_double() {
+  Subject subject = verify::find_subject("flash_blocks");
+  subject.name = "legal:in_double";
+  subject.title = "flash_blocks, computed in f64";
+  subject.run = [run = subject.run](AttentionInput input, const RunOptions& options) {
+    const DType dtype = std::exchange(input.problem.dtype, DType::f64);
+    RunResult result = run(input, options);
+    round_all(result.output.out, dtype);
+    round_all(result.output.lse, dtype == DType::f64 ? DType::f64 : DType::f32);
+    return result;
+  };
+  return subject;
+}
+
+}  // namespace
+
+std::vector<Subject> legal_variants() {
+  return {
+      in_double(),
+      with_options("keys_in_reverse", "flash_blocks", reverse_keys),
+      with_options("keys_of_each_hop_in_reverse", "ring", reverse_keys),
+      with_options("one_key_per_tile", "merge", tiles_of_one),
+      with_options("one_tile_for_all", "causal_ring", one_tile),
+      with_options("the_other_way_round", "causal_ring", turn_round),
+  };
+}
+
+}  // namespace ringlab::mutants

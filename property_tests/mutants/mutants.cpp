@@ -1,0 +1,39 @@
+#include "property_tests/mutants/mutants.h"
+
+#include <utility>
+
+#include "property_tests/mutants/decorated.h"
+#include "property_tests/mutants/planted.h"
+
+namespace ringlab::mutants {
+
+// One per stage, generated.
+std::vector<Mutant> broadcast_mutants();
+std::vector<Mutant> online_softmax_mutants();
+std::vector<Mutant> flash_blocks_mutants();
+std::vector<Mutant> merge_mutants();
+std::vector<Mutant> ring_mutants();
+std::vector<Mutant> causal_ring_mutants();
+
+verify::Subject subject_like(const MutantInfo& info, std::vector<DType> dtypes) {
+  verify::Subject subject = verify::find_subject(info.stage);
+  subject.name = "mutant:" + info.id;
+  subject.title = info.breaks;
+  subject.can.dtypes = std::move(dtypes);
+  return subject;
+}
+
+const std::vector<Mutant>& all_mutants() {
+  static const std::vector<Mutant> mutants = [] {
+    std::vector<Mutant> all;
+    for (const auto make :
+         {broadcast_mutants, online_softmax_mutants, flash_blocks_mutants, merge_mutants,
+          ring_mutants, causal_ring_mutants, input_mutants, output_mutants, wire_mutants}) {
+      for (Mutant& mutant : make()) all.push_back(std::move(mutant));
+    }
+    return all;
+  }();
+  return mutants;
+}
+
+}  // namespace ringlab::mutants

@@ -1,0 +1,87 @@
+// One law on one case, and a subject on one given input.
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <thread>
+
+#include "property_tests/laws/trial.h"
+#include "property_tests/verify.h"
+#include "reference/core/error.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// The rows of x that the oracle computed.
+Tensor<double> sampled_rows(const Tensor<double>& x, const std::vector<std::int64_t>& rows) {
+  return rows.empty() ? x : pick_tokens(x, rows);
+}
+
+void check_rows(const std::vector<std::int64_t>& rows, std::int64_t q_tokens) {
+  const bool ascending = std::is_sorted(rows.begin(), rows.end(), std::less_equal<>());
+  if (rows.empty() || (ascending && rows.front() >= 0 && rows.back() < q_tokens)) return;
+  throw_usage_error({.where = "rows to compare",
+                     .expected = "ascending rows below " + std::to_string(q_tokens),
+                     .actual = std::to_string(rows.front()) + " … " + std::to_string(rows.back()),
+                     .hint = ""});
+}
+
+}  // namespace
+
+LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
+  try {
+    return law.check(subject, c);
+  } catch (const std::exception& error) {
+    return {Outcome::broken, 0, std::string("it threw: ") + error.what()};
+  } catch (...) {
+    return {Outcome::broken, 0, "it threw something that is not a std::exception"};
+  }
+}
+
+std::string replay_token(const Subject& subject, const Law& law, const Case& c) {
+  return subject.name + "/" + law.id + "/" + to_token(c);
+}
+
+Replay replay(const std::string& token, const std::function<Subject(const std::string&)>& find) {
+  // From the right: a subject's name may be a path.
+  const std::size_t second = token.rfind('/');
+  const std::size_t first =
+      second == std::string::npos || second == 0 ? std::string::npos : token.rfind('/', second - 1);
+  if (first == std::string::npos) {
+    throw_usage_error({.where = "replay token",
+                       .expected = "SUBJECT/LAW/CASE",
+                       .actual = "\"" + token + "\"",
+                       .hint = "Paste the whole token of the failure"});
+  }
+  Replay again{.subject = find(token.substr(0, first)),
+               .law = find_law(token.substr(first + 1, second - first - 1)),
+               .replayed = from_token(token.substr(second + 1)),
+               .result = {}};
+  again.result = run_law(again.subject, again.law, again.replayed);
+  return again;
+}
+
+InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
+                          const RunOptions& options, const std::vector<std::int64_t>& rows) {
+  const Shape& shape = input.problem.shape;
+  check_problem(input.problem);
+  check_rows(rows, shape.q_tokens);
+  InputVerdict verdict;
+  verdict.rows_checked = rows.empty() ? shape.q_tokens : static_cast<std::int64_t>(rows.size());
+  try {
+    verdict.run = run_checked(subject, input, options);
+  } catch (const std::exception& error) {
+    verdict.error = error.what();
+    return verdict;
+  }
+  const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u));
+  const ExactOptions oracle{.rows = rows, .threads = threads};
+  const ExactForward exact = exact_forward(input, oracle);
+  const ForwardTolerance allowed =
+      forward_tolerance(input, exact, subject.profile(input.problem, options), oracle);
+  verdict.report = compare_forward(
+      {sampled_rows(verdict.run.output.out, rows), sampled_rows(verdict.run.output.lse, rows)},
+      exact, allowed);
+  return verdict;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,37 @@
+// Anything that computes attention and can be checked: a stage, the engine, a mutant, a plugin.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference/core/numerics.h"
+#include "reference/core/run.h"
+
+namespace ringlab::verify {
+
+struct Capabilities {
+  std::vector<DType> dtypes;
+  bool many_ranks = true;         ///< honours RunOptions::ranks, layout, transport
+  bool counts_traffic = true;     ///< RunResult::ranks is filled in
+  bool masked_may_be_nan = true;  ///< never lets a masked key or value reach the result
+  bool ring_traffic = false;      ///< K/V travel neighbour to neighbour: closed forms apply
+  bool skips_empty_blocks = false;
+  bool deterministic = true;  ///< same bits from run to run
+};
+
+struct Subject {
+  std::string name;   ///< "ring", "broadcast", "mutant:ring_one_hop_short"
+  std::string title;  ///< one line for tables
+  Capabilities can;
+  std::function<RunResult(const AttentionInput&, const RunOptions&)> run;
+  std::function<NumericsProfile(const Problem&, const RunOptions&)> profile;
+};
+
+/// Every stage as a subject, in order, and later the optimized variants.
+std::vector<Subject> all_subjects();
+/// By name or stage number ("ring", "05", "05_ring"); usage error naming the known ones otherwise.
+Subject find_subject(const std::string& name);
+
+}  // namespace ringlab::verify

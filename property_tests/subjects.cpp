@@ -1,0 +1,47 @@
+// The stages as subjects.
+#include <algorithm>
+
+#include "property_tests/subject.h"
+#include "reference/core/error.h"
+#include "stages/common/stage.h"
+
+namespace ringlab::verify {
+namespace {
+
+Subject subject_of(const stages::Stage& stage) {
+  Capabilities can;
+  can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
+  can.ring_traffic = stage.ring_traffic;
+  can.skips_empty_blocks = stage.skips_empty_blocks;
+  return {.name = stage.name,
+          .title = stage.id + " " + stage.name + ": " + stage.idea,
+          .can = std::move(can),
+          .run = stage.run,
+          .profile = stage.profile};
+}
+
+bool names(const stages::Stage& stage, const std::string& name) {
+  return name == stage.name || name == stage.id || name == stage.id + "_" + stage.name;
+}
+
+}  // namespace
+
+std::vector<Subject> all_subjects() {
+  std::vector<Subject> subjects;
+  for (const stages::Stage& stage : stages::all_stages()) subjects.push_back(subject_of(stage));
+  return subjects;
+}
+
+Subject find_subject(const std::string& name) {
+  std::string known;
+  for (const stages::Stage& stage : stages::all_stages()) {
+    if (names(stage, name)) return subject_of(stage);
+    known += (known.empty() ? "" : ", ") + stage.name;
+  }
+  throw_usage_error({.where = "subject",
+                     .expected = "one of " + known,
+                     .actual = "\"" + name + "\"",
+                     .hint = "ringlab list shows them"});
+}
+
+}  // namespace ringlab::verify

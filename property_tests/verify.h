@@ -1,0 +1,84 @@
+// The verification engine: laws × random cases against a subject, shrunk and replayable.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "property_tests/law.h"
+#include "reference/core/report.h"
+
+namespace ringlab::verify {
+
+struct VerifyOptions {
+  std::uint64_t seed = 1;
+  int cases_per_law = 40;
+  std::vector<std::string> laws = {};  ///< ids or names; empty means all
+  bool shrink = true;
+  /// Called often with (laws done, laws in all, id of the law at work).
+  std::function<void(int, int, const std::string&)> progress = {};
+};
+
+struct LawFailure {
+  Case shrunk;
+  std::string token;    ///< "SUBJECT/LAW/CASE" for `ringlab verify --replay`
+  std::string message;  ///< of the shrunk case
+  int shrinks = 0;
+};
+
+struct LawVerdict {
+  std::string id, name, statement;
+  int cases = 0;  ///< held
+  int discarded = 0;
+  double worst_ratio = 0;
+  std::string skipped;  ///< reason, empty when it ran; also when every case was discarded
+  std::optional<LawFailure> failure;
+  std::map<std::string, int>
+      classes;  ///< how many cases fell in each class (mask, layout, family…)
+};
+
+struct SubjectVerdict {
+  std::string subject;
+  std::vector<LawVerdict> laws;
+  double seconds = 0;
+  bool passed() const;
+  int laws_passed() const;
+  int laws_skipped() const;
+};
+
+SubjectVerdict verify_subject(const Subject& subject, const VerifyOptions& options);
+
+/// One law on random cases.
+LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options);
+
+/// Runs the one case of a token again.
+struct Replay {
+  Subject subject;
+  Law law;
+  Case replayed;
+  LawResult result;
+};
+/// `find` turns the token's subject name into a subject; the default knows all_subjects().
+Replay replay(const std::string& token,
+              const std::function<Subject(const std::string&)>& find = find_subject);
+
+/// One law on one case; whatever is thrown is a broken result with its message.
+LawResult run_law(const Subject& subject, const Law& law, const Case& c);
+/// The token of that: "SUBJECT/LAW/CASE".
+std::string replay_token(const Subject& subject, const Law& law, const Case& c);
+
+/// A subject on one given input against the oracle.
+struct InputVerdict {
+  Report report;
+  RunResult run;  ///< outputs and per-rank statistics
+  std::int64_t rows_checked = 0;
+  std::string error;  ///< what the subject threw, empty when it returned
+};
+/// `rows`: query rows to compare, empty for all.
+InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
+                          const RunOptions& options, const std::vector<std::int64_t>& rows);
+
+}  // namespace ringlab::verify

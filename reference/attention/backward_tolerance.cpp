@@ -1,0 +1,228 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "reference/attention/compensated.h"
+#include "reference/attention/exact.h"
+#include "reference/attention/row_gradients.h"
+
+namespace ringlab {
+namespace {
+
+constexpr double kOutward = 1 + 0x1p-40;  // the plain double sums below
+
+/// The sums of gradient_bound for one token, one entry per channel.
+class GradientSums {
+ public:
+  explicit GradientSums(std::int64_t channels)
+      : propagated_(static_cast<std::size_t>(channels)), magnitude_(propagated_) {}
+
+  /// One more product a · values[c], with |a| <= size and |computed a - a| <= error.
+  void add(double size, double error, const double* values) {
+    ++terms_;
+    for (std::size_t c = 0; c < propagated_.size(); ++c) {
+      propagated_[c] += error * std::abs(values[c]);
+      magnitude_[c] += size * std::abs(values[c]);
+    }
+  }
+  /// An error that is not that of one product.
+  void add_error(std::size_t c, double error) { propagated_[c] += error; }
+
+  double bound(const NumericsProfile& profile, std::size_t c, double scale, double value) const {
+    return gradient_bound(profile, {.terms = terms_,
+                                    .propagated = propagated_[c] * kOutward,
+                                    .magnitude = magnitude_[c] * kOutward,
+                                    .scale = std::abs(scale),
+                                    .value = value});
+  }
+
+ private:
+  std::int64_t terms_ = 0;
+  std::vector<double> propagated_, magnitude_;
+};
+
+/// One visible pair as the subject sees it.
+struct PairErrors {
+  double probability = 0;        ///< upper bound of P_ij
+  double probability_error = 0;  ///< of P_ij after the cast that P·dO uses
+  double score = 0;              ///< upper bound of |dS_ij|
+  double score_error = 0;        ///< of dS_ij, δD_i included
+  double own_score_error = 0;    ///< of dS_ij, δD_i left out
+  double row_share = 0;          ///< what of P_ij's error multiplies δD_i
+};
+
+class BackwardBounds {
+ public:
+  BackwardBounds(const AttentionInput& input, const TensorView<const double>& dout,
+                 const ExactBackward& exact, const NumericsProfile& profile)
+      : input_(input),
+        dout_(dout),
+        exact_(exact),
+        profile_(profile),
+        reader_(input_, {}),
+        forward_(exact_forward(input_)),
+        forward_tolerance_(forward_tolerance(input_, forward_, profile_)) {
+    const Shape& shape = input.problem.shape;
+    const std::size_t tokens =
+        static_cast<std::size_t>(shape.batch * shape.kv_heads * shape.kv_tokens);
+    dk_.assign(tokens, GradientSums(shape.head_dim));
+    dv_.assign(tokens, GradientSums(shape.v_dim));
+    result_ = {Tensor<double>(shape.q()), Tensor<double>(shape.k()), Tensor<double>(shape.v())};
+  }
+
+  BackwardTolerance run() {
+    for (std::int64_t row = 0; row < reader_.rows(); ++row) add_row(reader_.address(row));
+    write(dk_, exact_.dk, exact_.dk_error, input_.problem.scale, result_.dk);
+    write(dv_, exact_.dv, exact_.dv_error, 1, result_.dv);
+    return std::move(result_);
+  }
+
+ private:
+  void add_row(const RowAddress& at) {
+    reader_.read(at, row_);
+    if (row_.empty()) return;
+    const RowGradients gradients = row_gradients(input_, dout_, at, row_);
+    const double* q = channels_of(input_.q, at.batch, at.q_head, at.query, q_buffer_);
+    const double* upstream = channels_of(dout_, at.batch, at.q_head, at.query, dout_buffer_);
+    const std::vector<double> relative = probability_errors(at);
+    const double row_error = mean_error(at, gradients, relative, upstream);
+    GradientSums dq(input_.problem.shape.head_dim);
+    std::vector<double> mean_key(static_cast<std::size_t>(input_.problem.shape.head_dim));
+    std::vector<double> mean_share(mean_key.size());
+    for (std::size_t n = 0; n < row_.key.size(); ++n) {
+      const PairErrors pair = pair_errors(gradients, n, relative[n], row_error);
+      const double* k = channels_of(input_.k, at.batch, at.kv_head, row_.key[n], k_buffer_);
+      dq.add(pair.score, pair.own_score_error, k);
+      for (std::size_t c = 0; c < mean_key.size(); ++c) {
+        mean_key[c] += gradients.probability[n] * k[c];
+        mean_share[c] += pair.row_share * std::abs(k[c]);
+      }
+      const std::size_t key = token_index(at, row_.key[n]);
+      dk_[key].add(pair.score, pair.score_error, q);
+      dv_[key].add(pair.probability, pair.probability_error, upstream);
+    }
+    // δD_i is the same for all keys of the row, so it reaches dq through Σ_j P_ij k_j.
+    for (std::size_t c = 0; c < mean_key.size(); ++c) {
+      dq.add_error(c, row_error * (std::abs(mean_key[c]) + mean_share[c]));
+    }
+    write_dq(at, dq);
+  }
+
+  std::size_t token_index(const RowAddress& at, std::int64_t key) const {
+    const Shape& shape = input_.problem.shape;
+    return static_cast<std::size_t>((at.batch * shape.kv_heads + at.kv_head) * shape.kv_tokens +
+                                    key);
+  }
+
+  std::vector<double> probability_errors(const RowAddress& at) {
+    const ScoreRange range(row_, input_);
+    std::vector<double> errors;
+    for (std::size_t n = 0; n < row_.key.size(); ++n) {
+      double key_magnitude = 0;
+      const double* k = channels_of(input_.k, at.batch, at.kv_head, row_.key[n], k_buffer_);
+      for (std::int64_t c = 0; c < input_.k.extents.channels; ++c) key_magnitude += std::abs(k[c]);
+      errors.push_back(probability_error(
+          profile_, {.score = range.terms(row_, n, key_magnitude),
+                     .lse = forward_.lse(at.batch, at.q_head, at.query, 0),
+                     .lse_error = forward_tolerance_.lse(at.batch, at.q_head, at.query, 0)}));
+    }
+    return errors;
+  }
+
+  double product_error(double products) const {
+    const double channels = static_cast<double>(input_.problem.shape.v_dim);
+    return gamma_bound(channels, profile_.u_accumulate) * products +
+           channels * profile_.product_underflow;
+  }
+
+  /// δD_i, for D_i = Σ_c dO_ic O_ic from the output the subject stored, or Σ_j P_ij dP_ij.
+  double mean_error(const RowAddress& at, const RowGradients& gradients,
+                    const std::vector<double>& relative, const double* upstream) const {
+    double stored = 0, products = 0;
+    for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
+      const double tolerance = forward_tolerance_.out(at.batch, at.q_head, at.query, c);
+      const double out = std::abs(forward_.out(at.batch, at.q_head, at.query, c)) + tolerance;
+      stored += std::abs(upstream[c]) * tolerance;
+      products += std::abs(upstream[c]) * out;
+    }
+    double summed = 0, magnitude = 0;
+    for (std::size_t n = 0; n < relative.size(); ++n) {
+      const double p = gradients.probability[n] + gradients.probability_error[n];
+      const double computed = p * (1 + relative[n]) + profile_.exp_underflow;
+      summed += (p * relative[n] + profile_.exp_underflow) * gradients.products[n] +
+                computed * product_error(gradients.products[n]);
+      magnitude += computed * gradients.products[n];
+    }
+    const double keys = static_cast<double>(relative.size());
+    return std::max(stored + product_error(products),
+                    summed + gamma_bound(keys + 1, profile_.u_accumulate) * magnitude +
+                        keys * profile_.product_underflow) *
+           kOutward;
+  }
+
+  PairErrors pair_errors(const RowGradients& gradients, std::size_t n, double relative,
+                         double row_error) const {
+    const double p = gradients.probability[n] + gradients.probability_error[n];
+    const double difference = std::abs(gradients.difference[n]) + gradients.difference_error[n];
+    ScoreGradientTerms terms{.probability = p,
+                             .relative_error = relative,
+                             .difference = difference,
+                             .product_error = product_error(gradients.products[n])};
+    PairErrors pair;
+    pair.probability = p;
+    pair.probability_error = p * relative + profile_.exp_underflow +
+                             profile_.u_probability * p * (1 + relative) + profile_.p_underflow;
+    pair.score = p * difference;
+    pair.own_score_error = score_gradient_error(profile_, terms);
+    terms.row_error = row_error;
+    pair.score_error = score_gradient_error(profile_, terms);
+    pair.row_share =
+        p * (relative + (profile_.u_probability + 4 * profile_.u_work) * (1 + relative)) +
+        gradients.probability_error[n] + profile_.exp_underflow;
+    return pair;
+  }
+
+  void write_dq(const RowAddress& at, const GradientSums& dq) {
+    for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
+      const double own = exact_.dq_error(at.batch, at.q_head, at.query, c);
+      const double value = std::abs(exact_.dq(at.batch, at.q_head, at.query, c)) + own;
+      result_.dq(at.batch, at.q_head, at.query, c) =
+          dq.bound(profile_, static_cast<std::size_t>(c), input_.problem.scale, value) + own;
+    }
+  }
+
+  /// Tokens of `sums` in the order of the tensors: batch, head, token.
+  void write(const std::vector<GradientSums>& sums, const Tensor<double>& exact,
+             const Tensor<double>& error, double scale, Tensor<double>& tolerance) const {
+    const std::size_t channels = static_cast<std::size_t>(exact.extents().channels);
+    for (std::size_t i = 0; i < exact.values().size(); ++i) {
+      const double own = error.values()[i];
+      tolerance.values()[i] = sums[i / channels].bound(profile_, i % channels, scale,
+                                                       std::abs(exact.values()[i]) + own) +
+                              own;
+    }
+  }
+
+  const AttentionInput& input_;
+  const TensorView<const double>& dout_;
+  const ExactBackward& exact_;
+  NumericsProfile profile_;
+  RowReader reader_;
+  ExactForward forward_;
+  ForwardTolerance forward_tolerance_;
+  std::vector<GradientSums> dk_, dv_;
+  BackwardTolerance result_;
+  QueryRow row_;
+  std::vector<double> q_buffer_, k_buffer_, dout_buffer_;
+};
+
+}  // namespace
+
+BackwardTolerance backward_tolerance(const AttentionInput& input,
+                                     const TensorView<const double>& dout,
+                                     const ExactBackward& exact, const NumericsProfile& profile) {
+  check_dout(input, dout);
+  return BackwardBounds(input, dout, exact, profile).run();
+}
+
+}  // namespace ringlab

@@ -1,0 +1,72 @@
+// The value oracle: exact attention in fp64, forward and backward, with a bound on its own error.
+//
+// Independent by construction: it shares only the types of reference/core. Head mapping, mask and
+// positions are decided here, one (query, key) pair at a time, by a predicate of its own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/core/numerics.h"
+#include "reference/core/report.h"
+#include "reference/core/run.h"
+
+namespace ringlab {
+
+struct ExactOptions {
+  /// Query rows to compute, ascending; empty means all. Results then have tokens = rows.size().
+  std::vector<std::int64_t> rows = {};
+  int threads = 1;
+};
+
+/// `rows`-many (or q_tokens) rows. The error tensors bound |computed - true| element by element;
+/// tests compare them with 113-bit arithmetic.
+struct ExactForward {
+  Tensor<double> out, lse;
+  Tensor<double> out_error, lse_error;
+};
+
+/// Two-pass softmax in fp64 with compensated sums; scores to about one rounding.
+/// Fully masked rows: out = 0, lse = -inf, both without error. What the mask hides is not read.
+/// O(visible pairs) time; memory besides the result O(kv_tokens) per thread. Bits do not depend on
+/// `threads`. Input error when views do not fit the problem, or when a visible input is not finite
+/// or overflows fp64; usage error for rows that are not ascending rows of the problem.
+ExactForward exact_forward(const AttentionInput& input, const ExactOptions& options = {});
+
+/// Per-element tolerances for a subject with this profile, the oracle's own error added.
+/// +inf where no promise can be made (docs/numerics.md): such a case tests nothing, discard it.
+struct ForwardTolerance {
+  Tensor<double> out, lse;
+};
+/// `options` must name the rows that `exact` holds.
+ForwardTolerance forward_tolerance(const AttentionInput& input, const ExactForward& exact,
+                                   const NumericsProfile& profile,
+                                   const ExactOptions& options = {});
+
+/// Compares O and lse; `got` holds the same rows as `exact`.
+Report compare_forward(const AttentionOutput& got, const ExactForward& exact,
+                       const ForwardTolerance& tolerance);
+
+struct ExactBackward {
+  Tensor<double> dq, dk, dv;
+  Tensor<double> dq_error, dk_error, dv_error;
+};
+/// Gradients of <dout, out> with respect to q, k, v; dout (batch, q_heads, q_tokens, v_dim).
+/// K/V gradients are summed over the query heads of a group; a key that nobody sees gets exact
+/// zeros. Every dv and dP product is compensated; memory O(kv_tokens · (head_dim + v_dim)).
+ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout);
+
+/// For a subject that recomputes P from its own lse and takes D_i from its stored output (or from
+/// P and dP). +inf where no promise can be made.
+struct BackwardTolerance {
+  Tensor<double> dq, dk, dv;
+};
+BackwardTolerance backward_tolerance(const AttentionInput& input,
+                                     const TensorView<const double>& dout,
+                                     const ExactBackward& exact, const NumericsProfile& profile);
+
+/// The same forward as a ring of `ranks` chunks in two nested loops (rank, hop), merging running
+/// states in fp64: what a ring computes, with no network. Equals exact_forward within both errors.
+AttentionOutput ring_as_two_loops(const AttentionInput& input, int ranks);
+
+}  // namespace ringlab

@@ -1,0 +1,112 @@
+#include <cmath>
+#include <utility>
+
+#include "reference/attention/compensated.h"
+#include "reference/attention/exact.h"
+#include "reference/attention/row_gradients.h"
+
+namespace ringlab {
+namespace {
+
+/// The gradient sums of one K/V head: one BoundedSums per key, for dk and for dv.
+struct HeadSums {
+  std::vector<BoundedSums> dk, dv;
+  explicit HeadSums(const Shape& shape) {
+    const std::int64_t terms = shape.q_tokens * (shape.q_heads / shape.kv_heads);
+    dk.assign(static_cast<std::size_t>(shape.kv_tokens), BoundedSums(shape.head_dim, terms));
+    dv.assign(static_cast<std::size_t>(shape.kv_tokens), BoundedSums(shape.v_dim, terms));
+  }
+  void clear() {
+    for (BoundedSums& sums : dk) sums.clear();
+    for (BoundedSums& sums : dv) sums.clear();
+  }
+};
+
+struct Target {
+  Tensor<double>& gradient;
+  Tensor<double>& error;
+};
+
+/// Writes scale · sums as one token's gradient; scale = 1 adds no rounding.
+void write_gradient(const BoundedSums& sums, double scale, const RowAddress& to,
+                    const Target& target) {
+  for (std::int64_t c = 0; c < target.gradient.extents().channels; ++c) {
+    const double value = scale * sums.value(c);
+    check_finite(value, "gradient");
+    const bool exact = scale == 1 || sums.value(c) == 0;
+    const double rounding = exact ? 0 : kUnitRoundoff * std::abs(value) + kUnderflow;
+    target.gradient(to.batch, to.q_head, to.query, c) = value;
+    target.error(to.batch, to.q_head, to.query, c) =
+        (std::abs(scale) * sums.error(c) + rounding) * (1 + 0x1p-40);
+  }
+}
+
+class BackwardPass {
+ public:
+  BackwardPass(const AttentionInput& input, const TensorView<const double>& dout)
+      : input_(input), dout_(dout), reader_(input_, {}), head_sums_(input.problem.shape) {
+    const Shape& shape = input.problem.shape;
+    result_.dq = result_.dq_error = Tensor<double>(shape.q());
+    result_.dk = result_.dk_error = Tensor<double>(shape.k());
+    result_.dv = result_.dv_error = Tensor<double>(shape.v());
+  }
+
+  ExactBackward run() {
+    const Shape& shape = input_.problem.shape;
+    for (std::int64_t b = 0; b < shape.batch; ++b) {
+      for (std::int64_t head = 0; head < shape.kv_heads; ++head) run_head(b, head);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// The rows of all query heads that read this K/V head come one after the other.
+  void run_head(std::int64_t batch, std::int64_t kv_head) {
+    const Shape& shape = input_.problem.shape;
+    head_sums_.clear();
+    for (std::int64_t row = 0; row < reader_.rows(); ++row) {
+      const RowAddress at = reader_.address(row);
+      if (at.batch == batch && at.kv_head == kv_head) add_row(at);
+    }
+    for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
+      const std::size_t key = static_cast<std::size_t>(j);
+      const RowAddress to{.batch = batch, .q_head = kv_head, .kv_head = kv_head, .query = j};
+      write_gradient(head_sums_.dk[key], input_.problem.scale, to, {result_.dk, result_.dk_error});
+      write_gradient(head_sums_.dv[key], 1, to, {result_.dv, result_.dv_error});
+    }
+  }
+
+  void add_row(const RowAddress& at) {
+    reader_.read(at, row_);
+    if (row_.empty()) return;
+    const RowGradients gradients = row_gradients(input_, dout_, at, row_);
+    const double* q = channels_of(input_.q, at.batch, at.q_head, at.query, q_buffer_);
+    const double* upstream = channels_of(dout_, at.batch, at.q_head, at.query, dout_buffer_);
+    BoundedSums dq(input_.problem.shape.head_dim, row_.keys());
+    for (std::size_t n = 0; n < row_.key.size(); ++n) {
+      const std::size_t key = static_cast<std::size_t>(row_.key[n]);
+      const double* k = channels_of(input_.k, at.batch, at.kv_head, row_.key[n], k_buffer_);
+      dq.add(gradients.score[n], gradients.score_error[n], k);
+      head_sums_.dk[key].add(gradients.score[n], gradients.score_error[n], q);
+      head_sums_.dv[key].add(gradients.probability[n], gradients.probability_error[n], upstream);
+    }
+    write_gradient(dq, input_.problem.scale, at, {result_.dq, result_.dq_error});
+  }
+
+  const AttentionInput& input_;
+  const TensorView<const double>& dout_;
+  RowReader reader_;
+  HeadSums head_sums_;
+  ExactBackward result_;
+  QueryRow row_;
+  std::vector<double> q_buffer_, k_buffer_, dout_buffer_;
+};
+
+}  // namespace
+
+ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout) {
+  check_dout(input, dout);
+  return BackwardPass(input, dout).run();
+}
+
+}  // namespace ringlab

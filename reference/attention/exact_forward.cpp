@@ -1,0 +1,83 @@
+#include <cmath>
+#include <limits>
+
+#include "reference/attention/compensated.h"
+#include "reference/attention/exact.h"
+#include "reference/attention/parallel_rows.h"
+#include "reference/attention/query_row.h"
+
+namespace ringlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Computes rows one after the other with buffers of its own.
+class ForwardWorker {
+ public:
+  ForwardWorker(const RowReader& reader, ExactForward& result)
+      : reader_(&reader),
+        result_(&result),
+        sums_(reader.input().v.extents.channels, reader.input().v.extents.tokens) {}
+
+  void operator()(std::int64_t row_number) {
+    const RowAddress at = reader_->address(row_number);
+    reader_->read(at, row_);
+    if (row_.empty()) {
+      result_->lse(at.batch, at.q_head, at.slot, 0) = -kInfinity;
+      return;  // out and all errors are zero already
+    }
+    write_lse(at);
+    write_out(at);
+  }
+
+ private:
+  void write_lse(const RowAddress& at) {
+    const double log_sum = std::log(row_.row_sum);
+    const double lse = row_.row_max + log_sum;
+    const double lost = row_.row_sum_error / row_.row_sum;
+    const double error = lost < 1 ? -std::log1p(-lost) : kInfinity;
+    result_->lse(at.batch, at.q_head, at.slot, 0) = lse;
+    result_->lse_error(at.batch, at.q_head, at.slot, 0) =
+        (error + kUnitRoundoff * (2 * std::abs(log_sum) + std::abs(lse))) * (1 + 0x1p-40) +
+        kUnderflow;
+  }
+
+  void write_out(const RowAddress& at) {
+    sums_.clear();
+    for (std::size_t n = 0; n < row_.key.size(); ++n) {
+      const double* v =
+          channels_of(reader_->input().v, at.batch, at.kv_head, row_.key[n], v_buffer_);
+      sums_.add(row_.weight[n], row_.weight_error[n], v);
+    }
+    const double least_sum = row_.row_sum - row_.row_sum_error;
+    for (std::int64_t c = 0; c < reader_->input().v.extents.channels; ++c) {
+      const double out = sums_.value(c) / row_.row_sum;
+      check_finite(out, "output");
+      // N̂/ℓ̂ - N/ℓ = [(N̂ - N) - (N̂/ℓ̂)(ℓ̂ - ℓ)] / ℓ, and ℓ >= ℓ̂ - error.
+      const double error = (sums_.error(c) + std::abs(out) * row_.row_sum_error) / least_sum;
+      result_->out(at.batch, at.q_head, at.slot, c) = out;
+      result_->out_error(at.batch, at.q_head, at.slot, c) =
+          least_sum > 0 ? (error + kUnitRoundoff * std::abs(out)) * (1 + 0x1p-40) + kUnderflow
+                        : kInfinity;
+    }
+  }
+
+  const RowReader* reader_;
+  ExactForward* result_;
+  BoundedSums sums_;
+  QueryRow row_;
+  std::vector<double> v_buffer_;
+};
+
+}  // namespace
+
+ExactForward exact_forward(const AttentionInput& input, const ExactOptions& options) {
+  const RowReader reader(input, options);
+  ExactForward result;
+  result.out = result.out_error = Tensor<double>(reader.extents(input.problem.shape.v_dim));
+  result.lse = result.lse_error = Tensor<double>(reader.extents(1));
+  parallel_rows(reader.rows(), options.threads, [&] { return ForwardWorker(reader, result); });
+  return result;
+}
+
+}  // namespace ringlab

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "reference/attention/compensated.h"
+#include "reference/attention/exact.h"
+#include "reference/attention/parallel_rows.h"
+#include "reference/attention/query_row.h"
+#include "reference/core/error.h"
+
+namespace ringlab {
+namespace {
+
+// Covers the plain double sums below and the roundings of their terms.
+double inflation(std::int64_t keys) { return 1 + 0x1p-40 + static_cast<double>(keys) * 0x1p-51; }
+
+/// The sums of output_bound over the keys of one row, one set per output channel.
+struct ChannelSums {
+  std::vector<double> spread, magnitude, absolute;
+  explicit ChannelSums(std::int64_t channels)
+      : spread(static_cast<std::size_t>(channels)), magnitude(spread), absolute(spread) {}
+
+  void clear() {
+    for (auto* sums : {&spread, &magnitude, &absolute}) std::fill(sums->begin(), sums->end(), 0.0);
+  }
+  void add(double weight, double weight_change, const double* v, const double* out) {
+    for (std::size_t c = 0; c < spread.size(); ++c) {
+      const double size = std::abs(v[c]);
+      spread[c] += weight_change * std::abs(v[c] - out[c]);
+      magnitude[c] += weight * size;
+      absolute[c] += size;
+    }
+  }
+};
+
+class ToleranceWorker {
+ public:
+  ToleranceWorker(const RowReader& reader, const ExactForward& exact,
+                  const NumericsProfile& profile, ForwardTolerance& tolerance)
+      : reader_(&reader),
+        exact_(&exact),
+        profile_(profile),
+        tolerance_(&tolerance),
+        sums_(exact.out.extents().channels) {}
+
+  void operator()(std::int64_t row_number) {
+    const RowAddress at = reader_->address(row_number);
+    reader_->read(at, row_);
+    if (row_.empty()) return;
+    sum_over_keys(at);
+    write_bounds(at);
+  }
+
+ private:
+  void sum_over_keys(const RowAddress& at) {
+    const AttentionInput& input = reader_->input();
+    const double* out = &(*exact_).out(at.batch, at.q_head, at.slot, 0);
+    const double least_sum = row_.row_sum - row_.row_sum_error;
+    const ScoreRange range(row_, input);
+    largest_score_ = range.largest_score();
+    sums_.clear();
+    rho_ = max_error_ = 0;
+    for (std::size_t n = 0; n < row_.key.size(); ++n) {
+      const ScoreTerms terms = range.terms(row_, n, key_magnitude(at, row_.key[n]));
+      const double error = score_error(profile_, terms) * (1 + 0x1p-40);
+      const double weight = (row_.weight[n] + row_.weight_error[n]) / least_sum;
+      // 2 error: where the change is not small, the oracle's own error is no larger than it.
+      const double change = error <= 1 ? weight * std::expm1(error)
+                                       : weight_error(-terms.distance_from_max, 2 * error);
+      rho_ += change;
+      max_error_ = std::max(max_error_, error - terms.distance_from_max);
+      sums_.add(weight, change, channels_of(input.v, at.batch, at.kv_head, row_.key[n], v_buffer_),
+                out);
+    }
+  }
+
+  double key_magnitude(const RowAddress& at, std::int64_t key) {
+    if (profile_.u_query == 0) return 0;
+    const AttentionInput& input = reader_->input();
+    const double* k = channels_of(input.k, at.batch, at.kv_head, key, k_buffer_);
+    double sum = 0;
+    for (std::int64_t c = 0; c < input.k.extents.channels; ++c) sum += std::abs(k[c]);
+    return sum;
+  }
+
+  void write_bounds(const RowAddress& at) {
+    const double lse = exact_->lse(at.batch, at.q_head, at.slot, 0);
+    const double lse_error = exact_->lse_error(at.batch, at.q_head, at.slot, 0);
+    const double more = inflation(row_.keys());
+    const double merges = merge_error(profile_, largest_score_, row_.keys());
+    tolerance_->lse(at.batch, at.q_head, at.slot, 0) =
+        lse_bound(profile_, {.keys = row_.keys(),
+                             .weighted_rho = rho_ * more,
+                             .row_max = row_.row_max,
+                             .row_sum = row_.row_sum,
+                             .lse = lse,
+                             .max_error = max_error_,
+                             .merge_error = merges}) *
+            more +
+        lse_error;
+    for (std::size_t c = 0; c < sums_.spread.size(); ++c) {
+      const std::int64_t channel = static_cast<std::int64_t>(c);
+      const double own = exact_->out_error(at.batch, at.q_head, at.slot, channel);
+      const double out = std::abs(exact_->out(at.batch, at.q_head, at.slot, channel)) + own;
+      tolerance_->out(at.batch, at.q_head, at.slot, channel) =
+          output_bound(profile_, {.keys = row_.keys(),
+                                  .weighted_spread = (sums_.spread[c] + rho_ * own) * more,
+                                  .weighted_rho = rho_ * more,
+                                  .weighted_magnitude = sums_.magnitude[c] * more,
+                                  .magnitude_sum = sums_.absolute[c] * more,
+                                  .row_sum = row_.row_sum - row_.row_sum_error,
+                                  .out = out,
+                                  .max_error = max_error_,
+                                  .merge_error = merges}) +
+          own;
+    }
+  }
+
+  const RowReader* reader_;
+  const ExactForward* exact_;
+  NumericsProfile profile_;
+  ForwardTolerance* tolerance_;
+  ChannelSums sums_;
+  QueryRow row_;
+  double rho_ = 0;  ///< W
+  double largest_score_ = 0;
+  double max_error_ = 0;  ///< how far the subject's row maximum may be off
+  std::vector<double> v_buffer_, k_buffer_;
+};
+
+}  // namespace
+
+ForwardTolerance forward_tolerance(const AttentionInput& input, const ExactForward& exact,
+                                   const NumericsProfile& profile, const ExactOptions& options) {
+  const RowReader reader(input, options);
+  const Extents out = reader.extents(input.problem.shape.v_dim);
+  if (exact.out.extents() != out) {
+    throw_input_error(
+        {.where = "tolerance",
+         .expected = "the exact result of the same rows (" + std::to_string(out.tokens) + ")",
+         .actual = std::to_string(exact.out.extents().tokens) + " rows",
+         .hint = "Pass the same ExactOptions::rows to both"});
+  }
+  ForwardTolerance tolerance{Tensor<double>(out), Tensor<double>(reader.extents(1))};
+  parallel_rows(reader.rows(), options.threads,
+                [&] { return ToleranceWorker(reader, exact, profile, tolerance); });
+  return tolerance;
+}
+
+Report compare_forward(const AttentionOutput& got, const ExactForward& exact,
+                       const ForwardTolerance& tolerance) {
+  return {{compare("o", got.out.view(), exact.out.view(), tolerance.out.view()),
+           compare("lse", got.lse.view(), exact.lse.view(), tolerance.lse.view())}};
+}
+
+}  // namespace ringlab

@@ -1,0 +1,26 @@
+// The backward pass of one query row: probabilities, dP, D and dS, each with its error.
+#pragma once
+
+#include <vector>
+
+#include "reference/attention/query_row.h"
+
+namespace ringlab {
+
+/// One entry per visible key, in the order of QueryRow::key.
+struct RowGradients {
+  std::vector<double> probability, probability_error;  ///< P_ij
+  std::vector<double> products;                        ///< Σ_c |dO_ic v_jc|
+  std::vector<double> difference, difference_error;    ///< dP_ij - D_i
+  std::vector<double> score, score_error;              ///< dS_ij = P_ij (dP_ij - D_i)
+};
+
+/// dP_ij = Σ_c dO_ic v_jc and D_i = Σ_j P_ij dP_ij, all sums compensated. `row` must have been read
+/// at `address`.
+RowGradients row_gradients(const AttentionInput& input, const TensorView<const double>& dout,
+                           const RowAddress& address, const QueryRow& row);
+
+/// Input error when dout is not (batch, q_heads, q_tokens, v_dim).
+void check_dout(const AttentionInput& input, const TensorView<const double>& dout);
+
+}  // namespace ringlab

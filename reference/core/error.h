@@ -1,0 +1,42 @@
+// The one exception type of ringlab: what was expected, what was found, what to do.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace ringlab {
+
+/// Who has to act. The value is the exit code of the program.
+enum class ErrorKind {
+  usage = 2,        ///< the command line is wrong
+  input = 3,        ///< the input data is wrong
+  environment = 4,  ///< no device, a rank died, out of memory, a deadline passed, disk full
+};
+
+/// The parts of an error message; parts left empty are left out of the text.
+struct ErrorParts {
+  std::string where = {};     ///< the option, file, tensor or rank concerned
+  std::string expected = {};  ///< what would have been right
+  std::string actual = {};    ///< what was found
+  std::string hint = {};      ///< what the reader can do about it
+};
+
+/// Thrown at the border for caller mistakes and by `check_*` helpers for environment failures.
+/// `what()` reads "WHERE: expected EXPECTED, found ACTUAL. HINT".
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, ErrorParts parts);
+  ErrorKind kind() const { return kind_; }
+  int exit_code() const { return static_cast<int>(kind_); }
+  const ErrorParts& parts() const { return parts_; }
+
+ private:
+  ErrorKind kind_;
+  ErrorParts parts_;
+};
+
+[[noreturn]] void throw_usage_error(ErrorParts parts);
+[[noreturn]] void throw_input_error(ErrorParts parts);
+[[noreturn]] void throw_environment_error(ErrorParts parts);
+
+}  // namespace ringlab

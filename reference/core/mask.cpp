@@ -1,0 +1,197 @@
+#include "reference/core/mask.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "reference/core/error.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab {
+namespace {
+
+/// a + b, held at the ends of the range instead of overflowing.
+std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b > 0 ? INT64_MAX : INT64_MIN;
+}
+
+/// Positions of `run` below `end`.
+std::int64_t count_below(const PositionRun& run, std::int64_t end) {
+  if (end <= run.first) return 0;
+  return std::min(run.count, (end - run.first - 1) / run.stride + 1);
+}
+
+std::int64_t count_inside(const Positions& keys, const KeyInterval& interval) {
+  if (interval.size() == 0) return 0;
+  std::int64_t count = 0;
+  for (const PositionRun& run : keys.runs()) {
+    count += count_below(run, interval.end) - count_below(run, interval.begin);
+  }
+  return count;
+}
+
+/// The largest interval `term` allows a query that stands at key position p.
+KeyInterval term_interval(const MaskTerm& term, std::int64_t p) {
+  constexpr std::int64_t kMin = INT64_MIN;
+  constexpr std::int64_t kMax = INT64_MAX;
+  if (std::holds_alternative<CausalMask>(term)) return {kMin, saturating_add(p, 1)};
+  if (const auto* prefix = std::get_if<PrefixMask>(&term)) {
+    return {kMin, std::max(prefix->tokens, saturating_add(p, 1))};
+  }
+  if (const auto* window = std::get_if<WindowMask>(&term)) {
+    const bool left_open = window->left == WindowMask::kUnlimited;
+    const bool right_open = window->right == WindowMask::kUnlimited;
+    return {left_open ? kMin : saturating_add(p, -window->left),
+            right_open ? kMax : saturating_add(saturating_add(p, window->right), 1)};
+  }
+  return {kMin, kMax};
+}
+
+/// The document that holds p; zero-length documents hold nothing.
+KeyInterval document_at(const std::vector<std::int64_t>& starts, std::int64_t p) {
+  const auto end = std::upper_bound(starts.begin(), starts.end(), p);
+  if (end == starts.begin() || end == starts.end()) return {};
+  return {*(end - 1), *end};
+}
+
+std::vector<std::int64_t> document_starts(const DocumentsMask& documents, std::int64_t kv_tokens) {
+  std::vector<std::int64_t> starts = {0};
+  for (const std::int64_t length : documents.lengths) {
+    if (length < 0) {
+      throw_input_error({.where = "mask documents",
+                         .expected = "document lengths >= 0",
+                         .actual = std::to_string(length)});
+    }
+    starts.push_back(saturating_add(starts.back(), length));
+  }
+  if (starts.back() != kv_tokens) {
+    throw_input_error(
+        {.where = "mask documents",
+         .expected = "lengths that sum to the " + std::to_string(kv_tokens) + " key tokens",
+         .actual = "a sum of " + std::to_string(starts.back()),
+         .hint = "Give one length per document, in order"});
+  }
+  return starts;
+}
+
+void check_bits(const BitMask& bits, std::int64_t q_tokens, std::int64_t kv_tokens) {
+  const auto shape = [](std::int64_t rows, std::int64_t columns) {
+    return "(" + std::to_string(rows) + ", " + std::to_string(columns) + ")";
+  };
+  if (bits.q_tokens != q_tokens || bits.kv_tokens != kv_tokens) {
+    throw_input_error({.where = "mask file:" + bits.source,
+                       .expected = "a matrix " + shape(q_tokens, kv_tokens),
+                       .actual = shape(bits.q_tokens, bits.kv_tokens),
+                       .hint = "Rows are queries, columns are keys"});
+  }
+  const auto held = bits.bits ? bits.bits->size() : 0;
+  const std::int64_t needed = checked_size({1, 1, q_tokens, kv_tokens});
+  if (held != static_cast<std::size_t>(needed)) {
+    throw_input_error({.where = "mask file:" + bits.source,
+                       .expected = std::to_string(needed) + " elements",
+                       .actual = std::to_string(held)});
+  }
+}
+
+void check_sign(std::string_view name, std::int64_t value) {
+  if (value < 0) {
+    throw_input_error({.where = "mask " + std::string(name),
+                       .expected = "a number >= 0",
+                       .actual = std::to_string(value)});
+  }
+}
+
+}  // namespace
+
+Mask::Mask(std::vector<MaskTerm> terms) : terms_(std::move(terms)) {
+  for (const MaskTerm& term : terms_) {
+    if (const auto* bits = std::get_if<BitMask>(&term)) bit_terms_.push_back(*bits);
+  }
+}
+
+Mask Mask::bind(std::int64_t q_tokens, std::int64_t kv_tokens) const {
+  check_sign("q_tokens", q_tokens);
+  check_sign("kv_tokens", kv_tokens);
+  Mask bound(terms_);
+  bound.q_tokens_ = q_tokens;
+  bound.kv_tokens_ = kv_tokens;
+  for (const MaskTerm& term : terms_) {
+    if (const auto* documents = std::get_if<DocumentsMask>(&term)) {
+      bound.document_starts_.push_back(document_starts(*documents, kv_tokens));
+    } else if (const auto* bits = std::get_if<BitMask>(&term)) {
+      check_bits(*bits, q_tokens, kv_tokens);
+    } else if (const auto* prefix = std::get_if<PrefixMask>(&term)) {
+      check_sign("prefix", prefix->tokens);
+    } else if (const auto* window = std::get_if<WindowMask>(&term)) {
+      check_sign("window", std::min(window->left, window->right));
+    }
+  }
+  return bound;
+}
+
+KeyInterval Mask::interval(std::int64_t query) const {
+  if (query < 0 || query >= q_tokens_) return {};
+  const std::int64_t p = query + (kv_tokens_ - q_tokens_);
+  KeyInterval visible = {0, kv_tokens_};
+  const auto intersect = [&visible](const KeyInterval& other) {
+    visible = {std::max(visible.begin, other.begin), std::min(visible.end, other.end)};
+  };
+  for (const MaskTerm& term : terms_) intersect(term_interval(term, p));
+  for (const auto& starts : document_starts_) intersect(document_at(starts, p));
+  return visible.size() > 0 ? visible : KeyInterval{};
+}
+
+bool Mask::bits_allow(std::int64_t query, std::int64_t key) const {
+  if (query < 0 || query >= q_tokens_ || key < 0 || key >= kv_tokens_) return false;
+  return std::all_of(bit_terms_.begin(), bit_terms_.end(), [&](const BitMask& mask) {
+    return (*mask.bits)[static_cast<std::size_t>(query * kv_tokens_ + key)] != 0;
+  });
+}
+
+bool Mask::allows(std::int64_t query, std::int64_t key) const {
+  const KeyInterval visible = interval(query);
+  return key >= visible.begin && key < visible.end && bits_allow(query, key);
+}
+
+std::int64_t Mask::count_row(std::int64_t query, const Positions& keys) const {
+  const KeyInterval visible = interval(query);
+  if (!has_bits()) return count_inside(keys, visible);
+  std::int64_t count = 0;
+  for (const PositionRun& run : keys.runs()) {
+    const std::int64_t end = count_below(run, visible.end);
+    for (std::int64_t i = count_below(run, visible.begin); i < end; ++i) {
+      if (bits_allow(query, run.first + i * run.stride)) ++count;
+    }
+  }
+  return count;
+}
+
+std::int64_t Mask::count(const Positions& queries, const Positions& keys) const {
+  std::int64_t count = 0;
+  for (const PositionRun& run : queries.runs()) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      count += count_row(run.first + i * run.stride, keys);
+    }
+  }
+  return count;
+}
+
+Coverage Mask::classify(const Positions& queries, const Positions& keys) const {
+  if (queries.empty() || keys.empty()) return Coverage::empty;
+  const std::int64_t first = count_row(queries[0], keys);
+  if (first != 0 && first != keys.size()) return Coverage::partial;
+  for (const PositionRun& run : queries.runs()) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      if (count_row(run.first + i * run.stride, keys) != first) return Coverage::partial;
+    }
+  }
+  return first == 0 ? Coverage::empty : Coverage::full;
+}
+
+std::int64_t Mask::count_all() const {
+  return count(Positions::all(q_tokens_), Positions::all(kv_tokens_));
+}
+
+}  // namespace ringlab

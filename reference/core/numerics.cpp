@@ -1,0 +1,220 @@
+#include "reference/core/numerics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ringlab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// More than the rounding of the few dozen double operations that evaluate one bound.
+constexpr double kOutward = 1.0 + 0x1p-44;
+
+/// The value, or +inf for NaN and for anything negative, which no bound is.
+double no_promise_unless_valid(double bound) { return bound >= 0 ? bound * kOutward : kInfinity; }
+
+/// Half the least subnormal; the least subnormal where a double cannot hold the half.
+double half_least(DType dtype) {
+  return dtype == DType::f64 ? 0x1p-1074 : dtype_info(dtype).min_subnormal / 2;
+}
+
+/// Relative error of the row sum, and of each product's way into the accumulator.
+double accumulation_error(const NumericsProfile& profile, std::int64_t terms) {
+  const std::int64_t chain = profile.accumulation_chain;
+  const double operations = static_cast<double>(chain > 0 ? std::min(chain, terms) : terms) +
+                            2.0 * static_cast<double>(profile.max_rescales) + 1.0;
+  return gamma_bound(operations, profile.u_accumulate);
+}
+
+/// What one key's weight, relative to the row maximum, may lose to underflow: its own exp and one
+/// per rescale factor. Underflowing products are three per key however many rescales there are,
+/// because a rescale that merges nothing multiplies by one: n terms, at most 2 (n - 1) partial
+/// sums.
+double weight_underflow(const NumericsProfile& profile) {
+  return profile.exp_underflow * (static_cast<double>(profile.max_rescales) + 1.0);
+}
+
+/// Absolute errors of weights are relative to the computed maximum, ℓ to the true one.
+double lift_of(double max_error, double row_sum) { return std::exp(max_error) / row_sum; }
+
+/// Error of the row sum: relative to itself, and relative to ℓ through underflow.
+struct RowSumError {
+  double relative = 0;
+  double absolute = 0;
+};
+
+RowSumError row_sum_error(const NumericsProfile& profile, std::int64_t keys, double lift) {
+  const double cast = profile.u_row_sum > 0 ? profile.p_underflow : 0;
+  const double each = weight_underflow(profile) + 3 * profile.product_underflow + cast;
+  return {accumulation_error(profile, keys) + profile.u_row_sum,
+          lift * static_cast<double>(keys) * each};
+}
+
+/// Σ w_j (1 + ρ_j) |v_j|, because |v_j| <= |v_j - o| + |o|.
+double moved_magnitude(const OutputTerms& terms) {
+  return terms.weighted_magnitude + terms.weighted_spread + terms.weighted_rho * terms.out;
+}
+
+/// Error of Σ_j w_j v_j as computed, without that of the row sum it is divided by.
+double numerator_error(const NumericsProfile& profile, const OutputTerms& terms, double lift) {
+  const double gamma = accumulation_error(profile, terms.keys);
+  const double magnitude = moved_magnitude(terms);
+  const double cast =
+      profile.u_probability * magnitude + profile.p_underflow * lift * terms.magnitude_sum;
+  const double merges = std::max(static_cast<double>(profile.max_rescales), 1.0);
+  const double partial = profile.u_partial == 0
+                             ? 0
+                             : gamma_bound(merges, profile.u_partial) * magnitude +
+                                   merges * half_least(profile.out_dtype);
+  const double underflow =
+      lift * (weight_underflow(profile) * terms.magnitude_sum +
+              profile.product_underflow * (3 * static_cast<double>(terms.keys) + 2));
+  return terms.weighted_spread + (gamma + terms.merge_error) * magnitude + cast * (1 + gamma) +
+         partial + underflow;
+}
+
+}  // namespace
+
+NumericsProfile carried_profile(DType dtype, std::int64_t max_rescales) {
+  NumericsProfile profile{.out_dtype = dtype, .max_rescales = max_rescales};
+  if (dtype == DType::f64) {
+    profile.u_accumulate = profile.u_work = profile.u_lse = 0x1p-53;
+    profile.exp_error = 0x1p-51;
+    profile.product_underflow = profile.query_underflow = 0x1p-1074;
+    profile.exp_underflow = 0x1p-1022;
+    profile.max_finite = dtype_info(DType::f64).max_finite;
+  }
+  return profile;
+}
+
+double gamma_bound(double n, double u) {
+  const double product = n * u;
+  if (!(product < 1)) return kInfinity;
+  return no_promise_unless_valid(product / (1 - product));
+}
+
+double half_ulp(DType dtype, double magnitude) {
+  const DTypeInfo& info = dtype_info(dtype);
+  const double x = std::abs(magnitude);
+  if (!(x < kInfinity)) return kInfinity;
+  if (x <= info.min_normal) return half_least(dtype);
+  const double bounded = std::min(x, info.max_finite);
+  const double half = std::ldexp(info.unit_roundoff, std::ilogb(bounded));
+  return x >= info.max_finite + half ? kInfinity : std::max(half, half_least(dtype));
+}
+
+double score_error(const NumericsProfile& profile, const ScoreTerms& terms) {
+  const double dim = static_cast<double>(terms.head_dim);
+  const double rescales = static_cast<double>(profile.max_rescales);
+  const double gamma = gamma_bound(dim, profile.u_accumulate);
+  const double products = terms.absolute_products;
+  const double unscaled = terms.scale > 0 ? products / terms.scale : products;
+  // Twice: a kernel in powers of two multiplies by log2 e.
+  if (!(2 * std::max(products, unscaled) <= profile.max_finite)) return kInfinity;
+
+  const double drift = gamma * std::max(products, terms.largest_products);
+  const double top = terms.largest_score + drift;
+  const double gap = terms.distance_from_max + 2 * drift;
+  const double underflow =
+      profile.product_underflow * (dim * std::max(terms.scale, 1.0) + 2) +
+      (profile.u_query > 0 ? profile.query_underflow * terms.key_magnitude : 0);
+  return no_promise_unless_valid(
+      (gamma + profile.u_query * (1 + gamma)) * products + 5 * profile.u_work * gap +
+      (2 * rescales + 2) * profile.u_work * top +
+      (rescales + 1) * (profile.exp_error + 2 * profile.u_work) + underflow);
+}
+
+double weight_error(double exponent, double error) {
+  // For large errors e^(exponent + error), which also survives the underflow of e^exponent.
+  const double value =
+      error <= 1 ? std::exp(exponent) * std::expm1(error) : std::exp(exponent + error);
+  return error < kInfinity ? no_promise_unless_valid(value) : kInfinity;
+}
+
+double merge_error(const NumericsProfile& profile, double largest_score, std::int64_t keys) {
+  if (profile.lse_merges == 0 || keys == 0) return 0;
+  const double lse = largest_score + std::log(static_cast<double>(keys)) + 1;
+  const double once =
+      profile.exp_error + 2 * (profile.u_lse + 3 * profile.u_work) * lse + 6 * profile.u_work;
+  return no_promise_unless_valid(std::expm1(static_cast<double>(profile.lse_merges) * once));
+}
+
+double output_bound(const NumericsProfile& profile, const OutputTerms& terms) {
+  if (terms.keys == 0) return 0;
+  const double rho = terms.weighted_rho;
+  const double lift = lift_of(terms.max_error, terms.row_sum);
+  const double magnitude = moved_magnitude(terms);
+  const double largest_sum = magnitude * terms.row_sum * std::exp(terms.max_error);
+  if (!(2 * largest_sum <= profile.max_finite)) return kInfinity;
+
+  const RowSumError sum = row_sum_error(profile, terms.keys, lift);
+  const double denominator = (1 - rho) * (1 - sum.relative) - sum.absolute;
+  if (!(rho < 1) || !(sum.relative < 1) || !(denominator > 0)) return kInfinity;
+  const double numerator =
+      numerator_error(profile, terms, lift) + (sum.relative * (1 + rho) + sum.absolute) * terms.out;
+  const double quotient = numerator / denominator;
+  const double finished =
+      quotient + 3 * profile.u_work * (terms.out + quotient) + profile.product_underflow;
+  return no_promise_unless_valid(finished + half_ulp(profile.out_dtype, terms.out + finished));
+}
+
+double lse_bound(const NumericsProfile& profile, const LseTerms& terms) {
+  if (terms.keys == 0) return 0;
+  const double rho = terms.weighted_rho;
+  const RowSumError sum =
+      row_sum_error(profile, terms.keys, lift_of(terms.max_error, terms.row_sum));
+  const double relative = rho + sum.relative * (1 + rho) + sum.absolute;
+  if (!(rho < 1) || !(relative < 1)) return kInfinity;
+
+  // A kernel in powers of two: scale and its rounding (4), back to natural logarithms (2).
+  const double sizes = 6 * std::abs(terms.row_max) + 4 * std::abs(std::log(terms.row_sum)) +
+                       2 * std::abs(terms.lse) + 12 * terms.max_error + 4;
+  const double computed = -std::log1p(-relative) + terms.merge_error + profile.u_work * sizes;
+  const double stored = profile.u_lse * (std::abs(terms.lse) + computed);
+  return no_promise_unless_valid(computed + stored + profile.product_underflow);
+}
+
+double probability_error(const NumericsProfile& profile, const ProbabilityTerms& terms) {
+  const ScoreTerms& score = terms.score;
+  const double drift = gamma_bound(static_cast<double>(score.head_dim), profile.u_accumulate) *
+                       std::max(score.absolute_products, score.largest_products);
+  const double top = score.largest_score + drift;
+  // Against lse the errors of scaling are not shared, and lse itself is converted once more.
+  const double conversion =
+      profile.u_work * (5 * top + 4 * (std::abs(terms.lse) + terms.lse_error));
+  return weight_error(0, score_error(profile, score) + conversion + terms.lse_error);
+}
+
+double score_gradient_error(const NumericsProfile& profile, const ScoreGradientTerms& terms) {
+  const double rho = terms.relative_error;
+  const double lost = profile.exp_underflow;  // absolute, of P itself
+  const double probability = terms.probability * (1 + rho) + lost;
+  const double inner =
+      terms.product_error + terms.row_error + 2 * profile.u_work * terms.difference;
+  const double computed = (terms.probability * rho + lost) * terms.difference +
+                          probability * inner * (1 + 2 * profile.u_work) +
+                          profile.product_underflow;
+  // dS is cast like P before the last two matrix products.
+  const double cast = profile.u_probability * (terms.probability * terms.difference + computed) +
+                      profile.p_underflow;
+  return no_promise_unless_valid(computed + cast);
+}
+
+double gradient_bound(const NumericsProfile& profile, const GradientTerms& terms) {
+  if (terms.terms == 0) return 0;
+  const double count = static_cast<double>(terms.terms);
+  const double gamma =
+      gamma_bound(count + 2 * static_cast<double>(profile.max_rescales) + 1, profile.u_accumulate);
+  const double magnitude = terms.magnitude + terms.propagated;
+  if (!(magnitude * std::max(terms.scale, 1.0) * (1 + gamma) <= profile.max_finite)) {
+    return kInfinity;
+  }
+  const double sum = terms.scale * (terms.propagated + (gamma + profile.u_query) * magnitude +
+                                    profile.product_underflow * 2 * count) +
+                     profile.product_underflow * (count + 1);
+  const double computed = sum + 3 * profile.u_work * (terms.value + sum);
+  return no_promise_unless_valid(computed + half_ulp(profile.out_dtype, terms.value + computed));
+}
+
+}  // namespace ringlab

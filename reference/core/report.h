@@ -1,0 +1,47 @@
+// Comparing a result with the exact one under per-element tolerances: a value, not an error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reference/core/tensor.h"
+
+namespace ringlab {
+
+/// The element with the largest |got - exact| / allowed.
+struct WorstElement {
+  std::int64_t batch = 0, head = 0, token = 0, channel = 0;
+  double got = 0;
+  double exact = 0;
+  double allowed = 0;
+  double ratio = 0;  ///< |got - exact| / allowed; +inf for NaN, or where 0 is allowed and missed
+};
+
+/// One tensor's comparison. Passes when no element fails `!(error <= allowed)`, so NaN never
+/// passes.
+struct TensorReport {
+  std::string tensor;  ///< "o", "lse", "dq", "dk", "dv"
+  std::int64_t compared = 0;
+  std::int64_t failed = 0;
+  WorstElement worst;
+  bool passed() const { return failed == 0; }
+};
+
+struct Report {
+  std::vector<TensorReport> tensors;
+  bool passed() const;         ///< every tensor passed, and there is one: absent is not passed
+  double worst_ratio() const;  ///< largest ratio over the tensors, 0 when nothing was compared
+  /// One line on the worst element of the worst tensor: address, got, exact, allowed, ratio.
+  std::string summary() const;
+};
+
+/// Compares element by element. -inf equals -inf and +inf equals +inf; any other pair with an
+/// infinity fails, whatever is allowed. An `allowed` of +inf passes every finite value; of NaN or
+/// below zero, none. NaN in `got` or in `exact` fails. Input error unless the three extents agree.
+/// `worst` is the first element with the largest ratio; every failing ratio is above 1.
+TensorReport compare(std::string tensor, const TensorView<const double>& got,
+                     const TensorView<const double>& exact,
+                     const TensorView<const double>& allowed);
+
+}  // namespace ringlab

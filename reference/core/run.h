@@ -1,0 +1,86 @@
+// What every implementation of attention is given and gives back, whatever executes it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reference/core/layout.h"
+#include "reference/core/problem.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab {
+
+/// Inputs as doubles whose values are exactly representable in problem.dtype, so that one form
+/// serves every dtype and the oracle sees precisely what the kernel sees. Views may be strided.
+struct AttentionInput {
+  Problem problem;
+  TensorView<const double> q, k, v;
+};
+
+/// (batch, q_heads, q_tokens, v_dim) and (batch, q_heads, q_tokens, 1), widened to double.
+struct AttentionOutput {
+  Tensor<double> out;
+  Tensor<double> lse;
+};
+
+/// Owning inputs.
+struct AttentionTensors {
+  Tensor<double> q, k, v;
+  AttentionInput input(const Problem& problem) const {
+    return {problem, q.view(), k.view(), v.view()};
+  }
+};
+
+enum class TransportKind { threads, simulated };
+enum class DeviceKind { cpu, cuda };
+enum class RingDirection { next, previous };
+
+struct RunOptions {
+  int ranks = 1;
+  LayoutKind layout = LayoutKind::contiguous;
+  /// Override the partition of queries or keys (uneven lengths, empty shards, relabelled ranks).
+  std::optional<Layout> q_layout = {}, kv_layout = {};
+  RingDirection direction = RingDirection::next;
+  TransportKind transport = TransportKind::threads;
+  std::uint64_t delay_seed = 0;  ///< of the simulated transport's scheduler and delays
+  bool rendezvous = false;       ///< zero-buffer sends
+  double timeout_s = 60.0;
+  DeviceKind device = DeviceKind::cpu;
+  std::int64_t tile_queries = 32;       ///< rows of a query tile, 1 … 1024
+  std::int64_t tile_keys = 32;          ///< keys of a K/V tile, 1 … 1024
+  std::uint64_t thread_order_seed = 0;  ///< CPU tile programs: order of the threads of a phase
+};
+
+/// One block of work a rank did: its queries against the K/V chunk that `owner` held at the start.
+struct Visit {
+  int owner = 0;
+  int hop = 0;
+  std::int64_t pairs = 0;  ///< (query, key) pairs per batch and query head that were computed
+};
+
+/// Measured, not modelled. `peak_bytes` counts every buffer a rank allocates besides its inputs
+/// and outputs; `peak_kv_bytes` the K/V chunks held at one time, its own included.
+struct RankStats {
+  std::int64_t sent_bytes = 0;
+  std::int64_t sent_messages = 0;
+  std::int64_t received_bytes = 0;
+  std::int64_t received_messages = 0;
+  std::int64_t peak_bytes = 0;
+  std::int64_t peak_kv_bytes = 0;
+  std::vector<Visit> visits;
+};
+
+struct RunResult {
+  AttentionOutput output;
+  std::vector<RankStats> ranks;
+  std::int64_t leftover_messages = 0;
+  double seconds = 0;  ///< wall time of the slowest rank, sharding and gathering excluded
+};
+
+/// The partition of queries (or keys) that `options` asks for. Input error when an override does
+/// not hold `tokens` over options.ranks ranks.
+Layout make_layout(const RunOptions& options, std::int64_t tokens,
+                   const std::optional<Layout>& override_layout);
+
+}  // namespace ringlab

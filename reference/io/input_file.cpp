@@ -1,0 +1,86 @@
+#include "reference/io/input_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "reference/core/error.h"
+
+namespace ringlab::io {
+namespace {
+
+[[noreturn]] void throw_open_error(const std::string& name, int code) {
+  const bool machine = code == EMFILE || code == ENFILE || code == ENOMEM || code == EIO;
+  throw Error(machine ? ErrorKind::environment : ErrorKind::input,
+              {.where = name,
+               .expected = "a readable file",
+               .actual = std::system_category().message(code),
+               .hint = ""});
+}
+
+}  // namespace
+
+InputFile::InputFile(const std::filesystem::path& path) : name_(printable(path.string())) {
+  // Without O_NONBLOCK, opening a pipe would wait for a writer that may never come.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) throw_open_error(name_, errno);
+  struct stat status {};
+  const bool known = ::fstat(descriptor_, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    throw_input_error(
+        {.where = name_,
+         .expected = "a regular file",
+         .actual = known && S_ISDIR(status.st_mode) ? "a directory" : "something else",
+         .hint = ""});
+  }
+  size_ = status.st_size;
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+std::vector<std::byte> InputFile::read(std::int64_t count) const {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+  std::size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = ::pread(descriptor_, bytes.data() + filled, bytes.size() - filled,
+                                static_cast<off_t>(filled));
+    if (got > 0) {
+      filled += static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      throw_input_error({.where = name_,
+                         .expected = std::to_string(count) + " bytes",
+                         .actual = "the end after " + std::to_string(filled),
+                         .hint = "The file changed while it was read"});
+    } else if (errno != EINTR) {
+      throw_open_error(name_, errno);
+    }
+  }
+  return bytes;
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path, std::int64_t max_bytes) {
+  const InputFile file(path);
+  if (file.size() > max_bytes) {
+    throw_input_error({.where = printable(path.string()),
+                       .expected = "at most " + std::to_string(max_bytes) + " bytes",
+                       .actual = std::to_string(file.size()),
+                       .hint = ""});
+  }
+  return file.read(file.size());
+}
+
+std::string printable(const std::string& name) {
+  constexpr std::size_t kLongest = 200;
+  std::string text = name.substr(0, kLongest);
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  if (name.size() > kLongest) text += "…";
+  return text;
+}
+
+}  // namespace ringlab::io

@@ -1,0 +1,129 @@
+#include "reference/io/npy.h"
+
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "reference/core/error.h"
+#include "reference/io/elements.h"
+#include "reference/io/input_file.h"
+#include "reference/io/npy_header.h"
+
+namespace ringlab::io {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kLongestHeader = 65536;
+constexpr std::size_t kAlignment = 64;  // of the payload, as numpy does
+
+constexpr std::array<ElementType, 5> kTypes = {{
+    {"<f8", ElementKind::number, DType::f64},
+    {"<f4", ElementKind::number, DType::f32},
+    {"<f2", ElementKind::number, DType::f16},
+    {"|u1", ElementKind::byte, DType::f32},
+    {"|b1", ElementKind::boolean, DType::f32},
+}};
+
+const ElementType& find_type(const std::string& descr, const std::string& name) {
+  for (const ElementType& type : kTypes) {
+    if (type.name == descr) return type;
+  }
+  throw_input_error({.where = name,
+                     .expected = "dtype <f8, <f4, <f2, |u1 or |b1",
+                     .actual = "'" + printable(descr) + "'",
+                     .hint = "Save it with .astype('<f4'); for bf16 use a .safetensors file"});
+}
+
+std::span<const std::byte> take(std::span<const std::byte>& rest, std::size_t count,
+                                const std::string& what, const std::string& name) {
+  if (count > rest.size()) {
+    throw_input_error({.where = name,
+                       .expected = what + " of " + std::to_string(count) + " bytes",
+                       .actual = "the end of the file after " + std::to_string(rest.size()),
+                       .hint = ""});
+  }
+  const auto taken = rest.first(count);
+  rest = rest.subspan(count);
+  return taken;
+}
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Takes magic, version and length off the front; returns the header's text.
+std::string_view take_header(std::span<const std::byte>& rest, const std::string& name) {
+  if (as_text(take(rest, kMagic.size(), "a .npy file: a magic string", name)) != kMagic) {
+    throw_input_error({.where = name,
+                       .expected = "a .npy file, which starts with \\x93NUMPY",
+                       .actual = "other bytes",
+                       .hint = "Write it with numpy.save"});
+  }
+  const auto version = take(rest, 2, "a version", name);
+  const int major = std::to_integer<int>(version[0]);
+  const int minor = std::to_integer<int>(version[1]);
+  if (major < 1 || major > 3 || minor != 0) {
+    throw_input_error({.where = name,
+                       .expected = "version 1.0, 2.0 or 3.0",
+                       .actual = std::to_string(major) + "." + std::to_string(minor),
+                       .hint = ""});
+  }
+  const auto length_bytes = take(rest, major == 1 ? 2 : 4, "a header length", name);
+  std::uint32_t length = 0;
+  std::memcpy(&length, length_bytes.data(), length_bytes.size());
+  if (length > kLongestHeader) {
+    throw_input_error({.where = name,
+                       .expected = "a header of at most 65536 bytes",
+                       .actual = std::to_string(length),
+                       .hint = ""});
+  }
+  return as_text(take(rest, length, "a header", name));
+}
+
+}  // namespace
+
+FileTensor parse_npy(const std::vector<std::byte>& bytes, const std::string& name) {
+  std::span<const std::byte> rest(bytes);
+  const NpyHeader header = parse_npy_header(take_header(rest, name), name);
+  const ElementType& type = find_type(header.descr, name);
+  if (header.fortran_order) {
+    throw_input_error({.where = name,
+                       .expected = "row-major order",
+                       .actual = "fortran_order True",
+                       .hint = "Save numpy.ascontiguousarray(array)"});
+  }
+  const std::int64_t wanted = checked_bytes(header.shape, element_bytes(type), name);
+  if (wanted != std::ssize(rest)) {
+    throw_input_error({.where = name,
+                       .expected = std::to_string(wanted) + " bytes of data for shape " +
+                                   shape_text(header.shape),
+                       .actual = std::to_string(rest.size()),
+                       .hint = "The file is cut off or has bytes too many"});
+  }
+  return decode_elements(rest, type, header.shape, name);
+}
+
+FileTensor read_npy(const std::filesystem::path& path, const ReadLimits& limits) {
+  return parse_npy(read_file(path, limits.max_bytes), printable(path.string()));
+}
+
+std::string npy_contents(const FileTensor& tensor, const std::string& name) {
+  const bool native = tensor.dtype == DType::f64 || tensor.dtype == DType::f16;
+  const DType stored = native ? tensor.dtype : DType::f32;
+  std::string descr = "|u1";
+  if (!tensor.is_byte) descr = "<f" + std::to_string(dtype_info(stored).bytes);
+  std::string header = npy_header_text({descr, false, tensor.shape});
+  const std::size_t prefix = kMagic.size() + 4;
+  while ((prefix + header.size() + 1) % kAlignment != 0) header += ' ';
+  header += '\n';
+  std::string contents(kMagic);
+  contents += '\x01';
+  contents += '\0';
+  contents += static_cast<char>(header.size() & 0xff);
+  contents += static_cast<char>(header.size() >> 8);
+  contents += header;
+  append_elements(contents, tensor, stored, name);
+  return contents;
+}
+
+}  // namespace ringlab::io

@@ -1,0 +1,138 @@
+#include "reference/io/tensor_file.h"
+
+#include <set>
+#include <utility>
+
+#include "reference/core/error.h"
+#include "reference/io/atomic_file.h"
+#include "reference/io/elements.h"
+#include "reference/io/input_file.h"
+#include "reference/io/npy.h"
+#include "reference/io/safetensors.h"
+
+namespace ringlab::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_safetensors(const fs::path& path) { return path.extension() == ".safetensors"; }
+
+NamedTensors read_folder(const fs::path& folder, const std::set<std::string>& wanted,
+                         const ReadLimits& limits) {
+  NamedTensors tensors;
+  for (const std::string& name : wanted) {
+    const fs::path file = folder / (name + ".npy");
+    std::error_code ignored;
+    if (fs::exists(fs::symlink_status(file, ignored))) tensors[name] = read_npy(file, limits);
+  }
+  return tensors;
+}
+
+NamedTensors read_wanted(const fs::path& path, const std::set<std::string>& wanted,
+                         const ReadLimits& limits) {
+  if (is_safetensors(path)) {
+    const auto bytes = read_file(path, limits.max_bytes);
+    return parse_safetensors_subset(bytes, printable(path.string()), wanted);
+  }
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    const bool exists = fs::exists(path, ignored);
+    throw_input_error({.where = printable(path.string()),
+                       .expected = "a .safetensors file or a directory of .npy files",
+                       .actual = exists ? "another kind of file" : "nothing",
+                       .hint = ""});
+  }
+  return read_folder(path, wanted, limits);
+}
+
+/// A tensor's name becomes a file name.
+void check_file_name(const std::string& name) {
+  const bool plain = !name.empty() && !name.starts_with('.') &&
+                     name.find_first_of(std::string("/\0", 2)) == std::string::npos;
+  if (plain) return;
+  throw_usage_error({.where = "tensor name",
+                     .expected = "a plain file name",
+                     .actual = "\"" + printable(name) + "\"",
+                     .hint = ""});
+}
+
+/// True when the folder did not exist before.
+bool make_folder(const fs::path& folder) {
+  std::error_code error;
+  const bool made = fs::create_directories(folder, error);
+  if (!error && fs::is_directory(folder, error)) return made;
+  throw_environment_error({.where = printable(folder.string()),
+                           .expected = "to make a directory",
+                           .actual = error ? error.message() : std::string("a file of that name"),
+                           .hint = ""});
+}
+
+void write_folder(const fs::path& folder, const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) check_file_name(name);
+  const bool made = make_folder(folder);
+  try {
+    std::vector<AtomicFile> files;  // all are complete before the first gets its name
+    for (const auto& [name, tensor] : tensors) {
+      files.emplace_back(folder / (name + ".npy"), npy_contents(tensor, name));
+    }
+    for (AtomicFile& file : files) file.commit();
+  } catch (...) {
+    std::error_code ignored;
+    if (made) fs::remove(folder, ignored);
+    throw;
+  }
+}
+
+}  // namespace
+
+NamedTensors read_tensors(const fs::path& path, const std::vector<std::string>& required,
+                          const std::vector<std::string>& optional, const ReadLimits& limits) {
+  std::set<std::string> wanted(required.begin(), required.end());
+  wanted.insert(optional.begin(), optional.end());
+  NamedTensors tensors = read_wanted(path, wanted, limits);
+  for (const std::string& name : required) {
+    if (tensors.contains(name)) continue;
+    throw_input_error(
+        {.where = printable(path.string()),
+         .expected = is_safetensors(path) ? "a tensor \"" + name + "\"" : "a file " + name + ".npy",
+         .actual = "none",
+         .hint = ""});
+  }
+  return tensors;
+}
+
+void write_tensors(const fs::path& path, const NamedTensors& tensors) {
+  if (!is_safetensors(path)) return write_folder(path, tensors);
+  AtomicFile(path, safetensors_contents(tensors)).commit();
+}
+
+Tensor<double> to_tensor(const FileTensor& tensor, const std::string& name) {
+  const std::vector<std::int64_t>& s = tensor.shape;
+  if (s.size() < 2 || s.size() > 4) {
+    throw_input_error({.where = "tensor \"" + printable(name) + "\"",
+                       .expected = "2, 3 or 4 dimensions: (batch, heads, tokens, channels), "
+                                   "(heads, tokens, channels) or (tokens, channels)",
+                       .actual = "shape " + shape_text(s),
+                       .hint = ""});
+  }
+  const std::size_t n = s.size();
+  Tensor<double> result(Extents{n == 4 ? s[0] : 1, n >= 3 ? s[n - 3] : 1, s[n - 2], s[n - 1]});
+  if (result.size() != std::ssize(tensor.values)) {
+    throw_input_error({.where = "tensor \"" + printable(name) + "\"",
+                       .expected = std::to_string(result.size()) + " values",
+                       .actual = std::to_string(tensor.values.size()),
+                       .hint = ""});
+  }
+  result.values() = tensor.values;
+  return result;
+}
+
+FileTensor from_tensor(const Tensor<double>& tensor, DType dtype) {
+  const Extents& e = tensor.extents();
+  return {.dtype = dtype,
+          .is_byte = false,
+          .shape = {e.batch, e.heads, e.tokens, e.channels},
+          .values = tensor.values()};
+}
+
+}  // namespace ringlab::io

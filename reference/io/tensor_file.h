@@ -1,0 +1,58 @@
+// Tensors in files: .npy directories and .safetensors, read with suspicion and written whole.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reference/core/dtype.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab::io {
+
+/// A tensor as it lies in a file: any number of dimensions up to 8, row-major. Booleans and bytes
+/// are `is_byte` with dtype ignored.
+struct FileTensor {
+  DType dtype = DType::f32;
+  bool is_byte = false;
+  std::vector<std::int64_t> shape;
+  std::vector<double> values;  ///< widened exactly
+};
+using NamedTensors = std::map<std::string, FileTensor>;
+
+struct ReadLimits {
+  std::int64_t max_bytes = std::int64_t{16} << 30;  ///< of the file, checked before it is read
+};
+
+/// Input errors say which file, what was expected and what was found. Nothing is allocated from a
+/// header before it was compared with the size of the file. docs/formats.md has the rules.
+FileTensor read_npy(const std::filesystem::path& path, const ReadLimits& limits = {});
+NamedTensors read_safetensors(const std::filesystem::path& path, const ReadLimits& limits = {});
+
+/// The parsers themselves, on bytes in memory (what the fuzzers feed); `name` is for messages.
+FileTensor parse_npy(const std::vector<std::byte>& bytes, const std::string& name);
+NamedTensors parse_safetensors(const std::vector<std::byte>& bytes, const std::string& name);
+
+/// A `.safetensors` file, or a directory of NAME.npy for each of `wanted` (missing optional names
+/// are skipped; missing required ones are input errors).
+NamedTensors read_tensors(const std::filesystem::path& path,
+                          const std::vector<std::string>& required,
+                          const std::vector<std::string>& optional, const ReadLimits& limits = {});
+
+/// Written under a temporary name in the same folder, synced, renamed: complete or absent.
+/// Environment errors for unwritable places and full disks, with nothing left behind.
+/// A path that ends in .safetensors makes that file; any other makes a directory of NAME.npy.
+/// bf16 has no NumPy dtype: .npy holds it as f32 values (documented), safetensors as BF16.
+void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors);
+/// The same promise for a text or binary file. "-" writes to standard output.
+void write_file(const std::filesystem::path& path, const std::string& contents);
+
+/// (batch, heads, tokens, channels) from 4 dimensions; 3 dimensions are (heads, tokens, channels),
+/// 2 are (tokens, channels). Anything else is an input error that names the tensor.
+Tensor<double> to_tensor(const FileTensor& tensor, const std::string& name);
+FileTensor from_tensor(const Tensor<double>& tensor, DType dtype);
+
+}  // namespace ringlab::io

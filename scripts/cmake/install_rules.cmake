@@ -1,0 +1,36 @@
+# cmake --install: the libraries, their headers, the program, and what find_package(ringlab) needs.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/ringlab)
+
+# Headers keep their root-relative names below include/ringlab: "reference/core/mask.h".
+install(TARGETS core attention io transport stages EXPORT ringlab_targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringlab
+        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringlab)
+install(TARGETS ringlab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+install(EXPORT ringlab_targets NAMESPACE ringlab:: FILE ringlabTargets.cmake
+        DESTINATION ${config_folder})
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/scripts/cmake/ringlabConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/ringlabConfig.cmake INSTALL_DESTINATION ${config_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ringlabConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/ringlabConfig.cmake
+              ${PROJECT_BINARY_DIR}/ringlabConfigVersion.cmake DESTINATION ${config_folder})
+
+if(RINGLAB_TESTS)
+  add_test(NAME find_package.a_project_outside_the_tree_uses_an_installed_ringlab
+           COMMAND ${CMAKE_COMMAND}
+                   -D source=${PROJECT_SOURCE_DIR}/tests/find_package
+                   -D build=${PROJECT_BINARY_DIR}
+                   -D config=$<CONFIG>
+                   -D compiler=${CMAKE_CXX_COMPILER}
+                   -D flags=${CMAKE_CXX_FLAGS}
+                   -D generator=${CMAKE_GENERATOR}
+                   -P ${PROJECT_SOURCE_DIR}/tests/find_package/install_and_use.cmake)
+  set_tests_properties(find_package.a_project_outside_the_tree_uses_an_installed_ringlab
+                       PROPERTIES TIMEOUT 300)
+endif()

@@ -1,0 +1,155 @@
+// Stage 01, broadcast: every rank gathers all K and V, and writes its scores out in full.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "reference/core/state.h"
+#include "stages/common/kernel_shape.h"
+#include "stages/common/launch.h"
+#include "stages/common/mask_rows.h"
+#include "stages/common/profiles.h"
+#include "stages/common/shards.h"
+#include "stages/tile/row_math.h"
+
+namespace ringlab::stages::broadcast {
+
+/// One thread per query row; one block per `threads` rows of one head.
+template <class Element>
+struct Kernel {
+  using Real = Accumulator<Element>;
+  KernelShape shape;
+  MaskRows mask;
+  Array<const Element> q, k, v;  // (heads, queries | keys, channels); K/V heads for k and v
+  Array<Real> scores;            // (heads, queries, keys): the N x N matrix
+  Array<Element> out;            // (heads, queries, v_dim)
+  Array<Real> lse;               // (heads, queries)
+
+  template <class Block>
+  RINGLAB_HD void operator()(Block& block) const {
+    constexpr Real kMasked = -std::numeric_limits<Real>::infinity();
+    const RowTile tile = shape.row_tile(block.index(), block.threads());
+    const std::int64_t kv_head = tile.head / shape.group;  // heads of a group are neighbours
+    const Element* keys = k.data + kv_head * shape.keys * shape.head_dim;
+    const Element* values = v.data + kv_head * shape.keys * shape.v_dim;
+    Real* acc_rows = block.template shared<Real>(block.threads() * shape.v_dim);
+    auto row_sums = block.template per_thread<Real>();
+
+    block.each([&](int thread) {  // scores of the row, -inf where the mask forbids
+      if (thread >= tile.rows) return;
+      const std::int64_t row = tile.first + thread, at = tile.head * shape.queries + row;
+      for (std::int64_t key = 0; key < shape.keys; ++key) {
+        Real& score = scores[at * shape.keys + key];
+        score = kMasked;
+        if (!mask.allows(row, key)) continue;
+        score = Real(shape.scale) * dot<Real>(q.data + at * shape.head_dim,
+                                              keys + key * shape.head_dim, shape.head_dim);
+      }
+    });
+    block.each([&](int thread) {  // softmax of the row, not yet divided by its sum
+      if (thread >= tile.rows) return;
+      const std::int64_t at = tile.head * shape.queries + tile.first + thread;
+      Real* score = scores.data + at * shape.keys;
+      Real row_max = kMasked;
+      for (std::int64_t key = 0; key < shape.keys; ++key) {
+        if (score[key] > row_max) row_max = score[key];
+      }
+      Real row_sum = 0;
+      for (std::int64_t key = 0; key < shape.keys; ++key) {
+        score[key] = rescale_factor(score[key], row_max);  // e^(score - row_max), masked: 0
+        row_sum += score[key];
+      }
+      row_sums[thread] = row_sum;
+      lse[at] = row_max == kMasked ? kMasked : row_max + std::log(row_sum);
+    });
+    block.each([&](int thread) {  // weighted sum of the values; masked values are never read
+      if (thread >= tile.rows) return;
+      const std::int64_t at = tile.head * shape.queries + tile.first + thread;
+      Real* acc = acc_rows + thread * shape.v_dim;
+      for (std::int64_t c = 0; c < shape.v_dim; ++c) acc[c] = 0;
+      for (std::int64_t key = 0; key < shape.keys; ++key) {
+        const Real weight = scores[at * shape.keys + key];
+        if (weight != 0) add_row(acc, weight, values + key * shape.v_dim, shape.v_dim);
+      }
+      const bool sees_nothing = row_sums[thread] == 0;
+      for (std::int64_t c = 0; c < shape.v_dim; ++c) {
+        out[at * shape.v_dim + c] =
+            static_cast<Element>(sees_nothing ? Real(0) : acc[c] / row_sums[thread]);
+      }
+    });
+  }
+
+  template <class Visit>
+  void for_each_array(Visit visit) {
+    mask.for_each_array(visit);
+    visit(q), visit(k), visit(v), visit(scores), visit(out), visit(lse);
+  }
+};
+
+/// Where one owner's chunk lies among the gathered keys.
+struct Part {
+  std::int64_t start = 0;
+  std::int64_t count = 0;
+};
+
+/// Sends this rank's rows of one tensor to everybody and receives everybody's, each in its place.
+template <class Element>
+void exchange(RankProblem<Element>& r, const TensorView<const Element>& mine,
+              const TensorView<Element>& all, const std::vector<Part>& parts, int tag) {
+  const auto place = [&](std::int64_t head, int owner) {
+    const Part& part = parts[static_cast<std::size_t>(owner)];
+    return rows_of(all, head, part.start, part.count);
+  };
+  std::vector<Request> posted;
+  for (std::int64_t head = 0; head < mine.extents.batch * mine.extents.heads; ++head) {
+    const auto own = rows_of(mine, head, 0, parts[static_cast<std::size_t>(r.rank())].count);
+    for (int peer = 0; peer < r.ranks(); ++peer) {
+      if (peer == r.rank()) {
+        std::ranges::copy(own, place(head, peer).begin());
+        continue;
+      }
+      const auto theirs = std::as_writable_bytes(place(head, peer));
+      posted.push_back(r.network.post_receive(peer, tag, theirs));
+      posted.push_back(r.network.post_send(peer, tag, std::as_bytes(own)));
+    }
+  }
+  for (const Request request : posted) r.network.wait(request);
+}
+
+template <class Element>
+void attention(RankProblem<Element>& r) {
+  const Shape& s = r.problem.shape;
+  MeteredBuffer<std::int64_t> positions(r.memory, s.kv_tokens);
+  std::vector<Part> parts(static_cast<std::size_t>(r.ranks()));
+  std::int64_t keys = 0;
+  for (int owner = 0; owner < r.ranks(); ++owner) {
+    // [gap: place]
+    const Positions& held = r.kv_layout.positions(owner);
+    const std::int64_t count = held.size();
+    parts[static_cast<std::size_t>(owner)] = {.start = keys, .count = count};
+    for (std::int64_t i = 0; i < count; ++i) positions.data()[keys++] = held[i];
+    // [end: place]
+    r.work.visit(owner, 0, r.problem.mask.count(r.q_layout.positions(r.rank()), held));
+  }
+
+  const Extents k_all{s.batch, s.kv_heads, keys, s.head_dim};
+  const Extents v_all{s.batch, s.kv_heads, keys, s.v_dim};
+  MeteredBuffer<Element> k(r.memory, k_all.size()), v(r.memory, v_all.size());
+  r.work.hold_kv(k.bytes() + v.bytes());
+  exchange(r, r.k, dense_view(k.data(), k_all), parts, 0);
+  exchange(r, r.v, dense_view(v.data(), v_all), parts, 1);
+
+  const KernelShape shape = kernel_shape(r, keys);
+  const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
+  MeteredBuffer<Accumulator<Element>> scores(r.memory, shape.heads * shape.queries * keys);
+  launch(r, shape.blocks(r.options.tile_queries),
+         Kernel<Element>{shape, mask.rows(positions), array_of(r.q), array_of(k), array_of(v),
+                         array_of(scores), array_of(r.out), array_of(r.lse)});
+}
+
+/// Two passes: nothing is ever rescaled; one is the least a profile states.
+inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
+  return stage_profile(problem, options, 1);
+}
+
+}  // namespace ringlab::stages::broadcast

@@ -1,0 +1,171 @@
+// Stage 04, merge: a partial answer per chunk of keys, and a tree that merges them into one.
+#pragma once
+
+#include "stages/common/gather.h"
+#include "stages/common/kernel_shape.h"
+#include "stages/common/launch.h"
+#include "stages/common/mask_rows.h"
+#include "stages/common/profiles.h"
+#include "stages/common/row_states.h"
+#include "stages/tile/row_math.h"
+
+namespace ringlab::stages::merge {
+
+/// Stage 03's kernel on the keys begin … end-1 alone; it leaves its running state unfinished.
+template <class Element>
+struct Kernel {
+  using Real = Accumulator<Element>;
+  KernelShape shape;
+  std::int64_t tile_keys = 1;
+  std::int64_t begin = 0, end = 0;  // the part of the keys to attend to
+  MaskRows mask;
+  Array<const Element> q, k, v;      // (heads, queries | keys, channels); K/V heads for k and v
+  Array<SoftmaxState<Real>> states;  // (heads, queries)
+  Array<Real> accs;                  // (heads, queries, v_dim), not divided by the row sums
+
+  template <class Block>
+  RINGLAB_HD void operator()(Block& block) const {
+    constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
+    const std::int64_t d = shape.head_dim, dv = shape.v_dim;
+    const RowTile tile = shape.row_tile(block.index(), block.threads());
+    const std::int64_t kv_head = tile.head / shape.group;  // heads of a group are neighbours
+    const Element* keys = k.data + kv_head * shape.keys * d;
+    const Element* values = v.data + kv_head * shape.keys * dv;
+    Real* key_tile = block.template shared<Real>(tile_keys * d);
+    Real* value_tile = block.template shared<Real>(tile_keys * dv);
+    Real* query_rows = block.template shared<Real>(block.threads() * d);
+    Real* score_rows = block.template shared<Real>(block.threads() * tile_keys);
+    Real* acc_rows = block.template shared<Real>(block.threads() * dv);
+    auto running = block.template per_thread<SoftmaxState<Real>>();
+
+    block.each([&](int thread) {
+      if (thread >= tile.rows) return;
+      const std::int64_t at = tile.head * shape.queries + tile.first + thread;
+      for (std::int64_t c = 0; c < d; ++c) query_rows[thread * d + c] = Real(q[at * d + c]);
+      for (std::int64_t c = 0; c < dv; ++c) acc_rows[thread * dv + c] = 0;
+      running[thread] = {};
+    });
+    const KeyInterval seen = mask.seen_by(tile.first, tile.rows);
+    for (std::int64_t first = begin; first < end; first += tile_keys) {
+      const std::int64_t left = end - first, count = left < tile_keys ? left : tile_keys;
+      const KeyInterval span = mask.span_of(first, count);
+      if (span.end <= seen.begin || seen.end <= span.begin) continue;  // no row sees a key of it
+      block.each([&](int thread) {  // load the tile: neighbouring threads, neighbouring elements
+        for (std::int64_t i = thread; i < count * d; i += block.threads()) {
+          key_tile[i] = static_cast<Real>(keys[first * d + i]);
+        }
+        for (std::int64_t i = thread; i < count * dv; i += block.threads()) {
+          value_tile[i] = static_cast<Real>(values[first * dv + i]);
+        }
+      });
+      block.each([&](int thread) {  // one row: scores of the tile, one rescale, weighted values
+        if (thread >= tile.rows) return;
+        const std::int64_t row = tile.first + thread;
+        const Real* query = query_rows + thread * d;
+        Real* score = score_rows + thread * tile_keys;
+        Real* acc = acc_rows + thread * dv;
+        SoftmaxState<Real>& state = running[thread];
+        Real top = state.row_max;
+        for (std::int64_t j = 0; j < count; ++j) {
+          score[j] = kNothing;
+          if (!mask.allows(row, first + j)) continue;
+          score[j] = Real(shape.scale) * dot<Real>(query, key_tile + j * d, d);
+          if (score[j] > top) top = score[j];
+        }
+        const Real keep = rescale_factor(state.row_max, top);
+        state.row_max = top;
+        state.row_sum *= keep;
+        scale_row(acc, keep, dv);
+        for (std::int64_t j = 0; j < count; ++j) {
+          const Real weight = rescale_factor(score[j], top);  // masked: 0
+          if (weight == 0) continue;
+          state.row_sum += weight;
+          add_row(acc, weight, value_tile + j * dv, dv);
+        }
+      });
+    }
+    block.each([&](int thread) {
+      if (thread >= tile.rows) return;
+      const std::int64_t at = tile.head * shape.queries + tile.first + thread;
+      states[at] = running[thread];
+      for (std::int64_t c = 0; c < dv; ++c) accs[at * dv + c] = acc_rows[thread * dv + c];
+    });
+  }
+
+  template <class Visit>
+  void for_each_array(Visit visit) {
+    mask.for_each_array(visit);
+    visit(q), visit(k), visit(v), visit(states), visit(accs);
+  }
+};
+
+/// into += from, row by row. Commutative; the state that saw nothing changes nothing.
+template <class Element>
+void merge(RowStates<Element>& into, const RowStates<Element>& from, std::int64_t v_dim) {
+  using Real = Accumulator<Element>;
+  for (std::int64_t row = 0; row < into.states.size(); ++row) {
+    SoftmaxState<Real>& mine = into.states.data()[row];
+    const SoftmaxState<Real>& theirs = from.states.data()[row];
+    Real* acc = into.accs.data() + row * v_dim;
+    const Real* their_acc = from.accs.data() + row * v_dim;
+    // [gap: merge]
+    const Real top = theirs.row_max > mine.row_max ? theirs.row_max : mine.row_max;
+    const Real keep = rescale_factor(mine.row_max, top);  // 0, not NaN, for a part with no key
+    const Real weight = rescale_factor(theirs.row_max, top);
+    mine.row_max = top;
+    mine.row_sum = mine.row_sum * keep + theirs.row_sum * weight;
+    for (std::int64_t c = 0; c < v_dim; ++c) acc[c] = acc[c] * keep + their_acc[c] * weight;
+    // [end: merge]
+  }
+}
+
+template <class Element>
+void finish(RankProblem<Element>& r, const RowStates<Element>& whole, std::int64_t v_dim) {
+  using Real = Accumulator<Element>;
+  constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
+  for (std::int64_t row = 0; row < whole.states.size(); ++row) {
+    const SoftmaxState<Real>& state = whole.states.data()[row];
+    const bool sees_nothing = state.row_max == kNothing;  // 0/0 otherwise
+    // [gap: finish]
+    r.lse.data[row] = sees_nothing ? kNothing : state.row_max + std::log(state.row_sum);
+    // [end: finish]
+    for (std::int64_t at = row * v_dim; at < (row + 1) * v_dim; ++at) {
+      const Real value = sees_nothing ? Real(0) : whole.accs.data()[at] / state.row_sum;
+      r.out.data[at] = static_cast<Element>(value);
+    }
+  }
+}
+
+template <class Element>
+void attention(RankProblem<Element>& r) {
+  const Gathered<Element> all = gather_chunks(r);
+  visit_all_chunks(r);
+  const KernelShape shape = kernel_shape(r, all.keys);
+  const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
+  std::vector<RowStates<Element>> parts;
+  for (std::size_t owner = 0; owner + 1 < all.start.size(); ++owner) {
+    RowStates<Element>& part = parts.emplace_back(r);
+    launch(r, shape.blocks(r.options.tile_queries),
+           Kernel<Element>{shape, r.options.tile_keys, all.start[owner], all.start[owner + 1],
+                           mask.rows(all.positions), array_of(r.q), array_of(all.k),
+                           array_of(all.v), array_of(part.states), array_of(part.accs)});
+  }
+  // A balanced tree; any other one gives the same answer up to rounding.
+  for (std::size_t step = 1; step < parts.size(); step *= 2) {
+    for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
+      merge(parts[left], parts[left + step], shape.v_dim);
+    }
+  }
+  finish(r, parts.front(), shape.v_dim);
+}
+
+/// The tiles of the longest part, then one rescale per level of the tree.
+inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
+  const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
+  std::int64_t levels = 0;
+  while ((1 << levels) < options.ranks) ++levels;
+  return stage_profile(problem, options,
+                       tiles_of(layout.largest_chunk(), options.tile_keys) + levels);
+}
+
+}  // namespace ringlab::stages::merge

@@ -1,0 +1,24 @@
+// Closed forms of what a rank sends and holds; the measured figures equal them as integers.
+//
+// A token's K and V row take batch · kv_heads · (head_dim + v_dim) elements of the problem's dtype,
+// on the wire as in memory. c_r is the number of keys of rank r's chunk.
+#pragma once
+
+#include "stages/common/stage.h"
+
+namespace ringlab::stages {
+
+/// Bytes of K and V for one token, all heads and batch entries.
+std::int64_t kv_bytes_per_token(const Problem& problem);
+
+/// Everybody sends its chunk to everybody: sent (P-1) · c_r tokens, held N tokens.
+StageCosts gather_costs(const Problem& problem, const RunOptions& options, int rank);
+
+/// Neighbour to neighbour: P-1 hops. A rank sends every chunk but its receiver's own; it holds two
+/// slots, each as large as the largest chunk (one slot when P = 1).
+StageCosts ring_costs(const Problem& problem, const RunOptions& options, int rank);
+
+/// The same, with the positions of each chunk as a third message: 24 bytes per arithmetic run.
+StageCosts ring_with_positions_costs(const Problem& problem, const RunOptions& options, int rank);
+
+}  // namespace ringlab::stages

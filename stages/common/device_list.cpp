@@ -1,0 +1,57 @@
+// The one place that asks whether CUDA was compiled in.
+#include "stages/common/device_list.h"
+
+#include <map>
+
+#include "reference/core/error.h"
+
+#ifdef RINGLAB_HAVE_CUDA
+#include "stages/cuda/kernels.h"
+#endif
+
+namespace ringlab::stages {
+namespace {
+
+#ifdef RINGLAB_HAVE_CUDA
+CudaStatus find_status() { return cuda::device_status(); }
+const std::map<std::type_index, CudaLauncher>& launchers() {
+  static const std::map<std::type_index, CudaLauncher> table = cuda::all_launchers();
+  return table;
+}
+#else
+CudaStatus find_status() { return {.compiled_in = false, .devices = 0, .text = "not compiled in"}; }
+const std::map<std::type_index, CudaLauncher>& launchers() {
+  static const std::map<std::type_index, CudaLauncher> table;
+  return table;
+}
+#endif
+
+}  // namespace
+
+CudaStatus cuda_status() {
+  static const CudaStatus status = find_status();
+  return status;
+}
+
+void require_device(DeviceKind device) {
+  if (device == DeviceKind::cpu) return;
+  const CudaStatus status = cuda_status();
+  if (status.devices > 0) return;
+  throw_environment_error(
+      {.where = "device cuda",
+       .expected = "a CUDA device",
+       .actual = status.compiled_in ? "none (" + status.text + ")" : "a build without CUDA",
+       .hint = status.compiled_in ? "Use --device cpu, or a machine with an NVIDIA GPU and driver"
+                                  : "Use --device cpu, or build with -DRINGLAB_CUDA=ON"});
+}
+
+CudaLauncher find_cuda_launcher(std::type_index kernel) {
+  const auto found = launchers().find(kernel);
+  if (found != launchers().end()) return found->second;
+  throw_environment_error({.where = "device cuda",
+                           .expected = "a kernel with a CUDA build",
+                           .actual = std::string("one without: ") + kernel.name(),
+                           .hint = "Use --device cpu"});
+}
+
+}  // namespace ringlab::stages

@@ -1,0 +1,37 @@
+// Which devices the stages can run on, and the CUDA build of their kernels where there is one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <typeindex>
+
+#include "reference/core/run.h"
+
+namespace ringlab::stages {
+
+/// What this build and this machine offer; for `ringlab doctor`.
+struct CudaStatus {
+  bool compiled_in = false;
+  int devices = 0;
+  std::string
+      text;  ///< one line: "not compiled in", why no device was found, or the devices' names
+};
+CudaStatus cuda_status();
+
+/// Environment error that says what is missing when `device` cannot be used here.
+void require_device(DeviceKind device);
+
+/// How to run one kernel on a GPU.
+struct CudaLaunch {
+  std::int64_t blocks = 0;
+  int threads = 0;
+  int rank = 0;  ///< for error messages
+};
+/// Copies the arrays of `*kernel` (of the type it was looked up by) to the device, runs it, copies
+/// the outputs back. Environment error with the CUDA call and the rank when something fails.
+using CudaLauncher = void (*)(const void* kernel, const CudaLaunch& launch);
+
+/// Environment error when that kernel has no CUDA build.
+CudaLauncher find_cuda_launcher(std::type_index kernel);
+
+}  // namespace ringlab::stages

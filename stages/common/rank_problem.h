@@ -1,0 +1,43 @@
+// What one rank of a stage is given, and how a stage is run on all of them.
+#pragma once
+
+#include "optimized/transport/communicator.h"
+#include "reference/core/memory_meter.h"
+#include "reference/core/run.h"
+
+namespace ringlab::stages {
+
+/// Blocks of work done, recorded by the stage where it computes them.
+class WorkLog {
+ public:
+  void visit(int owner, int hop, std::int64_t pairs) { visits_.push_back({owner, hop, pairs}); }
+  /// Notes that `bytes` of K/V chunks are held now; the maximum is reported.
+  void hold_kv(std::int64_t bytes) { peak_kv_bytes_ = std::max(peak_kv_bytes_, bytes); }
+  const std::vector<Visit>& visits() const { return visits_; }
+  std::int64_t peak_kv_bytes() const { return peak_kv_bytes_; }
+
+ private:
+  std::vector<Visit> visits_;
+  std::int64_t peak_kv_bytes_ = 0;
+};
+
+/// One rank's share. Shards are dense (batch, heads, rows of this rank, channels); row i of q is
+/// the token at global position q_layout.positions(rank)[i].
+template <class Element>
+struct RankProblem {
+  const Problem& problem;
+  const RunOptions& options;
+  const Layout& q_layout;
+  const Layout& kv_layout;
+  TensorView<const Element> q, k, v;
+  TensorView<Element> out;
+  TensorView<Accumulator<Element>> lse;
+  Communicator& network;
+  MemoryMeter& memory;
+  WorkLog& work;
+
+  int rank() const { return network.rank(); }
+  int ranks() const { return network.ranks(); }
+};
+
+}  // namespace ringlab::stages

@@ -1,0 +1,147 @@
+#include "stages/common/run_ranks.h"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "optimized/transport/in_process.h"
+#include "stages/common/device_list.h"
+#include "stages/common/shards.h"
+
+namespace ringlab::stages {
+namespace {
+
+/// What one rank holds, and what it did.
+template <class Element>
+struct RankData {
+  Tensor<Element> q, k, v, out;
+  Tensor<Accumulator<Element>> lse;
+  MemoryMeter memory;
+  WorkLog work;
+  double seconds = 0;
+};
+
+void check_range(const char* what, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value >= least && value <= most) return;
+  throw_usage_error({.where = what,
+                     .expected = std::to_string(least) + " to " + std::to_string(most),
+                     .actual = std::to_string(value),
+                     .hint = ""});
+}
+
+void check_tensor(const char* name, const Extents& actual, const Extents& expected) {
+  if (actual == expected) return;
+  const auto text = [](const Extents& e) {
+    return "(" + std::to_string(e.batch) + ", " + std::to_string(e.heads) + ", " +
+           std::to_string(e.tokens) + ", " + std::to_string(e.channels) + ")";
+  };
+  throw_input_error(
+      {.where = name, .expected = text(expected), .actual = text(actual), .hint = ""});
+}
+
+void check_run(const AttentionInput& input, const RunOptions& options) {
+  check_problem(input.problem);
+  check_tensor("q", input.q.extents, input.problem.shape.q());
+  check_tensor("k", input.k.extents, input.problem.shape.k());
+  check_tensor("v", input.v.extents, input.problem.shape.v());
+  check_range("ranks", options.ranks, 1, 4096);
+  check_range("tile-queries", options.tile_queries, 1, 1024);
+  check_range("tile-keys", options.tile_keys, 1, 1024);
+  require_device(options.device);
+}
+
+template <class Element>
+RankData<Element> make_rank(const AttentionInput& input, const Positions& queries,
+                            const Positions& keys) {
+  using Real = Accumulator<Element>;
+  const Shape& s = input.problem.shape;
+  const double unwritten = std::numeric_limits<double>::quiet_NaN();
+  return {
+      .q = shard_of<Element>(input.q, queries),
+      .k = shard_of<Element>(input.k, keys),
+      .v = shard_of<Element>(input.v, keys),
+      .out = Tensor<Element>({s.batch, s.q_heads, queries.size(), s.v_dim},
+                             static_cast<Element>(unwritten)),
+      .lse = Tensor<Real>({s.batch, s.q_heads, queries.size(), 1}, static_cast<Real>(unwritten)),
+      .memory = {},
+      .work = {},
+      .seconds = 0};
+}
+
+template <class Element>
+RankStats stats_of(const RankData<Element>& rank, const Traffic& traffic) {
+  return {.sent_bytes = traffic.sent_bytes,
+          .sent_messages = traffic.sent_messages,
+          .received_bytes = traffic.received_bytes,
+          .received_messages = traffic.received_messages,
+          .peak_bytes = rank.memory.peak_bytes(),
+          .peak_kv_bytes = rank.work.peak_kv_bytes(),
+          .visits = rank.work.visits()};
+}
+
+template <class Element>
+RunResult collect(const Shape& shape, const Layout& q_layout,
+                  const std::vector<RankData<Element>>& ranks, const NetworkSummary& network) {
+  RunResult result{.output = {Tensor<double>(shape.out()), Tensor<double>(shape.lse())},
+                   .ranks = {},
+                   .leftover_messages = network.leftover_messages,
+                   .seconds = 0};
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Positions& positions = q_layout.positions(static_cast<int>(i));
+    unshard(ranks[i].out, positions, result.output.out);
+    unshard(ranks[i].lse, positions, result.output.lse);
+    result.ranks.push_back(stats_of(ranks[i], network.traffic[i]));
+    result.seconds = std::max(result.seconds, ranks[i].seconds);
+  }
+  return result;
+}
+
+NetworkSummary run_network(const RunOptions& options, const RankBody& body) {
+  const NetworkOptions network{.timeout_s = options.timeout_s, .rendezvous = options.rendezvous};
+  if (options.transport == TransportKind::threads) return run_threads(options.ranks, network, body);
+  return run_simulated(options.ranks, options.delay_seed, network, body);
+}
+
+}  // namespace
+
+template <class Element>
+RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
+                       const AttentionBody<Element>& body) {
+  check_run(input, options);
+  const Layout q_layout = make_layout(options, input.problem.shape.q_tokens, options.q_layout);
+  const Layout kv_layout = make_layout(options, input.problem.shape.kv_tokens, options.kv_layout);
+  std::vector<RankData<Element>> ranks;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    ranks.push_back(make_rank<Element>(input, q_layout.positions(rank), kv_layout.positions(rank)));
+  }
+  const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
+    RankData<Element>& mine = ranks[static_cast<std::size_t>(communicator.rank())];
+    RankProblem<Element> problem{.problem = input.problem,
+                                 .options = options,
+                                 .q_layout = q_layout,
+                                 .kv_layout = kv_layout,
+                                 .q = std::as_const(mine.q).view(),
+                                 .k = std::as_const(mine.k).view(),
+                                 .v = std::as_const(mine.v).view(),
+                                 .out = mine.out.view(),
+                                 .lse = mine.lse.view(),
+                                 .network = communicator,
+                                 .memory = mine.memory,
+                                 .work = mine.work};
+    const auto start = std::chrono::steady_clock::now();
+    body(problem);
+    mine.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+  return collect(input.problem.shape, q_layout, ranks, network);
+}
+
+template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
+                                const AttentionBody<double>&);
+template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
+                                const AttentionBody<float>&);
+template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
+                                const AttentionBody<Half>&);
+template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
+                                const AttentionBody<BFloat16>&);
+
+}  // namespace ringlab::stages

@@ -1,0 +1,54 @@
+// Cutting tensors into the ranks' shards, and putting the shards of a result together.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "reference/core/error.h"
+#include "reference/core/layout.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab::stages {
+
+/// The tokens at `positions`, dense, converted to T. `source` may be strided.
+template <class T>
+Tensor<T> shard_of(const TensorView<const double>& source, const Positions& positions) {
+  const std::vector<std::int64_t> tokens = positions.to_list();
+  Extents extents = source.extents;
+  extents.tokens = positions.size();
+  Tensor<T> shard(extents);
+  T* next = shard.values().data();
+  for_each_index(extents, [&](auto b, auto h, auto t, auto c) {
+    *next++ = static_cast<T>(source(b, h, tokens[static_cast<std::size_t>(t)], c));
+  });
+  return shard;
+}
+
+/// Writes a shard back to the tokens it came from, widened.
+template <class T>
+void unshard(const Tensor<T>& shard, const Positions& positions, Tensor<double>& whole) {
+  const std::vector<std::int64_t> tokens = positions.to_list();
+  const T* next = shard.values().data();
+  for_each_index(shard.extents(), [&](auto b, auto h, auto t, auto c) {
+    whole(b, h, tokens[static_cast<std::size_t>(t)], c) = static_cast<double>(*next++);
+  });
+}
+
+/// Rows first … first+count-1 of one head of a dense tensor, as one piece of memory. `head` counts
+/// over the batch. Usage error when the tensor has no such rows.
+template <class T>
+std::span<T> rows_of(const TensorView<T>& tensor, std::int64_t head, std::int64_t first,
+                     std::int64_t count) {
+  const Extents& e = tensor.extents;
+  if (first < 0 || count < 0 || first > e.tokens - count || head >= e.batch * e.heads) {
+    throw_usage_error({.where = "rows_of",
+                       .expected = "rows of a tensor with " + std::to_string(e.tokens) + " tokens",
+                       .actual = std::to_string(count) + " rows from " + std::to_string(first),
+                       .hint = ""});
+  }
+  return {tensor.data + (head * e.tokens + first) * e.channels,
+          static_cast<std::size_t>(count * e.channels)};
+}
+
+}  // namespace ringlab::stages

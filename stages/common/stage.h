@@ -1,0 +1,37 @@
+// A stage as a value: its name, what it teaches, and one entry point for every dtype.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reference/core/numerics.h"
+#include "reference/core/run.h"
+
+namespace ringlab::stages {
+
+/// What one rank sends and holds, as closed forms. Measured figures (RankStats) equal them exactly.
+struct StageCosts {
+  std::int64_t sent_bytes = 0;
+  std::int64_t sent_messages = 0;
+  std::int64_t peak_kv_bytes = 0;
+};
+
+struct Stage {
+  std::string id;    ///< "05"
+  std::string name;  ///< "ring"
+  std::string idea;  ///< one sentence
+  /// Runs on options.ranks in-process ranks. Usage error when dtype or device is not supported.
+  RunResult (*run)(const AttentionInput& input, const RunOptions& options);
+  /// Numerics it promises for this problem and these options.
+  NumericsProfile (*profile)(const Problem& problem, const RunOptions& options);
+  /// Closed forms of what `rank` sends and holds.
+  StageCosts (*costs)(const Problem& problem, const RunOptions& options, int rank);
+  bool skips_empty_blocks = false;  ///< hops with nothing to compute are not computed
+  bool ring_traffic = false;        ///< K/V travel neighbour to neighbour
+};
+
+/// Stages 01 … in order.
+const std::vector<Stage>& all_stages();
+
+}  // namespace ringlab::stages

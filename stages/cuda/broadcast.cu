@@ -1,0 +1,8 @@
+#include "stages/01_broadcast/broadcast.h"
+#include "stages/cuda/launcher.cuh"
+
+namespace ringlab::stages::cuda {
+
+void add_broadcast(Launchers& table) { add_kernel<broadcast::Kernel>(table); }
+
+}  // namespace ringlab::stages::cuda

@@ -1,0 +1,62 @@
+// Runs one kernel type on the current device.
+#pragma once
+
+#include "reference/core/dtype.h"
+#include "stages/cuda/cuda_block.cuh"
+#include "stages/cuda/device_arrays.cuh"
+#include "stages/cuda/kernels.h"
+
+namespace ringlab::stages::cuda {
+
+/// `spill` is null when the block's memory fits into shared memory, else global memory for it.
+template <class Kernel>
+__global__ void __launch_bounds__(1024)
+    run_kernel(const Kernel kernel, std::byte* spill, std::size_t bytes_per_block) {
+  extern __shared__ __align__(16) std::byte fast[];
+  CudaBlock block(spill == nullptr ? fast : spill + blockIdx.x * bytes_per_block);
+  kernel(block);
+}
+
+/// Most shared memory one block may have on the current device.
+inline std::size_t shared_memory_limit(int rank) {
+  int device = 0, bytes = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice", rank);
+  check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "cudaDeviceGetAttribute", rank);
+  return static_cast<std::size_t>(bytes);
+}
+
+template <class Kernel>
+void launch_kernel(const void* host_kernel, const CudaLaunch& launch) {
+  Kernel kernel = *static_cast<const Kernel*>(host_kernel);
+  MeasuringBlock measured(launch.threads);
+  kernel(measured);
+  const std::size_t bytes = (measured.shared_bytes() + 15) / 16 * 16;
+  const bool fits = bytes <= shared_memory_limit(launch.rank);
+
+  DeviceArrays arrays(launch.rank);
+  kernel.for_each_array([&](auto& array) { arrays.move_in(array); });
+  auto* spill = static_cast<std::byte*>(
+      arrays.allocate(fits ? 0 : bytes * static_cast<std::size_t>(launch.blocks)));
+  if (fits) {
+    check_cuda(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(bytes)),
+               "cudaFuncSetAttribute", launch.rank);
+  }
+  run_kernel<Kernel><<<static_cast<unsigned>(launch.blocks), static_cast<unsigned>(launch.threads),
+                       fits ? bytes : 0>>>(kernel, spill, bytes);
+  check_cuda(cudaGetLastError(), "kernel launch", launch.rank);
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize", launch.rank);
+  arrays.copy_back();
+}
+
+/// Adds the four input types of one stage's kernel.
+template <template <class> class Kernel>
+void add_kernel(Launchers& table) {
+  table[typeid(Kernel<double>)] = launch_kernel<Kernel<double>>;
+  table[typeid(Kernel<float>)] = launch_kernel<Kernel<float>>;
+  table[typeid(Kernel<Half>)] = launch_kernel<Kernel<Half>>;
+  table[typeid(Kernel<BFloat16>)] = launch_kernel<Kernel<BFloat16>>;
+}
+
+}  // namespace ringlab::stages::cuda

@@ -1,0 +1,8 @@
+#include "stages/05_ring/ring.h"
+#include "stages/cuda/launcher.cuh"
+
+namespace ringlab::stages::cuda {
+
+void add_ring(Launchers& table) { add_kernel<ring::Kernel>(table); }
+
+}  // namespace ringlab::stages::cuda

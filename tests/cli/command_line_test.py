@@ -1,0 +1,265 @@
+"""Exit codes and messages of the command line, wrong ones above all."""
+import json
+import os
+import unittest
+
+from program import ProgramTest, floats, npy, ones, ringlab, safetensors
+
+TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom.\n" * 4
+
+
+class HelpTest(ProgramTest):
+    def test_no_command_prints_the_help_and_is_a_usage_error(self):
+        result = ringlab()
+        self.assertEqual(result.code, 2)
+        self.assertIn("Usage: ringlab COMMAND", result.err)
+
+    def test_help_lists_every_command(self):
+        text = self.succeeds("--help").out
+        for name in ["doctor", "list", "run", "verify"]:
+            self.assertIn(f"\n  {name} ", text)
+
+    def test_every_command_has_help_with_examples(self):
+        for name in ["doctor", "list", "run", "verify"]:
+            text = self.succeeds(name, "--help").out
+            self.assertIn(f"Usage: ringlab {name}", text)
+            self.assertIn("Examples:\n  ringlab ", text)
+            self.assertIn("--json FILE", text)
+
+    def test_version(self):
+        self.assertRegex(self.succeeds("--version").out, r"^ringlab \d+\.\d+\.\d+\n$")
+
+
+class UsageTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.text = self.file("text.txt", TEXT)
+
+    def test_an_unknown_command_suggests_the_nearest(self):
+        self.fails(2, ['"verfy"', "Did you mean verify?"], "verfy")
+        self.fails(2, "one of doctor, list, run, verify", "qqqqqqqqq")
+
+    def test_an_unknown_option_suggests_the_nearest(self):
+        self.fails(2, "Did you mean --ranks?", "run", "ring", "--text", self.text, "--rank", "2")
+        self.fails(2, "--zzzzzz", "list", "--zzzzzz")
+        self.fails(2, "-q", "list", "-q")
+
+    def test_abbreviated_options_are_unknown(self):
+        self.fails(2, "--transp", "run", "ring", "--text", self.text, "--transp", "threads")
+
+    def test_a_repeated_option_is_refused(self):
+        for words in [["--ranks", "2", "--ranks", "3"], ["--check", "--check"]]:
+            self.fails(2, ["given once"], "run", "ring", "--text", self.text, *words)
+
+    def test_a_missing_or_empty_value_is_refused(self):
+        self.fails(2, "ranks", "run", "ring", "--text", self.text, "--ranks")
+        self.fails(2, "mask", "run", "ring", "--text", self.text, "--mask=")
+        self.fails(2, "mask", "run", "ring", "--text", self.text, "--mask", "")
+
+    def test_a_value_on_a_switch_is_refused(self):
+        self.fails(2, "check", "run", "ring", "--text", self.text, "--check=yes")
+
+    def test_operands_are_counted(self):
+        self.fails(2, "SUBJECT", "run")
+        self.fails(2, "ring merge", "run", "ring", "merge")
+        self.fails(2, "options only", "doctor", "ring")
+
+    def test_an_unknown_subject_is_refused(self):
+        self.fails(2, "rong", "run", "rong", "--text", self.text)
+        self.fails(2, "rong", "verify", "rong")
+        self.fails(2, "more than once", "verify", "ring", "05")
+
+    def test_an_option_without_effect_is_refused(self):
+        folder = self.file("in/q.npy", npy(ones(6), (3, 2))).parent
+        self.file("in/k.npy", npy(ones(6), (3, 2)))
+        self.file("in/v.npy", npy(ones(6), (3, 2)))
+        self.fails(2, ["--tokens", "ignored"], "run", "ring", "--input", folder, "--tokens", "3")
+        self.fails(2, "--seed", "run", "ring", "--input", folder, "--seed", "3")
+        self.fails(2, ["--delay-seed", "simulated"], "run", "ring", "--text", self.text,
+                   "--delay-seed", "3")
+        self.fails(2, ["--timeout", "threads"], "run", "ring", "--text", self.text,
+                   "--transport", "simulated", "--timeout", "3")
+        self.fails(2, "--cases", "verify", "--cases", "3", "--replay", "ring/P1/x")
+
+    def test_two_inputs_or_none_are_refused(self):
+        self.fails(2, "--input", "run", "ring")
+        self.fails(2, "--text", "run", "ring", "--text", self.text, "--input", self.folder)
+
+    def test_numbers_are_whole_and_in_range(self):
+        wrong = {
+            "--ranks": ["0", "-1", "1025", "2.5", "2x", " 2", "0x2", "+2", "two", "9" * 40, "1e3"],
+            "--tokens": ["0", "-5", "9223372036854775808", "1k"],
+            "--heads": ["0"], "--kv-heads": ["0", "3"], "--head-dim": ["0", "-1"],
+            "--seed": ["-1", "18446744073709551616", "1.0"],
+            "--tile-queries": ["0", "1025"], "--tile-keys": ["0", "4096"],
+            "--timeout": ["0", "-1", "nan", "inf", "1e99", "5s"],
+            "--scale": ["nan", "NaN", "inf", "-inf", "infinity", "1e999", "one", "0.5f", "1,5"],
+        }
+        for option, values in wrong.items():
+            for value in values:
+                with self.subTest(option=option, value=value):
+                    self.fails(2, [option], "run", "ring", "--text", self.text, option, value)
+
+    def test_words_are_checked(self):
+        for option in ["--layout", "--direction", "--transport", "--device"]:
+            self.fails(2, [option, '"sideways"'], "run", "ring", "--text", self.text, option,
+                       "sideways")
+        self.fails(2, "f33", "run", "ring", "--text", self.text, "--dtype", "f33")
+        self.fails(2, "fp8_e4m3", "run", "ring", "--text", self.text, "--dtype", "fp8_e4m3")
+        self.fails(2, "Did you mean zigzag?", "run", "ring", "--text", self.text, "--layout",
+                   "zigzg")
+
+    def test_masks_are_checked(self):
+        for mask in ["casual", "window:3", "window:a,b", "window:1,2,3", "prefix:", "prefix:-1",
+                     "documents:", "documents:3,x", "causal+", "+causal", "full,causal"]:
+            with self.subTest(mask=mask):
+                self.fails(2, "mask", "run", "ring", "--text", self.text, "--mask", mask)
+        self.fails(3, "documents", "run", "ring", "--text", self.text, "--mask", "documents:1,2")
+
+    def test_laws_and_tokens_are_checked(self):
+        self.fails(2, "P999", "verify", "--laws", "P999")
+        self.fails(2, "", "verify", "--laws", "P1,")
+        for token in ["nonsense", "ring/P1", "ring/P1/", "rong/P1/b1", "/", "a/b/c/d"]:
+            with self.subTest(token=token):
+                self.fails(2, "", "verify", "--replay", token)
+        self.fails(2, "--replay", "verify", "ring", "--replay", "ring/P1/b1")
+
+
+class SizeTest(ProgramTest):
+    def test_sizes_are_checked_before_anything_is_allocated(self):
+        most = str(1 << 40)
+        self.fails(3, "", "verify", "--tokens", most, "--heads", "65536", "--kv-heads", "1",
+                   "--head-dim", "65536", timeout=20)
+        self.fails(4, "fewer tokens", "verify", "--tokens", most, timeout=20)
+
+    def test_tokens_beyond_the_text_are_noted(self):
+        text = self.file("text.txt", "abc")
+        result = self.succeeds("run", "broadcast", "--text", text, "--tokens", "100")
+        self.assertIn("note: the text has 3 bytes, so 3 tokens instead of 100", result.out)
+
+
+class OutputTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.text = self.file("text.txt", TEXT)
+        self.words = ["run", "broadcast", "--text", self.text, "--tokens", "20"]
+
+    def left(self):
+        return sorted(str(p.relative_to(self.folder)) for p in self.folder.rglob("*"))
+
+    def test_json_on_standard_output_has_it_to_itself(self):
+        result = self.succeeds(*self.words, "--json", "-")
+        document = json.loads(result.out)
+        self.assertEqual(document["command"], "run")
+        self.assertEqual(document["configuration"]["mask"], "full")
+        self.assertEqual(document["configuration"]["ranks"], 1)
+        self.assertIsNone(document["passed"])
+        self.assertIn("broadcast", result.err)
+
+    def test_every_command_writes_json(self):
+        for words in [["doctor"], ["list"], ["verify", "broadcast", "--quick", "--cases", "1",
+                                             "--laws", "equals_reference"]]:
+            path = self.folder / "out.json"
+            self.succeeds(*words, "--json", path)
+            self.assertEqual(json.loads(path.read_text())["command"], words[0])
+
+    def test_the_effective_configuration_is_echoed(self):
+        result = self.succeeds(*self.words, "--ranks", "3", "--layout", "striped", "--mask",
+                               "causal+window:4,0", "--dtype", "bf16", "--scale", "-0.5",
+                               "--transport", "simulated", "--delay-seed", "9")
+        for name, value in {"ranks": "3", "layout": "striped", "mask": "causal+window:4,0",
+                            "dtype": "bf16", "scale": "-0.5", "transport": "simulated",
+                            "delay_seed": "9"}.items():
+            self.assertRegex(result.out, rf"(?m)^  {name} +{value.replace('+', '[+]')}$")
+
+    def test_results_go_to_a_folder_or_a_file(self):
+        self.succeeds(*self.words, "--output", self.folder / "out")
+        self.succeeds(*self.words, "--output", self.folder / "out.safetensors", "--check")
+        self.assertEqual(self.left(), ["out", "out.safetensors", "out/lse.npy", "out/o.npy",
+                                       "text.txt"])
+
+    def test_unwritable_places_are_environment_errors_and_leave_nothing(self):
+        for option in ["--output", "--json"]:
+            self.fails(4, option, *self.words, option, self.folder / "missing" / "x.safetensors")
+        self.fails(4, "--html", "verify", "--quick", "--html", self.folder / "missing" / "x.html")
+        self.fails(4, "", *self.words, "--json", self.folder)
+        result = ringlab(*self.words, "--output", self.text / "o.safetensors")
+        self.assertEqual(result.code, 4, result.err)
+        self.assertEqual(self.left(), ["text.txt"])
+
+    def test_the_input_is_not_overwritten(self):
+        folder = self.file("in/q.npy", npy(ones(6), (3, 2))).parent
+        for name in "kv":
+            self.file(f"in/{name}.npy", npy(ones(6), (3, 2)))
+        self.fails(2, "--output", "run", "broadcast", "--input", folder, "--output", folder)
+
+    def test_a_full_standard_output_is_an_environment_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full on this system")
+        with open("/dev/full", "wb") as full:
+            import subprocess
+            from program import PROGRAM
+            for words in [["list"], ["list", "--json", "-"]]:
+                done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(done.returncode, 4, done.stderr)
+
+    def test_nothing_is_drawn_when_piped(self):
+        result = self.succeeds("verify", "broadcast", "--quick", "--cases", "2")
+        self.assertNotIn("\r", result.err + result.out)
+        self.assertEqual(result.err, "")
+
+    def test_results_are_the_same_for_every_transport(self):
+        outputs = []
+        for transport in ["threads", "simulated"]:
+            path = self.folder / f"{transport}.safetensors"
+            self.succeeds("run", "ring", "--text", self.text, "--tokens", "20", "--ranks", "3",
+                          "--transport", transport, "--output", path)
+            outputs.append(path.read_bytes())
+        self.assertEqual(outputs[0], outputs[1])
+
+
+class RunTest(ProgramTest):
+    def test_results_have_as_many_dimensions_as_the_input(self):
+        for shape in [(3, 2), (1, 3, 2), (1, 1, 3, 2)]:
+            for name in "qkv":
+                self.file(f"in/{name}.npy", npy(ones(6), shape))
+            self.succeeds("run", "broadcast", "--input", self.folder / "in", "--output",
+                          self.folder / "out")
+            header = (self.folder / "out" / "o.npy").read_bytes()[:128]
+            self.assertIn(str(shape).encode(), header)
+            lse = (self.folder / "out" / "lse.npy").read_bytes()[:128]
+            self.assertIn(str(shape[:-1]).encode(), lse)
+
+    def test_rounding_is_told(self):
+        for name in "qkv":
+            self.file(f"in/{name}.npy", npy([0.1, 0.2, 0.3, 0.4, 0.5, 0.75], (3, 2), "<f8"))
+        result = self.succeeds("run", "broadcast", "--input", self.folder / "in", "--dtype", "f16")
+        self.assertIn("note: q rounded from f64 to f16: 4 of 6 values changed", result.out)
+        result = self.succeeds("run", "broadcast", "--input", self.folder / "in")
+        self.assertNotIn("rounded", result.out)
+        self.assertRegex(result.out, r"(?m)^  dtype +f64$")
+
+    def test_values_beyond_the_dtype_are_refused(self):
+        for name in "qkv":
+            self.file(f"in/{name}.npy", npy([1e6, 2, 3, 4, 5, 6], (3, 2)))
+        self.fails(3, ["tensor q at [0, 0]", "65504"], "run", "broadcast", "--input",
+                   self.folder / "in", "--dtype", "f16")
+
+    def test_other_tensors_in_a_file_are_left_alone(self):
+        path = self.file("x.safetensors", safetensors({n: ("F32", (3, 2), floats(6))
+                                                       for n in ["k", "other", "q", "v"]}))
+        self.succeeds("run", "broadcast", "--input", path, "--check")
+
+    def test_cuda_without_a_device_is_an_environment_error(self):
+        document = json.loads(self.succeeds("doctor", "--json", "-").out)
+        if document["cuda"]["compiled_in"] and document["cuda"]["devices"]:
+            self.skipTest("this machine has a CUDA device and this build uses it")
+        text = self.file("text.txt", TEXT)
+        for words in [["run", "ring"], ["verify", "ring", "--quick"]]:
+            result = ringlab(*words, "--text", text, "--device", "cuda")
+            self.assertEqual(result.code, 4, result.err)
+            self.assertIn("ringlab: ", result.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

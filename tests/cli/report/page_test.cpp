@@ -1,0 +1,100 @@
+// The page as a whole: verdicts, failures, skips.
+#include "cli/report/page.h"
+
+#include <gtest/gtest.h>
+
+namespace ringlab::report {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+SubjectResult right_subject(const std::string& name) {
+  SubjectResult result;
+  result.subject.name = name;
+  TensorReport o{"o", 10, 0, {}};
+  o.worst.ratio = 0.5;
+  result.on_input.report.tensors = {o};
+  result.on_input.run.ranks.resize(2);
+  result.on_input.run.ranks[0].visits = {{0, 0, 3}, {1, 1, 1}};
+  verify::LawVerdict held;
+  held.id = "P1";
+  held.name = "constant_values_pass_through";
+  held.statement = "if v is c, o is c";
+  held.cases = 40;
+  held.worst_ratio = 0.25;
+  verify::LawVerdict skipped;
+  skipped.id = "P72";
+  skipped.name = "peak_memory";
+  skipped.skipped = "K/V do not travel";
+  result.laws.laws = {held, skipped};
+  return result;
+}
+
+verify::LawFailure failure() {
+  verify::LawFailure broken;
+  broken.shrunk.shape = {1, 1, 1, 2, 2, 1, 1};
+  broken.token = "ring/P1/b1";
+  broken.message = "o at [0, 0, 0, 0] got 1, exact <2>";
+  return broken;
+}
+
+VerifyRun run_of(const std::vector<SubjectResult>& subjects) {
+  VerifyRun run;
+  run.configuration = {{"mask", "causal"}};
+  run.problem.shape = {1, 2, 1, 16, 16, 4, 4};
+  run.problem.mask = Mask({CausalMask{}}).bind(16, 16);
+  run.options.ranks = 2;
+  run.subjects = subjects;
+  return run;
+}
+
+TEST(Page, says_so_when_every_subject_passes) {
+  const std::string page = verify_page(run_of({right_subject("ring"), right_subject("merge")}));
+  EXPECT_TRUE(contains(page, "2 of 2 subjects stay inside every bound"));
+  EXPECT_TRUE(contains(page, "<title>ringlab verify: passed</title>"));
+  EXPECT_FALSE(contains(page, "What went wrong"));
+}
+
+TEST(Page, a_broken_law_is_drawn_with_its_replay_line) {
+  SubjectResult wrong = right_subject("ring");
+  wrong.laws.laws[0].failure = failure();
+  const std::string page = verify_page(run_of({wrong, right_subject("merge")}));
+  EXPECT_TRUE(contains(page, "1 of 2 subjects is wrong"));
+  EXPECT_TRUE(contains(page, "ringlab verify --replay ring/P1/b1"));
+  EXPECT_TRUE(contains(page, "exact &lt;2&gt;"));
+  EXPECT_TRUE(contains(page, "class=\"pair visible\""));
+}
+
+TEST(Page, a_skipped_law_tells_its_reason_and_is_not_counted_as_held) {
+  const SubjectResult result = right_subject("ring");
+  EXPECT_EQ(result.laws_held(), 1);
+  EXPECT_TRUE(contains(verify_page(run_of({result})), "P72 (ring): K/V do not travel"));
+}
+
+TEST(Results, an_error_on_the_input_is_wrong_even_without_a_report) {
+  SubjectResult result = right_subject("ring");
+  EXPECT_TRUE(result.passed());
+  result.on_input.report.tensors.clear();
+  result.on_input.error = "rank 1 failed";
+  EXPECT_FALSE(result.passed());
+  EXPECT_TRUE(contains(verify_page(run_of({result})), "rank 1 failed"));
+}
+
+TEST(Results, a_skipped_input_is_neither_passed_nor_wrong) {
+  SubjectResult result = right_subject("ring");
+  result.input_skipped = "does not compute in f16";
+  EXPECT_FALSE(result.input_passed());
+  EXPECT_TRUE(result.passed());
+}
+
+TEST(Results, a_law_without_a_case_says_nothing) {
+  SubjectResult result = right_subject("ring");
+  result.laws.laws[0].cases = 0;
+  EXPECT_EQ(result.laws_held(), 0);
+  EXPECT_EQ(result.laws_without_cases(), 1);
+}
+
+}  // namespace
+}  // namespace ringlab::report

@@ -1,0 +1,17 @@
+# Installs the build tree to a prefix inside it, then builds and runs the example against that.
+set(prefix ${build}/find_package/prefix)
+set(example ${build}/find_package/build)
+file(REMOVE_RECURSE ${build}/find_package)
+
+function(step)
+  execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+step(${CMAKE_COMMAND} --install ${build} --prefix ${prefix} --config "${config}")
+step(${CMAKE_COMMAND} -S ${source} -B ${example} -G ${generator}
+     -D CMAKE_CXX_COMPILER=${compiler} -D "CMAKE_CXX_FLAGS=${flags}"
+     -D CMAKE_BUILD_TYPE=${config} -D CMAKE_PREFIX_PATH=${prefix})
+step(${CMAKE_COMMAND} --build ${example} --config "${config}")
+find_program(program uses_ringlab PATHS ${example} ${example}/${config} NO_DEFAULT_PATH REQUIRED)
+step(${program} ${build}/find_package/out.safetensors)
+step(${prefix}/bin/ringlab --help)

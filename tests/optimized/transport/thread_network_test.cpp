@@ -1,0 +1,103 @@
+// What only free-running threads have: deadlines in wall time.
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "tests/optimized/transport/any_network.h"
+
+namespace ringlab {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(ThreadNetwork, a_stalled_peer_is_an_error_at_the_deadline_that_names_the_operation) {
+  for (const bool rendezvous : {false, true}) {
+    const AnyNetwork network{.name = "", .rendezvous = rendezvous};
+    const auto begin = std::chrono::steady_clock::now();
+    const auto body = [](Communicator& n) {
+      if (n.rank() == 0) {
+        std::this_thread::sleep_for(400ms);
+      } else {
+        receive_ints(n, 0, 6, 1);
+      }
+    };
+    const std::string text = network.error_of(2, body, 0.1).what();
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 100ms);
+    EXPECT_NE(text.find("rank 1: expected to receive tag 6 from rank 0 within 0.1 s"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(ThreadNetwork, a_rendezvous_send_has_a_deadline_too) {
+  const AnyNetwork network{.name = "", .rendezvous = true};
+  const auto body = [](Communicator& n) {
+    if (n.rank() == 0) {
+      std::this_thread::sleep_for(400ms);
+    } else {
+      send_ints(n, 0, 6, {1});
+    }
+  };
+  const std::string text = network.error_of(2, body, 0.1).what();
+  EXPECT_NE(text.find("rank 1: expected to send tag 6 to rank 0 within"), std::string::npos)
+      << text;
+}
+
+TEST(ThreadNetwork, a_short_stall_within_the_deadline_is_no_error) {
+  const AnyNetwork network{.name = ""};
+  network.run(2, [](Communicator& n) {
+    if (n.rank() == 0) {
+      std::this_thread::sleep_for(50ms);
+      send_ints(n, 1, 0, {8});
+    } else {
+      EXPECT_EQ(receive_ints(n, 0, 0, 1), std::vector<int>{8});
+    }
+  });
+}
+
+TEST(ThreadNetwork, timeouts_must_be_positive_and_may_be_infinite) {
+  const AnyNetwork network{.name = ""};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double timeout : {0.0, -1.0, nan}) {
+    EXPECT_EQ(network
+                  .error_of(
+                      1, [](Communicator&) {}, timeout)
+                  .kind(),
+              ErrorKind::usage);
+  }
+  const auto ping = [](Communicator& n) {
+    if (n.rank() == 0) send_ints(n, 1, 0, {8});
+    if (n.rank() == 1) receive_ints(n, 0, 0, 1);
+  };
+  network.run(2, ping, std::numeric_limits<double>::infinity());
+}
+
+TEST(ThreadNetwork, a_buffered_send_that_is_never_waited_for_still_arrives) {
+  const AnyNetwork network{.name = ""};
+  network.run(2, [](Communicator& n) {
+    if (n.rank() == 0) {
+      const std::vector<int> dies_with_the_body = {1, 2, 3};
+      n.post_send(1, 0, bytes_of(dies_with_the_body.data(), 3));
+    } else {
+      std::this_thread::sleep_for(20ms);
+      EXPECT_EQ(receive_ints(n, 0, 0, 3), (std::vector<int>{1, 2, 3}));
+    }
+  });
+}
+
+TEST(ThreadNetwork, an_error_of_a_rank_is_the_cause_not_its_consequences) {
+  const AnyNetwork network{.name = "", .rendezvous = true};
+  for (int round = 0; round < 50; ++round) {
+    const std::string text = network
+                                 .error_of(5,
+                                           [](Communicator& n) {
+                                             if (n.rank() == 3) throw std::runtime_error("cause");
+                                             receive_ints(n, (n.rank() + 1) % 5, 0, 1);
+                                           })
+                                 .what();
+    EXPECT_EQ(text, "rank 3: cause");
+  }
+}
+
+}  // namespace
+}  // namespace ringlab

@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "property_tests/generators/cases.h"
+#include "reference/core/error.h"
+
+namespace ringlab::verify {
+namespace {
+
+TEST(CaseGenerator, covers_every_class) {
+  Draws draws(1);
+  std::map<std::string, int> counts;
+  constexpr int kCases = 4000;
+  for (int i = 0; i < kCases; ++i) {
+    for (const std::string& name : classes_of(random_case(draws))) ++counts[name];
+  }
+  std::vector<std::string> wanted = {"layout contiguous",
+                                     "layout striped",
+                                     "layout zigzag",
+                                     "dtype f64",
+                                     "dtype f32",
+                                     "dtype f16",
+                                     "dtype bf16",
+                                     "mask full",
+                                     "mask causal",
+                                     "mask window",
+                                     "mask documents",
+                                     "mask prefix",
+                                     "mask bits",
+                                     "mask intersection",
+                                     "transport threads",
+                                     "transport simulated",
+                                     "grouped heads",
+                                     "rectangular",
+                                     "v_dim is not head_dim",
+                                     "no tokens",
+                                     "more ranks than tokens",
+                                     "ranks do not divide tokens",
+                                     "one rank",
+                                     "rendezvous sends"};
+  for (int f = 0; f < kFamilies; ++f) {
+    wanted.push_back("values " + std::string(family_name(static_cast<Family>(f))));
+  }
+  for (const std::string& name : wanted) {
+    EXPECT_GE(counts[name], kCases / 50) << name << " is in fewer than 2 % of the cases";
+    counts.erase(name);
+  }
+  EXPECT_TRUE(counts.empty()) << counts.begin()->first << " is not in the list above";
+}
+
+TEST(CaseGenerator, makes_only_valid_cases) {
+  Draws draws(2);
+  for (int i = 0; i < 2000; ++i) {
+    const Case c = random_case(draws);
+    ASSERT_NO_THROW(check_problem(make_problem(c))) << to_token(c);
+    ASSERT_LE(c.shape.q_tokens, 71);
+    ASSERT_EQ(fitted(c), c) << to_token(c);
+  }
+}
+
+TEST(CaseGenerator, shrinks_to_valid_and_strictly_simpler_cases) {
+  Draws draws(3);
+  for (int i = 0; i < 300; ++i) {
+    const Case c = random_case(draws);
+    for (const Case& simpler : simpler_cases(c)) {
+      ASSERT_LT(complexity(simpler), complexity(c)) << to_token(c) << " " << to_token(simpler);
+      ASSERT_NO_THROW(check_problem(make_problem(simpler))) << to_token(simpler);
+    }
+  }
+}
+
+TEST(CaseGenerator, shrinks_every_case_down_to_one_with_nothing_simpler) {
+  Draws draws(4);
+  for (int i = 0; i < 200; ++i) {
+    Case c = random_case(draws);
+    for (auto next = simpler_cases(c); !next.empty(); next = simpler_cases(c)) {
+      c = next[static_cast<std::size_t>(draws.below(static_cast<std::int64_t>(next.size())))];
+    }
+    EXPECT_EQ(c.shape, (Shape{1, 1, 1, 0, 0, 1, 1})) << to_token(c);
+    EXPECT_EQ(c.mask, "full");
+    EXPECT_EQ(c.ranks, 1);
+    EXPECT_EQ(c.family, Family::small_ints);
+    EXPECT_EQ(c.dtype, DType::f32);
+  }
+}
+
+TEST(CaseGenerator, keeps_to_what_a_subject_can_do) {
+  Draws draws(5);
+  Capabilities can;
+  can.dtypes = {DType::bf16};
+  can.many_ranks = false;
+  for (int i = 0; i < 100; ++i) {
+    const Case c = limited_to(random_case(draws), can);
+    ASSERT_EQ(c.dtype, DType::bf16);
+    ASSERT_EQ(c.ranks, 1);
+  }
+}
+
+}  // namespace
+}  // namespace ringlab::verify

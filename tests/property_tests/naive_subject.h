@@ -1,0 +1,38 @@
+// An attention written for these tests only: one online softmax per row, with mistakes on request.
+#pragma once
+
+#include "property_tests/subject.h"
+
+namespace ringlab::verify {
+
+enum class Mistake {
+  none,
+  acc_not_rescaled,  ///< the accumulator misses a factor whenever the maximum rises
+  sum_not_rescaled,  ///< the row sum does
+  maximum_starts_at_zero,
+  scale_forgotten,
+  scale_sign_flipped,
+  lse_in_base_two,
+  lse_without_maximum,
+  lse_in_f16,
+  sum_in_bf16,     ///< the row sum is rounded to bf16 after every key
+  causal_one_off,  ///< key j is hidden from query i already at j = p
+  last_key_dropped,
+  first_key_twice,
+  kv_head_modulo,         ///< h % kv_heads instead of h / group
+  last_channel_ignored,   ///< of q and k
+  first_v_channel_twice,  ///< channel 1 of v is read as channel 0
+  odd_channels_weakened,  ///< a relative error of 1 % in odd channels of the dot product
+  values_in_f16,
+  queries_in_f16,
+  negative_weights,     ///< 1 % is taken off every weight
+  floor_under_weights,  ///< weights below e^-20 are held there, as with a finite mask value
+  neighbour_leaks,      ///< 0 times a value of the next head is added
+  order_by_batch,       ///< keys are summed backwards when the batch has more than one element
+  row_maximum_carried,  ///< the running maximum of the previous row is kept
+  odd_keys_favoured,    ///< keys at odd positions weigh 1 % more
+};
+
+Subject naive_subject(Mistake mistake = Mistake::none);
+
+}  // namespace ringlab::verify

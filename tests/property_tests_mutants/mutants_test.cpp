@@ -1,0 +1,121 @@
+#include "property_tests/mutants/mutants.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "property_tests/verify.h"
+#include "reference/core/error.h"
+
+namespace ringlab::mutants {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+const Mutant& find_mutant(const std::string& id) {
+  for (const Mutant& mutant : all_mutants()) {
+    if (mutant.info.id == id) return mutant;
+  }
+  throw std::runtime_error("no mutant " + id);
+}
+
+verify::LawVerdict verdict_of(const verify::Subject& subject, const std::string& law) {
+  verify::VerifyOptions options;
+  options.cases_per_law = 60;
+  return verify::verify_law(subject, verify::find_law(law), options);
+}
+
+TEST(Mutants, there_are_at_least_fifty_and_each_has_a_name_of_its_own) {
+  std::set<std::string> ids;
+  for (const Mutant& mutant : all_mutants()) {
+    EXPECT_TRUE(ids.insert(mutant.info.id).second) << mutant.info.id;
+  }
+  EXPECT_GE(ids.size(), 50u);
+}
+
+TEST(Mutants, each_says_what_it_breaks_asks_a_question_and_names_an_ancestor) {
+  for (const Mutant& mutant : all_mutants()) {
+    SCOPED_TRACE(mutant.info.id);
+    EXPECT_FALSE(mutant.info.breaks.empty());
+    EXPECT_NE(mutant.info.question.find('?'), std::string::npos);
+    EXPECT_FALSE(mutant.info.ancestor.empty());
+    EXPECT_EQ(mutant.subject.name, "mutant:" + mutant.info.id);
+    EXPECT_FALSE(mutant.subject.can.dtypes.empty());
+  }
+}
+
+TEST(Mutants, every_mistake_of_every_stage_is_planted) {
+  std::set<std::string> planted;
+  for (const Mutant& mutant : all_mutants()) planted.insert(mutant.info.id);
+  const std::filesystem::path stages = std::filesystem::path(RINGLAB_SOURCE_DIR) / "stages";
+  int mistakes = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(stages)) {
+    std::istringstream lines(text_of(folder.path() / "mistakes.toml"));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind("id = \"", 0) != 0) continue;
+      ++mistakes;
+      EXPECT_TRUE(planted.contains(line.substr(6, line.size() - 7))) << line;
+    }
+  }
+  EXPECT_GE(mistakes, 25);
+}
+
+TEST(Mutants, each_is_judged_by_the_numerics_of_the_correct_stage) {
+  Problem problem;
+  problem.shape = {.q_tokens = 9, .kv_tokens = 9, .head_dim = 2, .v_dim = 2};
+  problem.mask = problem.mask.bind(9, 9);
+  const RunOptions options;
+  for (const Mutant& mutant : all_mutants()) {
+    const auto correct = verify::find_subject(mutant.info.stage).profile(problem, options);
+    EXPECT_EQ(mutant.subject.profile(problem, options).max_rescales, correct.max_rescales)
+        << mutant.info.id;
+  }
+}
+
+TEST(Mutants, one_runs_only_the_dtypes_it_is_compiled_for) {
+  Problem problem;
+  problem.shape = {.q_tokens = 1, .kv_tokens = 1, .head_dim = 1, .v_dim = 1};
+  problem.dtype = DType::f64;
+  problem.mask = problem.mask.bind(1, 1);
+  const Tensor<double> ones({1, 1, 1, 1}, 1.0);
+  const AttentionInput input{problem, ones.view(), ones.view(), ones.view()};
+  EXPECT_THROW(find_mutant("ring_one_hop_short").subject.run(input, {}), Error);
+}
+
+TEST(Mutants, only_the_memory_law_finds_a_ring_that_keeps_every_chunk) {
+  const verify::Subject& hoarder = find_mutant("ring_keeps_every_chunk").subject;
+  EXPECT_TRUE(verdict_of(hoarder, "P72").failure);
+  EXPECT_FALSE(verdict_of(hoarder, "equals_reference").failure);
+}
+
+TEST(Mutants, a_send_buffer_reused_too_early_shows_only_under_delays) {
+  EXPECT_TRUE(verdict_of(find_mutant("ring_send_buffer_reused").subject, "P65").failure);
+}
+
+TEST(Mutants, a_missing_barrier_shows_in_the_order_of_the_threads) {
+  EXPECT_TRUE(verdict_of(find_mutant("flash_blocks_missing_barrier").subject, "P70").failure);
+}
+
+TEST(Mutants, a_scaled_query_of_the_caller_is_seen_in_his_memory) {
+  EXPECT_TRUE(verdict_of(find_mutant("query_scaled_in_place").subject, "P39").failure);
+}
+
+TEST(Mutants, the_page_of_the_documentation_lists_every_one) {
+  const std::string page =
+      text_of(std::filesystem::path(RINGLAB_SOURCE_DIR) / "docs" / "mutants.md");
+  for (const Mutant& mutant : all_mutants()) {
+    EXPECT_NE(page.find("`" + mutant.info.id + "`"), std::string::npos)
+        << mutant.info.id << " is missing: kill_matrix --full --markdown docs/mutants.md";
+  }
+}
+
+}  // namespace
+}  // namespace ringlab::mutants

@@ -1,0 +1,100 @@
+// The bound on a subject's gradients: correct kernels always keep it, planted mistakes do not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "reference/attention/exact.h"
+#include "tests/reference/attention/emulated_backward.h"
+#include "tests/reference/attention/random_case.h"
+
+namespace ringlab {
+namespace {
+
+using testing::BackwardMistake;
+using testing::KernelOptions;
+
+bool promises_nothing(const BackwardTolerance& allowed) {
+  for (const Tensor<double>* tensor : {&allowed.dq, &allowed.dk, &allowed.dv}) {
+    for (const double bound : tensor->values()) {
+      if (std::isinf(bound)) return true;
+    }
+  }
+  return false;
+}
+
+/// Empty where a gradient may overflow the dtype: such a case is no test of a kernel.
+std::optional<Report> check(std::uint64_t seed, DType dtype, const KernelOptions& options,
+                            BackwardMistake mistake) {
+  const testing::RandomCase c =
+      testing::random_case(seed, {.tokens = 16, .dim = 7, .dtype = dtype});
+  const ExactBackward exact = exact_backward(c.input(), c.dout.view());
+  const BackwardTolerance allowed = backward_tolerance(
+      c.input(), c.dout.view(), exact, testing::emulated_profile(c.problem, options));
+  const testing::Gradients got = run_emulated_backward(c.input(), c.dout, options, mistake);
+  if (promises_nothing(allowed)) return std::nullopt;
+  return Report{{compare("dq", got.dq.view(), exact.dq.view(), allowed.dq.view()),
+                 compare("dk", got.dk.view(), exact.dk.view(), allowed.dk.view()),
+                 compare("dv", got.dv.view(), exact.dv.view(), allowed.dv.view())}};
+}
+
+void expect_no_false_alarm(DType dtype, bool cast, std::uint64_t cases) {
+  std::array<double, 3> worst{};
+  std::int64_t failed = 0, discarded = 0;
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    const KernelOptions options{.tile = 1 + static_cast<std::int64_t>(seed % 7),
+                                .powers_of_two = seed % 2 == 0,
+                                .cast_probabilities = cast,
+                                .flush_to_zero = seed % 5 == 0};
+    const std::optional<Report> report = check(seed, dtype, options, BackwardMistake::none);
+    if (!report) {
+      ++discarded;
+      continue;
+    }
+    if (!report->passed() && failed++ == 0) ADD_FAILURE() << "seed " << seed << report->summary();
+    for (std::size_t t = 0; t < 3; ++t) {
+      worst[t] = std::max(worst[t], report->tensors[t].worst.ratio);
+    }
+  }
+  std::printf(
+      "  %-5s%s %5ld cases, %ld discarded, %ld false alarms, worst error / bound dq %.3f dk %.3f "
+      "dv %.3f\n",
+      std::string(dtype_info(dtype).name).c_str(), cast ? " (P, dS cast)" : "",
+      static_cast<long>(cases), static_cast<long>(discarded), static_cast<long>(failed), worst[0],
+      worst[1], worst[2]);
+  EXPECT_EQ(failed, 0);
+  EXPECT_LT(discarded * 50, static_cast<std::int64_t>(cases));
+  for (const double ratio : worst) EXPECT_GT(ratio, 1e-2);
+}
+
+TEST(BackwardBound, never_fails_a_correct_kernel) {
+  expect_no_false_alarm(DType::f32, false, 3000);
+  expect_no_false_alarm(DType::bf16, false, 1500);
+  expect_no_false_alarm(DType::bf16, true, 1500);
+  expect_no_false_alarm(DType::f16, true, 1500);
+  expect_no_false_alarm(DType::f64, false, 1000);
+}
+
+TEST(BackwardBound, finds_planted_mistakes) {
+  for (const BackwardMistake mistake :
+       {BackwardMistake::scale_missing_in_dk, BackwardMistake::row_term_missing,
+        BackwardMistake::lse_of_the_next_row,
+        BackwardMistake::dv_from_probability_of_the_next_key}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      int caught = 0;
+      for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        const std::optional<Report> report = check(seed, dtype, {}, mistake);
+        caught += report && !report->passed();
+      }
+      std::printf("  caught in %d of 200 cases\n", caught);
+      EXPECT_GT(caught, 60) << static_cast<int>(mistake);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringlab

@@ -1,0 +1,122 @@
+// The backward pass as a kernel would run it, from the (out, lse) that its forward pass stored:
+// D = Σ dO·O, P = exp(s - lse), dS = P (dP - D). Correct, unless a mistake is planted.
+#pragma once
+
+#include <cmath>
+
+#include "tests/reference/attention/emulated_kernel.h"
+
+namespace ringlab::testing {
+
+enum class BackwardMistake {
+  none,
+  scale_missing_in_dk,
+  row_term_missing,  ///< dS = P dP
+  lse_of_the_next_row,
+  dv_from_probability_of_the_next_key,
+};
+
+struct Gradients {
+  Tensor<double> dq, dk, dv;
+};
+
+template <class Real>
+class EmulatedBackward {
+ public:
+  EmulatedBackward(const AttentionInput& input, const Tensor<double>& dout,
+                   const KernelOptions& options, BackwardMistake mistake)
+      : input_(input),
+        dout_(dout),
+        options_(options),
+        mistake_(mistake),
+        visible_(input.problem.mask, input.problem.shape.q_tokens, input.problem.shape.kv_tokens),
+        forward_(EmulatedKernel<Real>(input, options).run()),
+        dq_(input.problem.shape.q()),
+        dk_(input.problem.shape.k()),
+        dv_(input.problem.shape.v()) {}
+
+  Gradients run() {
+    const Shape& shape = input_.problem.shape;
+    for_each_index(shape.lse(), [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t) {
+      if (!std::isinf(forward_.lse(b, h, i, 0))) run_row(b, h, i);
+    });
+    return {stored(dq_), stored(dk_), stored(dv_)};
+  }
+
+ private:
+  void run_row(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const Shape& shape = input_.problem.shape;
+    const std::int64_t g = h / (shape.q_heads / shape.kv_heads);
+    const Real scale = static_cast<Real>(input_.problem.scale);
+    Real mean = 0;
+    for (std::int64_t c = 0; c < shape.v_dim; ++c) {
+      mean += real(dout_(b, h, i, c)) * real(forward_.out(b, h, i, c));
+    }
+    if (mistake_ == BackwardMistake::row_term_missing) mean = 0;
+    for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
+      if (!visible_(i, j)) continue;
+      const Real p = probability(b, h, g, i, j);
+      Real dp = 0;
+      for (std::int64_t c = 0; c < shape.v_dim; ++c) {
+        dp += real(dout_(b, h, i, c)) * real(input_.v(b, g, j, c));
+      }
+      const Real ds = cast(p * (dp - mean));
+      const bool unscaled = mistake_ == BackwardMistake::scale_missing_in_dk;
+      for (std::int64_t c = 0; c < shape.head_dim; ++c) {
+        dq_(b, h, i, c) += ds * real(input_.k(b, g, j, c)) * scale;
+        dk_(b, g, j, c) += ds * real(input_.q(b, h, i, c)) * (unscaled ? Real(1) : scale);
+      }
+      const bool next = mistake_ == BackwardMistake::dv_from_probability_of_the_next_key;
+      const std::int64_t to = next ? (j + 1) % shape.kv_tokens : j;
+      for (std::int64_t c = 0; c < shape.v_dim; ++c) {
+        dv_(b, g, to, c) += cast(p) * real(dout_(b, h, i, c));
+      }
+    }
+  }
+
+  Real probability(std::int64_t b, std::int64_t h, std::int64_t g, std::int64_t i,
+                   std::int64_t j) const {
+    const Shape& shape = input_.problem.shape;
+    Real sum = 0;
+    for (std::int64_t c = 0; c < shape.head_dim; ++c) {
+      sum += real(input_.q(b, h, i, c)) * real(input_.k(b, g, j, c));
+    }
+    const bool wrong = mistake_ == BackwardMistake::lse_of_the_next_row;
+    const std::int64_t row = wrong ? (i + 1) % shape.q_tokens : i;
+    const Real lse = real(forward_.lse(b, h, row, 0));
+    const Real scale = static_cast<Real>(input_.problem.scale);
+    const Real log2e = Real(1.4426950408889634);
+    return options_.powers_of_two ? std::exp2(sum * (scale * log2e) - lse * log2e)
+                                  : std::exp(sum * scale - lse);
+  }
+
+  static Real real(double x) { return static_cast<Real>(x); }
+  Real cast(Real x) const {
+    return options_.cast_probabilities ? real(round_to(input_.problem.dtype, x)) : x;
+  }
+  Tensor<double> stored(const Tensor<Real>& values) const {
+    Tensor<double> result(values.extents());
+    for (std::size_t n = 0; n < values.values().size(); ++n) {
+      result.values()[n] = round_to(input_.problem.dtype, static_cast<double>(values.values()[n]));
+    }
+    return result;
+  }
+
+  const AttentionInput& input_;
+  const Tensor<double>& dout_;
+  KernelOptions options_;
+  BackwardMistake mistake_;
+  Visibility visible_;
+  AttentionOutput forward_;
+  Tensor<Real> dq_, dk_, dv_;
+};
+
+inline Gradients run_emulated_backward(const AttentionInput& input, const Tensor<double>& dout,
+                                       const KernelOptions& options,
+                                       BackwardMistake mistake = BackwardMistake::none) {
+  return input.problem.dtype == DType::f64
+             ? EmulatedBackward<double>(input, dout, options, mistake).run()
+             : EmulatedBackward<float>(input, dout, options, mistake).run();
+}
+
+}  // namespace ringlab::testing

@@ -1,0 +1,131 @@
+// Output files are complete or absent, whatever happens while they are written.
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "tests/reference/io/io_testing.h"
+
+namespace ringlab::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A disk that is full after so many bytes of a file.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+FileTensor ramp(std::int64_t count) {
+  FileTensor tensor{.dtype = DType::f32, .is_byte = false, .shape = {count}, .values = {}};
+  for (std::int64_t i = 0; i < count; ++i) tensor.values.push_back(static_cast<double>(i));
+  return tensor;
+}
+
+TEST(OutputFile, contents_are_written_whole_and_nothing_else_is_left) {
+  const TemporaryFolder folder;
+  const std::string contents = std::string("a\0b\n", 4) + std::string(100000, 'x');
+  write_file(folder / "out.bin", contents);
+  EXPECT_EQ(get(folder / "out.bin"), contents);
+  write_file(folder / "out.bin", "");
+  EXPECT_EQ(get(folder / "out.bin"), "");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST(OutputFile, a_new_file_has_ordinary_permissions) {
+  const TemporaryFolder folder;
+  put(folder / "ordinary", "x");
+  write_file(folder / "ours", "x");
+  EXPECT_EQ(fs::status(folder / "ours").permissions(),
+            fs::status(folder / "ordinary").permissions());
+}
+
+TEST(OutputFile, a_full_disk_leaves_the_old_file_and_nothing_behind) {
+  const TemporaryFolder folder;
+  write_file(folder / "out.txt", "old");
+  {
+    const FullDisk disk(1000);
+    expect_error(ErrorKind::environment, {"out.txt", "Nothing was left behind"},
+                 [&] { write_file(folder / "out.txt", std::string(5000, 'x')); });
+  }
+  EXPECT_EQ(get(folder / "out.txt"), "old");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST(OutputFile, a_full_disk_leaves_no_tensor_of_several) {
+  const TemporaryFolder folder;
+  const NamedTensors tensors = {
+      {"a_small", ramp(1)}, {"b_large", ramp(1000)}, {"c_small", ramp(1)}};
+  const FullDisk disk(1000);
+  for (const std::string name : {"new_folder", "new.safetensors"}) {
+    expect_error(ErrorKind::environment, {}, [&] { write_tensors(folder / name, tensors); });
+  }
+  EXPECT_EQ(folder.entries(), 0);
+}
+
+TEST(OutputFile, a_full_device_is_an_error) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this machine";
+  expect_error(ErrorKind::environment, {"/dev/full", "No space left"},
+               [] { write_file("/dev/full", "x"); });
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST(OutputFile, a_device_is_written_to_and_not_replaced) {
+  write_file("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST(OutputFile, a_link_stays_a_link_and_its_file_gets_the_contents) {
+  const TemporaryFolder folder;
+  put(folder / "target", "old");
+  fs::create_symlink("target", folder / "link");
+  write_file(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(get(folder / "target"), "new");
+}
+
+TEST(OutputFile, places_that_cannot_be_written_are_environment_errors) {
+  const TemporaryFolder folder;
+  put(folder / "file", "x");
+  fs::create_directory(folder / "folder");
+  for (const std::string place : {"missing/out.txt", "file/out.txt", "folder"}) {
+    expect_error(ErrorKind::environment, {place}, [&] { write_file(folder / place, "x"); });
+  }
+  expect_error(ErrorKind::environment, {"directory"}, [&] {
+    write_tensors(folder / "file", {{"q", ramp(2)}});
+  });
+  EXPECT_EQ(folder.entries(), 2);
+}
+
+TEST(OutputFile, names_of_the_longest_legal_length_work) {
+  const TemporaryFolder folder;
+  const std::string name(255, 'n');
+  write_file(folder / name, "x");
+  EXPECT_EQ(get(folder / name), "x");
+}
+
+TEST(OutputFile, a_minus_is_standard_output) {
+  testing::internal::CaptureStdout();
+  write_file("-", "{\"a\": 1}\n");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "{\"a\": 1}\n");
+  EXPECT_FALSE(fs::exists("-"));
+}
+
+}  // namespace
+}  // namespace ringlab::io

@@ -1,0 +1,101 @@
+// What a rank sends and holds, measured, against closed forms: integers, no tolerance.
+#include "stages/common/costs.h"
+
+#include "tests/stages/random_runs.h"
+#include "tests/stages/stage_test.h"
+
+namespace ringlab::stages::testing {
+namespace {
+
+class CostsTest : public StageTest {};
+INSTANTIATE_TEST_SUITE_P(All, CostsTest, every_stage(), stage_name);
+
+TEST_P(CostsTest, measured_traffic_and_peak_kv_equal_the_closed_forms) {
+  RandomRuns runs(GetParam() + 300);
+  for (int round = 0; round < 150; ++round) {
+    const Shape shape = runs.shape();
+    const auto dtype = static_cast<DType>(runs.below(4));
+    const Problem problem = make_problem(shape, "causal", dtype);
+    RunOptions options = runs.options();
+    if (runs.below(2) == 1) {
+      options.kv_layout = runs.uneven_layout(shape.kv_tokens, options.ranks);
+    }
+    const RunResult result =
+        stage().run(random_tensors(problem, runs.seed()).input(problem), options);
+    std::int64_t sent = 0, received = 0;
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      const RankStats& stats = result.ranks[static_cast<std::size_t>(rank)];
+      const StageCosts costs = stage().costs(problem, options, rank);
+      ASSERT_EQ(stats.sent_bytes, costs.sent_bytes) << describe(problem, options);
+      ASSERT_EQ(stats.sent_messages, costs.sent_messages) << describe(problem, options);
+      ASSERT_EQ(stats.peak_kv_bytes, costs.peak_kv_bytes) << describe(problem, options);
+      ASSERT_LE(stats.peak_kv_bytes, stats.peak_bytes);
+      sent += stats.sent_bytes;
+      received += stats.received_bytes;
+    }
+    ASSERT_EQ(sent, received);
+  }
+}
+
+TEST_P(CostsTest, visits_cover_every_chunk_once_with_all_allowed_pairs) {
+  if (stage().skips_empty_blocks) GTEST_SKIP() << "skips chunks: causal_ring_test.cpp has its law";
+  const Problem problem = make_problem({1, 1, 1, 17, 23, 2, 2}, "causal");
+  RunOptions options;
+  options.ranks = 5;
+  const RunResult result = stage().run(random_tensors(problem, 1).input(problem), options);
+  std::int64_t pairs = 0;
+  for (const RankStats& rank : result.ranks) {
+    std::vector<int> times(5, 0);
+    for (const Visit& visit : rank.visits) {
+      ++times[static_cast<std::size_t>(visit.owner)];
+      pairs += visit.pairs;
+    }
+    EXPECT_EQ(times, std::vector<int>(5, 1));
+  }
+  EXPECT_EQ(pairs, problem.mask.count_all());
+}
+
+/// 64 tokens on 4 ranks, f32, 2 K/V heads, d = v_dim = 8: a token's K and V take 128 bytes.
+RunResult sixty_four_tokens(std::size_t stage) {
+  const Problem problem = make_problem({1, 4, 2, 64, 64, 8, 8}, "full");
+  RunOptions options;
+  options.ranks = 4;
+  return all_stages()[stage].run(random_tensors(problem, 1).input(problem), options);
+}
+
+TEST(CostsExampleTest, broadcast_holds_all_keys_and_sends_its_chunk_to_three_others) {
+  for (const RankStats& rank : sixty_four_tokens(0).ranks) {
+    EXPECT_EQ(rank.peak_kv_bytes, 64 * 128);
+    EXPECT_EQ(rank.sent_bytes, 3 * 16 * 128);
+  }
+}
+
+TEST(CostsExampleTest, a_ring_holds_two_chunks_and_sends_the_same_bytes_in_three_hops) {
+  for (const RankStats& rank : sixty_four_tokens(4).ranks) {
+    EXPECT_EQ(rank.peak_kv_bytes, 2 * 16 * 128);
+    EXPECT_EQ(rank.sent_bytes, 3 * 16 * 128);
+    EXPECT_EQ(rank.sent_messages, 3 * 2);
+  }
+}
+
+TEST(CostsExampleTest, positions_on_the_wire_cost_24_bytes_per_run_and_hop) {
+  for (const RankStats& rank : sixty_four_tokens(5).ranks) {
+    EXPECT_EQ(rank.sent_bytes, 3 * (16 * 128 + 24));
+  }
+}
+
+TEST(CostsExampleTest, only_broadcast_has_an_n_by_n_array) {
+  const std::int64_t scores = 4 * 16 * 64 * 4;  // heads, queries of a rank, keys, bytes
+  EXPECT_GE(sixty_four_tokens(0).ranks[0].peak_bytes, scores);
+  const Problem problem = make_problem({1, 1, 1, 2048, 2048, 2, 2}, "causal");
+  RunOptions options;
+  options.ranks = 2;
+  const AttentionTensors tensors = random_tensors(problem, 1);
+  for (std::size_t stage = 1; stage < all_stages().size(); ++stage) {
+    const RunResult result = all_stages()[stage].run(tensors.input(problem), options);
+    EXPECT_LT(result.ranks[0].peak_bytes, 2048 * 1024 / 8) << all_stages()[stage].name;
+  }
+}
+
+}  // namespace
+}  // namespace ringlab::stages::testing
