@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <system_error>
 
 #include "reference/core/error.h"
@@ -46,7 +47,9 @@ std::uint64_t parse_unsigned(const std::string& option, const std::string& text)
 double parse_real(const std::string& option, const std::string& text, double least, double most) {
   double number = 0;
   if (!read_whole(text, number) || !std::isfinite(number) || number < least || number > most) {
-    refuse(option, fmt::format("a finite number from {:g} to {:g}", least, most), text);
+    const bool any = least == std::numeric_limits<double>::lowest();
+    const std::string range = any ? "" : fmt::format(" from {:g} to {:g}", least, most);
+    refuse(option, "a finite number" + range, text);
   }
   return number;
 }

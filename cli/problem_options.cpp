@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
 #include "cli/file_input.h"
 #include "cli/report/human.h"
 #include "property_tests/case.h"
@@ -39,10 +43,8 @@ io::TextOptions take_sizes(Arguments& arguments, const InputDefaults& defaults,
   return sizes;
 }
 
-Shape shape_of(const io::TextOptions& sizes) {
-  return {
-      1,          sizes.q_heads, sizes.kv_heads, sizes.max_tokens, sizes.max_tokens, sizes.head_dim,
-      sizes.v_dim};
+Shape shape_of(const io::TextOptions& sizes, std::int64_t tokens) {
+  return {1, sizes.q_heads, sizes.kv_heads, tokens, tokens, sizes.head_dim, sizes.v_dim};
 }
 
 LoadedInput from_text(const std::string& path, const io::TextOptions& sizes) {
@@ -62,7 +64,7 @@ LoadedInput from_text(const std::string& path, const io::TextOptions& sizes) {
 LoadedInput from_seed(const io::TextOptions& sizes) {
   verify::Case made;
   made.seed = sizes.seed;
-  made.shape = shape_of(sizes);
+  made.shape = shape_of(sizes, sizes.max_tokens);
   made.dtype = sizes.dtype;
   LoadedInput loaded;
   loaded.problem = verify::make_problem(made);
@@ -89,8 +91,13 @@ LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
                        "Any text will do, for example --text README.md."});
   }
   io::TextOptions sizes = take_sizes(arguments, defaults, dtype);
-  if (text) return from_text(*text, sizes);
-  check_fits_memory(shape_of(sizes));
+  if (text) {
+    std::error_code unreadable;  // reported by the reader
+    const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(*text, unreadable));
+    if (!unreadable) check_fits_memory(shape_of(sizes, std::min(sizes.max_tokens, bytes)));
+    return from_text(*text, sizes);
+  }
+  check_fits_memory(shape_of(sizes, sizes.max_tokens));
   return from_seed(sizes);
 }
 
@@ -115,7 +122,7 @@ std::vector<OptionSpec> problem_options() {
 }
 
 LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
-  constexpr double kMost = 1.7976931348623157e308;
+  constexpr double kMost = std::numeric_limits<double>::max();
   const std::string mask = arguments.take_text("mask").value_or(defaults.mask);
   const Mask unbound = parse_mask(mask, read_bit_mask);
   const bool scale_given = arguments.given("scale");

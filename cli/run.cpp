@@ -15,6 +15,7 @@
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
+#include "stages/common/device_list.h"
 
 namespace ringlab::cli {
 namespace {
@@ -143,6 +144,7 @@ Plan take_plan(Arguments& arguments) {
   if (plan.output_path) check_output_path(*plan.output_path, arguments);
   plan.loaded = load_input(arguments, {});
   arguments.reject_unused();
+  stages::require_device(plan.options.device);
   check_capabilities(plan.subject, plan.loaded.problem, plan.options);
   return plan;
 }

@@ -11,12 +11,6 @@ namespace {
 
 using report::SubjectResult;
 
-std::string on_input_text(const SubjectResult& subject) {
-  if (!subject.input_skipped.empty()) return "skipped";
-  return subject.on_input.error.empty() ? report::human_ratio(subject.on_input.report.worst_ratio())
-                                        : "failed";
-}
-
 std::string summary_table(const report::VerifyRun& run) {
   TextTable table({{"subject"},
                    {"verdict"},
@@ -29,8 +23,8 @@ std::string summary_table(const report::VerifyRun& run) {
                    {"time", Align::right},
                    {"laws took", Align::right}});
   for (const SubjectResult& subject : run.subjects) {
-    table.add({subject.subject.name, subject.passed() ? "pass" : "WRONG", on_input_text(subject),
-               report::human_ratio(subject.worst_law_ratio()),
+    table.add({subject.subject.name, subject.wrong() ? "WRONG" : subject.verdict(),
+               subject.input_text(), subject.laws_text(),
                fmt::format("{}/{}", subject.laws_held(), subject.laws.laws.size()),
                fmt::format("{}", subject.laws.laws_skipped()),
                report::human_bytes(subject.sent_bytes()), report::human_bytes(subject.peak_bytes()),
@@ -102,6 +96,7 @@ Json subject_json(const SubjectResult& subject) {
   }
   return {{"subject", subject.subject.name},
           {"passed", subject.passed()},
+          {"verdict", subject.verdict()},
           {"worst_ratio", json_number(subject.worst_ratio())},
           {"profile", profile_json(subject.profile)},
           {"input", input},

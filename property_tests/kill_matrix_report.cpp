@@ -15,6 +15,11 @@ std::string size_of(const verify::Case& c) {
                      c.ranks, c.ranks == 1 ? "" : "s");
 }
 
+std::string killer_of(const MutantRecord& mutant, const std::string& none) {
+  if (!mutant.kill) return none;
+  return mutant.kill->law + (mutant.kill->threw ? " (threw)" : "");
+}
+
 nlohmann::json json_of(const MutantRecord& mutant) {
   nlohmann::json json = {{"id", mutant.info.id},
                          {"stage", mutant.info.stage},
@@ -106,11 +111,11 @@ std::string to_text(const KillMatrix& matrix) {
   for (const MutantRecord& mutant : matrix.mutants) {
     widest = std::max(widest, mutant.info.id.size());
   }
-  std::string text = fmt::format("{:<{}}  {:<18}{:>6}  {}\n", "mutant", widest, "first killer",
+  std::string text = fmt::format("{:<{}}  {:<24}{:>6}  {}\n", "mutant", widest, "first killer",
                                  "cases", "shrunk to");
   for (const MutantRecord& mutant : matrix.mutants) {
-    text += fmt::format("{:<{}}  {:<18}{:>6}  {}\n", mutant.info.id, widest,
-                        mutant.kill ? mutant.kill->law : "SURVIVED", mutant.cases,
+    text += fmt::format("{:<{}}  {:<24}{:>6}  {}\n", mutant.info.id, widest,
+                        killer_of(mutant, "SURVIVED"), mutant.cases,
                         mutant.kill ? size_of(mutant.kill->shrunk) : "");
   }
   return text + "\n" + summary(matrix) + fmt::format("{:.1f} s\n", matrix.seconds);
@@ -135,7 +140,7 @@ std::string to_markdown(const KillMatrix& matrix) {
   for (const MutantRecord& mutant : matrix.mutants) {
     text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", mutant.info.id,
                         cell(mutant.info.breaks), cell(mutant.info.ancestor),
-                        mutant.kill ? mutant.kill->law : "**survived**", mutant.cases,
+                        killer_of(mutant, "**survived**"), mutant.cases,
                         mutant.kill ? size_of(mutant.kill->shrunk) : "", mutant.killers.size());
   }
   text +=

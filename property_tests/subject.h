@@ -19,6 +19,9 @@ struct Capabilities {
   bool ring_traffic = false;      ///< K/V travel neighbour to neighbour: closed forms apply
   bool skips_empty_blocks = false;
   bool deterministic = true;  ///< same bits from run to run
+  /// Keys appended at the end leave every earlier partial sum as it was. false for kernels that
+  /// start at the last key, as some do for causal attention.
+  bool sums_keys_in_order = true;
 };
 
 struct Subject {

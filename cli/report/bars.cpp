@@ -8,7 +8,7 @@
 namespace ringlab::report {
 namespace {
 
-constexpr double kWidth = 360, kPlotLeft = 2, kPlot = kWidth - 72, kBarHeight = 11;
+constexpr double kWidth = 360, kPlotLeft = 2, kPlot = kWidth - 72, kBarHeight = 13;
 constexpr double kNameHeight = 17, kRowGap = 7, kMarkHeight = 14;
 
 double span_of(const BarChart& chart) {
@@ -35,7 +35,7 @@ void draw_row(Svg& svg, const BarRow& row, double y, double span) {
     svg.rect({kPlotLeft, y, kPlot, kBarHeight - 2}, "track");
     svg.rect({kPlotLeft, y, std::max(part * kPlot, bar.value > 0 ? 1.0 : 0.0), kBarHeight - 2},
              "bar " + bar.css_class, "", bar.title);
-    svg.text(kWidth - 2, y + 8.5, bar.label, "small number", "end");
+    svg.text(kWidth - 2, y + 9.5, bar.label, "small number", "end");
     y += kBarHeight;
   }
 }

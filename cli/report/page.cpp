@@ -12,16 +12,13 @@ namespace ringlab::report {
 namespace {
 
 std::string verdict_banner(const VerifyRun& run) {
-  const auto wrong = std::count_if(run.subjects.begin(), run.subjects.end(),
-                                   [](const SubjectResult& subject) { return !subject.passed(); });
-  const std::size_t all = run.subjects.size();
-  const std::string text =
-      wrong == 0
-          ? fmt::format("{} of {} subjects stay inside every bound and keep every law", all, all)
-          : fmt::format("{} of {} subjects {} wrong", wrong, all, wrong == 1 ? "is" : "are");
+  const auto right = std::count_if(run.subjects.begin(), run.subjects.end(),
+                                   [](const SubjectResult& subject) { return subject.passed(); });
+  const std::string text = fmt::format(
+      "{} of {} subjects stay inside every bound and keep every law", right, run.subjects.size());
   return fmt::format(
       "<div class=\"verdict {}\"><b>{}</b><div>{}<br><span>{:.1f} s</span></div></div>\n",
-      wrong == 0 ? "good" : "bad", wrong == 0 ? "✓" : "✗", text, run.seconds);
+      run.passed() ? "good" : "bad", run.passed() ? "✓" : "✗", text, run.seconds);
 }
 
 std::string configuration_chips(const VerifyRun& run) {

@@ -18,12 +18,20 @@ struct SubjectResult {
   std::string input_skipped;  ///< why it was not run on the input; empty when it was
   verify::SubjectVerdict laws;
 
-  bool input_passed() const;   ///< false when skipped, thrown or outside a bound
-  bool passed() const;         ///< nothing is wrong; skips are no failures
-  double worst_law_ratio() const;   ///< largest error / bound under the laws
+  bool input_passed() const;  ///< false when skipped, thrown or outside a bound
+  bool wrong() const;         ///< failed on the input, or broke a law
+  bool checked() const;       ///< was compared on the input, or a law held
+  bool passed() const { return checked() && !wrong(); }
+  std::string verdict() const;  ///< "pass", "wrong" or "not checked"
+  /// Largest error / bound of the laws that held, +inf when one was broken.
+  double worst_law_ratio() const;
   double worst_ratio() const;  ///< largest error / bound, on the input and under the laws
   int laws_held() const;
-  int laws_without_cases() const;   ///< ran, but every case was discarded: says nothing
+  int laws_broken() const;
+  int laws_without_cases() const;  ///< ran, but every case was discarded: says nothing
+  /// The two ratios for tables: a number, or "skipped", "failed", "2 broken".
+  std::string input_text() const;
+  std::string laws_text() const;
   std::int64_t sent_bytes() const;  ///< over all ranks
   std::int64_t peak_bytes() const;  ///< of the rank that holds most
   std::int64_t peak_kv_bytes() const;

@@ -62,15 +62,14 @@ std::string measured_figures(const VerifyRun& run) {
 
 BarRow error_row(const SubjectResult& subject) {
   BarRow row{subject.subject.name, {}};
-  const auto add = [&](const std::string& what, double ratio) {
-    row.bars.push_back({ratio, what + " " + human_ratio(ratio), ratio <= 1 ? "first" : "bad",
-                        fmt::format("{}: worst error / bound {}", what, ratio)});
+  const auto add = [&](double ratio, const std::string& label, const char* inside) {
+    row.bars.push_back({ratio, label, ratio <= 1 ? inside : "bad", ""});
   };
-  for (const TensorReport& tensor : subject.on_input.report.tensors)
-    add(tensor.tensor, tensor.worst.ratio);
-  const double laws = subject.worst_law_ratio();
-  add("laws", laws);
-  row.bars.back().css_class = laws <= 1 ? "second" : "bad";
+  if (!subject.on_input.error.empty()) add(INFINITY, "input failed", "bad");
+  for (const TensorReport& tensor : subject.on_input.report.tensors) {
+    add(tensor.worst.ratio, tensor.tensor + " " + human_ratio(tensor.worst.ratio), "first");
+  }
+  add(subject.worst_law_ratio(), "laws " + subject.laws_text(), "second");
   return row;
 }
 

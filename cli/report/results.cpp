@@ -1,6 +1,9 @@
 // What the results of one verification amount to.
 #include <algorithm>
+#include <cmath>
+#include <string>
 
+#include "cli/report/human.h"
 #include "cli/report/page.h"
 
 namespace ringlab::report {
@@ -18,13 +21,21 @@ bool SubjectResult::input_passed() const {
   return input_skipped.empty() && on_input.error.empty() && on_input.report.passed();
 }
 
-bool SubjectResult::passed() const {
-  return (input_passed() || !input_skipped.empty()) && laws.passed();
+bool SubjectResult::wrong() const {
+  return (input_skipped.empty() && !input_passed()) || laws_broken() > 0;
+}
+
+bool SubjectResult::checked() const { return input_passed() || laws_held() > 0; }
+
+std::string SubjectResult::verdict() const {
+  if (wrong()) return "wrong";
+  return checked() ? "pass" : "not checked";
 }
 
 double SubjectResult::worst_law_ratio() const {
   double worst = 0;
-  for (const verify::LawVerdict& law : laws.laws) worst = std::max(worst, law.worst_ratio);
+  for (const verify::LawVerdict& law : laws.laws)
+    worst = std::max(worst, law.failure ? INFINITY : law.worst_ratio);
   return worst;
 }
 
@@ -38,10 +49,25 @@ int SubjectResult::laws_held() const {
   }));
 }
 
+int SubjectResult::laws_broken() const {
+  return static_cast<int>(std::count_if(laws.laws.begin(), laws.laws.end(),
+                                        [](const auto& law) { return law.failure.has_value(); }));
+}
+
 int SubjectResult::laws_without_cases() const {
   return static_cast<int>(std::count_if(laws.laws.begin(), laws.laws.end(), [](const auto& law) {
     return law.skipped.empty() && !law.failure && law.cases == 0;
   }));
+}
+
+std::string SubjectResult::input_text() const {
+  if (!input_skipped.empty()) return "skipped";
+  return on_input.error.empty() ? human_ratio(on_input.report.worst_ratio()) : "failed";
+}
+
+std::string SubjectResult::laws_text() const {
+  const int broken = laws_broken();
+  return broken > 0 ? std::to_string(broken) + " broken" : human_ratio(worst_law_ratio());
 }
 
 std::int64_t SubjectResult::sent_bytes() const {

@@ -41,10 +41,10 @@ figure header { display:flex; justify-content:space-between; align-items:baselin
 svg { display:block; width:100%; height:auto; margin:0 auto; }
 figcaption { margin-top:8px; }
 table { border-collapse:collapse; width:100%; font-size:.92rem; background:var(--card); }
-.framed { border:1px solid var(--line); border-radius:12px; overflow:hidden; margin:12px 0; }
+.framed { border:1px solid var(--line); border-radius:12px; overflow-x:auto; margin:12px 0; }
 th { text-align:left; color:var(--soft); font-weight:500; font-size:.84rem; vertical-align:bottom; }
 th,td { padding:7px 10px; border-bottom:1px solid var(--line); } tr:last-child td { border-bottom:0; }
-td.n,th.n { text-align:right; font-variant-numeric:tabular-nums; white-space:nowrap; }
+td.n,th.n { text-align:right; } td.n { font-variant-numeric:tabular-nums; white-space:nowrap; }
 .tag { display:inline-block; border-radius:6px; padding:0 8px; font-weight:600; font-size:.84rem; }
 .tag.good { color:var(--good); background:var(--good-back); }
 .tag.bad { color:var(--bad); background:var(--bad-back); }
@@ -89,7 +89,7 @@ footer { margin-top:36px; padding-top:12px; border-top:1px solid var(--line); fo
     --good-back:#fff; --bad:#a01208; --bad-back:#fff; --first:#2f5bc4; --second:#9db8ee; --mark:#a33a08;
     --depth:46%; --onhop:#fff; }
   * { print-color-adjust:exact; -webkit-print-color-adjust:exact; }
-  body { font-size:11pt; } main { padding:0; max-width:none; } .verdict { border:1.5px solid; }
+  body { font-size:10.5pt; } th,td { padding:4px 6px; } table { font-size:.82rem; } main { padding:0; max-width:none; } .verdict { border:1.5px solid; }
   .cards { grid-template-columns:repeat(2,minmax(0,1fr)); } tr,figure,.failure { break-inside:avoid; }
   h2 { break-after:avoid; } }
 )css";

@@ -14,20 +14,14 @@ std::string cell(const std::string& label, const std::string& value, const char*
   return fmt::format("<td class=\"{}\" data-label=\"{}\">{}</td>", css_class, label, escape(value));
 }
 
-std::string on_input_text(const SubjectResult& subject) {
-  if (!subject.input_skipped.empty()) return "skipped";
-  if (!subject.on_input.error.empty()) return "failed";
-  return human_ratio(subject.on_input.report.worst_ratio());
-}
-
 std::string summary_row(const SubjectResult& subject) {
   const bool passed = subject.passed();
   const std::size_t laws = subject.laws.laws.size();
   std::string row =
       fmt::format("<tr><td><b>{}</b></td><td><span class=\"tag {}\">{}</span></td>",
-                  escape(subject.subject.name), passed ? "good" : "bad", passed ? "pass" : "wrong");
-  row += cell("error / bound, input", on_input_text(subject));
-  row += cell("error / bound, laws", human_ratio(subject.worst_law_ratio()));
+                  escape(subject.subject.name), passed ? "good" : "bad", subject.verdict());
+  row += cell("error / bound, input", subject.input_text());
+  row += cell("error / bound, laws", subject.laws_text());
   row += cell("laws held", fmt::format("{} of {}", subject.laws_held(), laws));
   row += cell("skipped", fmt::format("{}", subject.laws.laws_skipped()));
   row += cell("bytes moved", human_bytes(subject.sent_bytes()));

@@ -6,6 +6,8 @@
 namespace ringlab::in_process {
 namespace {
 
+constexpr double kLongestTimeout = 1e9;  // thirty years; keeps the deadline representable
+
 std::chrono::steady_clock::duration checked_timeout(double seconds) {
   if (!(seconds > 0)) {
     throw_usage_error({.where = "timeout",
@@ -13,8 +15,7 @@ std::chrono::steady_clock::duration checked_timeout(double seconds) {
                        .actual = std::to_string(seconds),
                        .hint = ""});
   }
-  constexpr double kThirtyYears = 1e9;  // keeps the deadline representable
-  const std::chrono::duration<double> bounded(std::min(seconds, kThirtyYears));
+  const std::chrono::duration<double> bounded(std::min(seconds, kLongestTimeout));
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(bounded);
 }
 

@@ -27,6 +27,8 @@ std::string random_documents(std::uint64_t seed, std::int64_t tokens) {
 bool is_packing(const Mask& mask, std::int64_t tokens) {
   const auto* documents = std::get_if<DocumentsMask>(&mask.terms().back());
   if (!documents || mask.terms().size() > 2) return false;
+  const bool alone = mask.terms().size() == 1;
+  if (!alone && !std::holds_alternative<CausalMask>(mask.terms().front())) return false;
   const std::vector<std::int64_t>& lengths = documents->lengths;
   return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}) == tokens;
 }

@@ -37,10 +37,6 @@ Layout reversed(const Layout& layout) {
   return Layout::from_parts(std::move(parts));
 }
 
-void reverse_keys(const Problem& problem, RunOptions& options) {
-  options.kv_layout = reversed(make_layout(options, problem.shape.kv_tokens, options.kv_layout));
-}
-
 void tiles_of_one(const Problem&, RunOptions& options) {
   options.tile_queries = options.tile_keys = 1;
 }
@@ -50,9 +46,18 @@ void one_tile(const Problem&, RunOptions& options) {
   options.tile_keys = 1024;
 }
 
-void turn_round(const Problem&, RunOptions& options) {
-  options.direction =
-      options.direction == RingDirection::next ? RingDirection::previous : RingDirection::next;
+void always_delayed(const Problem&, RunOptions& options) {
+  options.transport = TransportKind::simulated;
+  options.delay_seed += 1000;
+}
+
+/// Every chunk from its last key to its first, as some kernels go for causal attention.
+Subject with_keys_in_reverse(const std::string& name, const std::string& stage) {
+  Subject subject = with_options(name, stage, [](const Problem& problem, RunOptions& options) {
+    options.kv_layout = reversed(make_layout(options, problem.shape.kv_tokens, options.kv_layout));
+  });
+  subject.can.sums_keys_in_order = false;
+  return subject;
 }
 
 void round_all(Tensor<double>& tensor, DType dtype) {
@@ -79,11 +84,11 @@ Subject in_double() {
 std::vector<Subject> legal_variants() {
   return {
       in_double(),
-      with_options("keys_in_reverse", "flash_blocks", reverse_keys),
-      with_options("keys_of_each_hop_in_reverse", "ring", reverse_keys),
+      with_keys_in_reverse("keys_in_reverse", "flash_blocks"),
+      with_keys_in_reverse("keys_of_each_hop_in_reverse", "ring"),
       with_options("one_key_per_tile", "merge", tiles_of_one),
       with_options("one_tile_for_all", "causal_ring", one_tile),
-      with_options("the_other_way_round", "causal_ring", turn_round),
+      with_options("always_delayed", "causal_ring", always_delayed),
   };
 }
 

@@ -55,7 +55,7 @@ void append(std::vector<PositionRun>& runs, PositionRun run) {
 
 }  // namespace
 
-Positions::Positions(std::vector<PositionRun> runs) {
+Positions::Positions(const std::vector<PositionRun>& runs) {
   for (const PositionRun& run : runs) {
     check_run(run);
     if (run.count > 0) append(runs_, run);

@@ -23,7 +23,7 @@ class Positions {
   Positions() = default;
   /// The runs one after the other; empty ones are dropped. Input error for negative positions or
   /// counts, strides below 1, and positions that do not fit in 63 bits.
-  explicit Positions(std::vector<PositionRun> runs);
+  explicit Positions(const std::vector<PositionRun>& runs);
 
   /// All of 0 … tokens-1.
   static Positions all(std::int64_t tokens);

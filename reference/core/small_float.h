@@ -2,10 +2,10 @@
 //
 // All arithmetic is on integers: g++ 12.2 drops the mask of a float whose bits were masked and that
 // is then chosen by a conditional, so a rounding written in floats can silently become a no-op.
-// tests/reference/core/small_float_test.cpp compares every input there is.
+// tests/reference/core/small_float_exhaustive_test.cpp compares every input there is. The bit casts
+// are built-ins because nvcc does not call std::bit_cast from device code.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "reference/core/host_device.h"
@@ -38,7 +38,7 @@ using E5M2Format = SmallFormat<5, 2, false>;
 /// Bits of the value of Format nearest to x, ties to even, straight from double (one rounding).
 template <class Format>
 RINGLAB_HD constexpr std::uint32_t encode_small(double x) {
-  const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
+  const std::uint64_t bits = __builtin_bit_cast(std::uint64_t, x);
   const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 63) << Format::sign_shift;
   const std::uint64_t magnitude = bits & 0x7fffffffffffffffull;
   if (magnitude > 0x7ff0000000000000ull) return sign | Format::nan_pattern;
@@ -72,13 +72,13 @@ RINGLAB_HD constexpr double decode_small(std::uint32_t bits) {
   const std::uint32_t magnitude = bits & Format::magnitude_mask;
   const bool is_nan =
       Format::finite_top ? magnitude == Format::nan_pattern : magnitude > Format::top_exponent;
-  if (is_nan) return std::bit_cast<double>(sign | 0x7ff8000000000000ull);
+  if (is_nan) return __builtin_bit_cast(double, sign | 0x7ff8000000000000ull);
   if (!Format::finite_top && magnitude == Format::top_exponent) {
-    return std::bit_cast<double>(sign | 0x7ff0000000000000ull);
+    return __builtin_bit_cast(double, sign | 0x7ff0000000000000ull);
   }
   const std::uint32_t exponent = magnitude >> Format::mantissa_bits;
   std::uint64_t significand = magnitude & ((1u << Format::mantissa_bits) - 1);
-  if (magnitude == 0) return std::bit_cast<double>(sign);
+  if (magnitude == 0) return __builtin_bit_cast(double, sign);
   int power = static_cast<int>(exponent) - Format::bias;
   if (exponent == 0) {  // subnormal: shift up until the hidden bit appears
     power = 1 - Format::bias;
@@ -88,8 +88,8 @@ RINGLAB_HD constexpr double decode_small(std::uint32_t bits) {
     }
     significand &= (1u << Format::mantissa_bits) - 1;
   }
-  return std::bit_cast<double>(sign | static_cast<std::uint64_t>(power + 1023) << 52 |
-                               significand << (52 - Format::mantissa_bits));
+  return __builtin_bit_cast(double, sign | static_cast<std::uint64_t>(power + 1023) << 52 |
+                                        significand << (52 - Format::mantissa_bits));
 }
 
 /// A stored small float. Widening is exact; narrowing rounds to nearest even.

@@ -12,11 +12,15 @@
 
 namespace ringlab {
 
+/// row_max of an empty row. A constant, because device code cannot call numeric_limits functions.
+template <class Real>
+inline constexpr Real kEmptyRowMax = -std::numeric_limits<Real>::infinity();
+
 /// Maximum score seen, sum of exp(score - row_max); the accumulator row lives beside it.
 /// Identity: row_max = -inf, row_sum = 0, acc = 0.
 template <class Real>
 struct SoftmaxState {
-  Real row_max = -std::numeric_limits<Real>::infinity();
+  Real row_max = kEmptyRowMax<Real>;
   Real row_sum = 0;
 };
 
@@ -24,7 +28,7 @@ struct SoftmaxState {
 /// (-inf) - (-inf). NaN in, NaN out.
 template <class Real>
 RINGLAB_HD Real rescale_factor(Real from, Real to) {
-  if (from == -std::numeric_limits<Real>::infinity()) return Real(0);
+  if (from == kEmptyRowMax<Real>) return Real(0);
   return std::exp(from - to);
 }
 
@@ -49,9 +53,9 @@ RINGLAB_HD void merge_state(SoftmaxState<Real>& state, Real* acc, const SoftmaxS
 /// acc -> out in place; returns lse (natural log). An empty row finishes as out = 0, lse = -inf.
 template <class Real>
 RINGLAB_HD Real finish_state(const SoftmaxState<Real>& state, Real* acc, std::int64_t channels) {
-  if (state.row_max == -std::numeric_limits<Real>::infinity()) {
+  if (state.row_max == kEmptyRowMax<Real>) {
     for (std::int64_t c = 0; c < channels; ++c) acc[c] = Real(0);
-    return -std::numeric_limits<Real>::infinity();
+    return kEmptyRowMax<Real>;
   }
   for (std::int64_t c = 0; c < channels; ++c) acc[c] /= state.row_sum;
   return state.row_max + std::log(state.row_sum);

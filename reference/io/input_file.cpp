@@ -13,6 +13,8 @@
 namespace ringlab::io {
 namespace {
 
+constexpr std::size_t kLongestName = 200;
+
 [[noreturn]] void throw_open_error(const std::string& name, int code) {
   const bool machine = code == EMFILE || code == ENFILE || code == ENOMEM || code == EIO;
   throw Error(machine ? ErrorKind::environment : ErrorKind::input,
@@ -75,11 +77,10 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::int64_t
 }
 
 std::string printable(const std::string& name) {
-  constexpr std::size_t kLongest = 200;
-  std::string text = name.substr(0, kLongest);
+  std::string text = name.substr(0, kLongestName);
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  if (name.size() > kLongest) text += "…";
+  if (name.size() > kLongestName) text += "…";
   return text;
 }
 

@@ -52,7 +52,7 @@ class HeaderReader {
     const char quote = text_[at_++];
     const std::size_t end = text_.find(quote, at_);
     if (end == std::string_view::npos) fail("the end of a string");
-    const std::string value(text_.substr(at_, end - at_));
+    std::string value(text_.substr(at_, end - at_));
     if (value.find('\\') != std::string::npos) fail("a string without escapes");
     at_ = end + 1;
     return value;

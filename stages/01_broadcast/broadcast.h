@@ -18,6 +18,7 @@ namespace ringlab::stages::broadcast {
 template <class Element>
 struct Kernel {
   using Real = Accumulator<Element>;
+  static constexpr Real kMasked = -std::numeric_limits<Real>::infinity();
   KernelShape shape;
   MaskRows mask;
   Array<const Element> q, k, v;  // (heads, queries | keys, channels); K/V heads for k and v
@@ -26,8 +27,8 @@ struct Kernel {
   Array<Real> lse;               // (heads, queries)
 
   template <class Block>
+  // NOLINTNEXTLINE(readability-function-size): one kernel, read from top to bottom
   RINGLAB_HD void operator()(Block& block) const {
-    constexpr Real kMasked = -std::numeric_limits<Real>::infinity();
     const RowTile tile = shape.row_tile(block.index(), block.threads());
     const std::int64_t kv_head = tile.head / shape.group;  // heads of a group are neighbours
     const Element* keys = k.data + kv_head * shape.keys * shape.head_dim;

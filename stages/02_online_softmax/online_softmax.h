@@ -15,6 +15,7 @@ namespace ringlab::stages::online_softmax {
 template <class Element>
 struct Kernel {
   using Real = Accumulator<Element>;
+  static constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
   KernelShape shape;
   MaskRows mask;
   Array<const Element> q, k, v;  // (heads, queries | keys, channels); K/V heads for k and v
@@ -23,7 +24,6 @@ struct Kernel {
 
   template <class Block>
   RINGLAB_HD void operator()(Block& block) const {
-    constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
     const RowTile tile = shape.row_tile(block.index(), block.threads());
     const std::int64_t kv_head = tile.head / shape.group;  // heads of a group are neighbours
     const Element* keys = k.data + kv_head * shape.keys * shape.head_dim;

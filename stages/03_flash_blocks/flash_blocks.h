@@ -16,6 +16,7 @@ namespace ringlab::stages::flash_blocks {
 template <class Element>
 struct Kernel {
   using Real = Accumulator<Element>;
+  static constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
   KernelShape shape;
   std::int64_t tile_keys = 1;
   MaskRows mask;
@@ -24,8 +25,8 @@ struct Kernel {
   Array<Real> lse;               // (heads, queries)
 
   template <class Block>
+  // NOLINTNEXTLINE(readability-function-size): one kernel, read from top to bottom
   RINGLAB_HD void operator()(Block& block) const {
-    constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
     const std::int64_t d = shape.head_dim, dv = shape.v_dim;
     const RowTile tile = shape.row_tile(block.index(), block.threads());
     // [gap: head]

@@ -15,6 +15,7 @@ namespace ringlab::stages::merge {
 template <class Element>
 struct Kernel {
   using Real = Accumulator<Element>;
+  static constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
   KernelShape shape;
   std::int64_t tile_keys = 1;
   std::int64_t begin = 0, end = 0;  // the part of the keys to attend to
@@ -24,8 +25,8 @@ struct Kernel {
   Array<Real> accs;                  // (heads, queries, v_dim), not divided by the row sums
 
   template <class Block>
+  // NOLINTNEXTLINE(readability-function-size): one kernel, read from top to bottom
   RINGLAB_HD void operator()(Block& block) const {
-    constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
     const std::int64_t d = shape.head_dim, dv = shape.v_dim;
     const RowTile tile = shape.row_tile(block.index(), block.threads());
     const std::int64_t kv_head = tile.head / shape.group;  // heads of a group are neighbours
@@ -122,12 +123,12 @@ void merge(RowStates<Element>& into, const RowStates<Element>& from, std::int64_
 template <class Element>
 void finish(RankProblem<Element>& r, const RowStates<Element>& whole, std::int64_t v_dim) {
   using Real = Accumulator<Element>;
-  constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
   for (std::int64_t row = 0; row < whole.states.size(); ++row) {
     const SoftmaxState<Real>& state = whole.states.data()[row];
-    const bool sees_nothing = state.row_max == kNothing;  // 0/0 otherwise
+    const bool sees_nothing = state.row_max == Kernel<Element>::kNothing;  // 0/0 otherwise
     // [gap: finish]
-    r.lse.data[row] = sees_nothing ? kNothing : state.row_max + std::log(state.row_sum);
+    r.lse.data[row] =
+        sees_nothing ? Kernel<Element>::kNothing : state.row_max + std::log(state.row_sum);
     // [end: finish]
     for (std::int64_t at = row * v_dim; at < (row + 1) * v_dim; ++at) {
       const Real value = sees_nothing ? Real(0) : whole.accs.data()[at] / state.row_sum;

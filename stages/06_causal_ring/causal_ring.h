@@ -18,6 +18,7 @@ namespace ringlab::stages::causal_ring {
 template <class Element>
 struct Kernel {
   using Real = Accumulator<Element>;
+  static constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
   KernelShape shape;
   std::int64_t tile_keys = 1;
   bool all_visible = false;  // no query of this rank is kept from any key of the chunk
@@ -36,8 +37,8 @@ struct Kernel {
   }
 
   template <class Block>
+  // NOLINTNEXTLINE(readability-function-size): one kernel, read from top to bottom
   RINGLAB_HD void operator()(Block& block) const {
-    constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
     const std::int64_t d = shape.head_dim, dv = shape.v_dim;
     const RowTile tile = shape.row_tile(block.index(), block.threads());
     const std::int64_t kv_head = tile.head / shape.group;  // heads of a group are neighbours
@@ -118,11 +119,12 @@ struct Slot : ChunkSlot<Element> {
   std::vector<PositionRun> runs;
 };
 
+inline constexpr int kKeys = 0, kValues = 1, kPositions = 2;  // message tags
+
 /// One hop: posts the chunk in `leaving` to one neighbour and the other's chunk into `arriving`.
 template <class Element>
 std::vector<Request> post_hop(RankProblem<Element>& r, Slot<Element>& leaving,
                               Slot<Element>& arriving) {
-  constexpr int kKeys = 0, kValues = 1, kPositions = 2;  // tags
   const int ranks = r.ranks();
   const int step = r.options.direction == RingDirection::next ? 1 : ranks - 1;
   const int to = (r.rank() + step) % ranks, from = (r.rank() + ranks - step) % ranks;
@@ -165,11 +167,11 @@ void attend(RankProblem<Element>& r, const MaskTable& mask, const Slot<Element>&
 template <class Element>
 void finish(RankProblem<Element>& r, const RowStates<Element>& whole, std::int64_t v_dim) {
   using Real = Accumulator<Element>;
-  constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
   for (std::int64_t row = 0; row < whole.states.size(); ++row) {
     const SoftmaxState<Real>& state = whole.states.data()[row];
-    const bool sees_nothing = state.row_max == kNothing;  // 0/0 otherwise
-    r.lse.data[row] = sees_nothing ? kNothing : state.row_max + std::log(state.row_sum);
+    const bool sees_nothing = state.row_max == Kernel<Element>::kNothing;  // 0/0 otherwise
+    r.lse.data[row] =
+        sees_nothing ? Kernel<Element>::kNothing : state.row_max + std::log(state.row_sum);
     for (std::int64_t at = row * v_dim; at < (row + 1) * v_dim; ++at) {
       const Real value = sees_nothing ? Real(0) : whole.accs.data()[at] / state.row_sum;
       r.out.data[at] = static_cast<Element>(value);

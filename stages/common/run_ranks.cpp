@@ -111,6 +111,7 @@ RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
   const Layout q_layout = make_layout(options, input.problem.shape.q_tokens, options.q_layout);
   const Layout kv_layout = make_layout(options, input.problem.shape.kv_tokens, options.kv_layout);
   std::vector<RankData<Element>> ranks;
+  ranks.reserve(static_cast<std::size_t>(options.ranks));
   for (int rank = 0; rank < options.ranks; ++rank) {
     ranks.push_back(make_rank<Element>(input, q_layout.positions(rank), kv_layout.positions(rank)));
   }

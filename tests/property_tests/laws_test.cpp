@@ -1,6 +1,7 @@
 // Every law here can fail: each catches a mistake that it was made for.
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <set>
 
 #include "property_tests/laws/groups.h"
@@ -14,6 +15,10 @@ struct Catch {
   const char* law;
   Mistake mistake;
 };
+
+void PrintTo(const Catch& entry, std::ostream* out) {
+  *out << entry.law << "_mistake_" << static_cast<int>(entry.mistake);
+}
 
 const std::vector<Catch> kCatches = {
     {"equals_reference", Mistake::causal_one_off},
@@ -67,7 +72,7 @@ const std::vector<Catch> kCatches = {
 };
 
 std::string name_of(const ::testing::TestParamInfo<Catch>& info) {
-  return std::string(info.param.law) + "_" + std::to_string(info.index);
+  return ::testing::PrintToString(info.param);
 }
 
 class LawCatches : public ::testing::TestWithParam<Catch> {};

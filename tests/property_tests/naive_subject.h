@@ -1,6 +1,8 @@
 // An attention written for these tests only: one online softmax per row, with mistakes on request.
 #pragma once
 
+#include <ostream>
+
 #include "property_tests/subject.h"
 
 namespace ringlab::verify {
@@ -32,6 +34,10 @@ enum class Mistake {
   row_maximum_carried,  ///< the running maximum of the previous row is kept
   odd_keys_favoured,    ///< keys at odd positions weigh 1 % more
 };
+
+inline void PrintTo(Mistake mistake, std::ostream* out) {
+  *out << "mistake_" << static_cast<int>(mistake);
+}
 
 Subject naive_subject(Mistake mistake = Mistake::none);
 

@@ -9,12 +9,11 @@ namespace {
 
 KillMatrix small_matrix() {
   KillMatrix matrix;
-  Kill kill{.law = "P58",
-            .cases = 7,
-            .shrunk = {},
-            .token = "mutant:a/P58/x",
-            .message = "off",
-            .shrinks = 3};
+  Kill kill;
+  kill.law = "P58";
+  kill.cases = 7;
+  kill.token = "mutant:a/P58/x";
+  kill.message = "off";
   kill.shrunk.shape.q_tokens = 2;
   matrix.mutants.push_back({{"a", "ring", "one | two", "Why?", "classic"}, kill, 7, {"P58"}});
   matrix.laws.push_back({"P58", "ranks_do_not_matter", false, 1, 1, 0, "a"});

@@ -61,7 +61,7 @@ TEST(Page, a_broken_law_is_drawn_with_its_replay_line) {
   SubjectResult wrong = right_subject("ring");
   wrong.laws.laws[0].failure = failure();
   const std::string page = verify_page(run_of({wrong, right_subject("merge")}));
-  EXPECT_TRUE(contains(page, "1 of 2 subjects is wrong"));
+  EXPECT_TRUE(contains(page, "1 of 2 subjects stay inside every bound"));
   EXPECT_TRUE(contains(page, "ringlab verify --replay ring/P1/b1"));
   EXPECT_TRUE(contains(page, "exact &lt;2&gt;"));
   EXPECT_TRUE(contains(page, "class=\"pair visible\""));
@@ -87,6 +87,22 @@ TEST(Results, a_skipped_input_is_neither_passed_nor_wrong) {
   result.input_skipped = "does not compute in f16";
   EXPECT_FALSE(result.input_passed());
   EXPECT_TRUE(result.passed());
+}
+
+TEST(Results, a_broken_law_has_no_ratio_that_looks_fine) {
+  SubjectResult result = right_subject("ring");
+  EXPECT_EQ(result.laws_text(), "0.25");
+  result.laws.laws[0].failure = failure();
+  EXPECT_EQ(result.laws_text(), "1 broken");
+  EXPECT_GT(result.worst_ratio(), 1);
+  EXPECT_EQ(result.verdict(), "wrong");
+}
+
+TEST(Results, nothing_checked_is_not_passed) {
+  SubjectResult result;
+  result.input_skipped = "does not compute in f16";
+  EXPECT_EQ(result.verdict(), "not checked");
+  EXPECT_FALSE(result.passed());
 }
 
 TEST(Results, a_law_without_a_case_says_nothing) {
