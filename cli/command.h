@@ -32,6 +32,7 @@ Command doctor_command();
 Command list_command();
 Command run_command();
 Command verify_command();
+Command bench_command();
 
 /// Every command, in the order of the help.
 const std::vector<Command>& all_commands();

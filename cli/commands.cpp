@@ -10,7 +10,7 @@ namespace ringlab::cli {
 
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> kCommands = {doctor_command(), list_command(), run_command(),
-                                                 verify_command()};
+                                                 verify_command(), bench_command()};
   return kCommands;
 }
 

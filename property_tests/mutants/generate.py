@@ -97,7 +97,7 @@ def mutated_header(text: str, stage: str, mistake: dict, where: str) -> str:
 def registration(stage: str, mistake: dict) -> str:
     fields = {"id": mistake["id"], "stage": stage}
     fields |= {key: mistake[key] for key in ("breaks", "question", "ancestor")}
-    # JSON strings are C++ strings as long as nothing is escaped as \uXXXX.
+    # A JSON string is a C++ string as long as no character beyond ASCII is escaped.
     info = ",\n       ".join(f".{key} = {json.dumps(value, ensure_ascii=False)}"
                             for key, value in fields.items())
     elements = ", ".join(ELEMENTS[name] for name in mistake.get("dtypes", ["f32"]))

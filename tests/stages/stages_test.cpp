@@ -31,6 +31,7 @@ TEST_P(StageTest, equals_the_naive_attention_for_uneven_chunks_and_relabelled_ra
     options.kv_layout = runs.uneven_layout(shape.kv_tokens, options.ranks);
     if (runs.below(2) == 1) {  // rank r holds what rank r+1 would hold
       std::vector<Positions> parts;
+      parts.reserve(static_cast<std::size_t>(options.ranks));
       for (int rank = 0; rank < options.ranks; ++rank) {
         parts.push_back(options.kv_layout->positions((rank + 1) % options.ranks));
       }

@@ -1,0 +1,169 @@
+// `ringlab bench`: time, bytes and memory, side by side in one run.
+#include <fmt/format.h>
+
+#include "cli/arguments.h"
+#include "cli/bench_naive.h"
+#include "cli/bench_timing.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/text_table.h"
+#include "property_tests/case.h"
+#include "property_tests/subject.h"
+#include "reference/attention/exact.h"
+
+namespace ringlab::cli {
+namespace {
+
+struct BenchShape {
+  std::int64_t tokens = 1024;
+  std::int64_t heads = 4;
+  std::int64_t head_dim = 64;
+  int ranks = 4;
+  int rounds = 11;
+};
+
+Json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"p10", spread.p10}, {"p90", spread.p90}};
+}
+
+std::string spread_text(const Spread& spread) {
+  return fmt::format("{:.2f} ({:.2f} to {:.2f})", spread.median, spread.p10, spread.p90);
+}
+
+/// Standard normal tensors; causal, f32.
+verify::Case bench_case(const BenchShape& shape, std::int64_t heads) {
+  verify::Case c;
+  c.shape = {.batch = 1,
+             .q_heads = heads,
+             .kv_heads = heads,
+             .q_tokens = shape.tokens,
+             .kv_tokens = shape.tokens,
+             .head_dim = shape.head_dim,
+             .v_dim = shape.head_dim};
+  c.mask = "causal";
+  return c;
+}
+
+/// The oracle with its certified error, and the tolerance it gives a subject, over naive loops.
+Json bench_oracle(const BenchShape& shape, Output& output) {
+  Progress progress("oracle against naive loops");
+  const verify::Case c = bench_case(shape, 1);
+  const Problem problem = verify::make_problem(c);
+  const AttentionTensors tensors = verify::make_tensors(c);
+  const AttentionInput input = tensors.input(problem);
+  const ExactForward exact = exact_forward(input);
+  const NumericsProfile profile = carried_profile(DType::f32, 1);
+  const std::vector<Timing> timings = time_in_turn(
+      {{"naive double loops", [&] { naive_attention(input, true); }},
+       {"oracle, error certified", [&] { exact_forward(input); }},
+       {"tolerance of a subject", [&] { forward_tolerance(input, exact, profile); }}},
+      {shape.rounds,
+       [&](int done, int total) { progress.update(done, total, "oracle against naive loops"); }});
+
+  const double pairs = static_cast<double>(problem.mask.count_all());
+  TextTable table({{"reference, 1 thread"},
+                   {"ns per pair", Align::right},
+                   {"time / naive (p10 to p90)", Align::right}});
+  Json records = Json::array();
+  for (const Timing& timing : timings) {
+    const double ns_per_pair = timing.seconds.median / pairs * 1e9;
+    table.add({timing.name, fmt::format("{:.1f}", ns_per_pair), spread_text(timing.ratio)});
+    records.push_back({{"name", timing.name},
+                       {"ns_per_pair", ns_per_pair},
+                       {"ratio", spread_json(timing.ratio)}});
+  }
+  output.print("\n{}", table.text());
+  return records;
+}
+
+/// Every stage on the same problem: wall time over the first stage's, bytes and memory measured.
+Json bench_stages(const BenchShape& shape, Output& output) {
+  Progress progress("stages");
+  const verify::Case c = bench_case(shape, shape.heads);
+  const Problem problem = verify::make_problem(c);
+  const AttentionTensors tensors = verify::make_tensors(c);
+  const AttentionInput input = tensors.input(problem);
+  RunOptions options;
+  options.ranks = shape.ranks;
+  options.layout = LayoutKind::zigzag;
+
+  const std::vector<verify::Subject> subjects = verify::all_subjects();
+  std::vector<RunResult> results(subjects.size());
+  std::vector<Contender> contenders;
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    contenders.push_back(
+        {subjects[i].name, [&, i] { results[i] = subjects[i].run(input, options); }});
+  }
+  const std::vector<Timing> timings = time_in_turn(
+      contenders,
+      {shape.rounds, [&](int done, int total) { progress.update(done, total, "stages"); }});
+
+  TextTable table({{fmt::format("stage, {} ranks", shape.ranks)},
+                   {"time", Align::right},
+                   {"time / first (p10 to p90)", Align::right},
+                   {"sent by all, bytes", Align::right},
+                   {"most K/V on a rank, bytes", Align::right},
+                   {"most on a rank, bytes", Align::right}});
+  Json records = Json::array();
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    std::int64_t sent = 0, peak = 0, peak_kv = 0;
+    for (const RankStats& rank : results[i].ranks) {
+      sent += rank.sent_bytes;
+      peak = std::max(peak, rank.peak_bytes);
+      peak_kv = std::max(peak_kv, rank.peak_kv_bytes);
+    }
+    table.add({timings[i].name, fmt::format("{:.1f} ms", timings[i].seconds.median * 1e3),
+               spread_text(timings[i].ratio), fmt::format("{}", sent), fmt::format("{}", peak_kv),
+               fmt::format("{}", peak)});
+    records.push_back({{"stage", timings[i].name},
+                       {"seconds", spread_json(timings[i].seconds)},
+                       {"ratio", spread_json(timings[i].ratio)},
+                       {"sent_bytes", sent},
+                       {"peak_kv_bytes", peak_kv},
+                       {"peak_bytes", peak}});
+  }
+  output.print("\n{}", table.text());
+  return records;
+}
+
+int bench(Arguments& arguments) {
+  Output output(arguments);
+  BenchShape shape;
+  shape.tokens = arguments.take_integer("tokens", shape.tokens, 1, 65536);
+  shape.heads = arguments.take_integer("heads", shape.heads, 1, 256);
+  shape.head_dim = arguments.take_integer("head-dim", shape.head_dim, 1, 1024);
+  shape.ranks = static_cast<int>(arguments.take_integer("ranks", shape.ranks, 1, 64));
+  shape.rounds = static_cast<int>(arguments.take_integer("rounds", shape.rounds, 3, 1000));
+  arguments.reject_unused();
+  const Json configuration = {{"tokens", shape.tokens},     {"heads", shape.heads},
+                              {"head_dim", shape.head_dim}, {"ranks", shape.ranks},
+                              {"rounds", shape.rounds},     {"mask", "causal"},
+                              {"layout", "zigzag"},         {"dtype", "f32"}};
+  output.print_configuration(configuration);
+  const Json oracle = bench_oracle(shape, output);
+  const Json stages = bench_stages(shape, output);
+  output.finish("bench",
+                {{"configuration", configuration}, {"oracle", oracle}, {"stages", stages}});
+  return 0;
+}
+
+}  // namespace
+
+Command bench_command() {
+  Command command{"bench", "time, bytes moved and memory, side by side in one run"};
+  command.options = {{"tokens", "N", "sequence length (1024)"},
+                     {"heads", "H", "heads of the stages' problem (4)"},
+                     {"head-dim", "D", "channels (64)"},
+                     {"ranks", "P", "ranks of the stages (4)"},
+                     {"rounds", "R", "measured rounds, each contender once per round (11)"},
+                     json_option()};
+  command.examples = {"ringlab bench", "ringlab bench --tokens 4096 --ranks 8 --json bench.json"};
+  command.more =
+      "Contenders take turns in one process; ratios are taken within a round. Absolute times of a\n"
+      "shared machine are not comparable from run to run, the ratios are.";
+  command.run = bench;
+  return command;
+}
+
+}  // namespace ringlab::cli
