@@ -89,7 +89,8 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
 
 }  // namespace
 
-Arguments::Arguments(const Command& command, std::vector<std::string> words) : command_(command) {
+Arguments::Arguments(const Command& command, const std::vector<std::string>& words)
+    : command_(command) {
   const po::variables_map map = parse(command, join_negative_numbers(command, words));
   help_wanted_ = map.count("help") != 0;
   if (map.count("operand")) operands_ = map["operand"].as<std::vector<std::string>>();

@@ -18,7 +18,7 @@ namespace ringlab::cli {
 class Arguments {
  public:
   /// Usage error for an unknown or repeated option, a missing value, too many or few operands.
-  Arguments(const Command& command, std::vector<std::string> words);
+  Arguments(const Command& command, const std::vector<std::string>& words);
 
   bool help_wanted() const { return help_wanted_; }
   const std::vector<std::string>& operands() const { return operands_; }

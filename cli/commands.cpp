@@ -9,9 +9,9 @@
 namespace ringlab::cli {
 
 const std::vector<Command>& all_commands() {
-  static const std::vector<Command> kCommands = {doctor_command(), list_command(), run_command(),
-                                                 verify_command(), bench_command()};
-  return kCommands;
+  static const std::vector<Command> commands = {doctor_command(), list_command(), run_command(),
+                                                verify_command(), bench_command()};
+  return commands;
 }
 
 const Command& find_command(const std::string& name) {

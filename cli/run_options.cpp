@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kMostRanks = 1024;  // one thread each
 constexpr std::int64_t kMostTile = 1024;
-constexpr double kLongestTimeout_s = 1e6;
+constexpr double kLongestTimeoutSeconds = 1e6;
 
 }  // namespace
 
@@ -43,7 +43,8 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
   if (options.transport == TransportKind::simulated) {
     options.delay_seed = arguments.take_unsigned("delay-seed", 0);
   } else {
-    options.timeout_s = arguments.take_real("timeout", options.timeout_s, 1e-6, kLongestTimeout_s);
+    options.timeout_s =
+        arguments.take_real("timeout", options.timeout_s, 1e-6, kLongestTimeoutSeconds);
   }
   return options;
 }

@@ -43,6 +43,7 @@ void draw_cells(Svg& svg, const Mask& mask, const Positions& queries, const Posi
   const int parts = std::clamp(48 / block.ranks, 1, 12);
   const double width = block.box.width / parts, height = block.box.height / parts;
   std::vector<Positions> columns;
+  columns.reserve(static_cast<std::size_t>(parts));
   for (int x = 0; x < parts; ++x) columns.push_back(sample_part(keys, x, parts));
   for (int y = 0; y < parts; ++y) {
     const Positions row = sample_part(queries, y, parts);

@@ -1,9 +1,9 @@
 #include "cli/report/style.h"
 
 namespace ringlab::report {
+namespace {
 
-std::string_view style_sheet() {
-  return R"css(
+constexpr std::string_view kStyleSheet = R"css(
 :root { color-scheme: light dark;
   --page:#f6f7f9; --card:#fff; --ink:#1b2430; --soft:#5b6675; --line:#dfe4ea; --faint:#eef1f5;
   --good:#13795b; --good-back:#e2f5ee; --bad:#b42318; --bad-back:#fdeae7; --skip:#7a5d00;
@@ -93,6 +93,9 @@ footer { margin-top:36px; padding-top:12px; border-top:1px solid var(--line); fo
   .cards { grid-template-columns:repeat(2,minmax(0,1fr)); } tr,figure,.failure { break-inside:avoid; }
   h2 { break-after:avoid; } }
 )css";
-}
+
+}  // namespace
+
+std::string_view style_sheet() { return kStyleSheet; }
 
 }  // namespace ringlab::report

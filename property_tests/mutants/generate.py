@@ -59,7 +59,7 @@ def edits_of(mistake: dict) -> list[dict]:
 
 
 def gap_bounds(text: str, gap: str, where: str) -> tuple[int, int]:
-    start, end = f"// [gap: {gap}]", f"// [end: {gap}]"
+    start, end = f"// [gap: {gap}]", f"// end [gap: {gap}]"
     if text.count(start) != 1 or text.count(end) != 1 or text.index(end) < text.index(start):
         raise MistakeError(f"{where}: '{start}' and '{end}' must each occur once, in this order")
     return text.index(start) + len(start), text.index(end)

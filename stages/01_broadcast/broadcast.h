@@ -129,7 +129,7 @@ void attention(RankProblem<Element>& r) {
     const std::int64_t count = held.size();
     parts[static_cast<std::size_t>(owner)] = {.start = keys, .count = count};
     for (std::int64_t i = 0; i < count; ++i) positions.data()[keys++] = held[i];
-    // [end: place]
+    // end [gap: place]
     r.work.visit(owner, 0, r.problem.mask.count(r.q_layout.positions(r.rank()), held));
   }
 

@@ -37,7 +37,7 @@ struct Kernel {
       for (std::int64_t c = 0; c < shape.v_dim; ++c) acc[c] = 0;
       // [gap: start]
       SoftmaxState<Real> state;  // row_max = -inf, row_sum = 0: no key seen yet
-      // [end: start]
+      // end [gap: start]
       for (std::int64_t key = 0; key < shape.keys; ++key) {
         if (!mask.allows(row, key)) continue;
         const Real score =
@@ -51,7 +51,7 @@ struct Kernel {
         state.row_sum = state.row_sum * keep + weight;
         scale_row(acc, keep, shape.v_dim);
         add_row(acc, weight, values + key * shape.v_dim, shape.v_dim);
-        // [end: update]
+        // end [gap: update]
       }
       // [gap: finish]
       const bool sees_nothing = state.row_max == kNothing;  // 0/0 otherwise
@@ -60,7 +60,7 @@ struct Kernel {
         const Real value = sees_nothing ? Real(0) : acc[c] / state.row_sum;
         out[at * shape.v_dim + c] = static_cast<Element>(value);
       }
-      // [end: finish]
+      // end [gap: finish]
     });
   }
 

@@ -31,7 +31,7 @@ struct Kernel {
     const RowTile tile = shape.row_tile(block.index(), block.threads());
     // [gap: head]
     const std::int64_t kv_head = tile.head / shape.group;  // heads of a group are neighbours
-    // [end: head]
+    // end [gap: head]
     const Element* keys = k.data + kv_head * shape.keys * d;
     const Element* values = v.data + kv_head * shape.keys * dv;
     Real* key_tile = block.template shared<Real>(tile_keys * d);
@@ -54,7 +54,7 @@ struct Kernel {
       const std::int64_t left = shape.keys - first, count = left < tile_keys ? left : tile_keys;
       const KeyInterval span = mask.span_of(first, count);
       if (span.end <= seen.begin || seen.end <= span.begin) continue;  // no row sees a key of it
-      // [end: tiles]
+      // end [gap: tiles]
       block.each([&](int thread) {  // load the tile: neighbouring threads, neighbouring elements
         for (std::int64_t i = thread; i < count * d; i += block.threads()) {
           key_tile[i] = static_cast<Real>(keys[first * d + i]);
@@ -78,7 +78,7 @@ struct Kernel {
           score[j] = Real(shape.scale) * dot<Real>(query, key_tile + j * d, d);
           if (score[j] > top) top = score[j];
         }
-        // [end: scores]
+        // end [gap: scores]
         const Real keep = rescale_factor(state.row_max, top);
         state.row_max = top;
         state.row_sum *= keep;

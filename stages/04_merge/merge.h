@@ -116,7 +116,7 @@ void merge(RowStates<Element>& into, const RowStates<Element>& from, std::int64_
     mine.row_max = top;
     mine.row_sum = mine.row_sum * keep + theirs.row_sum * weight;
     for (std::int64_t c = 0; c < v_dim; ++c) acc[c] = acc[c] * keep + their_acc[c] * weight;
-    // [end: merge]
+    // end [gap: merge]
   }
 }
 
@@ -129,7 +129,7 @@ void finish(RankProblem<Element>& r, const RowStates<Element>& whole, std::int64
     // [gap: finish]
     r.lse.data[row] =
         sees_nothing ? Kernel<Element>::kNothing : state.row_max + std::log(state.row_sum);
-    // [end: finish]
+    // end [gap: finish]
     for (std::int64_t at = row * v_dim; at < (row + 1) * v_dim; ++at) {
       const Real value = sees_nothing ? Real(0) : whole.accs.data()[at] / state.row_sum;
       r.out.data[at] = static_cast<Element>(value);

@@ -118,7 +118,7 @@ std::vector<Request> post_hop(RankProblem<Element>& r, ChunkSlot<Element>& leavi
   posted.push_back(r.network.post_send(to, kValues, leaving.v_bytes(r)));
   posted.push_back(r.network.post_receive(from, kKeys, arriving.k_bytes(r)));
   posted.push_back(r.network.post_receive(from, kValues, arriving.v_bytes(r)));
-  // [end: exchange]
+  // end [gap: exchange]
   return posted;
 }
 
@@ -171,7 +171,7 @@ void attention(RankProblem<Element>& r) {
     for (const Request request : posted) r.network.wait(request);
     if (!last) std::swap(here, *arriving);
   }
-  // [end: hops]
+  // end [gap: hops]
   finish(r, running, r.problem.shape.v_dim);
 }
 

@@ -33,7 +33,7 @@ struct Kernel {
     const std::int64_t position = mask.key_positions[key];
     const KeyInterval visible = mask.visible[row];
     return visible.begin <= position && position < visible.end && mask.bits_allow(row, position);
-    // [end: sees]
+    // end [gap: sees]
   }
 
   template <class Block>
@@ -149,12 +149,12 @@ void attend(RankProblem<Element>& r, const MaskTable& mask, const Slot<Element>&
   const Positions& queries = r.q_layout.positions(r.rank());
   // [gap: positions]
   const Positions held(slot.runs);
-  // [end: positions]
+  // end [gap: positions]
   // [gap: skip]
   const Coverage coverage = r.problem.mask.classify(queries, held);
   if (coverage == Coverage::empty) return;
   const bool all_visible = coverage == Coverage::full;
-  // [end: skip]
+  // end [gap: skip]
   const KernelShape shape = kernel_shape(r, held.size());
   const MeteredBuffer<std::int64_t> positions = position_array(held, r.memory);
   launch(r, shape.blocks(r.options.tile_queries),

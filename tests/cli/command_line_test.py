@@ -1,9 +1,11 @@
 """Exit codes and messages of the command line, wrong ones above all."""
 import json
 import os
+import re
+import subprocess
 import unittest
 
-from program import ProgramTest, floats, npy, ones, ringlab, safetensors
+from program import PROGRAM, ProgramTest, floats, npy, ones, ringlab, safetensors
 
 TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom.\n" * 4
 
@@ -20,7 +22,9 @@ class HelpTest(ProgramTest):
             self.assertIn(f"\n  {name} ", text)
 
     def test_every_command_has_help_with_examples(self):
-        for name in ["doctor", "list", "run", "verify"]:
+        listed = re.findall(r"(?m)^  ([a-z]+)  ", self.succeeds("--help").out.split("Options:")[0])
+        self.assertGreaterEqual(len(listed), 4)
+        for name in listed:
             text = self.succeeds(name, "--help").out
             self.assertIn(f"Usage: ringlab {name}", text)
             self.assertIn("Examples:\n  ringlab ", text)
@@ -200,8 +204,6 @@ class OutputTest(ProgramTest):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full on this system")
         with open("/dev/full", "wb") as full:
-            import subprocess
-            from program import PROGRAM
             for words in [["list"], ["list", "--json", "-"]]:
                 done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE)
                 self.assertEqual(done.returncode, 4, done.stderr)
@@ -210,6 +212,25 @@ class OutputTest(ProgramTest):
         result = self.succeeds("verify", "broadcast", "--quick", "--cases", "2")
         self.assertNotIn("\r", result.err + result.out)
         self.assertEqual(result.err, "")
+
+    def test_progress_is_drawn_on_a_terminal_only_and_wiped(self):
+        primary, terminal = os.openpty()
+        words = ["verify", "broadcast", "--tokens", "64", "--laws", "equals_reference", "--cases",
+                 "4000"]
+        done = subprocess.run([PROGRAM, *words], stdout=subprocess.PIPE, stderr=terminal)
+        os.close(terminal)
+        drawn = b""
+        try:
+            while chunk := os.read(primary, 65536):
+                drawn += chunk
+        except OSError:  # how Linux ends a terminal
+            pass
+        os.close(primary)
+        self.assertEqual(done.returncode, 0)
+        self.assertNotIn(b"\x1b", done.stdout)
+        if drawn:  # it took over a second
+            self.assertIn(b"equals_reference", drawn)
+            self.assertTrue(drawn.endswith(b"\r\x1b[K"), drawn[-80:])
 
     def test_results_are_the_same_for_every_transport(self):
         outputs = []

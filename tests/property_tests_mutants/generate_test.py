@@ -22,7 +22,7 @@ template <class Element>
 void attention(RankProblem<Element>& r) {
   // [gap: hops]
   for (int hop = 0; hop < r.ranks(); ++hop) rotate(r, hop);
-  // [end: hops]
+  // end [gap: hops]
   for (int hop = 0; hop < r.ranks(); ++hop) finish(r, hop);
 }
 
@@ -135,8 +135,8 @@ ancestor = "x"
         self.assert_refused("occurs 2 times in the header")
 
     def test_a_gap_that_is_missing_is_refused(self):
-        self.write(header=HEADER.replace("[end: hops]", "[end: hop]"))
-        self.assert_refused("[end: hops]")
+        self.write(header=HEADER.replace("end [gap: hops]", "end [gap: hop]"))
+        self.assert_refused("end [gap: hops]")
 
     def test_an_edit_that_changes_nothing_is_refused(self):
         self.write(mistakes=MISTAKE.replace("hop + 1 < r.ranks()", "hop < r.ranks()"))
