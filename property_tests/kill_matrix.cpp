@@ -21,7 +21,7 @@ using namespace ringlab;
 constexpr const char* kHelp =
     "kill_matrix [--quick] [--full] [--cases N] [--threads N] [--seed N] [--json FILE]\n"
     "            [--markdown FILE]\n"
-    "  --quick     2000 cases on what is correct instead of 20000\n"
+    "  --quick     2000 cases on what is correct instead of 20600\n"
     "  --full      every law against every mutant, not only until one kills\n"
     "  --cases N   cases on the correct stages and their legal variants\n"
     "  --threads N how many to use (default: one per core)\n"

@@ -15,7 +15,7 @@ namespace ringlab::mutants {
 struct MatrixOptions {
   std::uint64_t seed = 1;
   int threads = 2;
-  int correct_cases = 20000;  ///< cases on what is correct, split over laws and subjects
+  int correct_cases = 20600;  ///< drawn for what is correct, over all laws; some are discarded
   bool full = false;          ///< every law against every mutant, not only until one kills
   /// Called from one thread at a time with what is being done and how far it is.
   std::function<void(const std::string& phase, int done, int total)> progress;

@@ -22,8 +22,9 @@ struct Request {
   std::int64_t id = -1;
 };
 
-/// Non-blocking point-to-point messages between ranks. Messages from one rank to another with the
-/// same tag arrive in order. Used by one thread only (the rank's own).
+/// Non-blocking point-to-point messages between ranks. Of the messages from one rank to another
+/// with the same tag, the first one posted goes to the first receive posted, and so on; which of
+/// them is complete first is open. Used by one thread only (the rank's own).
 ///
 /// Errors: every call throws an environment error when a deadline passes, when another rank has
 /// failed, or when no progress is possible; the message names this rank, the operation, the peer

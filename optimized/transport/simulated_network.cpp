@@ -96,9 +96,8 @@ void SimulatedNetwork::schedule_rank(int rank) {
 }
 
 void SimulatedNetwork::schedule_arrival(const MessagePtr& message) {
-  std::int64_t& last = last_arrival_[{message->from, message->to, message->tag}];
-  last = std::max(last + 1, now_ + 1 + random_delay());
-  push({.time = last, .order = 0, .number = 0, .rank = -1, .message = message});
+  const std::int64_t time = now_ + 1 + random_delay();
+  push({.time = time, .order = 0, .number = 0, .rank = -1, .message = message});
 }
 
 int SimulatedNetwork::next_rank() {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <queue>
@@ -87,7 +86,6 @@ class SimulatedNetwork final : public Network {
   std::mt19937_64 random_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::optional<Operation>> waiting_;  // per rank, while it has no event of its own
-  std::map<std::tuple<int, int, int>, std::int64_t> last_arrival_;  // per channel, to keep order
   std::int64_t now_ = 0;
   std::int64_t end_time_ = 0;
   std::int64_t pushed_ = 0;

@@ -18,7 +18,7 @@ long double power_of_two(std::int64_t below) { return std::ldexp(1.0L, static_ca
 class DyadicBound {
  public:
   DyadicBound(const NumericsProfile& profile, RowWeights row, double unit, double unit_error)
-      : profile_(profile), row_(std::move(row)) {
+      : row_(std::move(row)) {
     for (const std::int64_t below : row_.below) {
       const auto steps = static_cast<double>(below);
       const double error =
@@ -45,7 +45,6 @@ class DyadicBound {
   }
 
  private:
-  const NumericsProfile& profile_;
   RowWeights row_;
   std::vector<double> rho_;  // e^E - 1 per visible key
 };

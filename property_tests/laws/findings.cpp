@@ -52,8 +52,8 @@ Measured measure(const Subject& subject, const Trial& trial) {
 }
 
 LawResult same_out(const Measured& base, const Measured& other) {
-  const LawResult agreement = matches("o", other.got.out, base.got.out,
-                                      added(base.truth.allowed.out, other.truth.allowed.out));
+  LawResult agreement = matches("o", other.got.out, base.got.out,
+                                added(base.truth.allowed.out, other.truth.allowed.out));
   if (agreement.outcome == Outcome::held && zeros_would_pass(base.truth)) {
     return discarded("an output of zeros would pass");
   }

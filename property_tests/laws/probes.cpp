@@ -30,8 +30,9 @@ LawResult subset(const Subject& subject, const Case& c) {
   trial.problem.scale = 1;
   trial.data.v = random_integers(trial.shape().v(), 8, c.seed);
   trial.data.k = mapped(trial.data.k, [&](double, auto b, auto g, auto j, auto channel) {
-    if (channel == 0) return static_cast<double>(j / 3);
-    if (channel == 1) return static_cast<double>((c.shape.kv_tokens - j) / 3);
+    const std::int64_t rising = j / 3, falling = (c.shape.kv_tokens - j) / 3;
+    if (channel == 0) return static_cast<double>(rising);
+    if (channel == 1) return static_cast<double>(falling);
     return static_cast<double>(Draws(c.seed, {b, g, j, channel}).below(2));
   });
   trial.data.q = mapped(trial.data.q, [&](double, auto b, auto h, auto i, auto channel) {

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import unittest
 
 from program import PROGRAM, ProgramTest, floats, npy, ones, ringlab, safetensors
@@ -217,7 +218,9 @@ class OutputTest(ProgramTest):
         primary, terminal = os.openpty()
         words = ["verify", "broadcast", "--tokens", "64", "--laws", "equals_reference", "--cases",
                  "4000"]
+        start = time.monotonic()
         done = subprocess.run([PROGRAM, *words], stdout=subprocess.PIPE, stderr=terminal)
+        seconds = time.monotonic() - start
         os.close(terminal)
         drawn = b""
         try:
@@ -228,7 +231,9 @@ class OutputTest(ProgramTest):
         os.close(primary)
         self.assertEqual(done.returncode, 0)
         self.assertNotIn(b"\x1b", done.stdout)
-        if drawn:  # it took over a second
+        if seconds < 0.9:
+            self.assertEqual(drawn, b"", "nothing is drawn in the first second")
+        elif seconds > 1.5:
             self.assertIn(b"equals_reference", drawn)
             self.assertTrue(drawn.endswith(b"\r\x1b[K"), drawn[-80:])
 
@@ -273,6 +278,26 @@ class RunTest(ProgramTest):
         path = self.file("x.safetensors", safetensors({n: ("F32", (3, 2), floats(6))
                                                        for n in ["k", "other", "q", "v"]}))
         self.succeeds("run", "broadcast", "--input", path, "--check")
+
+    def test_a_deadline_that_passes_is_an_environment_error_and_leaves_nothing(self):
+        text = self.file("text.txt", TEXT)
+        result = ringlab("run", "ring", "--text", text, "--ranks", "64", "--timeout", "1e-6",
+                         "--output", self.folder / "out")
+        self.assertEqual(result.code, 4, result.err)
+        self.assertRegex(result.err, r"^ringlab: rank \d+: .* from rank \d+ ")
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_a_subject_that_fails_is_wrong_and_reported(self):
+        text, page = self.file("text.txt", TEXT), self.folder / "report.html"
+        result = ringlab("verify", "ring", "broadcast", "--text", text, "--ranks", "64",
+                         "--timeout", "1e-6", "--laws", "U", "--cases", "1", "--html", page,
+                         "--json", self.folder / "out.json")
+        self.assertEqual(result.code, 1, result.out + result.err)
+        self.assertIn("ring is WRONG on the input\n  rank ", result.out)
+        self.assertIn("What went wrong", page.read_text())
+        document = json.loads((self.folder / "out.json").read_text())
+        self.assertFalse(document["passed"])
+        self.assertEqual(document["subjects"][0]["verdict"], "wrong")
 
     def test_cuda_without_a_device_is_an_environment_error(self):
         document = json.loads(self.succeeds("doctor", "--json", "-").out)

@@ -96,7 +96,7 @@ TEST(Mutants, only_the_memory_law_finds_a_ring_that_keeps_every_chunk) {
   EXPECT_FALSE(verdict_of(hoarder, "equals_reference").failure);
 }
 
-TEST(Mutants, a_send_buffer_reused_too_early_shows_only_under_delays) {
+TEST(Mutants, a_send_buffer_reused_too_early_shows_under_delays) {
   EXPECT_TRUE(verdict_of(find_mutant("ring_send_buffer_reused").subject, "P65").failure);
 }
 

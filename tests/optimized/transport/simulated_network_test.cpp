@@ -159,19 +159,58 @@ TEST(SimulatedNetwork, a_ring_that_reads_before_waiting_is_caught_on_most_seeds)
 }
 
 TEST(SimulatedNetwork, a_send_left_unfinished_by_a_body_is_an_error_of_its_receiver) {
-  const AnyNetwork network{.name = "", .simulated = true, .seed = 3};
-  const std::string text = network
-                               .error_of(2,
-                                         [](Communicator& n) {
-                                           const int value = 1;
-                                           if (n.rank() == 0) {
-                                             n.post_send(1, 0, bytes_of(&value, 1));
-                                           } else {
-                                             receive_ints(n, 0, 0, 1);
-                                           }
-                                         })
-                               .what();
-  EXPECT_NE(text.find("rank 0 ended without waiting for this send"), std::string::npos) << text;
+  const auto body = [](Communicator& n) {
+    const int value = 1;
+    if (n.rank() == 0) {
+      n.post_send(1, 0, bytes_of(&value, 1));
+    } else {
+      receive_ints(n, 0, 0, 1);
+    }
+  };
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const AnyNetwork network{.name = "", .simulated = true, .seed = seed};
+    const std::string text = network.error_of(2, body).what();
+    EXPECT_NE(text.find("rank 0 ended without waiting for this send"), std::string::npos) << text;
+  }
+}
+
+TEST(SimulatedNetwork, a_later_message_of_a_channel_may_be_complete_before_an_earlier_one) {
+  int overtaken = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    run_simulated(2, seed, {}, [&](Communicator& n) {
+      int values[2] = {1, 2};
+      Request requests[2];
+      for (int i = 0; i < 2; ++i) {
+        requests[i] = n.rank() == 0 ? n.post_send(1, 0, bytes_of(&values[i], 1))
+                                    : n.post_receive(0, 0, writable_bytes_of(&values[i], 1));
+      }
+      n.wait(requests[1]);
+      overtaken += n.rank() == 1 && values[0] != 1;
+      n.wait(requests[0]);
+      EXPECT_EQ(values[0], 1);
+      EXPECT_EQ(values[1], 2);
+    });
+  }
+  EXPECT_GE(overtaken, 10);
+}
+
+TEST(SimulatedNetwork, a_receive_of_a_rank_that_has_ended_takes_no_rendezvous_send) {
+  const AnyNetwork network{.name = "", .simulated = true, .rendezvous = true, .seed = 1};
+  const auto body = [](Communicator& n) {
+    int value = 0;
+    if (n.rank() == 1) {
+      n.post_receive(0, 7, writable_bytes_of(&value, 1));
+      return;
+    }
+    for (int i = 0; i < 100; ++i) {  // at least a tick each: rank 1 has long ended
+      const Request out = n.post_send(0, 0, {});
+      n.wait(n.post_receive(0, 0, {}));
+      n.wait(out);
+    }
+    send_ints(n, 1, 7, {1});
+  };
+  const std::string text = network.error_of(2, body).what();
+  EXPECT_NE(text.find("rank 1 had ended without receiving it"), std::string::npos) << text;
 }
 
 }  // namespace

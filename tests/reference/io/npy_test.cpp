@@ -152,6 +152,7 @@ TEST(Npy, the_payload_is_exactly_as_long_as_the_shape_says) {
 TEST(Npy, shapes_that_overflow_are_rejected_before_anything_is_allocated) {
   rejects(npy(with_shape("(1099511627776, 1099511627776)"), ""), {"2^63"});
   rejects(npy(with_shape("(1099511627776, 1099511627776, 0)"), ""), {"2^63"});
+  rejects(npy(with_shape("(0, 1099511627776, 1099511627776)"), ""), {"2^63"});
   rejects(npy(with_shape("(4294967296, 4294967296)"), ""), {"2^63"});
   rejects(npy(with_shape("(1099511627777,)"), ""), {"2^40"});
   rejects(npy(with_shape("(9223372036854775807,)"), ""), {"2^40"});

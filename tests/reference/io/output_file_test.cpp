@@ -1,6 +1,8 @@
 // Output files are complete or absent, whatever happens while they are written.
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <csignal>
 
@@ -79,16 +81,31 @@ TEST(OutputFile, a_full_disk_leaves_no_tensor_of_several) {
   EXPECT_EQ(folder.entries(), 0);
 }
 
+// Devices and pipes of the test's own: a broken writer must not be able to replace /dev/null.
 TEST(OutputFile, a_full_device_is_an_error) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this machine";
-  expect_error(ErrorKind::environment, {"/dev/full", "No space left"},
-               [] { write_file("/dev/full", "x"); });
-  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  const TemporaryFolder folder;
+  const fs::path full = folder / "full";
+  const bool made = ::mknod(full.c_str(), S_IFCHR | 0600, makedev(1, 7)) == 0;
+  if (!made || ::access(full.c_str(), W_OK) != 0 || !std::ofstream(full).is_open()) {
+    GTEST_SKIP() << "this user or file system cannot make a device";
+  }
+  expect_error(ErrorKind::environment, {"full", "No space left"}, [&] { write_file(full, "x"); });
+  EXPECT_TRUE(fs::is_character_file(full));
+  EXPECT_EQ(folder.entries(), 1);
 }
 
-TEST(OutputFile, a_device_is_written_to_and_not_replaced) {
-  write_file("/dev/null", "x");
-  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+TEST(OutputFile, a_pipe_is_written_to_and_not_replaced) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  write_file(pipe, "hello");
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof(text)), 5);
+  EXPECT_EQ(std::string(text), "hello");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  ::close(reader);
 }
 
 TEST(OutputFile, a_link_stays_a_link_and_its_file_gets_the_contents) {
