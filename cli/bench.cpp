@@ -1,6 +1,10 @@
 // `ringlab bench`: time, bytes and memory, side by side in one run.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "cli/arguments.h"
 #include "cli/bench_naive.h"
 #include "cli/bench_timing.h"
@@ -127,6 +131,28 @@ Json bench_stages(const BenchShape& shape, Output& output) {
   return records;
 }
 
+/// 256 rows of a causal problem of 2^20 tokens, once: what checking a million tokens costs.
+Json bench_sampled_rows(const BenchShape& shape, Output& output) {
+  constexpr std::int64_t kTokens = std::int64_t{1} << 20, kRows = 256;
+  const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  Progress progress("256 rows of a million tokens");
+  verify::Case c = bench_case(shape, 1);
+  c.shape.q_tokens = c.shape.kv_tokens = kTokens;
+  const Problem problem = verify::make_problem(c);
+  const AttentionTensors tensors = verify::make_tensors(c);
+  ExactOptions options{.threads = threads};
+  for (std::int64_t row = 1; row <= kRows; ++row) {
+    options.rows.push_back(row * (kTokens / kRows) - 1);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  exact_forward(tensors.input(problem), options);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  output.print("\n{} rows of {} tokens, head_dim {}, causal, {} threads: {:.1f} s\n", kRows,
+               kTokens, shape.head_dim, threads, seconds);
+  return {{"tokens", kTokens}, {"rows", kRows}, {"threads", threads}, {"seconds", seconds}};
+}
+
 int bench(Arguments& arguments) {
   Output output(arguments);
   BenchShape shape;
@@ -135,6 +161,7 @@ int bench(Arguments& arguments) {
   shape.head_dim = arguments.take_integer("head-dim", shape.head_dim, 1, 1024);
   shape.ranks = static_cast<int>(arguments.take_integer("ranks", shape.ranks, 1, 64));
   shape.rounds = static_cast<int>(arguments.take_integer("rounds", shape.rounds, 3, 1000));
+  const bool sampled = arguments.take_switch("million");
   arguments.reject_unused();
   const Json configuration = {{"tokens", shape.tokens},     {"heads", shape.heads},
                               {"head_dim", shape.head_dim}, {"ranks", shape.ranks},
@@ -143,8 +170,9 @@ int bench(Arguments& arguments) {
   output.print_configuration(configuration);
   const Json oracle = bench_oracle(shape, output);
   const Json stages = bench_stages(shape, output);
-  output.finish("bench",
-                {{"configuration", configuration}, {"oracle", oracle}, {"stages", stages}});
+  Json document = {{"configuration", configuration}, {"oracle", oracle}, {"stages", stages}};
+  if (sampled) document["sampled_rows"] = bench_sampled_rows(shape, output);
+  output.finish("bench", document);
   return 0;
 }
 
@@ -157,6 +185,7 @@ Command bench_command() {
                      {"head-dim", "D", "channels (64)"},
                      {"ranks", "P", "ranks of the stages (4)"},
                      {"rounds", "R", "measured rounds, each contender once per round (11)"},
+                     {"million", "", "also time the oracle on 256 rows of 2^20 tokens"},
                      json_option()};
   command.examples = {"ringlab bench", "ringlab bench --tokens 4096 --ranks 8 --json bench.json"};
   command.more =

@@ -299,6 +299,19 @@ class RunTest(ProgramTest):
         self.assertFalse(document["passed"])
         self.assertEqual(document["subjects"][0]["verdict"], "wrong")
 
+    def test_bench_measures_the_oracle_and_every_stage(self):
+        text = self.succeeds("bench", "--tokens", "48", "--ranks", "4", "--rounds", "3", "--json", "-")
+        document = json.loads(text.out)
+        self.assertEqual(document["oracle"][0]["ratio"]["median"], 1)
+        self.assertTrue(all(record["ns_per_pair"] > 0 for record in document["oracle"]))
+        stages = {record["stage"]: record for record in document["stages"]}
+        # K and V of 48 tokens, 4 heads, 64 channels, 4 bytes; a ring of 4 ranks holds two chunks.
+        everything = 2 * 48 * 4 * 64 * 4
+        self.assertEqual(stages["broadcast"]["peak_kv_bytes"], everything)
+        self.assertEqual(stages["ring"]["peak_kv_bytes"], everything // 2)
+        self.assertEqual(stages["ring"]["sent_bytes"], 3 * everything)
+        self.fails(2, ["--rounds"], "bench", "--rounds", "0")
+
     def test_cuda_without_a_device_is_an_environment_error(self):
         document = json.loads(self.succeeds("doctor", "--json", "-").out)
         if document["cuda"]["compiled_in"] and document["cuda"]["devices"]:
