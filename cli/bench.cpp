@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/report/totals.h"
 #include "cli/text_table.h"
 #include "property_tests/case.h"
 #include "property_tests/subject.h"
@@ -59,7 +60,7 @@ Json bench_oracle(const BenchShape& shape, Output& output) {
   const ExactForward exact = exact_forward(input);
   const NumericsProfile profile = carried_profile(DType::f32, 1);
   const std::vector<Timing> timings = time_in_turn(
-      {{"naive double loops", [&] { naive_attention(input, true); }},
+      {{"naive double loops", [&] { naive_attention(input); }},
        {"oracle, error certified", [&] { exact_forward(input); }},
        {"tolerance of a subject", [&] { forward_tolerance(input, exact, profile); }}},
       {shape.rounds,
@@ -111,21 +112,16 @@ Json bench_stages(const BenchShape& shape, Output& output) {
                    {"most on a rank, bytes", Align::right}});
   Json records = Json::array();
   for (std::size_t i = 0; i < timings.size(); ++i) {
-    std::int64_t sent = 0, peak = 0, peak_kv = 0;
-    for (const RankStats& rank : results[i].ranks) {
-      sent += rank.sent_bytes;
-      peak = std::max(peak, rank.peak_bytes);
-      peak_kv = std::max(peak_kv, rank.peak_kv_bytes);
-    }
+    const report::RunTotals totals = report::totals_of(results[i]);
     table.add({timings[i].name, fmt::format("{:.1f} ms", timings[i].seconds.median * 1e3),
-               spread_text(timings[i].ratio), fmt::format("{}", sent), fmt::format("{}", peak_kv),
-               fmt::format("{}", peak)});
+               spread_text(timings[i].ratio), fmt::format("{}", totals.sent_bytes),
+               fmt::format("{}", totals.peak_kv_bytes), fmt::format("{}", totals.peak_bytes)});
     records.push_back({{"stage", timings[i].name},
                        {"seconds", spread_json(timings[i].seconds)},
                        {"ratio", spread_json(timings[i].ratio)},
-                       {"sent_bytes", sent},
-                       {"peak_kv_bytes", peak_kv},
-                       {"peak_bytes", peak}});
+                       {"sent_bytes", totals.sent_bytes},
+                       {"peak_kv_bytes", totals.peak_kv_bytes},
+                       {"peak_bytes", totals.peak_bytes}});
   }
   output.print("\n{}", table.text());
   return records;

@@ -11,16 +11,16 @@
 
 namespace ringlab::cli {
 
-/// Full or causal attention with equal lengths and heads, no sampling, no error bound.
-/// Returns (batch, q_heads, q_tokens, v_dim).
-inline Tensor<double> naive_attention(const AttentionInput& input, bool causal) {
+/// Causal attention of one batch entry with equal lengths, no sampling, no error bound.
+/// Returns (1, q_heads, q_tokens, v_dim).
+inline Tensor<double> naive_attention(const AttentionInput& input) {
   const Shape& s = input.problem.shape;
   Tensor<double> out(s.out());
   std::vector<double> weights(static_cast<std::size_t>(s.kv_tokens));
   for (std::int64_t head = 0; head < s.q_heads; ++head) {
     const std::int64_t kv_head = head / (s.q_heads / s.kv_heads);
     for (std::int64_t i = 0; i < s.q_tokens; ++i) {
-      const std::int64_t keys = causal ? i + 1 : s.kv_tokens;
+      const std::int64_t keys = i + 1;
       double row_max = -std::numeric_limits<double>::infinity(), row_sum = 0;
       for (std::int64_t j = 0; j < keys; ++j) {
         double score = 0;

@@ -8,6 +8,7 @@
 #include "cli/problem_options.h"
 #include "cli/progress.h"
 #include "cli/report/human.h"
+#include "cli/report/totals.h"
 #include "cli/report_json.h"
 #include "cli/run_options.h"
 #include "cli/text_table.h"
@@ -19,22 +20,6 @@
 
 namespace ringlab::cli {
 namespace {
-
-struct Totals {
-  std::int64_t sent_bytes = 0;
-  std::int64_t sent_messages = 0;
-  std::int64_t peak_bytes = 0;  ///< of the rank that holds most
-};
-
-Totals totals_of(const RunResult& result) {
-  Totals totals;
-  for (const RankStats& rank : result.ranks) {
-    totals.sent_bytes += rank.sent_bytes;
-    totals.sent_messages += rank.sent_messages;
-    totals.peak_bytes = std::max(totals.peak_bytes, rank.peak_bytes);
-  }
-  return totals;
-}
 
 void print_ranks(const RunResult& result, Output& output) {
   TextTable table({{"rank", Align::right},
@@ -159,7 +144,7 @@ Json print_plan(const Plan& plan, Output& output) {
 }
 
 Json print_result(const RunResult& result, Output& output) {
-  const Totals totals = totals_of(result);
+  const report::RunTotals totals = report::totals_of(result);
   print_ranks(result, output);
   output.print("\ntime {}  moved {} in {} messages  peak memory per rank {}\n",
                report::human_seconds(result.seconds), report::human_bytes(totals.sent_bytes),

@@ -5,17 +5,10 @@
 
 #include "cli/report/human.h"
 #include "cli/report/page.h"
+#include "cli/report/totals.h"
 
 namespace ringlab::report {
-namespace {
-
-std::int64_t largest(const RunResult& run, std::int64_t RankStats::*field) {
-  std::int64_t most = 0;
-  for (const RankStats& rank : run.ranks) most = std::max(most, rank.*field);
-  return most;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool SubjectResult::input_passed() const {
   return input_skipped.empty() && on_input.error.empty() && on_input.report.passed();
@@ -70,19 +63,11 @@ std::string SubjectResult::laws_text() const {
   return broken > 0 ? std::to_string(broken) + " broken" : human_ratio(worst_law_ratio());
 }
 
-std::int64_t SubjectResult::sent_bytes() const {
-  std::int64_t sum = 0;
-  for (const RankStats& rank : on_input.run.ranks) sum += rank.sent_bytes;
-  return sum;
-}
+std::int64_t SubjectResult::sent_bytes() const { return totals_of(on_input.run).sent_bytes; }
 
-std::int64_t SubjectResult::peak_bytes() const {
-  return largest(on_input.run, &RankStats::peak_bytes);
-}
+std::int64_t SubjectResult::peak_bytes() const { return totals_of(on_input.run).peak_bytes; }
 
-std::int64_t SubjectResult::peak_kv_bytes() const {
-  return largest(on_input.run, &RankStats::peak_kv_bytes);
-}
+std::int64_t SubjectResult::peak_kv_bytes() const { return totals_of(on_input.run).peak_kv_bytes; }
 
 bool VerifyRun::passed() const {
   return std::all_of(subjects.begin(), subjects.end(),

@@ -1,0 +1,29 @@
+// What a run cost over all its ranks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "reference/core/run.h"
+
+namespace ringlab::report {
+
+struct RunTotals {
+  std::int64_t sent_bytes = 0;     ///< over all ranks
+  std::int64_t sent_messages = 0;  ///< over all ranks
+  std::int64_t peak_bytes = 0;     ///< of the rank that holds most
+  std::int64_t peak_kv_bytes = 0;  ///< of the rank that holds most K/V
+};
+
+inline RunTotals totals_of(const RunResult& run) {
+  RunTotals totals;
+  for (const RankStats& rank : run.ranks) {
+    totals.sent_bytes += rank.sent_bytes;
+    totals.sent_messages += rank.sent_messages;
+    totals.peak_bytes = std::max(totals.peak_bytes, rank.peak_bytes);
+    totals.peak_kv_bytes = std::max(totals.peak_kv_bytes, rank.peak_kv_bytes);
+  }
+  return totals;
+}
+
+}  // namespace ringlab::report
