@@ -33,6 +33,7 @@ Command list_command();
 Command run_command();
 Command verify_command();
 Command bench_command();
+Command trace_command();
 
 /// Every command, in the order of the help.
 const std::vector<Command>& all_commands();

@@ -24,21 +24,6 @@ std::string address(const std::vector<std::int64_t>& shape, std::size_t flat) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
-// f16 and bf16 hold each other only within f32; the fp8 formats are subsets of f16.
-DType common_dtype(const io::NamedTensors& tensors) {
-  bool f64 = false, f32 = false, f16 = false, bf16 = false;
-  for (const char* name : {"q", "k", "v"}) {
-    const DType dtype = tensors.at(name).dtype;
-    f64 |= dtype == DType::f64;
-    f32 |= dtype == DType::f32;
-    bf16 |= dtype == DType::bf16;
-    f16 |= dtype == DType::f16 || dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2;
-  }
-  if (f64) return DType::f64;
-  if (f32 || (f16 && bf16)) return DType::f32;
-  return bf16 ? DType::bf16 : DType::f16;
-}
-
 // Rounds in place; returns a note when any value changed, else an empty string.
 std::string round_tensor(const std::string& name, io::FileTensor& tensor, DType dtype) {
   std::int64_t changed = 0;
@@ -86,25 +71,52 @@ Shape shape_of(const AttentionTensors& tensors, const io::NamedTensors& named) {
   return {q.batch, q.heads, k.heads, q.tokens, k.tokens, q.channels, v.channels};
 }
 
+Tensor<double> checked_dout(const io::NamedTensors& named, const Extents& out) {
+  Tensor<double> dout = io::to_tensor(named.at("do"), "do");
+  if (dout.extents() == out) return dout;
+  throw_input_error({"tensor do",
+                     fmt::format("({}, {}, {}, {}), the shape of the output", out.batch, out.heads,
+                                 out.tokens, out.channels),
+                     shape_text(named.at("do").shape), ""});
+}
+
 }  // namespace
 
-LoadedInput file_input(const std::string& path, std::optional<DType> dtype) {
-  io::NamedTensors named = io::read_tensors(path, {"q", "k", "v"}, {});
+DType common_dtype(const std::vector<DType>& dtypes) {
+  // f16 and bf16 hold each other only within f32; the fp8 formats are subsets of f16.
+  bool f64 = false, f32 = false, f16 = false, bf16 = false;
+  for (const DType dtype : dtypes) {
+    f64 |= dtype == DType::f64;
+    f32 |= dtype == DType::f32;
+    bf16 |= dtype == DType::bf16;
+    f16 |= dtype == DType::f16 || dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2;
+  }
+  if (f64) return DType::f64;
+  if (f32 || (f16 && bf16)) return DType::f32;
+  return bf16 ? DType::bf16 : DType::f16;
+}
+
+LoadedInput file_input(const std::string& path, std::optional<DType> dtype, bool gradients) {
+  std::vector<std::string> names = {"q", "k", "v"};
+  if (gradients) names.emplace_back("do");
+  io::NamedTensors named = io::read_tensors(path, {names.begin(), names.end()}, {});
   LoadedInput loaded;
-  for (const char* name : {"q", "k", "v"}) {
+  for (const std::string& name : names) {
     if (named.at(name).is_byte) {
       throw_input_error(
           {fmt::format("tensor {}", name), "floating-point numbers", "bytes or booleans", ""});
     }
   }
-  loaded.problem.dtype = dtype.value_or(common_dtype(named));
-  for (const char* name : {"q", "k", "v"}) {
+  loaded.problem.dtype =
+      dtype.value_or(common_dtype({named.at("q").dtype, named.at("k").dtype, named.at("v").dtype}));
+  for (const std::string& name : names) {
     const std::string note = round_tensor(name, named.at(name), loaded.problem.dtype);
     if (!note.empty()) loaded.notes.push_back(note);
   }
   loaded.tensors = {io::to_tensor(named.at("q"), "q"), io::to_tensor(named.at("k"), "k"),
                     io::to_tensor(named.at("v"), "v")};
   loaded.problem.shape = shape_of(loaded.tensors, named);
+  if (gradients) loaded.dout = checked_dout(named, loaded.problem.shape.out());
   loaded.problem.scale = default_scale(loaded.problem.shape.head_dim);
   loaded.dimensions = named.at("q").shape.size();
   loaded.origin = path;

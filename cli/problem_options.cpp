@@ -51,6 +51,7 @@ LoadedInput from_text(const std::string& path, const io::TextOptions& sizes) {
   io::TextInput text = io::text_input(path, sizes);
   LoadedInput loaded;
   loaded.problem = text.problem;
+  loaded.seed = sizes.seed;
   loaded.tensors = std::move(text.tensors);
   loaded.origin = fmt::format("{}: {} of {} bytes, one token each, seed {}", path, text.tokens,
                               text.file_bytes, sizes.seed);
@@ -68,9 +69,18 @@ LoadedInput from_seed(const io::TextOptions& sizes) {
   made.dtype = sizes.dtype;
   LoadedInput loaded;
   loaded.problem = verify::make_problem(made);
+  loaded.seed = sizes.seed;
   loaded.tensors = verify::make_tensors(made);
   loaded.origin = fmt::format("built in: standard normal, seed {}", sizes.seed);
   return loaded;
+}
+
+Tensor<double> drawn_dout(const Problem& problem, std::uint64_t seed) {
+  verify::Case made;
+  made.seed = seed;
+  made.shape = problem.shape;
+  made.dtype = problem.dtype;
+  return verify::make_dout(made);
 }
 
 LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
@@ -85,7 +95,7 @@ LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
   if (file && text) {
     throw_usage_error({"--text", "one source of q, k, v", "--input too", "Leave one of them out."});
   }
-  if (file) return file_input(*file, dtype);
+  if (file) return file_input(*file, dtype, defaults.gradients);
   if (!text && !defaults.built_in) {
     throw_usage_error({"input", "--input FILE or --text FILE", "neither",
                        "Any text will do, for example --text README.md."});
@@ -129,6 +139,7 @@ LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
   const double scale = arguments.take_real("scale", 1, -kMost, kMost);
   LoadedInput loaded = load_unmasked(arguments, defaults);
   if (scale_given) loaded.problem.scale = scale;
+  if (defaults.gradients && !loaded.dout) loaded.dout = drawn_dout(loaded.problem, loaded.seed);
   const Shape& shape = loaded.problem.shape;
   loaded.problem.mask = unbound.bind(shape.q_tokens, shape.kv_tokens);
   check_problem(loaded.problem);

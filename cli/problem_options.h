@@ -2,6 +2,8 @@
 // inputs, --dtype, --mask, --scale.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +16,16 @@ namespace ringlab::cli {
 struct LoadedInput {
   Problem problem;
   AttentionTensors tensors;
-  std::string origin;              ///< where the numbers come from, with their amount
-  std::vector<std::string> notes;  ///< what was changed on the way in
-  std::size_t dimensions = 4;      ///< of q in its file: results are written with as many
-  AttentionInput input() const { return tensors.input(problem); }
+  std::optional<Tensor<double>> dout;  ///< gradient of out, where gradients are wanted
+  std::string origin;                  ///< where the numbers come from, with their amount
+  std::vector<std::string> notes;      ///< what was changed on the way in
+  std::uint64_t seed = 1;              ///< of texts and built-in inputs
+  std::size_t dimensions = 4;          ///< of q in its file: results are written with as many
+  AttentionInput input() const {
+    AttentionInput input = tensors.input(problem);
+    if (dout) input.dout = dout->view();
+    return input;
+  }
 };
 
 /// The options that load_input() takes.
@@ -26,6 +34,7 @@ std::vector<OptionSpec> problem_options();
 struct InputDefaults {
   std::int64_t tokens = 1024;
   std::string mask = "full";
+  bool gradients = false;  ///< load `do` too; for texts and built-in inputs it is standard normal
   bool built_in = false;  ///< without --input and --text: seeded random tensors, else a usage error
 };
 

@@ -5,13 +5,16 @@
 #include <filesystem>
 #include <thread>
 
+#include "cli/job_output.h"
 #include "cli/problem_options.h"
 #include "cli/progress.h"
 #include "cli/report/human.h"
 #include "cli/report/totals.h"
 #include "cli/report_json.h"
+#include "cli/run_mpi.h"
 #include "cli/run_options.h"
 #include "cli/text_table.h"
+#include "cli/trace_file.h"
 #include "property_tests/subject.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
@@ -41,13 +44,24 @@ void print_ranks(const RunResult& result, Output& output) {
   output.print("\n{}", table.text());
 }
 
-Report check(const AttentionInput& input, const NumericsProfile& profile,
-             const AttentionOutput& got) {
+void check_gradients(const AttentionInput& input, const NumericsProfile& profile,
+                     const AttentionGradients& got, Report& report) {
+  const ExactBackward exact = exact_backward(input, *input.dout);
+  const BackwardTolerance allowed = backward_tolerance(input, *input.dout, exact, profile);
+  report.tensors.push_back(compare("dq", got.dq.view(), exact.dq.view(), allowed.dq.view()));
+  report.tensors.push_back(compare("dk", got.dk.view(), exact.dk.view(), allowed.dk.view()));
+  report.tensors.push_back(compare("dv", got.dv.view(), exact.dv.view(), allowed.dv.view()));
+}
+
+Report check(const AttentionInput& input, const NumericsProfile& profile, const RunResult& got) {
   const Progress progress("comparing with the fp64 reference");
   ExactOptions options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const ExactForward exact = exact_forward(input, options);
-  return compare_forward(got, exact, forward_tolerance(input, exact, profile, options));
+  Report report =
+      compare_forward(got.output, exact, forward_tolerance(input, exact, profile, options));
+  if (got.gradients) check_gradients(input, profile, *got.gradients, report);
+  return report;
 }
 
 // o with as many dimensions as q had in its file, lse with one less.
@@ -63,8 +77,15 @@ io::FileTensor shaped(const Tensor<double>& tensor, DType dtype, std::size_t dim
 void write_results(const std::string& path, const LoadedInput& loaded, const RunResult& result) {
   const DType dtype = loaded.problem.dtype;
   const DType lse_dtype = dtype == DType::f64 ? DType::f64 : DType::f32;
-  io::write_tensors(path, {{"o", shaped(result.output.out, dtype, loaded.dimensions, false)},
-                           {"lse", shaped(result.output.lse, lse_dtype, loaded.dimensions, true)}});
+  io::NamedTensors tensors = {
+      {"o", shaped(result.output.out, dtype, loaded.dimensions, false)},
+      {"lse", shaped(result.output.lse, lse_dtype, loaded.dimensions, true)}};
+  if (result.gradients) {
+    tensors["dq"] = shaped(result.gradients->dq, dtype, loaded.dimensions, false);
+    tensors["dk"] = shaped(result.gradients->dk, dtype, loaded.dimensions, false);
+    tensors["dv"] = shaped(result.gradients->dv, dtype, loaded.dimensions, false);
+  }
+  io::write_tensors(path, tensors);
 }
 
 void check_output_path(const std::string& path, Arguments& arguments) {
@@ -99,6 +120,21 @@ void check_capabilities(const verify::Subject& subject, const Problem& problem,
   }
 }
 
+// Options that this subject would ignore are refused: nothing on a command line is without effect.
+void check_wishes(const verify::Subject& subject, const Arguments& arguments) {
+  const auto refuse = [&](const char* option, const char* what) {
+    throw_usage_error({option, fmt::format("a subject that {}", what), subject.name,
+                       "Try optimized; `ringlab list` shows what each subject can."});
+  };
+  if (!subject.can.backward && arguments.given("backward")) refuse("--backward", "has gradients");
+  if (subject.can.schedules) return;
+  for (const char* option : {"schedule", "wire", "integrity"}) {
+    if (!arguments.given(option)) continue;
+    refuse(fmt::format("--{}", option).c_str(), "executes schedules");
+  }
+  if (!subject.can.prefetches && arguments.given("slots")) refuse("--slots", "has slots");
+}
+
 void print_check(const Report& report, Output& output) {
   for (const TensorReport& tensor : report.tensors) {
     const WorstElement& worst = tensor.worst;
@@ -117,6 +153,7 @@ struct Plan {
   RunOptions options;
   bool check = false;
   std::optional<std::string> output_path;
+  std::optional<std::string> trace_path;
   LoadedInput loaded;
 };
 
@@ -125,12 +162,15 @@ Plan take_plan(Arguments& arguments) {
   plan.subject = verify::find_subject(arguments.operands()[0]);
   plan.options = take_run_options(arguments, {});
   plan.check = arguments.take_switch("check");
+  const bool backward = arguments.take_switch("backward");
   plan.output_path = arguments.take_text("output");
   if (plan.output_path) check_output_path(*plan.output_path, arguments);
-  plan.loaded = load_input(arguments, {});
+  plan.trace_path = take_trace_path(arguments, plan.subject, plan.options);
+  plan.loaded = load_input(arguments, {.gradients = backward});
   arguments.reject_unused();
   stages::require_device(plan.options.device);
   check_capabilities(plan.subject, plan.loaded.problem, plan.options);
+  check_wishes(plan.subject, arguments);
   return plan;
 }
 
@@ -158,17 +198,22 @@ Json print_result(const RunResult& result, Output& output) {
 }
 
 int run(Arguments& arguments) {
+  if (wants_mpi(arguments)) return run_mpi(arguments);
   Output output(arguments);
   const Plan plan = take_plan(arguments);
   Json document = {{"configuration", print_plan(plan, output)}, {"notes", plan.loaded.notes}};
   const AttentionInput input = plan.loaded.input();
   const RunResult result = timed_run(plan.subject, input, plan.options);
   document.update(print_result(result, output));
+  if (plan.trace_path) {
+    output.print("wrote {} events to {}\n", write_trace(*plan.trace_path, result),
+                 *plan.trace_path);
+  }
   bool right = true;
   document["passed"] = nullptr;  // not asked
   if (plan.check) {
     const NumericsProfile profile = plan.subject.profile(input.problem, plan.options);
-    const Report report = check(input, profile, result.output);
+    const Report report = check(input, profile, result);
     print_check(report, output);
     right = report.passed();
     document["passed"] = right;
@@ -176,7 +221,8 @@ int run(Arguments& arguments) {
   }
   if (plan.output_path && right) {
     write_results(*plan.output_path, plan.loaded, result);
-    output.print("wrote o and lse to {}\n", *plan.output_path);
+    output.print("wrote {} to {}\n", result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
+                 *plan.output_path);
   }
   output.finish("run", document);
   return right ? 0 : 1;
@@ -190,15 +236,21 @@ Command run_command() {
   command.min_operands = command.max_operands = 1;
   command.options = problem_options();
   command.options.push_back({"output", "PATH",
-                             "write o and lse to a .safetensors file, or to "
-                             "PATH/{o,lse}.npy"});
+                             "write o and lse (and dq, dk, dv) to a .safetensors file, or to "
+                             "PATH/{o,lse,…}.npy"});
+  command.options.push_back(output_shards_option());
   for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
+  command.options.push_back({"backward", "",
+                             "gradients too: with --input, of the tensor do in it; else of a "
+                             "random one"});
   command.options.push_back({"check", "", "compare with the fp64 reference; exit 1 when wrong"});
+  command.options.push_back(trace_option());
   command.options.push_back(json_option());
   command.examples = {
       "ringlab run ring --text README.md --ranks 4 --mask causal --check",
       "ringlab run 06 --input qkv.safetensors --dtype bf16 --mask window:256,0 --output "
       "o.safetensors",
+      "ringlab run optimized --text README.md --ranks 6 --schedule double:2 --backward --check",
       "ringlab run broadcast --input folder_of_npy --output results --json -",
   };
   command.more =

@@ -7,6 +7,40 @@ constexpr int kMostRanks = 1024;  // one thread each
 constexpr std::int64_t kMostTile = 1024;
 constexpr double kLongestTimeoutSeconds = 1e6;
 
+constexpr int kMostSlots = 1024;
+
+const std::vector<std::pair<std::string, WireFormat>> kWires = {{"exact", WireFormat::exact},
+                                                                {"f32", WireFormat::f32},
+                                                                {"bf16", WireFormat::bf16},
+                                                                {"fp8", WireFormat::fp8}};
+
+// broadcast and allgather hold all chunks: --slots stays unused there, and is refused as such.
+void take_schedule(Arguments& arguments, RunOptions& options) {
+  const ScheduleSpec spec = parse_schedule(arguments.take_text("schedule").value_or("ring"));
+  options.schedule = spec.kind;
+  options.node_ranks = spec.node_ranks;
+  if (spec.kind == ScheduleKind::broadcast || spec.kind == ScheduleKind::allgather) return;
+  options.slots = static_cast<int>(arguments.take_integer("slots", options.slots, 1, kMostSlots));
+}
+
+std::string wire_name(WireFormat wire) {
+  for (const auto& [name, format] : kWires) {
+    if (format == wire) return name;
+  }
+  return "unknown";
+}
+
+std::string transport_name(TransportKind transport) {
+  switch (transport) {
+    case TransportKind::threads:
+      return "threads";
+    case TransportKind::simulated:
+      return "simulated";
+    default:
+      return "mpi";
+  }
+}
+
 }  // namespace
 
 std::vector<OptionSpec> run_option_specs() {
@@ -14,12 +48,18 @@ std::vector<OptionSpec> run_option_specs() {
       {"ranks", "P", "number of ranks, 1 … 1024"},
       {"layout", "LAYOUT", "contiguous, striped or zigzag: which tokens each rank holds"},
       {"direction", "WAY", "next or previous: where rings send their chunks (next)"},
-      {"transport", "KIND", "threads, or simulated: one rank at a time, random delays (threads)"},
+      {"schedule", "NAME", "broadcast, allgather, ring, bidirectional or double:W (ring)"},
+      {"slots", "S", "chunks a rank can hold besides its own, per direction, 1 … 1024 (2)"},
+      {"wire", "FORMAT", "K and V between ranks: exact, f32, bf16 or fp8 (exact)"},
+      {"integrity", "MODE", "headers, or full: every message with a checksum (headers)"},
+      {"transport", "KIND",
+       "threads; simulated: one rank at a time, random delays; mpi: started by mpirun (threads)"},
       {"delay-seed", "S", "of the simulated delays (0)", "with --transport simulated"},
       {"device", "DEVICE", "cpu or cuda (cpu)"},
       {"tile-queries", "N", "rows of a query tile, 1 … 1024 (32)"},
       {"tile-keys", "N", "keys of a key/value tile, 1 … 1024 (32)"},
-      {"timeout", "S", "seconds a rank may wait for a message (60)", "with --transport threads"},
+      {"timeout", "S", "seconds a rank may wait for a message (60)",
+       "with --transport threads or mpi"},
   };
 }
 
@@ -33,9 +73,15 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
   options.direction = arguments.take_choice<RingDirection>(
       "direction", RingDirection::next,
       {{"next", RingDirection::next}, {"previous", RingDirection::previous}});
-  options.transport = arguments.take_choice<TransportKind>(
-      "transport", TransportKind::threads,
-      {{"threads", TransportKind::threads}, {"simulated", TransportKind::simulated}});
+  take_schedule(arguments, options);
+  options.wire = arguments.take_choice<WireFormat>("wire", WireFormat::exact, kWires);
+  options.integrity = arguments.take_choice<Integrity>(
+      "integrity", Integrity::headers,
+      {{"headers", Integrity::headers}, {"full", Integrity::full}});
+  options.transport = arguments.take_choice<TransportKind>("transport", TransportKind::threads,
+                                                           {{"threads", TransportKind::threads},
+                                                            {"simulated", TransportKind::simulated},
+                                                            {"mpi", TransportKind::mpi}});
   options.device = arguments.take_choice<DeviceKind>(
       "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
   options.tile_queries = arguments.take_integer("tile-queries", options.tile_queries, 1, kMostTile);
@@ -54,7 +100,11 @@ void describe_run_options(const RunOptions& options, Json& configuration) {
   configuration["ranks"] = options.ranks;
   configuration["layout"] = std::string(layout_name(options.layout));
   configuration["direction"] = options.direction == RingDirection::next ? "next" : "previous";
-  configuration["transport"] = simulated ? "simulated" : "threads";
+  configuration["schedule"] = schedule_name(schedule_spec(options));
+  configuration["slots"] = options.slots;
+  configuration["wire"] = wire_name(options.wire);
+  configuration["integrity"] = options.integrity == Integrity::full ? "full" : "headers";
+  configuration["transport"] = transport_name(options.transport);
   if (simulated) {
     configuration["delay_seed"] = options.delay_seed;
   } else {

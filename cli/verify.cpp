@@ -127,7 +127,8 @@ int run_verification(Arguments& arguments) {
   const RunOptions options = take_run_options(arguments, {4, LayoutKind::zigzag});
   const std::optional<std::string> page = arguments.take_text("html");
   if (page) check_writable("html", *page);
-  const LoadedInput loaded = load_input(arguments, {quick ? 256 : 1024, "causal", true});
+  const LoadedInput loaded =
+      load_input(arguments, {.tokens = quick ? 256 : 1024, .mask = "causal", .built_in = true});
   arguments.reject_unused();
   stages::require_device(options.device);
 

@@ -99,6 +99,7 @@ Case fitted(Case c) {
   s.kv_tokens = std::max<std::int64_t>(0, s.kv_tokens);
   s.q_heads = std::max(s.q_heads / s.kv_heads, std::int64_t{1}) * s.kv_heads;
   c.ranks = std::max(1, c.ranks);
+  c.slots = std::max(1, c.slots);
   c.mask = fitted_mask(c.mask, s);
   return c;
 }
@@ -133,6 +134,10 @@ RunOptions make_options(const Case& c) {
   options.tile_queries = c.tile_queries;
   options.tile_keys = c.tile_keys;
   options.thread_order_seed = c.seed;
+  const ScheduleSpec schedule = parse_schedule(c.schedule);
+  options.schedule = schedule.kind;
+  options.node_ranks = schedule.node_ranks;
+  options.slots = c.slots;
   return options;
 }
 

@@ -44,12 +44,15 @@ struct Case {
   bool rendezvous = false;  ///< zero-buffer sends
   std::int64_t tile_queries = 4;
   std::int64_t tile_keys = 4;
+  std::string schedule = "ring";  ///< as on the command line: "broadcast", "double:2", …
+  int slots = 2;                  ///< chunks that a rank can hold besides its own
   friend bool operator==(const Case&, const Case&) = default;
 };
 
 /// One word without shell metacharacters; from_token(to_token(c)) == c. Malformed tokens are usage
 /// errors that say which field. Example:
-/// b1.h2.g1.q7.k9.d3.v2.r3.f32.unit.zigzag.next.peaked.threads.buffered.n0.x4.y4.causal.s123
+/// b1.h2.g1.q7.k9.d3.v2.r3.f32.unit.zigzag.next.peaked.threads.buffered.n0.x4.y4.double:2.c3.
+/// causal.s123
 std::string to_token(const Case& c);
 Case from_token(const std::string& token);
 /// The same, readable: "2 ranks, causal, q (1, 2, 7, 3), …".
@@ -64,5 +67,7 @@ RunOptions make_options(const Case& c);
 /// Deterministic in c on every machine (own generator, no std:: distributions); values are exactly
 /// representable in c.dtype.
 AttentionTensors make_tensors(const Case& c);
+/// The gradient that comes from above, in the extents of out: integers for small_ints, else normal.
+Tensor<double> make_dout(const Case& c);
 
 }  // namespace ringlab::verify

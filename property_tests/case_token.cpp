@@ -125,13 +125,13 @@ void check_token(const FieldReader& fields, const Case& c) {
 std::string to_token(const Case& c) {
   const Shape& s = c.shape;
   return fmt::format(
-      "b{}.h{}.g{}.q{}.k{}.d{}.v{}.r{}.{}.{}.{}.{}.{}.{}.{}.n{}.x{}.y{}.{}.s{}", s.batch, s.q_heads,
-      s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim, c.ranks, dtype_info(c.dtype).name,
-      c.unit_scale ? "unit" : "rsqrt", layout_name(c.layout),
+      "b{}.h{}.g{}.q{}.k{}.d{}.v{}.r{}.{}.{}.{}.{}.{}.{}.{}.n{}.x{}.y{}.{}.c{}.{}.s{}", s.batch,
+      s.q_heads, s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim, c.ranks,
+      dtype_info(c.dtype).name, c.unit_scale ? "unit" : "rsqrt", layout_name(c.layout),
       c.direction == RingDirection::next ? "next" : "previous", family_name(c.family),
       c.transport == TransportKind::threads ? "threads" : "simulated",
       c.rendezvous ? "rendezvous" : "buffered", c.delay_seed, c.tile_queries, c.tile_keys,
-      with_letters(c.mask, '+', '-'), c.seed);
+      c.schedule, c.slots, with_letters(c.mask, '+', '-'), c.seed);
 }
 
 Case from_token(const std::string& token) {
@@ -162,6 +162,10 @@ Case from_token(const std::string& token) {
   c.delay_seed = fields.number("n", 'n', 0, UINT64_MAX);
   c.tile_queries = fields.extent("x", 'x', 1, 1024);
   c.tile_keys = fields.extent("y", 'y', 1, 1024);
+  c.schedule = read_named(fields, "schedule", [](const std::string& text) {
+    return schedule_name(parse_schedule(text));
+  });
+  c.slots = static_cast<int>(fields.extent("c", 'c', 1, 1024));
   c.mask = with_letters(fields.word("mask"), '-', '+');
   c.seed = fields.number("s", 's', 0, UINT64_MAX);
   fields.finish();
@@ -186,6 +190,8 @@ std::string describe(const Case& c) {
   }
   if (c.rendezvous) text += ", rendezvous sends";
   if (c.direction == RingDirection::previous) text += ", ring towards the previous rank";
+  if (c.schedule != "ring") text += ", schedule " + c.schedule;
+  if (c.slots != 2) text += fmt::format(", {} {}", c.slots, c.slots == 1 ? "slot" : "slots");
   return text + fmt::format(", seed {}", c.seed);
 }
 

@@ -16,8 +16,12 @@ struct Capabilities {
   bool many_ranks = true;         ///< honours RunOptions::ranks, layout, transport
   bool counts_traffic = true;     ///< RunResult::ranks is filled in
   bool masked_may_be_nan = true;  ///< never lets a masked key or value reach the result
+  bool backward = false;          ///< gives gradients when AttentionInput::dout is set
+  bool schedules = false;         ///< honours RunOptions::schedule, node_ranks and slots
   bool ring_traffic = false;      ///< K/V travel neighbour to neighbour: closed forms apply
+  bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
   bool skips_empty_blocks = false;
+  bool traces = false;        ///< keeps RankStats::events when RunOptions::trace is set
   bool deterministic = true;  ///< same bits from run to run
   /// Keys appended at the end leave every earlier partial sum as it was. false for kernels that
   /// start at the last key, as some do for causal attention.

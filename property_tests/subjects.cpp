@@ -1,6 +1,7 @@
 // The stages as subjects.
 #include <algorithm>
 
+#include "property_tests/engine_subject.h"
 #include "property_tests/subject.h"
 #include "reference/core/error.h"
 #include "stages/common/stage.h"
@@ -12,6 +13,8 @@ Subject subject_of(const stages::Stage& stage) {
   Capabilities can;
   can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
   can.ring_traffic = stage.ring_traffic;
+  can.backward = stage.backward;
+  can.prefetches = stage.prefetches;
   can.skips_empty_blocks = stage.skips_empty_blocks;
   return {.name = stage.name,
           .title = stage.id + " " + stage.name + ": " + stage.idea,
@@ -29,6 +32,7 @@ bool names(const stages::Stage& stage, const std::string& name) {
 std::vector<Subject> all_subjects() {
   std::vector<Subject> subjects;
   for (const stages::Stage& stage : stages::all_stages()) subjects.push_back(subject_of(stage));
+  subjects.push_back(engine_subject());
   return subjects;
 }
 
@@ -38,6 +42,9 @@ Subject find_subject(const std::string& name) {
     if (names(stage, name)) return subject_of(stage);
     known += (known.empty() ? "" : ", ") + stage.name;
   }
+  const Subject engine = engine_subject();
+  if (name == engine.name) return engine;
+  known += ", " + engine.name;
   throw_usage_error({.where = "subject",
                      .expected = "one of " + known,
                      .actual = "\"" + name + "\"",

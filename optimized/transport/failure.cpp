@@ -1,6 +1,8 @@
 #include "optimized/transport/failure.h"
 
 #include <new>
+#include <string_view>
+#include <utility>
 
 namespace ringlab::in_process {
 namespace {
@@ -12,9 +14,10 @@ bool names_rank(const std::string& where, int rank) {
   return where == name || where.starts_with(name + ",") || where.starts_with(name + ":");
 }
 
-Error foreign_error(int rank, const std::string& text) {
-  return Error(ErrorKind::environment,
-               {.where = rank_name(rank), .expected = "", .actual = text, .hint = ""});
+std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
+  return std::make_shared<const Error>(
+      ErrorKind::environment,
+      ErrorParts{.where = rank_name(rank), .expected = "", .actual = text, .hint = ""});
 }
 
 }  // namespace
@@ -22,25 +25,38 @@ Error foreign_error(int rank, const std::string& text) {
 void FirstFailure::record(int rank, const Error& error) {
   if (error_) return;
   rank_ = rank;
-  error_ = error;
+  const auto* of_rank = dynamic_cast<const RankError*>(&error);
+  if (of_rank) {
+    error_ = std::make_shared<const RankError>(*of_rank);
+  } else {
+    error_ = std::make_shared<const Error>(error);
+  }
 }
 
-void FirstFailure::rethrow() const { throw Error(*error_); }
+void FirstFailure::rethrow() const { throw_copy(*error_); }
 
 void FirstFailure::throw_to_survivor(int rank, const std::string& doing) const {
   if (rank == rank_ || rank_ == kEveryRank) rethrow();
-  throw wait_error(rank, doing, rank_name(rank_) + " failed (" + error_->what() + ")", "");
+  throw wait_error({.rank = rank, .doing = doing}, rank_,
+                   rank_name(rank_) + " failed (" + error_->what() + ")");
 }
 
-Error error_of_rank(int rank, const std::exception_ptr& thrown) {
+void throw_copy(const Error& error) {
+  if (const auto* of_rank = dynamic_cast<const RankError*>(&error)) throw RankError(*of_rank);
+  throw Error(error);
+}
+
+std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
+  } catch (const RankError& error) {
+    return std::make_shared<const RankError>(error);
   } catch (const Error& error) {
     ErrorParts parts = error.parts();
     if (!names_rank(parts.where, rank)) {
       parts.where = rank_name(rank) + (parts.where.empty() ? "" : ", " + parts.where);
     }
-    return Error(error.kind(), std::move(parts));
+    return std::make_shared<const Error>(error.kind(), std::move(parts));
   } catch (const std::bad_alloc&) {
     return foreign_error(rank, "out of memory");
   } catch (const std::exception& error) {
@@ -50,32 +66,39 @@ Error error_of_rank(int rank, const std::exception_ptr& thrown) {
   }
 }
 
-Error wait_error(int rank, const std::string& doing, const std::string& found,
-                 const std::string& hint) {
-  return Error(ErrorKind::environment,
-               {.where = rank_name(rank), .expected = doing, .actual = found, .hint = hint});
+RankError wait_error(const Attempt& attempt, int suspect, const std::string& reason) {
+  constexpr std::string_view kTo = "to ";  // RankError writes it itself
+  std::string operation = attempt.doing;
+  if (operation.starts_with(kTo)) operation.erase(0, kTo.size());
+  return RankError({.rank = attempt.rank,
+                    .suspect = suspect,
+                    .operation = std::move(operation),
+                    .reason = reason,
+                    .elapsed_s = attempt.elapsed_s});
 }
 
-Error size_error(int rank, const Message& message) {
-  return wait_error(rank,
-                    describe({Direction::receive, std::make_shared<Message>(message)}) + " in " +
-                        std::to_string(message.target.size()) + " bytes",
-                    "a message of " + std::to_string(message.sent_bytes) + " bytes",
-                    "Sender and receiver disagree about the size");
+RankError size_error(int rank, const Message& message) {
+  const std::string doing = describe({Direction::receive, std::make_shared<Message>(message)}) +
+                            " in " + std::to_string(message.target.size()) + " bytes";
+  return wait_error({.rank = rank, .doing = doing}, message.from,
+                    "a message of " + std::to_string(message.sent_bytes) +
+                        " bytes: sender and receiver disagree about the size");
 }
 
-Error deadlock_error(const std::vector<std::optional<Operation>>& waiting) {
+RankError deadlock_error(const std::vector<std::optional<Operation>>& waiting) {
   std::string list;
+  Attempt first{.rank = kEveryRank};
   for (std::size_t rank = 0; rank < waiting.size(); ++rank) {
     if (!waiting[rank]) continue;
     if (!list.empty()) list += "; ";
     list += rank_name(static_cast<int>(rank)) + " waits " + describe(*waiting[rank]);
+    if (first.rank == kEveryRank) {
+      first = {.rank = static_cast<int>(rank), .doing = describe(*waiting[rank])};
+    }
   }
-  return Error(ErrorKind::environment,
-               {.where = "network",
-                .expected = "some rank able to go on",
-                .actual = "a deadlock: " + list,
-                .hint = "Post every send and receive of a step before waiting for any of them"});
+  return wait_error(first, kEveryRank,
+                    "a deadlock: " + list +
+                        " (post every send and receive of a step before waiting for any of them)");
 }
 
 void check_ranks(int ranks) {

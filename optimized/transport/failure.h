@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,28 +20,37 @@ class FirstFailure {
  public:
   /// A failure that the network found while `rank` was waiting, or the reason why a body ended.
   void record(int rank, const Error& error);
-  explicit operator bool() const { return error_.has_value(); }
+  explicit operator bool() const { return error_ != nullptr; }
 
   /// Throws the failure itself; call only when there is one.
   [[noreturn]] void rethrow() const;
-  /// Throws what another rank is told: "rank R: expected TO DO WHAT, found that rank K failed (…)".
+  /// Throws what another rank is told: "rank R: expected TO DO WHAT, found rank K failed (…)", a
+  /// RankError whose suspect is K.
   [[noreturn]] void throw_to_survivor(int rank, const std::string& doing) const;
 
  private:
   int rank_ = kEveryRank;
-  std::optional<Error> error_;
+  std::shared_ptr<const Error> error_;  // of the type that was recorded
 };
 
-/// What a body threw, as an Error that names its rank. An Error keeps its kind; anything else is
-/// an environment error with its text.
-Error error_of_rank(int rank, const std::exception_ptr& thrown);
+/// Throws a copy that is still a RankError when `error` is one.
+[[noreturn]] void throw_copy(const Error& error);
 
-/// "rank R: expected TO DO WHAT, found FOUND. HINT"
-Error wait_error(int rank, const std::string& doing, const std::string& found,
-                 const std::string& hint);
-Error size_error(int rank, const Message& message);
-/// Who waits for whom, when nobody can go on; an empty entry is a rank that has ended.
-Error deadlock_error(const std::vector<std::optional<Operation>>& waiting);
+/// What a body threw, as an Error that names its rank. An Error keeps its kind, a RankError all it
+/// says; anything else is an environment error with its text.
+std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& thrown);
+
+/// What a rank was doing, for how long, when it found out that it cannot go on.
+struct Attempt {
+  int rank = 0;
+  std::string doing = {};  ///< "to receive tag 3 from rank 1"
+  double elapsed_s = 0;    ///< 0 where time is virtual
+};
+RankError wait_error(const Attempt& attempt, int suspect, const std::string& reason);
+RankError size_error(int rank, const Message& message);
+/// Who waits for whom, when nobody can go on; an empty entry is a rank that has ended. The error is
+/// of the first rank that waits, and suspects nobody.
+RankError deadlock_error(const std::vector<std::optional<Operation>>& waiting);
 
 /// Usage error unless ranks >= 1.
 void check_ranks(int ranks);

@@ -15,6 +15,11 @@ std::string describe(const Operation& operation) {
   return "to receive tag " + tag + " from rank " + std::to_string(m.from);
 }
 
+int peer_of(const Operation& operation) {
+  const Message& m = *operation.message;
+  return operation.direction == Direction::send ? m.to : m.from;
+}
+
 MessageTable::MessageTable(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
 void MessageTable::check(const Address& address, Direction direction) const {

@@ -44,6 +44,8 @@ struct Operation {
 
 /// "to receive tag 3 from rank 1"
 std::string describe(const Operation& operation);
+/// The rank at the other side.
+int peer_of(const Operation& operation);
 
 /// What is posted: by whom (`rank`), to or from whom (`peer`).
 struct Address {

@@ -31,7 +31,7 @@ void SimulatedNetwork::start() {
 }
 
 void SimulatedNetwork::leave(int rank, const std::exception_ptr& thrown) {
-  if (thrown) fail(rank, error_of_rank(rank, thrown));
+  if (thrown) fail(rank, *error_of_rank(rank, thrown));
   table_.end_rank(rank);
   --running_;
   end_time_ = now_;
@@ -70,7 +70,8 @@ void SimulatedNetwork::wait(int rank, Request request) {
   const std::string reason = table_.hopeless(operation, rendezvous_);
   const Message& message = *operation.message;
   if (!reason.empty()) {
-    fail(rank, wait_error(rank, describe(operation), "that " + reason, ""));
+    fail(rank,
+         wait_error({.rank = rank, .doing = describe(operation)}, peer_of(operation), reason));
   } else if (operation.direction == Direction::receive &&
              message.target.size() != message.sent_bytes) {
     fail(rank, size_error(rank, message));

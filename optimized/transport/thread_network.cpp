@@ -19,6 +19,12 @@ std::chrono::steady_clock::duration checked_timeout(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(bounded);
 }
 
+std::string missed_deadline(double timeout_s) {
+  std::ostringstream text;
+  text << "no progress within " << timeout_s << " s, the deadline: the peer is stalled or slow";
+  return text.str();
+}
+
 }  // namespace
 
 ThreadNetwork::ThreadNetwork(int ranks, const NetworkOptions& options)
@@ -30,7 +36,7 @@ ThreadNetwork::ThreadNetwork(int ranks, const NetworkOptions& options)
 
 void ThreadNetwork::leave(int rank, const std::exception_ptr& thrown) {
   const Lock lock(mutex_);
-  if (thrown) failure_.record(rank, error_of_rank(rank, thrown));
+  if (thrown) failure_.record(rank, *error_of_rank(rank, thrown));
   table_.end_rank(rank);
   wake_everyone();
 }
@@ -72,20 +78,20 @@ void ThreadNetwork::wait(int rank, Request request) {
 }
 
 void ThreadNetwork::block_until_taken(int rank, const Operation& operation, Lock& lock) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto deadline = begin + timeout_;
+  const auto attempt = [&] {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    return Attempt{.rank = rank, .doing = describe(operation), .elapsed_s = elapsed.count()};
+  };
   RankState& me = state(rank);
   for (bool expired = false;;) {
     if (failure_) failure_.throw_to_survivor(rank, describe(operation));
     serve_sends(rank, lock);
     if (operation.message->taken) return;
     const std::string reason = table_.hopeless(operation, rendezvous_);
-    if (!reason.empty()) fail(rank, wait_error(rank, describe(operation), "that " + reason, ""));
-    if (expired) {
-      std::ostringstream within;
-      within << describe(operation) << " within " << timeout_s_ << " s";
-      fail(rank, wait_error(rank, within.str(), "no progress before the deadline",
-                            "The peer is stalled or slow; a larger timeout waits longer"));
-    }
+    if (!reason.empty()) fail(rank, wait_error(attempt(), peer_of(operation), reason));
+    if (expired) fail(rank, wait_error(attempt(), peer_of(operation), missed_deadline(timeout_s_)));
     me.waiting = operation;
     if (all_are_stuck()) fail(kEveryRank, stuck_error());
     expired = me.wake.wait_until(lock, deadline) == std::cv_status::timeout;
@@ -133,7 +139,7 @@ Error ThreadNetwork::stuck_error() const {
 void ThreadNetwork::fail(int rank, const Error& error) {
   failure_.record(rank, error);
   wake_everyone();
-  throw Error(error);
+  throw_copy(error);
 }
 
 void ThreadNetwork::wake_everyone() {

@@ -95,6 +95,16 @@ DType random_dtype(Draws& draws) {
   return kDTypes[static_cast<std::size_t>(draws.below(10))];
 }
 
+/// Half of the cases go round the plain ring.
+std::string random_schedule(Draws& draws) {
+  if (draws.chance(50)) return "ring";
+  const std::int64_t kind = draws.below(4);
+  if (kind == 0) return "broadcast";
+  if (kind == 1) return "allgather";
+  if (kind == 2) return "bidirectional";
+  return "double:" + std::to_string(draws.between(1, 4));
+}
+
 std::string first_word(const std::string& term) { return term.substr(0, term.find(':')); }
 
 }  // namespace
@@ -119,6 +129,8 @@ Case random_case(Draws& draws) {
   }
   c.direction = draws.chance(30) ? RingDirection::previous : RingDirection::next;
   c.rendezvous = draws.chance(20);
+  c.schedule = random_schedule(draws);
+  c.slots = static_cast<int>(draws.between(1, 3));
   return fitted(c);
 }
 
@@ -126,6 +138,8 @@ Case limited_to(Case c, const Capabilities& can) {
   const bool known = std::find(can.dtypes.begin(), can.dtypes.end(), c.dtype) != can.dtypes.end();
   if (!known && !can.dtypes.empty()) c.dtype = can.dtypes[c.seed % can.dtypes.size()];
   if (!can.many_ranks) c.ranks = 1;
+  if (!can.schedules) c.schedule = "ring";
+  if (!can.schedules && !can.prefetches) c.slots = 2;
   return c;
 }
 
@@ -140,6 +154,8 @@ std::vector<std::string> classes_of(const Case& c) {
   classes.push_back("mask " + mask);
   classes.emplace_back(c.transport == TransportKind::threads ? "transport threads"
                                                              : "transport simulated");
+  classes.push_back("schedule " + first_word(c.schedule));
+  classes.push_back("slots " + std::to_string(c.slots));
   const std::int64_t tokens = std::max(s.q_tokens, s.kv_tokens);
   if (s.q_heads != s.kv_heads) classes.emplace_back("grouped heads");
   if (s.q_tokens != s.kv_tokens) classes.emplace_back("rectangular");

@@ -99,6 +99,8 @@ void offer_simpler_run(Simplifier& simplifier, const Case& original) {
   simplifier.offer([](Case& c) { c.layout = LayoutKind::contiguous; });
   simplifier.offer([](Case& c) { c.direction = RingDirection::next; });
   simplifier.offer([](Case& c) { c.rendezvous = false; });
+  simplifier.offer([](Case& c) { c.schedule = "ring"; });
+  simplifier.offer([](Case& c) { c.slots = 2; });
 }
 
 void offer_smaller_shape(Simplifier& simplifier, const Case& original) {
@@ -155,6 +157,8 @@ std::int64_t complexity(const Case& c) {
   sum += c.tile_queries + c.tile_keys + mask_complexity(c.mask) + family_complexity(c.family);
   sum += c.dtype == DType::f32 ? 0 : 2;
   sum += c.layout == LayoutKind::contiguous ? 0 : 2;
+  sum += c.schedule == "ring" ? 0 : 3;
+  sum += c.slots == 2 ? 0 : 1;
   sum += c.transport == TransportKind::simulated ? 0 : 2;
   return sum + (c.delay_seed != 0) + !c.unit_scale + c.rendezvous +
          (c.direction == RingDirection::previous);

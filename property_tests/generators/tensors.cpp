@@ -197,4 +197,15 @@ AttentionTensors make_tensors(const Case& c) {
   return data;
 }
 
+Tensor<double> make_dout(const Case& c) {
+  Tensor<double> dout(c.shape.out());
+  for_each_index(dout.extents(), [&](auto b, auto h, auto i, auto channel) {
+    Draws draws(c.seed, {b, h, i, channel, 5});
+    const bool integers = c.family == Family::small_ints;
+    const double x = integers ? static_cast<double>(draws.between(-4, 4)) : draws.normal();
+    dout(b, h, i, channel) = round_to(c.dtype, x);
+  });
+  return dout;
+}
+
 }  // namespace ringlab::verify

@@ -7,7 +7,7 @@ namespace ringlab::verify {
 
 std::vector<Law> distribution_laws() {
   std::vector<Law> laws = placement_laws();
-  for (const auto& more : {merging_laws(), traffic_laws()}) {
+  for (const auto& more : {merging_laws(), traffic_laws(), schedule_laws()}) {
     laws.insert(laws.end(), more.begin(), more.end());
   }
   return laws;

@@ -17,5 +17,6 @@ std::vector<Law> added_key_laws();     ///< what keys that come in do
 std::vector<Law> row_laws();           ///< rows, heads and batches do not see each other
 std::vector<Law> structure_laws();     ///< masks, shapes, strides
 std::vector<Law> distribution_laws();  ///< ranks, layouts, transports, traffic
+std::vector<Law> backward_laws();      ///< gradients
 
 }  // namespace ringlab::verify

@@ -1,69 +1,25 @@
 // Mistakes between the ranks: what is sent is not what was meant, or not what arrives.
 #include <cstring>
-#include <map>
-#include <memory>
-#include <optional>
 #include <utility>
 
 #include "property_tests/mutants/decorated.h"
 #include "property_tests/mutants/planted.h"
+#include "property_tests/mutants/tampered_wire.h"
+#include "reference/core/small_float.h"
 #include "stages/05_ring/ring.h"
 #include "stages/06_causal_ring/causal_ring.h"
 
 namespace ringlab::mutants {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using Leaving = void (*)(Bytes& message, int tag);
+using Arriving = void (*)(std::span<std::byte> buffer, const Bytes& arrived, int tag);
 
-/// Passes everything on, after `alter` has had a copy of each message that leaves, and `keep` has
-/// said how many bytes of each message that arrives are copied out.
-class TamperedWire : public Communicator {
- public:
-  using Alter = void (*)(Bytes& message, int tag);
-  using Keep = std::size_t (*)(std::size_t size);
-
-  TamperedWire(Communicator& below, Alter alter, Keep keep)
-      : below_(below), alter_(alter), keep_(keep) {}
-
-  int rank() const override { return below_.rank(); }
-  int ranks() const override { return below_.ranks(); }
-  const Traffic& traffic() const override { return below_.traffic(); }
-
-  Request post_send(int to, int tag, std::span<const std::byte> bytes) override {
-    auto copy = std::make_unique<Bytes>(bytes.begin(), bytes.end());
-    alter_(*copy, tag);
-    sent_.push_back(std::move(copy));
-    return below_.post_send(to, tag, *sent_.back());
-  }
-
-  Request post_receive(int from, int tag, std::span<std::byte> buffer) override {
-    auto copy = std::make_unique<Bytes>(buffer.size());
-    const Request request = below_.post_receive(from, tag, *copy);
-    received_[request.id] = {std::move(copy), buffer};
-    return request;
-  }
-
-  void wait(Request request) override {
-    below_.wait(request);
-    const auto found = received_.find(request.id);
-    if (found == received_.end()) return;
-    const auto& [copy, buffer] = found->second;
-    const std::size_t kept = keep_(copy->size());
-    if (kept > 0) std::memcpy(buffer.data(), copy->data(), kept);
-    received_.erase(found);
-  }
-
- private:
-  Communicator& below_;
-  Alter alter_;
-  Keep keep_;
-  std::vector<std::unique_ptr<Bytes>> sent_;
-  std::map<std::int64_t, std::pair<std::unique_ptr<Bytes>, std::span<std::byte>>> received_;
-};
-
-std::size_t all_of_it(std::size_t size) { return size; }
-std::size_t all_but_the_last_float(std::size_t size) {
-  return size < sizeof(float) ? size : size - sizeof(float);
+void whole(std::span<std::byte> buffer, const Bytes& arrived, int) { deliver(buffer, arrived); }
+void all_but_the_last_float(std::span<std::byte> buffer, const Bytes& arrived, int) {
+  const std::size_t size = arrived.size();
+  const std::size_t kept = size < sizeof(float) ? size : size - sizeof(float);
+  if (kept > 0) std::memcpy(buffer.data(), arrived.data(), kept);
 }
 void leave_alone(Bytes&, int) {}
 
@@ -75,21 +31,16 @@ void flip_a_bit(Bytes& message, int tag) {
 
 /// Floats rounded to half precision, in messages as long as before.
 void round_to_half(Bytes& message, int) {
-  for (std::size_t at = 0; at + sizeof(float) <= message.size(); at += sizeof(float)) {
-    float value = 0;
-    std::memcpy(&value, &message[at], sizeof value);
-    value = static_cast<float>(Half(static_cast<double>(value)));
-    std::memcpy(&message[at], &value, sizeof value);
-  }
+  change_floats(message, [](float x) { return static_cast<float>(Half(static_cast<double>(x))); });
 }
 
 /// Stage 05 with this wire under it.
-Mutant ring_over(MutantInfo info, TamperedWire::Alter alter, TamperedWire::Keep keep) {
-  return planted<float>(std::move(info), [alter, keep](stages::RankProblem<float>& r) {
-    TamperedWire wire(r.network, alter, keep);
-    stages::RankProblem<float> tampered{r.problem, r.options, r.q_layout, r.kv_layout,
-                                        r.q,       r.k,       r.v,        r.out,
-                                        r.lse,     wire,      r.memory,   r.work};
+Mutant ring_over(MutantInfo info, Leaving leaving, Arriving arriving) {
+  return planted<float>(std::move(info), [leaving, arriving](stages::RankProblem<float>& r) {
+    TamperedWire wire(r.network, {.leaving = leaving, .arriving = arriving});
+    stages::RankProblem<float> tampered{
+        r.problem, r.options, r.q_layout,      r.kv_layout, r.q,      r.k,   r.v,
+        r.out,     r.lse,     r.out_positions, wire,        r.memory, r.work};
     stages::ring::attention(tampered);
   });
 }
@@ -109,10 +60,10 @@ std::vector<Mutant> wire_mutants() {
   return {
       ring_over({"wire_bit_flip", "ring", "one bit of V changes on every hop",
                  "How would the receiver know that a bit has flipped?", "NCCL #596"},
-                flip_a_bit, all_of_it),
+                flip_a_bit, whole),
       ring_over({"wire_rounds_to_half", "ring", "f32 keys and values lose 13 bits on the way",
                  "In which type do K and V travel?", "h1ppox99/ring-attention"},
-                round_to_half, all_of_it),
+                round_to_half, whole),
       ring_over({"wire_last_value_stale", "ring",
                  "the last number of each received chunk is that of an earlier hop",
                  "Was the whole message received when it was used?", "BurstAttention 7d81ca9"},

@@ -51,6 +51,20 @@ void always_delayed(const Problem&, RunOptions& options) {
   options.delay_seed += 1000;
 }
 
+void over_bf16(const Problem&, RunOptions& options) { options.wire = WireFormat::bf16; }
+void over_fp8(const Problem&, RunOptions& options) { options.wire = WireFormat::fp8; }
+void one_slot(const Problem&, RunOptions& options) { options.slots = 1; }
+void with_checksums(const Problem&, RunOptions& options) { options.integrity = Integrity::full; }
+void broadcast(const Problem&, RunOptions& options) { options.schedule = ScheduleKind::broadcast; }
+void both_ways(const Problem&, RunOptions& options) {
+  options.schedule = ScheduleKind::bidirectional;
+}
+/// Nodes of two ranks, where the ranks can be cut in such.
+void nodes_of_two(const Problem&, RunOptions& options) {
+  options.schedule = ScheduleKind::double_ring;
+  options.node_ranks = options.ranks % 2 == 0 ? 2 : 1;
+}
+
 /// Every chunk from its last key to its first, as some kernels go for causal attention.
 Subject with_keys_in_reverse(const std::string& name, const std::string& stage) {
   Subject subject = with_options(name, stage, [](const Problem& problem, RunOptions& options) {
@@ -89,6 +103,13 @@ std::vector<Subject> legal_variants() {
       with_options("one_key_per_tile", "merge", tiles_of_one),
       with_options("one_tile_for_all", "causal_ring", one_tile),
       with_options("always_delayed", "causal_ring", always_delayed),
+      with_options("engine_wire_bf16", "optimized", over_bf16),
+      with_options("engine_wire_fp8", "optimized", over_fp8),
+      with_options("engine_one_slot", "optimized", one_slot),
+      with_options("engine_with_checksums", "optimized", with_checksums),
+      with_options("engine_broadcast", "optimized", broadcast),
+      with_options("engine_both_ways", "optimized", both_ways),
+      with_options("engine_nodes_of_two", "optimized", nodes_of_two),
   };
 }
 

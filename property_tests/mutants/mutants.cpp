@@ -14,6 +14,10 @@ std::vector<Mutant> flash_blocks_mutants();
 std::vector<Mutant> merge_mutants();
 std::vector<Mutant> ring_mutants();
 std::vector<Mutant> causal_ring_mutants();
+std::vector<Mutant> overlapped_ring_mutants();
+std::vector<Mutant> balanced_ring_mutants();
+std::vector<Mutant> overlapped_causal_ring_mutants();
+std::vector<Mutant> backward_mutants();
 
 verify::Subject subject_like(const MutantInfo& info, std::vector<DType> dtypes) {
   verify::Subject subject = verify::find_subject(info.stage);
@@ -28,7 +32,9 @@ const std::vector<Mutant>& all_mutants() {
     std::vector<Mutant> all;
     for (const auto make :
          {broadcast_mutants, online_softmax_mutants, flash_blocks_mutants, merge_mutants,
-          ring_mutants, causal_ring_mutants, input_mutants, output_mutants, wire_mutants}) {
+          ring_mutants, causal_ring_mutants, overlapped_ring_mutants, balanced_ring_mutants,
+          overlapped_causal_ring_mutants, input_mutants, output_mutants, backward_mutants,
+          gradient_mutants, wire_mutants, schedule_mutants, engine_mutants}) {
       for (Mutant& mutant : make()) all.push_back(std::move(mutant));
     }
     return all;

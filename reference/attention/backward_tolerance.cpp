@@ -25,6 +25,13 @@ class GradientSums {
       magnitude_[c] += size * std::abs(values[c]);
     }
   }
+  /// That the values of that product were themselves off by as much.
+  void add_value_errors(double size, double error, const std::vector<double>& value_errors) {
+    for (std::size_t c = 0; c < propagated_.size(); ++c) {
+      propagated_[c] += (size + error) * value_errors[c];
+      magnitude_[c] += size * value_errors[c];
+    }
+  }
   /// An error that is not that of one product.
   void add_error(std::size_t c, double error) { propagated_[c] += error; }
 
@@ -85,6 +92,7 @@ class BackwardBounds {
     const double* q = channels_of(input_.q, at.batch, at.q_head, at.query, q_buffer_);
     const double* upstream = channels_of(dout_, at.batch, at.q_head, at.query, dout_buffer_);
     const std::vector<double> relative = probability_errors(at);
+    find_value_errors(at, upstream);
     const double row_error = mean_error(at, gradients, relative, upstream);
     GradientSums dq(input_.problem.shape.head_dim);
     std::vector<double> mean_key(static_cast<std::size_t>(input_.problem.shape.head_dim));
@@ -92,10 +100,13 @@ class BackwardBounds {
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
       const PairErrors pair = pair_errors(gradients, n, relative[n], row_error);
       const double* k = channels_of(input_.k, at.batch, at.kv_head, row_.key[n], k_buffer_);
+      find_key_errors(k);
       dq.add(pair.score, pair.own_score_error, k);
+      dq.add_value_errors(pair.score, pair.own_score_error, key_errors_);
       for (std::size_t c = 0; c < mean_key.size(); ++c) {
         mean_key[c] += gradients.probability[n] * k[c];
-        mean_share[c] += pair.row_share * std::abs(k[c]);
+        mean_share[c] +=
+            pair.row_share * (std::abs(k[c]) + key_errors_[c]) + pair.probability * key_errors_[c];
       }
       const std::size_t key = token_index(at, row_.key[n]);
       dk_[key].add(pair.score, pair.score_error, q);
@@ -114,15 +125,39 @@ class BackwardBounds {
                                     key);
   }
 
+  /// What the wire does to one key, per channel.
+  void find_key_errors(const double* k) {
+    key_errors_.assign(static_cast<std::size_t>(input_.problem.shape.head_dim), 0.0);
+    double largest = 0;
+    for (std::size_t c = 0; c < key_errors_.size(); ++c)
+      largest = std::max(largest, std::abs(k[c]));
+    for (std::size_t c = 0; c < key_errors_.size(); ++c) {
+      key_errors_[c] = wire_error(profile_, std::abs(k[c]), largest);
+    }
+  }
+
+  /// What the wire does to dP_ij = Σ_c dO_ic v_jc, per visible key of the row.
+  void find_value_errors(const RowAddress& at, const double* upstream) {
+    product_wire_errors_.clear();
+    for (const std::int64_t key : row_.key) {
+      const double* v = channels_of(input_.v, at.batch, at.kv_head, key, v_buffer_);
+      double largest = 0, error = 0;
+      for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
+        largest = std::max(largest, std::abs(v[c]));
+      }
+      for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
+        error += std::abs(upstream[c]) * wire_error(profile_, std::abs(v[c]), largest);
+      }
+      product_wire_errors_.push_back(error);
+    }
+  }
+
   std::vector<double> probability_errors(const RowAddress& at) {
-    const ScoreRange range(row_, input_);
+    const ScoreRange range(row_, input_, at);
     std::vector<double> errors;
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
-      double key_magnitude = 0;
-      const double* k = channels_of(input_.k, at.batch, at.kv_head, row_.key[n], k_buffer_);
-      for (std::int64_t c = 0; c < input_.k.extents.channels; ++c) key_magnitude += std::abs(k[c]);
       errors.push_back(probability_error(
-          profile_, {.score = range.terms(row_, n, key_magnitude),
+          profile_, {.score = range.terms(row_, n),
                      .lse = forward_.lse(at.batch, at.q_head, at.query, 0),
                      .lse_error = forward_tolerance_.lse(at.batch, at.q_head, at.query, 0)}));
     }
@@ -149,9 +184,10 @@ class BackwardBounds {
     for (std::size_t n = 0; n < relative.size(); ++n) {
       const double p = gradients.probability[n] + gradients.probability_error[n];
       const double computed = p * (1 + relative[n]) + profile_.exp_underflow;
+      const double wire = product_wire_errors_[n];
       summed += (p * relative[n] + profile_.exp_underflow) * gradients.products[n] +
-                computed * product_error(gradients.products[n]);
-      magnitude += computed * gradients.products[n];
+                computed * (product_error(gradients.products[n] + wire) + wire);
+      magnitude += computed * (gradients.products[n] + wire);
     }
     const double keys = static_cast<double>(relative.size());
     return std::max(stored + product_error(products),
@@ -164,10 +200,11 @@ class BackwardBounds {
                          double row_error) const {
     const double p = gradients.probability[n] + gradients.probability_error[n];
     const double difference = std::abs(gradients.difference[n]) + gradients.difference_error[n];
+    const double wire = product_wire_errors_[n];
     ScoreGradientTerms terms{.probability = p,
                              .relative_error = relative,
                              .difference = difference,
-                             .product_error = product_error(gradients.products[n])};
+                             .product_error = product_error(gradients.products[n] + wire) + wire};
     PairErrors pair;
     pair.probability = p;
     pair.probability_error = p * relative + profile_.exp_underflow +
@@ -213,7 +250,8 @@ class BackwardBounds {
   std::vector<GradientSums> dk_, dv_;
   BackwardTolerance result_;
   QueryRow row_;
-  std::vector<double> q_buffer_, k_buffer_, dout_buffer_;
+  std::vector<double> q_buffer_, k_buffer_, v_buffer_, dout_buffer_;
+  std::vector<double> key_errors_, product_wire_errors_;  // by the wire; of one key, of one row
 };
 
 }  // namespace

@@ -16,12 +16,28 @@ double inflation(std::int64_t keys) { return 1 + 0x1p-40 + static_cast<double>(k
 
 /// The sums of output_bound over the keys of one row, one set per output channel.
 struct ChannelSums {
-  std::vector<double> spread, magnitude, absolute;
+  std::vector<double> spread, magnitude, absolute, weighted_wire, wire;
   explicit ChannelSums(std::int64_t channels)
-      : spread(static_cast<std::size_t>(channels)), magnitude(spread), absolute(spread) {}
+      : spread(static_cast<std::size_t>(channels)),
+        magnitude(spread),
+        absolute(spread),
+        weighted_wire(spread),
+        wire(spread) {}
 
   void clear() {
-    for (auto* sums : {&spread, &magnitude, &absolute}) std::fill(sums->begin(), sums->end(), 0.0);
+    for (auto* sums : {&spread, &magnitude, &absolute, &weighted_wire, &wire}) {
+      std::fill(sums->begin(), sums->end(), 0.0);
+    }
+  }
+  /// What the wire does to the values of one key, whose changed weight is at most `weight`.
+  void add_wire(const NumericsProfile& profile, double weight, const double* v) {
+    double largest = 0;
+    for (std::size_t c = 0; c < wire.size(); ++c) largest = std::max(largest, std::abs(v[c]));
+    for (std::size_t c = 0; c < wire.size(); ++c) {
+      const double error = wire_error(profile, std::abs(v[c]), largest);
+      weighted_wire[c] += weight * error;
+      wire[c] += error;
+    }
   }
   void add(double weight, double weight_change, const double* v, const double* out) {
     for (std::size_t c = 0; c < spread.size(); ++c) {
@@ -56,12 +72,12 @@ class ToleranceWorker {
     const AttentionInput& input = reader_->input();
     const double* out = &(*exact_).out(at.batch, at.q_head, at.slot, 0);
     const double least_sum = row_.row_sum - row_.row_sum_error;
-    const ScoreRange range(row_, input);
-    largest_score_ = range.largest_score();
+    const ScoreRange range(row_, input, at);
+    largest_score_ = range.largest_score(profile_);
     sums_.clear();
     rho_ = max_error_ = 0;
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
-      const ScoreTerms terms = range.terms(row_, n, key_magnitude(at, row_.key[n]));
+      const ScoreTerms terms = range.terms(row_, n);
       const double error = score_error(profile_, terms) * (1 + 0x1p-40);
       const double weight = (row_.weight[n] + row_.weight_error[n]) / least_sum;
       // 2 error: where the change is not small, the oracle's own error is no larger than it.
@@ -69,18 +85,10 @@ class ToleranceWorker {
                                        : weight_error(-terms.distance_from_max, 2 * error);
       rho_ += change;
       max_error_ = std::max(max_error_, error - terms.distance_from_max);
-      sums_.add(weight, change, channels_of(input.v, at.batch, at.kv_head, row_.key[n], v_buffer_),
-                out);
+      const double* v = channels_of(input.v, at.batch, at.kv_head, row_.key[n], v_buffer_);
+      sums_.add(weight, change, v, out);
+      sums_.add_wire(profile_, weight + change, v);
     }
-  }
-
-  double key_magnitude(const RowAddress& at, std::int64_t key) {
-    if (profile_.u_query == 0) return 0;
-    const AttentionInput& input = reader_->input();
-    const double* k = channels_of(input.k, at.batch, at.kv_head, key, k_buffer_);
-    double sum = 0;
-    for (std::int64_t c = 0; c < input.k.extents.channels; ++c) sum += std::abs(k[c]);
-    return sum;
   }
 
   void write_bounds(const RowAddress& at) {
@@ -111,7 +119,9 @@ class ToleranceWorker {
                                   .row_sum = row_.row_sum - row_.row_sum_error,
                                   .out = out,
                                   .max_error = max_error_,
-                                  .merge_error = merges}) +
+                                  .merge_error = merges,
+                                  .weighted_wire = sums_.weighted_wire[c] * more,
+                                  .wire_sum = sums_.wire[c] * more}) +
           own;
     }
   }
@@ -125,7 +135,7 @@ class ToleranceWorker {
   double rho_ = 0;  ///< W
   double largest_score_ = 0;
   double max_error_ = 0;  ///< how far the subject's row maximum may be off
-  std::vector<double> v_buffer_, k_buffer_;
+  std::vector<double> v_buffer_;
 };
 
 }  // namespace

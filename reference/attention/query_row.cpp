@@ -58,6 +58,20 @@ double error_of(double weight, double exponent, double error) {
   return error < 0.5 ? weight * error * (1 + error) : weight_error(exponent, error);
 }
 
+struct Magnitudes {
+  double sum = 0;
+  double largest = 0;
+};
+
+Magnitudes magnitudes(const double* values, std::int64_t channels) {
+  Magnitudes result;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    result.sum += std::abs(values[c]);
+    result.largest = std::max(result.largest, std::abs(values[c]));
+  }
+  return result;
+}
+
 }  // namespace
 
 void check_finite(double x, const char* what) {
@@ -74,21 +88,36 @@ double QueryRow::probability_error(std::size_t n) const {
          2 * kUnitRoundoff * p + kUnderflow;
 }
 
-ScoreRange::ScoreRange(const QueryRow& row, const AttentionInput& input) {
-  common_.head_dim = input.problem.shape.head_dim;
+ScoreRange::ScoreRange(const QueryRow& row, const AttentionInput& input, const RowAddress& at) {
+  const std::int64_t channels = input.problem.shape.head_dim;
+  std::vector<double> buffer;
+  const Magnitudes query =
+      magnitudes(channels_of(input.q, at.batch, at.q_head, at.query, buffer), channels);
+  common_.head_dim = channels;
   common_.scale = std::abs(input.problem.scale);
+  common_.query_magnitude = query.sum;
   for (std::size_t n = 0; n < row.key.size(); ++n) {
+    const Magnitudes key =
+        magnitudes(channels_of(input.k, at.batch, at.kv_head, row.key[n], buffer), channels);
+    key_magnitude_.push_back(key.sum);
+    key_largest_.push_back(key.largest);
+    common_.any_key_largest = std::max(common_.any_key_largest, key.largest);
     common_.largest_score = std::max(common_.largest_score, std::abs(row.score[n]));
     common_.largest_products = std::max(common_.largest_products, row.products[n]);
   }
 }
 
-ScoreTerms ScoreRange::terms(const QueryRow& row, std::size_t n, double key_magnitude) const {
+ScoreTerms ScoreRange::terms(const QueryRow& row, std::size_t n) const {
   ScoreTerms terms = common_;
   terms.absolute_products = row.products[n];
   terms.distance_from_max = row.row_max - row.score[n];
-  terms.key_magnitude = key_magnitude;
+  terms.key_magnitude = key_magnitude_[n];
+  terms.key_largest = key_largest_[n];
   return terms;
+}
+
+double ScoreRange::largest_score(const NumericsProfile& profile) const {
+  return common_.largest_score + largest_wire_score_error(profile, common_);
 }
 
 RowReader::RowReader(const AttentionInput& input, const ExactOptions& options)

@@ -68,13 +68,15 @@ class RowReader {
 /// What score_error() needs to know of one row's keys; shared by the forward and backward bounds.
 class ScoreRange {
  public:
-  ScoreRange(const QueryRow& row, const AttentionInput& input);
-  /// Of visible key number n; key_magnitude = Σ_c |k_jc|, used where q is pre-scaled.
-  ScoreTerms terms(const QueryRow& row, std::size_t n, double key_magnitude) const;
-  double largest_score() const { return common_.largest_score; }
+  ScoreRange(const QueryRow& row, const AttentionInput& input, const RowAddress& address);
+  /// Of visible key number n.
+  ScoreTerms terms(const QueryRow& row, std::size_t n) const;
+  /// The largest |score| of the row, of keys that travelled as `profile` says.
+  double largest_score(const NumericsProfile& profile) const;
 
  private:
   ScoreTerms common_;
+  std::vector<double> key_magnitude_, key_largest_;  // per visible key
 };
 
 /// Input error naming the tensor when `x` is not finite: a visible input is not, or fp64

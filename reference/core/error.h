@@ -35,6 +35,26 @@ class Error : public std::runtime_error {
   ErrorParts parts_;
 };
 
+/// Why a rank of a distributed run could not go on. Always an environment error; what() names this
+/// rank, the suspect, the step and the operation, and how long it waited.
+struct RankFailure {
+  int rank = 0;                ///< who says so
+  int suspect = -1;            ///< who is to blame as far as is known; -1: nobody in particular
+  int step = -1;               ///< of the schedule; -1: before the first
+  std::string operation = {};  ///< "receive chunk of 3 from rank 1"
+  std::string reason = {};     ///< "no message within 2 s", "rank 1 has ended"
+  double elapsed_s = 0;        ///< since the operation began
+  std::string recording = {};  ///< the last events of this rank, one per line
+};
+class RankError : public Error {
+ public:
+  explicit RankError(RankFailure failure);
+  const RankFailure& failure() const { return failure_; }
+
+ private:
+  RankFailure failure_;
+};
+
 [[noreturn]] void throw_usage_error(ErrorParts parts);
 [[noreturn]] void throw_input_error(ErrorParts parts);
 [[noreturn]] void throw_environment_error(ErrorParts parts);

@@ -51,27 +51,43 @@ RowSumError row_sum_error(const NumericsProfile& profile, std::int64_t keys, dou
           lift * static_cast<double>(keys) * each};
 }
 
-/// Σ w_j (1 + ρ_j) |v_j|, because |v_j| <= |v_j - o| + |o|.
+/// Σ w_j (1 + ρ_j) |v_j|, because |v_j| <= |v_j - o| + |o|; of the values that arrived.
 double moved_magnitude(const OutputTerms& terms) {
-  return terms.weighted_magnitude + terms.weighted_spread + terms.weighted_rho * terms.out;
+  return terms.weighted_magnitude + terms.weighted_spread + terms.weighted_rho * terms.out +
+         terms.weighted_wire;
+}
+
+/// Upper bounds of what the score of the keys that arrived has, from those of the keys that left.
+ScoreTerms after_the_wire(const NumericsProfile& profile, ScoreTerms terms) {
+  const double own = wire_score_error(profile, terms);
+  const double any = largest_wire_score_error(profile, terms);
+  const double each = wire_error(profile, 0, terms.key_largest);
+  terms.key_magnitude += profile.u_wire * terms.key_magnitude +
+                         (each > 0 ? static_cast<double>(terms.head_dim) * each : 0);
+  terms.absolute_products += own;
+  terms.largest_products += any;
+  terms.largest_score += any;
+  terms.distance_from_max += own + any;
+  return terms;
 }
 
 /// Error of Σ_j w_j v_j as computed, without that of the row sum it is divided by.
 double numerator_error(const NumericsProfile& profile, const OutputTerms& terms, double lift) {
   const double gamma = accumulation_error(profile, terms.keys);
   const double magnitude = moved_magnitude(terms);
+  const double magnitude_sum = terms.magnitude_sum + terms.wire_sum;
   const double cast =
-      profile.u_probability * magnitude + profile.p_underflow * lift * terms.magnitude_sum;
+      profile.u_probability * magnitude + profile.p_underflow * lift * magnitude_sum;
   const double merges = std::max(static_cast<double>(profile.max_rescales), 1.0);
   const double partial = profile.u_partial == 0
                              ? 0
                              : gamma_bound(merges, profile.u_partial) * magnitude +
                                    merges * half_least(profile.out_dtype);
   const double underflow =
-      lift * (weight_underflow(profile) * terms.magnitude_sum +
+      lift * (weight_underflow(profile) * magnitude_sum +
               profile.product_underflow * (3 * static_cast<double>(terms.keys) + 2));
   return terms.weighted_spread + (gamma + terms.merge_error) * magnitude + cast * (1 + gamma) +
-         partial + underflow;
+         partial + underflow + terms.weighted_wire;
 }
 
 }  // namespace
@@ -94,6 +110,25 @@ double gamma_bound(double n, double u) {
   return no_promise_unless_valid(product / (1 - product));
 }
 
+double wire_error(const NumericsProfile& profile, double magnitude, double largest) {
+  if (!(largest <= profile.wire_max)) return kInfinity;
+  return profile.u_wire * magnitude + profile.wire_floor * largest + profile.wire_underflow;
+}
+
+double wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms) {
+  const double each = wire_error(profile, 0, terms.key_largest);
+  if (!(each < kInfinity)) return kInfinity;  // 0 · inf is no number
+  return (profile.u_wire * terms.absolute_products + terms.scale * terms.query_magnitude * each) *
+         kOutward;
+}
+
+double largest_wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms) {
+  ScoreTerms largest = terms;
+  largest.absolute_products = std::max(terms.absolute_products, terms.largest_products);
+  largest.key_largest = std::max(terms.key_largest, terms.any_key_largest);
+  return wire_score_error(profile, largest);
+}
+
 double half_ulp(DType dtype, double magnitude) {
   const DTypeInfo& info = dtype_info(dtype);
   const double x = std::abs(magnitude);
@@ -104,7 +139,9 @@ double half_ulp(DType dtype, double magnitude) {
   return x >= info.max_finite + half ? kInfinity : std::max(half, half_least(dtype));
 }
 
-double score_error(const NumericsProfile& profile, const ScoreTerms& terms) {
+double score_error(const NumericsProfile& profile, const ScoreTerms& sent) {
+  const double wire = wire_score_error(profile, sent);
+  const ScoreTerms terms = after_the_wire(profile, sent);
   const double dim = static_cast<double>(terms.head_dim);
   const double rescales = static_cast<double>(profile.max_rescales);
   const double gamma = gamma_bound(dim, profile.u_accumulate);
@@ -122,7 +159,7 @@ double score_error(const NumericsProfile& profile, const ScoreTerms& terms) {
   return no_promise_unless_valid(
       (gamma + profile.u_query * (1 + gamma)) * products + 5 * profile.u_work * gap +
       (2 * rescales + 2) * profile.u_work * top +
-      (rescales + 1) * (profile.exp_error + 2 * profile.u_work) + underflow);
+      (rescales + 1) * (profile.exp_error + 2 * profile.u_work) + underflow + wire);
 }
 
 double weight_error(double exponent, double error) {
@@ -176,14 +213,14 @@ double lse_bound(const NumericsProfile& profile, const LseTerms& terms) {
 }
 
 double probability_error(const NumericsProfile& profile, const ProbabilityTerms& terms) {
-  const ScoreTerms& score = terms.score;
+  const ScoreTerms score = after_the_wire(profile, terms.score);
   const double drift = gamma_bound(static_cast<double>(score.head_dim), profile.u_accumulate) *
                        std::max(score.absolute_products, score.largest_products);
   const double top = score.largest_score + drift;
   // Against lse the errors of scaling are not shared, and lse itself is converted once more.
   const double conversion =
       profile.u_work * (5 * top + 4 * (std::abs(terms.lse) + terms.lse_error));
-  return weight_error(0, score_error(profile, score) + conversion + terms.lse_error);
+  return weight_error(0, score_error(profile, terms.score) + conversion + terms.lse_error);
 }
 
 double score_gradient_error(const NumericsProfile& profile, const ScoreGradientTerms& terms) {

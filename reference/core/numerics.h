@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "reference/core/dtype.h"
 
@@ -32,6 +33,11 @@ struct NumericsProfile {
   double exp_underflow = 0x1p-126;      ///< error of an exp below the normal range, flushed or not
   double query_underflow = 0x1p-149;    ///< the same of a pre-scaled q; unused when u_query is 0
   double max_finite = 0x1.fffffep127;   ///< of the type sums are kept in
+  /// What the way between ranks does to K and V; see wire_error(). Zero where they travel exactly.
+  double u_wire = 0;          ///< relative rounding
+  double wire_floor = 0;      ///< absolute, as a share of the largest magnitude of the token
+  double wire_underflow = 0;  ///< absolute
+  double wire_max = std::numeric_limits<double>::max();  ///< largest magnitude that may travel
 };
 
 /// A correct kernel of ringlab: inputs of `dtype`, everything else in f32 (f64 for f64).
@@ -39,6 +45,11 @@ NumericsProfile carried_profile(DType dtype, std::int64_t max_rescales);
 
 /// gamma_n(u) = n·u / (1 - n·u); +inf when n·u >= 1.
 double gamma_bound(double n, double u);
+
+/// What a number of K or V may be off by when it arrives: u_wire |x| + wire_floor · largest +
+/// wire_underflow, where `largest` is the largest magnitude in the same (batch, head, token) of the
+/// same tensor. +inf where that is more than wire_max; 0 for an exact wire.
+double wire_error(const NumericsProfile& profile, double magnitude, double largest);
 
 /// |half an ulp| of `dtype` at magnitude x: the largest error of rounding any value of at most that
 /// magnitude to nearest. Never below half the least subnormal (for f64, which has no such number,
@@ -54,7 +65,15 @@ struct ScoreTerms {
   double largest_products = 0;   ///< max_j A_j; the running maximum is known no better than this
   double scale = 1;              ///< |scale|
   double key_magnitude = 0;      ///< Σ_c |k_jc|; matters only where q is pre-scaled
+  // These matter only where K travels inexactly.
+  double query_magnitude = 0;  ///< Σ_c |q_c|
+  double key_largest = 0;      ///< max_c |k_jc|
+  double any_key_largest = 0;  ///< the largest key_largest of the row
 };
+/// What the wire alone may do to a score.
+double wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms);
+/// That of any key of the row.
+double largest_wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms);
 double score_error(const NumericsProfile& profile, const ScoreTerms& terms);
 
 /// e^exponent (e^error - 1): what one weight may be off by, for exponents however far below zero.
@@ -75,6 +94,8 @@ struct OutputTerms {
   double out = 0;                 ///< |o|
   double max_error = 0;           ///< how far the computed row maximum may be from m
   double merge_error = 0;         ///< see merge_error()
+  double weighted_wire = 0;       ///< Σ w_j (1 + ρ_j) τ_j,  τ_j = wire_error() of v_j
+  double wire_sum = 0;            ///< Σ τ_j
 };
 /// B_c without the reference's own error; +inf when W >= 1 (no promise can be made); 0 for no keys.
 double output_bound(const NumericsProfile& profile, const OutputTerms& terms);

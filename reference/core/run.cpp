@@ -6,6 +6,13 @@
 
 namespace ringlab {
 
+ScheduleSpec schedule_spec(const RunOptions& options) {
+  return {.kind = options.schedule,
+          .node_ranks = options.node_ranks,
+          .direction = options.direction,
+          .slots = options.slots};
+}
+
 Layout make_layout(const RunOptions& options, std::int64_t tokens,
                    const std::optional<Layout>& override_layout) {
   if (!override_layout) return Layout(options.layout, tokens, options.ranks);

@@ -7,7 +7,9 @@
 
 #include "reference/core/layout.h"
 #include "reference/core/problem.h"
+#include "reference/core/schedule.h"
 #include "reference/core/tensor.h"
+#include "reference/core/trace.h"
 
 namespace ringlab {
 
@@ -16,12 +18,20 @@ namespace ringlab {
 struct AttentionInput {
   Problem problem;
   TensorView<const double> q, k, v;
+  /// Gradient of a loss with respect to out, in the extents of out; absent unless the gradients of
+  /// q, k and v are wanted.
+  std::optional<TensorView<const double>> dout = {};
 };
 
 /// (batch, q_heads, q_tokens, v_dim) and (batch, q_heads, q_tokens, 1), widened to double.
 struct AttentionOutput {
   Tensor<double> out;
   Tensor<double> lse;
+};
+
+/// Gradients in the extents of q, k and v, widened to double.
+struct AttentionGradients {
+  Tensor<double> dq, dk, dv;
 };
 
 /// Owning inputs.
@@ -32,9 +42,18 @@ struct AttentionTensors {
   }
 };
 
-enum class TransportKind { threads, simulated };
+/// threads: ranks in this process; simulated: one at a time with a virtual clock; mpi: this process
+/// is one rank of several.
+enum class TransportKind { threads, simulated, mpi };
 enum class DeviceKind { cpu, cuda };
-enum class RingDirection { next, previous };
+
+/// What K and V look like on their way between ranks. exact: as in memory, same bits. The others
+/// are rounded to when they are narrower than the problem's dtype; fp8 (e4m3) has a scale per block
+/// that travels with the chunk.
+enum class WireFormat { exact, f32, bf16, fp8 };
+
+/// headers: every message says what it is and that is checked. full: its bytes have a checksum too.
+enum class Integrity { headers, full };
 
 struct RunOptions {
   int ranks = 1;
@@ -42,6 +61,12 @@ struct RunOptions {
   /// Override the partition of queries or keys (uneven lengths, empty shards, relabelled ranks).
   std::optional<Layout> q_layout = {}, kv_layout = {};
   RingDirection direction = RingDirection::next;
+  ScheduleKind schedule = ScheduleKind::ring;
+  int node_ranks = 1;  ///< of ScheduleKind::double_ring
+  int slots = 2;       ///< K/V chunks that a rank can hold besides its own
+  WireFormat wire = WireFormat::exact;
+  Integrity integrity = Integrity::headers;
+  bool trace = false;  ///< keep all events of the run in RankStats::events
   TransportKind transport = TransportKind::threads;
   std::uint64_t delay_seed = 0;  ///< of the simulated transport's scheduler and delays
   bool rendezvous = false;       ///< zero-buffer sends
@@ -68,15 +93,23 @@ struct RankStats {
   std::int64_t received_messages = 0;
   std::int64_t peak_bytes = 0;
   std::int64_t peak_kv_bytes = 0;
-  std::vector<Visit> visits;
+  std::vector<Visit> visits = {};
+  /// Mean seconds per computed step of every rank, as far as this rank has heard; NaN: nothing
+  /// heard.
+  std::vector<double> heard_step_s = {};
+  std::vector<TraceEvent> events = {};  ///< in program order; empty unless RunOptions::trace
 };
 
 struct RunResult {
   AttentionOutput output;
+  std::optional<AttentionGradients> gradients = {};  ///< when AttentionInput::dout was given
   std::vector<RankStats> ranks;
   std::int64_t leftover_messages = 0;
   double seconds = 0;  ///< wall time of the slowest rank, sharding and gathering excluded
 };
+
+/// What the options say about the schedule.
+ScheduleSpec schedule_spec(const RunOptions& options);
 
 /// The partition of queries (or keys) that `options` asks for. Input error when an override does
 /// not hold `tokens` over options.ranks ranks.

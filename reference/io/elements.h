@@ -23,6 +23,13 @@ struct ElementType {
 };
 int element_bytes(const ElementType& type);
 
+/// A tensor that lies in a file and was not read: its elements begin at byte `begin`.
+struct StoredTensor {
+  ElementType type;
+  std::vector<std::int64_t> shape;
+  std::int64_t begin = 0;
+};
+
 /// Product of the extents times the size of an element; input error when an extent is above 2^40,
 /// there are more than 8, or the product does not fit in 63 bits (extents of 0 do not hide that).
 std::int64_t checked_bytes(const std::vector<std::int64_t>& shape, int bytes_each,

@@ -45,12 +45,12 @@ InputFile::InputFile(const std::filesystem::path& path) : name_(printable(path.s
 
 InputFile::~InputFile() { ::close(descriptor_); }
 
-std::vector<std::byte> InputFile::read(std::int64_t count) const {
+std::vector<std::byte> InputFile::read_at(std::int64_t offset, std::int64_t count) const {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));
   std::size_t filled = 0;
   while (filled < bytes.size()) {
     const ssize_t got = ::pread(descriptor_, bytes.data() + filled, bytes.size() - filled,
-                                static_cast<off_t>(filled));
+                                offset + static_cast<off_t>(filled));
     if (got > 0) {
       filled += static_cast<std::size_t>(got);
     } else if (got == 0) {

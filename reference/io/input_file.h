@@ -21,7 +21,9 @@ class InputFile {
 
   std::int64_t size() const { return size_; }
   /// The first `count` bytes, count <= size(). Input error when the file shrank meanwhile.
-  std::vector<std::byte> read(std::int64_t count) const;
+  std::vector<std::byte> read(std::int64_t count) const { return read_at(0, count); }
+  /// `count` bytes from `offset` on, all of them within size().
+  std::vector<std::byte> read_at(std::int64_t offset, std::int64_t count) const;
 
  private:
   std::string name_;

@@ -80,39 +80,9 @@ std::string_view take_header(std::span<const std::byte>& rest, const std::string
   return as_text(take(rest, length, "a header", name));
 }
 
-}  // namespace
-
-FileTensor parse_npy(const std::vector<std::byte>& bytes, const std::string& name) {
-  std::span<const std::byte> rest(bytes);
-  const NpyHeader header = parse_npy_header(take_header(rest, name), name);
-  const ElementType& type = find_type(header.descr, name);
-  if (header.fortran_order) {
-    throw_input_error({.where = name,
-                       .expected = "row-major order",
-                       .actual = "fortran_order True",
-                       .hint = "Save numpy.ascontiguousarray(array)"});
-  }
-  const std::int64_t wanted = checked_bytes(header.shape, element_bytes(type), name);
-  if (wanted != std::ssize(rest)) {
-    throw_input_error({.where = name,
-                       .expected = std::to_string(wanted) + " bytes of data for shape " +
-                                   shape_text(header.shape),
-                       .actual = std::to_string(rest.size()),
-                       .hint = "The file is cut off or has bytes too many"});
-  }
-  return decode_elements(rest, type, header.shape, name);
-}
-
-FileTensor read_npy(const std::filesystem::path& path, const ReadLimits& limits) {
-  return parse_npy(read_file(path, limits.max_bytes), printable(path.string()));
-}
-
-std::string npy_contents(const FileTensor& tensor, const std::string& name) {
-  const bool native = tensor.dtype == DType::f64 || tensor.dtype == DType::f16;
-  const DType stored = native ? tensor.dtype : DType::f32;
-  std::string descr = "|u1";
-  if (!tensor.is_byte) descr = "<f" + std::to_string(dtype_info(stored).bytes);
-  std::string header = npy_header_text({descr, false, tensor.shape});
+/// Magic, version 1.0, length and header, padded so that the elements are aligned.
+std::string preamble(const std::string& descr, const std::vector<std::int64_t>& shape) {
+  std::string header = npy_header_text({descr, false, shape});
   const std::size_t prefix = kMagic.size() + 4;
   while ((prefix + header.size() + 1) % kAlignment != 0) header += ' ';
   header += '\n';
@@ -121,9 +91,59 @@ std::string npy_contents(const FileTensor& tensor, const std::string& name) {
   contents += '\0';
   contents += static_cast<char>(header.size() & 0xff);
   contents += static_cast<char>(header.size() >> 8);
-  contents += header;
+  return contents + header;
+}
+
+}  // namespace
+
+StoredTensor locate_npy(std::span<const std::byte> start, std::int64_t file_bytes,
+                        const std::string& name) {
+  std::span<const std::byte> rest = start;
+  const NpyHeader header = parse_npy_header(take_header(rest, name), name);
+  const ElementType& type = find_type(header.descr, name);
+  if (header.fortran_order) {
+    throw_input_error({.where = name,
+                       .expected = "row-major order",
+                       .actual = "fortran_order True",
+                       .hint = "Save numpy.ascontiguousarray(array)"});
+  }
+  const std::int64_t begin = std::ssize(start) - std::ssize(rest);
+  const std::int64_t wanted = checked_bytes(header.shape, element_bytes(type), name);
+  if (wanted != file_bytes - begin) {
+    throw_input_error({.where = name,
+                       .expected = std::to_string(wanted) + " bytes of data for shape " +
+                                   shape_text(header.shape),
+                       .actual = std::to_string(file_bytes - begin),
+                       .hint = "The file is cut off or has bytes too many"});
+  }
+  return {type, header.shape, begin};
+}
+
+FileTensor parse_npy(const std::vector<std::byte>& bytes, const std::string& name) {
+  const StoredTensor stored = locate_npy(bytes, std::ssize(bytes), name);
+  const auto data = std::span(bytes).subspan(static_cast<std::size_t>(stored.begin));
+  return decode_elements(data, stored.type, stored.shape, name);
+}
+
+FileTensor read_npy(const std::filesystem::path& path, const ReadLimits& limits) {
+  return parse_npy(read_file(path, limits.max_bytes), printable(path.string()));
+}
+
+DType npy_dtype(DType dtype) {
+  return dtype == DType::f64 || dtype == DType::f16 ? dtype : DType::f32;
+}
+
+std::string npy_contents(const FileTensor& tensor, const std::string& name) {
+  const DType stored = npy_dtype(tensor.dtype);
+  const std::string descr =
+      tensor.is_byte ? "|u1" : "<f" + std::to_string(dtype_info(stored).bytes);
+  std::string contents = preamble(descr, tensor.shape);
   append_elements(contents, tensor, stored, name);
   return contents;
+}
+
+std::string npy_preamble(DType stored, const std::vector<std::int64_t>& shape) {
+  return preamble("<f" + std::to_string(dtype_info(stored).bytes), shape);
 }
 
 }  // namespace ringlab::io

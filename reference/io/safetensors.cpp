@@ -46,28 +46,35 @@ std::string_view name_of_type(const FileTensor& tensor) {
   return "F32";
 }
 
-std::string_view header_text(std::span<const std::byte> bytes, const std::string& name) {
-  std::uint64_t length = 0;
-  if (bytes.size() >= kLengthBytes) std::memcpy(&length, bytes.data(), kLengthBytes);
-  if (bytes.size() < kLengthBytes || length > kLongestHeader ||
-      length > bytes.size() - kLengthBytes) {
-    throw_input_error({.where = name,
-                       .expected = "a header length of 8 bytes, at most 100000000 and at most what "
-                                   "follows it",
-                       .actual = "length " + std::to_string(length) + " in a file of " +
-                                 std::to_string(bytes.size()) + " bytes",
-                       .hint = "Is it a .safetensors file, and is it complete?"});
+std::string_view header_text(std::span<const std::byte> preamble) {
+  return {reinterpret_cast<const char*>(preamble.data()) + kLengthBytes,
+          preamble.size() - kLengthBytes};
+}
+
+std::string_view name_of_dtype(DType dtype) {
+  for (const ElementType& type : kTypes) {
+    if (type.kind == ElementKind::number && type.dtype == dtype) return type.name;
   }
-  return {reinterpret_cast<const char*>(bytes.data()) + kLengthBytes,
-          static_cast<std::size_t>(length)};
+  return "F32";
+}
+
+std::string preamble_of(const nlohmann::json& header) {
+  std::string text = header.dump();
+  while (text.size() % kLengthBytes != 0) text += ' ';
+  const std::uint64_t length = text.size();
+  std::string preamble(kLengthBytes, '\0');
+  std::memcpy(preamble.data(), &length, kLengthBytes);
+  return preamble + text;
 }
 
 /// Decodes what `is_wanted` accepts.
 template <class Predicate>
 NamedTensors decode(std::span<const std::byte> bytes, const std::string& name,
                     Predicate&& is_wanted) {
-  const std::string_view header = header_text(bytes, name);
-  const auto payload = bytes.subspan(kLengthBytes + header.size());
+  const auto begin =
+      static_cast<std::size_t>(safetensors_preamble_bytes(bytes, std::ssize(bytes), name));
+  const std::string_view header = header_text(bytes.first(begin));
+  const auto payload = bytes.subspan(begin);
   NamedTensors tensors;
   for (const IndexEntry& entry : parse_safetensors_index(header, std::ssize(payload), name)) {
     if (!is_wanted(entry.name)) continue;
@@ -104,12 +111,54 @@ std::string safetensors_contents(const NamedTensors& tensors) {
                     {"shape", tensor.shape},
                     {"data_offsets", {begin, payload.size()}}};
   }
-  std::string text = header.dump();
-  while (text.size() % kLengthBytes != 0) text += ' ';
-  const std::uint64_t length = text.size();
-  std::string contents(kLengthBytes, '\0');
-  std::memcpy(contents.data(), &length, kLengthBytes);
-  return contents + text + payload;
+  return preamble_of(header) + payload;
+}
+
+std::int64_t safetensors_preamble_bytes(std::span<const std::byte> first, std::int64_t file_bytes,
+                                        const std::string& name) {
+  std::uint64_t length = 0;
+  const bool has_length = first.size() >= kLengthBytes;
+  if (has_length) std::memcpy(&length, first.data(), kLengthBytes);
+  if (!has_length || length > kLongestHeader ||
+      length > static_cast<std::uint64_t>(file_bytes) - kLengthBytes) {
+    throw_input_error({.where = name,
+                       .expected = "a header length of 8 bytes, at most 100000000 and at most what "
+                                   "follows it",
+                       .actual = "length " + std::to_string(length) + " in a file of " +
+                                 std::to_string(file_bytes) + " bytes",
+                       .hint = "Is it a .safetensors file, and is it complete?"});
+  }
+  return static_cast<std::int64_t>(kLengthBytes + length);
+}
+
+std::map<std::string, StoredTensor> locate_safetensors(std::span<const std::byte> preamble,
+                                                       std::int64_t file_bytes,
+                                                       const std::string& name,
+                                                       const std::set<std::string>& wanted) {
+  std::map<std::string, StoredTensor> places;
+  const std::int64_t begin = std::ssize(preamble);
+  for (const IndexEntry& entry :
+       parse_safetensors_index(header_text(preamble), file_bytes - begin, name)) {
+    if (!wanted.contains(entry.name)) continue;
+    const std::string where = name + ", tensor \"" + printable(entry.name) + "\"";
+    places[entry.name] = {find_type(entry.dtype, where), entry.shape, begin + entry.begin};
+  }
+  return places;
+}
+
+std::string plan_safetensors(std::map<std::string, PlannedTensor>& tensors) {
+  nlohmann::json header = nlohmann::json::object();
+  std::int64_t end = 0;
+  for (auto& [name, tensor] : tensors) {
+    tensor.begin = end;
+    end += checked_bytes(tensor.shape, dtype_info(tensor.dtype).bytes, name);
+    header[name] = {{"dtype", name_of_dtype(tensor.dtype)},
+                    {"shape", tensor.shape},
+                    {"data_offsets", {tensor.begin, end}}};
+  }
+  std::string preamble = preamble_of(header);
+  for (auto& [name, tensor] : tensors) tensor.begin += std::ssize(preamble);
+  return preamble;
 }
 
 }  // namespace ringlab::io

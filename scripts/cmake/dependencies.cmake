@@ -27,3 +27,16 @@ if(NOT RINGLAB_CUDA STREQUAL "OFF")
   endif()
 endif()
 message(STATUS "ringlab: CUDA ${RINGLAB_HAVE_CUDA}")
+
+set(RINGLAB_HAVE_MPI OFF)
+if(NOT RINGLAB_MPI STREQUAL "OFF")
+  enable_language(C)  # FindMPI tries its C interface with a C compiler
+  find_package(MPI COMPONENTS C QUIET)
+  if(MPI_C_FOUND)
+    set(RINGLAB_HAVE_MPI ON)
+  elseif(RINGLAB_MPI STREQUAL "ON")
+    message(FATAL_ERROR "RINGLAB_MPI=ON, but no MPI was found: install libopenmpi-dev and "
+                        "openmpi-bin, or configure with -DRINGLAB_MPI=OFF.")
+  endif()
+endif()
+message(STATUS "ringlab: MPI ${RINGLAB_HAVE_MPI}")

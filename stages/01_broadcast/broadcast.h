@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "reference/core/shards.h"
 #include "reference/core/state.h"
 #include "stages/common/kernel_shape.h"
 #include "stages/common/launch.h"
 #include "stages/common/mask_rows.h"
 #include "stages/common/profiles.h"
-#include "stages/common/shards.h"
 #include "stages/tile/row_math.h"
 
 namespace ringlab::stages::broadcast {

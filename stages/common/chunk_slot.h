@@ -33,6 +33,13 @@ struct ChunkSlot {
   std::span<std::byte> v_bytes(const RankProblem<Element>& r) {
     return writable_bytes_of(v.data(), values_per_key(r.v) * keys(r));
   }
+  /// The same parts, for computing on.
+  std::span<const Element> k_values(const RankProblem<Element>& r) const {
+    return {k.data(), static_cast<std::size_t>(values_per_key(r.k) * keys(r))};
+  }
+  std::span<const Element> v_values(const RankProblem<Element>& r) const {
+    return {v.data(), static_cast<std::size_t>(values_per_key(r.v) * keys(r))};
+  }
 
  private:
   static std::int64_t values_per_key(const TensorView<const Element>& shard) {

@@ -1,5 +1,8 @@
 #include "stages/common/costs.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace ringlab::stages {
 namespace {
 
@@ -13,6 +16,20 @@ Layout kv_layout_of(const Problem& problem, const RunOptions& options) {
 int receiver_of(const RunOptions& options, int rank) {
   const int step = options.direction == RingDirection::next ? 1 : -1;
   return (rank + step + options.ranks) % options.ranks;
+}
+
+/// Owners of the chunks that `rank` sends, one entry per hop.
+std::vector<int> owners_sent(const RunOptions& options, int rank, std::int64_t slots) {
+  if (slots == 1) return std::vector<int>(static_cast<std::size_t>(options.ranks - 1), rank);
+  std::vector<int> owners;
+  for (int owner = 0; owner < options.ranks; ++owner) {
+    if (owner != receiver_of(options, rank)) owners.push_back(owner);
+  }
+  return owners;
+}
+
+std::int64_t slots_used(const RunOptions& options) {
+  return std::min(options.slots, options.ranks - 1);
 }
 
 }  // namespace
@@ -47,6 +64,30 @@ StageCosts ring_with_positions_costs(const Problem& problem, const RunOptions& o
   StageCosts costs = ring_costs(problem, options, rank);
   for (int owner = 0; owner < options.ranks; ++owner) {
     if (owner == receiver_of(options, rank)) continue;
+    const std::size_t runs = layout.positions(owner).runs().size();
+    costs.sent_bytes += static_cast<std::int64_t>(runs * sizeof(PositionRun));
+    costs.sent_messages += 1;
+  }
+  return costs;
+}
+
+StageCosts overlapped_ring_costs(const Problem& problem, const RunOptions& options, int rank) {
+  const Layout layout = kv_layout_of(problem, options);
+  const std::int64_t token = kv_bytes_per_token(problem), slots = slots_used(options);
+  StageCosts costs;
+  for (const int owner : owners_sent(options, rank, slots)) {
+    costs.sent_bytes += layout.positions(owner).size() * token;
+    costs.sent_messages += kKeysAndValues;
+  }
+  costs.peak_kv_bytes = (layout.positions(rank).size() + slots * layout.largest_chunk()) * token;
+  return costs;
+}
+
+StageCosts overlapped_ring_with_positions_costs(const Problem& problem, const RunOptions& options,
+                                                int rank) {
+  const Layout layout = kv_layout_of(problem, options);
+  StageCosts costs = overlapped_ring_costs(problem, options, rank);
+  for (const int owner : owners_sent(options, rank, slots_used(options))) {
     const std::size_t runs = layout.positions(owner).runs().size();
     costs.sent_bytes += static_cast<std::int64_t>(runs * sizeof(PositionRun));
     costs.sent_messages += 1;

@@ -21,4 +21,13 @@ StageCosts ring_costs(const Problem& problem, const RunOptions& options, int ran
 /// The same, with the positions of each chunk as a third message: 24 bytes per arithmetic run.
 StageCosts ring_with_positions_costs(const Problem& problem, const RunOptions& options, int rank);
 
+/// Prefetching into S = min(options.slots, P-1) slots beside the own chunk, which stays where it
+/// is: held c_r + S · largest chunk. Sent as by a ring; with one slot every rank sends its own
+/// chunk to everybody instead, (P-1) · c_r tokens.
+StageCosts overlapped_ring_costs(const Problem& problem, const RunOptions& options, int rank);
+
+/// The same with positions.
+StageCosts overlapped_ring_with_positions_costs(const Problem& problem, const RunOptions& options,
+                                                int rank);
+
 }  // namespace ringlab::stages

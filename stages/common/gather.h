@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "reference/core/shards.h"
 #include "stages/common/rank_problem.h"
-#include "stages/common/shards.h"
 
 namespace ringlab::stages {
 

@@ -32,9 +32,14 @@ struct RankProblem {
   TensorView<const Element> q, k, v;
   TensorView<Element> out;
   TensorView<Accumulator<Element>> lse;
+  /// Which token each row of out and lse is. A stage that lays the tokens out itself says so here.
+  Positions& out_positions;
   Communicator& network;
   MemoryMeter& memory;
   WorkLog& work;
+  bool wants_gradients = false;                   ///< stages before 10 ignore it and what follows
+  TensorView<const Element> dout = {};            ///< as out
+  TensorView<Element> dq = {}, dk = {}, dv = {};  ///< as q, k, v
 
   int rank() const { return network.rank(); }
   int ranks() const { return network.ranks(); }

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "optimized/transport/in_process.h"
+#include "reference/core/shards.h"
 #include "stages/common/device_list.h"
-#include "stages/common/shards.h"
 
 namespace ringlab::stages {
 namespace {
@@ -16,6 +16,8 @@ template <class Element>
 struct RankData {
   Tensor<Element> q, k, v, out;
   Tensor<Accumulator<Element>> lse;
+  Positions out_positions;
+  Tensor<Element> dout, dq, dk, dv;  // of no tokens unless gradients are wanted
   MemoryMeter memory;
   WorkLog work;
   double seconds = 0;
@@ -44,7 +46,9 @@ void check_run(const AttentionInput& input, const RunOptions& options) {
   check_tensor("q", input.q.extents, input.problem.shape.q());
   check_tensor("k", input.k.extents, input.problem.shape.k());
   check_tensor("v", input.v.extents, input.problem.shape.v());
+  if (input.dout) check_tensor("dout", input.dout->extents, input.problem.shape.out());
   check_range("ranks", options.ranks, 1, 4096);
+  check_range("slots", options.slots, 1, 4096);
   check_range("tile-queries", options.tile_queries, 1, 1024);
   check_range("tile-keys", options.tile_keys, 1, 1024);
   require_device(options.device);
@@ -63,9 +67,40 @@ RankData<Element> make_rank(const AttentionInput& input, const Positions& querie
       .out = Tensor<Element>({s.batch, s.q_heads, queries.size(), s.v_dim},
                              static_cast<Element>(unwritten)),
       .lse = Tensor<Real>({s.batch, s.q_heads, queries.size(), 1}, static_cast<Real>(unwritten)),
+      .out_positions = queries,
+      .dout = {},
+      .dq = {},
+      .dk = {},
+      .dv = {},
       .memory = {},
       .work = {},
       .seconds = 0};
+}
+
+/// Shards dout and makes room for the gradients.
+template <class Element>
+void want_gradients(const TensorView<const double>& dout, const Positions& queries,
+                    RankData<Element>& rank) {
+  const auto unwritten = static_cast<Element>(std::numeric_limits<double>::quiet_NaN());
+  rank.dout = shard_of<Element>(dout, queries);
+  rank.dq = Tensor<Element>(rank.q.extents(), unwritten);
+  rank.dk = Tensor<Element>(rank.k.extents(), unwritten);
+  rank.dv = Tensor<Element>(rank.v.extents(), unwritten);
+}
+
+template <class Element>
+AttentionGradients collect_gradients(const Shape& shape, const Layout& q_layout,
+                                     const Layout& kv_layout,
+                                     const std::vector<RankData<Element>>& ranks) {
+  AttentionGradients gradients{Tensor<double>(shape.q()), Tensor<double>(shape.k()),
+                               Tensor<double>(shape.v())};
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Positions& keys = kv_layout.positions(static_cast<int>(i));
+    unshard(ranks[i].dq, q_layout.positions(static_cast<int>(i)), gradients.dq);
+    unshard(ranks[i].dk, keys, gradients.dk);
+    unshard(ranks[i].dv, keys, gradients.dv);
+  }
+  return gradients;
 }
 
 template <class Element>
@@ -79,15 +114,26 @@ RankStats stats_of(const RankData<Element>& rank, const Traffic& traffic) {
           .visits = rank.work.visits()};
 }
 
+/// Every result row has a token of its own to go to.
+void check_rows(const Positions& positions, std::int64_t rows, std::int64_t tokens) {
+  check_range("positions of the result rows", positions.size(), rows, rows);
+  for (const std::int64_t token : positions.to_list()) {
+    check_range("position of a result row", token, 0, tokens - 1);
+  }
+}
+
 template <class Element>
-RunResult collect(const Shape& shape, const Layout& q_layout,
-                  const std::vector<RankData<Element>>& ranks, const NetworkSummary& network) {
-  RunResult result{.output = {Tensor<double>(shape.out()), Tensor<double>(shape.lse())},
-                   .ranks = {},
-                   .leftover_messages = network.leftover_messages,
-                   .seconds = 0};
+RunResult collect(const Shape& shape, const std::vector<RankData<Element>>& ranks,
+                  const NetworkSummary& network) {
+  constexpr double kUnwritten = std::numeric_limits<double>::quiet_NaN();
+  RunResult result{
+      .output = {Tensor<double>(shape.out(), kUnwritten), Tensor<double>(shape.lse(), kUnwritten)},
+      .ranks = {},
+      .leftover_messages = network.leftover_messages,
+      .seconds = 0};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const Positions& positions = q_layout.positions(static_cast<int>(i));
+    const Positions& positions = ranks[i].out_positions;
+    check_rows(positions, ranks[i].out.extents().tokens, shape.q_tokens);
     unshard(ranks[i].out, positions, result.output.out);
     unshard(ranks[i].lse, positions, result.output.lse);
     result.ranks.push_back(stats_of(ranks[i], network.traffic[i]));
@@ -114,6 +160,7 @@ RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
   ranks.reserve(static_cast<std::size_t>(options.ranks));
   for (int rank = 0; rank < options.ranks; ++rank) {
     ranks.push_back(make_rank<Element>(input, q_layout.positions(rank), kv_layout.positions(rank)));
+    if (input.dout) want_gradients(*input.dout, q_layout.positions(rank), ranks.back());
   }
   const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
     RankData<Element>& mine = ranks[static_cast<std::size_t>(communicator.rank())];
@@ -126,14 +173,24 @@ RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
                                  .v = std::as_const(mine.v).view(),
                                  .out = mine.out.view(),
                                  .lse = mine.lse.view(),
+                                 .out_positions = mine.out_positions,
                                  .network = communicator,
                                  .memory = mine.memory,
-                                 .work = mine.work};
+                                 .work = mine.work,
+                                 .wants_gradients = input.dout.has_value(),
+                                 .dout = std::as_const(mine.dout).view(),
+                                 .dq = mine.dq.view(),
+                                 .dk = mine.dk.view(),
+                                 .dv = mine.dv.view()};
     const auto start = std::chrono::steady_clock::now();
     body(problem);
     mine.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   });
-  return collect(input.problem.shape, q_layout, ranks, network);
+  RunResult result = collect(input.problem.shape, ranks, network);
+  if (input.dout) {
+    result.gradients = collect_gradients(input.problem.shape, q_layout, kv_layout, ranks);
+  }
+  return result;
 }
 
 template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,

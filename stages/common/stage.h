@@ -29,6 +29,9 @@ struct Stage {
   StageCosts (*costs)(const Problem& problem, const RunOptions& options, int rank);
   bool skips_empty_blocks = false;  ///< hops with nothing to compute are not computed
   bool ring_traffic = false;        ///< K/V travel neighbour to neighbour
+  bool prefetches = false;          ///< has RunOptions::slots places for chunks beside its own
+  bool backward = false;            ///< gives gradients when AttentionInput::dout is set
+  bool cpu_only = false;            ///< has no device kernel: a usage error on other devices
 };
 
 /// Stages 01 … in order.

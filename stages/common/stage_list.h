@@ -11,5 +11,9 @@ Stage flash_blocks_stage();
 Stage merge_stage();
 Stage ring_stage();
 Stage causal_ring_stage();
+Stage overlapped_ring_stage();
+Stage balanced_ring_stage();
+Stage overlapped_causal_ring_stage();
+Stage backward_stage();
 
 }  // namespace ringlab::stages

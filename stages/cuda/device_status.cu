@@ -24,7 +24,7 @@ CudaStatus device_status() {
 Launchers all_launchers() {
   Launchers table;
   for (const auto add : {add_broadcast, add_online_softmax, add_flash_blocks, add_merge, add_ring,
-                         add_causal_ring}) {
+                         add_causal_ring, add_chunk_kernel}) {
     add(table);
   }
   return table;

@@ -23,5 +23,6 @@ void add_flash_blocks(Launchers& table);
 void add_merge(Launchers& table);
 void add_ring(Launchers& table);
 void add_causal_ring(Launchers& table);
+void add_chunk_kernel(Launchers& table);  // stages 07, 08 and 09
 
 }  // namespace ringlab::stages::cuda

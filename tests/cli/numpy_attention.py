@@ -5,6 +5,13 @@ l row sum of exp(s - m), u unit roundoff of the accumulation, T rescales of a ke
 A kernel's weights are w_j e^(eta_j) / sum with |eta_j| <= E_j, so its output is off by at most
 sum_j w_j rho_j |v_j - o| / (1 - W) with rho_j = e^(E_j) - 1 and W = sum_j w_j rho_j; the roundings of
 the sums, of the division and of the output come on top.
+
+Backward, of dO (H, N, C): p_ij = e^(s_ij - lse_i), D_i = sum_c dO_ic o_ic, dP_ij = sum_c dO_ic v_jc,
+dS_ij = p_ij (dP_ij - D_i); dQ_i = scale sum_j dS_ij k_j, dK_j = scale sum_i dS_ij q_i, dV_j = sum_i
+p_ij dO_i, where i runs over all query heads of the group. A sum of n products added in any order is off
+by at most gamma(n) times the sum of their magnitudes, and what its factors are off is passed on through
+the other factor's magnitude: the bounds of lse and o lead to those of p, D and dS, and these to dQ, dK
+and dV. `merges` is how many partial sums of a dK or dV may be added up on its way.
 """
 import numpy as np
 
@@ -98,6 +105,105 @@ class Exact:
             self.lse_bound[h, i] += (-np.log1p(-big) + sums +
                                      2 * u * (abs(m) + abs(np.log(l)) + abs(self.lse[h, i])) + 4 * u)
         self.o_bound[h, i] += half_ulp(dtype, np.abs(o) + self.o_bound[h, i])
+
+
+class ExactGradients:
+    """dq, dk, dv in float64, and how far a kernel of `dtype` may be from them, by name."""
+
+    def __init__(self, inputs, scale, allowed, forward, dtype, merges):
+        q, k, v, _ = inputs
+        self.values = {n: np.zeros(x.shape) for n, x in zip(("dq", "dk", "dv"), (q, k, v))}
+        self.bounds = {n: np.zeros(x.shape) for n, x in self.values.items()}
+        own = forward if dtype == "f64" else Exact(q, k, v, scale, allowed, "f64", k.shape[1])
+        for h in range(q.shape[0]):
+            self._head(h, inputs, scale, allowed, forward.lse[h])
+        # What the kernel may be off, and what this computation, a kernel of f64 itself, is off.
+        for model, rows in [(dtype, forward), ("f64", own)]:
+            errors = GradientErrors(inputs, scale, allowed, rows, model)
+            for name, bound in errors.sums(merges).items():
+                self.bounds[name] += bound
+        for name, bound in self.bounds.items():
+            bound += half_ulp(dtype, np.abs(self.values[name]) + bound)
+
+    def _head(self, h, inputs, scale, allowed, lse):
+        q, k, v, dout = head_of(inputs, h)
+        group = inputs[0].shape[0] // inputs[1].shape[0]
+        p = probabilities(q, k, scale, allowed, lse)
+        dp = dout @ v.T
+        ds = p * (dp - (p * dp).sum(axis=1, keepdims=True))  # D from p and dP, not from o
+        self.values["dq"][h] = scale * (ds @ k)
+        self.values["dk"][h // group] += scale * (ds.T @ q)
+        self.values["dv"][h // group] += p.T @ dout
+
+
+def head_of(inputs, h):
+    q, k, v, dout = inputs
+    kv = h // (q.shape[0] // k.shape[0])
+    return q[h], k[kv], v[kv], dout[h]
+
+
+def probabilities(q, k, scale, allowed, lse):
+    """e^(s - lse), 0 where nothing is seen: (queries, keys)."""
+    seen = allowed & np.isfinite(lse)[:, None]
+    s = scale * (q @ k.T)
+    return np.where(seen, np.exp(np.where(seen, s - np.where(np.isfinite(lse), lse, 0)[:, None], 0)), 0)
+
+
+class GradientErrors:
+    """How far the gradients of a kernel that accumulates as `dtype` does are off before rounding."""
+
+    def __init__(self, inputs, scale, allowed, forward, dtype):
+        self.inputs, self.scale, self.allowed, self.forward = inputs, scale, allowed, forward
+        self.u, self.exp_error = (2.0**-53, 2.0**-52) if dtype == "f64" else (2.0**-24, 2.0**-22)
+        self.least = LEAST["f64" if dtype == "f64" else "f32"]
+
+    def sums(self, merges):
+        q, k, v, _ = self.inputs
+        group = q.shape[0] // k.shape[0]
+        # Keys of a row, and rows of all heads that see a key: the most terms that a sum has; two
+        # more roundings for the factor `scale`, which is itself rounded, one for a term's product.
+        row_terms = self.allowed.sum(axis=1)[:, None] + 3
+        key_terms = group * self.allowed.sum(axis=0)[:, None] + merges + 3
+        wrong = {n: np.zeros(x.shape) for n, x in (("dq", q), ("dk", k), ("dv", v))}
+        size = {n: np.zeros(x.shape) for n, x in wrong.items()}
+        for h in range(q.shape[0]):
+            qh, kh, _, dout = map(np.abs, head_of(self.inputs, h))
+            p, p_error, ds, ds_error = self._pairs(h)
+            kv = h // group
+            for name, at, error, factor, other in [
+                    ("dq", h, ds_error, ds, kh), ("dk", kv, ds_error.T, ds.T, qh),
+                    ("dv", kv, p_error.T, p.T, dout)]:
+                wrong[name][at] += error @ other
+                size[name][at] += (factor + error) @ other
+        terms = {"dq": row_terms, "dk": key_terms, "dv": key_terms}
+        factors = {"dq": abs(self.scale), "dk": abs(self.scale), "dv": 1}
+        return {n: factors[n] * (wrong[n] + gamma(terms[n], self.u) * size[n] +
+                                 terms[n] * self.least) for n in wrong}
+
+    def _pairs(self, h):
+        """p and its error, |dS| and its error: (queries, keys), 0 where nothing is seen."""
+        q, k, v, dout = head_of(self.inputs, h)
+        u, lse = self.u, self.forward.lse[h]
+        p = probabilities(q, k, self.scale, self.allowed, lse)
+        channels = v.shape[1]
+        # The exponent: the dot product times the rounded scale, the stored lse, their difference.
+        s_error = gamma(q.shape[1] + 2, u) * abs(self.scale) * (np.abs(q) @ np.abs(k).T)
+        finite_lse = np.where(np.isfinite(lse), lse, 0)[:, None]
+        exponent = np.abs(self.scale * (q @ k.T) - finite_lse)
+        given = s_error + self.forward.lse_bound[h][:, None]
+        relative = np.expm1(given + u * (exponent + given)) * (1 + self.exp_error) + self.exp_error
+        seen = p > 0
+        p_error = np.where(seen, p * relative + self.least, 0)
+        dp_error = gamma(channels, u) * (np.abs(dout) @ np.abs(v).T) + channels * self.least
+        o, o_bound = np.abs(self.forward.o[h]), self.forward.o_bound[h]
+        mean_error = ((np.abs(dout) * o_bound).sum(axis=1) + channels * self.least +
+                      gamma(channels, u) * (np.abs(dout) * (o + o_bound)).sum(axis=1))[:, None]
+        difference = np.abs(dout @ v.T - (dout * self.forward.o[h]).sum(axis=1)[:, None])
+        difference_error = (1 + u) * (dp_error + mean_error) + u * difference
+        ds = p * difference
+        ds_error = (p_error * difference + (p + p_error) * difference_error +
+                    u * (p + p_error) * (difference + difference_error) + self.least)
+        return p, p_error, ds, np.where(seen, ds_error, 0)
 
 
 def worst_ratio(got, exact, bound):

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 const std::string kToken =
     "b1.h2.g1.q7.k9.d3.v2.r3.bf16.unit.zigzag.previous.peaked.simulated.rendezvous.n5.x4.y6."
-    "causal-window:3,inf.s123";
+    "double:2.c3.causal-window:3,inf.s123";
 
 std::string complaint(const std::string& token) {
   try {
@@ -65,6 +65,8 @@ TEST(Case, reads_every_field_of_a_token) {
   EXPECT_EQ(c.delay_seed, 5u);
   EXPECT_EQ(c.tile_queries, 4);
   EXPECT_EQ(c.tile_keys, 6);
+  EXPECT_EQ(c.schedule, "double:2");
+  EXPECT_EQ(c.slots, 3);
   EXPECT_EQ(c.mask, "causal+window:3,inf");
   EXPECT_EQ(c.seed, 123u);
   EXPECT_EQ(to_token(c), kToken);
@@ -89,6 +91,9 @@ TEST(Case, names_the_field_of_a_malformed_token) {
   EXPECT_THAT(complaint(with("simulated", "mpi")), HasSubstr("field transport"));
   EXPECT_THAT(complaint(with("rendezvous", "loud")), HasSubstr("field sends"));
   EXPECT_THAT(complaint(with("x4", "x0")), HasSubstr("field x"));
+  EXPECT_THAT(complaint(with("double:2", "double:0")), HasSubstr("field schedule"));
+  EXPECT_THAT(complaint(with("double:2", "star")), HasSubstr("field schedule"));
+  EXPECT_THAT(complaint(with("c3", "c0")), HasSubstr("field c"));
   EXPECT_THAT(complaint(with("window:3,inf", "window:3")), HasSubstr("field mask"));
   EXPECT_THAT(complaint(with("window:3,inf", "documents:3,3")), HasSubstr("field mask"));
   EXPECT_THAT(complaint(with("window:3,inf", "file:x")), HasSubstr("field mask"));
@@ -103,7 +108,7 @@ TEST(Case, refuses_a_token_that_would_not_fit_in_memory) {
               HasSubstr("2^26 elements"));
   EXPECT_THAT(complaint(with("q7.k9", "q1048576.k1048576")), HasSubstr("accepted"));
   EXPECT_THAT(complaint("b1.h1.g1.q65536.k65536.d1.v1.r1.f32.unit.zigzag.next.normal.threads."
-                        "buffered.n0.x1.y1.bits:1.s1"),
+                        "buffered.n0.x1.y1.ring.c2.bits:1.s1"),
               HasSubstr("field mask"));
 }
 
@@ -111,7 +116,7 @@ TEST(Case, describes_itself_in_words) {
   EXPECT_EQ(describe(from_token(kToken)),
             "3 ranks (zigzag), causal+window:3,inf, peaked values, bf16, q (1, 2, 7, 3), "
             "k (1, 1, 9, 3), v (1, 1, 9, 2), scale 1, tiles 4x6, simulated delays 5, rendezvous "
-            "sends, ring towards the previous rank, seed 123");
+            "sends, ring towards the previous rank, schedule double:2, 3 slots, seed 123");
 }
 
 TEST(Case, keeps_the_random_bits_of_a_pair_when_the_shape_shrinks) {
@@ -156,6 +161,9 @@ TEST(Case, becomes_options_that_keep_its_fields) {
   EXPECT_EQ(options.delay_seed, 5u);
   EXPECT_EQ(options.tile_queries, 4);
   EXPECT_EQ(options.tile_keys, 6);
+  EXPECT_EQ(options.schedule, ScheduleKind::double_ring);
+  EXPECT_EQ(options.node_ranks, 2);
+  EXPECT_EQ(options.slots, 3);
   EXPECT_EQ(make_problem(from_token(kToken)).scale, 1.0);
 }
 

@@ -38,7 +38,15 @@ TEST(CaseGenerator, covers_every_class) {
                                      "more ranks than tokens",
                                      "ranks do not divide tokens",
                                      "one rank",
-                                     "rendezvous sends"};
+                                     "rendezvous sends",
+                                     "schedule ring",
+                                     "schedule broadcast",
+                                     "schedule allgather",
+                                     "schedule bidirectional",
+                                     "schedule double",
+                                     "slots 1",
+                                     "slots 2",
+                                     "slots 3"};
   for (int f = 0; f < kFamilies; ++f) {
     wanted.push_back("values " + std::string(family_name(static_cast<Family>(f))));
   }
@@ -82,6 +90,8 @@ TEST(CaseGenerator, shrinks_every_case_down_to_one_with_nothing_simpler) {
     EXPECT_EQ(c.ranks, 1);
     EXPECT_EQ(c.family, Family::small_ints);
     EXPECT_EQ(c.dtype, DType::f32);
+    EXPECT_EQ(c.schedule, "ring");
+    EXPECT_EQ(c.slots, 2);
   }
 }
 
@@ -94,6 +104,8 @@ TEST(CaseGenerator, keeps_to_what_a_subject_can_do) {
     const Case c = limited_to(random_case(draws), can);
     ASSERT_EQ(c.dtype, DType::bf16);
     ASSERT_EQ(c.ranks, 1);
+    ASSERT_EQ(c.schedule, "ring");
+    ASSERT_EQ(c.slots, 2);
   }
 }
 

@@ -184,7 +184,7 @@ TEST_P(StageTest, delays_and_transports_do_not_change_a_bit) {
 }
 
 TEST(StagesTest, come_in_order_with_names_of_their_own) {
-  ASSERT_EQ(all_stages().size(), 6u);
+  ASSERT_EQ(all_stages().size(), 10u);
   EXPECT_EQ(all_stages()[0].id, "01");
   EXPECT_EQ(all_stages()[4].name, "ring");
   EXPECT_TRUE(all_stages()[5].skips_empty_blocks);

@@ -20,7 +20,11 @@ struct AnyNetwork {
   bool rendezvous = false;
   std::uint64_t seed = 0;
 
+  /// Runs ranks that are processes of their own; in-process ones unless set.
+  std::function<NetworkSummary(int ranks, const RankBody&, double timeout_s)> run_elsewhere = {};
+
   NetworkSummary run(int ranks, const RankBody& body, double timeout_s = 30) const {
+    if (run_elsewhere) return run_elsewhere(ranks, body, timeout_s);
     const NetworkOptions options{.timeout_s = timeout_s, .rendezvous = rendezvous};
     return simulated ? run_simulated(ranks, seed, options, body)
                      : run_threads(ranks, options, body);
@@ -40,20 +44,8 @@ struct AnyNetwork {
 
 inline void PrintTo(const AnyNetwork& network, std::ostream* out) { *out << network.name; }
 
-inline std::vector<AnyNetwork> every_network() {
-  std::vector<AnyNetwork> networks = {{.name = "threads_buffered"},
-                                      {.name = "threads_rendezvous", .rendezvous = true}};
-  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
-    for (const bool rendezvous : {false, true}) {
-      networks.push_back({.name = std::string("simulated_") +
-                                  (rendezvous ? "rendezvous_" : "buffered_") + std::to_string(seed),
-                          .simulated = true,
-                          .rendezvous = rendezvous,
-                          .seed = seed});
-    }
-  }
-  return networks;
-}
+/// What the program under test has: the in-process networks, or MPI.
+std::vector<AnyNetwork> every_network();
 
 inline std::string network_name(const testing::TestParamInfo<AnyNetwork>& info) {
   return info.param.name;

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "reference/core/shards.h"
 #include "stages/common/device_list.h"
-#include "stages/common/shards.h"
 #include "stages/common/stage.h"
 #include "tests/stages/naive.h"
 

@@ -9,6 +9,7 @@ namespace {
 class StageCudaTest : public StageTest {
  protected:
   void SetUp() override {
+    if (stage().cpu_only) GTEST_SKIP() << "this stage has no device kernel";
     const CudaStatus status = cuda_status();
     if (status.devices == 0) GTEST_SKIP() << "no CUDA device: " << status.text;
   }

@@ -9,7 +9,7 @@
 #include "reference/core/layout.h"
 #include "reference/core/tensor.h"
 
-namespace ringlab::stages {
+namespace ringlab {
 
 /// The tokens at `positions`, dense, converted to T. `source` may be strided.
 template <class T>
@@ -51,4 +51,4 @@ std::span<T> rows_of(const TensorView<T>& tensor, std::int64_t head, std::int64_
           static_cast<std::size_t>(count * e.channels)};
 }
 
-}  // namespace ringlab::stages
+}  // namespace ringlab

@@ -1,0 +1,36 @@
+#include "cli/trace_file.h"
+
+#include "cli/output.h"
+#include "cli/report/trace_json.h"
+#include "reference/core/error.h"
+#include "reference/io/tensor_file.h"
+
+namespace ringlab::cli {
+
+OptionSpec trace_option() {
+  return {"trace", "FILE", "write what each rank did when, as JSON; see `ringlab trace`"};
+}
+
+std::optional<std::string> take_trace_path(Arguments& arguments, const verify::Subject& subject,
+                                           RunOptions& options) {
+  std::optional<std::string> path = arguments.take_text("trace");
+  if (!path) return path;
+  if (!subject.can.traces) {
+    throw_usage_error({"--trace", "a subject that records events", subject.name,
+                       "The stages record none; try optimized."});
+  }
+  check_writable("trace", *path);
+  options.trace = true;
+  return path;
+}
+
+std::size_t write_trace(const std::string& path, const RunResult& result) {
+  report::Trace trace;
+  for (const RankStats& rank : result.ranks) {
+    trace.insert(trace.end(), rank.events.begin(), rank.events.end());
+  }
+  io::write_file(path, report::trace_json(trace));
+  return trace.size();
+}
+
+}  // namespace ringlab::cli

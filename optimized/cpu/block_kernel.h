@@ -1,0 +1,66 @@
+// Block kernels on the CPU: the queries of one rank against one K/V chunk.
+//
+// Plain C++ that the compiler can vectorise: scores have their lanes along keys, accumulators along
+// channels, so no sum is reordered and the bits do not depend on the vector width.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/core/dtype.h"
+#include "reference/core/mask.h"
+#include "reference/core/positions.h"
+#include "reference/core/state.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab::cpu {
+
+/// Rows of a query tile and keys of a key tile; both at least 1.
+struct TileSizes {
+  std::int64_t queries = 32;
+  std::int64_t keys = 32;
+};
+
+/// One block: which tokens its rows are, and what they may see of each other. All tensors are dense
+/// (batch, heads, rows, channels); query head h reads K/V head h / (q_heads / kv_heads).
+template <class Element>
+struct Block {
+  const Mask& mask;
+  const Positions& queries;  ///< global position of each row of q
+  const Positions& keys;     ///< of each row of k and v
+  double scale = 1;
+  TileSizes tiles;
+  TensorView<const Element> q, k, v;
+};
+
+/// Takes the block into the running states: `states` (batch, q_heads, queries) and `accs` (…,
+/// v_dim), not divided by the row sums (FlashAttention, Dao et al. 2022, Alg. 1). One rescale per
+/// key tile at most. Sums in f32 (f64 for f64), in the order of channels and keys. Rows that see
+/// nothing of the block keep their state bit for bit; masked keys and values are not used, whatever
+/// they hold.
+template <class Element>
+void forward_block(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
+                   Accumulator<Element>* accs);
+
+/// What the backward pass knows about the queries: gradient of the output, log-sum-exp of the rows,
+/// and delta_i = Σ_c dout_ic out_ic, all over the whole sequence.
+template <class Element>
+struct QueryGradients {
+  TensorView<const Element> dout;               ///< (batch, q_heads, queries, v_dim)
+  const Accumulator<Element>* lse = nullptr;    ///< (batch, q_heads, queries)
+  const Accumulator<Element>* delta = nullptr;  ///< the same
+};
+
+/// Adds the block's part to dq (batch, q_heads, queries, head_dim), dk (batch, kv_heads, keys,
+/// head_dim) and dv (…, v_dim). dq and dk lack the factor `scale`: it is applied once, at the end.
+/// P is recomputed from lse; dS = P · (dP - delta) (FlashAttention, Alg. 4).
+template <class Element>
+struct BlockGradients {
+  Accumulator<Element>* dq = nullptr;
+  Accumulator<Element>* dk = nullptr;
+  Accumulator<Element>* dv = nullptr;
+};
+template <class Element>
+void backward_block(const Block<Element>& block, const QueryGradients<Element>& given,
+                    const BlockGradients<Element>& sums);
+
+}  // namespace ringlab::cpu

@@ -1,0 +1,80 @@
+// The ring engine: executes a schedule with a block kernel over a transport, forward and backward.
+//
+// What it does on one screen: optimized/ring/execute.h. Which chunks travel where is decided by the
+// schedule (reference/core/schedule.h), how blocks are computed by the kernels (optimized/cpu), how
+// bytes move by the transport (optimized/transport).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "optimized/transport/communicator.h"
+#include "reference/core/numerics.h"
+#include "reference/core/run.h"
+
+namespace ringlab::ring {
+
+/// Exact attention on options.ranks in-process ranks (threads or simulated), with gradients when
+/// input.dout is given. The same bits for any transport, number of slots, delay and integrity; the
+/// bits depend on ranks, layout and the order of visits (schedule kind, direction, node_ranks).
+/// f32 state (f64 for f64) is carried through all hops, so the error does not grow with the ranks.
+///
+/// Peak memory of a rank: q, k, v, out, lse of its own rows + the running state (v_dim + 2 per row
+/// and head) + slots · (K + V of the largest chunk it visits); see engine_costs.
+///
+/// Errors: usage for options that make no sense together, input for tensors that do not fit the
+/// problem, environment (RankError) when a rank fails; outputs are lost then, never partial.
+RunResult run_engine(const AttentionInput& input, const RunOptions& options);
+
+/// What the engine promises for this problem: one rescale per tile at most, state carried, and for
+/// lossy wire formats the rounding of K and V.
+NumericsProfile engine_profile(const Problem& problem, const RunOptions& options);
+
+/// Closed forms of what one rank sends, receives and holds; RankStats equal them exactly.
+struct EngineCosts {
+  std::int64_t sent_bytes = 0;
+  std::int64_t sent_messages = 0;
+  std::int64_t received_bytes = 0;
+  std::int64_t received_messages = 0;
+  std::int64_t peak_kv_bytes = 0;  ///< of the own chunk and all slots
+  std::int64_t peak_bytes = 0;     ///< state and slots: all that is held besides inputs and outputs
+};
+EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int rank,
+                         Pass last_pass);
+
+/// One rank's rows, in the order of its layouts: q, dout hold options' q-layout rows of this rank,
+/// k and v the kv-layout rows. Values are representable in problem.dtype.
+struct ShardInput {
+  TensorView<const double> q, k, v;
+  std::optional<TensorView<const double>> dout = {};
+};
+struct ShardResult {
+  AttentionOutput output;  ///< this rank's query rows
+  std::optional<AttentionGradients> gradients;
+  RankStats stats;
+  double seconds = 0;
+};
+/// What run_engine does on each rank; for ranks that are processes of their own. All ranks of
+/// `network` must call it with the same problem and options; that they do is agreed on before any
+/// data moves.
+ShardResult run_engine_rank(const Problem& problem, const RunOptions& options,
+                            const ShardInput& shard, Communicator& network);
+
+/// Parts of the engine that a test may exchange.
+struct EngineParts {
+  /// Makes the schedules that are executed; build_schedule unless set.
+  std::function<Schedule(const ScheduleSpec&, const NeedMatrix&, Pass)> make_schedule = {};
+  /// Puts a decorator around each rank's communicator.
+  std::function<std::unique_ptr<Communicator>(Communicator&)> wrap = {};
+  /// Zero of the times of trace events; the moment when the ranks have agreed unless set.
+  std::optional<std::chrono::steady_clock::time_point> clock_zero = {};
+};
+RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
+                          const RunOptions& options);
+ShardResult run_engine_rank_with(const EngineParts& parts, const Problem& problem,
+                                 const RunOptions& options, const ShardInput& shard,
+                                 Communicator& network);
+
+}  // namespace ringlab::ring

@@ -1,0 +1,132 @@
+// What one rank of the engine moves and holds, as closed forms.
+#include <algorithm>
+
+#include "optimized/ring/agreement.h"
+#include "optimized/ring/chunks.h"
+#include "optimized/ring/engine.h"
+#include "optimized/ring/message.h"
+#include "reference/core/schedule_costs.h"
+
+namespace ringlab::ring {
+namespace {
+
+constexpr std::int64_t kMessagesPerTransfer = 3;  // header, K and V (dK and dV)
+
+std::int64_t accumulator_bytes(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
+
+struct Moved {
+  std::int64_t bytes = 0;
+  std::int64_t messages = 0;
+};
+
+/// Figures of one rank that all formulas are made of.
+struct RankSizes {
+  std::int64_t rows = 0;         ///< batch · q_heads · own queries
+  std::int64_t own_tokens = 0;   ///< keys of its chunk
+  std::int64_t most_tokens = 0;  ///< keys of the largest chunk it visits
+};
+
+class Formulas {
+ public:
+  Formulas(const Problem& problem, const RunOptions& options, int rank)
+      : problem_(problem),
+        options_(options),
+        rank_(rank),
+        queries_(make_layout(options, problem.shape.q_tokens, options.q_layout)),
+        keys_(make_layout(options, problem.shape.kv_tokens, options.kv_layout)),
+        need_(need_matrix(problem.mask, queries_, keys_)) {
+    const Shape& s = problem.shape;
+    sizes_.rows = s.batch * s.q_heads * queries_.positions(rank).size();
+    sizes_.own_tokens = keys_.positions(rank).size();
+    for (int owner = 0; owner < options.ranks; ++owner) {
+      tokens_.push_back(keys_.positions(owner).size());
+      const bool visited = owner != rank && need_.needs(rank, owner);
+      if (visited) sizes_.most_tokens = std::max(sizes_.most_tokens, tokens_.back());
+    }
+  }
+
+  RankCosts schedule(Pass pass) const {
+    return schedule_costs(schedule_spec(options_), need_, pass, tokens_)
+        .ranks[static_cast<std::size_t>(rank_)];
+  }
+  void add_traffic(const ChunkTraffic& kv, const ChunkTraffic& gradients, Moved& moved) const {
+    moved.messages += kMessagesPerTransfer * (kv.chunks + gradients.chunks);
+    moved.bytes += (kv.chunks + gradients.chunks) * header_bytes(options_.ranks) +
+                   kv.tokens * wire_bytes_of(1) + gradients.tokens * gradient_bytes_of(1);
+  }
+  std::int64_t held_kv(const RankCosts& costs) const {
+    return wire_bytes_of(sizes_.own_tokens) + costs.slots * wire_bytes_of(sizes_.most_tokens);
+  }
+  /// Slots, and where the wire is lossy the encoded own chunk and one decoded chunk.
+  std::int64_t chunks(const RankCosts& costs) const {
+    std::int64_t bytes = costs.slots * wire_bytes_of(sizes_.most_tokens);
+    if (!is_lossy(options_.wire, problem_.dtype)) return bytes;
+    const Shape& s = problem_.shape;
+    const std::int64_t decoded = s.batch * s.kv_heads * (s.head_dim + s.v_dim) *
+                                 sizes_.most_tokens * dtype_info(problem_.dtype).bytes;
+    return bytes + wire_bytes_of(sizes_.own_tokens) + decoded;
+  }
+  std::int64_t state() const {  // row_max, row_sum, acc
+    return sizes_.rows * (2 + problem_.shape.v_dim) * accumulator_bytes(problem_.dtype);
+  }
+  std::int64_t saved_rows() const {  // lse and delta
+    return sizes_.rows * 2 * accumulator_bytes(problem_.dtype);
+  }
+  std::int64_t gradients(const RankCosts& costs) const {
+    const std::int64_t dq =
+        sizes_.rows * problem_.shape.head_dim * accumulator_bytes(problem_.dtype);
+    const int travelling = std::min(costs.gradient_slots, kFirstHomeSum);
+    const int home = 1 + std::max(0, costs.gradient_slots - kFirstHomeSum);
+    return dq + travelling * gradient_bytes_of(sizes_.most_tokens) +
+           home * gradient_bytes_of(sizes_.own_tokens);
+  }
+
+ private:
+  std::int64_t wire_bytes_of(std::int64_t tokens) const {
+    return wire_sizes(problem_, options_.wire, tokens).both();
+  }
+  std::int64_t gradient_bytes_of(std::int64_t tokens) const {
+    const Shape& s = problem_.shape;
+    return s.batch * s.kv_heads * (s.head_dim + s.v_dim) * tokens *
+           accumulator_bytes(problem_.dtype);
+  }
+
+  const Problem& problem_;
+  const RunOptions& options_;
+  const int rank_;
+  const Layout queries_, keys_;
+  const NeedMatrix need_;
+  std::vector<std::int64_t> tokens_;
+  RankSizes sizes_;
+};
+
+}  // namespace
+
+EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int rank,
+                         Pass last_pass) {
+  const Formulas formulas(problem, options, rank);
+  const int rounds = agreement_messages(options.ranks);
+  Moved sent{rounds * kAgreementBytes, rounds}, received = sent;
+  EngineCosts costs;
+  const bool gradients = last_pass == Pass::backward;
+  const std::int64_t saved = gradients ? formulas.saved_rows() : 0;
+  const auto add_pass = [&](Pass pass, auto working_bytes) {
+    const RankCosts one = formulas.schedule(pass);
+    formulas.add_traffic(one.kv_sent, one.gradients_sent, sent);
+    formulas.add_traffic(one.kv_received, one.gradients_received, received);
+    costs.peak_kv_bytes = std::max(costs.peak_kv_bytes, formulas.held_kv(one));
+    costs.peak_bytes =
+        std::max(costs.peak_bytes, saved + formulas.chunks(one) + working_bytes(one));
+  };
+  add_pass(Pass::forward, [&](const RankCosts&) { return formulas.state(); });
+  if (gradients) {
+    add_pass(Pass::backward, [&](const RankCosts& one) { return formulas.gradients(one); });
+  }
+  costs.sent_bytes = sent.bytes;
+  costs.sent_messages = sent.messages;
+  costs.received_bytes = received.bytes;
+  costs.received_messages = received.messages;
+  return costs;
+}
+
+}  // namespace ringlab::ring

@@ -1,0 +1,51 @@
+// What K and V look like on the wire, where that is not what they look like in memory.
+//
+// f32 and bf16: each value rounded to nearest even; what is too large becomes ±inf.
+//
+// fp8: each (batch, head, token) is cut into blocks of 64 consecutive channels, the last one
+// shorter. A block has one scale, the power of two 2^ceil(log2(absmax / 448)), so that dividing by
+// it is exact and 448, the largest e4m3 number, is reached but not passed; then each value is an
+// e4m3 code, rounded to nearest even. Scales below the least subnormal of their type are raised to
+// it, which rounds nothing away: values are whole multiples of it then. A block of zeros has scale
+// 1. A code that would widen to more than the largest finite number of the dtype is the next one
+// towards zero. ±inf and NaN become NaN and leave their neighbours alone.
+//
+//     fp8 on the wire: scales (batch · heads · tokens, blocks), f32 (f64 for f64)
+//                      codes  (batch · heads · tokens, channels), 1 byte
+//
+// So that, for finite values within the range of the format,
+//
+//     |decoded - x| <= u_wire |x| + wire_floor absmax + wire_underflow
+//
+// with the numbers of wire_profile() (reference/core/wire_profile.h; derived in docs/numerics.md).
+// Signs of zeros and of what rounds to zero are kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reference/core/dtype.h"
+#include "reference/core/run.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab::ring {
+
+/// Channels that share a scale in WireFormat::fp8.
+inline constexpr std::int64_t kWireBlock = 64;
+
+/// Whether values of `dtype` lose bits on this wire: false where the format is exact or not
+/// narrower. Chunks then travel as they lie in memory.
+bool is_lossy(WireFormat format, DType dtype);
+
+/// Bytes of a dense tensor on the wire, scales included.
+std::int64_t wire_bytes(WireFormat format, DType dtype, const Extents& extents);
+
+/// Only for lossy formats. `out` has wire_bytes and any alignment; `tensor` is dense.
+template <class Element>
+void encode(WireFormat format, const TensorView<const Element>& tensor, std::span<std::byte> out);
+/// Any bytes are decoded to something; those that encode() wrote, within the bound above.
+template <class Element>
+void decode(WireFormat format, std::span<const std::byte> wire, const TensorView<Element>& tensor);
+
+}  // namespace ringlab::ring

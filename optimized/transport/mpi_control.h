@@ -1,0 +1,85 @@
+// What ranks say to each other besides data: "whom are you waiting for?", and "the job has failed".
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ringlab::mpi {
+
+/// Environment error that names the rank and the call unless `code` is MPI_SUCCESS.
+void check_mpi(int code, int rank, const char* call);
+
+inline constexpr int kNobody = -1;
+inline constexpr int kEverybody = -2;  ///< of a rank that waits for the job's end
+
+/// News that the job has failed.
+struct Failed {
+  int finder = kNobody;
+  int suspect = kNobody;
+  std::string why;
+};
+
+/// A second communicator, so that questions overtake data. Answers come only while its owner calls
+/// poll(), that is, while it waits: silence is what betrays a rank.
+class ControlChannel {
+ public:
+  /// Duplicates `comm`; collective.
+  explicit ControlChannel(MPI_Comm comm);
+  ~ControlChannel();
+  ControlChannel(const ControlChannel&) = delete;
+  ControlChannel& operator=(const ControlChannel&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  /// What this rank answers from now on: a rank, kNobody or kEverybody.
+  void set_waiting_for(int peer) { waiting_for_ = peer; }
+  /// Deals with all that has arrived.
+  void poll();
+  const std::optional<Failed>& failed() const { return failed_; }
+
+  void ask(int peer);
+  /// What `peer` answered to the last ask(); nothing so far when empty.
+  std::optional<int> answer(int peer) const { return answers_[static_cast<std::size_t>(peer)]; }
+
+  /// Tells all others; from now on failed() is set here too.
+  void announce(const Failed& failed);
+  /// Never call MPI again: memory that messages on their way refer to is about to die.
+  void abandon() { abandoned_ = true; }
+
+ private:
+  enum class Kind : std::int32_t { question, answer, failed };
+  struct Note {
+    Kind kind = Kind::question;
+    std::int32_t about = kNobody;
+    std::array<char, 504> text{};
+  };
+  struct Outgoing {
+    Note note;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  void send(int peer, Kind kind, int about, const std::string& text);
+  void receive_next();
+  void handle(int from);
+  void forget_sent();
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int ranks_ = 1;
+  int waiting_for_ = kNobody;
+  bool abandoned_ = false;
+  Note arriving_;
+  MPI_Request arrival_ = MPI_REQUEST_NULL;
+  std::list<Outgoing> outgoing_;
+  std::vector<std::optional<int>> answers_;  // per rank
+  std::optional<Failed> failed_;
+};
+
+}  // namespace ringlab::mpi

@@ -1,0 +1,25 @@
+// The ring engine as a subject.
+#include "property_tests/engine_subject.h"
+
+#include "optimized/ring/engine.h"
+
+namespace ringlab::verify {
+
+Subject engine_subject() {
+  Capabilities can;
+  can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
+  can.backward = true;
+  can.schedules = true;
+  can.traces = true;
+  can.skips_empty_blocks = true;
+  return {
+      .name = "optimized",
+      .title = "optimized: the ring engine with its block kernels",
+      .can = std::move(can),
+      .run = [](const AttentionInput& input,
+                const RunOptions& options) { return ring::run_engine(input, options); },
+      .profile = [](const Problem& problem,
+                    const RunOptions& options) { return ring::engine_profile(problem, options); }};
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,65 @@
+// What the laws about gradients share.
+#pragma once
+
+#include <string>
+
+#include "property_tests/laws/findings.h"
+#include "property_tests/laws/trial.h"
+#include "property_tests/laws/two_runs.h"
+
+namespace ringlab::verify {
+
+/// A trial and the gradient that comes from above.
+struct GradientTrial {
+  Trial base;
+  Tensor<double> dout;
+  AttentionInput input() const;
+  const Shape& shape() const { return base.shape(); }
+};
+GradientTrial make_gradient_trial(const Case& c);
+
+/// Runs the subject; an environment error when it gives no gradients or gives them other extents.
+AttentionGradients differentiate(const Subject& subject, const GradientTrial& trial);
+
+/// What a subject gave, what is right, and how far apart they may be.
+struct MeasuredGradients {
+  AttentionGradients got;
+  ExactBackward exact;
+  BackwardTolerance allowed;
+};
+MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial);
+/// Whether gradients of zeros would pass although a query sees a key: nothing can be learned then.
+bool zero_gradients_would_pass(const GradientTrial& trial, const MeasuredGradients& measured);
+
+/// All three within the tolerances of both runs.
+LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
+                         const MeasuredGradients& want);
+/// The same values in all three; NaN is broken.
+LawResult same_gradient_bits(const std::string& what, const AttentionGradients& got,
+                             const AttentionGradients& want);
+/// The same values at the tokens that `tokens` picks.
+LawResult same_bits_at(const std::string& what, const Tensor<double>& got,
+                       const Tensor<double>& want, const RowFilter& tokens);
+
+/// Σ factor · gradient, with what it may be off by.
+class GradientSum {
+ public:
+  void add(double factor, double got, double allowed, double exact);
+  /// A part that comes from elsewhere, known within `error`.
+  void add_known(long double value, long double error);
+  /// Broken unless the sum is zero within the tolerances of its terms; discarded when no term is
+  /// larger than that.
+  LawResult vanishes(const std::string& name) const;
+
+ private:
+  long double sum_ = 0, allowed_ = 0, magnitude_ = 0, largest_ = 0;
+};
+
+/// The first that is broken, else held when one of them held, else discarded.
+LawResult any_held(const std::vector<LawResult>& results);
+
+/// For Law::not_applicable.
+std::string needs_backward(const Subject& subject);
+std::string needs_backward_on_ranks(const Subject& subject);
+
+}  // namespace ringlab::verify

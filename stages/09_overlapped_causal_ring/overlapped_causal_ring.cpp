@@ -1,0 +1,27 @@
+#include "stages/09_overlapped_causal_ring/overlapped_causal_ring.h"
+
+#include "stages/common/costs.h"
+#include "stages/common/run_ranks.h"
+#include "stages/common/stage_list.h"
+
+namespace ringlab::stages {
+
+Stage overlapped_causal_ring_stage() {
+  return {
+      .id = "09",
+      .name = "overlapped_causal_ring",
+      .idea = "Slots, travelling positions, any layout, and the fast kernel: all of it at once.",
+      .run =
+          [](const AttentionInput& input, const RunOptions& options) {
+            return run_ranks(input, options, []<class Element>(RankProblem<Element>& r) {
+              overlapped_causal_ring::attention(r);
+            });
+          },
+      .profile = overlapped_causal_ring::profile,
+      .costs = overlapped_ring_with_positions_costs,
+      .skips_empty_blocks = true,
+      .ring_traffic = true,
+      .prefetches = true};
+}
+
+}  // namespace ringlab::stages

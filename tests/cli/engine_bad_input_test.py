@@ -1,0 +1,222 @@
+"""Options and files of the engine that are wrong: the right exit code, a message, nothing written."""
+import json
+import math
+import unittest
+
+from program import ProgramTest, floats, npy, ones, safetensors
+
+TEXT = "It was the best of times, it was the worst of times.\n"
+STAGE_WITHOUT_OPTIONS = "ring"  # no schedules, no slots, no gradients, no trace
+
+
+class EngineBadInputTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.text = self.file("text.txt", TEXT)
+
+    def contents(self):
+        return {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+
+    def refuses(self, code, message, *words):
+        """Refused with this message; every file in the folder is as it was, and no other is there."""
+        before = self.contents()
+        result = self.fails(code, message, *words, timeout=60)
+        self.assertEqual(self.contents(), before, f"ringlab {words}")
+        return result
+
+    def refuses_run(self, code, message, *words, subject="optimized"):
+        outputs = ["--output", self.folder / "out.safetensors", "--json", self.folder / "run.json"]
+        return self.refuses(code, message, "run", subject, "--text", self.text, *outputs, *words)
+
+
+class ScheduleTest(EngineBadInputTest):
+    def test_unknown_schedules_are_refused_with_the_list_of_those_there_are(self):
+        for word in ["rong", "RING", "ring:2", "broadcast:1", "double", "double:", "double:0",
+                     "double:-1", "double:2:3", "double:2x", "double: 2", "double:1.5", ":2",
+                     "double:" + "9" * 30, "ring,allgather"]:
+            with self.subTest(schedule=word):
+                self.refuses_run(2, ["schedule: ", f'"{word}"', "bidirectional or double:W"],
+                                 "--schedule", word)
+
+    def test_slots_are_a_whole_number_from_1_to_1024(self):
+        for value in ["0", "-1", "1025", "2.5", "two", "9" * 30]:
+            with self.subTest(slots=value):
+                self.refuses_run(2, ["--slots", f'"{value}"', "1 to 1024"], "--slots", value)
+
+    def test_slots_of_a_schedule_that_has_none_are_refused_as_unused(self):
+        for schedule in ["broadcast", "allgather"]:
+            for slots in ["2", "0"]:
+                self.refuses_run(2, ["--slots", "ignored"], "--schedule", schedule, "--slots", slots)
+
+    def test_wire_and_integrity_are_words_of_a_list(self):
+        for option, listed in [("--wire", "exact, f32, bf16, fp8"), ("--integrity", "headers, full")]:
+            for word in ["nonsense", "EXACT", "exact,f32", "0", "headers full"]:
+                with self.subTest(option=option, word=word):
+                    self.refuses_run(2, [option, listed, f'"{word}"'], option, word)
+        self.refuses_run(2, "Did you mean bf16?", "--wire", "bf15")
+
+    def test_empty_missing_and_repeated_values_are_refused(self):
+        for option, value in [("--schedule", "ring"), ("--slots", "2"), ("--wire", "exact"),
+                              ("--integrity", "full"), ("--trace", self.folder / "t.json")]:
+            with self.subTest(option=option):
+                self.refuses_run(2, option, option, "")
+                self.refuses_run(2, option, option)
+                self.refuses_run(2, [option, "once"], option, value, option, value)
+        self.refuses_run(2, "--backward", "--backward=yes")
+        self.refuses_run(2, ["--backward", "once"], "--backward", "--backward")
+
+
+class CapabilityTest(EngineBadInputTest):
+    def test_a_subject_that_has_no_such_thing_refuses_the_option_even_at_its_default(self):
+        for words in [["--schedule", "ring"], ["--schedule", "double:2"], ["--wire", "exact"],
+                      ["--wire", "bf16"], ["--integrity", "headers"], ["--integrity", "full"],
+                      ["--slots", "2"], ["--backward"], ["--trace", self.folder / "t.json"]]:
+            with self.subTest(words=words):
+                self.refuses_run(2, [words[0], STAGE_WITHOUT_OPTIONS, "optimized"], *words,
+                                 subject=STAGE_WITHOUT_OPTIONS)
+
+    def test_a_stage_with_slots_takes_them_and_nothing_else(self):
+        self.succeeds("run", "overlapped_ring", "--text", self.text, "--slots", "3", "--check")
+        for words in [["--schedule", "ring"], ["--wire", "f32"], ["--integrity", "full"]]:
+            self.refuses_run(2, words[0], *words, subject="overlapped_ring")
+
+    def test_processes_are_only_for_the_engine(self):
+        result = self.refuses_run(2, "", "--transport", "mpi", subject=STAGE_WITHOUT_OPTIONS) \
+            if self.has_mpi() else self.skipTest("the program is built without MPI")
+        self.assertIn("--transport", result.err)
+        self.assertIn(STAGE_WITHOUT_OPTIONS, result.err)
+
+    def has_mpi(self):
+        machine = json.loads(self.succeeds("doctor", "--json", "-").out)
+        return '"mpi": false' not in json.dumps(machine).lower()
+
+
+class GradientInputTest(EngineBadInputTest):
+    SHAPE = (2, 3, 2)
+
+    def tensors(self, **changed):
+        """A file with q, k, v, do of shape (2, 3, 2), some replaced, or left out where None."""
+        tensors = {name: ("F32", self.SHAPE, floats(12)) for name in ("q", "k", "v", "do")}
+        tensors.update(changed)
+        return self.file("in.safetensors",
+                         safetensors({n: t for n, t in tensors.items() if t is not None}))
+
+    def refuses_input(self, message, path):
+        for output in ["out", "out.safetensors"]:
+            self.refuses(3, message, "run", "optimized", "--backward", "--ranks", "2", "--input", path,
+                         "--output", self.folder / output)
+
+    def folder_of_npy(self, **changed):
+        for name in ("q", "k", "v", "do"):
+            content = changed.get(name, npy(ones(12), self.SHAPE))
+            if content is not None:
+                self.file(f"in/{name}.npy", content)
+        return self.folder / "in"
+
+    def test_gradients_need_the_gradient_of_the_output(self):
+        self.refuses_input(['"do"', "in.safetensors"], self.tensors(do=None))
+        self.refuses_input("do", self.folder_of_npy(do=None))
+
+    def test_it_has_the_shape_of_the_output(self):
+        for shape in [(2, 3, 3), (2, 2, 2), (1, 3, 2), (6, 2), (2, 1, 3, 2), (2, 3, 0)]:
+            with self.subTest(shape=shape):
+                count = math.prod(shape)
+                self.refuses_input(["tensor do", "(1, 2, 3, 2)"],
+                                   self.tensors(do=("F32", shape, floats(count))))
+        self.refuses_input("tensor do", self.folder_of_npy(do=npy(ones(6), (3, 2))))
+
+    def test_a_value_dimension_of_its_own_is_the_outputs(self):
+        wide = ("F32", (2, 3, 5), floats(30))
+        self.refuses_input(["tensor do", "(1, 2, 3, 5)"], self.tensors(v=wide))
+        self.succeeds("run", "optimized", "--backward", "--check", "--input",
+                      self.tensors(v=wide, do=wide))
+
+    def test_it_is_finite_and_of_floating_point(self):
+        values = floats(7) + floats(1, float("nan")) + floats(4)
+        self.refuses_input(["tensor do at [1, 0, 1]", "nan"],
+                           self.tensors(do=("F32", self.SHAPE, values)))
+        self.refuses_input("tensor do", self.tensors(do=("U8", self.SHAPE, bytes(12))))
+        self.refuses_input("do.npy", self.folder_of_npy(do=npy(ones(12), self.SHAPE)[:-1]))
+
+    def test_without_gradients_it_is_not_looked_at(self):
+        self.succeeds("run", "optimized", "--input", self.tensors(do=None))
+        self.succeeds("run", "optimized", "--input", self.tensors(do=("U8", (1,), b"x")))
+
+
+class TracePathTest(EngineBadInputTest):
+    def test_a_trace_that_cannot_be_written_is_refused_before_the_run(self):
+        self.refuses_run(4, ["--trace", "nowhere"], "--trace", self.folder / "nowhere" / "t.json")
+        self.refuses_run(4, ["--trace", "a folder"], "--trace", self.folder)
+        self.refuses_run(4, ["--trace"], "--trace", self.text / "t.json")
+
+    def test_other_commands_have_no_trace(self):
+        self.refuses(2, "--trace", "verify", "optimized", "--trace", self.folder / "t.json")
+
+
+class TraceFileTest(EngineBadInputTest):
+    def refuses_trace(self, message, path):
+        for option in ["--svg", "--html", "--json"]:
+            self.refuses(3, message, "trace", path, option, self.folder / "picture")
+
+    def event(self, **changed):
+        args = {"rank": 0, "step": 0, "owner": 0, "peer": -1, "slot": -1, "gradient": False,
+                "pass": "forward", "bytes": 0}
+        event = {"name": "x", "cat": "compute", "ph": "X", "ts": 0, "dur": 1, "pid": 0, "tid": 0}
+        for name, value in changed.items():
+            (args if name in args else event)[name] = value
+        return {**event, "args": args}
+
+    def trace(self, *events):
+        return self.file("t.json", json.dumps({"traceEvents": list(events)}))
+
+    def test_the_events_that_these_tests_spoil_are_a_trace(self):
+        self.succeeds("trace", self.trace(self.event()))
+
+    def test_missing_files_and_folders_are_named(self):
+        self.refuses_trace("nowhere.json", self.folder / "nowhere.json")
+        self.refuses_trace(str(self.folder), self.folder)
+
+    def test_garbled_files_are_refused(self):
+        whole = json.dumps({"traceEvents": [self.event()]}).encode()
+        for content in [b"", b"\0" * 9, b"hello", bytes(range(256)), b"[" * 100000,
+                        whole[:-1], whole + b"}", whole + whole, whole.replace(b":", b"", 1)]:
+            with self.subTest(content=content[:30]):
+                self.refuses_trace(["t.json", "no JSON"], self.file("t.json", content))
+
+    def test_other_json_is_refused(self):
+        for text in ["[]", "{}", "null", "3", '"traceEvents"', '{"traceEvents": 3}',
+                     '{"traceEvents": {}}', '{"traceevents": []}']:
+            with self.subTest(text=text):
+                self.refuses_trace(["t.json", "other JSON"], self.file("t.json", text))
+        report = self.folder / "run.json"
+        self.succeeds("run", "optimized", "--text", self.text, "--json", report)
+        self.refuses_trace(["run.json", "other JSON"], report)
+
+    def test_a_trace_without_events_is_refused(self):
+        self.refuses_trace("events", self.trace())
+        self.refuses_trace("events", self.trace({"name": "process_name", "ph": "M", "pid": 0}))
+
+    def test_the_event_and_member_that_are_wrong_are_named(self):
+        for changed in [{"rank": -1}, {"rank": 1 << 40}, {"rank": "0"}, {"bytes": -1}, {"ts": -1},
+                        {"dur": 1e300}, {"pass": "sideways"}, {"cat": "sleep"}, {"ph": "B"},
+                        {"tid": 7}, {"owner": None}, {"gradient": 1}, {"step": 0.5}]:
+            with self.subTest(changed=changed):
+                self.refuses_trace(["event 1", f'"{next(iter(changed))}"'],
+                                   self.trace(self.event(), self.event(**changed)))
+
+    def test_events_that_are_no_objects_are_refused(self):
+        for event in [3, None, [], "x", {}]:
+            with self.subTest(event=event):
+                self.refuses_trace("event 1", self.trace(self.event(), event))
+
+    def test_the_pictures_paths_are_checked_and_one_file_is_read(self):
+        path = self.trace(self.event())
+        for option in ["--svg", "--html", "--json"]:
+            self.refuses(4, [option, "nowhere"], "trace", path, option, self.folder / "nowhere" / "x")
+            self.refuses(4, option, "trace", path, option, self.folder)
+        self.refuses(2, "FILE", "trace")
+        self.refuses(2, "FILE", "trace", path, path)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,154 @@
+// The engine against the exact reference, its own closed forms, and itself.
+#include "optimized/ring/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <string>
+
+#include "property_tests/case.h"
+#include "property_tests/generators/cases.h"
+#include "property_tests/generators/draws.h"
+#include "reference/attention/exact.h"
+#include "reference/core/error.h"
+
+namespace ringlab::ring {
+namespace {
+
+using verify::Case;
+using verify::Draws;
+
+struct Trial {
+  Case drawn;
+  Problem problem;
+  RunOptions options;
+  AttentionTensors data;
+  Tensor<double> dout;
+  AttentionInput input() const {
+    AttentionInput input = data.input(problem);
+    input.dout = dout.view();
+    return input;
+  }
+  std::string text() const { return verify::to_token(drawn) + ": " + verify::describe(drawn); }
+};
+
+Trial make_trial(const Case& c) {
+  return {c, verify::make_problem(c), verify::make_options(c), verify::make_tensors(c),
+          verify::make_dout(c)};
+}
+
+Trial random_trial(Draws& draws) {
+  Case c = verify::random_case(draws);
+  c.shape.q_tokens = std::min<std::int64_t>(c.shape.q_tokens, 40);
+  c.shape.kv_tokens = std::min<std::int64_t>(c.shape.kv_tokens, 40);
+  return make_trial(verify::fitted(c));
+}
+
+/// Same bits, NaN included.
+void expect_same(const Tensor<double>& a, const Tensor<double>& b, const std::string& what) {
+  ASSERT_EQ(a.extents(), b.extents()) << what;
+  for (std::size_t i = 0; i < a.values().size(); ++i) {
+    ASSERT_EQ(std::bit_cast<std::uint64_t>(a.values()[i]),
+              std::bit_cast<std::uint64_t>(b.values()[i]))
+        << what << " at " << i;
+  }
+}
+void expect_same(const RunResult& a, const RunResult& b, const std::string& what) {
+  expect_same(a.output.out, b.output.out, what + ", o");
+  expect_same(a.output.lse, b.output.lse, what + ", lse");
+  expect_same(a.gradients->dq, b.gradients->dq, what + ", dq");
+  expect_same(a.gradients->dk, b.gradients->dk, what + ", dk");
+  expect_same(a.gradients->dv, b.gradients->dv, what + ", dv");
+}
+
+TEST(Engine, equals_the_exact_reference_forward_and_backward) {
+  Draws draws(11);
+  for (int i = 0; i < 400; ++i) {
+    const Trial trial = random_trial(draws);
+    const AttentionInput input = trial.input();
+    const RunResult run = run_engine(input, trial.options);
+    const NumericsProfile profile = engine_profile(trial.problem, trial.options);
+    const ExactForward exact = exact_forward(input);
+    const Report forward =
+        compare_forward(run.output, exact, forward_tolerance(input, exact, profile));
+    ASSERT_TRUE(forward.passed()) << trial.text() << "\n" << forward.summary();
+    const ExactBackward slope = exact_backward(input, *input.dout);
+    const BackwardTolerance allowed = backward_tolerance(input, *input.dout, slope, profile);
+    Report backward;
+    backward.tensors = {
+        compare("dq", run.gradients->dq.view(), slope.dq.view(), allowed.dq.view()),
+        compare("dk", run.gradients->dk.view(), slope.dk.view(), allowed.dk.view()),
+        compare("dv", run.gradients->dv.view(), slope.dv.view(), allowed.dv.view())};
+    ASSERT_TRUE(backward.passed()) << trial.text() << "\n" << backward.summary();
+  }
+}
+
+TEST(Engine, gives_the_same_bits_for_any_slots_transport_delay_and_integrity) {
+  Draws draws(12);
+  for (int i = 0; i < 60; ++i) {
+    Trial trial = random_trial(draws);
+    const RunResult first = run_engine(trial.input(), trial.options);
+    for (int slots = 1; slots <= 4; ++slots) {
+      trial.options.slots = slots;
+      trial.options.integrity = slots % 2 == 0 ? Integrity::full : Integrity::headers;
+      trial.options.transport = slots == 4 ? TransportKind::threads : TransportKind::simulated;
+      trial.options.rendezvous = slots != 2;
+      trial.options.delay_seed = static_cast<std::uint64_t>(i * 4 + slots);
+      const RunResult again = run_engine(trial.input(), trial.options);
+      expect_same(again, first, trial.text() + " with " + std::to_string(slots) + " slots");
+    }
+  }
+}
+
+TEST(Engine, moves_and_holds_what_the_closed_forms_say) {
+  Draws draws(13);
+  for (int i = 0; i < 300; ++i) {
+    Trial trial = random_trial(draws);
+    const bool gradients = draws.chance(50);
+    trial.options.wire = static_cast<WireFormat>(draws.below(4));
+    AttentionInput input = trial.input();
+    if (!gradients) input.dout.reset();
+    const RunResult run = run_engine(input, trial.options);
+    ASSERT_EQ(run.leftover_messages, 0) << trial.text();
+    for (int rank = 0; rank < trial.options.ranks; ++rank) {
+      const RankStats& got = run.ranks[static_cast<std::size_t>(rank)];
+      const EngineCosts due = engine_costs(trial.problem, trial.options, rank,
+                                           gradients ? Pass::backward : Pass::forward);
+      const std::string where = trial.text() + ", rank " + std::to_string(rank);
+      ASSERT_EQ(got.sent_bytes, due.sent_bytes) << where;
+      ASSERT_EQ(got.sent_messages, due.sent_messages) << where;
+      ASSERT_EQ(got.received_bytes, due.received_bytes) << where;
+      ASSERT_EQ(got.received_messages, due.received_messages) << where;
+      ASSERT_EQ(got.peak_kv_bytes, due.peak_kv_bytes) << where;
+      ASSERT_EQ(got.peak_bytes, due.peak_bytes) << where;
+    }
+  }
+}
+
+TEST(Engine, knows_every_ranks_step_time_after_a_full_ring) {
+  Case c;
+  c.shape = {1, 2, 1, 50, 50, 4, 4};
+  c.ranks = 5;
+  const Trial trial = make_trial(c);
+  const RunResult run = run_engine(trial.input(), trial.options);
+  for (const RankStats& rank : run.ranks) {
+    ASSERT_EQ(rank.heard_step_s.size(), 5u);
+    for (const double seconds : rank.heard_step_s) EXPECT_GT(seconds, 0);
+  }
+}
+
+TEST(Engine, refuses_slots_below_one_and_tensors_of_another_shape) {
+  Case c;
+  c.shape = {1, 1, 1, 5, 5, 2, 2};
+  Trial trial = make_trial(c);
+  trial.options.slots = 0;
+  EXPECT_THROW(run_engine(trial.input(), trial.options), Error);
+  trial.options.slots = 2;
+  AttentionInput input = trial.input();
+  input.dout->extents.tokens = 4;
+  EXPECT_THROW(run_engine(input, trial.options), Error);
+}
+
+}  // namespace
+}  // namespace ringlab::ring

@@ -1,0 +1,158 @@
+// What the MPI transport does for wrong programs and ranks that stay away: all ranks are told,
+// soon, and whom to blame. Every process runs these bodies; expectations hold on each of them.
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/optimized/transport/mpi_networks.h"
+
+namespace ringlab {
+namespace {
+
+constexpr double kTimeout = 0.3;
+constexpr double kGrace = 0.3;
+const MpiOptions kImpatient{.timeout_s = kTimeout, .grace_s = kGrace};
+// What two cores may add while nine processes take turns on them.
+constexpr double kScheduling = 2;
+
+void stay_away(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+RankFailure failure_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const RankError& error) {
+    return error.failure();
+  }
+  ADD_FAILURE() << "no RankError";
+  return {};
+}
+
+TEST(MpiFailures, the_rank_at_the_end_of_the_waiting_chain_is_blamed_by_everybody) {
+  for (const int victim : {0, 1, 3}) {
+    run_on_job(4, kImpatient, [&](mpi::MpiCommunicator& network) {
+      if (network.rank() == victim) return stay_away(3 * (kTimeout + kGrace) + kScheduling);
+      const RankFailure failure =
+          failure_of([&] { receive_ints(network, (network.rank() + 1) % 4, 0, 1); });
+      EXPECT_EQ(failure.suspect, victim) << failure.reason;
+      EXPECT_EQ(failure.rank, network.rank());
+      EXPECT_NE(failure.operation.find("receive tag 0 from rank"), std::string::npos);
+      EXPECT_LT(failure.elapsed_s, kTimeout + kGrace + kScheduling);
+    });
+  }
+}
+
+TEST(MpiFailures, ranks_that_wait_for_each_other_are_a_deadlock_and_nobodys_fault) {
+  run_on_job(3, kImpatient, [](mpi::MpiCommunicator& network) {
+    const RankFailure failure =
+        failure_of([&] { receive_ints(network, (network.rank() + 1) % 3, 0, 1); });
+    EXPECT_EQ(failure.suspect, -1);
+    EXPECT_NE(failure.reason.find("wait for each other"), std::string::npos) << failure.reason;
+  });
+}
+
+TEST(MpiFailures, a_message_of_another_size_names_the_sender_whether_longer_or_shorter) {
+  for (const std::int64_t piece_bytes : {std::int64_t{1} << 30, std::int64_t{8}}) {
+    const MpiOptions options{.timeout_s = 5, .piece_bytes = piece_bytes};
+    for (const int wanted : {0, 1, 3, 4, 9}) {
+      run_on_job(2, options, [&](mpi::MpiCommunicator& network) {
+        if (network.rank() == 0) {
+          send_ints(network, 1, 4, {1, 2, 3, 4, 5});
+          return;
+        }
+        const RankFailure failure = failure_of([&] { receive_ints(network, 0, 4, wanted); });
+        EXPECT_EQ(failure.suspect, 0);
+        EXPECT_NE(failure.reason.find("disagree about the size"), std::string::npos)
+            << failure.reason;
+        EXPECT_NE(failure.operation.find(std::to_string(4 * wanted) + " bytes"), std::string::npos);
+      });
+    }
+  }
+}
+
+TEST(MpiFailures, an_abort_reaches_every_waiting_rank_long_before_its_deadline) {
+  const MpiOptions patient{.timeout_s = 60};
+  run_on_job(5, patient, [](mpi::MpiCommunicator& network) {
+    if (network.rank() == 2) {
+      network.abort("the disk is on fire");
+      network.abort("twice changes nothing");
+      return;
+    }
+    const RankFailure failure =
+        failure_of([&] { receive_ints(network, (network.rank() + 1) % 5, 0, 1); });
+    EXPECT_EQ(failure.suspect, 2);
+    EXPECT_NE(failure.reason.find("rank 2 failed (the disk is on fire)"), std::string::npos);
+    EXPECT_LT(failure.elapsed_s, 10);
+    EXPECT_THROW(network.post_send(0, 0, {}), RankError);
+    EXPECT_THROW(network.post_receive(0, 0, {}), RankError);
+  });
+}
+
+TEST(MpiFailures, a_rank_that_is_late_but_within_the_deadline_is_no_error) {
+  run_on_job(3, {.timeout_s = 30, .grace_s = kGrace}, [](mpi::MpiCommunicator& network) {
+    if (network.rank() == 1) stay_away(0.4);
+    const int mine = network.rank();
+    const Request out = network.post_send((mine + 1) % 3, 0, bytes_of(&mine, 1));
+    EXPECT_EQ(receive_ints(network, (mine + 2) % 3, 0, 1), std::vector<int>{(mine + 2) % 3});
+    network.wait(out);
+    network.finish();
+  });
+}
+
+TEST(MpiFailures, a_rank_that_never_comes_to_the_end_is_named) {
+  run_on_job(3, kImpatient, [](mpi::MpiCommunicator& network) {
+    if (network.rank() == 2) return stay_away(3 * (kTimeout + kGrace) + kScheduling);
+    EXPECT_EQ(failure_of([&] { network.finish(); }).suspect, 2);
+  });
+}
+
+TEST(MpiFailures, a_rank_that_waits_for_one_that_has_finished_says_so) {
+  run_on_job(2, kImpatient, [](mpi::MpiCommunicator& network) {
+    if (network.rank() == 0) {
+      EXPECT_EQ(failure_of([&] { network.finish(); }).rank, 0);
+    } else {
+      EXPECT_EQ(failure_of([&] { receive_ints(network, 0, 0, 1); }).rank, 1);
+    }
+  });
+}
+
+TEST(MpiFailures, bad_peers_tags_and_requests_are_usage_errors) {
+  const auto kind_of = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::input;
+  };
+  run_on_job(2, {}, [&](mpi::MpiCommunicator& network) {
+    for (const int peer : {-1, 2}) {
+      EXPECT_EQ(kind_of([&] { network.post_send(peer, 0, {}); }), ErrorKind::usage);
+      EXPECT_EQ(kind_of([&] { network.post_receive(peer, 0, {}); }), ErrorKind::usage);
+    }
+    EXPECT_EQ(kind_of([&] { network.post_send(0, -1, {}); }), ErrorKind::usage);
+    EXPECT_EQ(kind_of([&] { network.post_receive(0, -7, {}); }), ErrorKind::usage);
+    EXPECT_EQ(kind_of([&] { network.wait(Request{}); }), ErrorKind::usage);
+    const Request out = network.post_send(network.rank(), 0, {});
+    const Request in = network.post_receive(network.rank(), 0, {});
+    EXPECT_EQ(kind_of([&] { network.wait({in.id + 1}); }), ErrorKind::usage);
+    network.wait(in);
+    network.wait(out);
+    EXPECT_EQ(kind_of([&] { network.wait(in); }), ErrorKind::usage);
+  });
+}
+
+TEST(MpiFailures, a_new_communicator_works_after_every_kind_of_failure) {
+  for (int victim = 0; victim < 3; ++victim) {
+    run_on_job(3, {.timeout_s = 30}, [&](mpi::MpiCommunicator& network) {
+      if (network.rank() == victim) return network.abort("planned");
+      EXPECT_EQ(failure_of([&] { receive_ints(network, victim, 0, 1); }).suspect, victim);
+    });
+    run_on_job(3, {.timeout_s = 30}, [](mpi::MpiCommunicator& network) { network.finish(); });
+  }
+}
+
+}  // namespace
+}  // namespace ringlab
