@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
+#include <filesystem>
 #include <sstream>
 
 #include "cli/nearest.h"
@@ -56,6 +57,15 @@ std::vector<std::string> join_negative_numbers(const Command& command,
   throw_usage_error(
       {word, fmt::format("an option of `ringlab {}`", command.name), "an unknown one",
        meant.empty() ? fmt::format("`ringlab {} --help` lists them.", command.name) : meant});
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code unreadable;
+  const auto canonical = [&](const std::string& path) {
+    const auto whole = std::filesystem::weakly_canonical(path, unreadable);
+    return unreadable ? std::filesystem::path(path).lexically_normal() : whole;
+  };
+  return canonical(a) == canonical(b) || std::filesystem::equivalent(a, b, unreadable);
 }
 
 // What Boost reports, in our words.
@@ -135,6 +145,27 @@ std::uint64_t Arguments::take_unsigned(const std::string& name, std::uint64_t fa
 double Arguments::take_real(const std::string& name, double fallback, double least, double most) {
   const std::optional<std::string> text = take_text(name);
   return text ? parse_real(name, *text, least, most) : fallback;
+}
+
+void Arguments::refuse_shared_files() const {
+  std::vector<std::pair<std::string, std::string>> files;  // how it was given, path
+  if (command_.operands == "FILE") {
+    for (const std::string& path : operands_) files.emplace_back("the operand", path);
+  }
+  for (const OptionSpec& option : command_.options) {
+    const auto found = values_.find(option.name);
+    const bool is_file = option.value == "FILE" || option.value == "PATH";
+    if (is_file && found != values_.end() && found->second != "-") {
+      files.emplace_back("--" + option.name, found->second);
+    }
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!same_file(files[i].second, files[j].second)) continue;
+      throw_usage_error(
+          {files[i].first, "another place than " + files[j].first, files[i].second, ""});
+    }
+  }
 }
 
 void Arguments::reject_unused() const {

@@ -37,6 +37,10 @@ class Arguments {
   Value take_choice(const std::string& name, Value fallback,
                     const std::vector<std::pair<std::string, Value>>& choices);
 
+  /// Usage error when two options, or an option and the operand, name the same file: one would be
+  /// written over the other.
+  void refuse_shared_files() const;
+
   /// Usage error naming the first option that was given and had no effect.
   void reject_unused() const;
 

@@ -39,6 +39,7 @@ int dispatch(const std::vector<std::string>& words) {
     fmt::print("{}", command_help(command));
     return kAllGood;
   }
+  arguments.refuse_shared_files();
   return command.run(arguments);
 }
 

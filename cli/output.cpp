@@ -69,4 +69,10 @@ void check_writable(const std::string& option, const std::string& path) {
   }
 }
 
+void check_file_name(const std::string& option, const std::string& path) {
+  if (path != "-") return;
+  throw_usage_error(
+      {"--" + option, "the name of a file", "-", "Only --json can go to standard output."});
+}
+
 }  // namespace ringlab::cli

@@ -44,4 +44,7 @@ class Output {
 /// long work, so that it is not done in vain.
 void check_writable(const std::string& option, const std::string& path);
 
+/// Usage error for "-": standard output has the text.
+void check_file_name(const std::string& option, const std::string& path);
+
 }  // namespace ringlab::cli

@@ -88,15 +88,6 @@ void write_results(const std::string& path, const LoadedInput& loaded, const Run
   io::write_tensors(path, tensors);
 }
 
-void check_output_path(const std::string& path, Arguments& arguments) {
-  check_writable("output", path);
-  const std::optional<std::string> input = arguments.take_text("input");
-  std::error_code ignored;
-  if (input && std::filesystem::equivalent(*input, path, ignored)) {
-    throw_usage_error({"--output", "another place than --input", path, ""});
-  }
-}
-
 RunResult timed_run(const verify::Subject& subject, const AttentionInput& input,
                     const RunOptions& options) {
   const Progress progress("running " + subject.name);
@@ -160,17 +151,17 @@ struct Plan {
 Plan take_plan(Arguments& arguments) {
   Plan plan;
   plan.subject = verify::find_subject(arguments.operands()[0]);
+  check_wishes(plan.subject, arguments);
   plan.options = take_run_options(arguments, {});
   plan.check = arguments.take_switch("check");
   const bool backward = arguments.take_switch("backward");
   plan.output_path = arguments.take_text("output");
-  if (plan.output_path) check_output_path(*plan.output_path, arguments);
+  if (plan.output_path) check_writable("output", *plan.output_path);
   plan.trace_path = take_trace_path(arguments, plan.subject, plan.options);
   plan.loaded = load_input(arguments, {.gradients = backward});
   arguments.reject_unused();
   stages::require_device(plan.options.device);
   check_capabilities(plan.subject, plan.loaded.problem, plan.options);
-  check_wishes(plan.subject, arguments);
   return plan;
 }
 

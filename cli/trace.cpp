@@ -22,7 +22,8 @@ constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
 std::string read_text(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) {
-    throw_input_error({path, "a file", "none", "Write one with `ringlab run --trace FILE`."});
+    throw_input_error(
+        {path, "a regular file", "none", "Write one with `ringlab run --trace FILE`."});
   }
   const std::uintmax_t size = std::filesystem::file_size(path, ignored);
   if (size > kMostBytes) {
@@ -111,7 +112,9 @@ Json document_of(const std::string& path, std::size_t events, const report::Trac
 
 std::optional<std::string> take_path(Arguments& arguments, const std::string& option) {
   std::optional<std::string> path = arguments.take_text(option);
-  if (path) check_writable(option, *path);
+  if (!path) return path;
+  check_file_name(option, *path);
+  check_writable(option, *path);
   return path;
 }
 

@@ -87,7 +87,8 @@ void ThreadNetwork::block_until_taken(int rank, const Operation& operation, Lock
   RankState& me = state(rank);
   for (bool expired = false;;) {
     if (failure_) failure_.throw_to_survivor(rank, describe(operation));
-    serve_sends(rank, lock);
+    // It let go of the lock meanwhile: what was matched, or failed, then has woken nobody.
+    if (serve_sends(rank, lock)) continue;
     if (operation.message->taken) return;
     const std::string reason = table_.hopeless(operation, rendezvous_);
     if (!reason.empty()) fail(rank, wait_error(attempt(), peer_of(operation), reason));
@@ -99,8 +100,9 @@ void ThreadNetwork::block_until_taken(int rank, const Operation& operation, Lock
   }
 }
 
-void ThreadNetwork::serve_sends(int rank, Lock& lock) {
-  if (!rendezvous_) return;
+bool ThreadNetwork::serve_sends(int rank, Lock& lock) {
+  if (!rendezvous_) return false;
+  bool served = false;
   for (const Operation& operation : table_.open(rank)) {
     Message& message = *operation.message;
     if (operation.direction != Direction::send || message.taken || !message.matched()) continue;
@@ -108,8 +110,10 @@ void ThreadNetwork::serve_sends(int rank, Lock& lock) {
     message.payload.assign(message.source.begin(), message.source.end());
     lock.lock();
     message.taken = true;
+    served = true;
     state(message.to).wake.notify_one();
   }
+  return served;
 }
 
 bool ThreadNetwork::can_move(int rank) const {

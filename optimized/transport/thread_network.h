@@ -37,8 +37,8 @@ class ThreadNetwork final : public Network {
 
   RankState& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
   void block_until_taken(int rank, const Operation& operation, Lock& lock);
-  /// Copies out the sends of `rank` whose receives have been posted.
-  void serve_sends(int rank, Lock& lock);
+  /// Copies out the sends of `rank` whose receives have been posted. True when there was one.
+  bool serve_sends(int rank, Lock& lock);
   bool can_move(int rank) const;
   bool all_are_stuck() const;
   Error stuck_error() const;

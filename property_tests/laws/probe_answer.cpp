@@ -143,4 +143,11 @@ AttentionOutput retrieved(const Trial& trial, const Tensor<double>& target, doub
   return expected;
 }
 
+Tensor<double> retrieved_errors(const Subject& subject, const Trial& trial,
+                                const Tensor<double>& target) {
+  Trial errors = trial;
+  errors.data.v = value_errors(subject, trial);
+  return retrieved(errors, target, 0).out;
+}
+
 }  // namespace ringlab::verify

@@ -61,5 +61,8 @@ Case code_channels(Case c);
 Tensor<double> use_retrieval_codes(Trial& trial, double strength, std::uint64_t seed);
 /// The values of the targets, and strength · head_dim as their lse; 0 and -inf without a target.
 AttentionOutput retrieved(const Trial& trial, const Tensor<double>& target, double strength);
+/// What those values may be off by: value_errors() of the targets.
+Tensor<double> retrieved_errors(const Subject& subject, const Trial& trial,
+                                const Tensor<double>& target);
 
 }  // namespace ringlab::verify

@@ -65,7 +65,8 @@ Case first_row_case(Case c) {
 
 LawResult first_row_is_first_value(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
-  return row_is_value(trial, attend(subject, trial), -first_position(c), 0);
+  return row_is_value(subject, trial, attend(subject, trial),
+                      {.row = -first_position(c), .key = 0});
 }
 
 Case plain_causal_case(Case c) {

@@ -60,7 +60,8 @@ LawResult narrowest_window_copies_values(const Subject& subject, const Case& c) 
   const std::int64_t first_row = std::max<std::int64_t>(0, -first_position(c));
   std::vector<LawResult> results;
   for (std::int64_t row = first_row; row < c.shape.q_tokens; ++row) {
-    results.push_back(row_is_value(trial, got, row, row + first_position(c)));
+    results.push_back(
+        row_is_value(subject, trial, got, {.row = row, .key = row + first_position(c)}));
   }
   return all_held(results);
 }

@@ -1,5 +1,6 @@
 #include "property_tests/laws/trial.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -58,6 +59,18 @@ Judgement judge(const Subject& subject, const Trial& trial) {
   judgement.allowed =
       forward_tolerance(input, judgement.exact, subject.profile(trial.problem, trial.options));
   return judgement;
+}
+
+Tensor<double> value_errors(const Subject& subject, const Trial& trial) {
+  const NumericsProfile profile = subject.profile(trial.problem, trial.options);
+  const Tensor<double>& v = trial.data.v;
+  return mapped(v, [&](double x, auto b, auto h, auto t, auto) {
+    double largest = 0;
+    for (std::int64_t c = 0; c < v.extents().channels; ++c) {
+      largest = std::max(largest, std::abs(v(b, h, t, c)));
+    }
+    return wire_error(profile, std::abs(x), largest);
+  });
 }
 
 bool zeros_would_pass(const Judgement& judgement) {

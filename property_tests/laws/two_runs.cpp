@@ -116,15 +116,18 @@ LawResult unchanged_under(const Subject& subject, const Case& c, const std::stri
   return all_held(results);
 }
 
-LawResult row_is_value(const Trial& trial, const AttentionOutput& got, std::int64_t row,
-                       std::int64_t key) {
-  const std::int64_t group = trial.shape().q_heads / trial.shape().kv_heads;
-  AttentionOutput want = got;
-  for_each_index(got.out.extents(), [&](auto b, auto h, auto t, auto channel) {
-    if (t == row) want.out(b, h, t, channel) = trial.data.v(b, h / group, key, channel);
-  });
-  return same_rows(fmt::format("o must be v of key {}, the only one seen", key), got, want,
-                   [row](std::int64_t token) { return token == row; });
+LawResult row_is_value(const Subject& subject, const Trial& trial, const AttentionOutput& got,
+                       const RowAndKey& only) {
+  const Tensor<double> errors = value_errors(subject, trial);
+  Extents row = got.out.extents();
+  row.tokens = 1;
+  const auto of_key = [&](const Tensor<double>& tensor) {
+    return mapped(Tensor<double>(row), [&](double, auto b, auto h, auto, auto channel) {
+      return tensor(b, h / trial.group(), only.key, channel);
+    });
+  };
+  return matches(fmt::format("o of row {}, which sees only key {},", only.row, only.key),
+                 rows_of(got.out, only.row, 1), of_key(trial.data.v), of_key(errors));
 }
 
 Case with_tokens(Case c) {

@@ -55,9 +55,14 @@ LawResult unchanged_under(const Subject& subject, const Case& c, const std::stri
                           const std::function<void(AttentionTensors&, double)>& overwrite,
                           const RowFilter& rows);
 
-/// out of query `row` against v of key `key`, to the bit: the weight of a single key is 1.
-LawResult row_is_value(const Trial& trial, const AttentionOutput& got, std::int64_t row,
-                       std::int64_t key);
+/// A query row, and the only key that it sees.
+struct RowAndKey {
+  std::int64_t row = 0, key = 0;
+};
+/// out of query `row` against v of key `key`, to the bit where values travel exactly, else within
+/// their value_errors(): the weight of a single key is 1.
+LawResult row_is_value(const Subject& subject, const Trial& trial, const AttentionOutput& got,
+                       const RowAndKey& only);
 
 /// The case with at least one query and one key, its mask fitted.
 Case with_tokens(Case c);

@@ -13,12 +13,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Smallest and largest visible value behind each output; 0 and 0 for an empty row.
+/// Smallest and largest visible value behind each output, wherever within its error it may lie when
+/// the kernel reads it; 0 and 0 for an empty row.
 struct Hull {
   Tensor<double> least, most;
 };
 
-Hull hull_of_values(const Trial& trial, const Pairs& visible) {
+Hull hull_of_values(const Trial& trial, const Pairs& visible, const Tensor<double>& errors) {
   Hull hull{Tensor<double>(trial.shape().out(), kInfinity),
             Tensor<double>(trial.shape().out(), -kInfinity)};
   for_each_index(trial.shape().out(), [&](auto b, auto h, auto i, auto c) {
@@ -27,8 +28,9 @@ Hull hull_of_values(const Trial& trial, const Pairs& visible) {
     for (std::int64_t j = 0; j < visible.keys; ++j) {
       if (!visible(i, j)) continue;
       const double v = trial.data.v(b, h / trial.group(), j, c);
-      least = std::min(least, v);
-      most = std::max(most, v);
+      const double error = errors(b, h / trial.group(), j, c);
+      least = std::min(least, v - error);
+      most = std::max(most, v + error);
     }
     if (least > most) least = most = 0;
   });
@@ -48,7 +50,7 @@ double rounding_outside(const NumericsProfile& p, double n, double magnitude) {
 
 LawResult inside_the_hull(const Subject& subject, const Trial& trial, const AttentionOutput& got) {
   const Pairs visible = visible_pairs(trial.problem);
-  const Hull hull = hull_of_values(trial, visible);
+  const Hull hull = hull_of_values(trial, visible, value_errors(subject, trial));
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
   Tensor<double> nearest(trial.shape().out());
   Tensor<double> allowed(trial.shape().out());

@@ -66,13 +66,19 @@ LawResult dominated_rows(const Subject& subject, const Case& c) {
   const AttentionOutput expected = retrieved(trial, target, kStrength);
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
   const double u = profile.u_accumulate;
+  const Tensor<double> errors = retrieved_errors(subject, trial, target);
+  const Tensor<double> sizes =
+      added(mapped(trial.data.v, [](double v, auto...) { return std::abs(v); }),
+            value_errors(subject, trial));
   double largest = 0;
-  for (const double v : trial.data.v.values()) largest = std::max(largest, std::abs(v));
+  for (const double size : sizes.values()) largest = std::max(largest, size);
   const double others =
       std::exp(-2 * kStrength) * 2 * largest * static_cast<double>(c.shape.kv_tokens);
-  const auto allowed = mapped(expected.out, [&](double o, auto b, auto h, auto i, auto) {
+  const auto allowed = mapped(expected.out, [&](double o, auto b, auto h, auto i, auto channel) {
     if (target(b, h, i, 0) < 0) return 0.0;
-    return 4 * u * std::abs(o) + others + 2 * half_ulp(profile.out_dtype, std::abs(o) + others);
+    const double error = errors(b, h, i, channel);
+    const double size = std::abs(o) + error;
+    return error + 4 * u * size + others + 2 * half_ulp(profile.out_dtype, size + others);
   });
   const auto lse_allowed = mapped(expected.lse, [&](double lse, auto...) {
     return std::isinf(lse) ? 0.0 : 8 * (u + profile.u_lse) * lse;

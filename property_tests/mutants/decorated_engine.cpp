@@ -175,8 +175,7 @@ class KeysForValues : public TamperedWire {
   const bool equal_;
 };
 
-/// Posts every V twice. Where sends wait for their receives that would be an error of the
-/// transport, so there it does not.
+/// Posts every V twice, and waits for one of them.
 class ValuesTwice : public TamperedWire {
  public:
   explicit ValuesTwice(Communicator& below) : TamperedWire(below, {}) {}

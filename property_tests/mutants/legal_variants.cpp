@@ -59,10 +59,10 @@ void broadcast(const Problem&, RunOptions& options) { options.schedule = Schedul
 void both_ways(const Problem&, RunOptions& options) {
   options.schedule = ScheduleKind::bidirectional;
 }
-/// Nodes of two ranks, where the ranks can be cut in such.
+/// The last node has one rank when there is an odd one left.
 void nodes_of_two(const Problem&, RunOptions& options) {
   options.schedule = ScheduleKind::double_ring;
-  options.node_ranks = options.ranks % 2 == 0 ? 2 : 1;
+  options.node_ranks = 2;
 }
 
 /// Every chunk from its last key to its first, as some kernels go for causal attention.

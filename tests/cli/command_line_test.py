@@ -284,7 +284,7 @@ class RunTest(ProgramTest):
         result = ringlab("run", "ring", "--text", text, "--ranks", "64", "--timeout", "1e-6",
                          "--output", self.folder / "out")
         self.assertEqual(result.code, 4, result.err)
-        self.assertRegex(result.err, r"^ringlab: rank \d+: .* from rank \d+ ")
+        self.assertRegex(result.err, r"^ringlab: rank \d+: .* from rank \d+[ ,]")
         self.assertFalse((self.folder / "out").exists())
 
     def test_a_subject_that_fails_is_wrong_and_reported(self):

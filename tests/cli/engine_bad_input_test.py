@@ -1,9 +1,9 @@
-"""Options and files of the engine that are wrong: the right exit code, a message, nothing written."""
+"""Wrong options and files of the engine: the right exit code, a message, nothing written."""
 import json
 import math
 import unittest
 
-from program import ProgramTest, floats, npy, ones, safetensors
+from program import ProgramTest, floats, npy, ones, ringlab, safetensors
 
 TEXT = "It was the best of times, it was the worst of times.\n"
 STAGE_WITHOUT_OPTIONS = "ring"  # no schedules, no slots, no gradients, no trace
@@ -18,7 +18,7 @@ class EngineBadInputTest(ProgramTest):
         return {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
 
     def refuses(self, code, message, *words):
-        """Refused with this message; every file in the folder is as it was, and no other is there."""
+        """Refused with this message; every file is as it was, and no other is there."""
         before = self.contents()
         result = self.fails(code, message, *words, timeout=60)
         self.assertEqual(self.contents(), before, f"ringlab {words}")
@@ -27,6 +27,36 @@ class EngineBadInputTest(ProgramTest):
     def refuses_run(self, code, message, *words, subject="optimized"):
         outputs = ["--output", self.folder / "out.safetensors", "--json", self.folder / "run.json"]
         return self.refuses(code, message, "run", subject, "--text", self.text, *outputs, *words)
+
+
+class SharedFileTest(EngineBadInputTest):
+    def test_a_file_is_not_written_over_what_another_option_names(self):
+        mine = str(self.text)
+        linked = self.folder / "link"
+        linked.symlink_to(self.text)
+        other = str(self.folder / "x.json")
+        for words in [("--text", mine, "--trace", mine), ("--text", mine, "--output", mine),
+                      ("--text", mine, "--json", linked), ("--text", mine, "--trace", linked),
+                      ("--text", mine, "--trace", other, "--json", other),
+                      ("--text", mine, "--trace", other, "--output", other),
+                      ("--text", mine, "--trace", other, "--json", f"{self.folder}/./x.json")]:
+            with self.subTest(words=words):
+                self.refuses(2, ["another place than --"], "run", "optimized", *words)
+
+    def test_a_trace_is_not_written_over_by_its_picture(self):
+        for option in ("--svg", "--html", "--json"):
+            with self.subTest(option=option):
+                self.refuses(2, [option, "another place than the operand"], "trace", self.text,
+                             option, self.text)
+
+    def test_only_json_goes_to_standard_output(self):
+        self.refuses(2, ["--trace", "the name of a file"], "run", "optimized", "--text", self.text,
+                     "--trace", "-")
+        self.refuses(2, ["--svg", "the name of a file"], "trace", self.text, "--svg", "-")
+
+    def test_gradients_of_a_stage_without_them_are_refused_before_the_input_is_read(self):
+        self.refuses(2, ["--backward"], "run", STAGE_WITHOUT_OPTIONS, "--backward", "--input",
+                     self.folder / "missing.safetensors")
 
 
 class ScheduleTest(EngineBadInputTest):
@@ -49,7 +79,8 @@ class ScheduleTest(EngineBadInputTest):
                 self.refuses_run(2, ["--slots", "ignored"], "--schedule", schedule, "--slots", slots)
 
     def test_wire_and_integrity_are_words_of_a_list(self):
-        for option, listed in [("--wire", "exact, f32, bf16, fp8"), ("--integrity", "headers, full")]:
+        for option, listed in [("--wire", "exact, f32, bf16, fp8"),
+                               ("--integrity", "headers, full")]:
             for word in ["nonsense", "EXACT", "exact,f32", "0", "headers full"]:
                 with self.subTest(option=option, word=word):
                     self.refuses_run(2, [option, listed, f'"{word}"'], option, word)
@@ -81,14 +112,11 @@ class CapabilityTest(EngineBadInputTest):
             self.refuses_run(2, words[0], *words, subject="overlapped_ring")
 
     def test_processes_are_only_for_the_engine(self):
-        result = self.refuses_run(2, "", "--transport", "mpi", subject=STAGE_WITHOUT_OPTIONS) \
-            if self.has_mpi() else self.skipTest("the program is built without MPI")
-        self.assertIn("--transport", result.err)
-        self.assertIn(STAGE_WITHOUT_OPTIONS, result.err)
-
-    def has_mpi(self):
-        machine = json.loads(self.succeeds("doctor", "--json", "-").out)
-        return '"mpi": false' not in json.dumps(machine).lower()
+        words = ["run", STAGE_WITHOUT_OPTIONS, "--text", self.text, "--transport", "mpi"]
+        if "built without MPI" in ringlab(*words).err:
+            self.skipTest("the program is built without MPI")
+        self.refuses(2, ["--transport", STAGE_WITHOUT_OPTIONS, "optimized"], *words, "--output",
+                     self.folder / "out.safetensors")
 
 
 class GradientInputTest(EngineBadInputTest):
@@ -103,8 +131,8 @@ class GradientInputTest(EngineBadInputTest):
 
     def refuses_input(self, message, path):
         for output in ["out", "out.safetensors"]:
-            self.refuses(3, message, "run", "optimized", "--backward", "--ranks", "2", "--input", path,
-                         "--output", self.folder / output)
+            self.refuses(3, message, "run", "optimized", "--backward", "--ranks", "2", "--input",
+                         path, "--output", self.folder / output)
 
     def folder_of_npy(self, **changed):
         for name in ("q", "k", "v", "do"):
@@ -212,7 +240,8 @@ class TraceFileTest(EngineBadInputTest):
     def test_the_pictures_paths_are_checked_and_one_file_is_read(self):
         path = self.trace(self.event())
         for option in ["--svg", "--html", "--json"]:
-            self.refuses(4, [option, "nowhere"], "trace", path, option, self.folder / "nowhere" / "x")
+            nowhere = self.folder / "nowhere" / "x"
+            self.refuses(4, [option, "nowhere"], "trace", path, option, nowhere)
             self.refuses(4, option, "trace", path, option, self.folder)
         self.refuses(2, "FILE", "trace")
         self.refuses(2, "FILE", "trace", path, path)

@@ -8,11 +8,14 @@ the sums, of the division and of the output come on top.
 
 Backward, of dO (H, N, C): p_ij = e^(s_ij - lse_i), D_i = sum_c dO_ic o_ic, dP_ij = sum_c dO_ic v_jc,
 dS_ij = p_ij (dP_ij - D_i); dQ_i = scale sum_j dS_ij k_j, dK_j = scale sum_i dS_ij q_i, dV_j = sum_i
-p_ij dO_i, where i runs over all query heads of the group. A sum of n products added in any order is off
-by at most gamma(n) times the sum of their magnitudes, and what its factors are off is passed on through
-the other factor's magnitude: the bounds of lse and o lead to those of p, D and dS, and these to dQ, dK
-and dV. `merges` is how many partial sums of a dK or dV may be added up on its way.
+p_ij dO_i, where i runs over all query heads of the group. A sum of n products added in any order is
+off by at most gamma(n) times the sum of their magnitudes, and what its factors are off is passed on
+through the other factor's magnitude: the bounds of lse and o lead to those of p, D and dS, and these
+to dQ, dK and dV. `merges` is how many partial sums of a dK or dV may be added up on its way.
 """
+import json
+import struct
+
 import numpy as np
 
 ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
@@ -29,6 +32,34 @@ def round_to(dtype, x):
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
         return bits.astype(np.uint32).view(np.float32).astype(np.float64)
     return x.astype({"f32": np.float32, "f16": np.float16}[dtype]).astype(np.float64)
+
+
+def stored(dtype, x):
+    """What a .safetensors file says of an array of values of this dtype: name, shape, bytes."""
+    if dtype == "bf16":
+        bits = (x.astype(np.float32).view(np.uint32) >> 16).astype("<u2")
+        return "BF16", x.shape, bits.tobytes()
+    name, kind = {"f64": ("F64", "<f8"), "f32": ("F32", "<f4"), "f16": ("F16", "<f2")}[dtype]
+    return name, x.shape, x.astype(kind).tobytes()
+
+
+def read_safetensors(path):
+    """{name: float64 array} of a .safetensors file."""
+    raw = path.read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header, body = json.loads(raw[8:8 + length]), raw[8 + length:]
+    return {name: decoded(entry, body) for name, entry in header.items() if name != "__metadata__"}
+
+
+def decoded(entry, body):
+    begin, end = entry["data_offsets"]
+    if entry["dtype"] == "BF16":
+        bits = np.frombuffer(body[begin:end], "<u2").astype(np.uint32) << 16
+        flat = bits.view(np.float32)
+    else:
+        kind = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}[entry["dtype"]]
+        flat = np.frombuffer(body[begin:end], kind)
+    return flat.astype(np.float64).reshape(entry["shape"])
 
 
 def visible(mask, queries, keys, matrices):
@@ -145,8 +176,8 @@ def head_of(inputs, h):
 def probabilities(q, k, scale, allowed, lse):
     """e^(s - lse), 0 where nothing is seen: (queries, keys)."""
     seen = allowed & np.isfinite(lse)[:, None]
-    s = scale * (q @ k.T)
-    return np.where(seen, np.exp(np.where(seen, s - np.where(np.isfinite(lse), lse, 0)[:, None], 0)), 0)
+    exponent = scale * (q @ k.T) - np.where(np.isfinite(lse), lse, 0)[:, None]
+    return np.where(seen, np.exp(np.where(seen, exponent, 0)), 0)
 
 
 class GradientErrors:

@@ -2,7 +2,6 @@
 import json
 import pathlib
 import random
-import struct
 import sys
 import unittest
 
@@ -85,34 +84,14 @@ class Problem:
                 np.save(self.input / f"{name}.npy", getattr(self, name).astype(stored))
         else:
             self.input = folder / "in.safetensors"
-            tensors = {name: self.stored(getattr(self, name)) for name in "qkv"}
+            tensors = {name: na.stored(self.dtype, getattr(self, name)) for name in "qkv"}
             self.input.write_bytes(safetensors(tensors))
-
-    def stored(self, x):
-        if self.dtype == "bf16":
-            bits = (x.astype(np.float32).view(np.uint32) >> 16).astype("<u2")
-            return "BF16", x.shape, bits.tobytes()
-        name, kind = {"f64": ("F64", "<f8"), "f32": ("F32", "<f4"), "f16": ("F16", "<f2")}[self.dtype]
-        return name, x.shape, x.astype(kind).tobytes()
 
     def results(self):
         if self.output.is_dir():
             return [np.load(self.output / f"{n}.npy").astype(np.float64) for n in ("o", "lse")]
-        raw = self.output.read_bytes()
-        length = struct.unpack("<Q", raw[:8])[0]
-        header, body = json.loads(raw[8:8 + length]), raw[8 + length:]
-        return [self.decoded(header[n], body) for n in ("o", "lse")]
-
-    @staticmethod
-    def decoded(entry, body):
-        begin, end = entry["data_offsets"]
-        if entry["dtype"] == "BF16":
-            bits = np.frombuffer(body[begin:end], "<u2").astype(np.uint32) << 16
-            flat = bits.view(np.float32)
-        else:
-            kind = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}[entry["dtype"]]
-            flat = np.frombuffer(body[begin:end], kind)
-        return flat.astype(np.float64).reshape(entry["shape"])
+        tensors = na.read_safetensors(self.output)
+        return [tensors[name] for name in ("o", "lse")]
 
 
 class StageAgreementTest(ProgramTest):

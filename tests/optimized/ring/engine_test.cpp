@@ -5,13 +5,17 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "optimized/transport/in_process.h"
 #include "property_tests/case.h"
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/draws.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
+#include "reference/core/shards.h"
+#include "reference/core/trace_check.h"
 
 namespace ringlab::ring {
 namespace {
@@ -123,6 +127,133 @@ TEST(Engine, moves_and_holds_what_the_closed_forms_say) {
       ASSERT_EQ(got.peak_kv_bytes, due.peak_kv_bytes) << where;
       ASSERT_EQ(got.peak_bytes, due.peak_bytes) << where;
     }
+  }
+}
+
+TEST(Engine, leaves_traces_that_obey_the_invariants_of_the_model) {
+  Draws draws(14);
+  for (int i = 0; i < 150; ++i) {
+    Trial trial = random_trial(draws);
+    trial.options.trace = true;
+    const RunResult run = run_engine(trial.input(), trial.options);
+    const Layout queries = make_layout(trial.options, trial.problem.shape.q_tokens, {});
+    const Layout keys = make_layout(trial.options, trial.problem.shape.kv_tokens, {});
+    const NeedMatrix need = need_matrix(trial.problem.mask, queries, keys);
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      std::vector<std::vector<TraceEvent>> events(run.ranks.size());
+      for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
+        for (const TraceEvent& event : run.ranks[rank].events) {
+          if (event.pass == pass) events[rank].push_back(event);
+        }
+      }
+      const std::vector<std::string> findings =
+          check_trace(events, build_schedule(schedule_spec(trial.options), need, pass));
+      ASSERT_TRUE(findings.empty()) << trial.text() << "\n" << findings.front();
+    }
+  }
+}
+
+TEST(Engine, finds_ranks_that_were_given_different_problems_before_any_data_moves) {
+  Case c;
+  c.shape = {1, 1, 1, 12, 12, 2, 2};
+  c.ranks = 4;
+  const Trial trial = make_trial(c);
+  Problem other = trial.problem;
+  other.scale *= 2;
+  std::vector<std::string> said(4);
+  std::vector<std::int64_t> moved(4);
+  const auto body = [&](Communicator& network) {
+    const int rank = network.rank();
+    const Layout rows = make_layout(trial.options, 12, {});
+    const Tensor<double> q = shard_of<double>(trial.data.q.view(), rows.positions(rank));
+    const Tensor<double> k = shard_of<double>(trial.data.k.view(), rows.positions(rank));
+    const Tensor<double> v = shard_of<double>(trial.data.v.view(), rows.positions(rank));
+    try {
+      run_engine_rank(rank == 2 ? other : trial.problem, trial.options,
+                      {.q = q.view(), .k = k.view(), .v = v.view()}, network);
+    } catch (const RankError& error) {
+      said[static_cast<std::size_t>(rank)] = error.what();
+    }
+    moved[static_cast<std::size_t>(rank)] = network.traffic().sent_bytes;
+  };
+  run_threads(4, {}, body);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_NE(said[rank].find("different shapes, masks or options"), std::string::npos)
+        << said[rank];
+    EXPECT_NE(said[rank].find("2"), std::string::npos) << said[rank];
+    EXPECT_LE(moved[rank], 2 * 24) << "agreement messages only";
+  }
+}
+
+/// Flips one bit of the n-th message that rank 1 sends.
+class BitFlipper : public Communicator {
+ public:
+  BitFlipper(Communicator& below, std::int64_t message, std::size_t bit)
+      : below_(below), message_(message), bit_(bit) {}
+  int rank() const override { return below_.rank(); }
+  int ranks() const override { return below_.ranks(); }
+  const Traffic& traffic() const override { return below_.traffic(); }
+  Request post_send(int to, int tag, std::span<const std::byte> bytes) override {
+    if (below_.rank() != 1 || count_++ != message_) return below_.post_send(to, tag, bytes);
+    flipped_.assign(bytes.begin(), bytes.end());
+    flipped_[bit_ / 8 % flipped_.size()] ^= std::byte(1 << (bit_ % 8));
+    return below_.post_send(to, tag, flipped_);
+  }
+  Request post_receive(int from, int tag, std::span<std::byte> buffer) override {
+    return below_.post_receive(from, tag, buffer);
+  }
+  void wait(Request request) override { below_.wait(request); }
+
+ private:
+  Communicator& below_;
+  const std::int64_t message_;
+  const std::size_t bit_;
+  std::int64_t count_ = 0;
+  std::vector<std::byte> flipped_;
+};
+
+std::string what_a_flip_does(const Trial& trial, std::int64_t message, std::size_t bit) {
+  EngineParts parts;
+  parts.wrap = [=](Communicator& below) {
+    return std::make_unique<BitFlipper>(below, message, bit);
+  };
+  try {
+    run_engine_with(parts, trial.input(), trial.options);
+  } catch (const RankError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Engine, notices_every_flipped_bit_of_a_header) {
+  Case c;
+  c.shape = {1, 1, 1, 9, 9, 2, 2};
+  c.ranks = 3;
+  const Trial trial = make_trial(c);
+  // Two agreement messages come first, then header, K and V of the own chunk.
+  for (std::size_t bit = 0; bit < 8 * (80 + 3 * 8); ++bit) {
+    const std::string said = what_a_flip_does(trial, 2, bit);
+    const bool noticed =
+        said.find("header") != std::string::npos || said.find("magic number") != std::string::npos;
+    ASSERT_TRUE(noticed) << "bit " << bit << ": " << said;
+    ASSERT_NE(said.find("from rank 1"), std::string::npos) << said;
+  }
+}
+
+TEST(Engine, notices_every_flipped_bit_of_the_data_with_full_integrity_only) {
+  Case c;
+  c.shape = {1, 1, 1, 9, 9, 2, 2};
+  c.ranks = 3;
+  Trial trial = make_trial(c);
+  for (const std::int64_t message : {3, 4}) {  // K and V of 3 tokens
+    for (std::size_t bit = 0; bit < 8 * 3 * 2 * sizeof(float); ++bit) {
+      trial.options.integrity = Integrity::full;
+      const std::string said = what_a_flip_does(trial, message, bit);
+      ASSERT_NE(said.find("damaged data"), std::string::npos) << "bit " << bit << ": " << said;
+      ASSERT_NE(said.find("from rank 1"), std::string::npos) << said;
+    }
+    trial.options.integrity = Integrity::headers;
+    EXPECT_EQ(what_a_flip_does(trial, message, 0), "");
   }
 }
 
