@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/report/human.h"
 #include "cli/text_table.h"
+#include "optimized/transport/mpi_session.h"
 
 namespace ringlab::cli {
 namespace {
@@ -74,6 +75,21 @@ Json library_json(const Library& library) {
   return {{"found", !library.file.empty()}, {"version", library.version}, {"file", library.file}};
 }
 
+// What is there to run, and what is missing for --transport mpi.
+Finding mpi_finding(const Library& mpi) {
+  const std::string found =
+      mpi.file.empty() ? "not found" : fmt::format("{} ({})", mpi.version, mpi.file);
+  if (mpi_available()) return {mpi.name, found, "ranks as processes: mpirun … --transport mpi"};
+  return {mpi.name, found,
+          "no --transport mpi: install libopenmpi-dev, configure with -DRINGLAB_MPI=ON"};
+}
+
+Json mpi_json(const Library& mpi) {
+  Json json = library_json(mpi);
+  json["compiled_in"] = mpi_available();
+  return json;
+}
+
 Json devices_json(const CudaDriver& driver) {
   Json devices = Json::array();
   for (const CudaDevice& device : driver.devices) {
@@ -102,7 +118,7 @@ int doctor(Arguments& arguments) {
   for (const Finding& finding : cuda_findings(build, driver)) findings.push_back(finding);
   findings.push_back(library_finding(nccl, "a transport between devices"));
   findings.push_back(library_finding(cudnn, "a vendor's attention to compare with"));
-  findings.push_back(library_finding(mpi, "a transport between machines"));
+  findings.push_back(mpi_finding(mpi));
 
   TextTable table({{"what"}, {"found"}, {"enables"}});
   for (const Finding& finding : findings)
@@ -125,7 +141,7 @@ int doctor(Arguments& arguments) {
          {"devices", devices_json(driver)}}},
        {"nccl", library_json(nccl)},
        {"cudnn", library_json(cudnn)},
-       {"mpi", library_json(mpi)}});
+       {"mpi", mpi_json(mpi)}});
   return 0;
 }
 

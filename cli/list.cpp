@@ -1,6 +1,8 @@
 // `ringlab list`: what can be run and verified.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -10,14 +12,51 @@
 namespace ringlab::cli {
 namespace {
 
-std::vector<std::string> capability_words(const verify::Capabilities& can) {
-  std::vector<std::string> words;
-  if (can.many_ranks) words.push_back("ranks");
-  if (can.ring_traffic) words.push_back("ring");
-  if (can.skips_empty_blocks) words.push_back("skips");
-  if (can.counts_traffic) words.push_back("counts");
-  if (can.deterministic) words.push_back("same-bits");
-  return words;
+// A column of the table: a word, what it means, and the member that says so.
+struct Word {
+  const char* word;
+  const char* meaning;
+  bool verify::Capabilities::*has;
+};
+
+constexpr std::array<Word, 10> kWords = {{
+    {"ranks", "runs on several ranks", &verify::Capabilities::many_ranks},
+    {"ring", "K/V travel neighbour to neighbour", &verify::Capabilities::ring_traffic},
+    {"skips", "masked-out blocks are not computed", &verify::Capabilities::skips_empty_blocks},
+    {"slots", "--slots: places for chunks beside its own", &verify::Capabilities::prefetches},
+    {"schedules", "--schedule, --wire, --integrity", &verify::Capabilities::schedules},
+    {"backward", "--backward: gradients of q, k and v", &verify::Capabilities::backward},
+    {"trace", "--trace: what each rank did when", &verify::Capabilities::traces},
+    {"cuda", "--device cuda, in builds that have it", &verify::Capabilities::cuda},
+    {"counts", "bytes and memory are measured", &verify::Capabilities::counts_traffic},
+    {"same-bits", "equal from run to run", &verify::Capabilities::deterministic},
+}};
+
+std::vector<Column> columns() {
+  std::vector<Column> columns = {{"subject"}};
+  for (const Word& word : kWords) columns.push_back({word.word});
+  columns.push_back({"dtypes"});
+  return columns;
+}
+
+// What executes schedules has slots, too.
+verify::Capabilities with_slots(verify::Capabilities can) {
+  can.prefetches = can.prefetches || can.schedules;
+  return can;
+}
+
+std::vector<std::string> row(const std::string& name, const verify::Capabilities& can,
+                             const std::vector<std::string>& dtypes) {
+  std::vector<std::string> cells = {name};
+  for (const Word& word : kWords) cells.emplace_back(can.*word.has ? word.word : "-");
+  cells.push_back(fmt::format("{}", fmt::join(dtypes, " ")));
+  return cells;
+}
+
+std::string legend() {
+  TextTable table({{"word"}, {"meaning"}});
+  for (const Word& word : kWords) table.add({word.word, word.meaning});
+  return table.text();
 }
 
 Json subject_json(const verify::Subject& subject, const std::vector<std::string>& dtypes) {
@@ -30,28 +69,28 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"masked_may_be_nan", can.masked_may_be_nan},
           {"ring_traffic", can.ring_traffic},
           {"skips_empty_blocks", can.skips_empty_blocks},
+          {"slots", can.prefetches || can.schedules},
+          {"schedules", can.schedules},
+          {"backward", can.backward},
+          {"traces", can.traces},
+          {"devices", can.cuda ? Json{"cpu", "cuda"} : Json{"cpu"}},
           {"deterministic", can.deterministic}};
 }
 
 int list(Arguments& arguments) {
   Output output(arguments);
   arguments.reject_unused();
-  TextTable table({{"subject"}, {"dtypes"}, {"can"}, {"what it is"}});
+  TextTable abilities(columns());
+  TextTable ideas({{"subject"}, {"what it is"}});
   Json subjects = Json::array();
   for (const verify::Subject& subject : verify::all_subjects()) {
     std::vector<std::string> dtypes;
     for (const DType dtype : subject.can.dtypes) dtypes.emplace_back(dtype_info(dtype).name);
-    table.add({subject.name, fmt::format("{}", fmt::join(dtypes, " ")),
-               fmt::format("{}", fmt::join(capability_words(subject.can), " ")), subject.title});
+    abilities.add(row(subject.name, with_slots(subject.can), dtypes));
+    ideas.add({subject.name, subject.title});
     subjects.push_back(subject_json(subject, dtypes));
   }
-  output.write(table.text());
-  output.write(
-      "\nranks: runs on several ranks · ring: K/V travel neighbour to neighbour · skips: "
-      "masked-out "
-      "blocks are not computed\ncounts: bytes and memory are measured · same-bits: equal from run "
-      "to "
-      "run\n");
+  output.print("{}\n{}\n{}", ideas.text(), abilities.text(), legend());
   output.finish("list", {{"subjects", subjects}});
   return 0;
 }

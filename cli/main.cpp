@@ -11,6 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
+#include "cli/launcher.h"
 #include "reference/core/error.h"
 
 namespace {
@@ -52,6 +53,7 @@ int guarded(const std::vector<std::string>& words) {
   try {
     return dispatch(words);
   } catch (const ringlab::Error& error) {
+    if (ringlab::cli::first_rank_says_it(words, error)) return error.exit_code();
     return report(error.what(), error.exit_code());
   } catch (const std::bad_alloc&) {
     return report("out of memory. Use fewer tokens, heads or ranks.", kEnvironment);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include "cli/job_output.h"
 #include "cli/problem_options.h"
@@ -11,12 +10,14 @@
 #include "cli/report/human.h"
 #include "cli/report/totals.h"
 #include "cli/report_json.h"
+#include "cli/run_check.h"
+#include "cli/run_costs.h"
 #include "cli/run_mpi.h"
 #include "cli/run_options.h"
+#include "cli/run_pace.h"
 #include "cli/text_table.h"
 #include "cli/trace_file.h"
 #include "property_tests/subject.h"
-#include "reference/attention/exact.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 #include "stages/common/device_list.h"
@@ -42,26 +43,6 @@ void print_ranks(const RunResult& result, Output& output) {
                report::human_count(pairs)});
   }
   output.print("\n{}", table.text());
-}
-
-void check_gradients(const AttentionInput& input, const NumericsProfile& profile,
-                     const AttentionGradients& got, Report& report) {
-  const ExactBackward exact = exact_backward(input, *input.dout);
-  const BackwardTolerance allowed = backward_tolerance(input, *input.dout, exact, profile);
-  report.tensors.push_back(compare("dq", got.dq.view(), exact.dq.view(), allowed.dq.view()));
-  report.tensors.push_back(compare("dk", got.dk.view(), exact.dk.view(), allowed.dk.view()));
-  report.tensors.push_back(compare("dv", got.dv.view(), exact.dv.view(), allowed.dv.view()));
-}
-
-Report check(const AttentionInput& input, const NumericsProfile& profile, const RunResult& got) {
-  const Progress progress("comparing with the fp64 reference");
-  ExactOptions options;
-  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const ExactForward exact = exact_forward(input, options);
-  Report report =
-      compare_forward(got.output, exact, forward_tolerance(input, exact, profile, options));
-  if (got.gradients) check_gradients(input, profile, *got.gradients, report);
-  return report;
 }
 
 // o with as many dimensions as q had in its file, lse with one less.
@@ -188,6 +169,25 @@ Json print_result(const RunResult& result, Output& output) {
           {"ranks", ranks_json(result)}};
 }
 
+// Only what executes schedules has closed forms of its own.
+void print_costs(const Plan& plan, const RunResult& result, Json& document, Output& output) {
+  if (!plan.subject.can.schedules) return;
+  RunAccount account{.problem = plan.loaded.problem,
+                     .options = plan.options,
+                     .last_pass = result.gradients ? Pass::backward : Pass::forward,
+                     .measured = {}};
+  for (const RankStats& rank : result.ranks) account.measured.push_back(&rank);
+  report_costs(account, document, output);
+}
+
+Json print_paces(const RunOptions& options, const RunResult& result, Output& output) {
+  std::vector<RankPace> paces;
+  for (const RankStats& rank : result.ranks) paces.push_back(pace_of(rank));
+  const bool simulated = options.transport == TransportKind::simulated;
+  return print_pace(paces, result.seconds, simulated ? WaitsAre::simulated : WaitsAre::measured,
+                    output);
+}
+
 int run(Arguments& arguments) {
   if (wants_mpi(arguments)) return run_mpi(arguments);
   Output output(arguments);
@@ -196,6 +196,8 @@ int run(Arguments& arguments) {
   const AttentionInput input = plan.loaded.input();
   const RunResult result = timed_run(plan.subject, input, plan.options);
   document.update(print_result(result, output));
+  document.update(print_paces(plan.options, result, output));
+  print_costs(plan, result, document, output);
   if (plan.trace_path) {
     output.print("wrote {} events to {}\n", write_trace(*plan.trace_path, result),
                  *plan.trace_path);
@@ -204,7 +206,7 @@ int run(Arguments& arguments) {
   document["passed"] = nullptr;  // not asked
   if (plan.check) {
     const NumericsProfile profile = plan.subject.profile(input.problem, plan.options);
-    const Report report = check(input, profile, result);
+    const Report report = check_result(input, profile, result);
     print_check(report, output);
     right = report.passed();
     document["passed"] = right;

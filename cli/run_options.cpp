@@ -1,5 +1,9 @@
 #include "cli/run_options.h"
 
+#include <fmt/format.h>
+
+#include "reference/core/error.h"
+
 namespace ringlab::cli {
 namespace {
 
@@ -19,6 +23,11 @@ void take_schedule(Arguments& arguments, RunOptions& options) {
   const ScheduleSpec spec = parse_schedule(arguments.take_text("schedule").value_or("ring"));
   options.schedule = spec.kind;
   options.node_ranks = spec.node_ranks;
+  if (spec.node_ranks > options.ranks) {
+    throw_usage_error({"--schedule",
+                       fmt::format("double:W with W of at most {}, the ranks", options.ranks),
+                       schedule_name(spec), "With W = P it is one ring."});
+  }
   if (spec.kind == ScheduleKind::broadcast || spec.kind == ScheduleKind::allgather) return;
   options.slots = static_cast<int>(arguments.take_integer("slots", options.slots, 1, kMostSlots));
 }

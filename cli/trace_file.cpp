@@ -25,13 +25,17 @@ std::optional<std::string> take_trace_path(Arguments& arguments, const verify::S
   return path;
 }
 
+std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events) {
+  io::write_file(path, report::trace_json(events));
+  return events.size();
+}
+
 std::size_t write_trace(const std::string& path, const RunResult& result) {
-  report::Trace trace;
+  std::vector<TraceEvent> events;
   for (const RankStats& rank : result.ranks) {
-    trace.insert(trace.end(), rank.events.begin(), rank.events.end());
+    events.insert(events.end(), rank.events.begin(), rank.events.end());
   }
-  io::write_file(path, report::trace_json(trace));
-  return trace.size();
+  return write_trace(path, events);
 }
 
 }  // namespace ringlab::cli

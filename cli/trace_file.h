@@ -20,5 +20,6 @@ std::optional<std::string> take_trace_path(Arguments& arguments, const verify::S
 
 /// Complete or absent. Returns the number of events.
 std::size_t write_trace(const std::string& path, const RunResult& result);
+std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events);
 
 }  // namespace ringlab::cli

@@ -22,6 +22,7 @@ struct Capabilities {
   bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
   bool skips_empty_blocks = false;
   bool traces = false;        ///< keeps RankStats::events when RunOptions::trace is set
+  bool cuda = false;          ///< honours DeviceKind::cuda, in builds that have it
   bool deterministic = true;  ///< same bits from run to run
   /// Keys appended at the end leave every earlier partial sum as it was. false for kernels that
   /// start at the last key, as some do for causal attention.

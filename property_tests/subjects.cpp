@@ -16,6 +16,7 @@ Subject subject_of(const stages::Stage& stage) {
   can.backward = stage.backward;
   can.prefetches = stage.prefetches;
   can.skips_empty_blocks = stage.skips_empty_blocks;
+  can.cuda = !stage.cpu_only;
   return {.name = stage.name,
           .title = stage.id + " " + stage.name + ": " + stage.idea,
           .can = std::move(can),
@@ -42,7 +43,7 @@ Subject find_subject(const std::string& name) {
     if (names(stage, name)) return subject_of(stage);
     known += (known.empty() ? "" : ", ") + stage.name;
   }
-  const Subject engine = engine_subject();
+  Subject engine = engine_subject();
   if (name == engine.name) return engine;
   known += ", " + engine.name;
   throw_usage_error({.where = "subject",

@@ -79,7 +79,7 @@ std::string overlap_text(const std::optional<double>& overlap) {
 
 std::string straggler_text(const TraceSummary& summary) {
   if (!summary.straggler) return "none";
-  return fmt::format("rank {}, {:.2f} times the median", *summary.straggler,
+  return fmt::format("rank {}, {:.2f} times the median of the others", *summary.straggler,
                      summary.straggler_ratio);
 }
 

@@ -1,8 +1,11 @@
 #include "cli/report/trace_summary.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
+
+#include "cli/report/slowness.h"
 
 namespace ringlab::report {
 namespace {
@@ -97,18 +100,14 @@ std::vector<LinkSummary> links_of(const Trace& trace) {
 }
 
 void find_straggler(TraceSummary& summary) {
-  std::vector<std::int64_t> medians;
-  const RankSummary* slowest = nullptr;
+  std::vector<StepTimes> blocks;
   for (const RankSummary& rank : summary.ranks) {
-    if (rank.block.count == 0) continue;
-    medians.push_back(rank.block.p50_ns);
-    if (slowest == nullptr || rank.block.p50_ns > slowest->block.p50_ns) slowest = &rank;
+    blocks.push_back({.seconds = rank.block.count == 0
+                                     ? std::numeric_limits<double>::quiet_NaN()
+                                     : static_cast<double>(rank.block.p50_ns) * 1e-9});
   }
-  const std::int64_t median = spread_of(medians).p50_ns;
-  if (slowest == nullptr || median == 0) return;
-  summary.straggler_ratio =
-      static_cast<double>(slowest->block.p50_ns) / static_cast<double>(median);
-  if (summary.straggler_ratio > kStraggler) summary.straggler = slowest->rank;
+  if (const auto slowest = slowest_rank(blocks)) summary.straggler_ratio = slowest->factor;
+  if (const auto straggler = find_straggler(blocks, 0)) summary.straggler = straggler->rank;
 }
 
 }  // namespace

@@ -46,17 +46,16 @@ struct TraceSummary {
   std::vector<RankSummary> ranks;  ///< of all numbers up to the largest that has an event
   std::vector<LinkSummary> links;  ///< by from, then to
   std::int64_t span_ns = 0;        ///< from the first beginning to the last end
-  /// The rank whose blocks take longest at the median, where that is more than kStraggler times the
-  /// median of all ranks that computed.
+  /// The rank whose blocks take longest at the median, where that is a straggler (slowness.h) next
+  /// to the other ranks that computed.
   std::optional<int> straggler;
-  double straggler_ratio = 0;  ///< of the slowest rank, straggler or not; 0 for no blocks
+  double straggler_ratio = 0;  ///< of the slowest rank, straggler or not; 0 without others
   /// Index into links of the one with the largest median.
   std::optional<std::size_t> slowest_link;
 
   std::optional<double> overlap() const;  ///< of all ranks together
   double idle() const;
 };
-inline constexpr double kStraggler = 1.2;
 
 TraceSummary summarize(const Trace& trace);
 

@@ -2,6 +2,7 @@
 #include "optimized/ring/engine.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 #include "optimized/transport/run_network.h"
@@ -89,15 +90,17 @@ void put_in_place(ShardResult&& shard, const Positions& queries, const Positions
   result.ranks[static_cast<std::size_t>(rank)] = std::move(shard.stats);
 }
 
-}  // namespace
-
-RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
-                          const RunOptions& options) {
+RunResult run_on_network(const EngineParts& parts, const AttentionInput& input,
+                         const RunOptions& options) {
   check_run(input, options);
   const Layout queries = make_layout(options, input.problem.shape.q_tokens, options.q_layout);
   const Layout keys = make_layout(options, input.problem.shape.kv_tokens, options.kv_layout);
   EngineParts shared = parts;
   if (!shared.clock_zero) shared.clock_zero = std::chrono::steady_clock::now();
+  if (!shared.plan) {
+    shared.plan = std::make_shared<const SchedulePlan>(
+        schedule_spec(options), need_matrix(input.problem.mask, queries, keys));
+  }
   RunResult result = empty_result(input, options.ranks);
   std::vector<double> seconds(static_cast<std::size_t>(options.ranks));
   const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
@@ -111,6 +114,20 @@ RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
   result.leftover_messages = network.leftover_messages;
   result.seconds = std::ranges::max(seconds);
   return result;
+}
+
+}  // namespace
+
+RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
+                          const RunOptions& options) {
+  try {
+    return run_on_network(parts, input, options);
+  } catch (const std::bad_alloc&) {  // outside the ranks: theirs have become errors already
+    throw_environment_error({.where = "ring engine",
+                             .expected = "memory for the outputs and the ranks",
+                             .actual = "out of memory",
+                             .hint = "Use fewer tokens, heads or ranks"});
+  }
 }
 
 RunResult run_engine(const AttentionInput& input, const RunOptions& options) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "optimized/transport/communicator.h"
 #include "reference/core/numerics.h"
@@ -22,10 +23,12 @@ namespace ringlab::ring {
 /// f32 state (f64 for f64) is carried through all hops, so the error does not grow with the ranks.
 ///
 /// Peak memory of a rank: q, k, v, out, lse of its own rows + the running state (v_dim + 2 per row
-/// and head) + slots · (K + V of the largest chunk it visits); see engine_costs.
+/// and head) + slots · (K + V of the largest chunk it visits); see engine_costs, docs/cluster.md.
 ///
 /// Errors: usage for options that make no sense together, input for tensors that do not fit the
 /// problem, environment (RankError) when a rank fails; outputs are lost then, never partial.
+/// Exhausted memory is an environment error that names the rank, if it was a rank's; std::bad_alloc
+/// only when there is no memory left for that error either.
 RunResult run_engine(const AttentionInput& input, const RunOptions& options);
 
 /// What the engine promises for this problem: one rescale per tile at most, state carried, and for
@@ -43,6 +46,9 @@ struct EngineCosts {
 };
 EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int rank,
                          Pass last_pass);
+/// The same of all ranks, in little more time than of one.
+std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
+                                      Pass last_pass);
 
 /// One rank's rows, in the order of its layouts: q, dout hold options' q-layout rows of this rank,
 /// k and v the kv-layout rows. Values are representable in problem.dtype.
@@ -64,7 +70,9 @@ ShardResult run_engine_rank(const Problem& problem, const RunOptions& options,
 
 /// Parts of the engine that a test may exchange.
 struct EngineParts {
-  /// Makes the schedules that are executed; build_schedule unless set.
+  /// Shared by the ranks of one process; each makes its own unless set.
+  std::shared_ptr<const SchedulePlan> plan = {};
+  /// Makes the schedules that are executed, in place of the plan's programs.
   std::function<Schedule(const ScheduleSpec&, const NeedMatrix&, Pass)> make_schedule = {};
   /// Puts a decorator around each rank's communicator.
   std::function<std::unique_ptr<Communicator>(Communicator&)> wrap = {};

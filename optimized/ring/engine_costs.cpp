@@ -26,29 +26,44 @@ struct RankSizes {
   std::int64_t most_tokens = 0;  ///< keys of the largest chunk it visits
 };
 
+/// What is the same for all ranks.
+struct Whole {
+  const Problem& problem;
+  const RunOptions& options;
+  Layout queries, keys;
+  NeedMatrix need;
+  std::vector<std::int64_t> tokens = {};  ///< keys of each owner
+
+  Whole(const Problem& of_problem, const RunOptions& with_options)
+      : problem(of_problem),
+        options(with_options),
+        queries(make_layout(options, problem.shape.q_tokens, options.q_layout)),
+        keys(make_layout(options, problem.shape.kv_tokens, options.kv_layout)),
+        need(need_matrix(problem.mask, queries, keys)) {
+    for (int owner = 0; owner < options.ranks; ++owner) {
+      tokens.push_back(keys.positions(owner).size());
+    }
+  }
+  ScheduleCosts schedule(Pass pass) const {
+    return schedule_costs(schedule_spec(options), need, pass, tokens);
+  }
+};
+
 class Formulas {
  public:
-  Formulas(const Problem& problem, const RunOptions& options, int rank)
-      : problem_(problem),
-        options_(options),
-        rank_(rank),
-        queries_(make_layout(options, problem.shape.q_tokens, options.q_layout)),
-        keys_(make_layout(options, problem.shape.kv_tokens, options.kv_layout)),
-        need_(need_matrix(problem.mask, queries_, keys_)) {
-    const Shape& s = problem.shape;
-    sizes_.rows = s.batch * s.q_heads * queries_.positions(rank).size();
-    sizes_.own_tokens = keys_.positions(rank).size();
-    for (int owner = 0; owner < options.ranks; ++owner) {
-      tokens_.push_back(keys_.positions(owner).size());
-      const bool visited = owner != rank && need_.needs(rank, owner);
-      if (visited) sizes_.most_tokens = std::max(sizes_.most_tokens, tokens_.back());
+  Formulas(const Whole& whole, int rank) : problem_(whole.problem), options_(whole.options) {
+    const Shape& s = problem_.shape;
+    sizes_.rows = s.batch * s.q_heads * whole.queries.positions(rank).size();
+    for (int owner = 0; owner < options_.ranks; ++owner) {
+      const std::int64_t tokens = whole.tokens[static_cast<std::size_t>(owner)];
+      if (owner == rank) {
+        sizes_.own_tokens = tokens;
+      } else if (whole.need.needs(rank, owner)) {
+        sizes_.most_tokens = std::max(sizes_.most_tokens, tokens);
+      }
     }
   }
 
-  RankCosts schedule(Pass pass) const {
-    return schedule_costs(schedule_spec(options_), need_, pass, tokens_)
-        .ranks[static_cast<std::size_t>(rank_)];
-  }
   void add_traffic(const ChunkTraffic& kv, const ChunkTraffic& gradients, Moved& moved) const {
     moved.messages += kMessagesPerTransfer * (kv.chunks + gradients.chunks);
     moved.bytes += (kv.chunks + gradients.chunks) * header_bytes(options_.ranks) +
@@ -93,40 +108,51 @@ class Formulas {
 
   const Problem& problem_;
   const RunOptions& options_;
-  const int rank_;
-  const Layout queries_, keys_;
-  const NeedMatrix need_;
-  std::vector<std::int64_t> tokens_;
   RankSizes sizes_;
 };
 
-}  // namespace
-
-EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int rank,
-                         Pass last_pass) {
-  const Formulas formulas(problem, options, rank);
-  const int rounds = agreement_messages(options.ranks);
+EngineCosts rank_costs(const Whole& whole, int rank, const RankCosts& forward,
+                       const RankCosts* backward) {
+  const Formulas formulas(whole, rank);
+  const int rounds = agreement_messages(whole.options.ranks);
   Moved sent{rounds * kAgreementBytes, rounds}, received = sent;
   EngineCosts costs;
-  const bool gradients = last_pass == Pass::backward;
-  const std::int64_t saved = gradients ? formulas.saved_rows() : 0;
-  const auto add_pass = [&](Pass pass, auto working_bytes) {
-    const RankCosts one = formulas.schedule(pass);
+  const std::int64_t saved = backward ? formulas.saved_rows() : 0;
+  const auto add_pass = [&](const RankCosts& one, std::int64_t working_bytes) {
     formulas.add_traffic(one.kv_sent, one.gradients_sent, sent);
     formulas.add_traffic(one.kv_received, one.gradients_received, received);
     costs.peak_kv_bytes = std::max(costs.peak_kv_bytes, formulas.held_kv(one));
-    costs.peak_bytes =
-        std::max(costs.peak_bytes, saved + formulas.chunks(one) + working_bytes(one));
+    costs.peak_bytes = std::max(costs.peak_bytes, saved + formulas.chunks(one) + working_bytes);
   };
-  add_pass(Pass::forward, [&](const RankCosts&) { return formulas.state(); });
-  if (gradients) {
-    add_pass(Pass::backward, [&](const RankCosts& one) { return formulas.gradients(one); });
-  }
+  add_pass(forward, formulas.state());
+  if (backward) add_pass(*backward, formulas.gradients(*backward));
   costs.sent_bytes = sent.bytes;
   costs.sent_messages = sent.messages;
   costs.received_bytes = received.bytes;
   costs.received_messages = received.messages;
   return costs;
+}
+
+}  // namespace
+
+std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
+                                      Pass last_pass) {
+  const Whole whole(problem, options);
+  const ScheduleCosts forward = whole.schedule(Pass::forward);
+  ScheduleCosts backward;
+  if (last_pass == Pass::backward) backward = whole.schedule(Pass::backward);
+  std::vector<EngineCosts> costs;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    costs.push_back(rank_costs(whole, rank, forward.ranks[at],
+                               backward.ranks.empty() ? nullptr : &backward.ranks[at]));
+  }
+  return costs;
+}
+
+EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int rank,
+                         Pass last_pass) {
+  return engine_costs(problem, options, last_pass)[static_cast<std::size_t>(rank)];
 }
 
 }  // namespace ringlab::ring

@@ -57,13 +57,16 @@ class RankRun {
         network_(network),
         queries_(make_layout(options, problem.shape.q_tokens, options.q_layout)),
         keys_(make_layout(options, problem.shape.kv_tokens, options.kv_layout)),
-        need_(need_matrix(problem.mask, queries_, keys_)),
+        plan_(parts.plan ? parts.plan
+                         : std::make_shared<const SchedulePlan>(
+                               schedule_spec(options), need_matrix(problem.mask, queries_, keys_))),
         agreement_(
             agree(agreement_text(problem, options, shard.dout ? Pass::backward : Pass::forward),
                   network)),
         recorder_(options.trace ? Recorder::Keep::all : Recorder::Keep::last,
                   parts.clock_zero.value_or(Recorder::Clock::now())),
         step_times_(static_cast<std::size_t>(network.ranks())),
+        waits_(network.ranks()),
         rows_{rows_as<Element>(shard.q), rows_as<Element>(shard.k), rows_as<Element>(shard.v),
               shard.dout ? rows_as<Element>(*shard.dout) : Tensor<Element>()} {}
 
@@ -123,10 +126,10 @@ class RankRun {
 
   template <class Body>
   void run_pass(Pass pass, Body body) {
-    const Schedule all = parts_.make_schedule
-                             ? parts_.make_schedule(schedule_spec(options_), need_, pass)
-                             : build_schedule(schedule_spec(options_), need_, pass);
-    const RankSchedule& schedule = all.ranks[static_cast<std::size_t>(rank())];
+    const RankSchedule schedule =
+        parts_.make_schedule ? parts_.make_schedule(schedule_spec(options_), plan_->need(), pass)
+                                   .ranks[static_cast<std::size_t>(rank())]
+                             : plan_->program(rank(), pass);
     Chunks<Element> chunks({.problem = problem_,
                             .wire = options_.wire,
                             .layout = keys_,
@@ -157,7 +160,7 @@ class RankRun {
       const std::int64_t begin = run.recorder_.now();
       pass.compute(operation);
       run.note(TraceKind::compute, operation, direction, begin);
-      run.note_step(operation, direction, run.recorder_.now() - begin);
+      run.note_step(operation, direction);
     }
     void add_gradient(const Operation& operation) {
       const std::int64_t begin = run.recorder_.now();
@@ -169,7 +172,8 @@ class RankRun {
   template <class PassOfRank>
   void execute_with(PassOfRank& pass, const RankSchedule& schedule, Pass direction) {
     Exchange exchange({.agreement = agreement_, .integrity = options_.integrity, .pass = direction},
-                      network_, recorder_, step_times_);
+                      network_, recorder_, step_times_, waits_);
+    step_begin_ns_ = recorder_.now() - waits_.stood_ns();
     Noted<PassOfRank> noted{*this, pass, direction};
     execute(schedule, exchange, noted);
   }
@@ -188,14 +192,18 @@ class RankRun {
                    .begin_ns = begin,
                    .end_ns = recorder_.now()});
   }
-  void note_step(const Operation& operation, Pass direction, std::int64_t nanoseconds) {
+  /// A step ends with its computing: all that was done since the one before, but for standing
+  /// still.
+  void note_step(const Operation& operation, Pass direction) {
+    const std::int64_t own_clock_ns = recorder_.now() - waits_.stood_ns();
+    busy_s_ += static_cast<double>(own_clock_ns - step_begin_ns_) * 1e-9;
+    step_begin_ns_ = own_clock_ns;
     StepTime& mine = step_times_[static_cast<std::size_t>(rank())];
-    const double total = static_cast<double>(mine.mean_seconds) * mine.steps +
-                         static_cast<double>(nanoseconds) * 1e-9;
     ++mine.steps;
-    mine.mean_seconds = static_cast<float>(total / mine.steps);
+    mine.mean_seconds = static_cast<float>(busy_s_ / mine.steps);
     if (direction == Pass::backward) return;
-    visits_.push_back({operation.owner, operation.step, need_.pairs(rank(), operation.owner)});
+    visits_.push_back(
+        {operation.owner, operation.step, plan_->need().pairs(rank(), operation.owner)});
   }
 
   RankStats stats() const {
@@ -208,6 +216,8 @@ class RankRun {
                     .peak_kv_bytes = peak_kv_bytes_,
                     .visits = visits_,
                     .heard_step_s = {},
+                    .busy_s = busy_s_,
+                    .links = waits_.links(),
                     .events = recorder_.all()};
     for (const StepTime& time : step_times_) {
       stats.heard_step_s.push_back(time.steps > 0 ? static_cast<double>(time.mean_seconds)
@@ -221,10 +231,13 @@ class RankRun {
   const RunOptions& options_;
   Communicator& network_;
   const Layout queries_, keys_;
-  const NeedMatrix need_;
+  const std::shared_ptr<const SchedulePlan> plan_;
   const std::uint64_t agreement_;
   Recorder recorder_;
   std::vector<StepTime> step_times_;
+  Waits waits_;
+  std::int64_t step_begin_ns_ = 0;  // on a clock that stops while the rank stands still
+  double busy_s_ = 0;
   const RankRows<Element> rows_;
   MemoryMeter meter_;
   std::int64_t peak_kv_bytes_ = 0;

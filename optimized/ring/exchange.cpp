@@ -64,6 +64,7 @@ void Exchange::wait_send(const Operation& operation) {
     if (transfer == sends_.end()) fail(operation, "a schedule that waits for a send not posted");
     const std::int64_t begin = recorder_.now();
     for (const Request request : transfer->requests) network_.wait(request);
+    waits_.add_send(recorder_.now() - begin);
     record(TraceKind::send, *transfer, transfer->begin_ns);
     record(TraceKind::wait, *transfer, begin);
     sends_.erase(transfer);
@@ -77,9 +78,15 @@ void Exchange::wait_receive(const Operation& operation) {
       fail(operation, "a schedule that waits for what was not posted");
     const std::int64_t begin = recorder_.now();
     network_.wait(transfer->requests[0]);
+    const std::int64_t header_there = recorder_.now();
     check_header(*transfer);
     network_.wait(transfer->requests[1]);
     network_.wait(transfer->requests[2]);
+    waits_.add_receive(
+        {.from = operation.peer,
+         .bytes = byte_count(transfer->tensors.first) + byte_count(transfer->tensors.second),
+         .until_header_ns = header_there - begin,
+         .until_end_ns = recorder_.now() - header_there});
     check_payload(*transfer);
     record(TraceKind::receive, *transfer, transfer->begin_ns);
     record(TraceKind::wait, *transfer, begin);

@@ -10,6 +10,7 @@
 
 #include "optimized/ring/message.h"
 #include "optimized/ring/recorder.h"
+#include "optimized/ring/waits.h"
 #include "optimized/transport/communicator.h"
 #include "reference/core/error.h"
 
@@ -30,8 +31,12 @@ class Exchange {
     Pass pass = Pass::forward;
   };
   Exchange(const Settings& settings, Communicator& network, Recorder& recorder,
-           std::vector<StepTime>& step_times)
-      : settings_(settings), network_(network), recorder_(recorder), step_times_(step_times) {}
+           std::vector<StepTime>& step_times, Waits& waits)
+      : settings_(settings),
+        network_(network),
+        recorder_(recorder),
+        step_times_(step_times),
+        waits_(waits) {}
 
   void post_send(const Operation& operation, TensorPair tensors);
   void post_receive(const Operation& operation, TensorPair tensors);
@@ -66,6 +71,7 @@ class Exchange {
   Communicator& network_;
   Recorder& recorder_;
   std::vector<StepTime>& step_times_;
+  Waits& waits_;
   Transfers sends_, receives_;
 };
 

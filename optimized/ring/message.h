@@ -32,8 +32,8 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 80);
 
-/// How long a step of a rank takes, as far as the word has come round: it rides on every header, so
-/// that after P-1 hops every rank knows every rank's.
+/// How long a step of a rank takes when it need not stand still for others, as far as the word has
+/// come round: it rides on every header, so that after P-1 hops every rank knows every rank's.
 struct StepTime {
   std::int32_t steps = 0;  ///< that the mean is over; 0: nothing known
   float mean_seconds = 0;

@@ -14,6 +14,15 @@ bool names_rank(const std::string& where, int rank) {
   return where == name || where.starts_with(name + ",") || where.starts_with(name + ":");
 }
 
+constexpr const char* kOutOfMemory = "out of memory";
+
+/// Whether `later`, of the same rank, tells at which step `first` happened.
+bool adds_the_step(const Error& first, const Error& later) {
+  const auto* before = dynamic_cast<const RankError*>(&first);
+  const auto* after = dynamic_cast<const RankError*>(&later);
+  return before && after && before->failure().step < 0 && after->failure().step >= 0;
+}
+
 std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
   return std::make_shared<const Error>(
       ErrorKind::environment,
@@ -22,14 +31,30 @@ std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
 
 }  // namespace
 
+FirstFailure::FirstFailure(int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    out_of_memory_.push_back(foreign_error(rank, kOutOfMemory));
+  }
+}
+
 void FirstFailure::record(int rank, const Error& error) {
-  if (error_) return;
-  rank_ = rank;
+  if (error_ && !(rank == rank_ && adds_the_step(*error_, error))) return;
   const auto* of_rank = dynamic_cast<const RankError*>(&error);
   if (of_rank) {
     error_ = std::make_shared<const RankError>(*of_rank);
   } else {
     error_ = std::make_shared<const Error>(error);
+  }
+  rank_ = rank;
+}
+
+void FirstFailure::record_thrown(int rank, const std::exception_ptr& thrown) noexcept {
+  try {
+    record(rank, *error_of_rank(rank, thrown));
+  } catch (...) {  // no memory left to say what it was
+    if (error_) return;
+    error_ = out_of_memory_[static_cast<std::size_t>(rank)];
+    rank_ = rank;
   }
 }
 
@@ -58,7 +83,7 @@ std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& t
     }
     return std::make_shared<const Error>(error.kind(), std::move(parts));
   } catch (const std::bad_alloc&) {
-    return foreign_error(rank, "out of memory");
+    return foreign_error(rank, kOutOfMemory);
   } catch (const std::exception& error) {
     return foreign_error(rank, error.what());
   } catch (...) {

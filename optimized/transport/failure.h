@@ -15,11 +15,16 @@ namespace ringlab::in_process {
 /// The "rank" of a failure that is everybody's, such as a deadlock.
 inline constexpr int kEveryRank = -1;
 
-/// Keeps the first failure; later ones are consequences and are dropped. Not thread-safe.
+/// Keeps the first failure; later ones are consequences and are dropped, unless the same rank has
+/// found out at which step it was. Not thread-safe.
 class FirstFailure {
  public:
-  /// A failure that the network found while `rank` was waiting, or the reason why a body ended.
+  explicit FirstFailure(int ranks);
+
+  /// A failure that the network found while `rank` was waiting.
   void record(int rank, const Error& error);
+  /// What the body of `rank` threw. Needs no memory when there is none.
+  void record_thrown(int rank, const std::exception_ptr& thrown) noexcept;
   explicit operator bool() const { return error_ != nullptr; }
 
   /// Throws the failure itself; call only when there is one.
@@ -30,7 +35,8 @@ class FirstFailure {
 
  private:
   int rank_ = kEveryRank;
-  std::shared_ptr<const Error> error_;  // of the type that was recorded
+  std::shared_ptr<const Error> error_;                       // of the type that was recorded
+  std::vector<std::shared_ptr<const Error>> out_of_memory_;  // per rank, made in good time
 };
 
 /// Throws a copy that is still a RankError when `error` is one.

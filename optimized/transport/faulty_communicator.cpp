@@ -1,5 +1,6 @@
 #include "optimized/transport/faulty_communicator.h"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <list>
+#include <map>
 #include <new>
 #include <set>
 #include <string_view>
@@ -69,11 +71,12 @@ void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-/// Somebody else has to wake a stopped process: a child that waits.
+/// Somebody else has to wake a stopped process: a child that waits, and that does not outlive it.
 void stop_for(double seconds) {
   const pid_t self = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::usleep(static_cast<useconds_t>(seconds * 1e6));
     ::kill(self, SIGCONT);
     ::_exit(0);
@@ -95,7 +98,7 @@ class FaultyCommunicator final : public Communicator {
     const bool now = is_due(FaultPhase::before_send);
     if (now && changes_message(plan_.kind)) return network_.post_send(to, tag, changed(bytes));
     if (now) strike();
-    if (plan_.kind == FaultKind::replay) previous_.assign(bytes.begin(), bytes.end());
+    if (plan_.kind == FaultKind::replay) previous_[bytes.size()] = {bytes.begin(), bytes.end()};
     return network_.post_send(to, tag, bytes);
   }
   Request post_receive(int from, int tag, std::span<std::byte> buffer) override {
@@ -136,7 +139,9 @@ class FaultyCommunicator final : public Communicator {
   std::span<const std::byte> changed(std::span<const std::byte> bytes) {
     std::vector<std::byte>& copy = kept_.emplace_back(bytes.begin(), bytes.end());
     if (plan_.kind == FaultKind::half) copy.resize(copy.size() / 2);
-    if (plan_.kind == FaultKind::replay && previous_.size() == copy.size()) copy = previous_;
+    if (plan_.kind == FaultKind::replay && previous_.contains(copy.size())) {
+      copy = previous_[copy.size()];
+    }
     const std::int64_t bits = std::ssize(copy) * 8;
     if (plan_.kind == FaultKind::flip && bits > 0) {
       const auto wanted = static_cast<std::int64_t>(plan_.amount) % bits;
@@ -151,7 +156,7 @@ class FaultyCommunicator final : public Communicator {
   int events_ = 0;
   std::set<std::int64_t> receives_;         // posted and not waited for
   std::list<std::vector<std::byte>> kept_;  // changed messages live as long as their sends may
-  std::vector<std::byte> previous_;
+  std::map<std::size_t, std::vector<std::byte>> previous_;  // the latest message of each length
 };
 
 }  // namespace

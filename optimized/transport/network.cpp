@@ -1,6 +1,7 @@
 #include "optimized/transport/network.h"
 
 #include <future>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,6 +42,13 @@ void run_rank(Network& network, int rank, const RankBody& body) {
   network.leave(rank, thrown);
 }
 
+std::string reason_of(const std::exception& error) {
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  return memory ? "out of memory" : error.what();
+}
+
+}  // namespace
+
 NetworkSummary summarize(const Network& network) {
   NetworkSummary summary;
   for (int rank = 0; rank < network.ranks(); ++rank) {
@@ -51,10 +59,7 @@ NetworkSummary summarize(const Network& network) {
   return summary;
 }
 
-}  // namespace
-
-NetworkSummary run_ranks(Network& network, const RankBody& body,
-                         const std::function<void()>& start) {
+void run_ranks(Network& network, const RankBody& body, const std::function<void()>& start) {
   // No body starts before every thread exists: with too few threads none of them may run.
   std::promise<bool> gate;
   const std::shared_future<bool> opened = gate.get_future().share();
@@ -70,13 +75,12 @@ NetworkSummary run_ranks(Network& network, const RankBody& body,
     for (std::thread& thread : threads) thread.join();
     throw_environment_error({.where = "network",
                              .expected = "to start " + std::to_string(network.ranks()) + " threads",
-                             .actual = error.what(),
+                             .actual = reason_of(error),
                              .hint = "Use fewer ranks"});
   }
   gate.set_value(true);
   start();
   for (std::thread& thread : threads) thread.join();
-  return summarize(network);
 }
 
 }  // namespace ringlab::in_process

@@ -25,10 +25,10 @@ class Network {
   virtual const Traffic& traffic(int rank) const = 0;
 };
 
-/// Runs `body` in one thread per rank, joins them all, and adds up the traffic. `start` is called
-/// once all threads exist; environment error when they cannot all be made. Failures of the bodies
-/// stay with the network.
-NetworkSummary run_ranks(Network& network, const RankBody& body,
-                         const std::function<void()>& start);
+/// Runs `body` in one thread per rank and joins them all. `start` is called once all threads exist;
+/// environment error when they cannot all be made. Failures of the bodies stay with the network.
+void run_ranks(Network& network, const RankBody& body, const std::function<void()>& start);
+/// What the ranks have moved, when all have ended.
+NetworkSummary summarize(const Network& network);
 
 }  // namespace ringlab::in_process

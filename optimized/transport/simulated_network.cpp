@@ -19,9 +19,11 @@ SimulatedNetwork::SimulatedNetwork(int ranks, std::uint64_t seed, bool rendezvou
     : rendezvous_(rendezvous),
       baton_(ranks),
       table_(ranks),
+      failure_(ranks),
       random_(seed),
       waiting_(static_cast<std::size_t>(ranks)),
       running_(ranks) {
+  events_.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) schedule_rank(rank);
 }
 
@@ -31,12 +33,18 @@ void SimulatedNetwork::start() {
 }
 
 void SimulatedNetwork::leave(int rank, const std::exception_ptr& thrown) {
-  if (thrown) fail(rank, *error_of_rank(rank, thrown));
+  if (thrown) fail_thrown(rank, thrown);
   table_.end_rank(rank);
   --running_;
   end_time_ = now_;
-  for (int other = 0; other < ranks(); ++other) release_if_complete(other);
-  const int next = next_rank();
+  int next = -1;
+  try {
+    for (int other = 0; other < ranks(); ++other) release_if_complete(other);
+    next = next_rank();
+  } catch (...) {
+    fail_thrown(rank, std::current_exception());
+    next = next_rank();
+  }
   if (next >= 0) baton_.pass_to(next);
 }
 
@@ -89,7 +97,8 @@ std::int64_t SimulatedNetwork::random_delay() {
 void SimulatedNetwork::push(Event event) {
   event.order = random_();
   event.number = pushed_++;
-  events_.push(std::move(event));
+  events_.push_back(std::move(event));
+  std::ranges::push_heap(events_, std::greater<>());
 }
 
 void SimulatedNetwork::schedule_rank(int rank) {
@@ -107,8 +116,9 @@ int SimulatedNetwork::next_rank() {
       fail(kEveryRank, deadlock_error(waiting_));
       continue;
     }
-    const Event event = events_.top();
-    events_.pop();
+    std::ranges::pop_heap(events_, std::greater<>());
+    const Event event = std::move(events_.back());
+    events_.pop_back();
     now_ = event.time;
     if (!event.message) return event.rank;
     arrive(*event.message);
@@ -149,7 +159,17 @@ void SimulatedNetwork::release_if_complete(int rank) {
 void SimulatedNetwork::fail(int rank, const Error& error) {
   if (failure_) return;
   failure_.record(rank, error);
-  events_ = {};  // nothing arrives any more: buffers are about to die
+  release_survivors(rank);
+}
+
+void SimulatedNetwork::fail_thrown(int rank, const std::exception_ptr& thrown) noexcept {
+  const bool first = !failure_;
+  failure_.record_thrown(rank, thrown);
+  if (first) release_survivors(rank);
+}
+
+void SimulatedNetwork::release_survivors(int rank) noexcept {
+  events_.clear();  // nothing arrives any more: buffers are about to die
   for (int other = 0; other < ranks(); ++other) {
     waiting_[static_cast<std::size_t>(other)].reset();
     if (other != rank && !table_.ended(other)) schedule_rank(other);
@@ -172,8 +192,9 @@ NetworkSummary run_simulated(int ranks, std::uint64_t seed, const NetworkOptions
                              const RankBody& body) {
   in_process::check_ranks(ranks);
   in_process::SimulatedNetwork network(ranks, seed, options.rendezvous);
-  NetworkSummary summary = in_process::run_ranks(network, body, [&network] { network.start(); });
+  in_process::run_ranks(network, body, [&network] { network.start(); });
   network.rethrow_failure();
+  NetworkSummary summary = in_process::summarize(network);
   summary.virtual_time = network.virtual_time();
   return summary;
 }

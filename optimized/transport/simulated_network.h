@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <queue>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -77,6 +76,10 @@ class SimulatedNetwork final : public Network {
   void release_if_complete(int rank);
   bool complete(const Operation& operation) const;
   void fail(int rank, const Error& error);
+  /// What the body of `rank` threw; needs no memory when there is none.
+  void fail_thrown(int rank, const std::exception_ptr& thrown) noexcept;
+  /// Lets every rank but `rank` find out that the run has failed.
+  void release_survivors(int rank) noexcept;
   void throw_if_failed(int rank, const std::string& doing) const;
 
   const bool rendezvous_;
@@ -84,7 +87,7 @@ class SimulatedNetwork final : public Network {
   MessageTable table_;
   FirstFailure failure_;
   std::mt19937_64 random_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<Event> events_;  // a heap, the earliest first; there is room for one of each rank
   std::vector<std::optional<Operation>> waiting_;  // per rank, while it has no event of its own
   std::int64_t now_ = 0;
   std::int64_t end_time_ = 0;

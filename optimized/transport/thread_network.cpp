@@ -19,6 +19,12 @@ std::chrono::steady_clock::duration checked_timeout(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(bounded);
 }
 
+/// Ends a wait however it ends: a rank that is busy dying does not count as stuck.
+struct EndOfWait {
+  std::optional<Operation>& waiting;
+  ~EndOfWait() { waiting.reset(); }
+};
+
 std::string missed_deadline(double timeout_s) {
   std::ostringstream text;
   text << "no progress within " << timeout_s << " s, the deadline: the peer is stalled or slow";
@@ -32,11 +38,12 @@ ThreadNetwork::ThreadNetwork(int ranks, const NetworkOptions& options)
       timeout_s_(options.timeout_s),
       rendezvous_(options.rendezvous),
       table_(ranks),
-      states_(static_cast<std::size_t>(ranks)) {}
+      states_(static_cast<std::size_t>(ranks)),
+      failure_(ranks) {}
 
 void ThreadNetwork::leave(int rank, const std::exception_ptr& thrown) {
   const Lock lock(mutex_);
-  if (thrown) failure_.record(rank, *error_of_rank(rank, thrown));
+  if (thrown) failure_.record_thrown(rank, thrown);
   table_.end_rank(rank);
   wake_everyone();
 }
@@ -94,9 +101,9 @@ void ThreadNetwork::block_until_taken(int rank, const Operation& operation, Lock
     if (!reason.empty()) fail(rank, wait_error(attempt(), peer_of(operation), reason));
     if (expired) fail(rank, wait_error(attempt(), peer_of(operation), missed_deadline(timeout_s_)));
     me.waiting = operation;
+    const EndOfWait end_of_wait{me.waiting};
     if (all_are_stuck()) fail(kEveryRank, stuck_error());
     expired = me.wake.wait_until(lock, deadline) == std::cv_status::timeout;
-    me.waiting.reset();
   }
 }
 
@@ -161,9 +168,9 @@ namespace ringlab {
 NetworkSummary run_threads(int ranks, const NetworkOptions& options, const RankBody& body) {
   in_process::check_ranks(ranks);
   in_process::ThreadNetwork network(ranks, options);
-  NetworkSummary summary = in_process::run_ranks(network, body, [] {});
+  in_process::run_ranks(network, body, [] {});
   network.rethrow_failure();
-  return summary;
+  return in_process::summarize(network);
 }
 
 }  // namespace ringlab

@@ -30,7 +30,7 @@ LawResult rows_of_score_gradients_sum_to_zero(const Subject& subject, const Case
     return key(b, h, 0, ch) == 0 ? 1.0 : key(b, h, 0, ch);
   });
   const MeasuredGradients m = measure_gradients(subject, trial);
-  const LawResult result = matches("dq", m.got.dq, zeros(c.shape).dq, m.allowed.dq);
+  LawResult result = matches("dq", m.got.dq, zeros(c.shape).dq, m.allowed.dq);
   if (result.outcome == Outcome::broken) return result;
   // What one term of the sum is at least: dO · O, times the scale and a key of 1 or more.
   const ExactForward forward = exact_forward(trial.base.input());

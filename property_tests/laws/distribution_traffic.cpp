@@ -184,8 +184,9 @@ std::vector<Law> traffic_laws() {
       {"P68", "what_is_sent_is_received_and_is_as_much_as_the_ring_needs",
        "Sends equal receives, nothing is left over, and a ring sends its closed form of bytes.",
        true, several_ranks, needs_counts, messages_are_conserved},
-      {"P72", "a_ring_holds_two_chunks_at_most",
-       "The most K/V a rank of a ring holds is two of the largest chunk, or its own and its slots.",
+      {"P72", "a_ring_holds_its_chunk_and_its_slots_at_most",
+       "A rank of a ring holds no more K/V than its slots beside its own chunk: without slots, "
+       "two.",
        true, several_ranks, needs_ring, own_chunk_and_slots_are_enough},
   };
 }

@@ -123,8 +123,9 @@ void free_slots_early(Operations& program, int) {
 
 /// All waits for sends stand at the end.
 void forget_to_wait_for_sends(Operations& program, int) {
-  std::ranges::stable_partition(
-      program, [](const Operation& operation) { return operation.action != Action::wait_send; });
+  std::stable_partition(program.begin(), program.end(), [](const Operation& operation) {
+    return operation.action != Action::wait_send;
+  });
 }
 
 /// Nothing is received before the own chunk has gone.
@@ -133,7 +134,7 @@ void send_first(Operations& program, int) {
     return operation.step == 0 &&
            (operation.action == Action::post_send || operation.action == Action::wait_send);
   };
-  std::ranges::stable_partition(program, is_home_send);
+  std::stable_partition(program.begin(), program.end(), is_home_send);
 }
 
 void lose_the_last_gradient(Operations& program, int) {

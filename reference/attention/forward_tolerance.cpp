@@ -31,6 +31,7 @@ struct ChannelSums {
   }
   /// What the wire does to the values of one key, whose changed weight is at most `weight`.
   void add_wire(const NumericsProfile& profile, double weight, const double* v) {
+    if (travels_exactly(profile)) return;
     double largest = 0;
     for (std::size_t c = 0; c < wire.size(); ++c) largest = std::max(largest, std::abs(v[c]));
     for (std::size_t c = 0; c < wire.size(); ++c) {

@@ -110,6 +110,10 @@ double gamma_bound(double n, double u) {
   return no_promise_unless_valid(product / (1 - product));
 }
 
+bool travels_exactly(const NumericsProfile& profile) {
+  return profile.u_wire == 0 && profile.wire_floor == 0 && profile.wire_underflow == 0;
+}
+
 double wire_error(const NumericsProfile& profile, double magnitude, double largest) {
   if (!(largest <= profile.wire_max)) return kInfinity;
   return profile.u_wire * magnitude + profile.wire_floor * largest + profile.wire_underflow;

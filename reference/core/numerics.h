@@ -46,6 +46,9 @@ NumericsProfile carried_profile(DType dtype, std::int64_t max_rescales);
 /// gamma_n(u) = n·u / (1 - n·u); +inf when n·u >= 1.
 double gamma_bound(double n, double u);
 
+/// Whether K and V keep their bits on the way between ranks.
+bool travels_exactly(const NumericsProfile& profile);
+
 /// What a number of K or V may be off by when it arrives: u_wire |x| + wire_floor · largest +
 /// wire_underflow, where `largest` is the largest magnitude in the same (batch, head, token) of the
 /// same tensor. +inf where that is more than wire_max; 0 for an exact wire.

@@ -84,6 +84,15 @@ struct Visit {
   std::int64_t pairs = 0;  ///< (query, key) pairs per batch and query head that were computed
 };
 
+/// What a rank stood still for while it received from another one. What was hidden behind computing
+/// is in none of the times, so what came, came at received_bytes / transfer_s at most.
+struct LinkStats {
+  int from = 0;
+  std::int64_t received_bytes = 0;  ///< of tensors; headers are not counted
+  double late_s = 0;                ///< until the header was there: the sender was late
+  double transfer_s = 0;            ///< from then on until the tensors were
+};
+
 /// Measured, not modelled. `peak_bytes` counts every buffer a rank allocates besides its inputs
 /// and outputs; `peak_kv_bytes` the K/V chunks held at one time, its own included.
 struct RankStats {
@@ -94,9 +103,11 @@ struct RankStats {
   std::int64_t peak_bytes = 0;
   std::int64_t peak_kv_bytes = 0;
   std::vector<Visit> visits = {};
-  /// Mean seconds per computed step of every rank, as far as this rank has heard; NaN: nothing
-  /// heard.
+  /// Mean seconds per computed step of every rank, standing still for messages excluded, as far as
+  /// this rank has heard; NaN: nothing heard. What it says of itself is about all its steps.
   std::vector<double> heard_step_s = {};
+  double busy_s = 0;                    ///< of all these steps of its own together
+  std::vector<LinkStats> links = {};    ///< one for every rank that it received from, ascending
   std::vector<TraceEvent> events = {};  ///< in program order; empty unless RunOptions::trace
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -115,14 +116,31 @@ class Mask;
 /// O(ranks · queries) without bit matrices.
 NeedMatrix need_matrix(const Mask& mask, const Layout& queries, const Layout& keys);
 
-/// The programs of all ranks, with every chunk that nobody needs left out. Each rank visits the
-/// chunks it needs in an order that depends on spec.kind, direction and node_ranks only, so that
-/// results have the same bits for any number of slots. The own chunk comes first.
+/// Who visits which chunk when and where it comes from, for all ranks: what their programs are
+/// written from. Chunks that nobody needs are left out. Each rank visits the chunks it needs in an
+/// order that depends on spec.kind, direction and node_ranks only, so that results have the same
+/// bits for any number of slots. The own chunk comes first.
 ///
 /// A chunk is passed on by the neighbour that had it just before, if that rank needed it too; else
 /// it comes straight from its owner. In the backward pass the sum of a chunk's dK and dV follows
 /// the same neighbours, each adding its part, and the last one of such a run sends it home.
-/// Usage error for spec.slots < 1 or node_ranks < 1.
+class SchedulePlan {
+ public:
+  /// Usage error for spec.slots < 1 or node_ranks < 1. O(ranks²) in time and memory.
+  SchedulePlan(const ScheduleSpec& spec, NeedMatrix need);
+  const NeedMatrix& need() const { return need_; }
+  /// The program of one rank.
+  RankSchedule program(int rank, Pass pass) const;
+
+  struct Visits;
+
+ private:
+  ScheduleSpec spec_;
+  NeedMatrix need_;
+  std::shared_ptr<const Visits> visits_;
+};
+
+/// The programs of all ranks, as SchedulePlan writes them.
 Schedule build_schedule(const ScheduleSpec& spec, const NeedMatrix& need, Pass pass);
 
 }  // namespace ringlab

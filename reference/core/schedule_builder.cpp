@@ -17,22 +17,23 @@ struct Meeting {
   std::vector<int> readers = {};  ///< to whom this rank passes the chunk on
 };
 
+}  // namespace
+
 /// What every rank visits, its own chunk left out, and to whom it sends its own chunk.
-struct Visits {
+struct SchedulePlan::Visits {
   std::vector<std::vector<Meeting>> of;
   std::vector<std::vector<int>> home_readers;
   /// Per owner, the last ranks of the runs along which its chunk is passed on, in visiting order.
   std::vector<std::vector<int>> last_of_run;
 };
 
+namespace {
+
+using Visits = SchedulePlan::Visits;
+
 bool comes_from_owners(const ScheduleSpec& spec) {
   const bool holds_all = spec.kind == ScheduleKind::allgather;
   return spec.kind == ScheduleKind::broadcast || (!holds_all && spec.slots == 1);
-}
-
-Meeting* find_meeting(std::vector<Meeting>& visits, int owner) {
-  const auto found = std::ranges::find(visits, owner, &Meeting::owner);
-  return found == visits.end() ? nullptr : &*found;
 }
 
 Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
@@ -55,17 +56,33 @@ Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
   return visits;
 }
 
+/// Which visit of each rank is that of an owner's chunk.
+std::vector<std::vector<std::size_t>> visit_numbers(const Visits& visits) {
+  const std::size_t ranks = visits.of.size();
+  std::vector<std::vector<std::size_t>> numbers(ranks, std::vector<std::size_t>(ranks));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t visit = 0; visit < visits.of[rank].size(); ++visit) {
+      numbers[rank][static_cast<std::size_t>(visits.of[rank][visit].owner)] = visit;
+    }
+  }
+  return numbers;
+}
+
 void connect(Visits& visits) {
+  const auto numbers = visit_numbers(visits);
+  const auto meeting = [&](int rank, int owner) -> Meeting& {
+    const auto of = static_cast<std::size_t>(rank);
+    return visits.of[of][numbers[of][static_cast<std::size_t>(owner)]];
+  };
   for (int rank = 0; rank < static_cast<int>(visits.of.size()); ++rank) {
     for (const Meeting& visit : visits.of[static_cast<std::size_t>(rank)]) {
       if (visit.source == visit.owner) {
         visits.home_readers[static_cast<std::size_t>(visit.owner)].push_back(rank);
       } else {
-        find_meeting(visits.of[static_cast<std::size_t>(visit.source)], visit.owner)
-            ->readers.push_back(rank);
+        meeting(visit.source, visit.owner).readers.push_back(rank);
       }
       if (visit.before == kNobody) continue;
-      find_meeting(visits.of[static_cast<std::size_t>(visit.before)], visit.owner)->after = rank;
+      meeting(visit.before, visit.owner).after = rank;
     }
   }
   for (int rank = 0; rank < static_cast<int>(visits.of.size()); ++rank) {
@@ -253,13 +270,23 @@ void check(const ScheduleSpec& spec) {
 
 }  // namespace
 
-Schedule build_schedule(const ScheduleSpec& spec, const NeedMatrix& need, Pass pass) {
+SchedulePlan::SchedulePlan(const ScheduleSpec& spec, NeedMatrix need)
+    : spec_(spec), need_(std::move(need)) {
   check(spec);
-  Visits visits = visits_of_all(spec, need);
+  Visits visits = visits_of_all(spec, need_);
   connect(visits);
+  visits_ = std::make_shared<const Visits>(std::move(visits));
+}
+
+RankSchedule SchedulePlan::program(int rank, Pass pass) const {
+  return Writer(spec_, *visits_, need_, rank, pass).write();
+}
+
+Schedule build_schedule(const ScheduleSpec& spec, const NeedMatrix& need, Pass pass) {
+  const SchedulePlan plan(spec, need);
   Schedule schedule{.spec = spec, .pass = pass, .ranks = {}};
   for (int rank = 0; rank < need.ranks(); ++rank) {
-    schedule.ranks.push_back(Writer(spec, visits, need, rank, pass).write());
+    schedule.ranks.push_back(plan.program(rank, pass));
   }
   return schedule;
 }

@@ -14,7 +14,7 @@ using Findings = std::vector<std::string>;
 struct SlotName {
   bool gradient = false;
   int slot = kHome;
-  friend auto operator<=>(const SlotName&, const SlotName&) = default;
+  friend bool operator==(const SlotName&, const SlotName&) = default;
 };
 
 /// An operation of the schedule, the event that recorded it, and which slots it reads or writes.

@@ -90,7 +90,7 @@ inline Positions tokens_of_rows(const Spread& s, int rank, std::int64_t rows) {
 /// positions_of for the queries or keys of a run; a partition that was asked for by hand stays.
 inline Positions positions_in(const std::optional<Layout>& by_hand, const Spread& s, int rank,
                               std::int64_t rows) {
-  const Positions positions = by_hand ? by_hand->positions(rank) : positions_of(s, rank);
+  Positions positions = by_hand ? by_hand->positions(rank) : positions_of(s, rank);
   if (positions.size() == rows) return positions;
   throw_usage_error({.where = "positions_of rank " + std::to_string(rank),
                      .expected = std::to_string(rows) + " positions, one per row",

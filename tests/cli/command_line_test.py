@@ -312,6 +312,33 @@ class RunTest(ProgramTest):
         self.assertEqual(stages["ring"]["sent_bytes"], 3 * everything)
         self.fails(2, ["--rounds"], "bench", "--rounds", "0")
 
+    def test_list_tells_what_each_subject_can(self):
+        result = self.succeeds("list", "--json", self.folder / "list.json")
+        listed = {subject["name"]: subject for subject in
+                  json.loads((self.folder / "list.json").read_text())["subjects"]}
+        text = self.file("text.txt", TEXT)
+        for name, can in listed.items():
+            for option, has in [("--backward", can["backward"]), ("--slots=2", can["slots"]),
+                                ("--schedule=ring", can["schedules"]),
+                                (f"--trace={self.folder / 'trace.json'}", can["traces"])]:
+                code = ringlab("run", name, "--text", text, "--tokens", "5", option).code
+                self.assertEqual(code, 0 if has else 2, (name, option))
+            self.assertIn("cpu", can["devices"])
+        for line in result.out.split("\n\n")[1].splitlines()[1:]:
+            name, *cells = line.split()
+            for word in ("backward", "slots", "schedules"):
+                self.assertEqual(word in cells, listed[name][word], line)
+            self.assertEqual("cuda" in cells, "cuda" in listed[name]["devices"], line)
+
+    def test_doctor_tells_how_to_get_mpi_or_that_it_is_there(self):
+        result = self.succeeds("doctor", "--json", self.folder / "doctor.json")
+        mpi = json.loads((self.folder / "doctor.json").read_text())["mpi"]
+        [line] = [line for line in result.out.splitlines() if line.startswith("MPI ")]
+        run = ringlab("run", "optimized", "--text", self.file("text.txt", TEXT), "--tokens", "5",
+                      "--transport", "mpi")
+        self.assertEqual(run.code, 0 if mpi["compiled_in"] else 4, run.err)
+        self.assertIn("mpirun" if mpi["compiled_in"] else "RINGLAB_MPI", line)
+
     def test_cuda_without_a_device_is_an_environment_error(self):
         document = json.loads(self.succeeds("doctor", "--json", "-").out)
         if document["cuda"]["compiled_in"] and document["cuda"]["devices"]:

@@ -68,6 +68,13 @@ class ScheduleTest(EngineBadInputTest):
                 self.refuses_run(2, ["schedule: ", f'"{word}"', "bidirectional or double:W"],
                                  "--schedule", word)
 
+    def test_nodes_are_not_larger_than_the_job(self):
+        for word, ranks in [("double:9", 4), ("double:5", 4), ("double:2", 1)]:
+            self.refuses_run(2, ["--schedule", f"at most {ranks}, the ranks", word], "--schedule",
+                             word, "--ranks", ranks)
+        self.succeeds("run", "optimized", "--text", self.text, "--schedule", "double:4", "--ranks",
+                      "4", "--check")
+
     def test_slots_are_a_whole_number_from_1_to_1024(self):
         for value in ["0", "-1", "1025", "2.5", "two", "9" * 30]:
             with self.subTest(slots=value):
@@ -81,7 +88,7 @@ class ScheduleTest(EngineBadInputTest):
     def test_wire_and_integrity_are_words_of_a_list(self):
         for option, listed in [("--wire", "exact, f32, bf16, fp8"),
                                ("--integrity", "headers, full")]:
-            for word in ["nonsense", "EXACT", "exact,f32", "0", "headers full"]:
+            for word in ["nonsense", "int4", "EXACT", "exact,f32", "0", "headers full"]:
                 with self.subTest(option=option, word=word):
                     self.refuses_run(2, [option, listed, f'"{word}"'], option, word)
         self.refuses_run(2, "Did you mean bf16?", "--wire", "bf15")
@@ -115,6 +122,9 @@ class CapabilityTest(EngineBadInputTest):
         words = ["run", STAGE_WITHOUT_OPTIONS, "--text", self.text, "--transport", "mpi"]
         if "built without MPI" in ringlab(*words).err:
             self.skipTest("the program is built without MPI")
+        self.succeeds("run", "optimized", "--text", self.text, "--transport", "mpi", "--check")
+        self.refuses(2, ["--ranks", "1, the size of the job"], "run", "optimized", "--text",
+                     self.text, "--transport", "mpi", "--ranks", "3")
         self.refuses(2, ["--transport", STAGE_WITHOUT_OPTIONS, "optimized"], *words, "--output",
                      self.folder / "out.safetensors")
 

@@ -1,10 +1,12 @@
 """Starts the program as an MPI job and keeps each rank's exit code and messages apart."""
+import itertools
 import os
 import pathlib
 import shutil
 import struct
 import subprocess
 import sys
+import time
 
 from program import PROGRAM, SKIPPED, ProgramTest, safetensors
 
@@ -37,26 +39,57 @@ def environment(**more):
 
 
 class Job:
-    def __init__(self, folder, ranks, *words, fault="", launcher=(), timeout=60):
-        folder = pathlib.Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        wrapper = folder / "rank"
+    """One mpirun, ended. `words` are what every rank is given, `each` what one rank is given more;
+    the rank `absent` fails before it has joined. `before` stands in front of mpirun."""
+
+    def __init__(self, folder, ranks, *words, each=None, absent=None, fault="", launcher=(),
+                 before=(), timeout=60):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        wrapper = self.folder / "rank"
         wrapper.write_text(WRAPPER)
         wrapper.chmod(0o755)
+        begin = time.monotonic()
         done = subprocess.run(
-            ["mpirun", "--oversubscribe", *launcher, "-n", str(ranks), wrapper, PROGRAM,
-             *map(str, words)],
+            [*before, "mpirun", "--oversubscribe", *launcher,
+             *self._programs(ranks, wrapper, [*map(str, words)], each, absent)],
             capture_output=True, timeout=timeout,
-            env=environment(RINGLAB_JOB=str(folder), RINGLAB_FAULT=fault))
+            env=environment(RINGLAB_JOB=str(self.folder), RINGLAB_FAULT=fault))
+        self.seconds = time.monotonic() - begin
         self.code = done.returncode
         self.out = done.stdout.decode("utf-8", "replace")
         self.launcher_err = done.stderr.decode("utf-8", "replace")
-        self.errs = [self._read(folder / f"err.{rank}") for rank in range(ranks)]
-        self.codes = [self._read(folder / f"code.{rank}").strip() for rank in range(ranks)]
+        self.errs = [self._read(self.folder / f"err.{rank}") for rank in range(ranks)]
+        self.codes = [self._read(self.folder / f"code.{rank}").strip() for rank in range(ranks)]
+
+    @staticmethod
+    def _programs(ranks, wrapper, words, each, absent):
+        if each is None and absent is None:
+            return ["-n", str(ranks), wrapper, PROGRAM, *words]
+        programs = [["-n", "1", wrapper, PROGRAM, *words, *map(str, (each or {}).get(rank, ()))]
+                    if rank != absent else ["-n", "1", "false"] for rank in range(ranks)]
+        return [word for program in programs for word in [*program, ":"]][:-1]
 
     @staticmethod
     def _read(path):
         return path.read_text("utf-8", "replace") if path.exists() else ""
+
+    def left_running(self, patience=2):
+        """Processes of this job that are still there after `patience` seconds, as command lines."""
+        end = time.monotonic() + patience
+        while (left := self._processes()) and time.monotonic() < end:
+            time.sleep(0.05)
+        return left
+
+    def _processes(self):
+        mark, left = f"RINGLAB_JOB={self.folder}\0".encode(), []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (process / "environ").read_bytes():
+                    left.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:  # it ended, or is somebody else's
+                pass
+        return left
 
     def said(self):
         return f"mpirun {self.code}, ranks {self.codes}\n{self.errs}\n{self.launcher_err}"
@@ -74,7 +107,15 @@ class JobTest(ProgramTest):
             "q": one(heads, 1), "k": one(kv_heads, 2),
             "v": one(kv_heads, 3), "do": one(heads, 4)}))
 
+    def setUp(self):
+        super().setUp()
+        self.numbers = itertools.count(1)
+
     def job(self, ranks, *words, **options):
-        self.jobs = getattr(self, "jobs", 0) + 1
-        return Job(self.folder / f"job{self.jobs}", ranks, "run", "optimized", "--transport", "mpi",
-                   *words, **options)
+        return Job(self.new_folder(), ranks, "run", "optimized", "--transport", "mpi", *words,
+                   **options)
+
+    def new_folder(self):
+        folder = self.folder / f"job{next(self.numbers)}"
+        folder.mkdir()
+        return folder

@@ -181,7 +181,7 @@ TEST(TraceSummary, a_rank_without_events_is_idle) {
   EXPECT_EQ(summary.ranks[2].idle(), 0);
 }
 
-TEST(TraceSummary, a_straggler_is_a_rank_more_than_a_fifth_above_the_median) {
+TEST(TraceSummary, a_straggler_is_a_rank_more_than_a_half_above_the_median_of_the_others) {
   const auto with_slowest = [](std::int64_t length) {
     Trace trace;
     for (int rank = 0; rank < 5; ++rank) {
@@ -189,10 +189,10 @@ TEST(TraceSummary, a_straggler_is_a_rank_more_than_a_fifth_above_the_median) {
     }
     return summarize(trace);
   };
-  EXPECT_FALSE(with_slowest(120).straggler);
-  ASSERT_TRUE(with_slowest(121).straggler);
-  EXPECT_EQ(*with_slowest(121).straggler, 3);
-  EXPECT_DOUBLE_EQ(with_slowest(150).straggler_ratio, 1.5);
+  EXPECT_FALSE(with_slowest(150).straggler);
+  ASSERT_TRUE(with_slowest(151).straggler);
+  EXPECT_EQ(*with_slowest(151).straggler, 3);
+  EXPECT_DOUBLE_EQ(with_slowest(125).straggler_ratio, 1.25);
 }
 
 TEST(TraceSummary, the_slowest_link_has_the_largest_median) {

@@ -1,0 +1,43 @@
+#include "cli/launcher.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+#include "optimized/transport/mpi_session.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kUntilTheFirstHasSpoken{500};
+
+// Open MPI's mpirun; anything that speaks PMIx (srun --mpi=pmix); MPICH, Intel MPI, srun
+// --mpi=pmi2.
+constexpr const char* kRankVariables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+
+bool is_first_rank() {
+  for (const char* name : kRankVariables) {
+    const char* const rank = std::getenv(name);
+    if (rank) return std::string_view(rank) == "0";
+  }
+  return true;  // nobody launched it
+}
+
+bool asks_for_mpi(const std::vector<std::string>& words) {
+  if (std::ranges::find(words, "--transport=mpi") != words.end()) return true;
+  const auto option = std::ranges::find(words, "--transport");
+  return option != words.end() && option + 1 != words.end() && *(option + 1) == "mpi";
+}
+
+}  // namespace
+
+bool first_rank_says_it(const std::vector<std::string>& words, const Error& error) {
+  const bool found_by_all = error.kind() == ErrorKind::usage || !mpi_available();
+  if (!found_by_all || !asks_for_mpi(words) || is_first_rank()) return false;
+  std::this_thread::sleep_for(kUntilTheFirstHasSpoken);
+  return true;
+}
+
+}  // namespace ringlab::cli
