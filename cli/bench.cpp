@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cli/arguments.h"
+#include "cli/bench_cpu.h"
 #include "cli/bench_naive.h"
 #include "cli/bench_timing.h"
 #include "cli/command.h"
@@ -13,9 +14,11 @@
 #include "cli/progress.h"
 #include "cli/report/totals.h"
 #include "cli/text_table.h"
+#include "optimized/cpu/vectors.h"
 #include "property_tests/case.h"
 #include "property_tests/subject.h"
 #include "reference/attention/exact.h"
+#include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
@@ -149,7 +152,24 @@ Json bench_sampled_rows(const BenchShape& shape, Output& output) {
   return {{"tokens", kTokens}, {"rows", kRows}, {"threads", threads}, {"seconds", seconds}};
 }
 
+int bench_goals(Arguments& arguments) {
+  Output output(arguments);
+  const bool quick = arguments.take_switch("quick");
+  const int rounds = static_cast<int>(arguments.take_integer("rounds", quick ? 5 : 11, 3, 1000));
+  arguments.reject_unused();
+  const Json configuration = {{"rounds", rounds}, {"vectors", cpu::vectors_in_use()}};
+  output.print_configuration(configuration);
+  const Json goals = bench_cpu(rounds, quick, output);
+  output.finish("bench", {{"configuration", configuration}, {"goals", goals}});
+  return 0;
+}
+
 int bench(Arguments& arguments) {
+  if (!arguments.operands().empty()) {
+    const std::string& what = arguments.operands()[0];
+    if (what == "cpu") return bench_goals(arguments);
+    throw_usage_error({"bench", "nothing, or cpu", what, ""});
+  }
   Output output(arguments);
   BenchShape shape;
   shape.tokens = arguments.take_integer("tokens", shape.tokens, 1, 65536);
@@ -176,15 +196,21 @@ int bench(Arguments& arguments) {
 
 Command bench_command() {
   Command command{"bench", "time, bytes moved and memory, side by side in one run"};
+  command.operands = "[cpu]";
+  command.max_operands = 1;
   command.options = {{"tokens", "N", "sequence length (1024)"},
                      {"heads", "H", "heads of the stages' problem (4)"},
                      {"head-dim", "D", "channels (64)"},
                      {"ranks", "P", "ranks of the stages (4)"},
                      {"rounds", "R", "measured rounds, each contender once per round (11)"},
                      {"million", "", "also time the oracle on 256 rows of 2^20 tokens"},
+                     {"quick", "", "with cpu: shorter sequences, fewer rounds"},
                      json_option()};
-  command.examples = {"ringlab bench", "ringlab bench --tokens 4096 --ranks 8 --json bench.json"};
+  command.examples = {"ringlab bench", "ringlab bench cpu --quick",
+                      "ringlab bench --tokens 4096 --ranks 8 --json bench.json"};
   command.more =
+      "With cpu: how near the kernels come to the processor's peak, as goals of "
+      "docs/performance.md.\n"
       "Contenders take turns in one process; ratios are taken within a round. Absolute times of a\n"
       "shared machine are not comparable from run to run, the ratios are.";
   command.run = bench;

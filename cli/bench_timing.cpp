@@ -7,9 +7,10 @@
 namespace ringlab::cli {
 namespace {
 
-double seconds_of(const std::function<void()>& work) {
+double seconds_of(const Contender& contender) {
+  if (contender.timed_work) return contender.timed_work();
   const auto start = std::chrono::steady_clock::now();
-  work();
+  contender.work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -31,10 +32,10 @@ Spread spread_of(std::vector<double> values) {
 std::vector<Timing> time_in_turn(const std::vector<Contender>& contenders,
                                  const TimingOptions& options) {
   std::vector<std::vector<double>> seconds(contenders.size()), ratios(contenders.size());
-  for (const Contender& contender : contenders) contender.work();
+  for (const Contender& contender : contenders) seconds_of(contender);
   for (int round = 0; round < options.rounds; ++round) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
-      seconds[i].push_back(seconds_of(contenders[i].work));
+      seconds[i].push_back(seconds_of(contenders[i]));
       ratios[i].push_back(seconds[i].back() / seconds[0].back());
     }
     if (options.progress) options.progress(round + 1, options.rounds);

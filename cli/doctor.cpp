@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/report/human.h"
 #include "cli/text_table.h"
+#include "optimized/cpu/vectors.h"
 #include "optimized/transport/mpi_session.h"
 
 namespace ringlab::cli {
@@ -25,6 +26,11 @@ Finding processor_finding(const Processor& processor) {
                       processor.threads),
           processor.threads > 1 ? "ranks and subjects run side by side"
                                 : "ranks take turns on one thread"};
+}
+
+std::string simd_effect() {
+  return fmt::format("the kernels of optimized use {}; RINGLAB_VECTORS chooses among {}",
+                     cpu::vectors_in_use(), fmt::join(cpu::available_vectors(), ", "));
 }
 
 Finding memory_finding(const Memory& memory) {
@@ -113,7 +119,7 @@ int doctor(Arguments& arguments) {
       {"ringlab", build.version, ""},
       {"compiler", fmt::format("{}, {}", build.compiler, build.build_type), build.flags},
       processor_finding(processor),
-      {"SIMD", fmt::format("{}", fmt::join(processor.simd, " ")), "used as the compiler sees fit"},
+      {"SIMD", fmt::format("{}", fmt::join(processor.simd, " ")), simd_effect()},
       memory_finding(memory)};
   for (const Finding& finding : cuda_findings(build, driver)) findings.push_back(finding);
   findings.push_back(library_finding(nccl, "a transport between devices"));
@@ -124,24 +130,26 @@ int doctor(Arguments& arguments) {
   for (const Finding& finding : findings)
     table.add({finding.topic, finding.found, finding.enables});
   output.write(table.text());
-  output.finish(
-      "doctor",
-      {{"processor",
-        {{"model", processor.model}, {"threads", processor.threads}, {"simd", processor.simd}}},
-       {"memory",
-        {{"total_bytes", memory.total_bytes},
-         {"available_bytes", memory.available_bytes},
-         {"limit_bytes", memory.limit_bytes}}},
-       {"cuda",
-        {{"compiled_in", build.cuda},
-         {"architectures", build.cuda_architectures},
-         {"driver_found", driver.found},
-         {"driver_version", driver.version},
-         {"problem", driver.problem},
-         {"devices", devices_json(driver)}}},
-       {"nccl", library_json(nccl)},
-       {"cudnn", library_json(cudnn)},
-       {"mpi", mpi_json(mpi)}});
+  output.finish("doctor", {{"processor",
+                            {{"model", processor.model},
+                             {"threads", processor.threads},
+                             {"simd", processor.simd},
+                             {"vectors", cpu::vectors_in_use()},
+                             {"available_vectors", cpu::available_vectors()}}},
+                           {"memory",
+                            {{"total_bytes", memory.total_bytes},
+                             {"available_bytes", memory.available_bytes},
+                             {"limit_bytes", memory.limit_bytes}}},
+                           {"cuda",
+                            {{"compiled_in", build.cuda},
+                             {"architectures", build.cuda_architectures},
+                             {"driver_found", driver.found},
+                             {"driver_version", driver.version},
+                             {"problem", driver.problem},
+                             {"devices", devices_json(driver)}}},
+                           {"nccl", library_json(nccl)},
+                           {"cudnn", library_json(cudnn)},
+                           {"mpi", mpi_json(mpi)}});
   return 0;
 }
 

@@ -19,11 +19,12 @@ struct Word {
   bool verify::Capabilities::*has;
 };
 
-constexpr std::array<Word, 10> kWords = {{
+constexpr std::array<Word, 11> kWords = {{
     {"ranks", "runs on several ranks", &verify::Capabilities::many_ranks},
     {"ring", "K/V travel neighbour to neighbour", &verify::Capabilities::ring_traffic},
     {"skips", "masked-out blocks are not computed", &verify::Capabilities::skips_empty_blocks},
     {"slots", "--slots: places for chunks beside its own", &verify::Capabilities::prefetches},
+    {"threads", "--threads: several of each rank", &verify::Capabilities::threads},
     {"schedules", "--schedule, --wire, --integrity", &verify::Capabilities::schedules},
     {"backward", "--backward: gradients of q, k and v", &verify::Capabilities::backward},
     {"trace", "--trace: what each rank did when", &verify::Capabilities::traces},
@@ -69,6 +70,7 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"masked_may_be_nan", can.masked_may_be_nan},
           {"ring_traffic", can.ring_traffic},
           {"skips_empty_blocks", can.skips_empty_blocks},
+          {"threads", can.threads},
           {"slots", can.prefetches || can.schedules},
           {"schedules", can.schedules},
           {"backward", can.backward},

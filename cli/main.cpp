@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/launcher.h"
+#include "optimized/cpu/vectors.h"
 #include "reference/core/error.h"
 
 namespace {
@@ -34,6 +36,7 @@ int dispatch(const std::vector<std::string>& words) {
     fmt::print("ringlab {}\n", build_info().version);
     return kAllGood;
   }
+  if (const char* vectors = std::getenv("RINGLAB_VECTORS")) ringlab::cpu::use_vectors(vectors);
   const Command& command = find_command(words[0]);
   Arguments arguments(command, {words.begin() + 1, words.end()});
   if (arguments.help_wanted()) {

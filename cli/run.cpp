@@ -99,6 +99,8 @@ void check_wishes(const verify::Subject& subject, const Arguments& arguments) {
                        "Try optimized; `ringlab list` shows what each subject can."});
   };
   if (!subject.can.backward && arguments.given("backward")) refuse("--backward", "has gradients");
+  if (!subject.can.threads && arguments.given("threads"))
+    refuse("--threads", "shares out its work");
   if (subject.can.schedules) return;
   for (const char* option : {"schedule", "wire", "integrity"}) {
     if (!arguments.given(option)) continue;
@@ -133,7 +135,9 @@ Plan take_plan(Arguments& arguments) {
   Plan plan;
   plan.subject = verify::find_subject(arguments.operands()[0]);
   check_wishes(plan.subject, arguments);
-  plan.options = take_run_options(arguments, {});
+  plan.options = take_run_options(arguments, {.tile_queries = plan.subject.tile_queries,
+                                              .tile_keys = plan.subject.tile_keys,
+                                              .many_threads = plan.subject.can.threads});
   plan.check = arguments.take_switch("check");
   const bool backward = arguments.take_switch("backward");
   plan.output_path = arguments.take_text("output");

@@ -17,6 +17,7 @@
 #include "cli/run_pace.h"
 #include "cli/shard_input.h"
 #include "cli/trace_file.h"
+#include "optimized/cpu/vectors.h"
 #include "optimized/transport/faulty_communicator.h"
 #include "optimized/transport/mpi_session.h"
 #include "reference/core/error.h"
@@ -48,7 +49,9 @@ void check_subject(const Arguments& arguments) {
 Plan take_plan(Arguments& arguments, const MpiSession& session) {
   check_subject(arguments);
   Plan plan;
-  plan.options = take_run_options(arguments, {.ranks = session.ranks()});
+  plan.options = take_run_options(
+      arguments,
+      {.ranks = session.ranks(), .tile_queries = cpu::kTileQueries, .tile_keys = cpu::kTileKeys});
   if (plan.options.ranks != session.ranks()) {
     throw_usage_error({"--ranks", fmt::format("{}, the size of the job", session.ranks()),
                        fmt::format("{}", plan.options.ranks),

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
@@ -9,6 +12,7 @@ namespace {
 
 constexpr int kMostRanks = 1024;  // one thread each
 constexpr std::int64_t kMostTile = 1024;
+constexpr std::int64_t kMostThreads = 1024;
 constexpr double kLongestTimeoutSeconds = 1e6;
 
 constexpr int kMostSlots = 1024;
@@ -65,11 +69,18 @@ std::vector<OptionSpec> run_option_specs() {
        "threads; simulated: one rank at a time, random delays; mpi: started by mpirun (threads)"},
       {"delay-seed", "S", "of the simulated delays (0)", "with --transport simulated"},
       {"device", "DEVICE", "cpu or cuda (cpu)"},
-      {"tile-queries", "N", "rows of a query tile, 1 … 1024 (32)"},
-      {"tile-keys", "N", "keys of a key/value tile, 1 … 1024 (32)"},
+      {"tile-queries", "N", "rows of a query tile, 1 … 1024 (32; optimized: 192)"},
+      {"tile-keys", "N", "keys of a key/value tile, 1 … 1024 (32; optimized: 128)"},
+      {"threads", "N", "threads of each rank, 1 … 1024 (optimized: cores / ranks; with mpi: 1)"},
       {"timeout", "S", "seconds a rank may wait for a message (60)",
        "with --transport threads or mpi"},
   };
+}
+
+/// Ranks in this process share its cores.
+int default_threads(const RunOptions& options, const RunDefaults& defaults) {
+  if (!defaults.many_threads || options.transport != TransportKind::threads) return 1;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / options.ranks);
 }
 
 RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
@@ -93,8 +104,11 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
                                                             {"mpi", TransportKind::mpi}});
   options.device = arguments.take_choice<DeviceKind>(
       "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
-  options.tile_queries = arguments.take_integer("tile-queries", options.tile_queries, 1, kMostTile);
-  options.tile_keys = arguments.take_integer("tile-keys", options.tile_keys, 1, kMostTile);
+  options.tile_queries =
+      arguments.take_integer("tile-queries", defaults.tile_queries, 1, kMostTile);
+  options.tile_keys = arguments.take_integer("tile-keys", defaults.tile_keys, 1, kMostTile);
+  options.threads = static_cast<int>(
+      arguments.take_integer("threads", default_threads(options, defaults), 1, kMostThreads));
   if (options.transport == TransportKind::simulated) {
     options.delay_seed = arguments.take_unsigned("delay-seed", 0);
   } else {
@@ -120,6 +134,7 @@ void describe_run_options(const RunOptions& options, Json& configuration) {
     configuration["timeout_s"] = options.timeout_s;
   }
   configuration["device"] = options.device == DeviceKind::cpu ? "cpu" : "cuda";
+  configuration["threads"] = options.threads;
   configuration["tile_queries"] = options.tile_queries;
   configuration["tile_keys"] = options.tile_keys;
 }

@@ -15,6 +15,8 @@ std::vector<OptionSpec> run_option_specs();
 struct RunDefaults {
   int ranks = 1;
   LayoutKind layout = LayoutKind::contiguous;
+  int tile_queries = 32, tile_keys = 32;
+  bool many_threads = false;  ///< as many threads a rank as there are cores for it
 };
 RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults);
 

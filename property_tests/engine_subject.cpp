@@ -1,6 +1,7 @@
 // The ring engine as a subject.
 #include "property_tests/engine_subject.h"
 
+#include "optimized/cpu/vectors.h"
 #include "optimized/ring/engine.h"
 
 namespace ringlab::verify {
@@ -11,6 +12,7 @@ Subject engine_subject() {
   can.backward = true;
   can.schedules = true;
   can.traces = true;
+  can.threads = true;
   can.skips_empty_blocks = true;
   return {
       .name = "optimized",
@@ -19,7 +21,9 @@ Subject engine_subject() {
       .run = [](const AttentionInput& input,
                 const RunOptions& options) { return ring::run_engine(input, options); },
       .profile = [](const Problem& problem,
-                    const RunOptions& options) { return ring::engine_profile(problem, options); }};
+                    const RunOptions& options) { return ring::engine_profile(problem, options); },
+      .tile_queries = cpu::kTileQueries,
+      .tile_keys = cpu::kTileKeys};
 }
 
 }  // namespace ringlab::verify

@@ -21,6 +21,7 @@ struct Capabilities {
   bool ring_traffic = false;      ///< K/V travel neighbour to neighbour: closed forms apply
   bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
   bool skips_empty_blocks = false;
+  bool threads = false;       ///< honours RunOptions::threads
   bool traces = false;        ///< keeps RankStats::events when RunOptions::trace is set
   bool cuda = false;          ///< honours DeviceKind::cuda, in builds that have it
   bool deterministic = true;  ///< same bits from run to run
@@ -35,6 +36,8 @@ struct Subject {
   Capabilities can;
   std::function<RunResult(const AttentionInput&, const RunOptions&)> run;
   std::function<NumericsProfile(const Problem&, const RunOptions&)> profile;
+  int tile_queries = 32;  ///< what it is fastest with
+  int tile_keys = 32;
 };
 
 /// Every stage as a subject, in order, and later the optimized variants.

@@ -1,7 +1,9 @@
 // Block kernels on the CPU: the queries of one rank against one K/V chunk.
 //
-// Plain C++ that the compiler can vectorise: scores have their lanes along keys, accumulators along
-// channels, so no sum is reordered and the bits do not depend on the vector width.
+// Forward: vectors with their lanes along queries (forward_tile-inl.h), as wide as the processor
+// has them (vectors.h). Backward: plain C++ that the compiler can vectorise, lanes along keys and
+// along channels. Neither reorders a sum, so the bits do not depend on the width of the vectors,
+// except that the scalar forward kernel has no fused multiply-add.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +16,7 @@
 
 namespace ringlab::cpu {
 
-/// Rows of a query tile and keys of a key tile; both at least 1.
+/// Queries that share a block of keys, and keys of a block; both at least 1.
 struct TileSizes {
   std::int64_t queries = 32;
   std::int64_t keys = 32;
@@ -30,16 +32,21 @@ struct Block {
   double scale = 1;
   TileSizes tiles;
   TensorView<const Element> q, k, v;
+  int threads = 1;  ///< that share the work; results have the same bits for any number
 };
 
 /// Takes the block into the running states: `states` (batch, q_heads, queries) and `accs` (…,
 /// v_dim), not divided by the row sums (FlashAttention, Dao et al. 2022, Alg. 1). One rescale per
-/// key tile at most. Sums in f32 (f64 for f64), in the order of channels and keys. Rows that see
-/// nothing of the block keep their state bit for bit; masked keys and values are not used, whatever
-/// they hold.
+/// key block at most. Sums in f32 (f64 for f64), in the order of channels and keys; exp within 1
+/// ulp. Rows that see nothing of the block keep their state; masked keys and values are not used,
+/// whatever they hold. About 0.2 MiB of scratch per thread.
 template <class Element>
 void forward_block(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                    Accumulator<Element>* accs);
+
+/// Key blocks that forward_block makes of a chunk with these positions: they do not cross runs. At
+/// most so many rescales.
+std::int64_t key_blocks(const Positions& keys, std::int64_t tile_keys);
 
 /// What the backward pass knows about the queries: gradient of the output, log-sum-exp of the rows,
 /// and delta_i = Σ_c dout_ic out_ic, all over the whole sequence.

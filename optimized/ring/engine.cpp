@@ -39,6 +39,8 @@ void check_run(const AttentionInput& input, const RunOptions& options) {
   check_range("ranks", options.ranks, 1, 4096);
   check_range("slots", options.slots, 1, 4096);
   check_range("tile-keys", options.tile_keys, 1, 1 << 20);
+  check_range("tile-queries", options.tile_queries, 1, 1 << 20);
+  check_range("threads", options.threads, 1, 4096);
   if (options.device == DeviceKind::cpu) return;
   throw_environment_error({.where = "device",
                            .expected = "cpu, the only device the ring engine runs on so far",

@@ -1,3 +1,4 @@
+#include "optimized/cpu/block_kernel.h"
 #include "optimized/ring/engine.h"
 #include "reference/core/wire_profile.h"
 
@@ -7,7 +8,7 @@ NumericsProfile engine_profile(const Problem& problem, const RunOptions& options
   const Layout keys = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   std::int64_t tiles = 0;
   for (int owner = 0; owner < options.ranks; ++owner) {
-    tiles += (keys.positions(owner).size() + options.tile_keys - 1) / options.tile_keys;
+    tiles += cpu::key_blocks(keys.positions(owner), options.tile_keys);
   }
   NumericsProfile profile = carried_profile(problem.dtype, tiles);
   profile.exp_error = problem.dtype == DType::f64 ? 0x1p-52 : 0x1p-23;  // the C library: 1 ulp

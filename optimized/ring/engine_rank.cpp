@@ -143,6 +143,7 @@ class RankRun {
                               .keys = keys_,
                               .rows = rows_,
                               .tiles = {options_.tile_queries, options_.tile_keys},
+                              .threads = options_.threads,
                               .rank = rank(),
                               .chunks = chunks},
          schedule);

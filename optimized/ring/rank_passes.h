@@ -25,6 +25,7 @@ struct PassContext {
   const Layout& keys;
   const RankRows<Element>& rows;
   cpu::TileSizes tiles;
+  int threads = 1;
   int rank = 0;
   Chunks<Element>& chunks;
 
@@ -37,7 +38,8 @@ struct PassContext {
             .tiles = tiles,
             .q = rows.q.view(),
             .k = chunk.k,
-            .v = chunk.v};
+            .v = chunk.v,
+            .threads = threads};
   }
   std::int64_t query_rows() const {
     return problem.shape.batch * problem.shape.q_heads * queries.positions(rank).size();

@@ -71,6 +71,7 @@ struct RunOptions {
   std::uint64_t delay_seed = 0;  ///< of the simulated transport's scheduler and delays
   bool rendezvous = false;       ///< zero-buffer sends
   double timeout_s = 60.0;
+  int threads = 1;  ///< of each rank, where a subject can use several
   DeviceKind device = DeviceKind::cpu;
   std::int64_t tile_queries = 32;       ///< rows of a query tile, 1 … 1024
   std::int64_t tile_keys = 32;          ///< keys of a K/V tile, 1 … 1024
@@ -94,7 +95,8 @@ struct LinkStats {
 };
 
 /// Measured, not modelled. `peak_bytes` counts every buffer a rank allocates besides its inputs
-/// and outputs; `peak_kv_bytes` the K/V chunks held at one time, its own included.
+/// and outputs, but not what a block kernel works on while it runs; `peak_kv_bytes` the K/V chunks
+/// held at one time, its own included.
 struct RankStats {
   std::int64_t sent_bytes = 0;
   std::int64_t sent_messages = 0;

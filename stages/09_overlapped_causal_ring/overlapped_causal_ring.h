@@ -134,18 +134,7 @@ inline Extents with_tokens(Extents extents, std::int64_t tokens) {
   return extents;
 }
 
-/// Bytes that cpu::forward_block works on besides its arguments: one tile of keys and values, a row
-/// of queries and of scores, the positions of the rows and of the tile.
-template <class Element>
-std::int64_t scratch_bytes(const RankProblem<Element>& r) {
-  const Shape& s = r.problem.shape;
-  const std::int64_t tile = r.options.tile_keys;
-  const std::int64_t reals = tile * (s.head_dim + s.v_dim + 1) + s.head_dim;
-  return reals * std::int64_t{sizeof(Accumulator<Element>)} +
-         (r.q.extents.tokens + tile) * std::int64_t{sizeof(std::int64_t)};
-}
-
-/// The fast CPU kernel on one chunk; what it allocates counts as memory of this rank.
+/// The fast CPU kernel on one chunk.
 template <class Element>
 void attend_on_cpu(RankProblem<Element>& r, const Positions& held, const Chunk<Element>& chunk,
                    RowStates<Element>& running) {
@@ -158,10 +147,7 @@ void attend_on_cpu(RankProblem<Element>& r, const Positions& held, const Chunk<E
       .q = r.q,
       .k = dense_view(chunk.k.data(), with_tokens(r.k.extents, held.size())),
       .v = dense_view(chunk.v.data(), with_tokens(r.v.extents, held.size()))};
-  const std::int64_t scratch = scratch_bytes(r);
-  r.memory.add(scratch);
   cpu::forward_block(block, running.states.data(), running.accs.data());
-  r.memory.remove(scratch);
 }
 
 /// On a GPU: the tile program of the stages before.
@@ -214,7 +200,7 @@ inline NumericsProfile profile(const Problem& problem, const RunOptions& options
   const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   std::int64_t tiles = 0;
   for (int owner = 0; owner < options.ranks; ++owner) {
-    tiles += tiles_of(layout.positions(owner).size(), options.tile_keys);
+    tiles += cpu::key_blocks(layout.positions(owner), options.tile_keys);
   }
   return stage_profile(problem, options, tiles);
 }

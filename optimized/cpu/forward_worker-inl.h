@@ -1,0 +1,139 @@
+// All queries against one K/V chunk, tile by tile. Included once per target.
+#if defined(RINGLAB_CPU_FORWARD_WORKER_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RINGLAB_CPU_FORWARD_WORKER_INL_H_
+#undef RINGLAB_CPU_FORWARD_WORKER_INL_H_
+#else
+#define RINGLAB_CPU_FORWARD_WORKER_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "optimized/cpu/block_kernel.h"
+#include "optimized/cpu/parallel.h"
+#include "optimized/cpu/tile_memory-inl.h"
+#include "optimized/cpu/wide_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ringlab::cpu::HWY_NAMESPACE {
+
+/// Some tiles of queries of one head against all keys of a block: they share each block of keys
+/// that is read.
+template <class Element>
+class ForwardWorker {
+ public:
+  using Real = Accumulator<Element>;
+
+  ForwardWorker(const Block<Element>& block, const std::vector<std::int64_t>& positions)
+      : block_(block),
+        positions_(positions),
+        channels_{block.q.extents.channels, block.v.extents.channels, Real(block.scale)},
+        keys_(block.tiles.keys, channels_.head_dim),
+        values_(block.tiles.keys, channels_.v_dim),
+        scores_(aligned_array<Real>(block.tiles.keys * tile_width<Real>())) {
+    for (std::int64_t i = 0; i < tiles_of(block); ++i) tiles_.emplace_back(channels_);
+  }
+
+  /// Tiles of a worker, and the rows they hold.
+  static std::int64_t tiles_of(const Block<Element>& block) {
+    const std::int64_t rows = std::min(block.tiles.queries, block.q.extents.tokens);
+    return std::max<std::int64_t>(1, (rows + tile_width<Real>() - 1) / tile_width<Real>());
+  }
+  static std::int64_t rows_of(const Block<Element>& block) {
+    return tiles_of(block) * tile_width<Real>();
+  }
+
+  /// The rows of one query head that start at row `first`.
+  void run(std::int64_t head, std::int64_t first, SoftmaxState<Real>* states, Real* accs) {
+    const Extents &q = block_.q.extents, &k = block_.k.extents, &v = block_.v.extents;
+    const std::int64_t kv_head = head / (q.heads / k.heads), width = tile_width<Real>();
+    const std::int64_t* const positions = positions_.data() + first;
+    const Element* const rows = block_.q.data + (head * q.tokens + first) * q.channels;
+    states += head * q.tokens + first;
+    accs += (head * q.tokens + first) * v.channels;
+    const std::int64_t count = std::min(rows_of(block_), q.tokens - first);
+    used_ = static_cast<std::size_t>((count + width - 1) / width);
+    for (std::size_t i = 0; i < used_; ++i) {
+      const std::int64_t row = static_cast<std::int64_t>(i) * width;
+      tiles_[i].load(rows + row * q.channels, states + row, accs + row * v.channels,
+                     positions + row, block_.mask, std::min(width, count - row));
+    }
+    take_in_runs(block_.k.data + kv_head * k.tokens * k.channels,
+                 block_.v.data + kv_head * v.tokens * v.channels, positions);
+    for (std::size_t i = 0; i < used_; ++i) {
+      const std::int64_t row = static_cast<std::int64_t>(i) * width;
+      tiles_[i].store(states + row, accs + row * v.channels);
+    }
+  }
+
+ private:
+  void take_in_runs(const Element* k, const Element* v, const std::int64_t* positions) {
+    for (const PositionRun& run : block_.keys.runs()) {
+      for (std::size_t i = 0; i < used_; ++i) tiles_[i].look_at(run);
+      for (std::int64_t first = 0; first < run.count; first += block_.tiles.keys) {
+        const RowRange rows{first, std::min(run.count, first + block_.tiles.keys)};
+        take_in_rows(k, v, run, rows, positions);
+      }
+      k += run.count * channels_.head_dim;
+      v += run.count * channels_.v_dim;
+    }
+  }
+
+  /// k, v: of the first row of the run.
+  void take_in_rows(const Element* k, const Element* v, const PositionRun& run,
+                    const RowRange& rows, const std::int64_t* positions) {
+    bool loaded = false;
+    for (std::size_t i = 0; i < used_; ++i) {
+      QueryTile<Real>& tile = tiles_[i].tile();
+      const RowRange part = common(rows, tile.view.some);
+      if (part.empty()) continue;
+      if (!loaded) load(k, v, rows);
+      loaded = true;
+      const std::int64_t skipped = part.first - rows.first, count = part.last - part.first;
+      const KeyBlock<Real> block{keys_.raw(skipped), values_.finite(skipped), part.first, count};
+      score(tile, block, channels_, scores_.get());
+      if (block_.mask.has_bits()) {
+        hide_bits(block_.mask, run, block,
+                  positions + static_cast<std::int64_t>(i) * tile_width<Real>(), tiles_[i].count(),
+                  scores_.get());
+      }
+      add_weighted(tile, block, channels_, scores_.get());
+      values_.add_specials(skipped, count, scores_.get(), tile.acc);
+    }
+  }
+  void load(const Element* k, const Element* v, const RowRange& rows) {
+    keys_.load(k + rows.first * channels_.head_dim, rows.last - rows.first);
+    values_.load(v + rows.first * channels_.v_dim, rows.last - rows.first);
+    values_.make_finite();
+  }
+
+  const Block<Element>& block_;
+  const std::vector<std::int64_t>& positions_;  ///< of the block's queries
+  const Channels<Real> channels_;
+  WideRows<Element> keys_, values_;  ///< of the block at hand
+  AlignedArray<Real> scores_;        ///< (keys of a block, lanes)
+  std::vector<TileMemory<Real>> tiles_;
+  std::size_t used_ = 0;
+};
+
+/// forward_block, on this target.
+template <class Element>
+void forward_heads(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
+                   Accumulator<Element>* accs) {
+  const std::vector<std::int64_t> positions = block.queries.to_list();
+  const Extents& q = block.q.extents;
+  const std::int64_t rows = ForwardWorker<Element>::rows_of(block);
+  const std::int64_t groups = (q.tokens + rows - 1) / rows;
+  share_out(q.batch * q.heads * groups, block.threads, [&] {
+    return [&, worker = ForwardWorker<Element>(block, positions)](std::int64_t part) mutable {
+      worker.run(part / groups, part % groups * rows, states, accs);
+    };
+  });
+}
+
+}  // namespace ringlab::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,102 @@
+// The register tile: a few numbers against a few vectors. Included once per target.
+#if defined(RINGLAB_CPU_PRODUCT_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RINGLAB_CPU_PRODUCT_TILE_INL_H_
+#undef RINGLAB_CPU_PRODUCT_TILE_INL_H_
+#else
+#define RINGLAB_CPU_PRODUCT_TILE_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace ringlab::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class Real>
+using Vector = hn::Vec<hn::ScalableTag<Real>>;
+
+/// Queries of a tile: this many vectors, one query per lane.
+inline constexpr int kTileVectors = 3;
+/// Rows of a full register tile: with 32 registers 8·3 sums, 3 columns and one number; with 16
+/// registers 4·3.
+inline constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+
+template <class Real>
+HWY_INLINE std::int64_t lanes() {
+  return static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<Real>()));
+}
+template <class Real>
+HWY_INLINE std::int64_t tile_width() {
+  return kTileVectors * lanes<Real>();
+}
+
+/// A matrix in memory, element (row, term) at row · row_stride + term · term_stride.
+template <class Real>
+struct Factors {
+  const Real* values;
+  std::int64_t row_stride;
+  std::int64_t term_stride;
+};
+
+/// What becomes of the sums: times a factor they replace what is in memory, or they go on from it.
+enum class Result { scaled, added };
+
+/// out[row][lane] = scale · Σ_t factors(row, t) · columns[t][lane], or out += Σ…; rows 0 … kRows-1,
+/// summed in the order of t with one rounding per term. columns and out have tile_width() lanes a
+/// row, aligned.
+template <int kRows, Result kResult, class Real>
+HWY_INLINE void multiply_rows(const Factors<Real>& factors, const Real* HWY_RESTRICT columns,
+                              std::int64_t terms, Real scale, Real* HWY_RESTRICT out) {
+  const hn::ScalableTag<Real> d;
+  const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
+  Vector<Real> sums[kRows][kTileVectors];
+  const Real* rows[kRows];
+  for (int i = 0; i < kRows; ++i) {
+    rows[i] = factors.values + i * factors.row_stride;
+    for (int x = 0; x < kTileVectors; ++x) {
+      sums[i][x] = kResult == Result::added ? hn::Load(d, out + i * width + x * n) : hn::Zero(d);
+    }
+  }
+  for (std::int64_t t = 0; t < terms; ++t) {
+    Vector<Real> column[kTileVectors];
+    for (int x = 0; x < kTileVectors; ++x) column[x] = hn::Load(d, columns + t * width + x * n);
+    for (int i = 0; i < kRows; ++i) {
+      const auto factor = hn::Set(d, rows[i][t * factors.term_stride]);
+      for (int x = 0; x < kTileVectors; ++x) {
+        sums[i][x] = hn::MulAdd(column[x], factor, sums[i][x]);
+      }
+    }
+  }
+  const auto s = hn::Set(d, scale);
+  for (int i = 0; i < kRows; ++i) {
+    for (int x = 0; x < kTileVectors; ++x) {
+      const auto sum = kResult == Result::scaled ? hn::Mul(sums[i][x], s) : sums[i][x];
+      hn::Store(sum, d, out + i * width + x * n);
+    }
+  }
+}
+
+/// multiply_rows for any number of rows: full register tiles, then smaller ones.
+template <Result kResult, class Real>
+HWY_INLINE void multiply(Factors<Real> factors, std::int64_t rows, const Real* columns,
+                         std::int64_t terms, Real scale, Real* out) {
+  const auto advance = [&](std::int64_t by) {
+    factors.values += by * factors.row_stride;
+    out += by * tile_width<Real>();
+  };
+  for (; rows >= kTileRows; rows -= kTileRows) {
+    multiply_rows<kTileRows, kResult>(factors, columns, terms, scale, out);
+    advance(kTileRows);
+  }
+  for (; rows >= 2; rows -= 2) {
+    multiply_rows<2, kResult>(factors, columns, terms, scale, out);
+    advance(2);
+  }
+  if (rows == 1) multiply_rows<1, kResult>(factors, columns, terms, scale, out);
+}
+
+}  // namespace ringlab::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,22 @@
+// Which vectors the CPU kernels compute with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ringlab::cpu {
+
+/// What this build has and this processor can, widest first: of "avx512", "avx2" (with FMA) and
+/// "scalar".
+std::vector<std::string> available_vectors();
+/// The ones that kernels use from the next call on; the widest there is unless chosen.
+std::string vectors_in_use();
+/// Usage error for a name that is not available.
+void use_vectors(const std::string& name);
+
+/// What the forward kernel is fastest with: a few tiles of queries share each block of keys that
+/// stays in the first-level cache.
+inline constexpr int kTileQueries = 192;
+inline constexpr int kTileKeys = 128;
+
+}  // namespace ringlab::cpu

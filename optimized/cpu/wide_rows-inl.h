@@ -1,0 +1,106 @@
+// Rows of keys, values or queries as the kernels read them. Included once per target.
+#if defined(RINGLAB_CPU_WIDE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RINGLAB_CPU_WIDE_ROWS_INL_H_
+#undef RINGLAB_CPU_WIDE_ROWS_INL_H_
+#else
+#define RINGLAB_CPU_WIDE_ROWS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "optimized/cpu/aligned_array.h"
+#include "optimized/cpu/product_tile-inl.h"
+#include "optimized/cpu/widen-inl.h"
+#include "reference/core/dtype.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ringlab::cpu::HWY_NAMESPACE {
+
+/// A number that would spoil a product with a weight of 0: infinite, or none at all.
+template <class Real>
+struct Special {
+  std::int64_t row, channel;
+  Real value;
+};
+
+/// Sets the numbers of `rows` rows that are not finite to 0 and returns them.
+template <class Real>
+std::vector<Special<Real>> set_specials_apart(Real* values, std::int64_t rows,
+                                              std::int64_t channels, std::int64_t stride) {
+  std::vector<Special<Real>> specials;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      Real& value = values[row * stride + c];
+      if (std::isfinite(value)) continue;
+      specials.push_back({row, c, value});
+      value = 0;
+    }
+  }
+  return specials;
+}
+
+/// Dense rows in the type that is computed in; read through where that is the type they have.
+template <class Element>
+class WideRows {
+ public:
+  using Real = Accumulator<Element>;
+
+  WideRows(std::int64_t most_rows, std::int64_t channels)
+      : most_(most_rows),
+        channels_(channels),
+        wide_(std::is_same_v<Element, Real> ? nullptr : aligned_array<Real>(most_ * channels)) {}
+
+  void load(const Element* from, std::int64_t rows) {
+    rows_ = rows;
+    specials_.clear();
+    if constexpr (std::is_same_v<Element, Real>) {
+      raw_ = from;
+    } else {
+      widen_all(from, rows * channels_, wide_.get());
+      raw_ = wide_.get();
+    }
+    finite_ = raw_;
+  }
+  /// From now on finite() has no numbers that are not.
+  void make_finite() {
+    if (all_finite(raw_, rows_ * channels_)) return;
+    if (!cleaned_) cleaned_ = aligned_array<Real>(most_ * channels_);
+    std::copy(raw_, raw_ + rows_ * channels_, cleaned_.get());
+    specials_ = set_specials_apart(cleaned_.get(), rows_, channels_, channels_);
+    finite_ = cleaned_.get();
+  }
+  const Real* raw(std::int64_t row) const { return raw_ + row * channels_; }
+  const Real* finite(std::int64_t row) const { return finite_ + row * channels_; }
+
+  /// Adds what finite() left out of rows first … first+count-1: weights (count, lanes) times it, to
+  /// sums (channels, lanes), where the weight is not 0.
+  void add_specials(std::int64_t first, std::int64_t count, const Real* weights, Real* sums) const {
+    const std::int64_t width = tile_width<Real>();
+    for (const Special<Real>& special : specials_) {
+      if (special.row < first || special.row >= first + count) continue;
+      const Real* const weight = weights + (special.row - first) * width;
+      Real* const sum = sums + special.channel * width;
+      for (std::int64_t lane = 0; lane < width; ++lane) {
+        if (weight[lane] != 0) sum[lane] += weight[lane] * special.value;
+      }
+    }
+  }
+
+ private:
+  std::int64_t most_, channels_;
+  AlignedArray<Real> wide_, cleaned_;
+  const Real* raw_ = nullptr;
+  const Real* finite_ = nullptr;
+  std::int64_t rows_ = 0;
+  std::vector<Special<Real>> specials_;
+};
+
+}  // namespace ringlab::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

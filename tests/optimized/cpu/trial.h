@@ -1,0 +1,91 @@
+// Random blocks for tests of the kernels.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "optimized/cpu/block_kernel.h"
+#include "reference/core/layout.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab::cpu {
+
+/// A block of some rank.
+template <class Element>
+struct Trial {
+  using Real = Accumulator<Element>;
+
+  Mask mask;
+  Positions queries, keys;
+  Extents q_extents = {}, k_extents = {}, v_extents = {};
+  std::vector<Element> q = {}, k = {}, v = {};
+  TileSizes tiles = {};
+  int threads = 1;
+
+  Block<Element> block() const {
+    return {.mask = mask,
+            .queries = queries,
+            .keys = keys,
+            .scale = 0.3,
+            .tiles = tiles,
+            .q = dense_view(q.data(), q_extents),
+            .k = dense_view(k.data(), k_extents),
+            .v = dense_view(v.data(), v_extents),
+            .threads = threads};
+  }
+  std::int64_t rows() const { return q_extents.batch * q_extents.heads * q_extents.tokens; }
+};
+
+inline constexpr const char* kMasks[] = {
+    "full", "causal", "window:3,2", "causal+window:20,0", "documents:9,0,40,51", "prefix:30"};
+inline constexpr std::int64_t kTokens = 100;
+
+template <class Element>
+Trial<Element> random_trial(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  };
+  const LayoutKind kinds[] = {LayoutKind::contiguous, LayoutKind::striped, LayoutKind::zigzag};
+  const int ranks = static_cast<int>(1 + below(4));
+  const auto part = [&] {
+    const std::int64_t kind = below(4);
+    if (kind == 3) {  // in no order at all
+      std::vector<std::int64_t> all = Positions::all(kTokens).to_list();
+      std::shuffle(all.begin(), all.end(), random);
+      all.resize(static_cast<std::size_t>(below(kTokens)));
+      return Positions::from_list(all);
+    }
+    const Layout layout(kinds[kind], kTokens, ranks);
+    return layout.positions(static_cast<int>(below(ranks)));
+  };
+  Trial<Element> trial{.mask = parse_mask(kMasks[below(6)]).bind(kTokens, kTokens),
+                       .queries = part(),
+                       .keys = part()};
+  const std::int64_t kv_heads = 1 + below(2), group = 1 + below(3), batch = 1 + below(2);
+  const std::int64_t head_dim = 1 + below(20), v_dim = 1 + below(20);
+  trial.q_extents = {batch, kv_heads * group, trial.queries.size(), head_dim};
+  trial.k_extents = {batch, kv_heads, trial.keys.size(), head_dim};
+  trial.v_extents = {batch, kv_heads, trial.keys.size(), v_dim};
+  std::normal_distribution<double> normal;
+  const auto fill = [&](std::vector<Element>& values, const Extents& extents) {
+    for (std::int64_t i = 0; i < extents.size(); ++i) {
+      values.push_back(static_cast<Element>(2 * normal(random)));
+    }
+  };
+  fill(trial.q, trial.q_extents);
+  fill(trial.k, trial.k_extents);
+  fill(trial.v, trial.v_extents);
+  trial.tiles = {.queries = 1 + below(120), .keys = 1 + below(50)};
+  return trial;
+}
+
+/// Whether query row i of the trial sees key row j.
+template <class Element>
+bool sees(const Trial<Element>& trial, std::int64_t i, std::int64_t j) {
+  return trial.mask.allows(trial.queries[i], trial.keys[j]);
+}
+
+}  // namespace ringlab::cpu
