@@ -78,15 +78,17 @@ double worst_error(std::uint32_t begin) {
   return worst;
 }
 
-TEST_P(VectorExp, of_every_float_at_or_below_0_is_within_one_ulp) {
+TEST_P(VectorExp, of_every_float_at_or_below_0_or_a_sample_is_within_one_ulp) {
   std::vector<double> worst(2, 0);
   std::atomic<int> workers = 0;
-  const std::int64_t batches = (kMinusInfinity - kMinusZero) / kBatch;
+  // The operations are the same on all vectors: all floats on the widest, a sample on the others.
+  const std::int64_t step = GetParam() == available_vectors().front() ? 1 : 17;
+  const std::int64_t batches = (kMinusInfinity - kMinusZero) / kBatch / step;
   share_out(batches, 2, [&] {
     const auto mine = static_cast<std::size_t>(workers++);
     return [&, mine](std::int64_t batch) {
-      worst[mine] = std::max(worst[mine],
-                             worst_error(kMinusZero + static_cast<std::uint32_t>(batch) * kBatch));
+      const auto first = static_cast<std::uint32_t>(batch * step) * kBatch;
+      worst[mine] = std::max(worst[mine], worst_error(kMinusZero + first));
     };
   });
   const double all = std::max(worst[0], worst[1]);
