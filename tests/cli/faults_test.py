@@ -75,26 +75,27 @@ class FaultsTest(JobTest):
         self.assertLess(job.seconds, TIMEOUT + ENDING, said)
         self.assertEqual(job.left_running(), [], f"processes are left\n{said}")
 
-    def check_survivors(self, job, victim):
+    def check_survivors(self, job, victim, codes=("4",)):
         self.check_end(job)
         said = f"{job.fault}\n{job.said()}"
         for rank, (code, message) in enumerate(zip(job.codes, job.errs)):
             if rank == victim:
                 continue
-            self.assertEqual(code, "4", said)
+            self.assertIn(code, codes, said)
             self.assertIn(f"Suspect: rank {victim}\n", message, said)
         self.assertEqual(list(job.outputs.iterdir()), [], f"a failed run leaves no result\n{said}")
 
-    def check_all(self, jobs):
+    def check_all(self, jobs, codes=("4",)):
         for victim, job in jobs:
             with self.subTest(fault=job.fault):
-                self.check_survivors(job, victim)
+                self.check_survivors(job, victim, codes)
 
     def test_a_killed_rank_is_named_by_all_others(self):
         self.check_all(self.run_at(0, "kill"))
 
     def test_a_killed_rank_is_named_before_the_launcher_ends_the_others(self):
-        self.check_all(self.run_at(1, "kill", PATIENT))
+        # The launcher's SIGTERM may come between a survivor's message and its end.
+        self.check_all(self.run_at(1, "kill", PATIENT), codes=("4", "143"))
 
     def test_a_rank_that_stops_for_long_is_named_by_all_others(self):
         self.check_all(self.run_at(2, "stop=5"))
