@@ -61,8 +61,7 @@ class BackwardWorker {
 
  private:
   static std::int64_t tile_count(const Block<Element>& block) {
-    const std::int64_t rows = std::min(block.tiles.queries, block.q.extents.tokens);
-    return std::max<std::int64_t>(1, (rows + tile_width<Real>() - 1) / tile_width<Real>());
+    return tiles_for<Real>(block.tiles.queries, block.q.extents.tokens);
   }
 
   void take_in_queries(std::int64_t head, std::int64_t first, std::int64_t count) {

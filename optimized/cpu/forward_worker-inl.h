@@ -39,8 +39,7 @@ class ForwardWorker {
 
   /// Tiles of a worker, and the rows they hold.
   static std::int64_t tiles_of(const Block<Element>& block) {
-    const std::int64_t rows = std::min(block.tiles.queries, block.q.extents.tokens);
-    return std::max<std::int64_t>(1, (rows + tile_width<Real>() - 1) / tile_width<Real>());
+    return tiles_for<Real>(block.tiles.queries, block.q.extents.tokens);
   }
   static std::int64_t rows_of(const Block<Element>& block) {
     return tiles_of(block) * tile_width<Real>();

@@ -20,6 +20,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
+/// Tiles that hold the rows wanted at a time, of as many as there are; at least one.
+template <class Real>
+std::int64_t tiles_for(std::int64_t wanted, std::int64_t rows) {
+  const std::int64_t held = std::min(wanted, rows), width = tile_width<Real>();
+  return std::max<std::int64_t>(1, (held + width - 1) / width);
+}
+
 /// What the query of each lane sees, as an interval of positions; turned into rows run by run.
 template <class Real>
 class TileSight {

@@ -6,36 +6,19 @@
 #include <string>
 
 #include "optimized/transport/run_network.h"
+#include "reference/core/checks.h"
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
 
 namespace ringlab::ring {
 namespace {
 
-void check_tensor(const char* name, const Extents& actual, const Extents& expected) {
-  if (actual == expected) return;
-  const auto text = [](const Extents& e) {
-    return "(" + std::to_string(e.batch) + ", " + std::to_string(e.heads) + ", " +
-           std::to_string(e.tokens) + ", " + std::to_string(e.channels) + ")";
-  };
-  throw_input_error(
-      {.where = name, .expected = text(expected), .actual = text(actual), .hint = ""});
-}
-
-void check_range(const char* what, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value >= least && value <= most) return;
-  throw_usage_error({.where = what,
-                     .expected = std::to_string(least) + " to " + std::to_string(most),
-                     .actual = std::to_string(value),
-                     .hint = ""});
-}
-
 void check_run(const AttentionInput& input, const RunOptions& options) {
   check_problem(input.problem);
-  check_tensor("q", input.q.extents, input.problem.shape.q());
-  check_tensor("k", input.k.extents, input.problem.shape.k());
-  check_tensor("v", input.v.extents, input.problem.shape.v());
-  if (input.dout) check_tensor("do", input.dout->extents, input.problem.shape.out());
+  check_extents("q", input.q.extents, input.problem.shape.q());
+  check_extents("k", input.k.extents, input.problem.shape.k());
+  check_extents("v", input.v.extents, input.problem.shape.v());
+  if (input.dout) check_extents("do", input.dout->extents, input.problem.shape.out());
   check_range("ranks", options.ranks, 1, 4096);
   check_range("slots", options.slots, 1, 4096);
   check_range("tile-keys", options.tile_keys, 1, 1 << 20);

@@ -7,22 +7,11 @@
 #include "optimized/ring/engine.h"
 #include "optimized/ring/execute.h"
 #include "optimized/ring/rank_passes.h"
+#include "reference/core/checks.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
 namespace {
-
-void check_extents(const char* tensor, const Extents& actual, const Extents& expected) {
-  if (actual == expected) return;
-  const auto text = [](const Extents& e) {
-    return "(" + std::to_string(e.batch) + ", " + std::to_string(e.heads) + ", " +
-           std::to_string(e.tokens) + ", " + std::to_string(e.channels) + ")";
-  };
-  throw_input_error({.where = std::string(tensor) + " of this rank",
-                     .expected = text(expected),
-                     .actual = text(actual),
-                     .hint = ""});
-}
 
 template <class Element>
 Tensor<Element> rows_as(const TensorView<const double>& view) {
@@ -252,10 +241,10 @@ void check_shard(const Problem& problem, const RunOptions& options, const ShardI
       make_layout(options, s.q_tokens, options.q_layout).positions(rank).size();
   const std::int64_t keys =
       make_layout(options, s.kv_tokens, options.kv_layout).positions(rank).size();
-  check_extents("q", shard.q.extents, with_tokens(s.q(), rows));
-  check_extents("k", shard.k.extents, with_tokens(s.k(), keys));
-  check_extents("v", shard.v.extents, with_tokens(s.v(), keys));
-  if (shard.dout) check_extents("do", shard.dout->extents, with_tokens(s.out(), rows));
+  check_extents("q of this rank", shard.q.extents, with_tokens(s.q(), rows));
+  check_extents("k of this rank", shard.k.extents, with_tokens(s.k(), keys));
+  check_extents("v of this rank", shard.v.extents, with_tokens(s.v(), keys));
+  if (shard.dout) check_extents("do of this rank", shard.dout->extents, with_tokens(s.out(), rows));
 }
 
 void check_ranks(const RunOptions& options, const Communicator& network) {

@@ -1,0 +1,17 @@
+// What runs check of their arguments before any work.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "reference/core/tensor.h"
+
+namespace ringlab {
+
+/// Usage error naming `what` unless least <= value <= most.
+void check_range(const char* what, std::int64_t value, std::int64_t least, std::int64_t most);
+
+/// Input error naming the tensor when its extents are not the expected ones.
+void check_extents(const std::string& name, const Extents& actual, const Extents& expected);
+
+}  // namespace ringlab
