@@ -2,193 +2,194 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <random>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
-#include <vector>
 
-#include "cli/bench_timing.h"
-#include "cli/fma_peak.h"
+#include "cli/bench/families.h"
+#include "cli/bench/page.h"
+#include "cli/bench/roofline.h"
+#include "cli/build_info.h"
+#include "cli/machine.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text_table.h"
-#include "optimized/cpu/block_kernel.h"
 #include "optimized/cpu/vectors.h"
-#include "optimized/ring/engine.h"
-#include "reference/core/tensor.h"
+#include "reference/io/tensor_file.h"
 
 namespace ringlab::cli {
 namespace {
 
-/// A figure that is to reach something. Larger is better.
-struct Goal {
-  std::string id, what;
-  double at_least = 0, target = 0;
-};
+using bench::Outcome;
+using bench::Sense;
+using bench::Spread;
 
-struct Reached {
-  Goal goal;
-  Spread value;
-};
-
-const char* verdict(const Reached& reached) {
-  if (reached.value.median >= reached.goal.target) return "target";
-  return reached.value.median >= reached.goal.at_least ? "at least" : "missed";
+Json spread_json(const Spread& spread) {
+  return {{"p10", json_number(spread.p10)}, {"p90", json_number(spread.p90)}};
 }
 
-/// `factor` over a ratio of times: the ends of the spread change places.
-Spread inverse(const Spread& ratio, double factor) {
-  return {factor / ratio.median, factor / ratio.p90, factor / ratio.p10};
-}
-
-template <class Element>
-std::vector<Element> random_values(std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<Element> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<Element>(normal(random)));
-  return values;
-}
-
-/// One head, one thread, all keys at once.
-template <class Element>
-class OneHead {
- public:
-  using Real = Accumulator<Element>;
-
-  OneHead(std::int64_t tokens, std::int64_t head_dim, const std::string& mask)
-      : extents_{1, 1, tokens, head_dim},
-        mask_(parse_mask(mask).bind(tokens, tokens)),
-        positions_(Positions::all(tokens)),
-        q_(random_values<Element>(extents_.size(), 1)),
-        k_(random_values<Element>(extents_.size(), 2)),
-        v_(random_values<Element>(extents_.size(), 3)),
-        states_(static_cast<std::size_t>(tokens)),
-        accs_(static_cast<std::size_t>(extents_.size())) {}
-
-  void run() {
-    std::ranges::fill(states_, SoftmaxState<Real>{});
-    std::ranges::fill(accs_, Real(0));
-    cpu::forward_block(
-        cpu::Block<Element>{.mask = mask_,
-                            .queries = positions_,
-                            .keys = positions_,
-                            .scale = 1 / std::sqrt(static_cast<double>(extents_.channels)),
-                            .tiles = {cpu::kTileQueries, cpu::kTileKeys},
-                            .q = dense_view(static_cast<const Element*>(q_.data()), extents_),
-                            .k = dense_view(static_cast<const Element*>(k_.data()), extents_),
-                            .v = dense_view(static_cast<const Element*>(v_.data()), extents_)},
-        states_.data(), accs_.data());
+Json outcome_json(const Outcome& outcome) {
+  const bench::Goal& goal = outcome.goal;
+  Json record = {{"id", goal.id}, {"what", goal.what}, {"unit", goal.unit}};
+  record["value"] = outcome.value ? json_number(outcome.value->median) : Json();
+  record[goal.sense == Sense::at_least ? "at_least" : "at_most"] = goal.bound;
+  record["target"] = goal.target;
+  record["met"] = bench::verdict_text(outcome);
+  record["spread"] = outcome.value ? spread_json(*outcome.value) : Json();
+  if (!outcome.reason.empty()) record[outcome.value ? "left_out" : "reason"] = outcome.reason;
+  for (const auto& [name, value] : outcome.beside) {
+    record["beside"][name] = spread_json(value);
+    record["beside"][name]["value"] = json_number(value.median);
   }
-  /// Of the pairs that the mask allows: 2 products, 2 operations each.
-  double flops() const {
-    return 4.0 * static_cast<double>(mask_.count_all()) * static_cast<double>(extents_.channels);
-  }
-
- private:
-  const Extents extents_;
-  const Mask mask_;
-  const Positions positions_;
-  const std::vector<Element> q_, k_, v_;
-  std::vector<SoftmaxState<Real>> states_;
-  std::vector<Real> accs_;
-};
-
-/// The forward kernel's share of the peak of multiply-adds.
-std::vector<Reached> bench_forward(int rounds, std::int64_t tokens) {
-  const std::string title = "forward kernel against the peak of multiply-adds";
-  Progress progress(title);
-  const FmaPeak peak;
-  OneHead<float> full_128(tokens, 128, "full"), causal_128(tokens, 128, "causal");
-  OneHead<float> full_64(tokens, 64, "full"), causal_64(tokens, 64, "causal");
-  const double peak_flops = peak.run(causal_128.flops());
-  const std::vector<Timing> timings =
-      time_in_turn({{"peak", [&] { peak.run(peak_flops); }},
-                    {"", [&] { full_128.run(); }},
-                    {"", [&] { causal_128.run(); }},
-                    {"", [&] { full_64.run(); }},
-                    {"", [&] { causal_64.run(); }}},
-                   {rounds, [&](int done, int total) { progress.update(done, total, title); }});
-  const auto share = [&](int i, double flops) {
-    return inverse(timings[static_cast<std::size_t>(i)].ratio, flops / peak_flops);
-  };
-  const std::string text = "share of the peak, f32, one thread, ";
-  return {{{"C1 full", text + "head_dim 128", 0.90, 0.94}, share(1, full_128.flops())},
-          {{"C1 causal", text + "head_dim 128, causal", 0.88, 0.92}, share(2, causal_128.flops())},
-          {{"C2 full", text + "head_dim 64", 0.88, 0.92}, share(3, full_64.flops())},
-          {{"C2 causal", text + "head_dim 64, causal", 0.86, 0.90}, share(4, causal_64.flops())}};
+  return record;
 }
 
-/// Ranks of one thread, and threads of one rank, on two cores.
-std::vector<Reached> bench_ring(int rounds, std::int64_t tokens) {
-  const std::string title = "ring of ranks against one shot";
-  Progress progress(title);
-  const Shape shape{.batch = 1,
-                    .q_heads = 2,
-                    .kv_heads = 2,
-                    .q_tokens = tokens,
-                    .kv_tokens = tokens,
-                    .head_dim = 64,
-                    .v_dim = 64};
-  const Problem problem{.shape = shape,
-                        .dtype = DType::f32,
-                        .scale = 0.125,
-                        .mask = parse_mask("causal").bind(tokens, tokens)};
-  const auto q = random_values<double>(shape.q().size(), 1);
-  const auto k = random_values<double>(shape.k().size(), 2);
-  const auto v = random_values<double>(shape.v().size(), 3);
-  const AttentionInput input{.problem = problem,
-                             .q = dense_view(q.data(), shape.q()),
-                             .k = dense_view(k.data(), shape.k()),
-                             .v = dense_view(v.data(), shape.v())};
-  const auto run = [&](int ranks, int threads) {
-    RunOptions options{.ranks = ranks, .layout = LayoutKind::zigzag};
-    options.threads = threads;
-    options.tile_queries = cpu::kTileQueries;
-    options.tile_keys = cpu::kTileKeys;
-    return ring::run_engine(input, options).seconds;
-  };
-  const std::vector<Timing> timings =
-      time_in_turn({{"one rank, two threads", {}, [&] { return run(1, 2); }},
-                    {"one rank, one thread", {}, [&] { return run(1, 1); }},
-                    {"two ranks", {}, [&] { return run(2, 1); }},
-                    {"four ranks", {}, [&] { return run(4, 1); }}},
-                   {rounds, [&](int done, int total) { progress.update(done, total, title); }});
-  const std::string text = "time of one shot over that of a ring of ";
-  return {{{"C7 P=2", text + "2 ranks, zigzag causal, 2 cores", 0.95, 0.98},
-           inverse(timings[2].ratio, 1)},
-          {{"C7 P=4", text + "4 ranks, zigzag causal, 2 cores", 0.95, 0.98},
-           inverse(timings[3].ratio, 1)},
-          {{"C9", "time of one thread over that of two, causal", 1.9, 1.97}, timings[1].ratio}};
+Json roofline_json(const bench::Roofline& roofline) {
+  Json json = {{"peaks", Json::array()}, {"bandwidths", Json::array()}, {"points", Json::array()}};
+  for (const bench::Ceiling& one : roofline.ceilings) {
+    json["peaks"].push_back({{"name", one.name}, {"flops_per_s", one.flops_per_s}});
+  }
+  for (const bench::Bandwidth& one : roofline.slopes) {
+    json["bandwidths"].push_back({{"name", one.where},
+                                  {"buffer_bytes", one.buffer_bytes},
+                                  {"bytes_per_s", one.bytes_per_s}});
+  }
+  for (const bench::RooflinePoint& one : roofline.points) {
+    json["points"].push_back({{"name", one.name},
+                              {"flops_per_byte", one.flops_per_byte},
+                              {"flops_per_s", one.flops_per_s.median},
+                              {"spread", spread_json(one.flops_per_s)}});
+  }
+  return json;
+}
+
+std::string limit_text(const bench::Goal& goal) {
+  return fmt::format("{} {:.2f}", goal.sense == Sense::at_least ? "≥" : "≤", goal.bound);
+}
+
+void print_goals(const std::vector<Outcome>& outcomes, Output& output) {
+  TextTable table({{"goal"},
+                   {"median (p10 to p90)", Align::right},
+                   {"asked for", Align::right},
+                   {"target", Align::right},
+                   {"reached"},
+                   {"what"}});
+  for (const Outcome& one : outcomes) {
+    const std::string value = one.value
+                                  ? fmt::format("{:.3f} ({:.3f} to {:.3f})", one.value->median,
+                                                one.value->p10, one.value->p90)
+                                  : "-";
+    table.add({one.goal.id, value, limit_text(one.goal), fmt::format("{:.2f}", one.goal.target),
+               bench::verdict_text(one), one.goal.what});
+  }
+  output.print("\n{}", table.text());
+  std::string last;  // one reason often stands for many goals
+  for (const Outcome& one : outcomes) {
+    if (one.reason.empty() || one.reason == last) continue;
+    output.print("{}{}: {}\n", last.empty() ? "\n" : "", one.goal.id, one.reason);
+    last = one.reason;
+  }
+}
+
+void print_roofline(const bench::Roofline& roofline, Output& output) {
+  TextTable table({{"one thread"}, {"flop per byte", Align::right}, {"Gflop/s", Align::right}});
+  for (const bench::Ceiling& one : roofline.ceilings) {
+    table.add({"peak, " + one.name, "", fmt::format("{:.1f}", one.flops_per_s * 1e-9)});
+  }
+  for (const bench::RooflinePoint& one : roofline.points) {
+    table.add({one.name, fmt::format("{:.1f}", one.flops_per_byte),
+               fmt::format("{:.1f}", one.flops_per_s.median * 1e-9)});
+  }
+  output.print("\n{}", table.text());
+  for (const bench::Bandwidth& one : roofline.slopes) {
+    output.print("reading, {}: {:.1f} GB/s\n", one.where, one.bytes_per_s * 1e-9);
+  }
+}
+
+/// The programs of peers lie beside this one.
+std::string folder_of_this_program() {
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return ignored ? "." : program.parent_path().string();
+}
+
+bench::Plan take_plan(Arguments& arguments) {
+  bench::Plan plan;
+  plan.quick = arguments.take_switch("quick");
+  plan.rounds = static_cast<int>(arguments.take_integer("rounds", plan.quick ? 5 : 11, 3, 1000));
+  const std::optional<std::string> only = arguments.take_text("only");
+  plan.goals = only ? bench::choose_goals(*only) : bench::all_goals();
+  plan.peer_folder = folder_of_this_program();
+  const char* const known = std::getenv("RINGLAB_TORCH_PYTHON");
+  plan.torch_python = arguments.take_text("torch-python").value_or(known ? known : "");
+  return plan;
+}
+
+std::vector<Outcome> measure_with_progress(const bench::Plan& plan) {
+  constexpr int kSteps = 1000;
+  Progress bar("goals");
+  const auto start = std::chrono::steady_clock::now();
+  return bench::measure(plan, [&](double share, const std::string& family) {
+    const double passed =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const std::string left =
+        share > 0.02 ? fmt::format("{:.0f} s left, ", passed * (1 - share) / share) : "";
+    bar.update(static_cast<int>(kSteps * share), kSteps, left + family);
+  });
+}
+
+void write_page(const std::string& path, const Json& configuration,
+                const std::vector<Outcome>& outcomes, const bench::Roofline& roofline) {
+  const BuildInfo build = build_info();
+  bench::BenchReport report{.configuration = {},
+                            .build = fmt::format("{} · {} · {} · {}", build.version, build.compiler,
+                                                 build.build_type, build.flags),
+                            .outcomes = outcomes,
+                            .roofline = roofline};
+  for (const auto& [name, value] : configuration.items()) {
+    report.configuration.emplace_back(name,
+                                      value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  io::write_file(path, bench::bench_page(report));
 }
 
 }  // namespace
 
-Json bench_cpu(int rounds, bool quick, Output& output) {
-  std::vector<Reached> all = bench_forward(rounds, quick ? 2048 : 4096);
-  for (Reached& reached : bench_ring(rounds, quick ? 4096 : 8192)) all.push_back(reached);
-  TextTable table({{fmt::format("goal, vectors: {}", cpu::vectors_in_use())},
-                   {"what"},
-                   {"median (p10 to p90)", Align::right},
-                   {"at least", Align::right},
-                   {"target", Align::right},
-                   {"reached"}});
-  Json records = Json::array();
-  for (const Reached& reached : all) {
-    const Spread& value = reached.value;
-    table.add({reached.goal.id, reached.goal.what,
-               fmt::format("{:.3f} ({:.3f} to {:.3f})", value.median, value.p10, value.p90),
-               fmt::format("{:.2f}", reached.goal.at_least),
-               fmt::format("{:.2f}", reached.goal.target), verdict(reached)});
-    records.push_back({{"id", reached.goal.id},
-                       {"what", reached.goal.what},
-                       {"value", value.median},
-                       {"at_least", reached.goal.at_least},
-                       {"target", reached.goal.target},
-                       {"met", verdict(reached)},
-                       {"spread", {value.p10, value.p90}}});
+std::vector<OptionSpec> bench_cpu_options() {
+  return {{"quick", "", "shorter sequences, fewer rounds", "with cpu"},
+          {"only", "GOALS", "some goals: families or ids, with commas between", "with cpu"},
+          {"torch-python", "PATH", "a Python with PyTorch (RINGLAB_TORCH_PYTHON)", "with cpu"},
+          {"html", "FILE", "write a report with pictures", "with cpu"}};
+}
+
+int bench_cpu(Arguments& arguments) {
+  Output output(arguments);
+  const bench::Plan plan = take_plan(arguments);
+  const std::optional<std::string> page = arguments.take_text("html");
+  arguments.reject_unused();
+  if (page) check_file_name("html", *page);
+  if (page) check_writable("html", *page);
+  const Processor processor = find_processor();
+  const Json configuration = {
+      {"processor", processor.model},           {"threads", processor.threads},
+      {"vectors", cpu::vectors_in_use()},       {"rounds", plan.rounds},
+      {"sizes", plan.quick ? "quick" : "full"}, {"goals", plan.goals.size()}};
+  output.print_configuration(configuration);
+  const std::vector<Outcome> outcomes = measure_with_progress(plan);
+  print_goals(outcomes, output);
+  const bench::Roofline roofline = bench::measure_roofline(plan.quick ? 3 : 7);
+  print_roofline(roofline, output);
+  Json goals = Json::array();
+  for (const Outcome& one : outcomes) goals.push_back(outcome_json(one));
+  output.finish(
+      "bench",
+      {{"configuration", configuration}, {"goals", goals}, {"roofline", roofline_json(roofline)}});
+  if (page) {
+    write_page(*page, configuration, outcomes, roofline);
+    output.print("\nreport in {}\n", *page);
   }
-  output.print("\n{}", table.text());
-  return records;
+  return 0;
 }
 
 }  // namespace ringlab::cli

@@ -1,11 +1,18 @@
-// `ringlab bench cpu`: how near the kernels come to what the processor can do.
+// `ringlab bench cpu`: how near the kernels come to what the processor can do, and to their peers.
 #pragma once
 
-#include "cli/output.h"
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
 
 namespace ringlab::cli {
 
-/// Goals as records {id, what, value, at_least, target, met, spread}; prints the table.
-Json bench_cpu(int rounds, bool quick, Output& output);
+/// The options of `bench` that `bench cpu` alone takes.
+std::vector<OptionSpec> bench_cpu_options();
+
+/// Measures the goals of docs/performance.md, prints a table and writes JSON and a page where asked
+/// for. Missing a goal is no failure: the exit code is 0.
+int bench_cpu(Arguments& arguments);
 
 }  // namespace ringlab::cli

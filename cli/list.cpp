@@ -19,7 +19,7 @@ struct Word {
   bool verify::Capabilities::*has;
 };
 
-constexpr std::array<Word, 11> kWords = {{
+constexpr std::array<Word, 12> kWords = {{
     {"ranks", "runs on several ranks", &verify::Capabilities::many_ranks},
     {"ring", "K/V travel neighbour to neighbour", &verify::Capabilities::ring_traffic},
     {"skips", "masked-out blocks are not computed", &verify::Capabilities::skips_empty_blocks},
@@ -27,6 +27,7 @@ constexpr std::array<Word, 11> kWords = {{
     {"threads", "--threads: several of each rank", &verify::Capabilities::threads},
     {"schedules", "--schedule, --wire, --integrity", &verify::Capabilities::schedules},
     {"backward", "--backward: gradients of q, k and v", &verify::Capabilities::backward},
+    {"modifiers", "--softcap, --alibi, --sinks, --dropout", &verify::Capabilities::modifiers},
     {"trace", "--trace: what each rank did when", &verify::Capabilities::traces},
     {"cuda", "--device cuda, in builds that have it", &verify::Capabilities::cuda},
     {"counts", "bytes and memory are measured", &verify::Capabilities::counts_traffic},
@@ -74,6 +75,7 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"slots", can.prefetches || can.schedules},
           {"schedules", can.schedules},
           {"backward", can.backward},
+          {"modifiers", can.modifiers},
           {"traces", can.traces},
           {"devices", can.cuda ? Json{"cpu", "cuda"} : Json{"cpu"}},
           {"deterministic", can.deterministic}};

@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "cli/file_input.h"
+#include "cli/modifier_options.h"
+#include "cli/random_input.h"
 #include "cli/report/human.h"
 #include "property_tests/case.h"
 #include "reference/core/error.h"
@@ -75,6 +77,30 @@ LoadedInput from_seed(const io::TextOptions& sizes) {
   return loaded;
 }
 
+// Made whole, unless whoever asks makes the rows.
+LoadedInput from_rows(const io::TextOptions& sizes, bool by_rows) {
+  LoadedInput loaded;
+  loaded.problem.shape = shape_of(sizes, sizes.max_tokens);
+  loaded.problem.dtype = sizes.dtype;
+  loaded.problem.scale = default_scale(sizes.head_dim);
+  loaded.seed = sizes.seed;
+  loaded.random = true;
+  loaded.by_rows = by_rows;
+  loaded.origin = fmt::format("random rows, standard normal, seed {}", sizes.seed);
+  if (by_rows) return loaded;
+  const RandomInput random{loaded.problem, sizes.seed};
+  const Positions all = Positions::all(sizes.max_tokens);
+  loaded.tensors = {random.doubles(verify::RandomTensor::q, all),
+                    random.doubles(verify::RandomTensor::k, all),
+                    random.doubles(verify::RandomTensor::v, all)};
+  return loaded;
+}
+
+Tensor<double> dout_of(const LoadedInput& loaded) {
+  const RandomInput random{loaded.problem, loaded.seed};
+  return random.doubles(verify::RandomTensor::dout, Positions::all(loaded.problem.shape.q_tokens));
+}
+
 Tensor<double> drawn_dout(const Problem& problem, std::uint64_t seed) {
   verify::Case made;
   made.seed = seed;
@@ -92,12 +118,14 @@ LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
   }
   const std::optional<std::string> file = arguments.take_text("input");
   const std::optional<std::string> text = arguments.take_text("text");
-  if (file && text) {
-    throw_usage_error({"--text", "one source of q, k, v", "--input too", "Leave one of them out."});
+  const bool random = arguments.take_switch("random");
+  if ((file && (text || random)) || (text && random)) {
+    throw_usage_error({random ? "--random" : "--text", "one source of q, k, v",
+                       file ? "--input too" : "--text too", "Leave one of them out."});
   }
   if (file) return file_input(*file, dtype, defaults.gradients);
-  if (!text && !defaults.built_in) {
-    throw_usage_error({"input", "--input FILE or --text FILE", "neither",
+  if (!text && !random && !defaults.built_in) {
+    throw_usage_error({"input", "--input FILE, --text FILE or --random", "none of them",
                        "Any text will do, for example --text README.md."});
   }
   io::TextOptions sizes = take_sizes(arguments, defaults, dtype);
@@ -107,18 +135,20 @@ LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
     if (!unreadable) check_fits_memory(shape_of(sizes, std::min(sizes.max_tokens, bytes)));
     return from_text(*text, sizes);
   }
-  check_fits_memory(shape_of(sizes, sizes.max_tokens));
-  return from_seed(sizes);
+  const Shape shape = shape_of(sizes, sizes.max_tokens);
+  if (!(random && defaults.by_rows)) check_fits_memory(shape);
+  return random ? from_rows(sizes, defaults.by_rows) : from_seed(sizes);
 }
 
 }  // namespace
 
 std::vector<OptionSpec> problem_options() {
-  const std::string with_text = "with --text or the built-in input, not with --input";
-  return {
+  const std::string with_text = "with --text, --random or the built-in input, not with --input";
+  std::vector<OptionSpec> options = {
       {"input", "PATH", "q, k, v from a .safetensors file, or from PATH/{q,k,v}.npy"},
       {"text", "FILE", "make q, k, v from a text: one token per byte"},
-      {"tokens", "N", "use the first N tokens of the text (1024)", with_text},
+      {"random", "", "make q, k, v: standard normal numbers, every row alone from the seed"},
+      {"tokens", "N", "tokens to make, or to take from the start of the text (1024)", with_text},
       {"heads", "H", "query heads to make (4)", with_text},
       {"kv-heads", "H", "key/value heads to make (half of --heads)", with_text},
       {"head-dim", "D", "channels per head to make (32)", with_text},
@@ -129,6 +159,8 @@ std::vector<OptionSpec> problem_options() {
        "their intersection"},
       {"scale", "X", "factor on the scores (1/sqrt(head_dim))"},
   };
+  for (const OptionSpec& option : modifier_options()) options.push_back(option);
+  return options;
 }
 
 LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
@@ -137,11 +169,15 @@ LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
   const Mask unbound = parse_mask(mask, read_bit_mask);
   const bool scale_given = arguments.given("scale");
   const double scale = arguments.take_real("scale", 1, -kMost, kMost);
+  const ModifierWish modifiers = take_modifiers(arguments);
   LoadedInput loaded = load_unmasked(arguments, defaults);
   if (scale_given) loaded.problem.scale = scale;
-  if (defaults.gradients && !loaded.dout) loaded.dout = drawn_dout(loaded.problem, loaded.seed);
+  if (defaults.gradients && !loaded.dout && !loaded.by_rows) {
+    loaded.dout = loaded.random ? dout_of(loaded) : drawn_dout(loaded.problem, loaded.seed);
+  }
   const Shape& shape = loaded.problem.shape;
   loaded.problem.mask = unbound.bind(shape.q_tokens, shape.kv_tokens);
+  loaded.problem.modifiers = modifiers_for(modifiers, shape.q_heads);
   check_problem(loaded.problem);
   return loaded;
 }
@@ -155,15 +191,20 @@ void describe_input(const LoadedInput& loaded, Json& configuration) {
   configuration["dtype"] = std::string(dtype_info(loaded.problem.dtype).name);
   configuration["mask"] = loaded.problem.mask.text();
   configuration["scale"] = loaded.problem.scale;
+  configuration["modifiers"] = modifiers_text(loaded.problem.modifiers);
 }
 
 void check_fits_memory(const Shape& shape) {
   // q, k, v, out and lse as doubles at the border, and once more in shards of at most that size.
   const Extents all[] = {shape.q(), shape.k(), shape.v(), shape.out(), shape.lse()};
-  const std::int64_t bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                             static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE));
   double needed = 0;
   for (const Extents& extents : all) needed += 16.0 * static_cast<double>(checked_size(extents));
+  check_fits_memory(shape, needed);
+}
+
+void check_fits_memory(const Shape& shape, double needed) {
+  const std::int64_t bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                             static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE));
   if (needed <= static_cast<double>(bytes)) return;
   throw_environment_error({"memory",
                            fmt::format("tensors that fit in {}", report::human_bytes(bytes)),

@@ -21,6 +21,8 @@ struct LoadedInput {
   std::vector<std::string> notes;      ///< what was changed on the way in
   std::uint64_t seed = 1;              ///< of texts and built-in inputs
   std::size_t dimensions = 4;          ///< of q in its file: results are written with as many
+  bool random = false;                 ///< --random: any row can be made again, from `seed`
+  bool by_rows = false;                ///< the tensors are empty: whoever needs rows makes them
   AttentionInput input() const {
     AttentionInput input = tensors.input(problem);
     if (dout) input.dout = dout->view();
@@ -36,17 +38,20 @@ struct InputDefaults {
   std::string mask = "full";
   bool gradients = false;  ///< load `do` too; for texts and built-in inputs it is standard normal
   bool built_in = false;  ///< without --input and --text: seeded random tensors, else a usage error
+  bool by_rows = false;   ///< leave the tensors of --random to be made row by row
 };
 
 /// Input errors (tensor named) for shapes that do not fit together, NaN, ±inf, and values that
 /// overflow the dtype; environment error when the tensors cannot fit into this machine's memory.
 LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults);
 
-/// Appends input, shapes, dtype, mask and scale.
+/// Appends input, shapes, dtype, mask, scale and modifiers.
 void describe_input(const LoadedInput& loaded, Json& configuration);
 
 /// Environment error when q, k, v and the results would not fit into memory, input error when their
 /// sizes overflow. To be asked before anything of this shape is allocated.
 void check_fits_memory(const Shape& shape);
+/// The same when these bytes would not.
+void check_fits_memory(const Shape& shape, double bytes);
 
 }  // namespace ringlab::cli

@@ -1,19 +1,29 @@
 // A progress line on standard error, on a terminal only, for work that takes over a second.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
 
 namespace ringlab::cli {
 
+/// Work that others count.
+struct WatchedWork {
+  const std::atomic<std::int64_t>* done = nullptr;
+  std::int64_t total = 0;
+};
+
 /// Draws itself a few times per second from a thread of its own and wipes itself when it goes out
 /// of scope. Writes nothing when standard error is not a terminal. Thread-safe.
 class Progress {
  public:
   explicit Progress(std::string label);
+  /// Looks for itself how much is done, and shows the time that is left at this pace.
+  Progress(std::string label, WatchedWork work);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -24,11 +34,13 @@ class Progress {
  private:
   void draw_until_stopped();
   std::string line() const;
+  std::string watched_line(double seconds) const;
 
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::condition_variable stop_signal_;
   std::string label_;
+  const WatchedWork work_ = {};
   int done_ = 0;
   int total_ = 0;
   bool stopped_ = false;

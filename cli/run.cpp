@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <thread>
 
 #include "cli/job_output.h"
+#include "cli/modifier_options.h"
 #include "cli/problem_options.h"
 #include "cli/progress.h"
 #include "cli/report/human.h"
@@ -12,11 +14,14 @@
 #include "cli/report_json.h"
 #include "cli/run_check.h"
 #include "cli/run_costs.h"
+#include "cli/run_memory.h"
 #include "cli/run_mpi.h"
 #include "cli/run_options.h"
 #include "cli/run_pace.h"
+#include "cli/run_rows.h"
 #include "cli/text_table.h"
 #include "cli/trace_file.h"
+#include "property_tests/sampled_check.h"
 #include "property_tests/subject.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
@@ -69,12 +74,6 @@ void write_results(const std::string& path, const LoadedInput& loaded, const Run
   io::write_tensors(path, tensors);
 }
 
-RunResult timed_run(const verify::Subject& subject, const AttentionInput& input,
-                    const RunOptions& options) {
-  const Progress progress("running " + subject.name);
-  return subject.run(input, options);
-}
-
 void check_capabilities(const verify::Subject& subject, const Problem& problem,
                         const RunOptions& options) {
   const auto& dtypes = subject.can.dtypes;
@@ -98,6 +97,7 @@ void check_wishes(const verify::Subject& subject, const Arguments& arguments) {
     throw_usage_error({option, fmt::format("a subject that {}", what), subject.name,
                        "Try optimized; `ringlab list` shows what each subject can."});
   };
+  refuse_unknown_modifiers(arguments, subject);
   if (!subject.can.backward && arguments.given("backward")) refuse("--backward", "has gradients");
   if (!subject.can.threads && arguments.given("threads"))
     refuse("--threads", "shares out its work");
@@ -126,10 +126,37 @@ struct Plan {
   verify::Subject subject;
   RunOptions options;
   bool check = false;
+  bool backward = false;
+  std::int64_t check_rows = 0;
   std::optional<std::string> output_path;
   std::optional<std::string> trace_path;
   LoadedInput loaded;
+  std::vector<std::int64_t> rows = {};  // those of --check-rows
+
+  RunAccount account() const {
+    return {.problem = loaded.problem,
+            .options = options,
+            .last_pass = backward ? Pass::backward : Pass::forward,
+            .measured = {}};
+  }
 };
+
+bool is_engine(const verify::Subject& subject) { return subject.name == "optimized"; }
+
+// What a check of some rows makes of random input: q, k and v of a group of heads, as doubles.
+std::int64_t check_bytes(const Plan& plan) {
+  if (plan.check_rows == 0) return 0;
+  const Shape& s = plan.loaded.problem.shape;
+  return 8 * (s.q_tokens * s.head_dim * (s.q_heads / s.kv_heads) +
+              s.kv_tokens * (s.head_dim + s.v_dim));
+}
+
+void choose_rows(Plan& plan) {
+  check_row_count(plan.check_rows, plan.loaded.problem);
+  plan.rows = verify::sample_rows(
+      make_layout(plan.options, plan.loaded.problem.shape.q_tokens, plan.options.q_layout),
+      plan.check_rows);
+}
 
 Plan take_plan(Arguments& arguments) {
   Plan plan;
@@ -139,14 +166,19 @@ Plan take_plan(Arguments& arguments) {
                                               .tile_keys = plan.subject.tile_keys,
                                               .many_threads = plan.subject.can.threads});
   plan.check = arguments.take_switch("check");
-  const bool backward = arguments.take_switch("backward");
+  plan.check_rows = take_check_rows(arguments);
+  plan.backward = arguments.take_switch("backward");
   plan.output_path = arguments.take_text("output");
   if (plan.output_path) check_writable("output", *plan.output_path);
   plan.trace_path = take_trace_path(arguments, plan.subject, plan.options);
-  plan.loaded = load_input(arguments, {.gradients = backward});
+  // What compares or writes everything needs everything.
+  const bool by_rows = is_engine(plan.subject) && !plan.check && !plan.output_path;
+  plan.loaded = load_input(arguments, {.gradients = plan.backward, .by_rows = by_rows});
   arguments.reject_unused();
   stages::require_device(plan.options.device);
   check_capabilities(plan.subject, plan.loaded.problem, plan.options);
+  choose_rows(plan);
+  if (plan.loaded.by_rows) check_run_fits_memory(plan.account(), check_bytes(plan));
   return plan;
 }
 
@@ -176,12 +208,60 @@ Json print_result(const RunResult& result, Output& output) {
 // Only what executes schedules has closed forms of its own.
 void print_costs(const Plan& plan, const RunResult& result, Json& document, Output& output) {
   if (!plan.subject.can.schedules) return;
-  RunAccount account{.problem = plan.loaded.problem,
-                     .options = plan.options,
-                     .last_pass = result.gradients ? Pass::backward : Pass::forward,
-                     .measured = {}};
+  RunAccount account = plan.account();
   for (const RankStats& rank : result.ranks) account.measured.push_back(&rank);
   report_costs(account, document, output);
+  report_memory(account, document, output);
+}
+
+RunResult run_plan(const Plan& plan) {
+  if (plan.loaded.by_rows) {
+    return run_random_rows({.input = {plan.loaded.problem, plan.loaded.seed},
+                            .options = plan.options,
+                            .last_pass = plan.account().last_pass,
+                            .kept_rows = plan.rows});
+  }
+  const AttentionInput input = plan.loaded.input();
+  if (is_engine(plan.subject)) return run_engine_shown(input, plan.options);
+  const Progress progress("running " + plan.subject.name);
+  return plan.subject.run(input, plan.options);
+}
+
+Report compare_rows(const Plan& plan, const RunResult& result) {
+  const Progress progress("comparing rows with the fp64 reference");
+  const Problem& problem = plan.loaded.problem;
+  const verify::SampledCheck check{
+      .problem = problem,
+      .profile = plan.subject.profile(problem, plan.options),
+      .rows = plan.rows,
+      .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))};
+  if (plan.loaded.by_rows) {
+    const RandomInput random{problem, plan.loaded.seed};
+    return verify::check_sampled(check, random_groups(random, plan.rows), result.output);
+  }
+  return verify::check_sampled(check, verify::groups_of(plan.loaded.input()),
+                               rows_of_output(result.output, plan.rows));
+}
+
+// The verdict, when one was asked for.
+std::optional<Report> check_plan(const Plan& plan, const RunResult& result, Json& document,
+                                 Output& output) {
+  document["passed"] = nullptr;
+  std::optional<Report> report;
+  if (plan.check) {
+    const AttentionInput input = plan.loaded.input();
+    report = check_result(input, plan.subject.profile(input.problem, plan.options), result);
+  } else if (plan.check_rows > 0) {
+    report = compare_rows(plan, result);
+    document["checked_rows"] = plan.rows;
+    output.print("checked {}\n",
+                 describe_rows(plan.rows.size(), plan.loaded.problem, plan.backward));
+  }
+  if (!report) return report;
+  print_check(*report, output);
+  document["passed"] = report->passed();
+  document["check"] = report_json(*report);
+  return report;
 }
 
 Json print_paces(const RunOptions& options, const RunResult& result, Output& output) {
@@ -197,8 +277,7 @@ int run(Arguments& arguments) {
   Output output(arguments);
   const Plan plan = take_plan(arguments);
   Json document = {{"configuration", print_plan(plan, output)}, {"notes", plan.loaded.notes}};
-  const AttentionInput input = plan.loaded.input();
-  const RunResult result = timed_run(plan.subject, input, plan.options);
+  const RunResult result = run_plan(plan);
   document.update(print_result(result, output));
   document.update(print_paces(plan.options, result, output));
   print_costs(plan, result, document, output);
@@ -206,16 +285,8 @@ int run(Arguments& arguments) {
     output.print("wrote {} events to {}\n", write_trace(*plan.trace_path, result),
                  *plan.trace_path);
   }
-  bool right = true;
-  document["passed"] = nullptr;  // not asked
-  if (plan.check) {
-    const NumericsProfile profile = plan.subject.profile(input.problem, plan.options);
-    const Report report = check_result(input, profile, result);
-    print_check(report, output);
-    right = report.passed();
-    document["passed"] = right;
-    document["check"] = report_json(report);
-  }
+  const std::optional<Report> report = check_plan(plan, result, document, output);
+  const bool right = !report || report->passed();
   if (plan.output_path && right) {
     write_results(*plan.output_path, plan.loaded, result);
     output.print("wrote {} to {}\n", result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
@@ -241,6 +312,7 @@ Command run_command() {
                              "gradients too: with --input, of the tensor do in it; else of a "
                              "random one"});
   command.options.push_back({"check", "", "compare with the fp64 reference; exit 1 when wrong"});
+  command.options.push_back(check_rows_option());
   command.options.push_back(trace_option());
   command.options.push_back(json_option());
   command.examples = {

@@ -1,6 +1,10 @@
 // --check: a result next to the fp64 reference.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
+#include "cli/arguments.h"
 #include "optimized/ring/engine.h"
 #include "reference/core/numerics.h"
 #include "reference/core/report.h"
@@ -16,5 +20,22 @@ Report check_result(const AttentionInput& input, const NumericsProfile& profile,
 /// computed for these rows only, that of the gradients as a whole.
 Report check_shard(const AttentionInput& input, const RunOptions& options, int rank,
                    const ring::ShardResult& got);
+
+/// Those of `rows` that one rank holds, ascending, and its results of them.
+struct RankRows {
+  std::vector<std::int64_t> rows;
+  AttentionOutput output;
+};
+RankRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,
+                      const AttentionOutput& output);
+
+/// --check-rows, which stands in the place of --check.
+OptionSpec check_rows_option();
+/// How many rows to check, 0 for none. Usage error when --check is given too.
+std::int64_t take_check_rows(Arguments& arguments);
+/// Usage error when there are fewer rows than that.
+void check_row_count(std::int64_t wanted, const Problem& problem);
+/// "o and lse of 64 of 1 048 576 query rows, all 8 heads", and that gradients are not among them.
+std::string describe_rows(std::size_t rows, const Problem& problem, bool backward);
 
 }  // namespace ringlab::cli

@@ -38,11 +38,8 @@ std::string first_difference(const RunAccount& account, const Costs& costs) {
   return {};
 }
 
-struct Given {
-  std::int64_t inputs = 0, outputs = 0;
-};
+}  // namespace
 
-// Rows of q, k, v (and do) that a rank was given, and of o, lse (and dq, dk, dv) that it gives.
 Given given_bytes(const RunAccount& account, int rank) {
   const Shape& s = account.problem.shape;
   const auto held = [&](std::int64_t tokens, const std::optional<Layout>& layout) {
@@ -57,6 +54,8 @@ Given given_bytes(const RunAccount& account, int rank) {
   if (account.last_pass == Pass::forward) return {.inputs = qkv, .outputs = o + lse};
   return {.inputs = qkv + o, .outputs = o + lse + qkv};
 }
+
+namespace {
 
 Json wire_json(const RunAccount& account, const Costs& costs) {
   Json configuration;

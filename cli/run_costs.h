@@ -1,6 +1,7 @@
 // What a run of the engine should move and hold by its closed forms, next to what it did.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "cli/output.h"
@@ -15,6 +16,13 @@ struct RunAccount {
   Pass last_pass;
   std::vector<const RankStats*> measured;
 };
+
+/// Rows of q, k, v (and do) that a rank was given, and of o, lse (and dq, dk, dv) that it gives, in
+/// bytes of the problem's dtype.
+struct Given {
+  std::int64_t inputs = 0, outputs = 0;
+};
+Given given_bytes(const RunAccount& account, int rank);
 
 /// Prints one line: that all is as computed, or the first figure that is not. Adds to each object
 /// of document["ranks"]: expected_… of bytes, messages and peaks; input_bytes and output_bytes, in

@@ -10,6 +10,7 @@
 #include "cli/job_output.h"
 #include "cli/job_summary.h"
 #include "cli/job_trace.h"
+#include "cli/modifier_options.h"
 #include "cli/report/human.h"
 #include "cli/run_check.h"
 #include "cli/run_costs.h"
@@ -20,6 +21,8 @@
 #include "optimized/cpu/vectors.h"
 #include "optimized/transport/faulty_communicator.h"
 #include "optimized/transport/mpi_session.h"
+#include "property_tests/engine_subject.h"
+#include "property_tests/sampled_check.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
@@ -33,6 +36,7 @@ constexpr std::chrono::milliseconds kStay{300};
 struct Plan {
   RunOptions options;
   bool check = false;
+  std::int64_t check_rows = 0;
   bool backward = false;
   std::optional<JobOutput> output;
   std::optional<std::string> trace_path;
@@ -48,6 +52,7 @@ void check_subject(const Arguments& arguments) {
 
 Plan take_plan(Arguments& arguments, const MpiSession& session) {
   check_subject(arguments);
+  refuse_unknown_modifiers(arguments, verify::engine_subject());
   Plan plan;
   plan.options = take_run_options(
       arguments,
@@ -61,6 +66,7 @@ Plan take_plan(Arguments& arguments, const MpiSession& session) {
     throw_usage_error({"--device", "cpu with --transport mpi", "cuda", ""});
   }
   plan.check = arguments.take_switch("check");
+  plan.check_rows = take_check_rows(arguments);
   plan.backward = arguments.take_switch("backward");
   plan.output = take_job_output(arguments);
   // Paths of files that rank 0 alone writes are checked where it runs.
@@ -70,10 +76,13 @@ Plan take_plan(Arguments& arguments, const MpiSession& session) {
     check_file_name("trace", *plan.trace_path);
     check_writable("trace", *plan.trace_path);
   }
-  plan.input =
-      load_rank_input(arguments, plan.options,
-                      {.rank = session.rank(), .whole = plan.check, .gradients = plan.backward});
+  plan.input = load_rank_input(arguments, plan.options,
+                               {.rank = session.rank(),
+                                .whole = plan.check || plan.check_rows > 0,
+                                .whole_if_random = plan.check,
+                                .gradients = plan.backward});
   arguments.reject_unused();
+  check_row_count(plan.check_rows, plan.input.problem);
   return plan;
 }
 
@@ -114,6 +123,20 @@ void print_costs(const Plan& plan, const std::vector<RankSummary>& all, Json& do
   report_costs(account, document, output);
 }
 
+bool checks(const Plan& plan) { return plan.check || plan.check_rows > 0; }
+
+std::vector<std::int64_t> rows_to_check(const Plan& plan) {
+  return verify::sample_rows(
+      make_layout(plan.options, plan.input.problem.shape.q_tokens, plan.options.q_layout),
+      plan.check_rows);
+}
+
+void print_checked_rows(const Plan& plan, Json& document, Output& output) {
+  const std::vector<std::int64_t> rows = rows_to_check(plan);
+  document["checked_rows"] = rows;
+  output.print("checked {}\n", describe_rows(rows.size(), plan.input.problem, plan.backward));
+}
+
 // What the job found, rank 0's to print.
 struct JobResult {
   std::vector<RankSummary> ranks;
@@ -126,13 +149,14 @@ struct JobResult {
 void print_job(const Plan& plan, const JobResult& job, Output& output) {
   Json document = {{"configuration", configuration_of(plan)}};
   output.print_configuration(document["configuration"]);
-  document["ranks"] = print_summaries(job.ranks, plan.check, output);
+  document["ranks"] = print_summaries(job.ranks, checks(plan), output);
   print_costs(plan, job.ranks, document, output);
   double seconds = 0;
   for (const RankSummary& rank : job.ranks) seconds = std::max(seconds, rank.seconds);
   document.update(print_pace(job.paces, seconds, WaitsAre::measured, output));
-  document["passed"] = plan.check ? Json(job.right) : Json(nullptr);
-  if (plan.check) output.print("check  {}\n", job.right ? "ok" : "WRONG");
+  document["passed"] = checks(plan) ? Json(job.right) : Json(nullptr);
+  if (plan.check_rows > 0) print_checked_rows(plan, document, output);
+  if (checks(plan)) output.print("check  {}\n", job.right ? "ok" : "WRONG");
   if (plan.trace_path) {
     const std::size_t events = write_trace(*plan.trace_path, job.events);
     document["clock_uncertainty_s"] = job.clock_uncertainty_s;
@@ -154,13 +178,28 @@ ring::ShardResult run_engine_of(const Plan& plan, const std::optional<JobClock>&
   return result;
 }
 
+// Those of the chosen rows that this rank holds.
+Report check_rows(const Plan& plan, int rank, const ring::ShardResult& result) {
+  const Problem& problem = plan.input.problem;
+  const Layout queries = make_layout(plan.options, problem.shape.q_tokens, plan.options.q_layout);
+  const RankRows mine = rows_of_rank(rows_to_check(plan), queries.positions(rank), result.output);
+  return verify::check_sampled({.problem = problem,
+                                .profile = ring::engine_profile(problem, plan.options),
+                                .rows = mine.rows},
+                               plan.input.random ? random_groups(*plan.input.random, mine.rows)
+                                                 : verify::groups_of(plan.input.whole->input()),
+                               mine.output);
+}
+
 RankSummary summarize(const Plan& plan, const ring::ShardResult& result,
                       const std::optional<JobClock>& clock, int rank) {
   RankSummary summary{.stats = result.stats,
                       .seconds = result.seconds,
                       .clock_uncertainty_s = clock ? clock->uncertainty_s : 0};
-  if (!plan.check) return summary;
-  const Report report = check_shard(plan.input.whole->input(), plan.options, rank, result);
+  if (!checks(plan)) return summary;
+  const Report report = plan.check
+                            ? check_shard(plan.input.whole->input(), plan.options, rank, result)
+                            : check_rows(plan, rank, result);
   summary.right = report.passed();
   summary.worst = report.worst_ratio();
   for (const TensorReport& tensor : report.tensors) summary.compared += tensor.compared;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/file_input.h"
+#include "cli/modifier_options.h"
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
 #include "reference/io/tensor_rows.h"
@@ -90,6 +91,7 @@ void take_problem(Arguments& arguments, Problem& problem) {
   problem.scale = default_scale(problem.shape.head_dim);
   if (arguments.given("scale")) problem.scale = arguments.take_real("scale", 1, -kMost, kMost);
   problem.mask = mask.bind(problem.shape.q_tokens, problem.shape.kv_tokens);
+  problem.modifiers = modifiers_for(take_modifiers(arguments), problem.shape.q_heads);
   check_problem(problem);
 }
 
@@ -117,6 +119,21 @@ RankInput read_rank(Arguments& arguments, const RunOptions& options, const RankI
   return input;
 }
 
+RankInput make_rank(const LoadedInput& loaded, const RunOptions& options,
+                    const RankInputWish& wish) {
+  using verify::RandomTensor;
+  RankInput input;
+  input.problem = loaded.problem;
+  input.origin = loaded.origin + ", each rank its rows";
+  input.random = {loaded.problem, loaded.seed};
+  const RankLayouts layouts = layouts_of(input.problem, options, wish.rank);
+  input.q = input.random->doubles(RandomTensor::q, layouts.queries);
+  input.k = input.random->doubles(RandomTensor::k, layouts.keys);
+  input.v = input.random->doubles(RandomTensor::v, layouts.keys);
+  if (wish.gradients) input.dout = input.random->doubles(RandomTensor::dout, layouts.queries);
+  return input;
+}
+
 }  // namespace
 
 ring::ShardInput RankInput::shard() const {
@@ -127,6 +144,10 @@ ring::ShardInput RankInput::shard() const {
 
 RankInput load_rank_input(Arguments& arguments, const RunOptions& options,
                           const RankInputWish& wish) {
+  if (arguments.given("random") && !arguments.given("input") && !wish.whole_if_random) {
+    return make_rank(load_input(arguments, {.gradients = wish.gradients, .by_rows = true}), options,
+                     wish);
+  }
   const bool from_file = arguments.given("input") && !arguments.given("text");
   if (from_file && !wish.whole) return read_rank(arguments, options, wish);
   RankInput input;

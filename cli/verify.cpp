@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "cli/build_info.h"
+#include "cli/modifier_options.h"
 #include "cli/problem_options.h"
 #include "cli/report_json.h"
 #include "cli/run_options.h"
@@ -45,6 +46,14 @@ std::vector<std::string> take_laws(Arguments& arguments) {
     begin = end + 1;
   }
   return ids;
+}
+
+// Subjects that know no modifiers skip the input; one of them at least must not.
+void check_some_can(const std::vector<verify::Subject>& subjects, const Arguments& arguments) {
+  for (const verify::Subject& subject : subjects) {
+    if (subject.can.modifiers) return;
+  }
+  for (const verify::Subject& subject : subjects) refuse_unknown_modifiers(arguments, subject);
 }
 
 VerifyPlan take_plan(Arguments& arguments, bool quick) {
@@ -124,6 +133,7 @@ int run_verification(Arguments& arguments) {
   if (arguments.given("replay")) return replay(arguments, output);
   const bool quick = arguments.take_switch("quick");
   const VerifyPlan plan = take_plan(arguments, quick);
+  check_some_can(plan.subjects, arguments);
   const RunOptions options = take_run_options(arguments, {4, LayoutKind::zigzag});
   const std::optional<std::string> page = arguments.take_text("html");
   if (page) check_writable("html", *page);

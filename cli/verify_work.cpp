@@ -24,6 +24,7 @@ std::string input_obstacle(const verify::Subject& subject, const Problem& proble
     return fmt::format("does not compute in {}", dtype_info(problem.dtype).name);
   }
   if (options.ranks > 1 && !subject.can.many_ranks) return "runs on one rank only";
+  if (problem.modifiers.any() && !subject.can.modifiers) return "knows no score modifiers";
   return "";
 }
 

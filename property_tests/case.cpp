@@ -83,6 +83,18 @@ std::string fitted_mask(const std::string& mask, const Shape& shape) {
   return text;
 }
 
+Modifiers make_modifiers(const Case& c) {
+  constexpr std::int64_t kSinkStream = -2;  // tensors are drawn from others
+  Modifiers modifiers{.softcap = static_cast<double>(c.modifiers.softcap),
+                      .dropout = c.modifiers.dropout_percent / 100.0};
+  if (c.modifiers.alibi) modifiers.alibi_slopes = default_alibi_slopes(c.shape.q_heads);
+  for (std::int64_t h = 0; c.modifiers.sinks && h < c.shape.q_heads; ++h) {
+    modifiers.sinks.push_back(3 * Draws(c.seed, {kSinkStream, h}).symmetric());
+  }
+  if (modifiers.dropout > 0) modifiers.dropout_seed = c.seed;
+  return modifiers;
+}
+
 }  // namespace
 
 std::string_view family_name(Family family) {
@@ -101,6 +113,8 @@ Case fitted(Case c) {
   c.ranks = std::max(1, c.ranks);
   c.slots = std::max(1, c.slots);
   c.mask = fitted_mask(c.mask, s);
+  c.modifiers.softcap = std::clamp(c.modifiers.softcap, 0, 64);
+  c.modifiers.dropout_percent = std::clamp(c.modifiers.dropout_percent, 0, 90);
   return c;
 }
 
@@ -119,7 +133,8 @@ Problem make_problem(const Case& c) {
   return {.shape = c.shape,
           .dtype = c.dtype,
           .scale = c.unit_scale ? 1.0 : default_scale(c.shape.head_dim),
-          .mask = parse_case_mask(c.mask, c.shape).bind(c.shape.q_tokens, c.shape.kv_tokens)};
+          .mask = parse_case_mask(c.mask, c.shape).bind(c.shape.q_tokens, c.shape.kv_tokens),
+          .modifiers = make_modifiers(c)};
 }
 
 RunOptions make_options(const Case& c) {

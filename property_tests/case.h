@@ -27,6 +27,17 @@ enum class Family {
 inline constexpr int kFamilies = 11;
 std::string_view family_name(Family family);
 
+/// Score modifiers of a case. Slopes are the customary ones; sinks, one per query head, and the
+/// pairs that are dropped come from the seed of the case.
+struct CaseModifiers {
+  int softcap = 0;  ///< 0: none, else 1 … 64
+  bool alibi = false;
+  bool sinks = false;
+  int dropout_percent = 0;  ///< 0 … 90
+  bool any() const { return softcap != 0 || alibi || sinks || dropout_percent != 0; }
+  friend bool operator==(const CaseModifiers&, const CaseModifiers&) = default;
+};
+
 /// Everything that determines one test. Fields shrink independently; seeds do not shrink.
 struct Case {
   std::uint64_t seed = 1;
@@ -46,13 +57,14 @@ struct Case {
   std::int64_t tile_keys = 4;
   std::string schedule = "ring";  ///< as on the command line: "broadcast", "double:2", …
   int slots = 2;                  ///< chunks that a rank can hold besides its own
+  CaseModifiers modifiers = {};
   friend bool operator==(const Case&, const Case&) = default;
 };
 
 /// One word without shell metacharacters; from_token(to_token(c)) == c. Malformed tokens are usage
 /// errors that say which field. Example:
 /// b1.h2.g1.q7.k9.d3.v2.r3.f32.unit.zigzag.next.peaked.threads.buffered.n0.x4.y4.double:2.c3.
-/// causal.s123
+/// causal.s123, with modifiers …causal.with:cap8-alibi-sinks-drop30.s123
 std::string to_token(const Case& c);
 Case from_token(const std::string& token);
 /// The same, readable: "2 ranks, causal, q (1, 2, 7, 3), …".

@@ -36,6 +36,10 @@ class FieldReader {
     return fields_[next_++];
   }
 
+  bool next_begins_with(std::string_view text) const {
+    return next_ < fields_.size() && fields_[next_].starts_with(text);
+  }
+
   std::uint64_t number(const char* name, char letter, std::uint64_t least, std::uint64_t most) {
     const std::string text = word(name);
     std::uint64_t value = 0;
@@ -96,6 +100,50 @@ auto read_named(FieldReader& fields, const char* name, Parse parse) {
   }
 }
 
+constexpr std::string_view kWith = "with:";
+
+/// "with:cap8-alibi-sinks-drop30", empty for no modifiers.
+std::string modifiers_word(const CaseModifiers& modifiers) {
+  std::vector<std::string> words;
+  if (modifiers.softcap != 0) words.push_back(fmt::format("cap{}", modifiers.softcap));
+  if (modifiers.alibi) words.emplace_back("alibi");
+  if (modifiers.sinks) words.emplace_back("sinks");
+  if (modifiers.dropout_percent != 0) {
+    words.push_back(fmt::format("drop{}", modifiers.dropout_percent));
+  }
+  return words.empty() ? "" : fmt::format("{}{}", kWith, fmt::join(words, "-"));
+}
+
+/// The number behind `name`; 0 where `word` does not begin with it or goes on after the number.
+int number_behind(std::string_view word, std::string_view name, int most) {
+  if (!word.starts_with(name)) return 0;
+  int number = 0;
+  const auto [stop, error] =
+      std::from_chars(word.data() + name.size(), word.data() + word.size(), number);
+  const bool whole = error == std::errc{} && stop == word.data() + word.size();
+  return whole && number > 0 && number <= most ? number : 0;
+}
+
+CaseModifiers read_modifiers(FieldReader& fields) {
+  CaseModifiers modifiers;
+  if (!fields.next_begins_with(kWith)) return modifiers;
+  const std::string text = fields.word("with");
+  for (std::size_t begin = kWith.size(); begin <= text.size();) {
+    const std::size_t end = std::min(text.find('-', begin), text.size());
+    const std::string_view word = std::string_view(text).substr(begin, end - begin);
+    const int cap = number_behind(word, "cap", 64), drop = number_behind(word, "drop", 90);
+    if (cap > 0) modifiers.softcap = cap;
+    if (drop > 0) modifiers.dropout_percent = drop;
+    modifiers.alibi |= word == "alibi";
+    modifiers.sinks |= word == "sinks";
+    begin = end + 1;
+  }
+  if (modifiers_word(modifiers) != text) {
+    fields.fail("with", "cap1 … cap64, alibi, sinks, drop1 … drop90, joined by -", text);
+  }
+  return modifiers;
+}
+
 /// Refuses what would not fit in memory, and what makes no sense together.
 void check_token(const FieldReader& fields, const Case& c) {
   const Shape& s = c.shape;
@@ -125,13 +173,14 @@ void check_token(const FieldReader& fields, const Case& c) {
 std::string to_token(const Case& c) {
   const Shape& s = c.shape;
   return fmt::format(
-      "b{}.h{}.g{}.q{}.k{}.d{}.v{}.r{}.{}.{}.{}.{}.{}.{}.{}.n{}.x{}.y{}.{}.c{}.{}.s{}", s.batch,
+      "b{}.h{}.g{}.q{}.k{}.d{}.v{}.r{}.{}.{}.{}.{}.{}.{}.{}.n{}.x{}.y{}.{}.c{}.{}{}{}.s{}", s.batch,
       s.q_heads, s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim, c.ranks,
       dtype_info(c.dtype).name, c.unit_scale ? "unit" : "rsqrt", layout_name(c.layout),
       c.direction == RingDirection::next ? "next" : "previous", family_name(c.family),
       c.transport == TransportKind::threads ? "threads" : "simulated",
       c.rendezvous ? "rendezvous" : "buffered", c.delay_seed, c.tile_queries, c.tile_keys,
-      c.schedule, c.slots, with_letters(c.mask, '+', '-'), c.seed);
+      c.schedule, c.slots, with_letters(c.mask, '+', '-'), c.modifiers.any() ? "." : "",
+      modifiers_word(c.modifiers), c.seed);
 }
 
 Case from_token(const std::string& token) {
@@ -167,6 +216,7 @@ Case from_token(const std::string& token) {
   });
   c.slots = static_cast<int>(fields.extent("c", 'c', 1, 1024));
   c.mask = with_letters(fields.word("mask"), '-', '+');
+  c.modifiers = read_modifiers(fields);
   c.seed = fields.number("s", 's', 0, UINT64_MAX);
   fields.finish();
   check_token(fields, c);
@@ -191,6 +241,12 @@ std::string describe(const Case& c) {
   if (c.rendezvous) text += ", rendezvous sends";
   if (c.direction == RingDirection::previous) text += ", ring towards the previous rank";
   if (c.schedule != "ring") text += ", schedule " + c.schedule;
+  if (c.modifiers.softcap != 0) text += fmt::format(", soft cap {}", c.modifiers.softcap);
+  if (c.modifiers.alibi) text += ", ALiBi";
+  if (c.modifiers.sinks) text += ", sinks";
+  if (c.modifiers.dropout_percent != 0) {
+    text += fmt::format(", {} % dropped", c.modifiers.dropout_percent);
+  }
   if (c.slots != 2) text += fmt::format(", {} {}", c.slots, c.slots == 1 ? "slot" : "slots");
   return text + fmt::format(", seed {}", c.seed);
 }

@@ -14,6 +14,7 @@ Subject engine_subject() {
   can.traces = true;
   can.threads = true;
   can.skips_empty_blocks = true;
+  can.modifiers = true;
   return {
       .name = "optimized",
       .title = "optimized: the ring engine with its block kernels",

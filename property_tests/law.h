@@ -29,6 +29,9 @@ struct Law {
   /// Empty when the law applies to this subject, else the reason why not.
   std::function<std::string(const Subject&)> not_applicable = {};
   std::function<LawResult(const Subject&, const Case&)> check;
+  /// Holds with score modifiers, too; else its cases have none (ALiBi moves with positions, sinks
+  /// take weight, dropout breaks every symmetry).
+  bool keeps_modifiers = false;
 };
 
 const std::vector<Law>& all_laws();

@@ -22,6 +22,7 @@ struct Capabilities {
   bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
   bool skips_empty_blocks = false;
   bool threads = false;       ///< honours RunOptions::threads
+  bool modifiers = false;     ///< honours Problem::modifiers
   bool traces = false;        ///< keeps RankStats::events when RunOptions::trace is set
   bool cuda = false;          ///< honours DeviceKind::cuda, in builds that have it
   bool deterministic = true;  ///< same bits from run to run

@@ -45,6 +45,7 @@ class Cases {
  private:
   Case shaped(Case c) const {
     c = limited_to(std::move(c), can_);
+    if (!law_.keeps_modifiers) c.modifiers = {};
     return law_.shape_case ? fitted(law_.shape_case(std::move(c))) : c;
   }
 

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "optimized/cpu/aligned_array.h"
+#include "optimized/cpu/base_2.h"
+#include "optimized/cpu/lanes-inl.h"
 #include "optimized/cpu/panel-inl.h"
 #include "optimized/cpu/tile_memory-inl.h"
 #include "optimized/cpu/wide_rows-inl.h"
@@ -21,14 +23,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
-/// scores -> P in place, dp -> dS in place: P = exp(score - lse), dS = P (dP - delta), both 0 for
-/// keys that are not seen, whatever their dP is. lse, delta: (lanes); the others (count, lanes).
+/// scores -> P in place, dp -> dS in place: P = 2^(score - lse), dS = P (dP - delta), both 0 for
+/// keys that are not seen, whatever their dP is. score, lse in base 2. lse, delta: (lanes); the
+/// others (count, lanes).
 template <class Real>
 HWY_INLINE void differentiate(const Real* lse, const Real* delta, std::int64_t count,
                               Real* HWY_RESTRICT scores, Real* HWY_RESTRICT dp) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   const auto hidden = hn::Set(d, -std::numeric_limits<Real>::infinity());
+  const Exp2<decltype(d)> exp2(d);
   for (int x = 0; x < kTileVectors; ++x) {
     const auto row_lse = hn::Load(d, lse + x * n), row_delta = hn::Load(d, delta + x * n);
     for (std::int64_t j = 0; j < count; ++j) {
@@ -36,7 +40,7 @@ HWY_INLINE void differentiate(const Real* lse, const Real* delta, std::int64_t c
       Real* const change = dp + j * width + x * n;
       const auto s = hn::Load(d, score);
       // Hidden is hidden, also where the row's lse is NaN.
-      const auto p = hn::IfThenZeroElse(hn::Eq(s, hidden), exp_of_negative(d, hn::Sub(s, row_lse)));
+      const auto p = hn::IfThenZeroElse(hn::Eq(s, hidden), exp2(hn::Sub(s, row_lse)));
       const auto ds = hn::Mul(p, hn::Sub(hn::Load(d, change), row_delta));
       hn::Store(p, d, score);
       hn::Store(hn::IfThenZeroElse(hn::Eq(p, hn::Zero(d)), ds), d, change);
@@ -96,7 +100,7 @@ HWY_INLINE void add_over_queries(const Real* weights, std::int64_t keys,
                                  const PaddedRows<Real>& rows, std::int64_t first_row,
                                  const Panel<Real>& sums) {
   const std::int64_t width = tile_width<Real>();
-  add_panel(Factors<Real>{weights, width, 1}, keys, rows.panel(first_row), width, sums,
+  add_panel(RowFactors<Real>{weights, width}, keys, rows.panel(first_row), width, sums,
             rows.vectors());
   for (const Special<Real>& special : rows.specials()) {
     const std::int64_t lane = special.row - first_row;
@@ -137,11 +141,11 @@ class GradientTile {
     const std::int64_t width = tile_width<Real>();
     count_ = rows.count;
     sight_.load(rows.positions, mask, rows.count);
+    into_lanes(rows.q, rows.count, channels_.head_dim, tile_.queries);
+    into_lanes(rows.dout, rows.count, channels_.v_dim, douts_);
     for (std::int64_t lane = 0; lane < width; ++lane) {
       const std::int64_t row = std::min(lane, rows.count - 1);
-      spread(rows.q + row * channels_.head_dim, channels_.head_dim, tile_.queries + lane);
-      spread(rows.dout + row * channels_.v_dim, channels_.v_dim, douts_ + lane);
-      const Real lse = rows.lse[row];
+      const Real lse = in_base_2(rows.lse[row]);
       // A row that sees nothing has an lse of -inf, and -inf - (-inf) is no number.
       lse_[lane] = lane < rows.count && lse != kEmptyRowMax<Real> ? lse : -kEmptyRowMax<Real>;
       delta_[lane] = rows.delta[row];
@@ -149,31 +153,30 @@ class GradientTile {
     std::fill(dq_, dq_ + channels_.head_dim * width, Real(0));
   }
   /// Adds its dQ to rows of the whole.
-  void add_to(Real* dq) const {
-    const std::int64_t width = tile_width<Real>();
-    for (std::int64_t row = 0; row < count_; ++row) {
-      for (std::int64_t c = 0; c < channels_.head_dim; ++c) {
-        dq[row * channels_.head_dim + c] += dq_[c * width + row];
-      }
-    }
-  }
+  void add_to(Real* dq) const { out_of_lanes<Leave::adding>(dq_, count_, channels_.head_dim, dq); }
   void look_at(const PositionRun& run) { sight_.look_at(run, tile_); }
   const TileView& view() const { return tile_.view; }
   std::int64_t count() const { return count_; }
 
-  /// P and dS of the block, each (block.count, lanes).
-  void weigh_block(const KeyBlock<Real>& block, Real* p, Real* ds) const {
-    score(tile_, block, channels_, p);
-    multiply<Result::scaled>(Factors<Real>{block.v, channels_.v_dim, 1}, block.count,
-                             static_cast<const Real*>(douts_), channels_.v_dim, Real(1), ds);
+  /// Of the block (block.count, lanes).
+  void score_block(const KeyBlock<Real>& block, Real* scores) const {
+    score(tile_, block, channels_, scores);
   }
+  void hide_block(const KeyBlock<Real>& block, Real* scores) const { hide(tile_, block, scores); }
+  /// dP = dO Vᵀ of the block, the same.
+  void multiply_values(const KeyBlock<Real>& block, Real* dp) const {
+    multiply<Result::scaled>(Factors<SideBySide::terms, Real>{block.v, channels_.v_dim},
+                             block.count, static_cast<const Real*>(douts_), channels_.v_dim,
+                             Real(1), dp);
+  }
+  /// Scores become P, dP becomes dS.
   void differentiate_block(std::int64_t count, Real* p, Real* ds) const {
     differentiate(lse_, delta_, count, p, ds);
   }
   /// dQ += dS K; `finite_k` are the block's keys without what WideRows set apart.
   void add_dq(const Real* finite_k, std::int64_t count, const Real* ds) {
-    multiply<Result::added>(Factors<Real>{finite_k, 1, channels_.head_dim}, channels_.head_dim, ds,
-                            count, Real(1), dq_);
+    multiply<Result::added>(Factors<SideBySide::rows, Real>{finite_k, channels_.head_dim},
+                            channels_.head_dim, ds, count, Real(1), dq_);
   }
   Real* dq() { return dq_; }
 

@@ -13,53 +13,92 @@
 #include <vector>
 
 #include "optimized/cpu/backward_tile-inl.h"
+#include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
+#include "optimized/cpu/in_order.h"
+#include "optimized/cpu/key_slices.h"
 #include "optimized/cpu/parallel.h"
+#include "optimized/cpu/tile_modifiers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
-/// One K/V head of a block with all query heads that read it: nobody else adds to its dK and dV.
+/// What all workers of a block share.
+template <class Element>
+struct BackwardJob {
+  const Block<Element>& block;
+  const QueryGradients<Element>& given;
+  const BlockGradients<Element>& sums;
+  std::vector<std::int64_t> positions;  ///< of the queries
+  std::vector<KeySlice> slices;
+  InOrder slices_add_to_dq;
+};
+
+/// A slice of keys of one K/V head with all query heads that read it: nobody else adds to its dK
+/// and dV; to dQ the slices add one after the other.
 template <class Element>
 class BackwardWorker {
  public:
   using Real = Accumulator<Element>;
 
-  BackwardWorker(const Block<Element>& block, const QueryGradients<Element>& given,
-                 const BlockGradients<Element>& sums, const std::vector<std::int64_t>& positions)
-      : block_(block),
-        given_(given),
-        sums_(sums),
-        positions_(positions),
-        channels_{block.q.extents.channels, block.v.extents.channels, Real(block.scale)},
-        keys_(block.tiles.keys, channels_.head_dim),
-        values_(block.tiles.keys, channels_.v_dim),
-        q_rows_(tile_count(block) * tile_width<Real>(), channels_.head_dim),
-        dout_rows_(tile_count(block) * tile_width<Real>(), channels_.v_dim),
-        dk_(block.tiles.keys, channels_.head_dim),
-        dv_(block.tiles.keys, channels_.v_dim),
-        p_(aligned_array<Real>(block.tiles.keys * tile_width<Real>())),
-        ds_(aligned_array<Real>(block.tiles.keys * tile_width<Real>())) {
-    for (std::int64_t i = 0; i < tile_count(block); ++i) tiles_.emplace_back(channels_);
+  explicit BackwardWorker(BackwardJob<Element>& job)
+      : job_(job),
+        block_(job.block),
+        channels_{block_.q.extents.channels, block_.v.extents.channels,
+                  static_cast<Real>(in_base_2(block_.scale))},
+        keys_(block_.tiles.keys, channels_.head_dim),
+        values_(block_.tiles.keys, channels_.v_dim),
+        q_rows_(tile_count(block_) * tile_width<Real>(), channels_.head_dim),
+        dout_rows_(tile_count(block_) * tile_width<Real>(), channels_.v_dim),
+        dk_(block_.tiles.keys, channels_.head_dim),
+        dv_(block_.tiles.keys, channels_.v_dim),
+        p_(aligned_array<Real>(block_.tiles.keys * tile_width<Real>())),
+        ds_(aligned_array<Real>(block_.tiles.keys * tile_width<Real>())) {
+    for (std::int64_t i = 0; i < tile_count(block_); ++i) {
+      tiles_.emplace_back(channels_);
+      modifiers_.emplace_back(block_);
+    }
+    if (modifiers_[0].caps()) {
+      slopes_ = aligned_array<Real>(block_.tiles.keys * tile_width<Real>());
+    }
   }
 
-  void run(std::int64_t kv_head) {
-    const std::int64_t group = block_.q.extents.heads / block_.k.extents.heads;
-    const std::int64_t step = std::ssize(tiles_) * tile_width<Real>();
-    for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-      for (std::int64_t row = 0; row < block_.q.extents.tokens; row += step) {
-        take_in_queries(head, row, std::min(step, block_.q.extents.tokens - row));
-        meet_keys(kv_head, row);
-        for (std::size_t i = 0; i < used_; ++i) {
-          tiles_[i].add_to(sums_.dq + (head * block_.q.extents.tokens + row +
-                                       static_cast<std::int64_t>(i) * tile_width<Real>()) *
-                                          channels_.head_dim);
-        }
-      }
+  void run(std::int64_t part) {
+    try {
+      run_slice(part);
+    } catch (...) {
+      job_.slices_add_to_dq.abandon(part);
+      throw;
     }
   }
 
  private:
+  void run_slice(std::int64_t part) {
+    const std::int64_t kv_head = part / std::ssize(job_.slices);
+    const KeySlice& slice = job_.slices[static_cast<std::size_t>(part % std::ssize(job_.slices))];
+    const std::int64_t group = block_.q.extents.heads / block_.k.extents.heads;
+    const std::int64_t queries = block_.q.extents.tokens;
+    const std::int64_t step = std::ssize(tiles_) * tile_width<Real>();
+    std::int64_t steps = 0;
+    for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+      for (std::int64_t row = 0; row < queries; row += step) {
+        take_in_queries(head, row, std::min(step, queries - row));
+        meet_keys(slice, kv_head, row);
+        job_.slices_add_to_dq.await(part, steps++);
+        add_to_dq(head * queries + row);
+        job_.slices_add_to_dq.pass(part);
+      }
+    }
+  }
+
+  /// `row`: of dq, where the first tile's go.
+  void add_to_dq(std::int64_t row) {
+    for (std::size_t i = 0; i < used_; ++i) {
+      tiles_[i].add_to(job_.sums.dq + row * channels_.head_dim);
+      row += tile_width<Real>();
+    }
+  }
+
   static std::int64_t tile_count(const Block<Element>& block) {
     return tiles_for<Real>(block.tiles.queries, block.q.extents.tokens);
   }
@@ -67,7 +106,7 @@ class BackwardWorker {
   void take_in_queries(std::int64_t head, std::int64_t first, std::int64_t count) {
     const std::int64_t width = tile_width<Real>(), at = head * block_.q.extents.tokens + first;
     const Element* const q = block_.q.data + at * channels_.head_dim;
-    const Element* const dout = given_.dout.data + at * channels_.v_dim;
+    const Element* const dout = job_.given.dout.data + at * channels_.v_dim;
     q_rows_.load(q, count);
     q_rows_.make_finite();
     dout_rows_.load(dout, count);
@@ -79,22 +118,23 @@ class BackwardWorker {
           typename GradientTile<Real>::template Rows<Element>{
               .q = q + row * channels_.head_dim,
               .dout = dout + row * channels_.v_dim,
-              .lse = given_.lse + at + row,
-              .delta = given_.delta + at + row,
-              .positions = positions_.data() + first + row,
+              .lse = job_.given.lse + at + row,
+              .delta = job_.given.delta + at + row,
+              .positions = job_.positions.data() + first + row,
               .count = std::min(width, count - row)},
           block_.mask);
+      modifiers_[i].load(head, job_.positions.data() + first + row, tiles_[i].count());
     }
   }
 
-  void meet_keys(std::int64_t kv_head, std::int64_t first_query) {
-    std::int64_t row = kv_head * block_.k.extents.tokens;
-    for (const PositionRun& run : block_.keys.runs()) {
-      for (std::size_t i = 0; i < used_; ++i) tiles_[i].look_at(run);
-      for (std::int64_t first = 0; first < run.count; first += block_.tiles.keys) {
-        meet_rows(run, {first, std::min(run.count, first + block_.tiles.keys)}, row, first_query);
-      }
-      row += run.count;
+  void meet_keys(const KeySlice& slice, std::int64_t kv_head, std::int64_t first_query) {
+    const std::int64_t head_start = kv_head * block_.k.extents.tokens;
+    const PositionRun* seen = nullptr;
+    for (const KeyRows& keys : slice) {
+      const PositionRun& run = block_.keys.runs()[keys.run];
+      for (std::size_t i = 0; &run != seen && i < used_; ++i) tiles_[i].look_at(run);
+      seen = &run;
+      meet_rows(run, keys.rows, head_start + keys.start, first_query);
     }
   }
 
@@ -102,8 +142,8 @@ class BackwardWorker {
   void meet_rows(const PositionRun& run, const RowRange& rows, std::int64_t start,
                  std::int64_t first_query) {
     const std::int64_t at = start + rows.first, count = rows.last - rows.first;
-    Real* const dk = sums_.dk + at * channels_.head_dim;
-    Real* const dv = sums_.dv + at * channels_.v_dim;
+    Real* const dk = job_.sums.dk + at * channels_.head_dim;
+    Real* const dv = job_.sums.dv + at * channels_.v_dim;
     bool loaded = false;
     for (std::size_t i = 0; i < used_; ++i) {
       const RowRange part = common(rows, tiles_[i].view().some);
@@ -130,28 +170,39 @@ class BackwardWorker {
     const std::int64_t row = static_cast<std::int64_t>(i) * tile_width<Real>();
     GradientTile<Real>& tile = tiles_[i];
     const KeyBlock<Real> block{keys_.raw(skipped), values_.raw(skipped), part.first, count};
-    tile.weigh_block(block, p_.get(), ds_.get());
-    if (block_.mask.has_bits()) {
-      hide_bits(block_.mask, run, block, positions_.data() + first_query + row, tile.count(),
-                p_.get());
-    }
+    score_visible(run, block, i, first_query + row);
+    tile.multiply_values(block, ds_.get());
+    modifiers_[i].drop(keys_of(run, block), ds_.get());
     tile.differentiate_block(count, p_.get(), ds_.get());
+    if (modifiers_[i].caps()) flatten(slopes_.get(), count * tile_width<Real>(), ds_.get());
+    modifiers_[i].drop(keys_of(run, block), p_.get());
     tile.add_dq(keys_.finite(skipped), count, ds_.get());
     keys_.add_specials(skipped, count, ds_.get(), tile.dq());
     add_over_queries<Real>(p_.get(), count, dout_rows_, row, dv_.panel(skipped));
     add_over_queries<Real>(ds_.get(), count, q_rows_, row, dk_.panel(skipped));
   }
 
+  /// Scores of tile i, whose first query is number `query` of the block's.
+  void score_visible(const PositionRun& run, const KeyBlock<Real>& block, std::size_t i,
+                     std::int64_t query) {
+    const GradientTile<Real>& tile = tiles_[i];
+    tile.score_block(block, p_.get());
+    modifiers_[i].change_scores(keys_of(run, block), p_.get(), slopes_.get());
+    tile.hide_block(block, p_.get());
+    if (!block_.mask.has_bits()) return;
+    hide_bits(block_.mask, run, block, job_.positions.data() + query, tile.count(), p_.get());
+  }
+
+  BackwardJob<Element>& job_;
   const Block<Element>& block_;
-  const QueryGradients<Element>& given_;
-  const BlockGradients<Element>& sums_;
-  const std::vector<std::int64_t>& positions_;
   const Channels<Real> channels_;
   WideRows<Element> keys_, values_;      ///< of the block at hand
   PaddedRows<Real> q_rows_, dout_rows_;  ///< of the queries at hand
   PaddedRows<Real> dk_, dv_;             ///< of the block at hand
   AlignedArray<Real> p_, ds_;            ///< (keys of a block, lanes)
+  AlignedArray<Real> slopes_;            ///< of soft-capping, the same; none where it is absent
   std::vector<GradientTile<Real>> tiles_;
+  std::vector<TileModifiers<Real>> modifiers_;  ///< of the tiles
   std::size_t used_ = 0;
 };
 
@@ -159,11 +210,22 @@ class BackwardWorker {
 template <class Element>
 void backward_heads(const Block<Element>& block, const QueryGradients<Element>& given,
                     const BlockGradients<Element>& sums) {
-  const std::vector<std::int64_t> positions = block.queries.to_list();
-  share_out(block.k.extents.batch * block.k.extents.heads, block.threads, [&] {
-    return [worker = BackwardWorker<Element>(block, given, sums, positions)](
-               std::int64_t kv_head) mutable { worker.run(kv_head); };
-  });
+  const std::vector<KeySlice> slices = key_slices(block.keys, block.tiles.keys);
+  const std::int64_t parts = block.k.extents.batch * block.k.extents.heads * std::ssize(slices);
+  BackwardJob<Element> job{.block = block,
+                           .given = given,
+                           .sums = sums,
+                           .positions = block.queries.to_list(),
+                           .slices = slices,
+                           .slices_add_to_dq = InOrder(parts, std::ssize(slices))};
+  share_out(
+      parts, block.threads,
+      [&] {
+        return [worker = BackwardWorker<Element>(job)](std::int64_t part) mutable {
+          worker.run(part);
+        };
+      },
+      block.done);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

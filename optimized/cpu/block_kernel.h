@@ -1,15 +1,17 @@
 // Block kernels on the CPU: the queries of one rank against one K/V chunk.
 //
-// Forward: vectors with their lanes along queries (forward_tile-inl.h), as wide as the processor
-// has them (vectors.h). Backward: plain C++ that the compiler can vectorise, lanes along keys and
-// along channels. Neither reorders a sum, so the bits do not depend on the width of the vectors,
-// except that the scalar forward kernel has no fused multiply-add.
+// Vectors with their lanes along queries (forward_tile-inl.h, backward_tile-inl.h), as wide as the
+// processor has them (vectors.h). No sum depends on the width of the vectors, so the bits do not,
+// except that the scalar kernels have no fused multiply-add, and that processors which multiply
+// bf16 do so in the forward pass (bf16_dot.h). What they promise: kernel_profile.h.
 #pragma once
 
 #include <cstdint>
 
+#include "optimized/cpu/work_done.h"
 #include "reference/core/dtype.h"
 #include "reference/core/mask.h"
+#include "reference/core/modifiers.h"
 #include "reference/core/positions.h"
 #include "reference/core/state.h"
 #include "reference/core/tensor.h"
@@ -33,13 +35,23 @@ struct Block {
   TileSizes tiles;
   TensorView<const Element> q, k, v;
   int threads = 1;  ///< that share the work; results have the same bits for any number
+  WorkDone done = {};
+  /// Sinks are not looked at: they are states that rows begin with. `mask` must be bound to the
+  /// lengths of the whole sequences, batches and heads must be all there are.
+  const Modifiers* modifiers = nullptr;
+
+  /// Whether scores and weights are what scale and mask make of them.
+  bool is_plain() const {
+    return !modifiers || !(modifiers->changes_scores() || modifiers->dropout != 0);
+  }
 };
 
 /// Takes the block into the running states: `states` (batch, q_heads, queries) and `accs` (…,
-/// v_dim), not divided by the row sums (FlashAttention, Dao et al. 2022, Alg. 1). One rescale per
-/// key block at most. Sums in f32 (f64 for f64), in the order of channels and keys; exp within 1
-/// ulp. Rows that see nothing of the block keep their state; masked keys and values are not used,
-/// whatever they hold. About 0.2 MiB of scratch per thread.
+/// v_dim), not divided by the row sums (FlashAttention, Dao et al. 2022, Alg. 1). Maxima are in
+/// base 2: log2 e times scores, see natural_state() in base_2.h. One rescale per key block at most.
+/// Sums in f32 (f64 for f64), in the order of channels and keys; exp2 within 1.75 ulp. Rows that
+/// see nothing of the block keep their state; masked keys and values are not used, whatever they
+/// hold. About 0.2 MiB of scratch per thread.
 template <class Element>
 void forward_block(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                    Accumulator<Element>* accs);
@@ -53,13 +65,14 @@ std::int64_t key_blocks(const Positions& keys, std::int64_t tile_keys);
 template <class Element>
 struct QueryGradients {
   TensorView<const Element> dout;               ///< (batch, q_heads, queries, v_dim)
-  const Accumulator<Element>* lse = nullptr;    ///< (batch, q_heads, queries)
+  const Accumulator<Element>* lse = nullptr;    ///< (batch, q_heads, queries), natural
   const Accumulator<Element>* delta = nullptr;  ///< the same
 };
 
 /// Adds the block's part to dq (batch, q_heads, queries, head_dim), dk (batch, kv_heads, keys,
 /// head_dim) and dv (…, v_dim). dq and dk lack the factor `scale`: it is applied once, at the end.
-/// P is recomputed from lse; dS = P · (dP - delta) (FlashAttention, Alg. 4).
+/// P is recomputed from lse; dS = P · (dP - delta) (FlashAttention, Alg. 4), with modifiers as
+/// reference/core/modifiers.h says.
 template <class Element>
 struct BlockGradients {
   Accumulator<Element>* dq = nullptr;

@@ -4,7 +4,9 @@
 #include <hwy/foreach_target.h>  // compiles this file once per target
 #include <hwy/highway.h>
 
+#include "optimized/cpu/bf16_dot.h"
 #include "optimized/cpu/forward_worker-inl.h"
+#include "optimized/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
@@ -53,7 +55,11 @@ void forward_block(const Block<Half>& block, SoftmaxState<float>* states, float*
 }
 template <>
 void forward_block(const Block<BFloat16>& block, SoftmaxState<float>* states, float* accs) {
-  HWY_DYNAMIC_DISPATCH(forward_bf16)(block, states, accs);
+  if (bf16_dot_in_use() && bf16_dot::takes(block)) {
+    bf16_dot::forward(block, states, accs);
+  } else {
+    HWY_DYNAMIC_DISPATCH(forward_bf16)(block, states, accs);
+  }
 }
 
 }  // namespace ringlab::cpu

@@ -16,7 +16,7 @@
 #include <limits>
 
 #include "optimized/cpu/product_tile-inl.h"
-#include "optimized/cpu/vector_exp-inl.h"
+#include "optimized/cpu/vector_exp2-inl.h"
 #include "optimized/cpu/visible_rows.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,7 +49,7 @@ struct KeyBlock {
 template <class Real>
 struct Channels {
   std::int64_t head_dim, v_dim;
-  Real scale;
+  Real score_unit;  ///< scale · log2 e: scores are in base 2
 };
 
 /// Hides the scores of keys that a lane's query does not see.
@@ -92,10 +92,11 @@ HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, std::int64_t count,
   // (-inf) - (-inf) must not happen: a row without keys is measured from 0.
   const auto none = hn::Set(d, -std::numeric_limits<Real>::infinity());
   const auto base = hn::IfThenZeroElse(hn::Eq(top, none), top);
-  const auto keep = exp_of_negative(d, hn::Sub(before, base));
+  const Exp2<decltype(d)> exp2(d);
+  const auto keep = exp2(hn::Sub(before, base));
   auto sum = hn::Mul(hn::Load(d, tile.row_sum + x * n), keep);
   for (j = 0; j < count; ++j) {
-    const auto weight = exp_of_negative(d, hn::Sub(hn::Load(d, at + j * width), base));
+    const auto weight = exp2(hn::Sub(hn::Load(d, at + j * width), base));
     hn::Store(weight, d, at + j * width);
     sum = hn::Add(sum, weight);
   }
@@ -103,22 +104,29 @@ HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, std::int64_t count,
   return keep;
 }
 
-/// scores (block.count, lanes) of the block; -inf where a query does not see the key.
+/// scores (block.count, lanes) of the block, in base 2.
 template <class Real>
 HWY_INLINE void score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
                       const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
-  multiply<Result::scaled>(Factors<Real>{block.k, channels.head_dim, 1}, block.count, tile.queries,
-                           channels.head_dim, channels.scale, scores);
+  multiply<Result::scaled>(Factors<SideBySide::terms, Real>{block.k, channels.head_dim},
+                           block.count, tile.queries, channels.head_dim, channels.score_unit,
+                           scores);
+}
+
+/// Hides the scores of a block that not every query of the tile sees whole.
+template <class Real>
+HWY_INLINE void hide(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
+                     Real* HWY_RESTRICT scores) {
   if (block.first < tile.view.all.first || block.first + block.count > tile.view.all.last) {
     hide_unseen(tile, block.first, block.count, scores);
   }
 }
 
-/// Turns scores into weights, in place, and takes the block into the state of the tile's queries.
-/// The accumulator is rescaled only when a maximum rose.
+/// Turns scores into weights, in place, and takes them into the maxima and sums of the tile's
+/// queries. The accumulator is rescaled only when a maximum rose.
 template <class Real>
-HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block,
-                             const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
+HWY_INLINE void take_in_weights(QueryTile<Real>& tile, const KeyBlock<Real>& block,
+                                const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   Vector<Real> keep[kTileVectors];
@@ -135,8 +143,14 @@ HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block,
       }
     }
   }
-  multiply<Result::added>(Factors<Real>{block.v, 1, channels.v_dim}, channels.v_dim, scores,
-                          block.count, Real(1), tile.acc);
+}
+
+/// acc += weights · values.
+template <class Real>
+HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block,
+                             const Channels<Real>& channels, const Real* HWY_RESTRICT weights) {
+  multiply<Result::added>(Factors<SideBySide::rows, Real>{block.v, channels.v_dim}, channels.v_dim,
+                          weights, block.count, Real(1), tile.acc);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

@@ -12,9 +12,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
 #include "optimized/cpu/parallel.h"
 #include "optimized/cpu/tile_memory-inl.h"
+#include "optimized/cpu/tile_modifiers-inl.h"
 #include "optimized/cpu/wide_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,11 +32,15 @@ class ForwardWorker {
   ForwardWorker(const Block<Element>& block, const std::vector<std::int64_t>& positions)
       : block_(block),
         positions_(positions),
-        channels_{block.q.extents.channels, block.v.extents.channels, Real(block.scale)},
+        channels_{block.q.extents.channels, block.v.extents.channels,
+                  static_cast<Real>(in_base_2(block.scale))},
         keys_(block.tiles.keys, channels_.head_dim),
         values_(block.tiles.keys, channels_.v_dim),
         scores_(aligned_array<Real>(block.tiles.keys * tile_width<Real>())) {
-    for (std::int64_t i = 0; i < tiles_of(block); ++i) tiles_.emplace_back(channels_);
+    for (std::int64_t i = 0; i < tiles_of(block); ++i) {
+      tiles_.emplace_back(channels_);
+      modifiers_.emplace_back(block);
+    }
   }
 
   /// Tiles of a worker, and the rows they hold.
@@ -45,20 +51,21 @@ class ForwardWorker {
     return tiles_of(block) * tile_width<Real>();
   }
 
-  /// The rows of one query head that start at row `first`.
-  void run(std::int64_t head, std::int64_t first, SoftmaxState<Real>* states, Real* accs) {
+  /// Some rows of one query head, rows_of() at most.
+  void run(std::int64_t head, const RowRange& group, SoftmaxState<Real>* states, Real* accs) {
+    const std::int64_t first = group.first, count = group.last - group.first;
     const Extents &q = block_.q.extents, &k = block_.k.extents, &v = block_.v.extents;
     const std::int64_t kv_head = head / (q.heads / k.heads), width = tile_width<Real>();
     const std::int64_t* const positions = positions_.data() + first;
     const Element* const rows = block_.q.data + (head * q.tokens + first) * q.channels;
     states += head * q.tokens + first;
     accs += (head * q.tokens + first) * v.channels;
-    const std::int64_t count = std::min(rows_of(block_), q.tokens - first);
     used_ = static_cast<std::size_t>((count + width - 1) / width);
     for (std::size_t i = 0; i < used_; ++i) {
       const std::int64_t row = static_cast<std::int64_t>(i) * width;
       tiles_[i].load(rows + row * q.channels, states + row, accs + row * v.channels,
                      positions + row, block_.mask, std::min(width, count - row));
+      modifiers_[i].load(head, positions + row, tiles_[i].count());
     }
     take_in_runs(block_.k.data + kv_head * k.tokens * k.channels,
                  block_.v.data + kv_head * v.tokens * v.channels, positions);
@@ -94,11 +101,15 @@ class ForwardWorker {
       const std::int64_t skipped = part.first - rows.first, count = part.last - part.first;
       const KeyBlock<Real> block{keys_.raw(skipped), values_.finite(skipped), part.first, count};
       score(tile, block, channels_, scores_.get());
+      modifiers_[i].change_scores(keys_of(run, block), scores_.get());
+      hide(tile, block, scores_.get());
       if (block_.mask.has_bits()) {
         hide_bits(block_.mask, run, block,
                   positions + static_cast<std::int64_t>(i) * tile_width<Real>(), tiles_[i].count(),
                   scores_.get());
       }
+      take_in_weights(tile, block, channels_, scores_.get());
+      modifiers_[i].drop(keys_of(run, block), scores_.get());
       add_weighted(tile, block, channels_, scores_.get());
       values_.add_specials(skipped, count, scores_.get(), tile.acc);
     }
@@ -115,6 +126,7 @@ class ForwardWorker {
   WideRows<Element> keys_, values_;  ///< of the block at hand
   AlignedArray<Real> scores_;        ///< (keys of a block, lanes)
   std::vector<TileMemory<Real>> tiles_;
+  std::vector<TileModifiers<Real>> modifiers_;  ///< of the tiles
   std::size_t used_ = 0;
 };
 
@@ -124,13 +136,18 @@ void forward_heads(const Block<Element>& block, SoftmaxState<Accumulator<Element
                    Accumulator<Element>* accs) {
   const std::vector<std::int64_t> positions = block.queries.to_list();
   const Extents& q = block.q.extents;
-  const std::int64_t rows = ForwardWorker<Element>::rows_of(block);
-  const std::int64_t groups = (q.tokens + rows - 1) / rows;
-  share_out(q.batch * q.heads * groups, block.threads, [&] {
-    return [&, worker = ForwardWorker<Element>(block, positions)](std::int64_t part) mutable {
-      worker.run(part / groups, part % groups * rows, states, accs);
-    };
-  });
+  const std::vector<RowRange> groups =
+      row_groups(q.tokens, ForwardWorker<Element>::rows_of(block),
+                 tile_width<Accumulator<Element>>(), block.threads);
+  share_out(
+      q.batch * q.heads * std::ssize(groups), block.threads,
+      [&] {
+        return [&, worker = ForwardWorker<Element>(block, positions)](std::int64_t part) mutable {
+          const RowRange& group = groups[static_cast<std::size_t>(part % std::ssize(groups))];
+          worker.run(part / std::ssize(groups), group, states, accs);
+        };
+      },
+      block.done);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

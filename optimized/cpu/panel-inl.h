@@ -27,17 +27,20 @@ struct Panel {
   std::int64_t stride;
 };
 
+template <class Real>
+using RowFactors = Factors<SideBySide::terms, Real>;
+
 /// out[row][c] += Σ_t factors(row, t) · columns[t][c] for kRows rows and kVectors vectors of
 /// channels, in the order of t with one rounding per term.
 template <int kRows, int kVectors, class Real>
-HWY_INLINE void add_products(const Factors<Real>& factors, const Panel<const Real>& columns,
+HWY_INLINE void add_products(const RowFactors<Real>& factors, const Panel<const Real>& columns,
                              std::int64_t terms, const Panel<Real>& out) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>();
   Vector<Real> sums[kRows][kVectors];
   const Real* rows[kRows];
   for (int i = 0; i < kRows; ++i) {
-    rows[i] = factors.values + i * factors.row_stride;
+    rows[i] = factors.values + i * factors.stride;
     for (int x = 0; x < kVectors; ++x)
       sums[i][x] = hn::Load(d, out.values + i * out.stride + x * n);
   }
@@ -47,7 +50,7 @@ HWY_INLINE void add_products(const Factors<Real>& factors, const Panel<const Rea
       column[x] = hn::Load(d, columns.values + t * columns.stride + x * n);
     }
     for (int i = 0; i < kRows; ++i) {
-      const auto factor = hn::Set(d, rows[i][t * factors.term_stride]);
+      const auto factor = hn::Set(d, rows[i][t]);
       for (int x = 0; x < kVectors; ++x) sums[i][x] = hn::MulAdd(column[x], factor, sums[i][x]);
     }
   }
@@ -59,11 +62,11 @@ HWY_INLINE void add_products(const Factors<Real>& factors, const Panel<const Rea
 
 /// add_products for any number of rows.
 template <int kVectors, class Real>
-HWY_INLINE void add_product_rows(Factors<Real> factors, std::int64_t rows,
+HWY_INLINE void add_product_rows(RowFactors<Real> factors, std::int64_t rows,
                                  const Panel<const Real>& columns, std::int64_t terms,
                                  Panel<Real> out) {
   const auto advance = [&](std::int64_t by) {
-    factors.values += by * factors.row_stride;
+    factors.values += by * factors.stride;
     out.values += by * out.stride;
   };
   for (; rows >= kPanelRows; rows -= kPanelRows) {
@@ -79,7 +82,7 @@ HWY_INLINE void add_product_rows(Factors<Real> factors, std::int64_t rows,
 
 /// add_product_rows for any number of vectors of channels.
 template <class Real>
-HWY_INLINE void add_panel(const Factors<Real>& factors, std::int64_t rows,
+HWY_INLINE void add_panel(const RowFactors<Real>& factors, std::int64_t rows,
                           Panel<const Real> columns, std::int64_t terms, Panel<Real> out,
                           std::int64_t vectors) {
   for (; vectors >= kPanelVectors; vectors -= kPanelVectors) {

@@ -9,20 +9,27 @@
 #include <thread>
 #include <vector>
 
+#include "optimized/cpu/work_done.h"
+
 namespace ringlab::cpu {
 
 /// Calls worker(part) for every part in 0 … parts-1, each once, on up to `threads` threads, this
 /// one included; each thread asks make_worker() for a worker of its own. Which thread does which
-/// part is left to chance. Throws what the first of them threw, when all have ended.
+/// part is left to chance. Throws what the first of them threw, when all have ended. `done` is told
+/// of every part that was finished.
 template <class MakeWorker>
-void share_out(std::int64_t parts, int threads, const MakeWorker& make_worker) {
+void share_out(std::int64_t parts, int threads, const MakeWorker& make_worker,
+               const WorkDone& done = {}) {
   std::atomic<std::int64_t> next = 0;
   std::exception_ptr thrown;
   std::mutex throwing;
   const auto work = [&] {
     try {
       auto worker = make_worker();
-      for (std::int64_t part = next++; part < parts; part = next++) worker(part);
+      for (std::int64_t part = next++; part < parts; part = next++) {
+        worker(part);
+        done.note(part, parts);
+      }
     } catch (...) {
       const std::lock_guard lock(throwing);
       if (!thrown) thrown = std::current_exception();

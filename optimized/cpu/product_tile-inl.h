@@ -6,6 +6,7 @@
 #define RINGLAB_CPU_PRODUCT_TILE_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstdint>
@@ -32,13 +33,32 @@ HWY_INLINE std::int64_t tile_width() {
   return kTileVectors * lanes<Real>();
 }
 
-/// A matrix in memory, element (row, term) at row · row_stride + term · term_stride.
-template <class Real>
+/// Which numbers of a matrix lie side by side in memory: a row's, or a term's.
+enum class SideBySide { terms, rows };
+
+/// Element (row, term) at row · stride + term (terms side by side), or at row + term · stride.
+template <SideBySide kSideBySide, class Real>
 struct Factors {
   const Real* values;
-  std::int64_t row_stride;
-  std::int64_t term_stride;
+  std::int64_t stride;
+  std::int64_t row_stride() const { return kSideBySide == SideBySide::terms ? stride : 1; }
+  std::int64_t term_stride() const { return kSideBySide == SideBySide::terms ? 1 : stride; }
 };
+
+/// How many terms ahead factors are fetched where each term has a line of its own; measured, see
+/// docs/performance.md.
+inline constexpr std::int64_t kTermsAhead = 64;
+
+/// Asks for factors that are read soon after term t of these kRows rows: those of the next rows, a
+/// bit with every term, where terms lie side by side, else those of a later term. What is asked for
+/// may lie beyond what there is: the address is not followed.
+template <int kRows, SideBySide kSideBySide, class Real>
+HWY_INLINE void fetch_ahead(const Factors<kSideBySide, Real>& factors, std::int64_t t) {
+  const std::int64_t offset = kSideBySide == SideBySide::terms ? kRows * (factors.stride + t)
+                                                               : (t + kTermsAhead) * factors.stride;
+  hwy::Prefetch(reinterpret_cast<const Real*>(reinterpret_cast<std::uintptr_t>(factors.values) +
+                                              static_cast<std::uintptr_t>(offset) * sizeof(Real)));
+}
 
 /// What becomes of the sums: times a factor they replace what is in memory, or they go on from it.
 enum class Result { scaled, added };
@@ -46,24 +66,26 @@ enum class Result { scaled, added };
 /// out[row][lane] = scale · Σ_t factors(row, t) · columns[t][lane], or out += Σ…; rows 0 … kRows-1,
 /// summed in the order of t with one rounding per term. columns and out have tile_width() lanes a
 /// row, aligned.
-template <int kRows, Result kResult, class Real>
-HWY_INLINE void multiply_rows(const Factors<Real>& factors, const Real* HWY_RESTRICT columns,
-                              std::int64_t terms, Real scale, Real* HWY_RESTRICT out) {
+template <int kRows, Result kResult, SideBySide kSideBySide, class Real>
+HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
+                              const Real* HWY_RESTRICT columns, std::int64_t terms, Real scale,
+                              Real* HWY_RESTRICT out) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   Vector<Real> sums[kRows][kTileVectors];
   const Real* rows[kRows];
   for (int i = 0; i < kRows; ++i) {
-    rows[i] = factors.values + i * factors.row_stride;
+    rows[i] = factors.values + i * factors.row_stride();
     for (int x = 0; x < kTileVectors; ++x) {
       sums[i][x] = kResult == Result::added ? hn::Load(d, out + i * width + x * n) : hn::Zero(d);
     }
   }
   for (std::int64_t t = 0; t < terms; ++t) {
+    fetch_ahead<kRows>(factors, t);
     Vector<Real> column[kTileVectors];
     for (int x = 0; x < kTileVectors; ++x) column[x] = hn::Load(d, columns + t * width + x * n);
     for (int i = 0; i < kRows; ++i) {
-      const auto factor = hn::Set(d, rows[i][t * factors.term_stride]);
+      const auto factor = hn::Set(d, rows[i][t * factors.term_stride()]);
       for (int x = 0; x < kTileVectors; ++x) {
         sums[i][x] = hn::MulAdd(column[x], factor, sums[i][x]);
       }
@@ -79,11 +101,11 @@ HWY_INLINE void multiply_rows(const Factors<Real>& factors, const Real* HWY_REST
 }
 
 /// multiply_rows for any number of rows: full register tiles, then smaller ones.
-template <Result kResult, class Real>
-HWY_INLINE void multiply(Factors<Real> factors, std::int64_t rows, const Real* columns,
+template <Result kResult, SideBySide kSideBySide, class Real>
+HWY_INLINE void multiply(Factors<kSideBySide, Real> factors, std::int64_t rows, const Real* columns,
                          std::int64_t terms, Real scale, Real* out) {
   const auto advance = [&](std::int64_t by) {
-    factors.values += by * factors.row_stride;
+    factors.values += by * factors.row_stride();
     out += by * tile_width<Real>();
   };
   for (; rows >= kTileRows; rows -= kTileRows) {

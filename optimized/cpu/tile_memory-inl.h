@@ -14,6 +14,7 @@
 
 #include "optimized/cpu/aligned_array.h"
 #include "optimized/cpu/forward_tile-inl.h"
+#include "optimized/cpu/lanes-inl.h"
 #include "reference/core/mask.h"
 #include "reference/core/state.h"
 
@@ -74,14 +75,6 @@ void hide_bits(const Mask& mask, const PositionRun& run, const KeyBlock<Real>& b
   }
 }
 
-/// `channels` values of a row into one lane.
-template <class Real, class From>
-void spread(const From* row, std::int64_t channels, Real* lane) {
-  for (std::int64_t c = 0; c < channels; ++c) {
-    lane[c * tile_width<Real>()] = static_cast<Real>(row[c]);
-  }
-}
-
 /// A tile of queries with the memory of its state, filled from rows and written back to them.
 template <class Real>
 class TileMemory {
@@ -108,22 +101,18 @@ class TileMemory {
             const std::int64_t* positions, const Mask& mask, std::int64_t count) {
     count_ = count;
     sight_.load(positions, mask, count);
-    const std::int64_t width = tile_width<Real>();
-    for (std::int64_t lane = 0; lane < width; ++lane) {
+    into_lanes(q, count, channels_.head_dim, tile_.queries);
+    into_lanes(accs, count, channels_.v_dim, tile_.acc);
+    for (std::int64_t lane = 0; lane < tile_width<Real>(); ++lane) {
       const std::int64_t row = std::min(lane, count - 1);
-      spread(q + row * channels_.head_dim, channels_.head_dim, tile_.queries + lane);
-      spread(accs + row * channels_.v_dim, channels_.v_dim, tile_.acc + lane);
       tile_.row_max[lane] = states[row].row_max;
       tile_.row_sum[lane] = states[row].row_sum;
     }
   }
   void store(SoftmaxState<Real>* states, Real* accs) const {
-    const std::int64_t width = tile_width<Real>();
+    out_of_lanes<Leave::replacing>(tile_.acc, count_, channels_.v_dim, accs);
     for (std::int64_t row = 0; row < count_; ++row) {
       states[row] = {tile_.row_max[row], tile_.row_sum[row]};
-      for (std::int64_t c = 0; c < channels_.v_dim; ++c) {
-        accs[row * channels_.v_dim + c] = tile_.acc[c * width + row];
-      }
     }
   }
   void look_at(const PositionRun& run) { sight_.look_at(run, tile_); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "optimized/cpu/bf16_dot.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cpu {
@@ -32,29 +33,53 @@ const std::vector<std::int64_t>& targets() {
   return all;
 }
 
-std::int64_t& in_use() {
-  static std::int64_t target = targets().front();
-  return target;
+/// A target, and whether bf16 is multiplied as such.
+struct Choice {
+  std::string name;
+  std::int64_t target;
+  bool bf16_dot;
+};
+
+/// Widest first.
+const std::vector<Choice>& choices() {
+  static const std::vector<Choice> all = [] {
+    std::vector<Choice> found;
+    for (const std::int64_t target : targets()) {
+      if (target == HWY_AVX3 && bf16_dot::available()) {
+        found.push_back({.name = "avx512_bf16", .target = target, .bf16_dot = true});
+      }
+      found.push_back({.name = name_of(target), .target = target, .bf16_dot = false});
+    }
+    return found;
+  }();
+  return all;
+}
+
+const Choice*& in_use() {
+  static const Choice* choice = &choices().front();
+  return choice;
 }
 
 }  // namespace
 
 std::vector<std::string> available_vectors() {
   std::vector<std::string> names;
-  for (const std::int64_t target : targets()) names.push_back(name_of(target));
+  for (const Choice& choice : choices()) names.push_back(choice.name);
   return names;
 }
 
-std::string vectors_in_use() { return name_of(in_use()); }
+std::string vectors_in_use() { return in_use()->name; }
+
+bool bf16_dot_in_use() { return in_use()->bf16_dot; }
 
 void use_vectors(const std::string& name) {
   std::string known;
-  for (const std::int64_t target : targets()) {
-    known += (known.empty() ? "" : ", ") + name_of(target);
-    if (name_of(target) != name) continue;
-    in_use() = target;
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
+  for (const Choice& choice : choices()) {
+    known += (known.empty() ? "" : ", ") + choice.name;
+    if (choice.name != name) continue;
+    in_use() = &choice;
+    hwy::SetSupportedTargetsForTest(choice.target);
+    hwy::GetChosenTarget().Update(choice.target);
     return;
   }
   throw_usage_error({.where = "vectors",

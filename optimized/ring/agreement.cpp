@@ -71,7 +71,8 @@ std::string agreement_text(const Problem& problem, const RunOptions& options, Pa
          numbers({s.batch, s.q_heads, s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim}) +
          "|" + std::string(dtype_info(problem.dtype).name) + "|" + exact(problem.scale) + "|" +
          problem.mask.text() + "|" + bits_text(problem.mask) + "|" + layout_text(queries) + "|" +
-         layout_text(keys) + "|" + schedule_name(schedule_spec(options)) + "|" +
+         layout_text(keys) + "|" + modifiers_text(problem.modifiers) + "|" +
+         schedule_name(schedule_spec(options)) + "|" +
          numbers({options.ranks, static_cast<int>(options.direction), options.slots,
                   static_cast<int>(options.wire), static_cast<int>(options.integrity),
                   options.tile_keys, static_cast<int>(last_pass)});

@@ -1,11 +1,9 @@
-// The engine on ranks inside this process: shard, run, put together.
+// The engine on tensors that one owner has whole, as doubles: shard, run, put together.
 #include "optimized/ring/engine.h"
 
-#include <algorithm>
 #include <new>
-#include <string>
 
-#include "optimized/transport/run_network.h"
+#include "optimized/ring/native.h"
 #include "reference/core/checks.h"
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
@@ -13,46 +11,40 @@
 namespace ringlab::ring {
 namespace {
 
-void check_run(const AttentionInput& input, const RunOptions& options) {
+void check_input(const AttentionInput& input) {
   check_problem(input.problem);
   check_extents("q", input.q.extents, input.problem.shape.q());
   check_extents("k", input.k.extents, input.problem.shape.k());
   check_extents("v", input.v.extents, input.problem.shape.v());
   if (input.dout) check_extents("do", input.dout->extents, input.problem.shape.out());
-  check_range("ranks", options.ranks, 1, 4096);
-  check_range("slots", options.slots, 1, 4096);
-  check_range("tile-keys", options.tile_keys, 1, 1 << 20);
-  check_range("tile-queries", options.tile_queries, 1, 1 << 20);
-  check_range("threads", options.threads, 1, 4096);
-  if (options.device == DeviceKind::cpu) return;
-  throw_environment_error({.where = "device",
-                           .expected = "cpu, the only device the ring engine runs on so far",
-                           .actual = "cuda",
-                           .hint = ""});
 }
 
-/// This rank's rows of the whole input.
-struct Shard {
-  Tensor<double> q, k, v;
-  std::optional<Tensor<double>> dout;
-
-  Shard(const AttentionInput& input, const Positions& queries, const Positions& keys)
-      : q(shard_of<double>(input.q, queries)),
-        k(shard_of<double>(input.k, keys)),
-        v(shard_of<double>(input.v, keys)) {
-    if (input.dout) dout = shard_of<double>(*input.dout, queries);
-  }
-  ShardInput input() const {
-    ShardInput shard{.q = q.view(), .k = k.view(), .v = v.view()};
-    if (dout) shard.dout = dout->view();
-    return shard;
-  }
+/// One rank's rows of the whole input, in the problem's dtype.
+template <class Element>
+struct Rows {
+  Tensor<Element> q, k, v;
+  std::optional<Tensor<Element>> dout;
 };
 
-RunResult empty_result(const AttentionInput& input, int ranks) {
+template <class Element>
+NativeShard<Element> own_rows(const AttentionInput& input, const RankPlace& place) {
+  auto rows = std::make_shared<Rows<Element>>();
+  rows->q = shard_of<Element>(input.q, place.queries);
+  rows->k = shard_of<Element>(input.k, place.keys);
+  rows->v = shard_of<Element>(input.v, place.keys);
+  NativeShard<Element> shard{.q = rows->q.view(), .k = rows->k.view(), .v = rows->v.view()};
+  if (input.dout) {
+    rows->dout = shard_of<Element>(*input.dout, place.queries);
+    shard.dout = rows->dout->view();
+  }
+  shard.owner = std::move(rows);
+  return shard;
+}
+
+RunResult empty_result(const AttentionInput& input) {
   const Shape& shape = input.problem.shape;
   RunResult result{.output = {Tensor<double>(shape.out()), Tensor<double>(shape.lse())},
-                   .ranks = std::vector<RankStats>(static_cast<std::size_t>(ranks)),
+                   .ranks = {},
                    .leftover_messages = 0,
                    .seconds = 0};
   if (input.dout) {
@@ -63,41 +55,31 @@ RunResult empty_result(const AttentionInput& input, int ranks) {
 }
 
 /// Ranks write different tokens, so they need not wait for one another.
-void put_in_place(ShardResult&& shard, const Positions& queries, const Positions& keys, int rank,
-                  RunResult& result) {
-  unshard(shard.output.out, queries, result.output.out);
-  unshard(shard.output.lse, queries, result.output.lse);
-  if (shard.gradients) {
-    unshard(shard.gradients->dq, queries, result.gradients->dq);
-    unshard(shard.gradients->dk, keys, result.gradients->dk);
-    unshard(shard.gradients->dv, keys, result.gradients->dv);
-  }
-  result.ranks[static_cast<std::size_t>(rank)] = std::move(shard.stats);
+template <class Element>
+void put_in_place(const NativeResult<Element>& mine, const RankPlace& place, RunResult& result) {
+  unshard(mine.out, place.queries, result.output.out);
+  unshard(mine.lse, place.queries, result.output.lse);
+  if (!mine.gradients) return;
+  unshard(mine.gradients->dq, place.queries, result.gradients->dq);
+  unshard(mine.gradients->dk, place.keys, result.gradients->dk);
+  unshard(mine.gradients->dv, place.keys, result.gradients->dv);
 }
 
-RunResult run_on_network(const EngineParts& parts, const AttentionInput& input,
-                         const RunOptions& options) {
-  check_run(input, options);
-  const Layout queries = make_layout(options, input.problem.shape.q_tokens, options.q_layout);
-  const Layout keys = make_layout(options, input.problem.shape.kv_tokens, options.kv_layout);
-  EngineParts shared = parts;
-  if (!shared.clock_zero) shared.clock_zero = std::chrono::steady_clock::now();
-  if (!shared.plan) {
-    shared.plan = std::make_shared<const SchedulePlan>(
-        schedule_spec(options), need_matrix(input.problem.mask, queries, keys));
-  }
-  RunResult result = empty_result(input, options.ranks);
-  std::vector<double> seconds(static_cast<std::size_t>(options.ranks));
-  const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
-    const int rank = communicator.rank();
-    const Shard shard(input, queries.positions(rank), keys.positions(rank));
-    ShardResult mine =
-        run_engine_rank_with(shared, input.problem, options, shard.input(), communicator);
-    seconds[static_cast<std::size_t>(rank)] = mine.seconds;
-    put_in_place(std::move(mine), queries.positions(rank), keys.positions(rank), rank, result);
+RunResult run_whole(const EngineParts& parts, const AttentionInput& input,
+                    const RunOptions& options) {
+  check_input(input);
+  RunResult result = empty_result(input);
+  with_element_type(input.problem.dtype, [&]<class Element>(Element) {
+    NativeSummary summary = run_native<Element>(
+        input.problem, options,
+        {.source = [&](const RankPlace& place) { return own_rows<Element>(input, place); },
+         .sink = [&](const RankPlace& place,
+                     NativeResult<Element>&& mine) { put_in_place(mine, place, result); }},
+        parts);
+    result.ranks = std::move(summary.ranks);
+    result.leftover_messages = summary.leftover_messages;
+    result.seconds = summary.seconds;
   });
-  result.leftover_messages = network.leftover_messages;
-  result.seconds = std::ranges::max(seconds);
   return result;
 }
 
@@ -106,7 +88,7 @@ RunResult run_on_network(const EngineParts& parts, const AttentionInput& input,
 RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
                           const RunOptions& options) {
   try {
-    return run_on_network(parts, input, options);
+    return run_whole(parts, input, options);
   } catch (const std::bad_alloc&) {  // outside the ranks: theirs have become errors already
     throw_environment_error({.where = "ring engine",
                              .expected = "memory for the outputs and the ranks",

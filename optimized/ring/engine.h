@@ -2,15 +2,14 @@
 //
 // What it does on one screen: optimized/ring/execute.h. Which chunks travel where is decided by the
 // schedule (reference/core/schedule.h), how blocks are computed by the kernels (optimized/cpu), how
-// bytes move by the transport (optimized/transport).
+// bytes move by the transport (optimized/transport). Here everything is given and returned as
+// doubles, whatever is computed in; for one's own buffers and long sequences see native.h.
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <vector>
 
+#include "optimized/ring/engine_parts.h"
 #include "optimized/transport/communicator.h"
 #include "reference/core/numerics.h"
 #include "reference/core/run.h"
@@ -49,6 +48,10 @@ EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int 
 /// The same of all ranks, in little more time than of one.
 std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
                                       Pass last_pass);
+/// What each rank computes, in matrix products of a (query, key) pair and head: two a pair forward,
+/// five backward. EngineParts::work_done counts them.
+std::vector<std::int64_t> engine_work(const Problem& problem, const RunOptions& options,
+                                      Pass last_pass);
 
 /// One rank's rows, in the order of its layouts: q, dout hold options' q-layout rows of this rank,
 /// k and v the kv-layout rows. Values are representable in problem.dtype.
@@ -68,17 +71,7 @@ struct ShardResult {
 ShardResult run_engine_rank(const Problem& problem, const RunOptions& options,
                             const ShardInput& shard, Communicator& network);
 
-/// Parts of the engine that a test may exchange.
-struct EngineParts {
-  /// Shared by the ranks of one process; each makes its own unless set.
-  std::shared_ptr<const SchedulePlan> plan = {};
-  /// Makes the schedules that are executed, in place of the plan's programs.
-  std::function<Schedule(const ScheduleSpec&, const NeedMatrix&, Pass)> make_schedule = {};
-  /// Puts a decorator around each rank's communicator.
-  std::function<std::unique_ptr<Communicator>(Communicator&)> wrap = {};
-  /// Zero of the times of trace events; the moment when the ranks have agreed unless set.
-  std::optional<std::chrono::steady_clock::time_point> clock_zero = {};
-};
+/// With parts of the engine exchanged, or listened to.
 RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
                           const RunOptions& options);
 ShardResult run_engine_rank_with(const EngineParts& parts, const Problem& problem,

@@ -155,4 +155,19 @@ EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int 
   return engine_costs(problem, options, last_pass)[static_cast<std::size_t>(rank)];
 }
 
+std::vector<std::int64_t> engine_work(const Problem& problem, const RunOptions& options,
+                                      Pass last_pass) {
+  const Whole whole(problem, options);
+  const std::int64_t products =
+      kForwardProducts + (last_pass == Pass::backward ? kBackwardProducts : 0);
+  std::vector<std::int64_t> work(static_cast<std::size_t>(options.ranks));
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    for (int owner = 0; owner < options.ranks; ++owner) {
+      work[static_cast<std::size_t>(rank)] +=
+          problem.shape.batch * problem.shape.q_heads * products * whole.need.pairs(rank, owner);
+    }
+  }
+  return work;
+}
+
 }  // namespace ringlab::ring

@@ -1,4 +1,5 @@
 #include "optimized/cpu/block_kernel.h"
+#include "optimized/cpu/kernel_profile.h"
 #include "optimized/ring/engine.h"
 #include "reference/core/wire_profile.h"
 
@@ -10,9 +11,7 @@ NumericsProfile engine_profile(const Problem& problem, const RunOptions& options
   for (int owner = 0; owner < options.ranks; ++owner) {
     tiles += cpu::key_blocks(keys.positions(owner), options.tile_keys);
   }
-  NumericsProfile profile = carried_profile(problem.dtype, tiles);
-  profile.exp_error = problem.dtype == DType::f64 ? 0x1p-52 : 0x1p-23;  // the C library: 1 ulp
-  return wire_profile(profile, options.wire, problem.dtype);
+  return wire_profile(cpu::kernel_profile(problem.dtype, tiles), options.wire, problem.dtype);
 }
 
 }  // namespace ringlab::ring

@@ -1,258 +1,63 @@
-// One rank of a run: agree, forward pass, backward pass.
-#include <algorithm>
-#include <limits>
-#include <string>
+// One rank of a run whose rows are given, and wanted, as doubles.
+#include <utility>
 
-#include "optimized/ring/agreement.h"
 #include "optimized/ring/engine.h"
-#include "optimized/ring/execute.h"
-#include "optimized/ring/rank_passes.h"
-#include "reference/core/checks.h"
+#include "optimized/ring/native.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
 namespace {
 
-template <class Element>
-Tensor<Element> rows_as(const TensorView<const double>& view) {
-  Tensor<Element> rows(view.extents);
-  Element* next = rows.values().data();
-  for_each_index(view.extents, [&](auto b, auto h, auto t, auto c) {
-    *next++ = static_cast<Element>(view(b, h, t, c));
+template <class To, class From>
+Tensor<To> converted(const TensorView<const From>& from) {
+  Tensor<To> to(from.extents);
+  To* next = to.values().data();
+  for_each_index(from.extents, [&](auto b, auto h, auto t, auto c) {
+    *next++ = static_cast<To>(from(b, h, t, c));
   });
-  return rows;
+  return to;
 }
 
-Extents with_tokens(Extents extents, std::int64_t tokens) {
-  extents.tokens = tokens;
-  return extents;
+template <class From>
+Tensor<double> widened(Tensor<From>&& from) {
+  if constexpr (std::is_same_v<From, double>) {
+    return std::move(from);
+  } else {
+    return converted<double>(std::as_const(from).view());
+  }
 }
 
-/// Seconds since `begin`.
-double seconds_since(Recorder::Clock::time_point begin) {
-  return std::chrono::duration<double>(Recorder::Clock::now() - begin).count();
-}
-
+/// Owns the rank's rows in the problem's dtype.
 template <class Element>
-class RankRun {
- public:
-  using Real = Accumulator<Element>;
+struct Rows {
+  Tensor<Element> q, k, v;
+  std::optional<Tensor<Element>> dout;
 
-  RankRun(const EngineParts& parts, const Problem& problem, const RunOptions& options,
-          const ShardInput& shard, Communicator& network)
-      : parts_(parts),
-        problem_(problem),
-        options_(options),
-        network_(network),
-        queries_(make_layout(options, problem.shape.q_tokens, options.q_layout)),
-        keys_(make_layout(options, problem.shape.kv_tokens, options.kv_layout)),
-        plan_(parts.plan ? parts.plan
-                         : std::make_shared<const SchedulePlan>(
-                               schedule_spec(options), need_matrix(problem.mask, queries_, keys_))),
-        agreement_(
-            agree(agreement_text(problem, options, shard.dout ? Pass::backward : Pass::forward),
-                  network)),
-        recorder_(options.trace ? Recorder::Keep::all : Recorder::Keep::last,
-                  parts.clock_zero.value_or(Recorder::Clock::now())),
-        step_times_(static_cast<std::size_t>(network.ranks())),
-        waits_(network.ranks()),
-        rows_{rows_as<Element>(shard.q), rows_as<Element>(shard.k), rows_as<Element>(shard.v),
-              shard.dout ? rows_as<Element>(*shard.dout) : Tensor<Element>()} {}
-
-  ShardResult run(bool with_gradients) {
-    const auto begin = Recorder::Clock::now();
-    ShardResult result{.output = {Tensor<double>(row_extents(problem_.shape.v_dim)),
-                                  Tensor<double>(row_extents(1))},
-                       .gradients = {},
-                       .stats = {},
-                       .seconds = 0};
-    const std::int64_t saved = with_gradients ? row_extents(1).size() : 0;
-    MeteredBuffer<Real> row_lse(meter_, saved), delta(meter_, saved);
-    run_pass(Pass::forward, [&](const PassContext<Element>& context, const RankSchedule& schedule) {
-      ForwardPass<Element> pass(context, meter_);
-      execute_with(pass, schedule, Pass::forward);
-      pass.finish(result.output.out, result.output.lse, row_lse.data(),
-                  with_gradients ? delta.data() : nullptr);
-    });
-    if (with_gradients) {
-      result.gradients = empty_gradients();
-      run_pass(Pass::backward,
-               [&](const PassContext<Element>& context, const RankSchedule& schedule) {
-                 BackwardPass<Element> pass(context, row_lse.data(), delta.data(), meter_);
-                 pass.prepare(schedule, most_tokens(schedule));
-                 execute_with(pass, schedule, Pass::backward);
-                 pass.finish(*result.gradients);
-               });
-    }
-    result.seconds = seconds_since(begin);
-    result.stats = stats();
-    return result;
+  explicit Rows(const ShardInput& shard)
+      : q(converted<Element>(shard.q)),
+        k(converted<Element>(shard.k)),
+        v(converted<Element>(shard.v)) {
+    if (shard.dout) dout = converted<Element>(*shard.dout);
   }
-
- private:
-  int rank() const { return network_.rank(); }
-
-  Extents row_extents(std::int64_t channels) const {
-    const Shape& s = problem_.shape;
-    return {s.batch, s.q_heads, queries_.positions(rank()).size(), channels};
+  NativeShard<Element> shard() const {
+    NativeShard<Element> shard{.q = q.view(), .k = k.view(), .v = v.view()};
+    if (dout) shard.dout = dout->view();
+    return shard;
   }
-  AttentionGradients empty_gradients() const {
-    const Shape& s = problem_.shape;
-    const std::int64_t keys = keys_.positions(rank()).size();
-    return {Tensor<double>(row_extents(s.head_dim)), Tensor<double>(with_tokens(s.k(), keys)),
-            Tensor<double>(with_tokens(s.v(), keys))};
-  }
-
-  /// Tokens of the largest chunk that this rank visits.
-  std::int64_t most_tokens(const RankSchedule& schedule) const {
-    std::int64_t most = 0;
-    for (const Operation& operation : schedule.operations) {
-      if (operation.action != Action::post_receive) continue;
-      most = std::max(most, keys_.positions(operation.owner).size());
-    }
-    return most;
-  }
-
-  template <class Body>
-  void run_pass(Pass pass, Body body) {
-    const RankSchedule schedule =
-        parts_.make_schedule ? parts_.make_schedule(schedule_spec(options_), plan_->need(), pass)
-                                   .ranks[static_cast<std::size_t>(rank())]
-                             : plan_->program(rank(), pass);
-    Chunks<Element> chunks({.problem = problem_,
-                            .wire = options_.wire,
-                            .layout = keys_,
-                            .rank = rank(),
-                            .slots = schedule.slots,
-                            .most_tokens = most_tokens(schedule)},
-                           rows_.own(), meter_);
-    peak_kv_bytes_ = std::max(peak_kv_bytes_, chunks.held_bytes());
-    body(PassContext<Element>{.problem = problem_,
-                              .queries = queries_,
-                              .keys = keys_,
-                              .rows = rows_,
-                              .tiles = {options_.tile_queries, options_.tile_keys},
-                              .threads = options_.threads,
-                              .rank = rank(),
-                              .chunks = chunks},
-         schedule);
-  }
-
-  /// A pass with its computing noted.
-  template <class PassOfRank>
-  struct Noted {
-    RankRun& run;
-    PassOfRank& pass;
-    Pass direction;
-    TensorPair chunk_bytes(const Operation& operation) { return pass.chunk_bytes(operation); }
-    TensorPair gradient_bytes(const Operation& operation) { return pass.gradient_bytes(operation); }
-    void compute(const Operation& operation) {
-      const std::int64_t begin = run.recorder_.now();
-      pass.compute(operation);
-      run.note(TraceKind::compute, operation, direction, begin);
-      run.note_step(operation, direction);
-    }
-    void add_gradient(const Operation& operation) {
-      const std::int64_t begin = run.recorder_.now();
-      pass.add_gradient(operation);
-      run.note(TraceKind::add, operation, direction, begin);
-    }
-  };
-
-  template <class PassOfRank>
-  void execute_with(PassOfRank& pass, const RankSchedule& schedule, Pass direction) {
-    Exchange exchange({.agreement = agreement_, .integrity = options_.integrity, .pass = direction},
-                      network_, recorder_, step_times_, waits_);
-    step_begin_ns_ = recorder_.now() - waits_.stood_ns();
-    Noted<PassOfRank> noted{*this, pass, direction};
-    execute(schedule, exchange, noted);
-  }
-
-  void note(TraceKind kind, const Operation& operation, Pass direction, std::int64_t begin) {
-    const bool gradient = kind == TraceKind::add;
-    recorder_.add({.kind = kind,
-                   .rank = rank(),
-                   .step = operation.step,
-                   .owner = operation.owner,
-                   .peer = kNobody,
-                   .slot = gradient ? operation.gradient : operation.slot,
-                   .gradient = gradient,
-                   .pass = direction,
-                   .bytes = 0,
-                   .begin_ns = begin,
-                   .end_ns = recorder_.now()});
-  }
-  /// A step ends with its computing: all that was done since the one before, but for standing
-  /// still.
-  void note_step(const Operation& operation, Pass direction) {
-    const std::int64_t own_clock_ns = recorder_.now() - waits_.stood_ns();
-    busy_s_ += static_cast<double>(own_clock_ns - step_begin_ns_) * 1e-9;
-    step_begin_ns_ = own_clock_ns;
-    StepTime& mine = step_times_[static_cast<std::size_t>(rank())];
-    ++mine.steps;
-    mine.mean_seconds = static_cast<float>(busy_s_ / mine.steps);
-    if (direction == Pass::backward) return;
-    visits_.push_back(
-        {operation.owner, operation.step, plan_->need().pairs(rank(), operation.owner)});
-  }
-
-  RankStats stats() const {
-    const Traffic& traffic = network_.traffic();
-    RankStats stats{.sent_bytes = traffic.sent_bytes,
-                    .sent_messages = traffic.sent_messages,
-                    .received_bytes = traffic.received_bytes,
-                    .received_messages = traffic.received_messages,
-                    .peak_bytes = meter_.peak_bytes(),
-                    .peak_kv_bytes = peak_kv_bytes_,
-                    .visits = visits_,
-                    .heard_step_s = {},
-                    .busy_s = busy_s_,
-                    .links = waits_.links(),
-                    .events = recorder_.all()};
-    for (const StepTime& time : step_times_) {
-      stats.heard_step_s.push_back(time.steps > 0 ? static_cast<double>(time.mean_seconds)
-                                                  : std::numeric_limits<double>::quiet_NaN());
-    }
-    return stats;
-  }
-
-  const EngineParts& parts_;
-  const Problem& problem_;
-  const RunOptions& options_;
-  Communicator& network_;
-  const Layout queries_, keys_;
-  const std::shared_ptr<const SchedulePlan> plan_;
-  const std::uint64_t agreement_;
-  Recorder recorder_;
-  std::vector<StepTime> step_times_;
-  Waits waits_;
-  std::int64_t step_begin_ns_ = 0;  // on a clock that stops while the rank stands still
-  double busy_s_ = 0;
-  const RankRows<Element> rows_;
-  MemoryMeter meter_;
-  std::int64_t peak_kv_bytes_ = 0;
-  std::vector<Visit> visits_;
 };
 
-void check_shard(const Problem& problem, const RunOptions& options, const ShardInput& shard,
-                 int rank) {
-  const Shape& s = problem.shape;
-  const std::int64_t rows =
-      make_layout(options, s.q_tokens, options.q_layout).positions(rank).size();
-  const std::int64_t keys =
-      make_layout(options, s.kv_tokens, options.kv_layout).positions(rank).size();
-  check_extents("q of this rank", shard.q.extents, with_tokens(s.q(), rows));
-  check_extents("k of this rank", shard.k.extents, with_tokens(s.k(), keys));
-  check_extents("v of this rank", shard.v.extents, with_tokens(s.v(), keys));
-  if (shard.dout) check_extents("do of this rank", shard.dout->extents, with_tokens(s.out(), rows));
-}
-
-void check_ranks(const RunOptions& options, const Communicator& network) {
-  if (options.ranks == network.ranks()) return;
-  throw_usage_error({.where = "ranks",
-                     .expected = std::to_string(network.ranks()) + ", as many as there are",
-                     .actual = std::to_string(options.ranks),
-                     .hint = ""});
+template <class Element>
+ShardResult widened_result(NativeResult<Element>&& native) {
+  ShardResult result{.output = {widened(std::move(native.out)), widened(std::move(native.lse))},
+                     .gradients = {},
+                     .stats = std::move(native.stats),
+                     .seconds = native.seconds};
+  if (native.gradients) {
+    result.gradients = {widened(std::move(native.gradients->dq)),
+                        widened(std::move(native.gradients->dk)),
+                        widened(std::move(native.gradients->dv))};
+  }
+  return result;
 }
 
 }  // namespace
@@ -260,13 +65,11 @@ void check_ranks(const RunOptions& options, const Communicator& network) {
 ShardResult run_engine_rank_with(const EngineParts& parts, const Problem& problem,
                                  const RunOptions& options, const ShardInput& shard,
                                  Communicator& network) {
-  check_ranks(options, network);
-  check_shard(problem, options, shard, network.rank());
-  const std::unique_ptr<Communicator> wrapped = parts.wrap ? parts.wrap(network) : nullptr;
   ShardResult result;
   with_element_type(problem.dtype, [&]<class Element>(Element) {
-    RankRun<Element> run(parts, problem, options, shard, wrapped ? *wrapped : network);
-    result = run.run(shard.dout.has_value());
+    const Rows<Element> rows(shard);
+    result =
+        widened_result(run_native_rank<Element>(problem, options, rows.shard(), network, parts));
   });
   return result;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 namespace ringlab::in_process {
 namespace {
@@ -81,7 +83,9 @@ void ThreadNetwork::wait(int rank, Request request) {
   if (message.target.size() != message.sent_bytes) fail(rank, size_error(rank, message));
   table_.close(rank, request);
   lock.unlock();
-  std::copy(message.payload.begin(), message.payload.end(), message.target.begin());
+  // Freed here: the sender may not wait for its send, which keeps the message, for long.
+  const std::vector<std::byte> payload = std::move(message.payload);
+  std::copy(payload.begin(), payload.end(), message.target.begin());
 }
 
 void ThreadNetwork::block_until_taken(int rank, const Operation& operation, Lock& lock) {

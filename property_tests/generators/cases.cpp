@@ -105,6 +105,31 @@ std::string random_schedule(Draws& draws) {
   return "double:" + std::to_string(draws.between(1, 4));
 }
 
+/// Two cases in five have modifiers, and of those most have several.
+CaseModifiers random_modifiers(Draws& draws) {
+  CaseModifiers modifiers;
+  if (!draws.chance(40)) return modifiers;
+  if (draws.chance(50)) modifiers.softcap = static_cast<int>(draws.between(1, 30));
+  modifiers.alibi = draws.chance(50);
+  modifiers.sinks = draws.chance(50);
+  if (draws.chance(50)) modifiers.dropout_percent = static_cast<int>(draws.between(1, 90));
+  return modifiers;
+}
+
+/// One case in four has tiles as large as kernels want them, and one in ten heads that take several
+/// registers: what goes wrong at the edge of a vector does not show below it.
+void take_kernel_sizes(Draws& draws, Case& c) {
+  constexpr std::array<std::int64_t, 6> kTiles = {16, 24, 48, 64, 128, 192};
+  constexpr std::array<std::int64_t, 5> kChannels = {12, 16, 17, 25, 33};
+  const auto one_of = [&](const auto& sizes) {
+    return sizes[static_cast<std::size_t>(draws.below(std::ssize(sizes)))];
+  };
+  if (draws.chance(25)) c.tile_queries = one_of(kTiles);
+  if (draws.chance(25)) c.tile_keys = one_of(kTiles);
+  if (draws.chance(10)) c.shape.head_dim = one_of(kChannels);
+  if (draws.chance(10)) c.shape.v_dim = one_of(kChannels);
+}
+
 std::string first_word(const std::string& term) { return term.substr(0, term.find(':')); }
 
 }  // namespace
@@ -131,6 +156,8 @@ Case random_case(Draws& draws) {
   c.rendezvous = draws.chance(20);
   c.schedule = random_schedule(draws);
   c.slots = static_cast<int>(draws.between(1, 3));
+  c.modifiers = random_modifiers(draws);
+  take_kernel_sizes(draws, c);
   return fitted(c);
 }
 
@@ -138,6 +165,7 @@ Case limited_to(Case c, const Capabilities& can) {
   const bool known = std::find(can.dtypes.begin(), can.dtypes.end(), c.dtype) != can.dtypes.end();
   if (!known && !can.dtypes.empty()) c.dtype = can.dtypes[c.seed % can.dtypes.size()];
   if (!can.many_ranks) c.ranks = 1;
+  if (!can.modifiers) c.modifiers = {};
   if (!can.schedules) c.schedule = "ring";
   if (!can.schedules && !can.prefetches) c.slots = 2;
   return c;
@@ -165,6 +193,12 @@ std::vector<std::string> classes_of(const Case& c) {
   if (c.ranks > 1 && tokens % c.ranks != 0) classes.emplace_back("ranks do not divide tokens");
   if (c.ranks == 1) classes.emplace_back("one rank");
   if (c.rendezvous) classes.emplace_back("rendezvous sends");
+  if (c.tile_queries > 9 || c.tile_keys > 9) classes.emplace_back("tiles as kernels have them");
+  if (s.head_dim > 9 || s.v_dim > 9) classes.emplace_back("wide heads");
+  if (c.modifiers.softcap != 0) classes.emplace_back("soft-capping");
+  if (c.modifiers.alibi) classes.emplace_back("ALiBi");
+  if (c.modifiers.sinks) classes.emplace_back("sinks");
+  if (c.modifiers.dropout_percent != 0) classes.emplace_back("dropout");
   return classes;
 }
 

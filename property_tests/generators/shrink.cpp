@@ -90,6 +90,14 @@ void offer_simpler_mask(Simplifier& simplifier, const Case& original) {
   }
 }
 
+void offer_fewer_modifiers(Simplifier& simplifier) {
+  simplifier.offer([](Case& c) { c.modifiers = {}; });
+  simplifier.offer([](Case& c) { c.modifiers.dropout_percent = 0; });
+  simplifier.offer([](Case& c) { c.modifiers.sinks = false; });
+  simplifier.offer([](Case& c) { c.modifiers.alibi = false; });
+  simplifier.offer([](Case& c) { c.modifiers.softcap = 0; });
+}
+
 void offer_simpler_run(Simplifier& simplifier, const Case& original) {
   // First the transport: a hang that the simulator finds too is found there at once.
   simplifier.offer([](Case& c) { c.transport = TransportKind::simulated; });
@@ -159,6 +167,8 @@ std::int64_t complexity(const Case& c) {
   sum += c.layout == LayoutKind::contiguous ? 0 : 2;
   sum += c.schedule == "ring" ? 0 : 3;
   sum += c.slots == 2 ? 0 : 1;
+  sum += 3 * ((c.modifiers.softcap != 0) + c.modifiers.alibi + c.modifiers.sinks +
+              (c.modifiers.dropout_percent != 0));
   sum += c.transport == TransportKind::simulated ? 0 : 2;
   return sum + (c.delay_seed != 0) + !c.unit_scale + c.rendezvous +
          (c.direction == RingDirection::previous);
@@ -166,6 +176,7 @@ std::int64_t complexity(const Case& c) {
 
 std::vector<Case> simpler_cases(const Case& c) {
   Simplifier simplifier(c);
+  offer_fewer_modifiers(simplifier);
   offer_simpler_run(simplifier, c);
   offer_smaller_shape(simplifier, c);
   offer_simpler_mask(simplifier, c);

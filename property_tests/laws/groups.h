@@ -7,16 +7,18 @@
 
 namespace ringlab::verify {
 
-std::vector<Law> reference_laws();     ///< equals_reference, the workhorse
-std::vector<Law> probe_laws();         ///< U, Y, S, R: inputs whose answer is known exactly
-std::vector<Law> value_laws();         ///< what O does when V changes
-std::vector<Law> score_laws();         ///< what O and lse do when the scores change
-std::vector<Law> weight_laws();        ///< what a single score does to weights and lse
-std::vector<Law> key_laws();           ///< what O and lse do when the set of keys changes
-std::vector<Law> added_key_laws();     ///< what keys that come in do
-std::vector<Law> row_laws();           ///< rows, heads and batches do not see each other
-std::vector<Law> structure_laws();     ///< masks, shapes, strides
-std::vector<Law> distribution_laws();  ///< ranks, layouts, transports, traffic
-std::vector<Law> backward_laws();      ///< gradients
+std::vector<Law> reference_laws();       ///< equals_reference, the workhorse
+std::vector<Law> probe_laws();           ///< U, Y, S, R: inputs whose answer is known exactly
+std::vector<Law> value_laws();           ///< what O does when V changes
+std::vector<Law> score_laws();           ///< what O and lse do when the scores change
+std::vector<Law> weight_laws();          ///< what a single score does to weights and lse
+std::vector<Law> key_laws();             ///< what O and lse do when the set of keys changes
+std::vector<Law> added_key_laws();       ///< what keys that come in do
+std::vector<Law> row_laws();             ///< rows, heads and batches do not see each other
+std::vector<Law> structure_laws();       ///< masks, shapes, strides
+std::vector<Law> distribution_laws();    ///< ranks, layouts, transports, traffic
+std::vector<Law> backward_laws();        ///< gradients
+std::vector<Law> infinite_value_laws();  ///< infinities of V show where they are seen
+std::vector<Law> many_key_laws();        ///< rows longer than what a kernel takes at once
 
 }  // namespace ringlab::verify

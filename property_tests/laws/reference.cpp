@@ -25,7 +25,8 @@ std::vector<Law> reference_laws() {
            .exact = false,
            .shape_case = {},
            .not_applicable = applies_to_all,
-           .check = equals_reference}};
+           .check = equals_reference,
+           .keeps_modifiers = true}};
 }
 
 }  // namespace ringlab::verify

@@ -43,7 +43,8 @@ Judgement judge(const Subject& subject, const Trial& trial);
 bool zeros_would_pass(const Judgement& judgement);
 
 /// What each number of V may be off by where a kernel reads it, (batch, kv_heads, tokens, v_dim):
-/// the wire_error() of this subject's profile. Zeros where values travel exactly.
+/// the wire_error() of this subject's profile, and all of it where products underflow. Else zeros
+/// where values travel exactly.
 Tensor<double> value_errors(const Subject& subject, const Trial& trial);
 
 /// Which (query, key) pairs are visible: the mask as a plain matrix.

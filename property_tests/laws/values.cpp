@@ -41,7 +41,8 @@ Hull hull_of_values(const Trial& trial, const Pairs& visible, const Tensor<doubl
 /// the scores were, the computed weights are not negative and are divided by their own sum.
 double rounding_outside(const NumericsProfile& p, double n, double magnitude) {
   const double steps = 2 * n + 4 * static_cast<double>(p.max_rescales) + 16;
-  const double least_accumulated = p.u_accumulate < 0x1p-30 ? 0x1p-1074 : 0x1p-149;
+  const double least_accumulated =
+      std::max(p.u_accumulate < 0x1p-30 ? 0x1p-1074 : 0x1p-149, p.product_underflow);
   const double relative = gamma_bound(steps, p.u_accumulate) + 2 * p.u_probability +
                           static_cast<double>(p.max_rescales + 1) * p.u_partial;
   return relative * magnitude + n * p.p_underflow * magnitude + steps * least_accumulated +

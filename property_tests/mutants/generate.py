@@ -25,23 +25,24 @@ class MistakeError(Exception):
     """A mistake that cannot be planted; the text says which and why."""
 
 
-def load_mistakes(path: pathlib.Path, stage: str | None = None) -> list[dict]:
+def load_mistakes(path: pathlib.Path, stage: str | None = None,
+                  optional: set[str] = OPTIONAL) -> list[dict]:
     """The [[mistake]] tables of a file; with `stage`, only those that name it."""
     try:
         mistakes = tomllib.loads(path.read_text()).get("mistake", [])
     except tomllib.TOMLDecodeError as error:
         raise MistakeError(f"{path}: {error}") from error
     for mistake in mistakes:
-        check_fields(mistake, path)
+        check_fields(mistake, path, optional)
     return [m for m in mistakes if stage is None or m.get("stage") == stage]
 
 
-def check_fields(mistake: dict, path: pathlib.Path) -> None:
+def check_fields(mistake: dict, path: pathlib.Path, optional: set[str]) -> None:
     name = f"{path}: mistake {mistake.get('id', '(without id)')}"
     missing = [field for field in sorted(REQUIRED) if not mistake.get(field)]
     if missing:
         raise MistakeError(f"{name}: {', '.join(missing)} missing or empty")
-    unknown = sorted(set(mistake) - REQUIRED - OPTIONAL)
+    unknown = sorted(set(mistake) - REQUIRED - optional)
     if unknown:
         raise MistakeError(f"{name}: unknown field {', '.join(unknown)}")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", mistake["id"]):

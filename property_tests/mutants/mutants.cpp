@@ -18,6 +18,9 @@ std::vector<Mutant> overlapped_ring_mutants();
 std::vector<Mutant> balanced_ring_mutants();
 std::vector<Mutant> overlapped_causal_ring_mutants();
 std::vector<Mutant> backward_mutants();
+// One per pass of the block kernels, generated.
+std::vector<Mutant> forward_kernel_mutants();
+std::vector<Mutant> backward_kernel_mutants();
 
 verify::Subject subject_like(const MutantInfo& info, std::vector<DType> dtypes) {
   verify::Subject subject = verify::find_subject(info.stage);
@@ -34,7 +37,8 @@ const std::vector<Mutant>& all_mutants() {
          {broadcast_mutants, online_softmax_mutants, flash_blocks_mutants, merge_mutants,
           ring_mutants, causal_ring_mutants, overlapped_ring_mutants, balanced_ring_mutants,
           overlapped_causal_ring_mutants, input_mutants, output_mutants, backward_mutants,
-          gradient_mutants, wire_mutants, schedule_mutants, engine_mutants}) {
+          gradient_mutants, wire_mutants, schedule_mutants, engine_mutants, modifier_mutants,
+          forward_kernel_mutants, backward_kernel_mutants}) {
       for (Mutant& mutant : make()) all.push_back(std::move(mutant));
     }
     return all;

@@ -48,14 +48,24 @@ class GradientSums {
   std::vector<double> propagated_, magnitude_;
 };
 
-/// One visible pair as the subject sees it.
+/// One visible pair as the subject sees it. dS_ij is the gradient of the scaled score: behind
+/// soft-capping.
 struct PairErrors {
-  double probability = 0;        ///< upper bound of P_ij
-  double probability_error = 0;  ///< of P_ij after the cast that P·dO uses
-  double score = 0;              ///< upper bound of |dS_ij|
-  double score_error = 0;        ///< of dS_ij, δD_i included
-  double own_score_error = 0;    ///< of dS_ij, δD_i left out
-  double row_share = 0;          ///< what of P_ij's error multiplies δD_i
+  double kept = 0;             ///< upper bound of f_ij P_ij
+  double kept_error = 0;       ///< of f_ij P_ij after the cast that P·dO uses
+  double score = 0;            ///< upper bound of |dS_ij|
+  double score_error = 0;      ///< of dS_ij, δD_i included
+  double own_score_error = 0;  ///< of dS_ij, δD_i left out
+  double row_weight = 0;       ///< P_ij times the steepness: what of dS_ij multiplies D_i
+  double row_share = 0;        ///< what of its error multiplies δD_i
+};
+
+/// Of one pair: the slope of soft-capping, within `own`, and what a subject may be off by.
+struct Steepness {
+  double value = 1;
+  double own = 0;
+  double error = 0;
+  double largest() const { return value + own + error; }
 };
 
 class BackwardBounds {
@@ -104,13 +114,13 @@ class BackwardBounds {
       dq.add(pair.score, pair.own_score_error, k);
       dq.add_value_errors(pair.score, pair.own_score_error, key_errors_);
       for (std::size_t c = 0; c < mean_key.size(); ++c) {
-        mean_key[c] += gradients.probability[n] * k[c];
-        mean_share[c] +=
-            pair.row_share * (std::abs(k[c]) + key_errors_[c]) + pair.probability * key_errors_[c];
+        mean_key[c] += pair.row_weight * k[c];
+        mean_share[c] += pair.row_share * (std::abs(k[c]) + key_errors_[c]) +
+                         (pair.row_weight + pair.row_share) * key_errors_[c];
       }
       const std::size_t key = token_index(at, row_.key[n]);
       dk_[key].add(pair.score, pair.score_error, q);
-      dv_[key].add(pair.probability, pair.probability_error, upstream);
+      dv_[key].add(pair.kept, pair.kept_error, upstream);
     }
     // δD_i is the same for all keys of the row, so it reaches dq through Σ_j P_ij k_j.
     for (std::size_t c = 0; c < mean_key.size(); ++c) {
@@ -139,8 +149,8 @@ class BackwardBounds {
   /// What the wire does to dP_ij = Σ_c dO_ic v_jc, per visible key of the row.
   void find_value_errors(const RowAddress& at, const double* upstream) {
     product_wire_errors_.clear();
-    for (const std::int64_t key : row_.key) {
-      const double* v = channels_of(input_.v, at.batch, at.kv_head, key, v_buffer_);
+    for (std::size_t n = 0; n < row_.key.size(); ++n) {
+      const double* v = channels_of(input_.v, at.batch, at.kv_head, row_.key[n], v_buffer_);
       double largest = 0, error = 0;
       for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
         largest = std::max(largest, std::abs(v[c]));
@@ -148,20 +158,44 @@ class BackwardBounds {
       for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
         error += std::abs(upstream[c]) * wire_error(profile_, std::abs(v[c]), largest);
       }
-      product_wire_errors_.push_back(error);
+      product_wire_errors_.push_back(row_.factor_of(n) * error);
     }
   }
 
   std::vector<double> probability_errors(const RowAddress& at) {
     const ScoreRange range(row_, input_, at);
     std::vector<double> errors;
+    steepness_.clear();
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
+      const ScoreTerms terms = range.terms(row_, n);
+      steepness_.push_back(steepness_of(terms, n));
       errors.push_back(probability_error(
-          profile_, {.score = range.terms(row_, n),
+          profile_, {.score = terms,
                      .lse = forward_.lse(at.batch, at.q_head, at.query, 0),
                      .lse_error = forward_tolerance_.lse(at.batch, at.q_head, at.query, 0)}));
     }
     return errors;
+  }
+
+  /// 1 - t² of a t = tanh that is off by as much as the capped score is, relative to the cap.
+  Steepness steepness_of(const ScoreTerms& terms, std::size_t n) const {
+    if (row_.steepness.empty() || terms.softcap == 0) return {};
+    const double off = capped_error(profile_, terms) / terms.softcap;
+    const double t = std::min(std::tanh(terms.scaled_score / terms.softcap) * kOutward, 1.0);
+    const double error = (2 * t + off) * off + 6 * profile_.u_work;
+    return {row_.steepness[n], row_.steepness_error[n], error < 2 ? error * kOutward : 2};
+  }
+
+  /// Of dP_ij, the wire's part included.
+  double pair_product_error(const RowGradients& gradients, std::size_t n) const {
+    const double wire = product_wire_errors_[n];
+    const double products = gradients.products[n] * kOutward + wire;
+    if (row_.factor.empty()) return product_error(gradients.products[n] + wire) + wire;
+    if (row_.factor[n] == 0) return 0;
+    const double channels = static_cast<double>(input_.problem.shape.v_dim);
+    const double gamma = gamma_bound(channels, profile_.u_accumulate);
+    return gamma * products + wire + kDropoutRoundings * profile_.u_work * products * (1 + gamma) +
+           (row_.factor[n] * channels + kDropoutRoundings) * profile_.product_underflow * kOutward;
   }
 
   double product_error(double products) const {
@@ -186,7 +220,7 @@ class BackwardBounds {
       const double computed = p * (1 + relative[n]) + profile_.exp_underflow;
       const double wire = product_wire_errors_[n];
       summed += (p * relative[n] + profile_.exp_underflow) * gradients.products[n] +
-                computed * (product_error(gradients.products[n] + wire) + wire);
+                computed * pair_product_error(gradients, n);
       magnitude += computed * (gradients.products[n] + wire);
     }
     const double keys = static_cast<double>(relative.size());
@@ -200,23 +234,53 @@ class BackwardBounds {
                          double row_error) const {
     const double p = gradients.probability[n] + gradients.probability_error[n];
     const double difference = std::abs(gradients.difference[n]) + gradients.difference_error[n];
-    const double wire = product_wire_errors_[n];
     ScoreGradientTerms terms{.probability = p,
                              .relative_error = relative,
                              .difference = difference,
-                             .product_error = product_error(gradients.products[n] + wire) + wire};
+                             .product_error = pair_product_error(gradients, n)};
     PairErrors pair;
-    pair.probability = p;
-    pair.probability_error = p * relative + profile_.exp_underflow +
-                             profile_.u_probability * p * (1 + relative) + profile_.p_underflow;
+    add_kept(gradients, n, relative, pair);
     pair.score = p * difference;
     pair.own_score_error = score_gradient_error(profile_, terms);
     terms.row_error = row_error;
     pair.score_error = score_gradient_error(profile_, terms);
+    pair.row_weight = gradients.probability[n];
     pair.row_share =
         p * (relative + (profile_.u_probability + 4 * profile_.u_work) * (1 + relative)) +
         gradients.probability_error[n] + profile_.exp_underflow;
+    if (!row_.steepness.empty()) flatten(steepness_[n], pair);
     return pair;
+  }
+
+  void add_kept(const RowGradients& gradients, std::size_t n, double relative,
+                PairErrors& pair) const {
+    const double factor = row_.factor_of(n);
+    if (factor == 0) return;
+    pair.kept = gradients.kept[n] + gradients.kept_error[n];
+    const double dropout = row_.factor.empty() ? 0 : kDropoutRoundings * profile_.u_work;
+    pair.kept_error = pair.kept * relative + factor * profile_.exp_underflow +
+                      (profile_.u_probability + dropout) * pair.kept * (1 + relative) +
+                      std::max(factor, 1.0) * profile_.p_underflow +
+                      (dropout > 0 ? profile_.product_underflow : 0);
+  }
+
+  /// dS_ij times the slope of soft-capping, which may be cast after it.
+  void flatten(const Steepness& slope, PairErrors& pair) const {
+    const double off = slope.own + slope.error;
+    const auto flat = [&](double error) {
+      return (slope.largest() * error + off * pair.score +
+              2 * profile_.u_work * slope.largest() * (pair.score + error)) *
+                 kOutward +
+             profile_.product_underflow + profile_.p_underflow;
+    };
+    pair.score_error = flat(pair.score_error);
+    pair.own_score_error = flat(pair.own_score_error);
+    pair.score *= (slope.value + slope.own) * kOutward;
+    pair.row_share = (slope.largest() * pair.row_share +
+                      pair.row_weight * (off + 2 * profile_.u_work * slope.largest())) *
+                         kOutward +
+                     profile_.product_underflow;
+    pair.row_weight *= slope.value;
   }
 
   void write_dq(const RowAddress& at, const GradientSums& dq) {
@@ -251,6 +315,7 @@ class BackwardBounds {
   BackwardTolerance result_;
   QueryRow row_;
   std::vector<double> q_buffer_, k_buffer_, v_buffer_, dout_buffer_;
+  std::vector<Steepness> steepness_;                      // per visible key of one row
   std::vector<double> key_errors_, product_wire_errors_;  // by the wire; of one key, of one row
 };
 

@@ -27,11 +27,21 @@ struct ExactForward {
 };
 
 /// Two-pass softmax in fp64 with compensated sums; scores to about one rounding.
-/// Fully masked rows: out = 0, lse = -inf, both without error. What the mask hides is not read.
-/// O(visible pairs) time; memory besides the result O(kv_tokens) per thread. Bits do not depend on
-/// `threads`. Input error when views do not fit the problem, or when a visible input is not finite
-/// or overflows fp64; usage error for rows that are not ascending rows of the problem.
+/// Fully masked rows: out = 0, lse = -inf (the sink where there is one), both without error. What
+/// the mask hides is not read. O(visible pairs) time; memory besides the result O(kv_tokens) per
+/// thread. Bits do not depend on `threads`. Input error when views do not fit the problem, or when
+/// a visible input is not finite or overflows fp64; usage error for rows that are not ascending
+/// rows of the problem.
 ExactForward exact_forward(const AttentionInput& input, const ExactOptions& options = {});
+
+/// The same to less precision and many times as fast: plain fp64 sums in vectors, one query per
+/// lane. Its errors are bounded a priori, by norms of rows (reference/attention/fast_error.h): on
+/// ordinary inputs about 1e-12 of the largest value, which leaves room for judging subjects that
+/// compute in fp32 or less; judge fp64 subjects with exact_forward. What may overflow, and problems
+/// with modifiers, are handed to exact_forward. Contract otherwise as there; O(pairs) time for runs
+/// of keys, in blocks; with bit matrices twice that. Bits depend on the processor's vectors, and
+/// not on `threads`.
+ExactForward fast_forward(const AttentionInput& input, const ExactOptions& options = {});
 
 /// Per-element tolerances for a subject with this profile, the oracle's own error added.
 /// +inf where no promise can be made (docs/numerics.md): such a case tests nothing, discard it.
@@ -50,6 +60,8 @@ Report compare_forward(const AttentionOutput& got, const ExactForward& exact,
 struct ExactBackward {
   Tensor<double> dq, dk, dv;
   Tensor<double> dq_error, dk_error, dv_error;
+  /// One per query head, where there are sinks. No subject gives it, so it has no tolerance.
+  std::vector<double> dsinks = {}, dsinks_error = {};
 };
 /// Gradients of <dout, out> with respect to q, k, v; dout (batch, q_heads, q_tokens, v_dim).
 /// K/V gradients are summed over the query heads of a group; a key that nobody sees gets exact

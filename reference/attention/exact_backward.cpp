@@ -46,6 +46,8 @@ class BackwardPass {
   BackwardPass(const AttentionInput& input, const TensorView<const double>& dout)
       : input_(input), dout_(dout), reader_(input_, {}), head_sums_(input.problem.shape) {
     const Shape& shape = input.problem.shape;
+    sink_sums_.assign(input.problem.modifiers.sinks.size(),
+                      BoundedSums(1, shape.batch * shape.q_tokens));
     result_.dq = result_.dq_error = Tensor<double>(shape.q());
     result_.dk = result_.dk_error = Tensor<double>(shape.k());
     result_.dv = result_.dv_error = Tensor<double>(shape.v());
@@ -55,6 +57,10 @@ class BackwardPass {
     const Shape& shape = input_.problem.shape;
     for (std::int64_t b = 0; b < shape.batch; ++b) {
       for (std::int64_t head = 0; head < shape.kv_heads; ++head) run_head(b, head);
+    }
+    for (const BoundedSums& sums : sink_sums_) {
+      result_.dsinks.push_back(sums.value(0));
+      result_.dsinks_error.push_back(sums.error(0));
     }
     return std::move(result_);
   }
@@ -88,15 +94,30 @@ class BackwardPass {
       const double* k = channels_of(input_.k, at.batch, at.kv_head, row_.key[n], k_buffer_);
       dq.add(gradients.score[n], gradients.score_error[n], k);
       head_sums_.dk[key].add(gradients.score[n], gradients.score_error[n], q);
-      head_sums_.dv[key].add(gradients.probability[n], gradients.probability_error[n], upstream);
+      head_sums_.dv[key].add(gradients.kept[n], gradients.kept_error[n], upstream);
     }
     write_gradient(dq, input_.problem.scale, at, {result_.dq, result_.dq_error});
+    if (row_.sink) add_sink(at, gradients);
+  }
+
+  /// P_sink (0 - D_i): a sink is a key whose dP is zero.
+  void add_sink(const RowAddress& at, const RowGradients& gradients) {
+    const double p = row_.sink_probability(), p_error = row_.sink_probability_error();
+    const double product = -p * gradients.mean;
+    const double error =
+        (p_error * std::abs(gradients.mean) + (p + p_error) * gradients.mean_error +
+         kUnitRoundoff * std::abs(product)) *
+            (1 + 0x1p-40) +
+        kUnderflow;
+    constexpr double kOne = 1;
+    sink_sums_[static_cast<std::size_t>(at.q_head)].add(product, error, &kOne);
   }
 
   const AttentionInput& input_;
   const TensorView<const double>& dout_;
   RowReader reader_;
   HeadSums head_sums_;
+  std::vector<BoundedSums> sink_sums_;  // one sum per query head
   ExactBackward result_;
   QueryRow row_;
   std::vector<double> q_buffer_, k_buffer_, dout_buffer_;

@@ -22,12 +22,12 @@ class ForwardWorker {
   void operator()(std::int64_t row_number) {
     const RowAddress at = reader_->address(row_number);
     reader_->read(at, row_);
-    if (row_.empty()) {
+    if (row_.terms() == 0) {
       result_->lse(at.batch, at.q_head, at.slot, 0) = -kInfinity;
       return;  // out and all errors are zero already
     }
     write_lse(at);
-    write_out(at);
+    if (!row_.empty()) write_out(at);
   }
 
  private:
@@ -42,12 +42,23 @@ class ForwardWorker {
         kUnderflow;
   }
 
+  /// Of factor · weight, as rounded.
+  double kept_error(std::size_t n) const {
+    if (row_.factor.empty()) return row_.weight_error[n];
+    const double rounding = kUnitRoundoff * row_.factor[n] * row_.weight[n];
+    return ((row_.factor[n] + row_.factor_error(n)) * row_.weight_error[n] +
+            row_.factor_error(n) * row_.weight[n] + rounding) *
+               (1 + 0x1p-40) +
+           kUnderflow;
+  }
+
   void write_out(const RowAddress& at) {
     sums_.clear();
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
       const double* v =
           channels_of(reader_->input().v, at.batch, at.kv_head, row_.key[n], v_buffer_);
-      sums_.add(row_.weight[n], row_.weight_error[n], v);
+      const double factor = row_.factor_of(n);
+      sums_.add(factor * row_.weight[n], kept_error(n), v);
     }
     const double least_sum = row_.row_sum - row_.row_sum_error;
     for (std::int64_t c = 0; c < reader_->input().v.extents.channels; ++c) {

@@ -14,6 +14,14 @@ namespace {
 // Covers the plain double sums below and the roundings of their terms.
 double inflation(std::int64_t keys) { return 1 + 0x1p-40 + static_cast<double>(keys) * 0x1p-51; }
 
+/// w_j, an upper bound; what a subject may change it by; f_j, within a relative factor_error.
+struct KeyWeight {
+  double weight = 0;
+  double change = 0;
+  double factor = 1;
+  double factor_error = 0;
+};
+
 /// The sums of output_bound over the keys of one row, one set per output channel.
 struct ChannelSums {
   std::vector<double> spread, magnitude, absolute, weighted_wire, wire;
@@ -30,23 +38,27 @@ struct ChannelSums {
     }
   }
   /// What the wire does to the values of one key, whose changed weight is at most `weight`.
-  void add_wire(const NumericsProfile& profile, double weight, const double* v) {
+  void add_wire(const NumericsProfile& profile, double weight, double factor, const double* v) {
     if (travels_exactly(profile)) return;
     double largest = 0;
     for (std::size_t c = 0; c < wire.size(); ++c) largest = std::max(largest, std::abs(v[c]));
     for (std::size_t c = 0; c < wire.size(); ++c) {
-      const double error = wire_error(profile, std::abs(v[c]), largest);
+      const double error = factor * wire_error(profile, std::abs(v[c]), largest);
       weighted_wire[c] += weight * error;
       wire[c] += error;
     }
   }
-  void add(double weight, double weight_change, const double* v, const double* out) {
+  void add(const KeyWeight& key, const double* v, const double* out) {
     for (std::size_t c = 0; c < spread.size(); ++c) {
-      const double size = std::abs(v[c]);
-      spread[c] += weight_change * std::abs(v[c] - out[c]);
-      magnitude[c] += weight * size;
+      const double size = key.factor * std::abs(v[c]);
+      spread[c] += key.change * (std::abs(key.factor * v[c] - out[c]) + key.factor_error * size);
+      magnitude[c] += key.weight * size;
       absolute[c] += size;
     }
+  }
+  /// A sink: a key whose value is zero.
+  void add_sink(double weight_change, const double* out) {
+    for (std::size_t c = 0; c < spread.size(); ++c) spread[c] += weight_change * std::abs(out[c]);
   }
 };
 
@@ -58,14 +70,18 @@ class ToleranceWorker {
         exact_(&exact),
         profile_(profile),
         tolerance_(&tolerance),
-        sums_(exact.out.extents().channels) {}
+        sums_(exact.out.extents().channels) {
+    // Wherever a kernel lets the sink in, its state is merged once.
+    if (!reader.input().problem.modifiers.sinks.empty()) ++profile_.max_rescales;
+  }
 
   void operator()(std::int64_t row_number) {
     const RowAddress at = reader_->address(row_number);
     reader_->read(at, row_);
-    if (row_.empty()) return;
+    if (row_.terms() == 0) return;
     sum_over_keys(at);
-    write_bounds(at);
+    write_lse_bound(at);
+    if (!row_.empty()) write_out_bounds(at);  // else zero exactly
   }
 
  private:
@@ -78,51 +94,66 @@ class ToleranceWorker {
     sums_.clear();
     rho_ = max_error_ = 0;
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
-      const ScoreTerms terms = range.terms(row_, n);
-      const double error = score_error(profile_, terms) * (1 + 0x1p-40);
-      const double weight = (row_.weight[n] + row_.weight_error[n]) / least_sum;
-      // 2 error: where the change is not small, the oracle's own error is no larger than it.
-      const double change = error <= 1 ? weight * std::expm1(error)
-                                       : weight_error(-terms.distance_from_max, 2 * error);
-      rho_ += change;
-      max_error_ = std::max(max_error_, error - terms.distance_from_max);
+      KeyWeight key{.weight = (row_.weight[n] + row_.weight_error[n]) / least_sum};
+      key.change = change_of(key.weight, range.terms(row_, n));
+      key.factor = row_.factor_of(n);
+      key.factor_error = row_.factor.empty() ? 0 : 0x1p-50;
       const double* v = channels_of(input.v, at.batch, at.kv_head, row_.key[n], v_buffer_);
-      sums_.add(weight, change, v, out);
-      sums_.add_wire(profile_, weight + change, v);
+      sums_.add(key, v, out);
+      sums_.add_wire(profile_, key.weight + key.change, key.factor, v);
     }
+    if (!row_.sink) return;
+    const double weight = (row_.sink_weight + row_.sink_weight_error) / least_sum;
+    sums_.add_sink(change_of(weight, range.sink_terms()), out);
   }
 
-  void write_bounds(const RowAddress& at) {
-    const double lse = exact_->lse(at.batch, at.q_head, at.slot, 0);
-    const double lse_error = exact_->lse_error(at.batch, at.q_head, at.slot, 0);
-    const double more = inflation(row_.keys());
-    const double merges = merge_error(profile_, largest_score_, row_.keys());
+  /// w_j ρ_j, which is added to W.
+  double change_of(double weight, const ScoreTerms& terms) {
+    const double error = score_error(profile_, terms) * (1 + 0x1p-40);
+    // 2 error: where the change is not small, the oracle's own error is no larger than it.
+    const double change =
+        error <= 1 ? weight * std::expm1(error) : weight_error(-terms.distance_from_max, 2 * error);
+    rho_ += change;
+    max_error_ = std::max(max_error_, error - terms.distance_from_max);
+    return change;
+  }
+
+  double merges() const { return merge_error(profile_, largest_score_, row_.terms()); }
+
+  void write_lse_bound(const RowAddress& at) {
+    const double more = inflation(row_.terms());
     tolerance_->lse(at.batch, at.q_head, at.slot, 0) =
-        lse_bound(profile_, {.keys = row_.keys(),
+        lse_bound(profile_, {.keys = row_.terms(),
                              .weighted_rho = rho_ * more,
                              .row_max = row_.row_max,
                              .row_sum = row_.row_sum,
-                             .lse = lse,
+                             .lse = exact_->lse(at.batch, at.q_head, at.slot, 0),
                              .max_error = max_error_,
-                             .merge_error = merges}) *
+                             .merge_error = merges()}) *
             more +
-        lse_error;
+        exact_->lse_error(at.batch, at.q_head, at.slot, 0);
+  }
+
+  void write_out_bounds(const RowAddress& at) {
+    const double more = inflation(row_.terms());
     for (std::size_t c = 0; c < sums_.spread.size(); ++c) {
       const std::int64_t channel = static_cast<std::int64_t>(c);
       const double own = exact_->out_error(at.batch, at.q_head, at.slot, channel);
       const double out = std::abs(exact_->out(at.batch, at.q_head, at.slot, channel)) + own;
       tolerance_->out(at.batch, at.q_head, at.slot, channel) =
-          output_bound(profile_, {.keys = row_.keys(),
-                                  .weighted_spread = (sums_.spread[c] + rho_ * own) * more,
-                                  .weighted_rho = rho_ * more,
-                                  .weighted_magnitude = sums_.magnitude[c] * more,
-                                  .magnitude_sum = sums_.absolute[c] * more,
-                                  .row_sum = row_.row_sum - row_.row_sum_error,
-                                  .out = out,
-                                  .max_error = max_error_,
-                                  .merge_error = merges,
-                                  .weighted_wire = sums_.weighted_wire[c] * more,
-                                  .wire_sum = sums_.wire[c] * more}) +
+          output_bound(profile_,
+                       {.keys = row_.terms(),
+                        .weighted_spread = (sums_.spread[c] + rho_ * own) * more,
+                        .weighted_rho = rho_ * more,
+                        .weighted_magnitude = sums_.magnitude[c] * more,
+                        .magnitude_sum = sums_.absolute[c] * more,
+                        .row_sum = row_.row_sum - row_.row_sum_error,
+                        .out = out,
+                        .max_error = max_error_,
+                        .merge_error = merges(),
+                        .weighted_wire = sums_.weighted_wire[c] * more,
+                        .wire_sum = sums_.wire[c] * more,
+                        .factor_roundings = row_.factor.empty() ? 0 : kDropoutRoundings}) +
           own;
     }
   }

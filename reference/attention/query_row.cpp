@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "reference/attention/compensated.h"
 #include "reference/core/error.h"
@@ -27,7 +29,9 @@ void check_view(const char* name, const Extents& found, const Extents& wanted) {
                      .hint = "The shape of the problem decides"});
 }
 
-const AttentionInput* checked(const AttentionInput& input) {
+}  // namespace
+
+const AttentionInput* checked_input(const AttentionInput& input) {
   check_problem(input.problem);
   const Shape& shape = input.problem.shape;
   check_view("q", input.q.extents, shape.q());
@@ -52,6 +56,8 @@ std::vector<std::int64_t> chosen_rows(const std::vector<std::int64_t>& rows, std
   }
   return rows;
 }
+
+namespace {
 
 /// weight · (e^error - 1), without transcendental functions where the error is small.
 double error_of(double weight, double exponent, double error) {
@@ -82,9 +88,9 @@ void check_finite(double x, const char* what) {
                      .hint = "Visible inputs must be finite, and so must what fp64 makes of them"});
 }
 
-double QueryRow::probability_error(std::size_t n) const {
-  const double p = probability(n);
-  return (weight_error[n] + p * row_sum_error) / (row_sum - row_sum_error) * (1 + 0x1p-40) +
+double QueryRow::quotient_error(double one_weight, double one_error) const {
+  const double p = one_weight / row_sum;
+  return (one_error + p * row_sum_error) / (row_sum - row_sum_error) * (1 + 0x1p-40) +
          2 * kUnitRoundoff * p + kUnderflow;
 }
 
@@ -96,6 +102,13 @@ ScoreRange::ScoreRange(const QueryRow& row, const AttentionInput& input, const R
   common_.head_dim = channels;
   common_.scale = std::abs(input.problem.scale);
   common_.query_magnitude = query.sum;
+  common_.modified = input.problem.modifiers.changes_scores() || row.sink.has_value();
+  common_.softcap = input.problem.modifiers.softcap;
+  if (row.sink) {
+    common_.largest_score = common_.largest_bias = std::abs(*row.sink);
+    sink_distance_ = row.row_max - *row.sink;
+    sink_size_ = std::abs(*row.sink);
+  }
   for (std::size_t n = 0; n < row.key.size(); ++n) {
     const Magnitudes key =
         magnitudes(channels_of(input.k, at.batch, at.kv_head, row.key[n], buffer), channels);
@@ -103,6 +116,8 @@ ScoreRange::ScoreRange(const QueryRow& row, const AttentionInput& input, const R
     key_largest_.push_back(key.largest);
     common_.any_key_largest = std::max(common_.any_key_largest, key.largest);
     common_.largest_score = std::max(common_.largest_score, std::abs(row.score[n]));
+    common_.largest_scaled = std::max(common_.largest_scaled, std::abs(row.scaled_score(n)));
+    common_.largest_bias = std::max(common_.largest_bias, std::abs(row.bias_of(n)));
     common_.largest_products = std::max(common_.largest_products, row.products[n]);
   }
 }
@@ -113,6 +128,16 @@ ScoreTerms ScoreRange::terms(const QueryRow& row, std::size_t n) const {
   terms.distance_from_max = row.row_max - row.score[n];
   terms.key_magnitude = key_magnitude_[n];
   terms.key_largest = key_largest_[n];
+  terms.scaled_score = std::abs(row.scaled_score(n));
+  terms.bias = std::abs(row.bias_of(n));
+  return terms;
+}
+
+ScoreTerms ScoreRange::sink_terms() const {
+  ScoreTerms terms = common_;
+  terms.softcap = 0;
+  terms.distance_from_max = sink_distance_;
+  terms.bias = sink_size_;
   return terms;
 }
 
@@ -121,8 +146,10 @@ double ScoreRange::largest_score(const NumericsProfile& profile) const {
 }
 
 RowReader::RowReader(const AttentionInput& input, const ExactOptions& options)
-    : input_(checked(input)),
+    : input_(checked_input(input)),
       visible_(input.problem.mask, input.problem.shape.q_tokens, input.problem.shape.kv_tokens),
+      modify_(input.problem),
+      dropout_(input.problem.modifiers),
       rows_(chosen_rows(options.rows, input.problem.shape.q_tokens)),
       exact_products_(fits_float(input.q) && fits_float(input.k)) {}
 
@@ -159,10 +186,13 @@ void RowReader::read_scores(const RowAddress& at, QueryRow& row) const {
   const double scale = input_->problem.scale;
   std::vector<double> q_buffer, k_buffer;
   const double* q = channels_of(input_->q, at.batch, at.q_head, at.query, q_buffer);
+  for (std::vector<double>* values :
+       {&row.score, &row.products, &row.weight_error, &row.scaled, &row.bias, &row.steepness,
+        &row.steepness_error, &row.factor}) {
+    values->clear();
+  }
   row.key.clear();
-  row.score.clear();
-  row.products.clear();
-  row.weight_error.clear();
+  row.sink = modify_.sink(at.q_head);
   for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
     if (!visible_(at.query, j)) continue;
     const double* k = channels_of(input_->k, at.batch, at.kv_head, j, k_buffer);
@@ -171,34 +201,60 @@ void RowReader::read_scores(const RowAddress& at, QueryRow& row) const {
     check_finite(score, "score");
     check_finite(product.magnitude, "score");
     row.key.push_back(j);
-    row.score.push_back(score);
     row.products.push_back(std::abs(scale) * product.magnitude);
-    // For now the error of the score; weigh() turns it into that of the weight.
-    row.weight_error.push_back(std::abs(scale) * product.error(shape.head_dim) +
-                               kUnitRoundoff * std::abs(score) + kUnderflow);
+    add_score(at, score,
+              std::abs(scale) * product.error(shape.head_dim) + kUnitRoundoff * std::abs(score) +
+                  kUnderflow,
+              row);
   }
+}
+
+void RowReader::add_score(const RowAddress& at, double scaled, double error, QueryRow& row) const {
+  const std::int64_t key = row.key.back();
+  if (dropout_.active()) {
+    row.factor.push_back(dropout_.factor(at.batch, at.q_head, at.query, key));
+  }
+  // For now weight_error is the error of the score; weigh() turns it into that of the weight.
+  if (!input_->problem.modifiers.changes_scores()) {
+    row.score.push_back(scaled);
+    row.weight_error.push_back(error);
+    return;
+  }
+  const ModifiedScore score = modify_(at.q_head, at.query, key, scaled, error);
+  row.score.push_back(score.value);
+  row.weight_error.push_back(score.error);
+  row.scaled.push_back(scaled);
+  row.bias.push_back(score.bias);
+  row.steepness.push_back(score.steepness);
+  row.steepness_error.push_back(score.steepness_error);
 }
 
 void RowReader::weigh(QueryRow& row) const {
   row.weight.clear();
-  row.row_max = row.empty() ? -std::numeric_limits<double>::infinity()
-                            : *std::max_element(row.score.begin(), row.score.end());
+  row.row_max = row.sink.value_or(-std::numeric_limits<double>::infinity());
+  for (const double score : row.score) row.row_max = std::max(row.row_max, score);
   DoubleSum sum;
   double error = 0;
-  for (std::size_t n = 0; n < row.score.size(); ++n) {
-    const double exponent = row.score[n] - row.row_max;
+  const auto weigh_one = [&](double score, double score_error) {
+    const double exponent = score - row.row_max;
     const double weight = std::exp(exponent);
     const double exponent_error =
-        row.weight_error[n] + kUnitRoundoff * std::abs(exponent) + kExpError * (1 + 0x1p-40);
-    row.weight.push_back(weight);
-    row.weight_error[n] = error_of(weight, exponent, exponent_error) + kUnderflow;
+        score_error + kUnitRoundoff * std::abs(exponent) + kExpError * (1 + 0x1p-40);
+    const double weight_error = error_of(weight, exponent, exponent_error) + kUnderflow;
     sum.add(weight);
-    error += row.weight_error[n];
+    error += weight_error;
+    return std::pair(weight, weight_error);
+  };
+  for (std::size_t n = 0; n < row.score.size(); ++n) {
+    const auto [weight, weight_error] = weigh_one(row.score[n], row.weight_error[n]);
+    row.weight.push_back(weight);
+    row.weight_error[n] = weight_error;
   }
-  const double rounding = kUnitRoundoff + compensated_rounding(row.keys());
+  if (row.sink) std::tie(row.sink_weight, row.sink_weight_error) = weigh_one(*row.sink, 0);
+  const double rounding = kUnitRoundoff + compensated_rounding(row.terms());
   row.row_sum = sum.value();
   row.row_sum_error = (error + rounding * row.row_sum) *
-                      (1 + (2 * static_cast<double>(row.keys()) + 16) * kUnitRoundoff);
+                      (1 + (2 * static_cast<double>(row.terms()) + 16) * kUnitRoundoff);
 }
 
 }  // namespace ringlab

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "reference/attention/exact.h"
+#include "reference/attention/modified.h"
 #include "reference/attention/visible.h"
 #include "reference/core/error.h"
 #include "reference/core/state.h"
@@ -35,7 +36,9 @@ class TwoLoops {
   TwoLoops(const AttentionInput& input, int ranks)
       : input_(input),
         ranks_(ranks),
-        visible_(input.problem.mask, input.problem.shape.q_tokens, input.problem.shape.kv_tokens) {}
+        visible_(input.problem.mask, input.problem.shape.q_tokens, input.problem.shape.kv_tokens),
+        modify_(input.problem),
+        dropout_(input.problem.modifiers) {}
 
   AttentionOutput run() const {
     const Shape& shape = input_.problem.shape;
@@ -56,6 +59,8 @@ class TwoLoops {
   void run_row(const Row& row, int rank, AttentionOutput& output) const {
     const Shape& shape = input_.problem.shape;
     RowState total{{}, std::vector<double>(static_cast<std::size_t>(shape.v_dim))};
+    // Once, before the first hop: the sink is nobody's key.
+    if (const auto sink = modify_.sink(row.head)) total.softmax = {*sink, 1};
     for (int hop = 0; hop < ranks_; ++hop) {
       const int owner = (rank - hop + ranks_) % ranks_;
       const RowState block = attend(row, chunk_of(shape.kv_tokens, ranks_, owner));
@@ -73,7 +78,7 @@ class TwoLoops {
     for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
       sum += input_.q(row.batch, row.head, row.query, c) * input_.k(row.batch, row.kv_head, key, c);
     }
-    return input_.problem.scale * sum;
+    return modify_(row.head, row.query, key, input_.problem.scale * sum, 0).value;
   }
 
   /// One row against one chunk: its maximum first, then the weights.
@@ -89,8 +94,9 @@ class TwoLoops {
       if (!visible_(row.query, j)) continue;
       const double weight = std::exp(score(row, j) - state.softmax.row_max);
       state.softmax.row_sum += weight;
+      const double kept = weight * dropout_.factor(row.batch, row.head, row.query, j);
       for (std::int64_t c = 0; c < shape.v_dim; ++c) {
-        state.acc[static_cast<std::size_t>(c)] += weight * input_.v(row.batch, row.kv_head, j, c);
+        state.acc[static_cast<std::size_t>(c)] += kept * input_.v(row.batch, row.kv_head, j, c);
       }
     }
     return state;
@@ -99,6 +105,8 @@ class TwoLoops {
   const AttentionInput& input_;
   int ranks_;
   Visibility visible_;
+  ScoreModifier modify_;
+  Dropout dropout_;
 };
 
 }  // namespace

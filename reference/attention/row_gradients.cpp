@@ -14,6 +14,15 @@ struct Bounded {
   double error = 0;
 };
 
+/// x · y, both off by as much as they say.
+Bounded product_of(const Bounded& x, const Bounded& y) {
+  const double value = x.value * y.value;
+  return {value, (x.error * std::abs(y.value) + (std::abs(x.value) + x.error) * y.error +
+                  kUnitRoundoff * std::abs(value)) *
+                         (1 + 0x1p-40) +
+                     kUnderflow};
+}
+
 /// dP of every visible key, its error and its products. dout may hold any doubles, so the products
 /// are taken as inexact.
 void read_products(const AttentionInput& input, const TensorView<const double>& dout,
@@ -21,14 +30,27 @@ void read_products(const AttentionInput& input, const TensorView<const double>& 
   std::vector<double> dout_buffer, v_buffer;
   const double* upstream = channels_of(dout, at.batch, at.q_head, at.query, dout_buffer);
   const std::int64_t channels = dout.extents.channels;
-  for (const std::int64_t key : row.key) {
-    const double* v = channels_of(input.v, at.batch, at.kv_head, key, v_buffer);
+  for (std::size_t n = 0; n < row.key.size(); ++n) {
+    const double* v = channels_of(input.v, at.batch, at.kv_head, row.key[n], v_buffer);
     const Dot product = dot(upstream, v, channels, false);
     check_finite(product.value, "dout · v");
     check_finite(product.magnitude, "dout · v");
-    result.products.push_back(product.magnitude);
-    result.difference.push_back(product.value);
-    result.difference_error.push_back(product.error(channels));
+    Bounded dp{product.value, product.error(channels)};
+    if (!row.factor.empty()) dp = product_of({row.factor[n], row.factor_error(n)}, dp);
+    result.products.push_back(row.factor_of(n) * product.magnitude);
+    result.difference.push_back(dp.value);
+    result.difference_error.push_back(dp.error);
+  }
+}
+
+void read_probabilities(const QueryRow& row, RowGradients& result) {
+  for (std::size_t n = 0; n < row.key.size(); ++n) {
+    result.probability.push_back(row.probability(n));
+    result.probability_error.push_back(row.probability_error(n));
+    Bounded kept{result.probability[n], result.probability_error[n]};
+    if (!row.factor.empty()) kept = product_of({row.factor[n], row.factor_error(n)}, kept);
+    result.kept.push_back(kept.value);
+    result.kept_error.push_back(kept.error);
   }
 }
 
@@ -54,24 +76,23 @@ Bounded weighted_sum(const RowGradients& row) {
 RowGradients row_gradients(const AttentionInput& input, const TensorView<const double>& dout,
                            const RowAddress& address, const QueryRow& row) {
   RowGradients result;
-  for (std::size_t n = 0; n < row.key.size(); ++n) {
-    result.probability.push_back(row.probability(n));
-    result.probability_error.push_back(row.probability_error(n));
-  }
+  read_probabilities(row, result);
   read_products(input, dout, address, row, result);
   const Bounded mean = weighted_sum(result);
+  result.mean = mean.value;
+  result.mean_error = mean.error;
   for (std::size_t n = 0; n < row.key.size(); ++n) {
-    const double p = result.probability[n];
-    const double p_error = result.probability_error[n];
     double& difference = result.difference[n];
     difference -= mean.value;
     double& error = result.difference_error[n];
     error = (error + mean.error + kUnitRoundoff * std::abs(difference)) * (1 + 0x1p-40);
-    result.score.push_back(p * difference);
-    result.score_error.push_back((p_error * std::abs(difference) + (p + p_error) * error +
-                                  kUnitRoundoff * std::abs(p * difference)) *
-                                     (1 + 0x1p-40) +
-                                 kUnderflow);
+    Bounded score =
+        product_of({result.probability[n], result.probability_error[n]}, {difference, error});
+    if (!row.steepness.empty()) {
+      score = product_of({row.steepness[n], row.steepness_error[n]}, score);
+    }
+    result.score.push_back(score.value);
+    result.score_error.push_back(score.error);
   }
   return result;
 }

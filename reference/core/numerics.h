@@ -17,6 +17,8 @@ struct NumericsProfile {
   DType out_dtype = DType::f32;
   double u_accumulate = 0x1p-24;  ///< of the score dot product, P·V and the row sum
   double exp_error = 0x1p-22;     ///< relative error of exp (or exp2) on its range
+  double tanh_error = 0x1p-21;    ///< relative error of tanh, where scores are soft-capped
+  double tanh_floor = 0;          ///< absolute error of tanh besides
   double u_probability = 0;       ///< of the type probabilities are cast to before P·V
   double p_underflow = 0;         ///< half the least subnormal of that type, 0 when not cast
   double u_partial = 0;           ///< of the type partial outputs are stored in between merges
@@ -72,12 +74,23 @@ struct ScoreTerms {
   double query_magnitude = 0;  ///< Σ_c |q_c|
   double key_largest = 0;      ///< max_c |k_jc|
   double any_key_largest = 0;  ///< the largest key_largest of the row
+  // These matter only where scores do not all come from the same constant (core/modifiers.h): with
+  // soft-capping, ALiBi or a sink. Then A_j, scaled_score and the errors of q·k are those of the
+  // score before soft-capping.
+  bool modified = false;
+  double softcap = 0;                           ///< 0: none
+  double scaled_score = 0;                      ///< |scale · q·k_j|
+  double bias = 0;                              ///< |what ALiBi subtracts|; of a sink, its size
+  double largest_scaled = 0, largest_bias = 0;  ///< of any key of the row
 };
 /// What the wire alone may do to a score.
 double wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms);
 /// That of any key of the row.
 double largest_wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms);
 double score_error(const NumericsProfile& profile, const ScoreTerms& terms);
+
+/// What the soft-capped score, before ALiBi, may be off by.
+double capped_error(const NumericsProfile& profile, const ScoreTerms& terms);
 
 /// e^exponent (e^error - 1): what one weight may be off by, for exponents however far below zero.
 double weight_error(double exponent, double error);
@@ -86,7 +99,8 @@ double weight_error(double exponent, double error);
 /// that carries the running triple.
 double merge_error(const NumericsProfile& profile, double largest_score, std::int64_t keys);
 
-/// Sums over the visible keys of one row that the bound of one output channel needs.
+/// Sums over the visible keys of one row that the bound of one output channel needs. A sink is one
+/// more key whose value is 0; dropout replaces v_j by f_j v_j (core/modifiers.h).
 struct OutputTerms {
   std::int64_t keys = 0;          ///< n
   double weighted_spread = 0;     ///< Σ w_j ρ_j |v_j - o|,  ρ_j = e^{E_j} - 1
@@ -99,7 +113,10 @@ struct OutputTerms {
   double merge_error = 0;         ///< see merge_error()
   double weighted_wire = 0;       ///< Σ w_j (1 + ρ_j) τ_j,  τ_j = wire_error() of v_j
   double wire_sum = 0;            ///< Σ τ_j
+  double factor_roundings = 0;    ///< of 1 / (1 - p) and of what it multiplies; 0 without dropout
 };
+/// Roundings of dropout: its factor as a constant, times a weight or an output, and times a scale.
+inline constexpr double kDropoutRoundings = 3;
 /// B_c without the reference's own error; +inf when W >= 1 (no promise can be made); 0 for no keys.
 double output_bound(const NumericsProfile& profile, const OutputTerms& terms);
 

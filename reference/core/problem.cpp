@@ -76,6 +76,7 @@ void check_problem(const Problem& problem) {
         {.where = "scale", .expected = "a finite number", .actual = std::to_string(problem.scale)});
   }
   check_mask_lengths(problem);
+  check_modifiers(problem.modifiers, problem.shape);
 }
 
 }  // namespace ringlab

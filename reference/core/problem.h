@@ -1,10 +1,12 @@
-// What is computed: shapes, dtype, scale and mask. Knows nothing of ranks, threads or files.
+// What is computed: shapes, dtype, scale, mask and modifiers. Knows nothing of ranks, threads or
+// files.
 #pragma once
 
 #include <cstdint>
 
 #include "reference/core/dtype.h"
 #include "reference/core/mask.h"
+#include "reference/core/modifiers.h"
 #include "reference/core/tensor.h"
 
 namespace ringlab {
@@ -31,12 +33,14 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-/// One attention problem: out = softmax(scale · q kᵀ, masked) v, per batch and head.
+/// One attention problem: out = softmax(scale · q kᵀ, masked) v, per batch and head, with scores
+/// and weights modified as core/modifiers.h says.
 struct Problem {
   Shape shape;
   DType dtype = DType::f32;  ///< of q, k, v and out; lse is f32 (f64 for f64)
   double scale = 1.0;
   Mask mask;
+  Modifiers modifiers = {};
 };
 
 /// The customary scale 1/sqrt(head_dim). Input error when head_dim < 1.
@@ -44,7 +48,8 @@ double default_scale(std::int64_t head_dim);
 
 /// Throws an input error when the shapes, the scale or the mask make no sense together: an extent
 /// too small, sizes beyond checked_size, heads that do not group, a scale that is not finite, a
-/// mask not bound to these lengths. A dtype that attention does not take (fp8) is a usage error.
+/// mask not bound to these lengths, modifiers out of range. A dtype that attention does not take
+/// (fp8) is a usage error.
 void check_problem(const Problem& problem);
 
 }  // namespace ringlab

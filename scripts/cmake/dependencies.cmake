@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(hwy 1.0 REQUIRED)  # vectors, and the choice of their width at run time
 find_package(rapidcheck REQUIRED)
+find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)  # which pairs the oracle drops
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(RINGLAB_TESTS)
   find_package(GTest REQUIRED)

@@ -7,12 +7,20 @@ function(ringlab_options target)
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${RINGLAB_WERROR}>>:-Werror>
     $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${RINGLAB_WERROR}>>:-Werror=all-warnings>)
-  # g++ 12 takes "literal" + std::string for overlapping memory (GCC bug 105651).
+  # g++ 12 takes "literal" + std::string for overlapping memory (GCC bug 105651), and with precompiled
+  # headers for copies of more bytes than there can be, too.
   target_compile_options(${target} PRIVATE
-    $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+    "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>")
   # The compiler may not fuse or reorder what the error bounds speak about.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endfunction()
+
+# Under a sanitizer what is tested counts, not how fast the tests' own code is: compile it fast.
+function(ringlab_test_options target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>)
+endfunction()
+
+include(precompiled_headers)
 
 function(ringlab_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
@@ -20,6 +28,7 @@ function(ringlab_library name)
     add_library(${name} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
     ringlab_options(${name})
+    ringlab_precompiled_headers(${name} library)
     target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_DEPENDS})
   else()
     add_library(${name} INTERFACE)
@@ -32,19 +41,34 @@ function(ringlab_library name)
   add_library(ringlab::${name} ALIAS ${name})
 endfunction()
 
+# KIND: program (unless given) or test.
 function(ringlab_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "KIND" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   ringlab_options(${name})
+  if(ARG_KIND STREQUAL test)
+    ringlab_test_options(${name})
+    ringlab_precompiled_headers(${name} test)
+  else()
+    ringlab_precompiled_headers(${name} program)
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
 endfunction()
 
 # A GoogleTest program; every TEST in it becomes a ctest entry.
 function(ringlab_test name)
-  ringlab_program(${name} ${ARGN})
-  # Under a sanitizer what is tested counts, not how fast the tests' own code is: compile it fast.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Sanitize>:-O0>)
+  ringlab_program(${name} KIND test ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+endfunction()
+
+# Three targets are compiled and one is chosen at run time, for the whole process: AVX-512, AVX2 with
+# FMA, plain C++. Under a sanitizer two, because it makes their compilation slow.
+function(ringlab_vector_targets target)
+  set(disabled "HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL")
+  if(CMAKE_BUILD_TYPE STREQUAL Sanitize)
+    string(APPEND disabled "|HWY_AVX3")
+  endif()
+  target_compile_definitions(${target} PUBLIC "HWY_DISABLED_TARGETS=(${disabled})")
 endfunction()

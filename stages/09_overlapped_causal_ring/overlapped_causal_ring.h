@@ -5,7 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
+#include "optimized/cpu/kernel_profile.h"
 #include "stages/common/chunk_kernel.h"
 #include "stages/common/chunk_slot.h"
 #include "stages/common/launch.h"
@@ -150,6 +152,15 @@ void attend_on_cpu(RankProblem<Element>& r, const Positions& held, const Chunk<E
   cpu::forward_block(block, running.states.data(), running.accs.data());
 }
 
+/// That kernel's maxima are in base 2.
+template <class Element>
+void leave_base_2(RankProblem<Element>& r, RowStates<Element>& running) {
+  if (r.options.device != DeviceKind::cpu) return;
+  for (std::int64_t row = 0; row < running.states.size(); ++row) {
+    running.states.data()[row] = cpu::natural_state(running.states.data()[row]);
+  }
+}
+
 /// On a GPU: the tile program of the stages before.
 template <class Element>
 void attend_on_gpu(RankProblem<Element>& r, const Positions& held, const Chunk<Element>& chunk,
@@ -191,6 +202,7 @@ void attention(RankProblem<Element>& r) {
     chunks.reuse_slot(step);
   }
   chunks.drain();
+  leave_base_2(r, running);
   finish_rows(r, running);
   // end [gap: steps]
 }
@@ -202,7 +214,9 @@ inline NumericsProfile profile(const Problem& problem, const RunOptions& options
   for (int owner = 0; owner < options.ranks; ++owner) {
     tiles += cpu::key_blocks(layout.positions(owner), options.tile_keys);
   }
-  return stage_profile(problem, options, tiles);
+  const bool on_cpu = options.device == DeviceKind::cpu;
+  return on_cpu ? cpu::kernel_profile(problem.dtype, tiles)
+                : stage_profile(problem, options, tiles);
 }
 
 }  // namespace ringlab::stages::overlapped_causal_ring

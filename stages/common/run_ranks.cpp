@@ -26,6 +26,7 @@ struct RankData {
 
 void check_run(const AttentionInput& input, const RunOptions& options) {
   check_problem(input.problem);
+  refuse_modifiers(input.problem.modifiers, "a stage");
   check_extents("q", input.q.extents, input.problem.shape.q());
   check_extents("k", input.k.extents, input.problem.shape.k());
   check_extents("v", input.v.extents, input.problem.shape.v());

@@ -98,6 +98,10 @@ class UsageTest(ProgramTest):
             "--seed": ["-1", "18446744073709551616", "1.0"],
             "--tile-queries": ["0", "1025"], "--tile-keys": ["0", "4096"],
             "--timeout": ["0", "-1", "nan", "inf", "1e99", "5s"],
+            "--softcap": ["-1", "nan", "inf", "1e-30", "1e30", "x"],
+            "--alibi": ["customary", "1,", ",1", "1,,2", "nan", "1e30", "0.5 0.25"],
+            "--sinks": ["inf", "1,x", "nan", "1e30", ",", "-1,"],
+            "--dropout": ["1", "-0.1", "1.5", "nan", "half", "0.99999999999"],
             "--scale": ["nan", "NaN", "inf", "-inf", "infinity", "1e999", "one", "0.5f", "1,5"],
         }
         for option, values in wrong.items():
@@ -113,6 +117,15 @@ class UsageTest(ProgramTest):
         self.fails(2, "fp8_e4m3", "run", "ring", "--text", self.text, "--dtype", "fp8_e4m3")
         self.fails(2, "Did you mean zigzag?", "run", "ring", "--text", self.text, "--layout",
                    "zigzg")
+
+    def test_modifiers_are_refused_by_subjects_that_know_none(self):
+        for words in [["--softcap", "30"], ["--alibi", "default"], ["--alibi", "0.5"],
+                      ["--sinks", "-1,2"], ["--dropout", "0.1"], ["--dropout-seed", "3"]]:
+            with self.subTest(words=words):
+                self.fails(2, [words[0], "a subject that modifies scores"], "run", "ring", "--text",
+                           self.text, *words)
+                self.fails(2, [words[0], "a subject that modifies scores"], "verify", "ring",
+                           "causal_ring", "--quick", "--cases", "1", *words)
 
     def test_masks_are_checked(self):
         for mask in ["casual", "window:3", "window:a,b", "window:1,2,3", "prefix:", "prefix:-1",

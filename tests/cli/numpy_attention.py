@@ -14,12 +14,18 @@ through the other factor's magnitude: the bounds of lse and o lead to those of p
 to dQ, dK and dV. `merges` is how many partial sums of a dK or dV may be added up on its way.
 """
 import json
+import pathlib
 import struct
 
 import numpy as np
 
 ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 LEAST = {"f64": 2.0**-1074, "f32": 2.0**-149, "f16": 2.0**-24, "bf16": 2.0**-133}
+
+# Where the processor multiplies pairs of bf16, weights may come from a short polynomial, and those
+# that multiply values may be rounded to bf16.
+BF16_DOT = "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
+BF16_WEIGHT = 2.0**-13
 
 
 def round_to(dtype, x):
@@ -135,6 +141,10 @@ class Exact:
             self.o_bound[h, i] += bound + row_terms * LEAST["f64" if u < 2.0**-30 else "f32"]
             self.lse_bound[h, i] += (-np.log1p(-big) + sums +
                                      2 * u * (abs(m) + abs(np.log(l)) + abs(self.lse[h, i])) + 4 * u)
+        if dtype == "bf16" and BF16_DOT:
+            u = (1 + BF16_WEIGHT) * (1 + ROUNDOFF["bf16"]) - 1
+            self.o_bound[h, i] += 1.01 * (u * (w @ np.abs(v)) + BF16_WEIGHT * np.abs(o))
+            self.lse_bound[h, i] += 1.01 * BF16_WEIGHT
         self.o_bound[h, i] += half_ulp(dtype, np.abs(o) + self.o_bound[h, i])
 
 

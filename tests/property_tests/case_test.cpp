@@ -72,6 +72,27 @@ TEST(Case, reads_every_field_of_a_token) {
   EXPECT_EQ(to_token(c), kToken);
 }
 
+TEST(Case, names_its_modifiers_in_its_token) {
+  const Case plain = from_token(kToken);
+  EXPECT_FALSE(plain.modifiers.any());
+  EXPECT_EQ(modifiers_text(make_problem(plain).modifiers), "none");
+  const std::string token = with(".s123", ".with:cap8-alibi-sinks-drop30.s123");
+  const Case c = from_token(token);
+  EXPECT_EQ(c.modifiers,
+            (CaseModifiers{.softcap = 8, .alibi = true, .sinks = true, .dropout_percent = 30}));
+  EXPECT_EQ(to_token(c), token);
+  const Modifiers modifiers = make_problem(c).modifiers;
+  EXPECT_EQ(modifiers.softcap, 8);
+  EXPECT_EQ(modifiers.alibi_slopes, default_alibi_slopes(2));
+  EXPECT_EQ(modifiers.sinks.size(), 2u);
+  EXPECT_EQ(modifiers.dropout, 0.3);
+  EXPECT_EQ(modifiers.dropout_seed, 123u);
+  for (const char* wrong : {"with:", "with:cap0", "with:cap65", "with:drop91", "with:alibi-cap8",
+                            "with:sinks-sinks", "with:cap8-", "with:capx"}) {
+    EXPECT_THROW(from_token(with(".s123", std::string(".") + wrong + ".s123")), Error) << wrong;
+  }
+}
+
 TEST(Case, names_the_field_of_a_malformed_token) {
   EXPECT_THAT(complaint(""), HasSubstr("field b"));
   EXPECT_THAT(complaint("b1.h2"), HasSubstr("field g"));

@@ -39,6 +39,8 @@ TEST(CaseGenerator, covers_every_class) {
                                      "ranks do not divide tokens",
                                      "one rank",
                                      "rendezvous sends",
+                                     "tiles as kernels have them",
+                                     "wide heads",
                                      "schedule ring",
                                      "schedule broadcast",
                                      "schedule allgather",
@@ -46,7 +48,11 @@ TEST(CaseGenerator, covers_every_class) {
                                      "schedule double",
                                      "slots 1",
                                      "slots 2",
-                                     "slots 3"};
+                                     "slots 3",
+                                     "soft-capping",
+                                     "ALiBi",
+                                     "sinks",
+                                     "dropout"};
   for (int f = 0; f < kFamilies; ++f) {
     wanted.push_back("values " + std::string(family_name(static_cast<Family>(f))));
   }
@@ -92,7 +98,17 @@ TEST(CaseGenerator, shrinks_every_case_down_to_one_with_nothing_simpler) {
     EXPECT_EQ(c.dtype, DType::f32);
     EXPECT_EQ(c.schedule, "ring");
     EXPECT_EQ(c.slots, 2);
+    EXPECT_FALSE(c.modifiers.any());
   }
+}
+
+TEST(CaseGenerator, drops_the_modifiers_before_anything_else) {
+  Case c;
+  c.ranks = 3;
+  c.modifiers = {.softcap = 5, .alibi = true, .sinks = true, .dropout_percent = 20};
+  const Case first = simpler_cases(c).front();
+  EXPECT_FALSE(first.modifiers.any());
+  EXPECT_EQ(first.ranks, 3);
 }
 
 TEST(CaseGenerator, keeps_to_what_a_subject_can_do) {
@@ -106,6 +122,7 @@ TEST(CaseGenerator, keeps_to_what_a_subject_can_do) {
     ASSERT_EQ(c.ranks, 1);
     ASSERT_EQ(c.schedule, "ring");
     ASSERT_EQ(c.slots, 2);
+    ASSERT_FALSE(c.modifiers.any());
   }
 }
 

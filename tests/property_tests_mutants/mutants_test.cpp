@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "property_tests/mutants/planted_kernels.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
 
@@ -66,6 +67,26 @@ TEST(Mutants, every_mistake_of_every_stage_is_planted) {
     }
   }
   EXPECT_GE(mistakes, 25);
+}
+
+TEST(Mutants, every_mistake_of_the_kernels_is_planted) {
+  if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run them";
+  std::istringstream lines(text_of(std::filesystem::path(RINGLAB_SOURCE_DIR) / "property_tests" /
+                                   "mutants" / "kernel_mistakes.toml"));
+  int mistakes = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("id = \"", 0) != 0) continue;
+    ++mistakes;
+    EXPECT_EQ(find_mutant(line.substr(6, line.size() - 7)).info.stage, "optimized");
+  }
+  EXPECT_GE(mistakes, 12);
+}
+
+TEST(Mutants, only_rows_of_many_keys_show_a_slice_that_is_added_twice) {
+  if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run them";
+  const verify::Subject& doubled = find_mutant("kernel_last_slice_added_twice").subject;
+  EXPECT_TRUE(verdict_of(doubled, "many_keys").failure);
+  EXPECT_FALSE(verdict_of(doubled, "gradients_equal_reference").failure);
 }
 
 TEST(Mutants, each_is_judged_by_the_numerics_of_the_correct_stage) {

@@ -42,9 +42,10 @@ Row scores_of(const AttentionInput& input, std::int64_t b, std::int64_t h, std::
   return row;
 }
 
-/// Relative error of a weight, and of the sums.
+/// Relative error of a weight, as the row sum adds it and as it multiplies a value, and of the sums.
 struct RowError {
-  double weight = 0;
+  double summed = 0;
+  double multiplied = 0;
   double sums = 0;
 };
 
@@ -53,7 +54,8 @@ RowError error_of(const Row& row, const NumericsProfile& p, std::int64_t head_di
   const double u = p.u_accumulate;
   const double exponent =
       (gamma_bound(d + 2, u) + (2 * t + 6) * u) * row.products + (t + 1) * (p.exp_error + 2 * u);
-  return {std::expm1(2 * exponent),
+  const double weight = std::expm1(2 * exponent);
+  return {weight + (1 + weight) * p.u_row_sum, weight + (1 + weight) * p.u_probability,
           gamma_bound(static_cast<double>(row.keys.size()) + 2 * t + 2, u)};
 }
 
@@ -71,7 +73,7 @@ NaiveResult naive_attention(const AttentionInput& input, const NumericsProfile& 
     result.exact.lse(b, h, i, 0) = lse;
     result.allowed.lse(b, h, i, 0) =
         empty ? 0
-              : error.weight + error.sums +
+              : error.summed + error.sums +
                     4 * profile.u_lse * (std::abs(row.top) + std::abs(lse) + 1);
     const std::int64_t kv_head = h / (s.q_heads / s.kv_heads);
     for (std::int64_t c = 0; c < s.v_dim; ++c) {
@@ -83,7 +85,8 @@ NaiveResult naive_attention(const AttentionInput& input, const NumericsProfile& 
       }
       result.exact.out(b, h, i, c) = out;
       result.allowed.out(b, h, i, c) =
-          2 * largest * (error.weight + error.sums) + 4 * profile.u_accumulate * std::abs(out) +
+          largest * (error.summed + error.multiplied + 2 * error.sums) +
+          4 * profile.u_accumulate * std::abs(out) +
           half_ulp(profile.out_dtype, 1.01 * std::abs(out)) * (empty ? 0 : 1.01);
     }
   });

@@ -48,7 +48,7 @@ constexpr unsigned kTrials = 100;
 
 TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_threads) {
   for (unsigned seed = 0; seed < kTrials; ++seed) {
-    Trial<TypeParam> trial = random_trial<TypeParam>(seed);
+    Trial<TypeParam> trial = any_trial<TypeParam>(seed);
     const auto alone = run(trial);
     trial.threads = 2 + static_cast<int>(seed % 4);
     EXPECT_EQ(run(trial), alone) << "seed " << seed;
@@ -57,7 +57,7 @@ TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_threads) {
 
 TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_queries_in_a_tile) {
   for (unsigned seed = 0; seed < kTrials; ++seed) {
-    Trial<TypeParam> trial = random_trial<TypeParam>(seed);
+    Trial<TypeParam> trial = any_trial<TypeParam>(seed);
     const auto before = run(trial);
     for (const std::int64_t queries : {1, 24, 48, 1000}) {
       trial.tiles.queries = queries;
@@ -69,9 +69,9 @@ TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_queries_in_a_tile) 
 /// Lanes are queries: how many there are in a vector changes no sum. (The scalar build has no fused
 /// multiply-add.)
 TYPED_TEST(ForwardBlock, has_the_same_bits_on_avx2_and_avx512) {
-  if (available_vectors().front() != "avx512") GTEST_SKIP() << "no AVX-512 here";
+  if (!available_vectors().front().starts_with("avx512")) GTEST_SKIP() << "no AVX-512 here";
   for (unsigned seed = 0; seed < kTrials; ++seed) {
-    const Trial<TypeParam> trial = random_trial<TypeParam>(seed);
+    const Trial<TypeParam> trial = any_trial<TypeParam>(seed);
     use_vectors("avx512");
     const auto wide = run(trial);
     use_vectors("avx2");
@@ -83,7 +83,7 @@ TYPED_TEST(ForwardBlock, does_not_look_at_keys_and_values_that_nobody_or_not_eve
   for (const std::string& vectors : available_vectors()) {
     use_vectors(vectors);
     for (unsigned seed = 0; seed < kTrials; ++seed) {
-      Trial<TypeParam> trial = random_trial<TypeParam>(seed);
+      Trial<TypeParam> trial = any_trial<TypeParam>(seed);
       if (trial.keys.empty()) continue;
       const auto clean = run(trial);
       const std::int64_t key = seed % trial.keys.size();
@@ -139,7 +139,7 @@ TYPED_TEST(ForwardBlock, a_visible_value_that_is_not_finite_shows_where_it_is_se
 
 TYPED_TEST(ForwardBlock, rows_that_see_nothing_keep_their_state) {
   for (unsigned seed = 0; seed < kTrials; ++seed) {
-    const Trial<TypeParam> trial = random_trial<TypeParam>(seed);
+    const Trial<TypeParam> trial = any_trial<TypeParam>(seed);
     const auto got = run(trial);
     for (std::int64_t row = 0; row < trial.rows(); ++row) {
       bool sees_some = false;

@@ -23,6 +23,7 @@ struct Trial {
   std::vector<Element> q = {}, k = {}, v = {};
   TileSizes tiles = {};
   int threads = 1;
+  Modifiers modifiers = {};
 
   Block<Element> block() const {
     return {.mask = mask,
@@ -33,10 +34,22 @@ struct Trial {
             .q = dense_view(q.data(), q_extents),
             .k = dense_view(k.data(), k_extents),
             .v = dense_view(v.data(), v_extents),
-            .threads = threads};
+            .threads = threads,
+            .modifiers = &modifiers};
   }
   std::int64_t rows() const { return q_extents.batch * q_extents.heads * q_extents.tokens; }
 };
+
+/// Normal, times 2.
+template <class Element>
+std::vector<Element> normal_values(std::int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<Element> values;
+  for (std::int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<Element>(2 * normal(random)));
+  return values;
+}
 
 inline constexpr const char* kMasks[] = {
     "full", "causal", "window:3,2", "causal+window:20,0", "documents:9,0,40,51", "prefix:30"};
@@ -79,6 +92,21 @@ Trial<Element> random_trial(unsigned seed) {
   fill(trial.k, trial.k_extents);
   fill(trial.v, trial.v_extents);
   trial.tiles = {.queries = 1 + below(120), .keys = 1 + below(50)};
+  return trial;
+}
+
+/// random_trial, with some of the modifiers that kernels know where the seed is odd.
+template <class Element>
+Trial<Element> any_trial(unsigned seed) {
+  Trial<Element> trial = random_trial<Element>(seed);
+  if (seed % 2 == 0) return trial;
+  const unsigned some = seed / 2 % 7 + 1;  // each set of the three but the empty one
+  if (some & 1) trial.modifiers.softcap = 1 + seed % 20;
+  for (std::int64_t head = 0; (some & 2) && head < trial.q_extents.heads; ++head) {
+    trial.modifiers.alibi_slopes.push_back(0.5 / static_cast<double>(head + 1));
+  }
+  if (some & 4) trial.modifiers.dropout = 0.4;
+  trial.modifiers.dropout_seed = seed;
   return trial;
 }
 

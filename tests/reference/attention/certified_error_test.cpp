@@ -7,6 +7,7 @@
 #include "reference/attention/exact.h"
 #include "reference/attention/extended.h"
 #include "tests/reference/attention/random_case.h"
+#include "tests/reference/attention/random_modifiers.h"
 
 namespace ringlab {
 namespace {
@@ -55,10 +56,12 @@ DType dtype_of_case(std::uint64_t seed) {
   return kTypes[seed % 5];
 }
 
-TEST(CertifiedError, of_the_forward_pass_is_never_exceeded_in_ten_thousand_random_cases) {
+using CaseFactory = testing::RandomCase (*)(std::uint64_t, const testing::CaseLimits&);
+
+void check_forward(CaseFactory make_case, std::uint64_t cases) {
   Ratios out, lse;
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    const testing::RandomCase c = testing::random_case(seed, {.dtype = dtype_of_case(seed)});
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    const testing::RandomCase c = make_case(seed, {.dtype = dtype_of_case(seed)});
     const ExactForward exact = exact_forward(c.input());
     const extended::Forward<Quad> truth = extended::forward<Quad>(c.input());
     out.add(exact.out, truth.out, exact.out_error);
@@ -70,7 +73,8 @@ TEST(CertifiedError, of_the_forward_pass_is_never_exceeded_in_ten_thousand_rando
         lse.add(exact.lse.values()[i], truth.lse[i], exact.lse_error.values()[i]);
       }
     }
-    ASSERT_EQ(out.exceeded + lse.exceeded, 0) << "random_case(" << seed << ")";
+    ASSERT_EQ(out.exceeded + lse.exceeded, 0)
+        << "case " << seed << ", modifiers " << modifiers_text(c.problem.modifiers);
   }
   out.print("o");
   lse.print("lse");
@@ -78,22 +82,45 @@ TEST(CertifiedError, of_the_forward_pass_is_never_exceeded_in_ten_thousand_rando
   expect_certified(lse);
 }
 
-TEST(CertifiedError, of_the_backward_pass_is_never_exceeded_in_two_thousand_random_cases) {
-  Ratios dq, dk, dv;
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    const testing::RandomCase c =
-        testing::random_case(seed, {.tokens = 9, .dtype = dtype_of_case(seed)});
+void check_backward(CaseFactory make_case, std::uint64_t cases) {
+  Ratios dq, dk, dv, dsinks;
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    const testing::RandomCase c = make_case(seed, {.tokens = 9, .dtype = dtype_of_case(seed)});
     const ExactBackward exact = exact_backward(c.input(), c.dout.view());
     const extended::Backward<Quad> truth = extended::backward<Quad>(c.input(), c.dout.view());
     dq.add(exact.dq, truth.dq, exact.dq_error);
     dk.add(exact.dk, truth.dk, exact.dk_error);
     dv.add(exact.dv, truth.dv, exact.dv_error);
-    ASSERT_EQ(dq.exceeded + dk.exceeded + dv.exceeded, 0) << "random_case(" << seed << ")";
+    ASSERT_EQ(exact.dsinks.size(), truth.dsinks.size());
+    for (std::size_t h = 0; h < truth.dsinks.size(); ++h) {
+      dsinks.add(exact.dsinks[h], truth.dsinks[h], exact.dsinks_error[h]);
+    }
+    ASSERT_EQ(dq.exceeded + dk.exceeded + dv.exceeded + dsinks.exceeded, 0)
+        << "case " << seed << ", modifiers " << modifiers_text(c.problem.modifiers);
   }
   dq.print("dq");
   dk.print("dk");
   dv.print("dv");
   for (const Ratios& ratios : {dq, dk, dv}) expect_certified(ratios);
+  if (dsinks.compared == 0) return;
+  dsinks.print("sink");
+  expect_certified(dsinks);
+}
+
+TEST(CertifiedError, of_the_forward_pass_is_never_exceeded_in_ten_thousand_random_cases) {
+  check_forward(testing::random_case, 10000);
+}
+
+TEST(CertifiedError, of_the_forward_pass_is_never_exceeded_with_modifiers) {
+  check_forward(testing::modified_case, 5000);
+}
+
+TEST(CertifiedError, of_the_backward_pass_is_never_exceeded_in_two_thousand_random_cases) {
+  check_backward(testing::random_case, 2000);
+}
+
+TEST(CertifiedError, of_the_backward_pass_is_never_exceeded_with_modifiers) {
+  check_backward(testing::modified_case, 1500);
 }
 
 TEST(CertifiedError, is_small_beside_what_fp32_can_resolve) {

@@ -14,6 +14,9 @@ enum class BackwardMistake {
   row_term_missing,  ///< dS = P dP
   lse_of_the_next_row,
   dv_from_probability_of_the_next_key,
+  soft_capping_not_differentiated,
+  dropout_missing_in_dp,
+  dropout_missing_in_dv,
 };
 
 struct Gradients {
@@ -30,6 +33,7 @@ class EmulatedBackward {
         options_(options),
         mistake_(mistake),
         visible_(input.problem.mask, input.problem.shape.q_tokens, input.problem.shape.kv_tokens),
+        modified_(input, {options.powers_of_two, options.tanh_from_exp, options.modifier_mistake}),
         forward_(EmulatedKernel<Real>(input, options).run()),
         dq_(input.problem.shape.q()),
         dk_(input.problem.shape.k()),
@@ -55,12 +59,16 @@ class EmulatedBackward {
     if (mistake_ == BackwardMistake::row_term_missing) mean = 0;
     for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
       if (!visible_(i, j)) continue;
-      const Real p = probability(b, h, g, i, j);
+      const Real dot = product(b, h, g, i, j);
+      const Real p = probability(dot, b, h, i, j);
+      const Real factor = modified_.factor(b, h, i, j);
       Real dp = 0;
       for (std::int64_t c = 0; c < shape.v_dim; ++c) {
         dp += real(dout_(b, h, i, c)) * real(input_.v(b, g, j, c));
       }
-      const Real ds = cast(p * (dp - mean));
+      if (mistake_ != BackwardMistake::dropout_missing_in_dp) dp *= factor;
+      const bool flat = mistake_ == BackwardMistake::soft_capping_not_differentiated;
+      const Real ds = cast(p * (dp - mean) * (flat ? Real(1) : modified_.steepness(dot)));
       const bool unscaled = mistake_ == BackwardMistake::scale_missing_in_dk;
       for (std::int64_t c = 0; c < shape.head_dim; ++c) {
         dq_(b, h, i, c) += ds * real(input_.k(b, g, j, c)) * scale;
@@ -68,24 +76,34 @@ class EmulatedBackward {
       }
       const bool next = mistake_ == BackwardMistake::dv_from_probability_of_the_next_key;
       const std::int64_t to = next ? (j + 1) % shape.kv_tokens : j;
+      const bool all = mistake_ == BackwardMistake::dropout_missing_in_dv;
+      const Real kept = cast(all ? p : factor * p);
       for (std::int64_t c = 0; c < shape.v_dim; ++c) {
-        dv_(b, g, to, c) += cast(p) * real(dout_(b, h, i, c));
+        dv_(b, g, to, c) += kept * real(dout_(b, h, i, c));
       }
     }
   }
 
-  Real probability(std::int64_t b, std::int64_t h, std::int64_t g, std::int64_t i,
-                   std::int64_t j) const {
-    const Shape& shape = input_.problem.shape;
+  Real product(std::int64_t b, std::int64_t h, std::int64_t g, std::int64_t i,
+               std::int64_t j) const {
     Real sum = 0;
-    for (std::int64_t c = 0; c < shape.head_dim; ++c) {
+    for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
       sum += real(input_.q(b, h, i, c)) * real(input_.k(b, g, j, c));
     }
+    return sum;
+  }
+
+  Real probability(Real sum, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    const Shape& shape = input_.problem.shape;
     const bool wrong = mistake_ == BackwardMistake::lse_of_the_next_row;
     const std::int64_t row = wrong ? (i + 1) % shape.q_tokens : i;
     const Real lse = real(forward_.lse(b, h, row, 0));
     const Real scale = static_cast<Real>(input_.problem.scale);
     const Real log2e = Real(1.4426950408889634);
+    if (input_.problem.modifiers.changes_scores()) {
+      const Real score = modified_(sum, h, i, j);
+      return options_.powers_of_two ? std::exp2(score - lse * log2e) : std::exp(score - lse);
+    }
     return options_.powers_of_two ? std::exp2(sum * (scale * log2e) - lse * log2e)
                                   : std::exp(sum * scale - lse);
   }
@@ -107,6 +125,7 @@ class EmulatedBackward {
   KernelOptions options_;
   BackwardMistake mistake_;
   Visibility visible_;
+  EmulatedScore<Real> modified_;
   AttentionOutput forward_;
   Tensor<Real> dq_, dk_, dv_;
 };

@@ -10,6 +10,7 @@
 #include "reference/attention/visible.h"
 #include "reference/core/numerics.h"
 #include "reference/core/run.h"
+#include "tests/reference/attention/emulated_score.h"
 
 namespace ringlab::testing {
 
@@ -28,7 +29,10 @@ struct KernelOptions {
   bool powers_of_two = false;       ///< exp2, with log2 e folded into the scale
   bool cast_probabilities = false;  ///< to the input dtype, before P·V
   bool flush_to_zero = false;       ///< exp results below the normal range become zero
+  bool tanh_from_exp = false;       ///< with an absolute error
+  bool sink_last = false;           ///< merged after the keys, not before them
   Mistake mistake = Mistake::none;
+  ModifierMistake modifier_mistake = ModifierMistake::none;
 };
 
 /// Real is float, or double for f64 inputs.
@@ -38,7 +42,8 @@ class EmulatedKernel {
   EmulatedKernel(const AttentionInput& input, const KernelOptions& options)
       : input_(input),
         options_(options),
-        visible_(input.problem.mask, input.problem.shape.q_tokens, input.problem.shape.kv_tokens) {
+        visible_(input.problem.mask, input.problem.shape.q_tokens, input.problem.shape.kv_tokens),
+        modified_(input, {options.powers_of_two, options.tanh_from_exp, options.modifier_mistake}) {
     Real scale = static_cast<Real>(input.problem.scale);
     if (options.mistake == Mistake::scale_off_by_1e_4) scale *= Real(1.0001);
     const Real log2e =
@@ -67,6 +72,7 @@ class EmulatedKernel {
     kv_head_ = h / (shape.q_heads / shape.kv_heads);
     State state;
     state.acc.assign(static_cast<std::size_t>(shape.v_dim), Real(0));
+    if (!options_.sink_last) add_sink(h, state);
     for (std::int64_t begin = 0; begin < shape.kv_tokens; begin += options_.tile) {
       std::vector<std::int64_t> keys;
       for (std::int64_t j = begin; j < std::min(begin + options_.tile, shape.kv_tokens); ++j) {
@@ -76,7 +82,33 @@ class EmulatedKernel {
         keys.erase(keys.begin());
       }
       if (!keys.empty()) add_tile(b, h, i, keys, state);
+      if (mistaken(ModifierMistake::sink_with_every_tile)) add_sink(h, state);
     }
+    if (mistaken(ModifierMistake::sink_outside_the_lse)) {
+      write_row(b, h, i, state, output);
+      const double lse = output.lse(b, h, i, 0);
+      add_sink(h, state);
+      write_row(b, h, i, state, output);
+      output.lse(b, h, i, 0) = lse;
+      return;
+    }
+    if (options_.sink_last) add_sink(h, state);
+    write_row(b, h, i, state, output);
+  }
+
+  bool mistaken(ModifierMistake mistake) const { return options_.modifier_mistake == mistake; }
+
+  /// The state (sink, 1, 0), merged.
+  void add_sink(std::int64_t h, State& state) const {
+    if (!modified_.has_sink()) return;
+    const Real sink = modified_.sink(h);
+    rescale(state, std::max(state.row_max, sink));
+    state.row_sum += exponential(sink - state.row_max);
+  }
+
+  void write_row(std::int64_t b, std::int64_t h, std::int64_t i, const State& state,
+                 AttentionOutput& output) const {
+    const Shape& shape = input_.problem.shape;
     const bool empty = state.row_max == -std::numeric_limits<Real>::infinity();
     for (std::int64_t c = 0; c < shape.v_dim; ++c) {
       const Real out = empty ? Real(0) : state.acc[static_cast<std::size_t>(c)] / state.row_sum;
@@ -101,15 +133,19 @@ class EmulatedKernel {
         sum += static_cast<Real>(input_.q(b, h, i, c)) *
                static_cast<Real>(input_.k(b, kv_head_, j, c));
       }
-      scores.push_back(sum * factor_);
+      scores.push_back(input_.problem.modifiers.changes_scores() ? modified_(sum, h, i, j)
+                                                                 : sum * factor_);
     }
     const Real top = std::max(state.row_max, *std::max_element(scores.begin(), scores.end()));
     rescale(state, top);
     for (std::size_t n = 0; n < keys.size(); ++n) {
       const Real p = exponential(scores[n] - top);
-      const Real cast =
-          options_.cast_probabilities ? static_cast<Real>(round_to(input_.problem.dtype, p)) : p;
-      state.row_sum = stored_sum(state.row_sum + p);
+      const Real kept = p * modified_.factor(b, h, i, keys[n]);
+      const Real cast = options_.cast_probabilities
+                            ? static_cast<Real>(round_to(input_.problem.dtype, kept))
+                            : kept;
+      const bool too_early = mistaken(ModifierMistake::dropout_in_row_sum);
+      state.row_sum = stored_sum(state.row_sum + (too_early ? kept : p));
       for (std::size_t c = 0; c < state.acc.size(); ++c) {
         state.acc[c] +=
             cast * static_cast<Real>(input_.v(b, kv_head_, keys[n], static_cast<std::int64_t>(c)));
@@ -140,6 +176,7 @@ class EmulatedKernel {
   const AttentionInput& input_;
   KernelOptions options_;
   Visibility visible_;
+  EmulatedScore<Real> modified_;
   Real factor_ = 0;
   std::int64_t kv_head_ = 0;
 };
@@ -158,6 +195,10 @@ inline NumericsProfile emulated_profile(const Problem& problem, const KernelOpti
     const DTypeInfo& info = dtype_info(problem.dtype);
     profile.u_probability = info.unit_roundoff;
     profile.p_underflow = info.min_subnormal / 2;
+  }
+  if (options.tanh_from_exp) {
+    // Two roundings of the exponent, which tanh flattens, exp, sum, quotient, difference.
+    profile.tanh_floor = 3 * profile.exp_error + 4 * profile.u_work;
   }
   return profile;
 }

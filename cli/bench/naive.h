@@ -9,7 +9,7 @@
 
 #include "reference/core/run.h"
 
-namespace ringlab::cli {
+namespace ringlab::bench {
 
 /// Causal attention of one batch entry with equal lengths, no sampling, no error bound.
 /// Returns (1, q_heads, q_tokens, v_dim).
@@ -43,4 +43,4 @@ inline Tensor<double> naive_attention(const AttentionInput& input) {
   return out;
 }
 
-}  // namespace ringlab::cli
+}  // namespace ringlab::bench

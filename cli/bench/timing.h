@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ringlab::cli {
+namespace ringlab::bench {
 
 /// One way of doing the work that is compared.
 struct Contender {
@@ -15,6 +15,10 @@ struct Contender {
   std::function<double()> timed_work = {};
 };
 
+/// A contender that works on the calling thread alone and is timed by that thread's processor time:
+/// what else a shared machine does costs it caches, but not turns.
+Contender on_one_thread(std::string name, std::function<void()> work);
+
 /// Median, and the 10th and 90th percentile, of repeated measurements.
 struct Spread {
   double median = 0;
@@ -22,10 +26,18 @@ struct Spread {
   double p90 = 0;
 };
 
+/// Of one number at least; interpolated between order statistics.
+Spread spread_of(std::vector<double> values);
+/// `factor` times it.
+Spread scaled(const Spread& spread, double factor);
+/// `factor` over it: the ends change places.
+Spread inverse(const Spread& spread, double factor);
+
 struct Timing {
   std::string name;
   Spread seconds;
-  Spread ratio;  ///< time over the first contender's, round by round
+  Spread ratio;              ///< time over the first contender's, round by round
+  std::string failure = {};  ///< why it has no times; empty when it has
 };
 
 struct TimingOptions {
@@ -34,8 +46,10 @@ struct TimingOptions {
 };
 
 /// Runs every contender once unmeasured, then `rounds` times in turn. Ratios are taken within a
-/// round, so that a machine that changes its speed changes both sides.
+/// round, so that a machine that changes its speed changes both sides. One that throws an
+/// environment error is left out from then on and says so, and with the first one all others lose
+/// their ratios; anything else that is thrown ends it.
 std::vector<Timing> time_in_turn(const std::vector<Contender>& contenders,
                                  const TimingOptions& options);
 
-}  // namespace ringlab::cli
+}  // namespace ringlab::bench

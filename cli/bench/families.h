@@ -1,0 +1,59 @@
+// The measurements behind the goals, one function per family.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/bench/goal.h"
+
+namespace ringlab::bench {
+
+/// How a family is measured.
+struct Plan {
+  int rounds = 11;
+  bool quick = false;             ///< shorter sequences
+  std::vector<Goal> goals = {};   ///< the wanted ones of the family
+  std::string peer_folder = {};   ///< where the programs of peers are
+  std::string torch_python = {};  ///< a Python that has PyTorch; empty: none is known
+  std::function<void(double share)> progress = {};
+
+  bool wants(const std::string& id) const;
+  void report(double share) const {
+    if (progress) progress(share);
+  }
+  /// Of part `part` of `parts` of the family, each as long as the others.
+  TimingOptions timing(int part = 0, int parts = 1) const;
+};
+
+/// Outcomes by the id of their goal; a family says what it knows.
+struct Findings {
+  std::map<std::string, Outcome> found = {};
+
+  void reached(const std::string& id, const Spread& value) { found[id].value = value; }
+  void skip(const std::string& id, const std::string& reason) { found[id].reason = reason; }
+  void beside(const std::string& id, const std::string& name, const Spread& value) {
+    found[id].beside.emplace_back(name, value);
+  }
+};
+
+/// Environment error when this process may use fewer.
+void check_cores(int cores);
+
+Findings measure_forward(const Plan& plan);        ///< C1, C2
+Findings measure_against_sgemm(const Plan& plan);  ///< C3
+Findings measure_bf16(const Plan& plan);           ///< C4
+Findings measure_reference(const Plan& plan);      ///< C5
+Findings measure_backward(const Plan& plan);       ///< C6
+Findings measure_ring(const Plan& plan);           ///< C7
+Findings measure_against_torch(const Plan& plan);  ///< C8
+Findings measure_scaling(const Plan& plan);        ///< C9
+Findings measure_memory(const Plan& plan);         ///< C10
+
+/// Measures the goals of `plan`, all families in order; one outcome for each, in their order. What
+/// a family has no finding for is skipped, and says so.
+std::vector<Outcome> measure(
+    const Plan& plan, const std::function<void(double share, const std::string& family)>& progress);
+
+}  // namespace ringlab::bench

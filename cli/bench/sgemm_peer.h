@@ -1,0 +1,14 @@
+// What a library of matrix products has to give to become a peer program.
+#pragma once
+
+#include <string>
+
+namespace ringlab::bench {
+
+/// Name and version, and what it runs on if it says so.
+std::string describe_library();
+
+/// c = a b, all (n, n), row-major, dense.
+void multiply_matrices(int n, const float* a, const float* b, float* c);
+
+}  // namespace ringlab::bench

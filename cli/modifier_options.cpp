@@ -1,0 +1,96 @@
+#include "cli/modifier_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/numbers.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr double kMost = 0x1p64;  // check_modifiers() allows no more
+
+std::vector<double> take_list(Arguments& arguments, const std::string& name) {
+  std::vector<double> numbers;
+  const std::optional<std::string> text = arguments.take_text(name);
+  for (std::size_t begin = 0; text && begin <= text->size();) {
+    const std::size_t end = std::min(text->find(',', begin), text->size());
+    numbers.push_back(parse_real(name, text->substr(begin, end - begin), -kMost, kMost));
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+/// Usage error, before any head is known, when check_modifiers() would refuse these numbers.
+void check_numbers(const Modifiers& modifiers) {
+  const auto check = [](const char* option, Modifiers one, std::size_t heads) {
+    Shape shape;
+    shape.q_heads = static_cast<std::int64_t>(std::max<std::size_t>(heads, 1));
+    try {
+      check_modifiers(one, shape);
+    } catch (const Error& error) {
+      throw_usage_error({option, error.parts().expected, error.parts().actual, ""});
+    }
+  };
+  check("--softcap", {.softcap = modifiers.softcap}, 1);
+  check("--alibi", {.alibi_slopes = modifiers.alibi_slopes}, modifiers.alibi_slopes.size());
+  check("--sinks", {.sinks = modifiers.sinks}, modifiers.sinks.size());
+  check("--dropout", {.dropout = modifiers.dropout}, 1);
+}
+
+void spread(const char* option, std::vector<double>& numbers, std::int64_t heads) {
+  if (numbers.size() == 1) numbers.assign(static_cast<std::size_t>(heads), numbers.front());
+  if (numbers.empty() || static_cast<std::int64_t>(numbers.size()) == heads) return;
+  throw_usage_error({option, fmt::format("one number, or one for each of {} query heads", heads),
+                     fmt::format("{} numbers", numbers.size()), ""});
+}
+
+}  // namespace
+
+std::vector<OptionSpec> modifier_options() {
+  return {
+      {"softcap", "X", "soft-capping: scores become X tanh(score / X)"},
+      {"alibi", "S,S,…",
+       "ALiBi: slope times distance taken off each score; one slope per query head, one for all, "
+       "or default for the customary ones"},
+      {"sinks", "X,X,…",
+       "a score without a value in every row's softmax; one per query head, or one for all"},
+      {"dropout", "P", "drop this share of the weights, scale the others by 1 / (1 - P)"},
+      {"dropout-seed", "S", "which weights are dropped (1)", "with --dropout"},
+  };
+}
+
+ModifierWish take_modifiers(Arguments& arguments) {
+  ModifierWish wish;
+  wish.given.softcap = arguments.take_real("softcap", 0, 0, kMost);
+  wish.default_slopes = arguments.given("alibi") && *arguments.take_text("alibi") == "default";
+  if (!wish.default_slopes) wish.given.alibi_slopes = take_list(arguments, "alibi");
+  wish.given.sinks = take_list(arguments, "sinks");
+  wish.given.dropout = arguments.take_real("dropout", 0, 0, 1);
+  if (wish.given.dropout > 0) wish.given.dropout_seed = arguments.take_unsigned("dropout-seed", 1);
+  check_numbers(wish.given);
+  return wish;
+}
+
+Modifiers modifiers_for(const ModifierWish& wish, std::int64_t q_heads) {
+  Modifiers modifiers = wish.given;
+  if (wish.default_slopes) modifiers.alibi_slopes = default_alibi_slopes(q_heads);
+  spread("--alibi", modifiers.alibi_slopes, q_heads);
+  spread("--sinks", modifiers.sinks, q_heads);
+  return modifiers;
+}
+
+void refuse_unknown_modifiers(const Arguments& arguments, const verify::Subject& subject) {
+  if (subject.can.modifiers) return;
+  Arguments unused = arguments;  // what is no number is wrong for every subject
+  take_modifiers(unused);
+  for (const OptionSpec& option : modifier_options()) {
+    if (!arguments.given(option.name)) continue;
+    throw_usage_error({"--" + option.name, "a subject that modifies scores", subject.name,
+                       "`ringlab list` shows what each subject can."});
+  }
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,22 @@
+#include "optimized/cpu/kernel_profile.h"
+
+#include "optimized/cpu/bf16_dot_tile.h"
+#include "optimized/cpu/vectors.h"
+
+namespace ringlab::cpu {
+
+NumericsProfile kernel_profile(DType dtype, std::int64_t blocks) {
+  NumericsProfile profile = carried_profile(dtype, blocks);
+  profile.exp_error = dtype == DType::f64 ? 0x1.cp-52 : 0x1.cp-23;  // 1.75 ulp
+  if (dtype != DType::bf16 || !bf16_dot_in_use()) return profile;
+  // The error of a weight is that of its short polynomial, once; that of a rescaling stays as it
+  // is.
+  constexpr double weight = bf16_dot::kWeightError;
+  profile.u_probability = (1 + weight) * (1 + 0x1p-8) - 1;
+  profile.u_row_sum = weight;  // adds the weights before they are rounded
+  // What is subnormal is read as zero, and written as zero.
+  profile.p_underflow = profile.product_underflow = 0x1p-126;
+  return profile;
+}
+
+}  // namespace ringlab::cpu

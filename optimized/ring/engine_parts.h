@@ -1,0 +1,35 @@
+// Parts of the engine that its caller may exchange or listen to.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "optimized/cpu/kernel_table.h"
+#include "optimized/transport/communicator.h"
+#include "reference/core/schedule.h"
+
+namespace ringlab::ring {
+
+struct EngineParts {
+  /// Shared by the ranks of one process; each makes its own unless set.
+  std::shared_ptr<const SchedulePlan> plan = {};
+  /// Makes the schedules that are executed, in place of the plan's programs.
+  std::function<Schedule(const ScheduleSpec&, const NeedMatrix&, Pass)> make_schedule = {};
+  /// Puts a decorator around each rank's communicator.
+  std::function<std::unique_ptr<Communicator>(Communicator&)> wrap = {};
+  /// Zero of the times of trace events; the moment when the ranks have agreed unless set.
+  std::optional<std::chrono::steady_clock::time_point> clock_zero = {};
+  /// What blocks are computed with.
+  cpu::KernelTable kernels = {};
+  /// Grows while the ranks compute, up to what engine_work() says of them.
+  std::atomic<std::int64_t>* work_done = nullptr;
+};
+
+/// Matrix products that a block of pairs takes part in: Q·K and P·V; Q·K, dO·V, dQ, dK and dV.
+inline constexpr std::int64_t kForwardProducts = 2, kBackwardProducts = 5;
+
+}  // namespace ringlab::ring

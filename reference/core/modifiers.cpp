@@ -1,0 +1,134 @@
+#include "reference/core/modifiers.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+
+#include "reference/core/error.h"
+#include "reference/core/problem.h"
+
+namespace ringlab {
+namespace {
+
+constexpr double kLargest = 0x1p64;
+constexpr double kLeast = 0x1p-64;
+constexpr double kMostDropout = 1 - 0x1p-32;
+
+std::string number_text(double x) {
+  std::array<char, 40> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), x);
+  return {text.data(), error == std::errc{} ? end : text.data()};
+}
+
+std::string list_text(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double x : numbers) text += (text.empty() ? "" : ",") + number_text(x);
+  return text;
+}
+
+void refuse(const std::string& where, std::string expected, double found) {
+  throw_input_error(
+      {.where = where, .expected = std::move(expected), .actual = number_text(found), .hint = ""});
+}
+
+bool is_zero_or_moderate(double x) {
+  return x == 0 || (std::abs(x) >= kLeast && std::abs(x) <= kLargest);
+}
+
+void check_per_head(const char* name, const std::vector<double>& numbers, std::int64_t heads) {
+  if (numbers.empty() || static_cast<std::int64_t>(numbers.size()) == heads) return;
+  throw_input_error(
+      {.where = name,
+       .expected = "one number for each of the " + std::to_string(heads) + " query heads",
+       .actual = std::to_string(numbers.size())});
+}
+
+void check_dropout(const Modifiers& modifiers, const Shape& shape) {
+  const double p = modifiers.dropout;
+  if (!(p >= 0 && p <= kMostDropout)) refuse("dropout", "from 0 to 1 - 2^-32", p);
+  if (p == 0) return;
+  struct Limit {
+    const char* name;
+    std::int64_t value;
+    int bits;
+  };
+  for (const Limit& limit : std::initializer_list<Limit>{{"batch", shape.batch, 32},
+                                                         {"q_heads", shape.q_heads, 32},
+                                                         {"q_tokens", shape.q_tokens, 32},
+                                                         {"kv_tokens", shape.kv_tokens, 34}}) {
+    if (limit.value >> limit.bits == 0) continue;
+    throw_input_error({.where = std::string("dropout, ") + limit.name,
+                       .expected = "fewer than 2^" + std::to_string(limit.bits) +
+                                   ", which is what its generator can count",
+                       .actual = std::to_string(limit.value)});
+  }
+}
+
+/// 2^{-8 (h + 1) / heads}.
+double slope_of_power(std::int64_t head, std::int64_t heads) {
+  return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
+}
+
+}  // namespace
+
+void check_modifiers(const Modifiers& modifiers, const Shape& shape) {
+  if (!(modifiers.softcap >= 0 && is_zero_or_moderate(modifiers.softcap))) {
+    refuse("softcap", "0 (none), or from 2^-64 to 2^64", modifiers.softcap);
+  }
+  check_per_head("ALiBi slopes", modifiers.alibi_slopes, shape.q_heads);
+  for (const double slope : modifiers.alibi_slopes) {
+    if (!is_zero_or_moderate(slope)) {
+      refuse("ALiBi slope", "0, or from 2^-64 to 2^64 in magnitude", slope);
+    }
+  }
+  check_per_head("sinks", modifiers.sinks, shape.q_heads);
+  for (const double sink : modifiers.sinks) {
+    if (!(std::abs(sink) <= kLargest)) refuse("sink", "at most 2^64 in magnitude", sink);
+  }
+  check_dropout(modifiers, shape);
+}
+
+std::vector<double> default_alibi_slopes(std::int64_t heads) {
+  if (heads < 1) {
+    throw_input_error(
+        {.where = "ALiBi slopes", .expected = "at least 1 head", .actual = std::to_string(heads)});
+  }
+  std::int64_t power = 1;
+  while (power <= heads / 2) power *= 2;
+  std::vector<double> slopes;
+  for (std::int64_t h = 0; h < power; ++h) slopes.push_back(slope_of_power(h, power));
+  for (std::int64_t h = 0; h < heads - power; ++h) {
+    slopes.push_back(slope_of_power(2 * h, 2 * power));
+  }
+  return slopes;
+}
+
+std::uint32_t dropout_threshold(double dropout) {
+  return static_cast<std::uint32_t>(std::llround(std::ldexp(dropout, 32)));
+}
+
+double dropout_factor(double dropout) { return 1 / (1 - dropout); }
+
+std::string modifiers_text(const Modifiers& modifiers) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : "+") + part; };
+  if (modifiers.softcap != 0) add("softcap:" + number_text(modifiers.softcap));
+  if (!modifiers.alibi_slopes.empty()) add("alibi:" + list_text(modifiers.alibi_slopes));
+  if (!modifiers.sinks.empty()) add("sinks:" + list_text(modifiers.sinks));
+  if (modifiers.dropout != 0) {
+    add("dropout:" + number_text(modifiers.dropout) +
+        ",seed:" + std::to_string(modifiers.dropout_seed));
+  }
+  return text.empty() ? "none" : text;
+}
+
+void refuse_modifiers(const Modifiers& modifiers, const std::string& who) {
+  if (!modifiers.any()) return;
+  throw_usage_error({.where = "modifiers of the scores",
+                     .expected = "none: " + who + " does not know them",
+                     .actual = modifiers_text(modifiers),
+                     .hint = "Soft-capping, ALiBi, sinks and dropout need a subject that can"});
+}
+
+}  // namespace ringlab

@@ -1,0 +1,142 @@
+"""`ringlab bench cpu`: its structure, its options and its peers. Never how fast anything is."""
+import html.parser
+import json
+import os
+import stat
+import unittest
+
+from program import ProgramTest
+
+KEYS = {"id", "what", "unit", "value", "target", "met", "spread"}
+SOME_OF_EVERY_FAMILY = ["C1.causal", "C2.full", "C3", "C4.d64", "C5", "C6.d64.causal", "C7.p2",
+                        "C8.forward", "C9.forward", "C10"]
+VERDICTS = {"target", "at least", "at most", "missed"}
+
+# Stands in for a Python with PyTorch: ignores what it is to run and speaks the protocol.
+FAKE = "#!/bin/sh\necho ready Fake\nwhile read line; do {}; done\n"
+
+
+class Tags(html.parser.HTMLParser):
+    """Counts the elements of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.counts = {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+
+
+class BenchTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.environment = {k: v for k, v in os.environ.items() if k != "RINGLAB_TORCH_PYTHON"}
+
+    def fake_python(self, answer):
+        path = self.file("python", FAKE.format(answer))
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+    def bench(self, *words, environment=None):
+        path = self.folder / "bench.json"
+        result = self.succeeds("bench", "cpu", "--quick", "--rounds", 3, "--json", path, *words,
+                               env=environment or self.environment)
+        return json.loads(path.read_text()), result.out
+
+    def check_goal(self, goal):
+        self.assertLessEqual(KEYS, set(goal))
+        self.assertEqual(1, len({"at_least", "at_most"} & set(goal)), goal)
+        if goal["value"] is None:
+            self.assertEqual(goal["met"], "skipped")
+            self.assertTrue(goal["reason"])
+            return
+        self.assertIn(goal["met"], VERDICTS)
+        self.assertNotIn("reason", goal)
+        self.assertGreater(goal["value"], 0)
+        self.assertLessEqual(goal["spread"]["p10"], goal["value"])
+        self.assertGreaterEqual(goal["spread"]["p90"], goal["value"])
+        higher_is_better = "at_least" in goal
+        bound = goal["at_least" if higher_is_better else "at_most"]
+        reached = goal["value"] >= bound if higher_is_better else goal["value"] <= bound
+        self.assertEqual(reached, goal["met"] != "missed", goal)
+
+    def test_every_goal_has_a_record_that_says_what_became_of_it(self):
+        page = self.folder / "bench.html"
+        found, text = self.bench("--html", page, "--only", ",".join(SOME_OF_EVERY_FAMILY))
+        for goal in found["goals"]:
+            with self.subTest(goal["id"]):
+                self.check_goal(goal)
+                self.assertIn(goal["id"], text)
+        families = {goal["id"].split(".")[0] for goal in found["goals"]}
+        self.assertEqual(families, {f"C{i}" for i in range(1, 11)})
+        torch = [goal for goal in found["goals"] if goal["id"].startswith("C8.")]
+        for goal in torch:
+            self.assertIn("--torch-python", goal["reason"])
+        self.assertEqual(set(found["roofline"]), {"peaks", "bandwidths", "points"})
+        self.assertIn("memory", {one["name"] for one in found["roofline"]["bandwidths"]})
+        for point in found["roofline"]["points"]:
+            self.assertGreater(point["flops_per_s"], 0)
+        tags = Tags(page.read_text()).counts
+        self.assertEqual(tags["html"], 1)
+        self.assertEqual(tags["svg"], 1 + len({goal["id"].split(".")[0] for goal in found["goals"]
+                                               if goal["value"] is not None}))
+
+    def test_only_some_goals_in_their_order(self):
+        found, _ = self.bench("--only", "C10.p4,C10.p2")
+        self.assertEqual([goal["id"] for goal in found["goals"]], ["C10.p2", "C10.p4"])
+        for goal in found["goals"]:
+            self.check_goal(goal)
+            self.assertLess(goal["value"], goal["at_most"], "bytes do not depend on the machine")
+
+    def test_a_peer_that_speaks_the_protocol_is_measured(self):
+        python = self.fake_python("sleep 0.3; echo 0.25")
+        found, _ = self.bench("--only", "C8.forward.f32.causal.d64.t1", "--torch-python", python)
+        [goal] = found["goals"]
+        self.check_goal(goal)
+        self.assertIn("PyTorch, Gflop/s", goal["beside"])
+        self.environment["RINGLAB_TORCH_PYTHON"] = str(python)
+        found, _ = self.bench("--only", "C8.forward.f32.causal.d64.t1")
+        self.assertIsNotNone(found["goals"][0]["value"])
+
+    def test_peers_that_die_or_lie_cost_their_goals_and_nothing_else(self):
+        for answer, said in [("exit 7", "exit code 7"), ("echo fast", "'fast'"),
+                             ("echo 1000", "that passed"), ("echo cannot do it", "cannot do it")]:
+            with self.subTest(answer):
+                python = self.fake_python(answer)
+                found, text = self.bench("--only", "C8.forward.f32.causal.d64,C10", "--torch-python",
+                                         python)
+                *torch, p2, p4 = found["goals"]
+                for goal in torch:
+                    self.check_goal(goal)
+                    self.assertEqual(goal["met"], "skipped")
+                self.assertIn(said, torch[0]["reason"])
+                self.assertIn(said, text)
+                self.check_goal(p2)
+                self.check_goal(p4)
+                self.assertIsNotNone(p4["value"])
+
+    def test_a_python_that_is_not_there_is_named(self):
+        found, _ = self.bench("--only", "C8.forward.f32.causal.d64.t1", "--torch-python",
+                              "/no/such/python")
+        self.assertIn("/no/such/python", found["goals"][0]["reason"])
+
+    def test_wrong_command_lines_are_refused(self):
+        for words, said in [(["--only", "C99"], "C99"), (["--only", "C1,"], "''"),
+                            (["--rounds", "2"], "--rounds"), (["--tokens", "64"], "--tokens"),
+                            (["--html", "-"], "--html")]:
+            self.fails(2, said, "bench", "cpu", *words)
+        self.fails(2, "--only", "bench", "--only", "C1", "--tokens", "16", "--rounds", "3")
+        self.fails(4, "--html", "bench", "cpu", "--html", "/no/such/folder/x.html")
+
+    def test_without_vectors_shares_of_the_peak_are_skipped_and_the_rest_is_not(self):
+        self.environment["RINGLAB_VECTORS"] = "scalar"
+        found, _ = self.bench("--only", "C4,C10")
+        for goal in found["goals"]:
+            self.check_goal(goal)
+            self.assertEqual(goal["met"] == "skipped", goal["id"].startswith("C4"))
+
+
+if __name__ == "__main__":
+    unittest.main()
