@@ -25,7 +25,7 @@ std::vector<double> take_list(Arguments& arguments, const std::string& name) {
 
 /// Usage error, before any head is known, when check_modifiers() would refuse these numbers.
 void check_numbers(const Modifiers& modifiers) {
-  const auto check = [](const char* option, Modifiers one, std::size_t heads) {
+  const auto check = [](const char* option, const Modifiers& one, std::size_t heads) {
     Shape shape;
     shape.q_heads = static_cast<std::int64_t>(std::max<std::size_t>(heads, 1));
     try {

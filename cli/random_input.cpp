@@ -74,7 +74,8 @@ Tensor<double> RandomInput::doubles(RandomTensor tensor, const Positions& tokens
   return wide;
 }
 
-verify::HeadGroupSource random_groups(const RandomInput& input, std::vector<std::int64_t> rows) {
+verify::HeadGroupSource random_groups(const RandomInput& input,
+                                      const std::vector<std::int64_t>& rows) {
   return [input, rows = Positions::from_list(rows)](std::int64_t batch, std::int64_t kv_head) {
     const Shape& shape = input.problem.shape;
     const std::int64_t group = shape.q_heads / shape.kv_heads;

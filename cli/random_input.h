@@ -26,6 +26,7 @@ struct RandomInput {
 };
 
 /// One group of heads at a time: all its keys and values, of its queries only `rows`.
-verify::HeadGroupSource random_groups(const RandomInput& input, std::vector<std::int64_t> rows);
+verify::HeadGroupSource random_groups(const RandomInput& input,
+                                      const std::vector<std::int64_t>& rows);
 
 }  // namespace ringlab::cli

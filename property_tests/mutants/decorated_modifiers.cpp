@@ -40,7 +40,7 @@ void use_slopes_of_kv_heads(Problem& problem) {
 
 void use_slopes_of_the_next_head(Problem& problem) {
   std::vector<double>& slopes = problem.modifiers.alibi_slopes;
-  if (!slopes.empty()) std::ranges::rotate(slopes, slopes.begin() + 1);
+  if (!slopes.empty()) std::rotate(slopes.begin(), slopes.begin() + 1, slopes.end());
 }
 
 /// Takes every row's sink in again with each block.

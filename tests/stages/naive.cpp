@@ -42,7 +42,8 @@ Row scores_of(const AttentionInput& input, std::int64_t b, std::int64_t h, std::
   return row;
 }
 
-/// Relative error of a weight, as the row sum adds it and as it multiplies a value, and of the sums.
+/// Relative error of a weight, as the row sum adds it and as it multiplies a value, and of the
+/// sums.
 struct RowError {
   double summed = 0;
   double multiplied = 0;
