@@ -28,7 +28,8 @@ endfunction()
 
 # KIND: library, program or test.
 function(ringlab_precompiled_headers target kind)
-  if(NOT RINGLAB_PCH)
+  # Fuzzers instrument some targets and not others: what is precompiled would not fit.
+  if(NOT RINGLAB_PCH OR RINGLAB_FUZZ)
     return()
   endif()
   if(NOT TARGET ringlab_headers_${kind})
