@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "optimized/cpu/bf16_dot_memory.h"
-#include "optimized/cpu/parallel.h"
+#include "optimized/cpu/row_shares.h"
 
 namespace ringlab::cpu::bf16_dot {
 namespace {
@@ -190,18 +190,11 @@ bool takes(const Block<BFloat16>& block) {
 
 void forward(const Block<BFloat16>& block, SoftmaxState<float>* states, float* accs) {
   const std::vector<std::int64_t> positions = block.queries.to_list();
-  const Extents& q = block.q.extents;
-  const std::vector<RowRange> groups =
-      row_groups(q.tokens, Worker::rows_of(block), kWidth, block.threads);
-  share_out(
-      q.batch * q.heads * std::ssize(groups), block.threads,
-      [&] {
-        return [&, worker = Worker(block, positions)](std::int64_t part) mutable {
-          const RowRange& group = groups[static_cast<std::size_t>(part % std::ssize(groups))];
-          worker.run(part / std::ssize(groups), group, states, accs);
-        };
-      },
-      block.done);
+  share_out_rows(block, Worker::rows_of(block), kWidth, [&] {
+    return [&, worker = Worker(block, positions)](std::int64_t head, const RowRange& rows) mutable {
+      worker.run(head, rows, states, accs);
+    };
+  });
 }
 
 }  // namespace ringlab::cpu::bf16_dot

@@ -14,7 +14,7 @@
 
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
-#include "optimized/cpu/parallel.h"
+#include "optimized/cpu/row_shares.h"
 #include "optimized/cpu/tile_memory-inl.h"
 #include "optimized/cpu/tile_modifiers-inl.h"
 #include "optimized/cpu/wide_rows-inl.h"
@@ -135,19 +135,13 @@ template <class Element>
 void forward_heads(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                    Accumulator<Element>* accs) {
   const std::vector<std::int64_t> positions = block.queries.to_list();
-  const Extents& q = block.q.extents;
-  const std::vector<RowRange> groups =
-      row_groups(q.tokens, ForwardWorker<Element>::rows_of(block),
-                 tile_width<Accumulator<Element>>(), block.threads);
-  share_out(
-      q.batch * q.heads * std::ssize(groups), block.threads,
-      [&] {
-        return [&, worker = ForwardWorker<Element>(block, positions)](std::int64_t part) mutable {
-          const RowRange& group = groups[static_cast<std::size_t>(part % std::ssize(groups))];
-          worker.run(part / std::ssize(groups), group, states, accs);
-        };
-      },
-      block.done);
+  share_out_rows(block, ForwardWorker<Element>::rows_of(block), tile_width<Accumulator<Element>>(),
+                 [&] {
+                   return [&, worker = ForwardWorker<Element>(block, positions)](
+                              std::int64_t head, const RowRange& rows) mutable {
+                     worker.run(head, rows, states, accs);
+                   };
+                 });
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "reference/core/mask.h"
 #include "reference/core/positions.h"
@@ -19,18 +18,6 @@ struct RowRange {
 
 inline RowRange common(const RowRange& a, const RowRange& b) {
   return {std::max(a.first, b.first), std::min(a.last, b.last)};
-}
-
-/// All rows, in groups that threads take one by one: of `group` rows, towards the end of `tile`
-/// rows, so that no thread works much longer than the others.
-inline std::vector<RowRange> row_groups(std::int64_t rows, std::int64_t group, std::int64_t tile,
-                                        int threads) {
-  std::vector<RowRange> groups;
-  for (std::int64_t first = 0; first < rows; first = groups.back().last) {
-    const bool near_the_end = threads > 1 && rows - first <= threads * group;
-    groups.push_back({first, std::min(rows, first + (near_the_end ? tile : group))});
-  }
-  return groups;
 }
 
 /// The rows of `run`, counted from its start, whose positions lie in `keys`.

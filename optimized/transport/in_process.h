@@ -13,7 +13,8 @@ namespace ringlab {
 /// How the ranks of one in-process run behave.
 struct NetworkOptions {
   double timeout_s = 60.0;  ///< a wait longer than this is an environment error (threads only)
-  /// Zero-buffer rendezvous: a send completes only when its receive is posted. false buffers sends.
+  /// Zero-buffer rendezvous: a send completes only when its receive is posted. Otherwise sends are
+  /// buffered; threads do so up to 4 MiB and carry longer messages while both ranks wait.
   bool rendezvous = false;
 };
 
@@ -33,8 +34,9 @@ using RankBody = std::function<void(Communicator&)>;
 /// When a rank throws, the others are woken with an environment error that names it, and the first
 /// failure is rethrown: an Error keeps its kind and gains its rank, any other exception becomes an
 /// environment error with its text. A deadlock, or a message from a rank that has ended, is found
-/// at once and not at the deadline. Requests never waited for are harmless: a buffered send still
-/// arrives, a receive is cancelled when its body ends.
+/// at once and not at the deadline, which every piece of a long message moves on. Requests never
+/// waited for are harmless: a buffered send still arrives, a receive is cancelled when its body
+/// ends.
 NetworkSummary run_threads(int ranks, const NetworkOptions& options, const RankBody& body);
 
 /// Like run_threads, but exactly one rank runs at any moment, chosen by a scheduler seeded with

@@ -23,14 +23,17 @@ struct Message {
   int tag = 0;
   bool send_posted = false;
   bool receive_posted = false;
-  bool taken = false;        ///< the bytes were read from `source`: the send is complete
-  bool filled = false;       ///< `target` was dealt with (simulated network)
+  bool taken = false;        ///< all bytes were read from `source`: the send is complete
+  bool filled = false;       ///< `target` was dealt with: the receive is complete
   bool sender_left = false;  ///< the sender ended before the bytes were taken
   std::size_t sent_bytes = 0;
   std::span<const std::byte> source;  ///< the sender's buffer, until taken
   std::span<std::byte> target;        ///< the receiver's buffer
-  std::vector<std::byte> payload;     ///< the bytes on their way
+  std::vector<std::byte> payload;     ///< the bytes on their way, all or a piece
+  std::size_t read_bytes = 0;         ///< of source, so far (threads)
+  std::size_t written_bytes = 0;      ///< to target, so far (threads)
   bool matched() const { return send_posted && receive_posted; }
+  bool fits() const { return target.size() == sent_bytes; }
 };
 using MessagePtr = std::shared_ptr<Message>;
 

@@ -8,7 +8,10 @@
 namespace ringlab::in_process {
 namespace {
 
-constexpr double kLongestTimeout = 1e9;  // thirty years; keeps the deadline representable
+constexpr double kLongestTimeout = 1e9;    // thirty years; keeps the deadline representable
+constexpr bool kSendsNeedReceives = true;  // those that wait: a buffered one is complete at once
+constexpr std::size_t kLongestBuffered = std::size_t{4} << 20;
+constexpr std::size_t kLongestPiece = std::size_t{256} << 10;  // stays in a core's cache
 
 std::chrono::steady_clock::duration checked_timeout(double seconds) {
   if (!(seconds > 0)) {
@@ -26,6 +29,20 @@ struct EndOfWait {
   std::optional<Operation>& waiting;
   ~EndOfWait() { waiting.reset(); }
 };
+
+bool is_complete(const Operation& operation) {
+  const Message& message = *operation.message;
+  return operation.direction == Direction::send ? message.taken : message.filled;
+}
+
+/// Whether the rank whose operation it is could move a piece of the message now. One that does not
+/// fit is not carried: the receiver will say so.
+bool can_move_a_piece(const Operation& operation) {
+  const Message& message = *operation.message;
+  if (!message.matched() || is_complete(operation)) return false;
+  if (operation.direction == Direction::receive) return message.taken || !message.payload.empty();
+  return message.payload.empty() || !message.fits();
+}
 
 std::string missed_deadline(double timeout_s) {
   std::ostringstream text;
@@ -51,12 +68,13 @@ void ThreadNetwork::leave(int rank, const std::exception_ptr& thrown) {
 }
 
 Request ThreadNetwork::post_send(int rank, int to, int tag, std::span<const std::byte> bytes) {
+  const bool buffered = !rendezvous_ && bytes.size() <= kLongestBuffered;
   std::vector<std::byte> payload;
-  if (!rendezvous_) payload.assign(bytes.begin(), bytes.end());
+  if (buffered) payload.assign(bytes.begin(), bytes.end());
   const Lock lock(mutex_);
   if (failure_) failure_.throw_to_survivor(rank, "to post a send to rank " + std::to_string(to));
   const MessageTable::Posted posted = table_.post_send({rank, to, tag}, bytes);
-  if (!rendezvous_) {
+  if (buffered) {
     posted.message->payload = std::move(payload);
     posted.message->taken = true;
     state(to).wake.notify_one();
@@ -77,31 +95,33 @@ Request ThreadNetwork::post_receive(int rank, int from, int tag, std::span<std::
 void ThreadNetwork::wait(int rank, Request request) {
   Lock lock(mutex_);
   const Operation operation = table_.find(rank, request);
-  block_until_taken(rank, operation, lock);
-  if (operation.direction == Direction::send) return table_.close(rank, request);
-  Message& message = *operation.message;
-  if (message.target.size() != message.sent_bytes) fail(rank, size_error(rank, message));
+  block_until_complete(rank, operation, lock);
+  const Message& message = *operation.message;
+  if (operation.direction == Direction::receive && !message.fits()) {
+    fail(rank, size_error(rank, message));
+  }
   table_.close(rank, request);
-  lock.unlock();
-  // Freed here: the sender may not wait for its send, which keeps the message, for long.
-  const std::vector<std::byte> payload = std::move(message.payload);
-  std::copy(payload.begin(), payload.end(), message.target.begin());
 }
 
-void ThreadNetwork::block_until_taken(int rank, const Operation& operation, Lock& lock) {
-  const auto begin = std::chrono::steady_clock::now();
-  const auto deadline = begin + timeout_;
+void ThreadNetwork::block_until_complete(int rank, const Operation& operation, Lock& lock) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  auto deadline = begin + timeout_;
   const auto attempt = [&] {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double> elapsed = Clock::now() - begin;
     return Attempt{.rank = rank, .doing = describe(operation), .elapsed_s = elapsed.count()};
   };
   RankState& me = state(rank);
   for (bool expired = false;;) {
     if (failure_) failure_.throw_to_survivor(rank, describe(operation));
     // It let go of the lock meanwhile: what was matched, or failed, then has woken nobody.
-    if (serve_sends(rank, lock)) continue;
-    if (operation.message->taken) return;
-    const std::string reason = table_.hopeless(operation, rendezvous_);
+    if (move_pieces(rank, lock)) {
+      deadline = Clock::now() + timeout_;
+      expired = false;
+      continue;
+    }
+    if (is_complete(operation)) return;
+    const std::string reason = table_.hopeless(operation, kSendsNeedReceives);
     if (!reason.empty()) fail(rank, wait_error(attempt(), peer_of(operation), reason));
     if (expired) fail(rank, wait_error(attempt(), peer_of(operation), missed_deadline(timeout_s_)));
     me.waiting = operation;
@@ -111,31 +131,53 @@ void ThreadNetwork::block_until_taken(int rank, const Operation& operation, Lock
   }
 }
 
-bool ThreadNetwork::serve_sends(int rank, Lock& lock) {
-  if (!rendezvous_) return false;
-  bool served = false;
+bool ThreadNetwork::move_pieces(int rank, Lock& lock) {
+  bool moved = false;
   for (const Operation& operation : table_.open(rank)) {
+    if (!can_move_a_piece(operation)) continue;
     Message& message = *operation.message;
-    if (operation.direction != Direction::send || message.taken || !message.matched()) continue;
-    lock.unlock();  // nobody else touches source or payload before `taken`
-    message.payload.assign(message.source.begin(), message.source.end());
-    lock.lock();
-    message.taken = true;
-    served = true;
-    state(message.to).wake.notify_one();
+    operation.direction == Direction::send ? read_piece(message, lock) : write_piece(message, lock);
+    moved = true;
   }
-  return served;
+  return moved;
+}
+
+// Only the sender reads `source`, only the receiver writes `target`, and each needs no lock for
+// that: a piece belongs to whoever took it out of the message.
+
+void ThreadNetwork::read_piece(Message& message, Lock& lock) {
+  if (message.fits()) {
+    const std::size_t left = message.source.size() - message.read_bytes;
+    const auto bytes = message.source.subspan(message.read_bytes, std::min(left, kLongestPiece));
+    lock.unlock();
+    std::vector<std::byte> piece(bytes.begin(), bytes.end());
+    lock.lock();
+    message.read_bytes += piece.size();
+    message.payload = std::move(piece);
+  }
+  message.taken = !message.fits() || message.read_bytes == message.sent_bytes;
+  state(message.to).wake.notify_one();
+}
+
+void ThreadNetwork::write_piece(Message& message, Lock& lock) {
+  const std::vector<std::byte> piece = std::exchange(message.payload, {});
+  const bool last = message.taken;
+  if (message.fits()) {
+    state(message.from).wake.notify_one();
+    lock.unlock();
+    std::ranges::copy(piece, message.target.subspan(message.written_bytes).begin());
+    lock.lock();
+    message.written_bytes += piece.size();
+  }
+  message.filled = last;
 }
 
 bool ThreadNetwork::can_move(int rank) const {
   if (table_.ended(rank)) return false;
   const std::optional<Operation>& waiting = states_[static_cast<std::size_t>(rank)].waiting;
-  if (!waiting || waiting->message->taken) return true;
-  if (!table_.hopeless(*waiting, rendezvous_).empty()) return true;  // it is about to say so
-  return std::ranges::any_of(table_.open(rank), [](const Operation& operation) {
-    const Message& message = *operation.message;
-    return operation.direction == Direction::send && !message.taken && message.matched();
-  });
+  if (!waiting || is_complete(*waiting)) return true;
+  if (!table_.hopeless(*waiting, kSendsNeedReceives).empty()) return true;  // it is about to say so
+  return std::ranges::any_of(table_.open(rank), can_move_a_piece);
 }
 
 bool ThreadNetwork::all_are_stuck() const {

@@ -1,5 +1,7 @@
 // Ranks as free-running threads. Every byte is copied by the rank that owns the buffer, inside one
-// of its own calls, so that a rank that dies takes no other rank's memory with it.
+// of its own calls, so that a rank that dies takes no other rank's memory with it. Short messages
+// are buffered when they are sent. Long ones are carried in pieces while both ranks wait, so that
+// the network holds next to nothing besides the ranks' own buffers.
 #pragma once
 
 #include <chrono>
@@ -36,9 +38,11 @@ class ThreadNetwork final : public Network {
   };
 
   RankState& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
-  void block_until_taken(int rank, const Operation& operation, Lock& lock);
-  /// Copies out the sends of `rank` whose receives have been posted. True when there was one.
-  bool serve_sends(int rank, Lock& lock);
+  void block_until_complete(int rank, const Operation& operation, Lock& lock);
+  /// Moves a piece of each of this rank's open messages that has one to move. True if one had.
+  bool move_pieces(int rank, Lock& lock);
+  void read_piece(Message& message, Lock& lock);
+  void write_piece(Message& message, Lock& lock);
   bool can_move(int rank) const;
   bool all_are_stuck() const;
   Error stuck_error() const;

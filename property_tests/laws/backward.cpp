@@ -10,9 +10,7 @@ namespace {
 LawResult gradients_equal_reference(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
-  LawResult result = both(matches("dq", m.got.dq, m.exact.dq, m.allowed.dq),
-                          both(matches("dk", m.got.dk, m.exact.dk, m.allowed.dk),
-                               matches("dv", m.got.dv, m.exact.dv, m.allowed.dv)));
+  LawResult result = equal_exact(m);
   if (result.outcome == Outcome::held && zero_gradients_would_pass(trial, m)) {
     return discarded("gradients of zeros would pass");
   }

@@ -51,6 +51,13 @@ Measured measure(const Subject& subject, const Trial& trial) {
   return {attend(subject, trial), judge(subject, trial)};
 }
 
+LawResult equals_exact(const Measured& run) {
+  const Report report = compare_forward(run.got, run.truth.exact, run.truth.allowed);
+  if (!report.passed()) return broken(report.summary());
+  if (zeros_would_pass(run.truth)) return discarded("an output of zeros would pass");
+  return held(report.worst_ratio());
+}
+
 LawResult same_out(const Measured& base, const Measured& other) {
   LawResult agreement = matches("o", other.got.out, base.got.out,
                                 added(base.truth.allowed.out, other.truth.allowed.out));

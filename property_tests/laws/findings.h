@@ -31,6 +31,9 @@ struct Measured {
 };
 Measured measure(const Subject& subject, const Trial& trial);
 
+/// O and lse of the run lie within what the oracle allows; discarded where zeros would pass.
+LawResult equals_exact(const Measured& run);
+
 /// O of two runs agrees within both tolerances; discarded where zeros would pass.
 LawResult same_out(const Measured& base, const Measured& other);
 /// lse of `other` is that of `base` plus shift(b, h, i), within both tolerances.

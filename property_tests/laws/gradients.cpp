@@ -61,6 +61,12 @@ bool zero_gradients_would_pass(const GradientTrial& trial, const MeasuredGradien
          all_below(m.exact.dv, m.allowed.dv);
 }
 
+LawResult equal_exact(const MeasuredGradients& m) {
+  return both(matches("dq", m.got.dq, m.exact.dq, m.allowed.dq),
+              both(matches("dk", m.got.dk, m.exact.dk, m.allowed.dk),
+                   matches("dv", m.got.dv, m.exact.dv, m.allowed.dv)));
+}
+
 LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
                          const MeasuredGradients& want) {
   return named(

@@ -28,6 +28,8 @@ struct MeasuredGradients {
   BackwardTolerance allowed;
 };
 MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial);
+/// dq, dk and dv lie within what the oracle allows.
+LawResult equal_exact(const MeasuredGradients& measured);
 /// Whether gradients of zeros would pass although a query sees a key: nothing can be learned then.
 bool zero_gradients_would_pass(const GradientTrial& trial, const MeasuredGradients& measured);
 

@@ -29,23 +29,10 @@ Case with_many_keys(Case c) {
   return c;
 }
 
-LawResult gradients_of_many_keys(const Subject& subject, const Case& c) {
-  const GradientTrial trial = make_gradient_trial(c);
-  const MeasuredGradients m = measure_gradients(subject, trial);
-  return both(matches("dq", m.got.dq, m.exact.dq, m.allowed.dq),
-              both(matches("dk", m.got.dk, m.exact.dk, m.allowed.dk),
-                   matches("dv", m.got.dv, m.exact.dv, m.allowed.dv)));
-}
-
 LawResult many_keys(const Subject& subject, const Case& c) {
-  const Trial trial = make_trial(c);
-  const AttentionOutput got = attend(subject, trial);
-  const Judgement truth = judge(subject, trial);
-  const Report report = compare_forward(got, truth.exact, truth.allowed);
-  if (!report.passed()) return broken(report.summary());
-  if (zeros_would_pass(truth)) return discarded("an output of zeros would pass");
-  const LawResult forward = held(report.worst_ratio());
-  return subject.can.backward ? both(forward, gradients_of_many_keys(subject, c)) : forward;
+  const LawResult forward = equals_exact(measure(subject, make_trial(c)));
+  if (forward.outcome != Outcome::held || !subject.can.backward) return forward;
+  return both(forward, equal_exact(measure_gradients(subject, make_gradient_trial(c))));
 }
 
 }  // namespace

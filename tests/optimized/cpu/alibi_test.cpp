@@ -52,21 +52,14 @@ HWY_AFTER_NAMESPACE();
 #include <random>
 
 #include "optimized/cpu/vectors.h"
+#include "tests/optimized/cpu/on_vectors.h"
 
 namespace ringlab::cpu {
 HWY_EXPORT(subtract_floats);
 HWY_EXPORT(subtract_doubles);
 namespace {
 
-class Alibi : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    const auto all = available_vectors();
-    if (!std::ranges::count(all, GetParam())) GTEST_SKIP() << "no " << GetParam() << " here";
-    use_vectors(GetParam());
-  }
-  void TearDown() override { use_vectors(available_vectors().front()); }
-};
+class Alibi : public OnVectors {};
 
 /// Positions around these numbers: near, at the end of the numbers that Real counts without
 /// rounding, and beyond it.
@@ -116,8 +109,7 @@ TEST_P(Alibi, does_so_in_doubles) {
   expect_distances<double>([](auto&&... all) { HWY_DYNAMIC_DISPATCH(subtract_doubles)(all...); });
 }
 
-INSTANTIATE_TEST_SUITE_P(On, Alibi, testing::Values("avx512", "avx2", "scalar"),
-                         [](const auto& vectors) { return vectors.param; });
+INSTANTIATE_TEST_SUITE_P(On, Alibi, every_kind_of_vectors(), name_of_vectors);
 
 }  // namespace
 }  // namespace ringlab::cpu

@@ -59,6 +59,7 @@ HWY_AFTER_NAMESPACE();
 #include <random>
 
 #include "optimized/cpu/vectors.h"
+#include "tests/optimized/cpu/on_vectors.h"
 
 namespace ringlab::cpu {
 HWY_EXPORT(words_in_lanes);
@@ -66,15 +67,7 @@ HWY_EXPORT(drop_floats);
 HWY_EXPORT(drop_doubles);
 namespace {
 
-class DropoutWords : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    const auto all = available_vectors();
-    if (!std::ranges::count(all, GetParam())) GTEST_SKIP() << "no " << GetParam() << " here";
-    use_vectors(GetParam());
-  }
-  void TearDown() override { use_vectors(available_vectors().front()); }
-};
+class DropoutWords : public OnVectors {};
 
 struct KnownAnswer {
   Philox::Words counter;
@@ -161,8 +154,7 @@ TEST_P(DropoutWords, decide_the_same_for_doubles) {
   expect_the_map<double>([](auto&&... all) { HWY_DYNAMIC_DISPATCH(drop_doubles)(all...); });
 }
 
-INSTANTIATE_TEST_SUITE_P(On, DropoutWords, testing::Values("avx512", "avx2", "scalar"),
-                         [](const auto& vectors) { return vectors.param; });
+INSTANTIATE_TEST_SUITE_P(On, DropoutWords, every_kind_of_vectors(), name_of_vectors);
 
 }  // namespace
 }  // namespace ringlab::cpu

@@ -8,7 +8,7 @@
 #include "optimized/cpu/in_order.h"
 #include "optimized/cpu/key_slices.h"
 #include "optimized/cpu/parallel.h"
-#include "optimized/cpu/visible_rows.h"
+#include "optimized/cpu/row_shares.h"
 
 namespace ringlab::cpu {
 namespace {

@@ -34,6 +34,7 @@ HWY_AFTER_NAMESPACE();
 #include "optimized/cpu/kernel_profile.h"
 #include "optimized/cpu/parallel.h"
 #include "optimized/cpu/vectors.h"
+#include "tests/optimized/cpu/on_vectors.h"
 
 namespace ringlab::cpu {
 HWY_EXPORT(cap_floats);
@@ -42,15 +43,7 @@ namespace {
 
 constexpr std::int64_t kBatch = 1 << 16;
 
-class SoftCapping : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    const auto all = available_vectors();
-    if (!std::ranges::count(all, GetParam())) GTEST_SKIP() << "no " << GetParam() << " here";
-    use_vectors(GetParam());
-  }
-  void TearDown() override { use_vectors(available_vectors().front()); }
-};
+class SoftCapping : public OnVectors {};
 
 /// Relative errors of tanh, and absolute errors of 1 - tanh².
 struct Worst {
@@ -159,8 +152,7 @@ TEST_P(SoftCapping, of_what_is_huge_or_infinite_is_the_cap_and_nan_stays_nan) {
   expect_ends<double>([](double* y, double* s) { HWY_DYNAMIC_DISPATCH(cap_doubles)(y, 16, s); });
 }
 
-INSTANTIATE_TEST_SUITE_P(On, SoftCapping, testing::Values("avx512", "avx2", "scalar"),
-                         [](const auto& vectors) { return vectors.param; });
+INSTANTIATE_TEST_SUITE_P(On, SoftCapping, every_kind_of_vectors(), name_of_vectors);
 
 }  // namespace
 }  // namespace ringlab::cpu

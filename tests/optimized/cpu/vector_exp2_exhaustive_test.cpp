@@ -40,6 +40,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "optimized/cpu/parallel.h"
 #include "optimized/cpu/vectors.h"
+#include "tests/optimized/cpu/on_vectors.h"
 
 namespace ringlab::cpu {
 HWY_EXPORT(exp2_floats);
@@ -49,15 +50,7 @@ namespace {
 constexpr std::uint32_t kMinusZero = 0x80000000u, kMinusInfinity = 0xff800000u;
 constexpr std::uint32_t kBatch = 1 << 16;
 
-class VectorExp2 : public testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    const auto all = available_vectors();
-    if (!std::ranges::count(all, GetParam())) GTEST_SKIP() << "no " << GetParam() << " here";
-    use_vectors(GetParam());
-  }
-  void TearDown() override { use_vectors(available_vectors().front()); }
-};
+class VectorExp2 : public OnVectors {};
 
 /// Worst relative error over the floats with the bits begin … begin+kBatch-1; results of which the
 /// exact one is below the normal range must be 0 or as near as that.
@@ -129,8 +122,7 @@ TEST_P(VectorExp2, of_doubles_is_within_1_75_ulp) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(On, VectorExp2, testing::Values("avx512", "avx2", "scalar"),
-                         [](const auto& vectors) { return vectors.param; });
+INSTANTIATE_TEST_SUITE_P(On, VectorExp2, every_kind_of_vectors(), name_of_vectors);
 
 }  // namespace
 }  // namespace ringlab::cpu

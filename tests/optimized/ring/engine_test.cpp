@@ -16,38 +16,13 @@
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
 #include "reference/core/trace_check.h"
+#include "tests/optimized/ring/engine_trial.h"
 
 namespace ringlab::ring {
 namespace {
 
 using verify::Case;
 using verify::Draws;
-
-struct Trial {
-  Case drawn;
-  Problem problem;
-  RunOptions options;
-  AttentionTensors data;
-  Tensor<double> dout;
-  AttentionInput input() const {
-    AttentionInput input = data.input(problem);
-    input.dout = dout.view();
-    return input;
-  }
-  std::string text() const { return verify::to_token(drawn) + ": " + verify::describe(drawn); }
-};
-
-Trial make_trial(const Case& c) {
-  return {c, verify::make_problem(c), verify::make_options(c), verify::make_tensors(c),
-          verify::make_dout(c)};
-}
-
-Trial random_trial(Draws& draws) {
-  Case c = verify::random_case(draws);
-  c.shape.q_tokens = std::min<std::int64_t>(c.shape.q_tokens, 40);
-  c.shape.kv_tokens = std::min<std::int64_t>(c.shape.kv_tokens, 40);
-  return make_trial(verify::fitted(c));
-}
 
 /// Same bits, NaN included.
 void expect_same(const Tensor<double>& a, const Tensor<double>& b, const std::string& what) {

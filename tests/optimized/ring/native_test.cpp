@@ -18,6 +18,7 @@
 #include "property_tests/generators/draws.h"
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
+#include "tests/optimized/ring/engine_trial.h"
 
 namespace ringlab::ring {
 namespace {
@@ -25,31 +26,8 @@ namespace {
 using verify::Case;
 using verify::Draws;
 
-struct Trial {
-  Case drawn;
-  Problem problem;
-  RunOptions options;
-  AttentionTensors data;
-  Tensor<double> dout;
-  bool gradients = true;
-  AttentionInput input() const {
-    AttentionInput input = data.input(problem);
-    if (gradients) input.dout = dout.view();
-    return input;
-  }
-  std::string text() const { return verify::to_token(drawn) + ": " + verify::describe(drawn); }
-};
-
-Trial make_trial(const Case& c) {
-  return {c, verify::make_problem(c), verify::make_options(c), verify::make_tensors(c),
-          verify::make_dout(c)};
-}
-
-Trial random_trial(Draws& draws) {
-  Case c = verify::random_case(draws);
-  c.shape.q_tokens = std::min<std::int64_t>(c.shape.q_tokens, 40);
-  c.shape.kv_tokens = std::min<std::int64_t>(c.shape.kv_tokens, 40);
-  Trial trial = make_trial(verify::fitted(c));
+Trial random_native_trial(Draws& draws) {
+  Trial trial = random_trial(draws);
   trial.gradients = draws.chance(50);
   trial.options.wire = static_cast<WireFormat>(draws.below(4));
   trial.options.threads = static_cast<int>(draws.between(1, 3));
@@ -132,7 +110,7 @@ void compare_with_doubles(const Trial& trial) {
 TEST(NativeEngine, gives_the_bits_of_the_engine_on_doubles_and_counts_its_work) {
   Draws draws(21);
   for (int i = 0; i < 300; ++i) {
-    const Trial trial = random_trial(draws);
+    const Trial trial = random_native_trial(draws);
     with_element_type(trial.problem.dtype,
                       [&]<class Element>(Element) { compare_with_doubles<Element>(trial); });
     ASSERT_FALSE(testing::Test::HasFailure());
@@ -182,7 +160,7 @@ NativeShard<Element> spread(const NativeShard<Element>& dense) {
 TEST(NativeEngine, takes_strided_rows_for_what_they_hold) {
   Draws draws(22);
   for (int i = 0; i < 100; ++i) {
-    const Trial trial = random_trial(draws);
+    const Trial trial = random_native_trial(draws);
     const RunResult due = run_engine(trial.input(), trial.options);
     with_element_type(trial.problem.dtype, [&]<class Element>(Element) {
       run_native<Element>(

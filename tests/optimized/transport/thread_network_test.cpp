@@ -1,6 +1,8 @@
 // What only free-running threads have: deadlines in wall time.
+#include <array>
 #include <chrono>
 #include <limits>
+#include <numeric>
 #include <thread>
 
 #include "tests/optimized/transport/any_network.h"
@@ -85,6 +87,101 @@ TEST(ThreadNetwork, a_buffered_send_that_is_never_waited_for_still_arrives) {
       EXPECT_EQ(receive_ints(n, 0, 0, 3), (std::vector<int>{1, 2, 3}));
     }
   });
+}
+
+// Messages that are not buffered: longer than 4 MiB.
+constexpr int kLong = (4 << 20) / 4 + 1;
+
+std::vector<int> counted(int count, int first) {
+  std::vector<int> values(static_cast<std::size_t>(count));
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+TEST(ThreadNetwork, long_messages_of_any_length_arrive_in_both_directions_at_once) {
+  for (const int length : {kLong - 1, kLong, kLong + 1, 2 * kLong + 65535, 3 * kLong}) {
+    for (const bool rendezvous : {false, true}) {
+      const AnyNetwork network{.name = "", .rendezvous = rendezvous};
+      network.run(3, [&](Communicator& n) {
+        const int next = (n.rank() + 1) % 3, before = (n.rank() + 2) % 3;
+        const std::vector<int> mine = counted(length, n.rank());
+        std::vector<int> first(mine.size()), second(mine.size());
+        const std::array requests = {
+            n.post_receive(before, 0, writable_bytes_of(first.data(), length)),
+            n.post_receive(next, 0, writable_bytes_of(second.data(), length)),
+            n.post_send(before, 0, bytes_of(mine.data(), length)),
+            n.post_send(next, 0, bytes_of(mine.data(), length))};
+        for (const Request request : requests) n.wait(request);
+        EXPECT_EQ(first, counted(length, before));
+        EXPECT_EQ(second, counted(length, next));
+      });
+    }
+  }
+}
+
+TEST(ThreadNetwork, a_long_message_takes_the_place_of_no_other) {
+  const AnyNetwork network{.name = ""};
+  network.run(2, [](Communicator& n) {
+    if (n.rank() == 0) {
+      const std::vector<int> a = counted(kLong, 1), b = {7}, c = counted(kLong, 3);
+      const std::array requests = {n.post_send(1, 0, bytes_of(a.data(), kLong)),
+                                   n.post_send(1, 0, bytes_of(b.data(), 1)),
+                                   n.post_send(1, 0, bytes_of(c.data(), kLong))};
+      for (const Request request : requests) n.wait(request);
+    } else {
+      EXPECT_EQ(receive_ints(n, 0, 0, kLong), counted(kLong, 1));
+      EXPECT_EQ(receive_ints(n, 0, 0, 1), std::vector<int>{7});
+      EXPECT_EQ(receive_ints(n, 0, 0, kLong), counted(kLong, 3));
+    }
+  });
+}
+
+TEST(ThreadNetwork, a_long_message_of_another_length_is_an_error_of_its_receiver) {
+  const AnyNetwork network{.name = ""};
+  const auto body = [](Communicator& n) {
+    if (n.rank() == 0) {
+      send_ints(n, 1, 0, counted(kLong, 1));
+    } else {
+      receive_ints(n, 0, 0, kLong + 1);
+    }
+  };
+  const std::string text = network.error_of(2, body).what();
+  EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+  EXPECT_NE(text.find(std::to_string(4 * kLong)), std::string::npos) << text;
+}
+
+TEST(ThreadNetwork, long_sends_that_wait_for_each_other_are_found_at_once) {
+  const AnyNetwork network{.name = ""};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto body = [](Communicator& n) { send_ints(n, 1 - n.rank(), 0, counted(kLong, 1)); };
+  const std::string text = network.error_of(2, body, 60).what();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+  EXPECT_NE(text.find("to send tag 0 to rank 1"), std::string::npos) << text;
+}
+
+TEST(ThreadNetwork, a_long_send_that_is_never_waited_for_is_missed_by_name) {
+  const AnyNetwork network{.name = ""};
+  const auto body = [](Communicator& n) {
+    if (n.rank() == 0) {
+      const std::vector<int> dies_with_the_body = counted(kLong, 1);
+      n.post_send(1, 0, bytes_of(dies_with_the_body.data(), kLong));
+    } else {
+      receive_ints(n, 0, 0, kLong);
+    }
+  };
+  const std::string text = network.error_of(2, body, 60).what();
+  EXPECT_NE(text.find("rank 0 ended without waiting for this send"), std::string::npos) << text;
+}
+
+TEST(ThreadNetwork, a_long_message_whose_receiver_ended_is_found_at_once) {
+  const AnyNetwork network{.name = ""};
+  const auto body = [](Communicator& n) {
+    if (n.rank() == 1) return;
+    std::this_thread::sleep_for(20ms);
+    send_ints(n, 1, 0, counted(kLong, 1));
+  };
+  const std::string text = network.error_of(2, body, 60).what();
+  EXPECT_NE(text.find("rank 1 had ended without receiving it"), std::string::npos) << text;
 }
 
 TEST(ThreadNetwork, an_error_of_a_rank_is_the_cause_not_its_consequences) {
