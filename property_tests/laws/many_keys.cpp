@@ -30,7 +30,7 @@ Case with_many_keys(Case c) {
 }
 
 LawResult many_keys(const Subject& subject, const Case& c) {
-  const LawResult forward = equals_exact(measure(subject, make_trial(c)));
+  LawResult forward = equals_exact(measure(subject, make_trial(c)));
   if (forward.outcome != Outcome::held || !subject.can.backward) return forward;
   return both(forward, equal_exact(measure_gradients(subject, make_gradient_trial(c))));
 }
