@@ -18,14 +18,14 @@ std::int64_t micro_width() { return tile_width<float>(); }
 /// scores (keys, width) of keys (keys, head_dim) and queries (head_dim, width).
 void micro_scores(const float* keys, const float* queries, std::int64_t count,
                   std::int64_t head_dim, float* scores) {
-  multiply<Result::scaled>(Factors<SideBySide::terms, float>{keys, head_dim}, count, queries,
-                           head_dim, 0.125f, scores);
+  multiply<Result::replaced>(Factors<SideBySide::terms, float>{keys, head_dim}, count, queries,
+                             head_dim, scores);
 }
 /// sums (head_dim, width) += values (keys, head_dim) and weights (keys, width).
 void micro_values(const float* values, const float* weights, std::int64_t count,
                   std::int64_t head_dim, float* sums) {
   multiply<Result::added>(Factors<SideBySide::rows, float>{values, head_dim}, head_dim, weights,
-                          count, 1.0f, sums);
+                          count, sums);
 }
 /// count is a multiple of every vector's lanes.
 void micro_exp2(const float* from, std::int64_t count, float* to) {
@@ -40,7 +40,8 @@ void micro_weigh(float* scores, std::int64_t count, float* row_max, float* row_s
   QueryTile<float> tile = {};
   tile.row_max = row_max;
   tile.row_sum = row_sum;
-  for (int x = 0; x < kTileVectors; ++x) weigh(tile, x, count, scores);
+  const Tops<float> tops = find_tops<float>(scores, count);
+  for (int x = 0; x < kTileVectors; ++x) weigh(tile, x, tops.of[x], count, scores);
 }
 /// What a block costs whose maxima rose: all sums times a factor.
 void micro_rescale(float* sums, std::int64_t count) {

@@ -5,6 +5,8 @@
 #include <hwy/highway.h>
 
 #include "optimized/cpu/backward_worker-inl.h"
+#include "optimized/cpu/bf16_dot.h"
+#include "optimized/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
@@ -55,7 +57,11 @@ void backward_block(const Block<Half>& block, const QueryGradients<Half>& given,
 template <>
 void backward_block(const Block<BFloat16>& block, const QueryGradients<BFloat16>& given,
                     const BlockGradients<BFloat16>& sums) {
-  HWY_DYNAMIC_DISPATCH(backward_bf16)(block, given, sums);
+  if (bf16_dot_in_use() && bf16_dot::takes(block)) {
+    bf16_dot::backward(block, given, sums);
+  } else {
+    HWY_DYNAMIC_DISPATCH(backward_bf16)(block, given, sums);
+  }
 }
 
 }  // namespace ringlab::cpu

@@ -15,9 +15,7 @@
 #include "optimized/cpu/backward_tile-inl.h"
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
-#include "optimized/cpu/in_order.h"
-#include "optimized/cpu/key_slices.h"
-#include "optimized/cpu/parallel.h"
+#include "optimized/cpu/slice_shares.h"
 #include "optimized/cpu/tile_modifiers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,18 +28,15 @@ struct BackwardJob {
   const QueryGradients<Element>& given;
   const BlockGradients<Element>& sums;
   std::vector<std::int64_t> positions;  ///< of the queries
-  std::vector<KeySlice> slices;
-  InOrder slices_add_to_dq;
 };
 
-/// A slice of keys of one K/V head with all query heads that read it: nobody else adds to its dK
-/// and dV; to dQ the slices add one after the other.
+/// What share_out_slices() asks of a thread: nobody else adds to dK and dV of its slice meanwhile.
 template <class Element>
 class BackwardWorker {
  public:
   using Real = Accumulator<Element>;
 
-  explicit BackwardWorker(BackwardJob<Element>& job)
+  explicit BackwardWorker(const BackwardJob<Element>& job)
       : job_(job),
         block_(job.block),
         channels_{block_.q.extents.channels, block_.v.extents.channels,
@@ -63,47 +58,31 @@ class BackwardWorker {
     }
   }
 
-  void run(std::int64_t part) {
-    try {
-      run_slice(part);
-    } catch (...) {
-      job_.slices_add_to_dq.abandon(part);
-      throw;
+  static std::int64_t rows_at_once(const Block<Element>& block) {
+    return tile_count(block) * tile_width<Real>();
+  }
+
+  void meet_queries(std::int64_t kv_head, const KeySlice& slice, std::int64_t head,
+                    const RowRange& rows) {
+    take_in_queries(head, rows);
+    meet_keys(slice, kv_head, rows.first);
+  }
+
+  void add_to_dq(std::int64_t head, const RowRange& rows) {
+    Real* dq = job_.sums.dq + (head * block_.q.extents.tokens + rows.first) * channels_.head_dim;
+    for (std::size_t i = 0; i < used_; ++i) {
+      tiles_[i].add_to(dq);
+      dq += tile_width<Real>() * channels_.head_dim;
     }
   }
 
  private:
-  void run_slice(std::int64_t part) {
-    const std::int64_t kv_head = part / std::ssize(job_.slices);
-    const KeySlice& slice = job_.slices[static_cast<std::size_t>(part % std::ssize(job_.slices))];
-    const std::int64_t group = block_.q.extents.heads / block_.k.extents.heads;
-    const std::int64_t queries = block_.q.extents.tokens;
-    const std::int64_t step = std::ssize(tiles_) * tile_width<Real>();
-    std::int64_t steps = 0;
-    for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-      for (std::int64_t row = 0; row < queries; row += step) {
-        take_in_queries(head, row, std::min(step, queries - row));
-        meet_keys(slice, kv_head, row);
-        job_.slices_add_to_dq.await(part, steps++);
-        add_to_dq(head * queries + row);
-        job_.slices_add_to_dq.pass(part);
-      }
-    }
-  }
-
-  /// `row`: of dq, where the first tile's go.
-  void add_to_dq(std::int64_t row) {
-    for (std::size_t i = 0; i < used_; ++i) {
-      tiles_[i].add_to(job_.sums.dq + row * channels_.head_dim);
-      row += tile_width<Real>();
-    }
-  }
-
   static std::int64_t tile_count(const Block<Element>& block) {
     return tiles_for<Real>(block.tiles.queries, block.q.extents.tokens);
   }
 
-  void take_in_queries(std::int64_t head, std::int64_t first, std::int64_t count) {
+  void take_in_queries(std::int64_t head, const RowRange& rows) {
+    const std::int64_t first = rows.first, count = rows.last - rows.first;
     const std::int64_t width = tile_width<Real>(), at = head * block_.q.extents.tokens + first;
     const Element* const q = block_.q.data + at * channels_.head_dim;
     const Element* const dout = job_.given.dout.data + at * channels_.v_dim;
@@ -193,7 +172,7 @@ class BackwardWorker {
     hide_bits(block_.mask, run, block, job_.positions.data() + query, tile.count(), p_.get());
   }
 
-  BackwardJob<Element>& job_;
+  const BackwardJob<Element>& job_;
   const Block<Element>& block_;
   const Channels<Real> channels_;
   WideRows<Element> keys_, values_;      ///< of the block at hand
@@ -210,22 +189,10 @@ class BackwardWorker {
 template <class Element>
 void backward_heads(const Block<Element>& block, const QueryGradients<Element>& given,
                     const BlockGradients<Element>& sums) {
-  const std::vector<KeySlice> slices = key_slices(block.keys, block.tiles.keys);
-  const std::int64_t parts = block.k.extents.batch * block.k.extents.heads * std::ssize(slices);
-  BackwardJob<Element> job{.block = block,
-                           .given = given,
-                           .sums = sums,
-                           .positions = block.queries.to_list(),
-                           .slices = slices,
-                           .slices_add_to_dq = InOrder(parts, std::ssize(slices))};
-  share_out(
-      parts, block.threads,
-      [&] {
-        return [worker = BackwardWorker<Element>(job)](std::int64_t part) mutable {
-          worker.run(part);
-        };
-      },
-      block.done);
+  const BackwardJob<Element> job{
+      .block = block, .given = given, .sums = sums, .positions = block.queries.to_list()};
+  share_out_slices(block, BackwardWorker<Element>::rows_at_once(block),
+                   [&] { return BackwardWorker<Element>(job); });
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

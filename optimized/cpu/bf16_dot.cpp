@@ -30,8 +30,8 @@ class Worker {
       : block_(block),
         positions_(positions),
         channels_{block.q.extents.channels, block.v.extents.channels},
-        keys_(block.tiles.keys, channels_),
-        values_(block.tiles.keys, channels_),
+        keys_(block.tiles.keys, channels_.head_dim),
+        values_(block.tiles.keys, channels_.v_dim, Apart::not_finite),
         scores_(aligned_array<float>(rounded_up(block.tiles.keys, 2) * kWidth)),
         lanes_(aligned_array<float>(2 * kWidth)) {
     for (std::int64_t i = 0; i < rows_of(block) / kWidth; ++i) tiles_.emplace_back(channels_);
@@ -73,7 +73,7 @@ class Worker {
   /// `start`: row of K and V where the head begins.
   void take_in_runs(std::int64_t start) {
     for (const PositionRun& run : block_.keys.runs()) {
-      for (std::size_t i = 0; i < used_; ++i) tiles_[i].look_at(run);
+      for (std::size_t i = 0; i < used_; ++i) tiles_[i].sight().look_at(run);
       for (std::int64_t first = 0; first < run.count; first += block_.tiles.keys) {
         take_in_rows(run, {first, std::min(run.count, first + block_.tiles.keys)}, start);
       }
@@ -85,7 +85,7 @@ class Worker {
   void take_in_rows(const PositionRun& run, const RowRange& rows, std::int64_t start) {
     bool loaded = false;
     for (std::size_t i = 0; i < used_; ++i) {
-      const RowRange some = common(rows, tiles_[i].view().some);
+      const RowRange some = common(rows, tiles_[i].sight().view().some);
       if (some.empty()) continue;
       if (!loaded) load(start + rows.first, rows.last - rows.first);
       loaded = true;
@@ -130,20 +130,21 @@ class Worker {
   void score_part(const QueryTile& tile, const PositionRun& run, const RowRange& part,
                   std::int64_t skipped) {
     const std::int64_t count = part.last - part.first;
+    const LaneRows& queries = tile.queries();
     float* const scores = scores_.get();
-    score({.queries = tile.queries(),
+    score({.queries = queries.pairs(),
            .keys = keys_.pairs(skipped),
            .pairs = channels_.pairs(),
            .count = count,
            .scores = scores,
            .tops = tops()});
-    if (tile.has_subnormals()) tile.add_subnormal_queries(keys_.raw(skipped), count, scores);
-    if (keys_.has_subnormals()) tile.add_subnormal_keys(keys_.raw(skipped), count, scores);
-    const RowRange& all = tile.view().all;
+    if (queries.has_subnormals()) queries.add_subnormal_rows(keys_.raw(skipped), count, scores);
+    if (keys_.has_subnormals()) queries.add_subnormal_keys(keys_.raw(skipped), count, scores);
+    const RowRange& all = tile.sight().view().all;
     const bool partial = part.first < all.first || part.last > all.last;
-    if (partial) hide_unseen(tile.bounds(), part.first, count, scores);
+    if (partial) hide_unseen(tile.sight().bounds(), part.first, count, scores);
     if (block_.mask.has_bits()) hide_bits(tile, run, part);
-    if (partial || tile.has_subnormals() || keys_.has_subnormals() || block_.mask.has_bits()) {
+    if (partial || queries.has_subnormals() || keys_.has_subnormals() || block_.mask.has_bits()) {
       find_tops(scores, count, tops());
     }
   }

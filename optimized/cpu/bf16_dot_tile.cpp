@@ -1,25 +1,14 @@
-// The only file that is compiled for processors with AVX512_BF16, and the only one with
-// intrinsics: it includes nothing that others instantiate, so that none of it leaks into code for
-// other processors.
+// This file and bf16_dot_backward_tile.cpp are the only ones that are compiled for processors with
+// AVX512_BF16, and the only ones with intrinsics: they include nothing that others instantiate, so
+// that none of it leaks into code for other processors.
 #include "optimized/cpu/bf16_dot_tile.h"
 
 #include <immintrin.h>
 
+#include "optimized/cpu/bf16_dot_vectors-inl.h"
+
 namespace ringlab::cpu::bf16_dot {
 namespace {
-
-constexpr float kNone = -__builtin_inff();
-
-__m512bh as_bf16(__m512i pairs) { return (__m512bh)pairs; }
-
-__m512i pair_at(const std::uint16_t* at) {
-  std::uint32_t pair;
-  __builtin_memcpy(&pair, at, sizeof pair);
-  return _mm512_set1_epi32(static_cast<int>(pair));
-}
-
-/// Brings a line near that will be wanted soon, if there is such memory.
-void fetch(const void* at) { _mm_prefetch(static_cast<const char*>(at), _MM_HINT_T0); }
 
 /// Scores of kRows keys from row `row` on.
 template <int kRows>
@@ -44,7 +33,7 @@ template <int kRows>
       }
     }
   }
-  for (int x = 0; x < kVectors; ++x) {
+  for (int x = 0; job.tops && x < kVectors; ++x) {
     __m512 top = _mm512_load_ps(job.tops + 16 * x);
     for (int i = 0; i < kRows; ++i) top = _mm512_max_ps(top, sums[i][x]);
     _mm512_store_ps(job.tops + 16 * x, top);
@@ -54,21 +43,6 @@ template <int kRows>
       _mm512_store_ps(scores + i * kWidth + 16 * x, sums[i][x]);
     }
   }
-}
-
-__m512 rounded(__m512 x) {
-  return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-/// 2^x, x <= 0 or so, by the polynomial of degree 3 with 2^0 = 1 whose largest relative error on
-/// [-1/2, 1/2] is least. p · 2^-inf is 0 by definition of the instruction, even where p is NaN.
-__m512 weight_of(__m512 x) {
-  const __m512 n = rounded(x), r = _mm512_sub_ps(x, n);
-  __m512 p = _mm512_set1_ps(0x1.c2a238p-5f);
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.f00c5ap-3f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.62f5fap-1f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-  return _mm512_scalef_ps(p, n);
 }
 
 /// 2^x within 2^-23, the same with degree 5.
@@ -81,13 +55,6 @@ __m512 factor_of(__m512 x) {
   p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.62e42ap-1f));
   p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
   return _mm512_scalef_ps(p, n);
-}
-
-/// Two vectors of weights as pairs of bf16, to nearest even.
-__m512i paired(__m512 even, __m512 odd) {
-  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
-                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 
 /// weigh() for the lanes of vector x. Differences and sums are written as products with 1: on some
@@ -112,7 +79,7 @@ bool weigh_vector(const Weighing& job, int x) {
     const __m512 u = weight_of(_mm512_fmsub_ps(second, one, base));
     even = _mm512_fmadd_ps(w, one, even);
     odd = _mm512_fmadd_ps(u, one, odd);
-    _mm512_store_si512(out, paired(w, u));
+    _mm512_store_si512(out, in_turn(narrowed(w, u)));
   }
   const __m512 sum = _mm512_mul_ps(_mm512_load_ps(job.row_sum + 16 * x), keep);
   _mm512_store_ps(job.row_sum + 16 * x, _mm512_add_ps(sum, _mm512_add_ps(even, odd)));
@@ -150,12 +117,6 @@ bool weigh_vector(const Weighing& job, int x) {
   }
 }
 
-/// The lowest `count` of 32 words; none where it is negative.
-__mmask32 first_words(std::int64_t count) {
-  if (count >= 32) return ~__mmask32{0};
-  return count <= 0 ? 0 : (__mmask32{1} << count) - 1;
-}
-
 /// Two panels' worth of pairs, or one, or none: as many as begin before channel `left`. Returns
 /// where the next goes.
 std::uint32_t* store_panels(__m512i pairs, std::int64_t left, std::int64_t stride,
@@ -170,7 +131,7 @@ std::uint32_t* store_panels(__m512i pairs, std::int64_t left, std::int64_t strid
 }  // namespace
 
 void score(const Scoring& job) {
-  for (int x = 0; x < kVectors; ++x) {
+  for (int x = 0; job.tops && x < kVectors; ++x) {
     _mm512_store_ps(job.tops + 16 * x, _mm512_set1_ps(kNone));
   }
   std::int64_t row = 0;

@@ -27,7 +27,7 @@ struct Scoring {
   std::int64_t pairs;
   std::int64_t count;
   float* scores;  ///< (count, lanes), written: q·k without the scale
-  float* tops;    ///< (lanes), written: the largest of each lane
+  float* tops;    ///< (lanes), written: the largest of each lane; null where nobody asks
 };
 void score(const Scoring& job);
 

@@ -3,7 +3,7 @@
 // Vectors with their lanes along queries (forward_tile-inl.h, backward_tile-inl.h), as wide as the
 // processor has them (vectors.h). No sum depends on the width of the vectors, so the bits do not,
 // except that the scalar kernels have no fused multiply-add, and that processors which multiply
-// bf16 do so in the forward pass (bf16_dot.h). What they promise: kernel_profile.h.
+// bf16 do so in both passes (bf16_dot.h). What they promise: kernel_profile.h.
 #pragma once
 
 #include <cstdint>

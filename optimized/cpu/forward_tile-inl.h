@@ -71,23 +71,41 @@ HWY_INLINE void hide_unseen(const QueryTile<Real>& tile, std::int64_t first, std
   }
 }
 
-/// scores -> weights in place for one vector of queries; returns the factor for what was summed
-/// before. Rows that have seen nothing keep their state.
+/// The largest score of each query of a tile; takes scores one by one.
 template <class Real>
-HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, std::int64_t count,
-                              Real* HWY_RESTRICT scores) {
+struct Tops {
+  HWY_INLINE Tops() {
+    const hn::ScalableTag<Real> d;
+    for (auto& top : of) top = hn::Set(d, -std::numeric_limits<Real>::infinity());
+  }
+  HWY_INLINE void operator()(int x, Vector<Real> score) { of[x] = hn::Max(of[x], score); }
+  Vector<Real> of[kTileVectors];
+};
+
+/// Of scores (count, lanes).
+template <class Real>
+HWY_INLINE Tops<Real> find_tops(const Real* HWY_RESTRICT scores, std::int64_t count) {
+  const hn::ScalableTag<Real> d;
+  Tops<Real> tops;
+  for (std::int64_t j = 0; j < count; ++j) {
+    for (int x = 0; x < kTileVectors; ++x) {
+      tops(x, hn::Load(d, scores + j * tile_width<Real>() + x * lanes<Real>()));
+    }
+  }
+  return tops;
+}
+
+/// scores -> weights in place for one vector of queries whose largest score of the block is
+/// `block_top`; returns the factor for what was summed before. Rows that have seen nothing keep
+/// their state.
+template <class Real>
+HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, Vector<Real> block_top,
+                              std::int64_t count, Real* HWY_RESTRICT scores) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   Real* const at = scores + x * n;
   const auto before = hn::Load(d, tile.row_max + x * n);
-  auto top = before, other = before;
-  std::int64_t j = 0;
-  for (; j + 2 <= count; j += 2) {
-    top = hn::Max(top, hn::Load(d, at + j * width));
-    other = hn::Max(other, hn::Load(d, at + (j + 1) * width));
-  }
-  if (j < count) top = hn::Max(top, hn::Load(d, at + j * width));
-  top = hn::Max(top, other);
+  const auto top = hn::Max(before, block_top);
   hn::Store(top, d, tile.row_max + x * n);
   // (-inf) - (-inf) must not happen: a row without keys is measured from 0.
   const auto none = hn::Set(d, -std::numeric_limits<Real>::infinity());
@@ -95,7 +113,20 @@ HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, std::int64_t count,
   const Exp2<decltype(d)> exp2(d);
   const auto keep = exp2(hn::Sub(before, base));
   auto sum = hn::Mul(hn::Load(d, tile.row_sum + x * n), keep);
-  for (j = 0; j < count; ++j) {
+  constexpr int kAtOnce = kPowersAtOnce<Real>;
+  std::int64_t j = 0;
+  for (; j + kAtOnce <= count; j += kAtOnce) {
+    Vector<Real> weights[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) {
+      weights[i] = hn::Sub(hn::Load(d, at + (j + i) * width), base);
+    }
+    exp2.raise(weights);
+    for (int i = 0; i < kAtOnce; ++i) {
+      hn::Store(weights[i], d, at + (j + i) * width);
+      sum = hn::Add(sum, weights[i]);
+    }
+  }
+  for (; j < count; ++j) {
     const auto weight = exp2(hn::Sub(hn::Load(d, at + j * width), base));
     hn::Store(weight, d, at + j * width);
     sum = hn::Add(sum, weight);
@@ -104,35 +135,71 @@ HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, std::int64_t count,
   return keep;
 }
 
-/// scores (block.count, lanes) of the block, in base 2.
+/// Makes scores of products.
 template <class Real>
-HWY_INLINE void score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
-                      const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
-  multiply<Result::scaled>(Factors<SideBySide::terms, Real>{block.k, channels.head_dim},
-                           block.count, tile.queries, channels.head_dim, channels.score_unit,
-                           scores);
+struct IntoScores {
+  Vector<Real> unit;
+  HWY_INLINE Vector<Real> operator()(int, int, Vector<Real> product) const {
+    return hn::Mul(product, unit);
+  }
+};
+
+/// The same, and takes the largest.
+template <class Real>
+struct IntoScoresAndTops {
+  Vector<Real> unit;
+  Tops<Real> tops = {};
+  HWY_INLINE Vector<Real> operator()([[maybe_unused]] int row, int x, Vector<Real> product) {
+    const auto score = hn::Mul(product, unit);
+    tops(x, score);
+    return score;
+  }
+};
+
+/// scores (block.count, lanes) of the block, in base 2.
+template <class Real, class Finish = IntoScores<Real>>
+HWY_INLINE Finish score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
+                        const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
+  Finish finish{hn::Set(hn::ScalableTag<Real>(), channels.score_unit)};
+  const Real* const queries = tile.queries;
+  multiply<Result::replaced>(Factors<SideBySide::terms, Real>{block.k, channels.head_dim},
+                             block.count, queries, channels.head_dim, scores, finish);
+  return finish;
+}
+
+/// The same, and the largest score of each query.
+template <class Real>
+HWY_INLINE Tops<Real> score_and_find_tops(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
+                                          const Channels<Real>& channels,
+                                          Real* HWY_RESTRICT scores) {
+  return score<Real, IntoScoresAndTops<Real>>(tile, block, channels, scores).tops;
+}
+
+/// Whether there is a query that does not see the block whole.
+template <class Real>
+HWY_INLINE bool hides_some(const QueryTile<Real>& tile, const KeyBlock<Real>& block) {
+  return block.first < tile.view.all.first || block.first + block.count > tile.view.all.last;
 }
 
 /// Hides the scores of a block that not every query of the tile sees whole.
 template <class Real>
 HWY_INLINE void hide(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
                      Real* HWY_RESTRICT scores) {
-  if (block.first < tile.view.all.first || block.first + block.count > tile.view.all.last) {
-    hide_unseen(tile, block.first, block.count, scores);
-  }
+  if (hides_some(tile, block)) hide_unseen(tile, block.first, block.count, scores);
 }
 
 /// Turns scores into weights, in place, and takes them into the maxima and sums of the tile's
-/// queries. The accumulator is rescaled only when a maximum rose.
+/// queries; `tops` are the largest scores. The accumulator is rescaled only when a maximum rose.
 template <class Real>
 HWY_INLINE void take_in_weights(QueryTile<Real>& tile, const KeyBlock<Real>& block,
-                                const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
+                                const Channels<Real>& channels, const Tops<Real>& tops,
+                                Real* HWY_RESTRICT scores) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   Vector<Real> keep[kTileVectors];
   bool rescale = false;
   for (int x = 0; x < kTileVectors; ++x) {
-    keep[x] = weigh(tile, x, block.count, scores);
+    keep[x] = weigh(tile, x, tops.of[x], block.count, scores);
     rescale |= !hn::AllTrue(d, hn::Eq(keep[x], hn::Set(d, Real(1))));
   }
   if (rescale) {
@@ -150,7 +217,7 @@ template <class Real>
 HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block,
                              const Channels<Real>& channels, const Real* HWY_RESTRICT weights) {
   multiply<Result::added>(Factors<SideBySide::rows, Real>{block.v, channels.v_dim}, channels.v_dim,
-                          weights, block.count, Real(1), tile.acc);
+                          weights, block.count, tile.acc);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

@@ -36,6 +36,7 @@ class ForwardWorker {
                   static_cast<Real>(in_base_2(block.scale))},
         keys_(block.tiles.keys, channels_.head_dim),
         values_(block.tiles.keys, channels_.v_dim),
+        finite_(static_cast<std::size_t>(key_blocks(block.keys, block.tiles.keys))),
         scores_(aligned_array<Real>(block.tiles.keys * tile_width<Real>())) {
     for (std::int64_t i = 0; i < tiles_of(block); ++i) {
       tiles_.emplace_back(channels_);
@@ -67,6 +68,7 @@ class ForwardWorker {
                      positions + row, block_.mask, std::min(width, count - row));
       modifiers_[i].load(head, positions + row, tiles_[i].count());
     }
+    turn_to(kv_head);
     take_in_runs(block_.k.data + kv_head * k.tokens * k.channels,
                  block_.v.data + kv_head * v.tokens * v.channels, positions);
     for (std::size_t i = 0; i < used_; ++i) {
@@ -76,12 +78,20 @@ class ForwardWorker {
   }
 
  private:
+  /// What is known about the values is true of one K/V head.
+  void turn_to(std::int64_t kv_head) {
+    if (kv_head == kv_head_) return;
+    kv_head_ = kv_head;
+    std::fill(finite_.begin(), finite_.end(), false);
+  }
   void take_in_runs(const Element* k, const Element* v, const std::int64_t* positions) {
+    number_ = 0;
     for (const PositionRun& run : block_.keys.runs()) {
       for (std::size_t i = 0; i < used_; ++i) tiles_[i].look_at(run);
       for (std::int64_t first = 0; first < run.count; first += block_.tiles.keys) {
         const RowRange rows{first, std::min(run.count, first + block_.tiles.keys)};
         take_in_rows(k, v, run, rows, positions);
+        ++number_;
       }
       k += run.count * channels_.head_dim;
       v += run.count * channels_.v_dim;
@@ -100,30 +110,43 @@ class ForwardWorker {
       loaded = true;
       const std::int64_t skipped = part.first - rows.first, count = part.last - part.first;
       const KeyBlock<Real> block{keys_.raw(skipped), values_.finite(skipped), part.first, count};
-      score(tile, block, channels_, scores_.get());
-      modifiers_[i].change_scores(keys_of(run, block), scores_.get());
-      hide(tile, block, scores_.get());
-      if (block_.mask.has_bits()) {
-        hide_bits(block_.mask, run, block,
-                  positions + static_cast<std::int64_t>(i) * tile_width<Real>(), tiles_[i].count(),
-                  scores_.get());
-      }
-      take_in_weights(tile, block, channels_, scores_.get());
+      const Tops<Real> tops = score_tile(i, run, block, positions);
+      take_in_weights(tile, block, channels_, tops, scores_.get());
       modifiers_[i].drop(keys_of(run, block), scores_.get());
       add_weighted(tile, block, channels_, scores_.get());
       values_.add_specials(skipped, count, scores_.get(), tile.acc);
     }
   }
+  /// Scores of tile i, with what mask and modifiers make of them; returns the largest ones.
+  HWY_INLINE Tops<Real> score_tile(std::size_t i, const PositionRun& run,
+                                   const KeyBlock<Real>& block, const std::int64_t* positions) {
+    const QueryTile<Real>& tile = tiles_[i].tile();
+    const Tops<Real> tops = score_and_find_tops(tile, block, channels_, scores_.get());
+    modifiers_[i].change_scores(keys_of(run, block), scores_.get());
+    hide(tile, block, scores_.get());
+    const bool has_bits = block_.mask.has_bits();
+    if (has_bits) {
+      hide_bits(block_.mask, run, block,
+                positions + static_cast<std::int64_t>(i) * tile_width<Real>(), tiles_[i].count(),
+                scores_.get());
+    }
+    if (!modifiers_[i].changes_scores() && !hides_some(tile, block) && !has_bits) return tops;
+    return find_tops(scores_.get(), block.count);
+  }
   void load(const Element* k, const Element* v, const RowRange& rows) {
     keys_.load(k + rows.first * channels_.head_dim, rows.last - rows.first);
     values_.load(v + rows.first * channels_.v_dim, rows.last - rows.first);
-    values_.make_finite();
+    const auto number = static_cast<std::size_t>(number_);
+    if (!finite_[number]) finite_[number] = values_.make_finite();
   }
 
   const Block<Element>& block_;
   const std::vector<std::int64_t>& positions_;  ///< of the block's queries
   const Channels<Real> channels_;
   WideRows<Element> keys_, values_;  ///< of the block at hand
+  std::vector<char> finite_;         ///< whether the values of a block are known to be
+  std::int64_t kv_head_ = -1;        ///< of which head finite_ tells
+  std::int64_t number_ = 0;          ///< of the block at hand
   AlignedArray<Real> scores_;        ///< (keys of a block, lanes)
   std::vector<TileMemory<Real>> tiles_;
   std::vector<TileModifiers<Real>> modifiers_;  ///< of the tiles

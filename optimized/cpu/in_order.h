@@ -4,40 +4,54 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace ringlab::cpu {
 
-/// Every part of some work goes through the same steps; at each, part p comes after part p-1,
-/// except that the first of every `chain` parts comes after none. Parts are begun in ascending
-/// order.
+/// Several lines of parts. All parts of a line go through the same steps, one after the other; each
+/// takes part in some of them, and then only after those before it in its line that do so too.
+/// Parts are begun in the order of their places at the latest.
 class InOrder {
  public:
-  InOrder(std::int64_t parts, std::int64_t chain)
-      : chain_(chain), steps_(static_cast<std::size_t>(parts)) {}
+  /// takes_part[place][step], alike for all lines.
+  InOrder(std::int64_t lines, std::vector<std::vector<bool>> takes_part)
+      : takes_part_(std::move(takes_part)),
+        done_(static_cast<std::size_t>(lines) * takes_part_.size()) {}
 
-  /// Returns when the part before has been through `step`.
-  void await(std::int64_t part, std::int64_t step) {
-    if (part % chain_ == 0) return;
-    std::atomic<std::int64_t>& before = steps_[static_cast<std::size_t>(part - 1)];
+  bool takes_part(std::int64_t place, std::int64_t step) const {
+    return takes_part_[static_cast<std::size_t>(place)][static_cast<std::size_t>(step)];
+  }
+  /// Returns when the parts before have been through `step`.
+  void await(std::int64_t line, std::int64_t place, std::int64_t step) {
+    do {
+      if (place == 0) return;
+      --place;
+    } while (!takes_part(place, step));  // one that does has itself waited for those before it
+    std::atomic<std::int64_t>& before = at(line, place);
     for (std::int64_t done = before.load(); done <= step; done = before.load()) before.wait(done);
   }
-  /// `part` has been through its next step.
-  void pass(std::int64_t part) {
-    std::atomic<std::int64_t>& mine = steps_[static_cast<std::size_t>(part)];
-    ++mine;
-    mine.notify_all();
+  /// The part has been through `step`.
+  void pass(std::int64_t line, std::int64_t place, std::int64_t step) {
+    set(at(line, place), step + 1);
   }
   /// Nobody waits for this part any more: it will not be through with its steps.
-  void abandon(std::int64_t part) {
-    std::atomic<std::int64_t>& mine = steps_[static_cast<std::size_t>(part)];
-    mine = std::numeric_limits<std::int64_t>::max();
-    mine.notify_all();
+  void abandon(std::int64_t line, std::int64_t place) {
+    set(at(line, place), std::numeric_limits<std::int64_t>::max());
   }
 
  private:
-  const std::int64_t chain_;
-  std::vector<std::atomic<std::int64_t>> steps_;  ///< that a part has been through
+  std::atomic<std::int64_t>& at(std::int64_t line, std::int64_t place) {
+    return done_[static_cast<std::size_t>(line) * takes_part_.size() +
+                 static_cast<std::size_t>(place)];
+  }
+  static void set(std::atomic<std::int64_t>& done, std::int64_t steps) {
+    done = steps;
+    done.notify_all();
+  }
+
+  const std::vector<std::vector<bool>> takes_part_;
+  std::vector<std::atomic<std::int64_t>> done_;  ///< steps that a part is through with
 };
 
 }  // namespace ringlab::cpu

@@ -60,16 +60,24 @@ HWY_INLINE void fetch_ahead(const Factors<kSideBySide, Real>& factors, std::int6
                                               static_cast<std::uintptr_t>(offset) * sizeof(Real)));
 }
 
-/// What becomes of the sums: times a factor they replace what is in memory, or they go on from it.
-enum class Result { scaled, added };
+/// What becomes of the sums: they replace what is in memory, or they go on from it.
+enum class Result { replaced, added };
 
-/// out[row][lane] = scale · Σ_t factors(row, t) · columns[t][lane], or out += Σ…; rows 0 … kRows-1,
-/// summed in the order of t with one rounding per term. columns and out have tile_width() lanes a
-/// row, aligned.
-template <int kRows, Result kResult, SideBySide kSideBySide, class Real>
+/// Leaves sums as they are.
+struct Unchanged {
+  template <class V>
+  HWY_INLINE V operator()(int, int, V sum) const {
+    return sum;
+  }
+};
+
+/// out[row][lane] = Σ_t factors(row, t) · columns[t][lane], or out += Σ…; rows 0 … kRows-1, summed
+/// in the order of t with one rounding per term. columns and out have tile_width() lanes a row,
+/// aligned. What is stored is finish(row, x, sum) of vector x, while it is still in a register.
+template <int kRows, Result kResult, SideBySide kSideBySide, class Real, class Finish>
 HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
-                              const Real* HWY_RESTRICT columns, std::int64_t terms, Real scale,
-                              Real* HWY_RESTRICT out) {
+                              const Real* HWY_RESTRICT columns, std::int64_t terms,
+                              Real* HWY_RESTRICT out, Finish& finish) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   Vector<Real> sums[kRows][kTileVectors];
@@ -91,32 +99,36 @@ HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
       }
     }
   }
-  const auto s = hn::Set(d, scale);
   for (int i = 0; i < kRows; ++i) {
     for (int x = 0; x < kTileVectors; ++x) {
-      const auto sum = kResult == Result::scaled ? hn::Mul(sums[i][x], s) : sums[i][x];
-      hn::Store(sum, d, out + i * width + x * n);
+      hn::Store(finish(i, x, sums[i][x]), d, out + i * width + x * n);
     }
   }
 }
 
 /// multiply_rows for any number of rows: full register tiles, then smaller ones.
-template <Result kResult, SideBySide kSideBySide, class Real>
+template <Result kResult, SideBySide kSideBySide, class Real, class Finish>
 HWY_INLINE void multiply(Factors<kSideBySide, Real> factors, std::int64_t rows, const Real* columns,
-                         std::int64_t terms, Real scale, Real* out) {
+                         std::int64_t terms, Real* out, Finish& finish) {
   const auto advance = [&](std::int64_t by) {
     factors.values += by * factors.row_stride();
     out += by * tile_width<Real>();
   };
   for (; rows >= kTileRows; rows -= kTileRows) {
-    multiply_rows<kTileRows, kResult>(factors, columns, terms, scale, out);
+    multiply_rows<kTileRows, kResult>(factors, columns, terms, out, finish);
     advance(kTileRows);
   }
   for (; rows >= 2; rows -= 2) {
-    multiply_rows<2, kResult>(factors, columns, terms, scale, out);
+    multiply_rows<2, kResult>(factors, columns, terms, out, finish);
     advance(2);
   }
-  if (rows == 1) multiply_rows<1, kResult>(factors, columns, terms, scale, out);
+  if (rows == 1) multiply_rows<1, kResult>(factors, columns, terms, out, finish);
+}
+template <Result kResult, SideBySide kSideBySide, class Real>
+HWY_INLINE void multiply(Factors<kSideBySide, Real> factors, std::int64_t rows, const Real* columns,
+                         std::int64_t terms, Real* out) {
+  const Unchanged unchanged;
+  multiply<kResult>(factors, rows, columns, terms, out, unchanged);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

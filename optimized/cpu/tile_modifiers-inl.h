@@ -58,6 +58,7 @@ class TileModifiers {
   }
 
   bool caps() const { return cap_.cap != 0; }
+  bool changes_scores() const { return caps() || distances_.has_value(); }
 
   /// scores (keys.count, lanes), in base 2, before any is hidden. Where scores are capped and
   /// `steepness` is not null it becomes the derivative of that.

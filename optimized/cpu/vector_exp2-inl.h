@@ -57,6 +57,13 @@ HWY_INLINE V held(V constant) {
   return constant;
 }
 
+/// Vectors that are worth raising together: as many as there are registers for beside the
+/// constants.
+template <class Real>
+inline constexpr int kPowersAtOnce = HWY_TARGET > HWY_AVX3 ? 1
+                                     : sizeof(Real) == 4   ? 4
+                                                           : 2;
+
 /// 2^x for x up to about 1; relative error at most 1.75 units of 2^-23 (2^-52 for doubles). Results
 /// below the normal range are 0, 2^0 is exactly 1, NaN stays NaN. The same bits on AVX2 and
 /// AVX-512.
@@ -69,29 +76,48 @@ class Exp2 {
     for (int k = 0; k < kTerms; ++k) held_[k] = held(hn::Set(d, Constants::kCoefficients[k]));
   }
   HWY_INLINE V operator()(V x) const {
-    const D d;
+    V all[1] = {x};
+    raise(all);
+    return all[0];
+  }
+  /// Each x becomes 2^x, with the same bits as alone. The steps are taken for all of them in turn:
+  /// a processor does not look far enough ahead to find the next vector's by itself.
+  template <int kCount>
+  HWY_INLINE void raise(V (&x)[kCount]) const {
 #if HWY_TARGET <= HWY_AVX3
-    const auto n = hn::Round(x);
+    V n[kCount], r[kCount], p[kCount];
+    for (int i = 0; i < kCount; ++i) n[i] = hn::Round(x[i]);
+    for (int i = 0; i < kCount; ++i) r[i] = hn::Sub(x[i], n[i]);
+    for (int i = 0; i < kCount; ++i) p[i] = held_[0];
+    for (int k = 1; k < kTerms; ++k) {
+      for (int i = 0; i < kCount; ++i) p[i] = hn::MulAdd(p[i], r[i], held_[k]);
+    }
+    for (int i = 0; i < kCount; ++i) {
+      x[i] = V{times_power(p[i].raw, n[i].raw, x[i].raw, least_.raw)};
+    }
 #else
-    const auto whole = hn::Set(d, Constants::kWhole);
-    const auto shifted = hn::Add(x, whole);
-    const auto n = hn::Sub(shifted, whole);
-#endif
-    const auto r = hn::Sub(x, n);
-    auto p = held_[0];
-    for (int k = 1; k < kTerms; ++k) p = hn::MulAdd(p, r, held_[k]);
-#if HWY_TARGET <= HWY_AVX3
-    return V{times_power(p.raw, n.raw, x.raw, least_.raw)};
-#else
-    const hn::RebindToSigned<D> di;
-    const auto exponent = hn::ShiftLeft<Constants::kMantissaBits>(hn::BitCast(di, shifted));
-    const auto y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-    const auto power = hn::IfThenZeroElse(hn::Lt(x, least_), y);
-    return hn::IfThenElse(hn::Eq(x, x), power, x);  // the exponent of NaN is anybody's guess
+    for (V& each : x) each = power(each);
 #endif
   }
 
  private:
+#if HWY_TARGET > HWY_AVX3
+  HWY_INLINE V power(V x) const {
+    const D d;
+    const auto whole = hn::Set(d, Constants::kWhole);
+    const auto shifted = hn::Add(x, whole);
+    const auto n = hn::Sub(shifted, whole);
+    const auto r = hn::Sub(x, n);
+    auto p = held_[0];
+    for (int k = 1; k < kTerms; ++k) p = hn::MulAdd(p, r, held_[k]);
+    const hn::RebindToSigned<D> di;
+    const auto exponent = hn::ShiftLeft<Constants::kMantissaBits>(hn::BitCast(di, shifted));
+    const auto y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+    const auto normal = hn::IfThenZeroElse(hn::Lt(x, least_), y);
+    return hn::IfThenElse(hn::Eq(x, x), normal, x);  // the exponent of NaN is anybody's guess
+  }
+#endif
+
   using Constants = ExpConstants<hn::TFromD<D>>;
   static constexpr int kTerms = static_cast<int>(std::size(Constants::kCoefficients));
   V least_, held_[kTerms];

@@ -7,7 +7,7 @@
 namespace ringlab::cpu {
 
 /// What this build has and this processor can, widest first: of "avx512_bf16" (AVX-512 whose
-/// forward kernel for bf16 multiplies bf16, see bf16_dot.h), "avx512", "avx2" (with FMA) and
+/// kernels for bf16 multiply bf16, see bf16_dot.h), "avx512", "avx2" (with FMA) and
 /// "scalar".
 std::vector<std::string> available_vectors();
 /// The ones that kernels use from the next call on; the widest there is unless chosen.

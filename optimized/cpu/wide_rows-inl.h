@@ -67,13 +67,14 @@ class WideRows {
     }
     finite_ = raw_;
   }
-  /// From now on finite() has no numbers that are not.
-  void make_finite() {
-    if (all_finite(raw_, rows_ * channels_)) return;
+  /// From now on finite() has no numbers that are not. Returns whether raw() has none either.
+  bool make_finite() {
+    if (all_finite(raw_, rows_ * channels_)) return true;
     if (!cleaned_) cleaned_ = aligned_array<Real>(most_ * channels_);
     std::copy(raw_, raw_ + rows_ * channels_, cleaned_.get());
     specials_ = set_specials_apart(cleaned_.get(), rows_, channels_, channels_);
     finite_ = cleaned_.get();
+    return false;
   }
   const Real* raw(std::int64_t row) const { return raw_ + row * channels_; }
   const Real* finite(std::int64_t row) const { return finite_ + row * channels_; }

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "optimized/cpu/bf16_dot.h"
 #include "property_tests/mutants/planted_kernels.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
@@ -73,18 +74,22 @@ TEST(Mutants, every_mistake_of_the_kernels_is_planted) {
   if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run them";
   std::istringstream lines(text_of(std::filesystem::path(RINGLAB_SOURCE_DIR) / "property_tests" /
                                    "mutants" / "kernel_mistakes.toml"));
+  const bool has_bf16_products = cpu::bf16_dot::available();
   int mistakes = 0;
+  std::string id;
   for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("id = \"", 0) != 0) continue;
+    if (line.rfind("id = \"", 0) == 0) id = line.substr(6, line.size() - 7);
+    if (line.rfind("pass = \"", 0) != 0) continue;
+    if (line.rfind("pass = \"bf16_", 0) == 0 && !has_bf16_products) continue;
     ++mistakes;
-    EXPECT_EQ(find_mutant(line.substr(6, line.size() - 7)).info.stage, "optimized");
+    EXPECT_EQ(find_mutant(id).info.stage, "optimized");
   }
   EXPECT_GE(mistakes, 12);
 }
 
 TEST(Mutants, only_rows_of_many_keys_show_a_slice_that_is_added_twice) {
   if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run them";
-  const verify::Subject& doubled = find_mutant("kernel_last_slice_added_twice").subject;
+  const verify::Subject& doubled = find_mutant("kernel_later_slices_added_twice").subject;
   EXPECT_TRUE(verdict_of(doubled, "many_keys").failure);
   EXPECT_FALSE(verdict_of(doubled, "gradients_equal_reference").failure);
 }
