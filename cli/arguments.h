@@ -25,6 +25,10 @@ class Arguments {
 
   /// Whether it is on the command line; does not count as a use.
   bool given(const std::string& name) const { return values_.count(name) != 0; }
+  /// Its value, empty when it is not given; does not count as a use either.
+  std::string text(const std::string& name) const {
+    return given(name) ? values_.at(name) : std::string();
+  }
   bool take_switch(const std::string& name);
   std::optional<std::string> take_text(const std::string& name);
   std::int64_t take_integer(const std::string& name, std::int64_t fallback, std::int64_t least,

@@ -9,6 +9,7 @@
 #include "cli/bench/naive.h"
 #include "cli/bench/timing.h"
 #include "cli/bench_cpu.h"
+#include "cli/bench_gpu.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -33,7 +34,7 @@ struct BenchShape {
   int rounds = 11;
 };
 
-Json spread_json(const Spread& spread) {
+Json full_spread_json(const Spread& spread) {
   return {{"median", spread.median}, {"p10", spread.p10}, {"p90", spread.p90}};
 }
 
@@ -82,7 +83,7 @@ Json bench_oracle(const BenchShape& shape, Output& output) {
     table.add({timing.name, fmt::format("{:.1f}", ns_per_pair), spread_text(timing.ratio)});
     records.push_back({{"name", timing.name},
                        {"ns_per_pair", ns_per_pair},
-                       {"ratio", spread_json(timing.ratio)}});
+                       {"ratio", full_spread_json(timing.ratio)}});
   }
   output.print("\n{}", table.text());
   return records;
@@ -123,8 +124,8 @@ Json bench_stages(const BenchShape& shape, Output& output) {
                spread_text(timings[i].ratio), fmt::format("{}", totals.sent_bytes),
                fmt::format("{}", totals.peak_kv_bytes), fmt::format("{}", totals.peak_bytes)});
     records.push_back({{"stage", timings[i].name},
-                       {"seconds", spread_json(timings[i].seconds)},
-                       {"ratio", spread_json(timings[i].ratio)},
+                       {"seconds", full_spread_json(timings[i].seconds)},
+                       {"ratio", full_spread_json(timings[i].ratio)},
                        {"sent_bytes", totals.sent_bytes},
                        {"peak_kv_bytes", totals.peak_kv_bytes},
                        {"peak_bytes", totals.peak_bytes}});
@@ -159,7 +160,8 @@ int run_bench(Arguments& arguments) {
   if (!arguments.operands().empty()) {
     const std::string& what = arguments.operands()[0];
     if (what == "cpu") return bench_cpu(arguments);
-    throw_usage_error({"bench", "nothing, or cpu", what, ""});
+    if (what == "gpu") return bench_gpu(arguments);
+    throw_usage_error({"bench", "nothing, cpu or gpu", what, ""});
   }
   Output output(arguments);
   BenchShape shape;
@@ -187,7 +189,7 @@ int run_bench(Arguments& arguments) {
 
 Command bench_command() {
   Command command{"bench", "time, bytes moved and memory, side by side in one run"};
-  command.operands = "[cpu]";
+  command.operands = "[cpu|gpu]";
   command.max_operands = 1;
   command.options = {{"tokens", "N", "sequence length (1024)"},
                      {"heads", "H", "heads of the stages' problem (4)"},
@@ -196,13 +198,16 @@ Command bench_command() {
                      {"rounds", "R", "measured rounds, each contender once per round (11)"},
                      {"million", "", "also time the oracle on 256 rows of 2^20 tokens"},
                      json_option()};
-  for (const OptionSpec& option : bench_cpu_options()) command.options.push_back(option);
+  for (const OptionSpec& option : bench_goal_options()) command.options.push_back(option);
   command.examples = {"ringlab bench", "ringlab bench cpu --quick --html bench.html",
                       "ringlab bench cpu --only C1,C3 --rounds 21",
+                      "ringlab bench gpu --only G1,G2 --json gpu.json",
                       "ringlab bench --tokens 4096 --ranks 8 --json bench.json"};
   command.more =
       "With cpu: how near the kernels come to the processor's peak and to other libraries, as "
-      "goals of\ndocs/performance.md. What cannot be measured here is listed with the reason.\n"
+      "goals of\ndocs/performance.md. What cannot be measured here is listed with the reason. With "
+      "gpu: "
+      "the same for\nthe kernels of a CUDA device.\n"
       "Contenders take turns in one process; ratios are taken within a round. Absolute times of a\n"
       "shared machine are not comparable from run to run, the ratios are.";
   command.run = run_bench;

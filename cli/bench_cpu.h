@@ -8,8 +8,8 @@
 
 namespace ringlab::cli {
 
-/// The options of `bench` that `bench cpu` alone takes.
-std::vector<OptionSpec> bench_cpu_options();
+/// The options of `bench` that `bench cpu` and `bench gpu` alone take.
+std::vector<OptionSpec> bench_goal_options();
 
 /// Measures the goals of docs/performance.md, prints a table and writes JSON and a page where asked
 /// for. Missing a goal is no failure: the exit code is 0.

@@ -5,8 +5,8 @@ namespace ringlab::cli {
 // The values come from cli/CMakeLists.txt.
 BuildInfo build_info() {
   const std::string architectures = RINGLAB_CUDA_ARCHITECTURES;
-  return {RINGLAB_VERSION, RINGLAB_COMPILER,       RINGLAB_BUILD_TYPE,
-          RINGLAB_FLAGS,   !architectures.empty(), architectures};
+  return {RINGLAB_VERSION,        RINGLAB_COMPILER, RINGLAB_BUILD_TYPE,  RINGLAB_FLAGS,
+          !architectures.empty(), architectures,    RINGLAB_CUDA_RUNTIME};
 }
 
 }  // namespace ringlab::cli

@@ -12,6 +12,7 @@ struct BuildInfo {
   std::string flags;       ///< of the compiler
   bool cuda = false;       ///< device kernels are compiled in
   std::string cuda_architectures;
+  std::string cuda_runtime;  ///< "13.0", empty without kernels
 };
 BuildInfo build_info();
 

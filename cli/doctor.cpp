@@ -4,6 +4,7 @@
 #include "cli/arguments.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
+#include "cli/device_findings.h"
 #include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/report/human.h"
@@ -13,12 +14,6 @@
 
 namespace ringlab::cli {
 namespace {
-
-struct Finding {
-  std::string topic;
-  std::string found;
-  std::string enables;
-};
 
 Finding processor_finding(const Processor& processor) {
   return {"processor",
@@ -40,35 +35,6 @@ Finding memory_finding(const Memory& memory) {
     found += fmt::format(", limited to {}", report::human_bytes(memory.limit_bytes));
   }
   return {"memory", found, "tensors are held as doubles: 8 bytes per element of q, k, v, o"};
-}
-
-std::string device_effect(const BuildInfo& build, const CudaDriver& driver) {
-  if (driver.devices.empty()) return "--device cuda will say that there is no device";
-  if (!build.cuda) return "idle: configure with -DRINGLAB_CUDA=ON to use --device cuda";
-  return "--device cuda";
-}
-
-std::vector<Finding> cuda_findings(const BuildInfo& build, const CudaDriver& driver) {
-  std::vector<Finding> findings;
-  findings.push_back(
-      {"CUDA kernels",
-       build.cuda ? "compiled in for " + build.cuda_architectures : "not compiled in",
-       build.cuda ? "stages can run on devices" : "everything runs on the CPU"});
-  findings.push_back(
-      {"NVIDIA driver", driver.found ? "CUDA up to " + driver.version : "not found",
-       driver.devices.empty() ? driver.problem : fmt::format("{} devices", driver.devices.size())});
-  for (std::size_t i = 0; i < driver.devices.size(); ++i) {
-    const CudaDevice& device = driver.devices[i];
-    findings.push_back(
-        {fmt::format("device {}", i),
-         fmt::format("{}, {}, compute capability {}.{}", device.name,
-                     report::human_bytes(device.memory_bytes), device.major, device.minor),
-         device_effect(build, driver)});
-  }
-  if (driver.devices.empty()) {
-    findings.push_back({"devices", "none", device_effect(build, driver)});
-  }
-  return findings;
 }
 
 Finding library_finding(const Library& library, const std::string& use) {
@@ -94,16 +60,6 @@ Json mpi_json(const Library& mpi) {
   Json json = library_json(mpi);
   json["compiled_in"] = mpi_available();
   return json;
-}
-
-Json devices_json(const CudaDriver& driver) {
-  Json devices = Json::array();
-  for (const CudaDevice& device : driver.devices) {
-    devices.push_back({{"name", device.name},
-                       {"memory_bytes", device.memory_bytes},
-                       {"compute_capability", fmt::format("{}.{}", device.major, device.minor)}});
-  }
-  return devices;
 }
 
 int doctor(Arguments& arguments) {
@@ -140,13 +96,7 @@ int doctor(Arguments& arguments) {
                             {{"total_bytes", memory.total_bytes},
                              {"available_bytes", memory.available_bytes},
                              {"limit_bytes", memory.limit_bytes}}},
-                           {"cuda",
-                            {{"compiled_in", build.cuda},
-                             {"architectures", build.cuda_architectures},
-                             {"driver_found", driver.found},
-                             {"driver_version", driver.version},
-                             {"problem", driver.problem},
-                             {"devices", devices_json(driver)}}},
+                           {"cuda", cuda_json(build, driver)},
                            {"nccl", library_json(nccl)},
                            {"cudnn", library_json(cudnn)},
                            {"mpi", mpi_json(mpi)}});

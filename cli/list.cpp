@@ -61,6 +61,16 @@ std::string legend() {
   return table.text();
 }
 
+// Of devices, in builds that have them.
+std::vector<std::string> dtypes_on_devices(const verify::Subject& subject) {
+  std::vector<std::string> names;
+  if (!subject.can.cuda) return names;
+  for (const DType dtype : subject.can_on(DeviceKind::cuda).dtypes) {
+    names.emplace_back(dtype_info(dtype).name);
+  }
+  return names;
+}
+
 Json subject_json(const verify::Subject& subject, const std::vector<std::string>& dtypes) {
   const verify::Capabilities& can = subject.can;
   return {{"name", subject.name},
@@ -77,6 +87,7 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"backward", can.backward},
           {"modifiers", can.modifiers},
           {"traces", can.traces},
+          {"dtypes_on_devices", dtypes_on_devices(subject)},
           {"devices", can.cuda ? Json{"cpu", "cuda"} : Json{"cpu"}},
           {"deterministic", can.deterministic}};
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cli/device_run.h"
 #include "cli/job_output.h"
 #include "cli/modifier_options.h"
 #include "cli/problem_options.h"
@@ -21,6 +22,7 @@
 #include "cli/run_rows.h"
 #include "cli/text_table.h"
 #include "cli/trace_file.h"
+#include "optimized/ring/device_engine.h"
 #include "property_tests/sampled_check.h"
 #include "property_tests/subject.h"
 #include "reference/core/error.h"
@@ -76,14 +78,15 @@ void write_results(const std::string& path, const LoadedInput& loaded, const Run
 
 void check_capabilities(const verify::Subject& subject, const Problem& problem,
                         const RunOptions& options) {
-  const auto& dtypes = subject.can.dtypes;
+  const auto& dtypes = subject.can_on(options.device).dtypes;
   if (std::find(dtypes.begin(), dtypes.end(), problem.dtype) == dtypes.end()) {
     std::vector<std::string_view> names;
     for (const DType dtype : dtypes) names.push_back(dtype_info(dtype).name);
-    throw_usage_error(
-        {"--dtype",
-         fmt::format("one that {} computes in: {}", subject.name, fmt::join(names, ", ")),
-         std::string(dtype_info(problem.dtype).name), ""});
+    throw_usage_error({"--dtype",
+                       fmt::format("one that {} computes in{}: {}", subject.name,
+                                   options.device == DeviceKind::cuda ? " on devices" : "",
+                                   fmt::join(names, ", ")),
+                       std::string(dtype_info(problem.dtype).name), ""});
   }
   if (options.ranks > 1 && !subject.can.many_ranks) {
     throw_usage_error({"--ranks", fmt::format("1, as {} runs on one rank", subject.name),
@@ -142,6 +145,9 @@ struct Plan {
 };
 
 bool is_engine(const verify::Subject& subject) { return subject.name == "optimized"; }
+bool is_engine_on_devices(const Plan& plan) {
+  return is_engine(plan.subject) && plan.options.device == DeviceKind::cuda;
+}
 
 // What a check of some rows makes of random input: q, k and v of a group of heads, as doubles.
 std::int64_t check_bytes(const Plan& plan) {
@@ -162,6 +168,7 @@ Plan take_plan(Arguments& arguments) {
   Plan plan;
   plan.subject = verify::find_subject(arguments.operands()[0]);
   check_wishes(plan.subject, arguments);
+  check_device_wishes(plan.subject, arguments);
   plan.options = take_run_options(arguments, {.tile_queries = plan.subject.tile_queries,
                                               .tile_keys = plan.subject.tile_keys,
                                               .many_threads = plan.subject.can.threads});
@@ -177,6 +184,7 @@ Plan take_plan(Arguments& arguments) {
   arguments.reject_unused();
   stages::require_device(plan.options.device);
   check_capabilities(plan.subject, plan.loaded.problem, plan.options);
+  if (is_engine_on_devices(plan)) ring::check_device_run(plan.loaded.problem, plan.options);
   choose_rows(plan);
   if (plan.loaded.by_rows) check_run_fits_memory(plan.account(), check_bytes(plan));
   return plan;
@@ -186,6 +194,9 @@ Json print_plan(const Plan& plan, Output& output) {
   Json configuration = {{"subject", plan.subject.name}};
   describe_input(plan.loaded, configuration);
   describe_run_options(plan.options, configuration);
+  if (is_engine_on_devices(plan)) {
+    describe_device_engine(plan.loaded.problem, plan.options, configuration);
+  }
   output.print_configuration(configuration);
   for (const std::string& note : plan.loaded.notes) output.print("note: {}\n", note);
   return configuration;
@@ -207,7 +218,7 @@ Json print_result(const RunResult& result, Output& output) {
 
 // Only what executes schedules has closed forms of its own.
 void print_costs(const Plan& plan, const RunResult& result, Json& document, Output& output) {
-  if (!plan.subject.can.schedules) return;
+  if (!plan.subject.can.schedules || is_engine_on_devices(plan)) return;
   RunAccount account = plan.account();
   for (const RankStats& rank : result.ranks) account.measured.push_back(&rank);
   report_costs(account, document, output);
@@ -222,7 +233,9 @@ RunResult run_plan(const Plan& plan) {
                             .kept_rows = plan.rows});
   }
   const AttentionInput input = plan.loaded.input();
-  if (is_engine(plan.subject)) return run_engine_shown(input, plan.options);
+  if (is_engine(plan.subject) && !is_engine_on_devices(plan)) {
+    return run_engine_shown(input, plan.options);
+  }
   const Progress progress("running " + plan.subject.name);
   return plan.subject.run(input, plan.options);
 }

@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "cli/progress.h"
+#include "optimized/ring/device_engine.h"
 #include "optimized/ring/engine.h"
 #include "optimized/ring/native.h"
 #include "reference/core/shards.h"
+#include "reference/core/small_float.h"
 
 namespace ringlab::cli {
 namespace {
@@ -71,18 +73,43 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
 }
 
 template <class Element>
-ring::NativeSummary run_native_rows(const RowRun& run, const ring::EngineParts& parts,
-                                    AttentionOutput& kept) {
-  return ring::run_native<Element>(
-      run.input.problem, run.options,
-      {.source = [&](const ring::RankPlace& place) { return make_rows<Element>(run, place); },
-       .sink =
-           [&](const ring::RankPlace& place, ring::NativeResult<Element>&& mine) {
-             const std::vector<Kept> rows = kept_of(place.queries, run.kept_rows);
-             copy_rows(mine.out, rows, kept.out);
-             copy_rows(mine.lse, rows, kept.lse);
-           }},
-      parts);
+ring::NativeEnds<Element> ends_of(const RowRun& run, AttentionOutput& kept) {
+  return {.source = [&](const ring::RankPlace& place) { return make_rows<Element>(run, place); },
+          .sink =
+              [&](const ring::RankPlace& place, ring::NativeResult<Element>&& mine) {
+                const std::vector<Kept> rows = kept_of(place.queries, run.kept_rows);
+                copy_rows(mine.out, rows, kept.out);
+                copy_rows(mine.lse, rows, kept.lse);
+              }};
+}
+
+void take_summary(ring::NativeSummary&& summary, RunResult& result) {
+  result.ranks = std::move(summary.ranks);
+  result.leftover_messages = summary.leftover_messages;
+  result.seconds = summary.seconds;
+}
+
+RunResult room_for(const RowRun& run) {
+  const Shape& shape = run.input.problem.shape;
+  const std::int64_t rows = std::ssize(run.kept_rows);
+  return {.output = {Tensor<double>(with_rows(shape.out(), rows)),
+                     Tensor<double>(with_rows(shape.lse(), rows))},
+          .ranks = {},
+          .leftover_messages = 0,
+          .seconds = 0};
+}
+
+RunResult run_rows_on_devices(const RowRun& run) {
+  const Problem& problem = run.input.problem;
+  RunResult result = room_for(run);
+  const Progress progress("running optimized on devices");
+  const auto run_in = [&]<class Element>(Element) {
+    take_summary(ring::run_native_on_devices<Element>(problem, run.options,
+                                                      ends_of<Element>(run, result.output)),
+                 result);
+  };
+  problem.dtype == DType::f16 ? run_in(Half{}) : run_in(BFloat16{});
+  return result;
 }
 
 }  // namespace
@@ -98,23 +125,18 @@ RunResult run_engine_shown(const AttentionInput& input, const RunOptions& option
 }
 
 RunResult run_random_rows(const RowRun& run) {
+  if (run.options.device == DeviceKind::cuda) return run_rows_on_devices(run);
   const Problem& problem = run.input.problem;
-  const std::int64_t rows = std::ssize(run.kept_rows);
-  RunResult result{.output = {Tensor<double>(with_rows(problem.shape.out(), rows)),
-                              Tensor<double>(with_rows(problem.shape.lse(), rows))},
-                   .ranks = {},
-                   .leftover_messages = 0,
-                   .seconds = 0};
+  RunResult result = room_for(run);
   std::atomic<std::int64_t> done = 0;
   const Progress progress("running optimized",
                           {&done, sum(ring::engine_work(problem, run.options, run.last_pass))});
   ring::EngineParts parts;
   parts.work_done = &done;
   with_element_type(problem.dtype, [&]<class Element>(Element) {
-    ring::NativeSummary summary = run_native_rows<Element>(run, parts, result.output);
-    result.ranks = std::move(summary.ranks);
-    result.leftover_messages = summary.leftover_messages;
-    result.seconds = summary.seconds;
+    take_summary(ring::run_native<Element>(problem, run.options,
+                                           ends_of<Element>(run, result.output), parts),
+                 result);
   });
   return result;
 }

@@ -56,6 +56,16 @@ void check_some_can(const std::vector<verify::Subject>& subjects, const Argument
   for (const verify::Subject& subject : subjects) refuse_unknown_modifiers(arguments, subject);
 }
 
+// Those that have no kernels for devices are left out, or refused where they were asked for.
+void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments) {
+  for (const verify::Subject& subject : subjects) {
+    if (subject.can.cuda || arguments.operands().empty()) continue;
+    throw_usage_error({"--device", "subjects that run on devices", subject.name,
+                       "`ringlab list` shows what each subject can."});
+  }
+  std::erase_if(subjects, [](const verify::Subject& subject) { return !subject.can.cuda; });
+}
+
 VerifyPlan take_plan(Arguments& arguments, bool quick) {
   VerifyPlan plan;
   plan.subjects = take_subjects(arguments);
@@ -108,8 +118,13 @@ int replay(Arguments& arguments, Output& output) {
     throw_usage_error({"--replay", "no subjects, the token names its own",
                        fmt::format("{}", fmt::join(arguments.operands(), " ")), ""});
   }
+  const auto device = arguments.take_choice<DeviceKind>(
+      "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
   arguments.reject_unused();
-  const verify::Replay again = verify::replay(token);
+  stages::require_device(device);
+  const verify::Replay again = verify::replay(token, [device](const std::string& name) {
+    return verify::on_device(verify::find_subject(name), device);
+  });
   const bool broken = again.result.outcome == verify::Outcome::broken;
   const char* outcome = broken                                               ? "broken"
                         : again.result.outcome == verify::Outcome::discarded ? "discarded"
@@ -132,9 +147,10 @@ int run_verification(Arguments& arguments) {
   Output output(arguments);
   if (arguments.given("replay")) return replay(arguments, output);
   const bool quick = arguments.take_switch("quick");
-  const VerifyPlan plan = take_plan(arguments, quick);
+  VerifyPlan plan = take_plan(arguments, quick);
   check_some_can(plan.subjects, arguments);
   const RunOptions options = take_run_options(arguments, {4, LayoutKind::zigzag});
+  if (options.device == DeviceKind::cuda) keep_those_on_devices(plan.subjects, arguments);
   const std::optional<std::string> page = arguments.take_text("html");
   if (page) check_writable("html", *page);
   const LoadedInput loaded =

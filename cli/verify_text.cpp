@@ -58,7 +58,7 @@ std::string skip_lines(const report::VerifyRun& run) {
   return text;
 }
 
-std::string failure_text(const SubjectResult& subject) {
+std::string failure_text(const SubjectResult& subject, DeviceKind device) {
   std::string text;
   if (subject.input_skipped.empty() && !subject.input_passed()) {
     const verify::InputVerdict& verdict = subject.on_input;
@@ -70,9 +70,10 @@ std::string failure_text(const SubjectResult& subject) {
     const verify::LawFailure& failure = *law.failure;
     text += fmt::format(
         "\n{} breaks {} {}\n  law     {}\n  case    {} ({} shrinks)\n  found   {}\n"
-        "  replay  ringlab verify --replay {}\n",
+        "  replay  ringlab verify --replay {}{}\n",
         subject.subject.name, law.id, law.name, law.statement, verify::describe(failure.shrunk),
-        failure.shrinks, failure.message, failure.token);
+        failure.shrinks, failure.message, failure.token,
+        device == DeviceKind::cuda ? " --device cuda" : "");
   }
   return text;
 }
@@ -111,7 +112,9 @@ Json subject_json(const SubjectResult& subject) {
 
 void print_verification(const report::VerifyRun& run, Output& output) {
   output.write("\n" + summary_table(run) + "\n" + skip_lines(run));
-  for (const SubjectResult& subject : run.subjects) output.write(failure_text(subject));
+  for (const SubjectResult& subject : run.subjects) {
+    output.write(failure_text(subject, run.options.device));
+  }
   std::size_t right = 0;
   for (const SubjectResult& subject : run.subjects) right += subject.passed();
   output.print("\n{} of {} subjects pass, in {}\n", right, run.subjects.size(),

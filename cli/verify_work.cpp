@@ -25,6 +25,7 @@ std::string input_obstacle(const verify::Subject& subject, const Problem& proble
   }
   if (options.ranks > 1 && !subject.can.many_ranks) return "runs on one rank only";
   if (problem.modifiers.any() && !subject.can.modifiers) return "knows no score modifiers";
+  if (problem.mask.has_bits() && !subject.can.bit_masks) return "takes no mask of bits";
   return "";
 }
 
@@ -37,20 +38,6 @@ SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded
   result.profile = subject.profile(loaded.problem, options);
   result.on_input = verify::verify_input(subject, loaded.input(), options, rows);
   return result;
-}
-
-// The same subject, with every run and promise on `device`: the laws make options of their own.
-verify::Subject on_device(verify::Subject subject, DeviceKind device) {
-  subject.run = [run = subject.run, device](const AttentionInput& input, RunOptions options) {
-    options.device = device;
-    return run(input, options);
-  };
-  subject.profile = [profile = subject.profile, device](const Problem& problem,
-                                                        RunOptions options) {
-    options.device = device;
-    return profile(problem, options);
-  };
-  return subject;
 }
 
 // Laws done over all subjects, from several threads.
@@ -118,7 +105,7 @@ std::vector<SubjectResult> verify_subjects(const VerifyPlan& plan, const LoadedI
     for (const verify::Subject& given : plan.subjects) {
       progress.update(static_cast<int>(results.size()), static_cast<int>(plan.subjects.size()),
                       given.name + " on the input");
-      results.push_back(on_input(on_device(given, options.device), loaded, options, rows));
+      results.push_back(on_input(verify::on_device(given, options.device), loaded, options, rows));
     }
   }
   verify_laws(results, plan.laws);

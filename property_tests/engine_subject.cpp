@@ -2,11 +2,13 @@
 #include "property_tests/engine_subject.h"
 
 #include "optimized/cpu/vectors.h"
+#include "optimized/ring/device_engine.h"
 #include "optimized/ring/engine.h"
 
 namespace ringlab::verify {
+namespace {
 
-Subject engine_subject() {
+Capabilities abilities() {
   Capabilities can;
   can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
   can.backward = true;
@@ -15,16 +17,42 @@ Subject engine_subject() {
   can.threads = true;
   can.skips_empty_blocks = true;
   can.modifiers = true;
-  return {
-      .name = "optimized",
-      .title = "optimized: the ring engine with its block kernels",
-      .can = std::move(can),
-      .run = [](const AttentionInput& input,
-                const RunOptions& options) { return ring::run_engine(input, options); },
-      .profile = [](const Problem& problem,
-                    const RunOptions& options) { return ring::engine_profile(problem, options); },
-      .tile_queries = cpu::kTileQueries,
-      .tile_keys = cpu::kTileKeys};
+  can.cuda = true;
+  return can;
+}
+
+Capabilities abilities_on_devices() {
+  Capabilities can = abilities();
+  can.dtypes = {DType::f16, DType::bf16};
+  can.traces = false;
+  can.threads = false;
+  can.modifiers = false;
+  can.bit_masks = false;
+  can.counts_traffic = false;  // copies, not messages: closed forms of messages do not apply
+  return can;
+}
+
+}  // namespace
+
+Subject engine_subject() {
+  return {.name = "optimized",
+          .title = "optimized: the ring engine with its block kernels",
+          .can = abilities(),
+          .run =
+              [](const AttentionInput& input, const RunOptions& options) {
+                return options.device == DeviceKind::cuda
+                           ? ring::run_engine_on_devices(input, options)
+                           : ring::run_engine(input, options);
+              },
+          .profile =
+              [](const Problem& problem, const RunOptions& options) {
+                return options.device == DeviceKind::cuda
+                           ? ring::device_engine_profile(problem, options)
+                           : ring::engine_profile(problem, options);
+              },
+          .tile_queries = cpu::kTileQueries,
+          .tile_keys = cpu::kTileKeys,
+          .can_on_devices = abilities_on_devices()};
 }
 
 }  // namespace ringlab::verify

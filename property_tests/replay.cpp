@@ -25,11 +25,29 @@ void check_rows(const std::vector<std::int64_t>& rows, std::int64_t q_tokens) {
                      .hint = ""});
 }
 
+/// A law asked for what the subject says it cannot do: no verdict.
+struct CannotRun {
+  std::string why;
+};
+
+/// The subject, throwing CannotRun before it would refuse.
+Subject within_abilities(Subject subject) {
+  if (subject.can.bit_masks) return subject;
+  subject.run = [run = std::move(subject.run)](const AttentionInput& input,
+                                               const RunOptions& options) {
+    if (input.problem.mask.has_bits()) throw CannotRun{"it takes no masks of bits"};
+    return run(input, options);
+  };
+  return subject;
+}
+
 }  // namespace
 
 LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
   try {
-    return law.check(subject, c);
+    return law.check(within_abilities(subject), c);
+  } catch (const CannotRun& reason) {
+    return {Outcome::discarded, 0, reason.why};
   } catch (const std::exception& error) {
     return {Outcome::broken, 0, std::string("it threw: ") + error.what()};
   } catch (...) {

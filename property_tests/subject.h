@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Capabilities {
   bool modifiers = false;     ///< honours Problem::modifiers
   bool traces = false;        ///< keeps RankStats::events when RunOptions::trace is set
   bool cuda = false;          ///< honours DeviceKind::cuda, in builds that have it
+  bool bit_masks = true;      ///< takes masks that are matrices of bits
   bool deterministic = true;  ///< same bits from run to run
   /// Keys appended at the end leave every earlier partial sum as it was. false for kernels that
   /// start at the last key, as some do for causal attention.
@@ -39,7 +41,16 @@ struct Subject {
   std::function<NumericsProfile(const Problem&, const RunOptions&)> profile;
   int tile_queries = 32;  ///< what it is fastest with
   int tile_keys = 32;
+  /// Where it can less on devices than on the CPU.
+  std::optional<Capabilities> can_on_devices = {};
+
+  const Capabilities& can_on(DeviceKind device) const {
+    return device == DeviceKind::cuda && can_on_devices ? *can_on_devices : can;
+  }
 };
+
+/// The same subject, with every run and promise on `device`: the laws make options of their own.
+Subject on_device(Subject subject, DeviceKind device);
 
 /// Every stage as a subject, in order, and later the optimized variants.
 std::vector<Subject> all_subjects();

@@ -30,6 +30,20 @@ bool names(const stages::Stage& stage, const std::string& name) {
 
 }  // namespace
 
+Subject on_device(Subject subject, DeviceKind device) {
+  subject.can = Capabilities(subject.can_on(device));
+  subject.run = [run = subject.run, device](const AttentionInput& input, RunOptions options) {
+    options.device = device;
+    return run(input, options);
+  };
+  subject.profile = [profile = subject.profile, device](const Problem& problem,
+                                                        RunOptions options) {
+    options.device = device;
+    return profile(problem, options);
+  };
+  return subject;
+}
+
 std::vector<Subject> all_subjects() {
   std::vector<Subject> subjects;
   for (const stages::Stage& stage : stages::all_stages()) subjects.push_back(subject_of(stage));

@@ -10,28 +10,6 @@
 namespace ringlab::bench {
 namespace {
 
-struct Family {
-  std::vector<std::string> ids;
-  std::string title;
-  double weight;  ///< roughly how long it takes, compared with the others
-  Findings (*measure)(const Plan& plan);
-};
-
-const std::vector<Family>& all_families() {
-  static const std::vector<Family> families = {
-      {{"C1", "C2"}, "forward kernel, share of peak", 4, measure_forward},
-      {{"C3"}, "forward kernel, best sgemm", 16, measure_against_sgemm},
-      {{"C4"}, "bf16 kernel, share of peak", 4, measure_bf16},
-      {{"C5"}, "fp64 reference", 6, measure_reference},
-      {{"C6"}, "backward kernel, share of peak", 10, measure_backward},
-      {{"C7"}, "ring, one shot", 8, measure_ring},
-      {{"C8"}, "PyTorch", 60, measure_against_torch},
-      {{"C9"}, "two threads, one", 8, measure_scaling},
-      {{"C10"}, "memory of a rank", 1, measure_memory},
-  };
-  return families;
-}
-
 std::vector<Goal> goals_of(const Family& family, const std::vector<Goal>& wanted) {
   std::vector<Goal> goals;
   for (const Goal& goal : wanted) {
@@ -65,6 +43,21 @@ void add_outcomes(const std::vector<Goal>& goals, const Findings& findings,
 
 }  // namespace
 
+const std::vector<Family>& cpu_families() {
+  static const std::vector<Family> families = {
+      {{"C1", "C2"}, "forward kernel, share of peak", 4, measure_forward},
+      {{"C3"}, "forward kernel, best sgemm", 16, measure_against_sgemm},
+      {{"C4"}, "bf16 kernel, share of peak", 4, measure_bf16},
+      {{"C5"}, "fp64 reference", 6, measure_reference},
+      {{"C6"}, "backward kernel, share of peak", 10, measure_backward},
+      {{"C7"}, "ring, one shot", 8, measure_ring},
+      {{"C8"}, "PyTorch", 60, measure_against_torch},
+      {{"C9"}, "two threads, one", 8, measure_scaling},
+      {{"C10"}, "memory of a rank", 1, measure_memory},
+  };
+  return families;
+}
+
 bool Plan::wants(const std::string& id) const {
   return std::ranges::any_of(goals, [&](const Goal& goal) { return goal.id == id; });
 }
@@ -84,12 +77,11 @@ TimingOptions Plan::timing(int part, int parts) const {
           }};
 }
 
-std::vector<Outcome> measure(
-    const Plan& plan,
-    const std::function<void(double share, const std::string& family)>& progress) {
+std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
+                             const std::vector<Family>& families) {
   std::vector<std::pair<const Family*, std::vector<Goal>>> wanted;
   double total = 0, done = 0;
-  for (const Family& family : all_families()) {
+  for (const Family& family : families) {
     wanted.emplace_back(&family, goals_of(family, plan.goals));
     if (!wanted.back().second.empty()) total += family.weight;
   }

@@ -33,6 +33,7 @@ struct Findings {
 
   void reached(const std::string& id, const Spread& value) { found[id].value = value; }
   void skip(const std::string& id, const std::string& reason) { found[id].reason = reason; }
+  void by(const std::string& id, const std::string& subject) { found[id].subject = subject; }
   void beside(const std::string& id, const std::string& name, const Spread& value) {
     found[id].beside.emplace_back(name, value);
   }
@@ -51,9 +52,21 @@ Findings measure_against_torch(const Plan& plan);  ///< C8
 Findings measure_scaling(const Plan& plan);        ///< C9
 Findings measure_memory(const Plan& plan);         ///< C10
 
+/// Goals that are measured together.
+struct Family {
+  std::vector<std::string> ids;
+  std::string title;
+  double weight;  ///< roughly how long it takes, compared with the others
+  std::function<Findings(const Plan& plan)> measure;
+};
+/// Those of all_goals().
+const std::vector<Family>& cpu_families();
+
+using MeasureProgress = std::function<void(double share, const std::string& family)>;
+
 /// Measures the goals of `plan`, all families in order; one outcome for each, in their order. What
 /// a family has no finding for is skipped, and says so.
-std::vector<Outcome> measure(
-    const Plan& plan, const std::function<void(double share, const std::string& family)>& progress);
+std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
+                             const std::vector<Family>& families = cpu_families());
 
 }  // namespace ringlab::bench

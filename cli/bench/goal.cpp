@@ -22,9 +22,9 @@ std::vector<std::string> split(const std::string& words) {
   return parts;
 }
 
-std::string known_families() {
+std::string known_families(const std::vector<Goal>& all) {
   std::string known;
-  for (const Goal& goal : all_goals()) {
+  for (const Goal& goal : all) {
     const std::string family = family_of(goal);
     if (known != family && !known.ends_with(" " + family)) {
       known += (known.empty() ? "" : ", ") + family;
@@ -37,18 +37,18 @@ std::string known_families() {
 
 std::string family_of(const Goal& goal) { return goal.id.substr(0, goal.id.find('.')); }
 
-std::vector<Goal> choose_goals(const std::string& words) {
+std::vector<Goal> choose_goals(const std::string& words, const std::vector<Goal>& all) {
   const std::vector<std::string> parts = split(words);
   for (const std::string& word : parts) {
     const auto is_named = [&](const Goal& goal) { return names(word, goal); };
-    if (std::ranges::any_of(all_goals(), is_named)) continue;
+    if (std::ranges::any_of(all, is_named)) continue;
     throw_usage_error({.where = "--only",
-                       .expected = "goals of " + known_families() + ", or one by its whole id",
+                       .expected = "goals of " + known_families(all) + ", or one by its whole id",
                        .actual = "'" + word + "'",
-                       .hint = "Example: --only C1,C3"});
+                       .hint = "Example: --only " + family_of(all.front())});
   }
   std::vector<Goal> chosen;
-  for (const Goal& goal : all_goals()) {
+  for (const Goal& goal : all) {
     const auto names_it = [&](const std::string& word) { return names(word, goal); };
     if (std::ranges::any_of(parts, names_it)) chosen.push_back(goal);
   }

@@ -28,9 +28,10 @@ std::string family_of(const Goal& goal);
 /// Every goal that this program measures, in order.
 const std::vector<Goal>& all_goals();
 
-/// The goals named by "C1,C3.onednn…": a whole family, or all whose id begins with the word up to a
-/// dot; in the order of all_goals(), each once. Usage error for a word that names none.
-std::vector<Goal> choose_goals(const std::string& words);
+/// The goals of `all` named by "C1,C3.onednn…": a whole family, or all whose id begins with the
+/// word up to a dot; in the order of `all`, each once. Usage error for a word that names none.
+std::vector<Goal> choose_goals(const std::string& words,
+                               const std::vector<Goal>& all = all_goals());
 
 enum class Verdict { target, bound, missed, skipped };
 
@@ -39,6 +40,7 @@ struct Outcome {
   Goal goal;
   std::optional<Spread> value = {};
   std::string reason = {};
+  std::string subject = {};  ///< what was measured, where that is not the same everywhere
   /// Figures that belong beside the value: the same against each peer.
   std::vector<std::pair<std::string, Spread>> beside = {};
 

@@ -70,14 +70,14 @@ std::string goal_row(const Outcome& outcome) {
   const Goal& goal = outcome.goal;
   const bool at_most = goal.sense == Sense::at_most;
   std::string row = fmt::format("<tr><td><b>{}</b></td><td>{}", escape(goal.id), escape(goal.what));
+  const std::string beside = beside_text(outcome);
+  if (!beside.empty()) row += fmt::format("<br><span class=\"soft\">{}</span>", escape(beside));
   if (!outcome.value) {
     return row + fmt::format(
                      "<br><span class=\"skipped\">skipped: {}</span></td>"
                      "<td></td><td></td><td></td><td>skipped</td></tr>\n",
                      escape(outcome.reason));
   }
-  const std::string beside = beside_text(outcome);
-  if (!beside.empty()) row += fmt::format("<br><span class=\"soft\">{}</span>", escape(beside));
   const bool missed = outcome.verdict() == Verdict::missed;
   return row + fmt::format(
                    "</td><td class=\"n\">{:.3f}<br><span class=\"soft\">{:.3f} to "
@@ -98,10 +98,33 @@ std::string goal_table(const std::vector<Outcome>& outcomes) {
          rows + "</tbody></table></div>\n";
 }
 
+std::string roofline_section(const Roofline& roofline) {
+  return "<h2>Roofline</h2>\n<figure>" + roofline_picture(roofline) +
+         "<figcaption>The f32 forward kernel on one thread, head_dim 128 and 64. Bytes are those "
+         "moved beyond the first-level cache at least: queries and sums once, K and V once for "
+         "every group of queries that shares them.</figcaption></figure>\n";
+}
+
+std::string figures_section(const FigureTable& figures) {
+  std::string html = "<h2>Figures</h2>\n<div class=\"framed\"><table><thead><tr><th>goal</th>";
+  for (const std::string& name : figures.names) {
+    html += fmt::format("<th class=\"n\">{}</th>", escape(name));
+  }
+  html += "</tr></thead><tbody>\n";
+  for (const FigureTable::Row& row : figures.rows) {
+    html += fmt::format("<tr><td><b>{}</b></td>", escape(row.id));
+    for (const std::string& cell : row.cells) {
+      html += fmt::format("<td class=\"n\">{}</td>", escape(cell));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
 }  // namespace
 
 std::string bench_page(const BenchReport& report) {
-  std::string body = "<h1>How near the kernels come to what the processor can do</h1>\n";
+  std::string body = fmt::format("<h1>{}</h1>\n", escape(report.title));
   body += banner(report.outcomes) + chips(report);
   body += "<h2>Goals</h2>\n" + goal_cards(report.outcomes);
   body +=
@@ -109,10 +132,8 @@ std::string bench_page(const BenchReport& report) {
       "10th to the 90th percentile; the dashed mark is what is asked for, the whole one the "
       "target.</p>\n";
   body += goal_table(report.outcomes);
-  body += "<h2>Roofline</h2>\n<figure>" + roofline_picture(report.roofline) +
-          "<figcaption>The f32 forward kernel on one thread, head_dim 128 and 64. Bytes are those "
-          "moved beyond the first-level cache at least: queries and sums once, K and V once for "
-          "every group of queries that shares them.</figcaption></figure>\n";
+  if (report.figures && !report.figures->rows.empty()) body += figures_section(*report.figures);
+  if (report.roofline) body += roofline_section(*report.roofline);
   body += fmt::format("<footer>ringlab {}</footer>\n", escape(report.build));
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -1,20 +1,24 @@
-// The report of `ringlab bench cpu`: one HTML file that needs nothing from outside.
+// The report of `ringlab bench cpu` or `gpu`: one HTML file that needs nothing from outside.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/bench/figures.h"
 #include "cli/bench/goal.h"
 #include "cli/bench/roofline.h"
 
 namespace ringlab::bench {
 
 struct BenchReport {
-  std::vector<std::pair<std::string, std::string>> configuration;
-  std::string build;  ///< version and compiler, in one line
+  std::string title = "How near the kernels come to what the processor can do";
+  std::vector<std::pair<std::string, std::string>> configuration = {};
+  std::string build = {};  ///< version and compiler, in one line
   std::vector<Outcome> outcomes;
-  Roofline roofline;
+  std::optional<Roofline> roofline = {};
+  std::optional<FigureTable> figures = {};
 };
 
 /// The whole file.

@@ -1,4 +1,5 @@
-// The peer program torch_peer.py as text, so that it travels with the program.
+// The peer programs torch_peer.py and gpu_torch_peer.py as text, so that they travel with the
+// program.
 #pragma once
 
 #include <string_view>
@@ -7,5 +8,6 @@ namespace ringlab::bench {
 
 /// For `python -c`.
 std::string_view torch_peer_source();
+std::string_view gpu_torch_peer_source();
 
 }  // namespace ringlab::bench

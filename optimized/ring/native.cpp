@@ -5,20 +5,14 @@
 #include <new>
 #include <utility>
 
+#include "optimized/ring/native_checks.h"
 #include "optimized/transport/run_network.h"
-#include "reference/core/checks.h"
 #include "reference/core/error.h"
 
 namespace ringlab::ring {
 namespace {
 
-void check_run(const Problem& problem, const RunOptions& options) {
-  check_problem(problem);
-  check_range("ranks", options.ranks, 1, 4096);
-  check_range("slots", options.slots, 1, 4096);
-  check_range("tile-keys", options.tile_keys, 1, 1 << 20);
-  check_range("tile-queries", options.tile_queries, 1, 1 << 20);
-  check_range("threads", options.threads, 1, 4096);
+void check_device(const RunOptions& options) {
   if (options.device == DeviceKind::cpu) return;
   throw_environment_error({.where = "device",
                            .expected = "cpu, the only device the ring engine runs on so far",
@@ -46,6 +40,7 @@ template <class Element>
 NativeSummary run_on_network(const Problem& problem, const RunOptions& options,
                              const NativeEnds<Element>& ends, const EngineParts& parts) {
   check_run(problem, options);
+  check_device(options);
   const Layouts layouts{make_layout(options, problem.shape.q_tokens, options.q_layout),
                         make_layout(options, problem.shape.kv_tokens, options.kv_layout)};
   const EngineParts shared = shared_parts(parts, problem, options, layouts);

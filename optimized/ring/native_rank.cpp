@@ -5,51 +5,16 @@
 #include <utility>
 
 #include "optimized/ring/agreement.h"
+#include "optimized/ring/dense_rows.h"
 #include "optimized/ring/execute.h"
 #include "optimized/ring/native.h"
+#include "optimized/ring/native_checks.h"
 #include "optimized/ring/rank_passes.h"
 #include "reference/core/checks.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
 namespace {
-
-/// Row-major without gaps; strides over at most one element do not count.
-template <class T>
-bool is_dense(const TensorView<T>& view) {
-  const Extents& e = view.extents;
-  const Strides due = dense_strides(e);
-  return e.size() == 0 || ((e.batch == 1 || view.strides.batch == due.batch) &&
-                           (e.heads == 1 || view.strides.head == due.head) &&
-                           (e.tokens == 1 || view.strides.token == due.token) &&
-                           (e.channels == 1 || view.strides.channel == due.channel));
-}
-
-/// A tensor as the kernels read it: where it lies if it is dense, else packed.
-template <class Element>
-class DenseRows {
- public:
-  explicit DenseRows(const TensorView<const Element>& given) : view_(given) {
-    if (is_dense(given)) return;
-    packed_ = Tensor<Element>(given.extents);
-    Element* next = packed_.values().data();
-    for_each_index(given.extents,
-                   [&](auto b, auto h, auto t, auto c) { *next++ = given(b, h, t, c); });
-    view_ = std::as_const(packed_).view();
-  }
-  DenseRows(const DenseRows&) = delete;
-  DenseRows& operator=(const DenseRows&) = delete;
-  const TensorView<const Element>& view() const { return view_; }
-
- private:
-  Tensor<Element> packed_;
-  TensorView<const Element> view_;
-};
-
-Extents with_tokens(Extents extents, std::int64_t tokens) {
-  extents.tokens = tokens;
-  return extents;
-}
 
 /// Seconds since `begin`.
 double seconds_since(Recorder::Clock::time_point begin) {
@@ -261,29 +226,6 @@ class RankRun {
   std::int64_t peak_kv_bytes_ = 0;
   std::vector<Visit> visits_;
 };
-
-template <class Element>
-void check_shard(const Problem& problem, const RunOptions& options,
-                 const NativeShard<Element>& shard, int rank) {
-  check_modifiers(problem.modifiers, problem.shape);
-  const Shape& s = problem.shape;
-  const std::int64_t rows =
-      make_layout(options, s.q_tokens, options.q_layout).positions(rank).size();
-  const std::int64_t keys =
-      make_layout(options, s.kv_tokens, options.kv_layout).positions(rank).size();
-  check_extents("q of this rank", shard.q.extents, with_tokens(s.q(), rows));
-  check_extents("k of this rank", shard.k.extents, with_tokens(s.k(), keys));
-  check_extents("v of this rank", shard.v.extents, with_tokens(s.v(), keys));
-  if (shard.dout) check_extents("do of this rank", shard.dout->extents, with_tokens(s.out(), rows));
-}
-
-void check_dtype(DType elements, DType wanted) {
-  if (elements == wanted) return;
-  throw_usage_error({.where = "elements of the tensors",
-                     .expected = std::string(dtype_info(wanted).name) + ", the problem's dtype",
-                     .actual = std::string(dtype_info(elements).name),
-                     .hint = ""});
-}
 
 void check_ranks(const RunOptions& options, const Communicator& network) {
   if (options.ranks == network.ranks()) return;

@@ -166,6 +166,7 @@ Case limited_to(Case c, const Capabilities& can) {
   if (!known && !can.dtypes.empty()) c.dtype = can.dtypes[c.seed % can.dtypes.size()];
   if (!can.many_ranks) c.ranks = 1;
   if (!can.modifiers) c.modifiers = {};
+  if (!can.bit_masks && c.mask.find("bits:") != std::string::npos) c.mask = "causal";
   if (!can.schedules) c.schedule = "ring";
   if (!can.schedules && !can.prefetches) c.slots = 2;
   return c;

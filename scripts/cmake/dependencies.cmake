@@ -1,6 +1,6 @@
 # Everything here comes from Debian packages; CUDA is used where it is present.
 find_package(Threads REQUIRED)
-find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
+find_package(Boost 1.74 REQUIRED COMPONENTS context program_options)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(hwy 1.0 REQUIRED)  # vectors, and the choice of their width at run time

@@ -72,3 +72,14 @@ function(ringlab_vector_targets target)
   endif()
   target_compile_definitions(${target} PUBLIC "HWY_DISABLED_TARGETS=(${disabled})")
 endfunction()
+
+# What nvcc is told about a target's CUDA sources.
+function(ringlab_cuda_options target)
+  # 554: a view's conversion to its const form is constrained away where it is const already.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -diag-suppress=554>)
+  # CMake before 3.26 does not know how nvcc is told to use C++20.
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+  endif()
+endfunction()

@@ -4,10 +4,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "stages/cuda/check_cuda.cuh"
+#include "optimized/cuda/check_cuda.h"
 #include "stages/tile/array.h"
 
 namespace ringlab::stages::cuda {
+
+using ringlab::cuda::check_cuda;
 
 /// Owns plain device allocations for one launch; they are freed when it goes.
 class DeviceArrays {

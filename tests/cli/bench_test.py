@@ -130,6 +130,20 @@ class BenchTest(ProgramTest):
         self.fails(2, "--only", "bench", "--only", "C1", "--tokens", "16", "--rounds", "3")
         self.fails(4, "--html", "bench", "cpu", "--html", "/no/such/folder/x.html")
 
+    def test_wrong_command_lines_for_devices_are_refused_before_a_device_is_looked_for(self):
+        for words, said in [(["--only", "G99"], "G99"), (["--only", "C1"], "C1"),
+                            (["--only", "G1,"], "''"), (["--rounds", "2"], "--rounds"),
+                            (["--ranks", "2"], "--ranks"), (["--html", "-"], "--html")]:
+            self.fails(2, said, "bench", "gpu", *words)
+        self.fails(4, "--html", "bench", "gpu", "--html", "/no/such/folder/x.html")
+        self.fails(2, "tpu", "bench", "tpu")
+
+    def test_without_a_device_nothing_is_measured_and_no_file_is_written(self):
+        path = self.folder / "bench.json"
+        self.environment["CUDA_VISIBLE_DEVICES"] = ""
+        self.fails(4, "CUDA", "bench", "gpu", "--quick", "--json", path, env=self.environment)
+        self.assertFalse(path.exists())
+
     def test_without_vectors_shares_of_the_peak_are_skipped_and_the_rest_is_not(self):
         self.environment["RINGLAB_VECTORS"] = "scalar"
         found, _ = self.bench("--only", "C4,C10")

@@ -75,7 +75,7 @@ TEST(GoalBars, values_beyond_the_axis_and_not_finite_stay_in_the_picture) {
 }
 
 TEST(RooflinePicture, lines_and_points_stay_in_the_picture) {
-  Roofline roofline = report().roofline;
+  Roofline roofline = *report().roofline;
   roofline.slopes.push_back({"L1 cache", 1 << 14, 1e12});
   roofline.points.push_back({"far left", 1e-4, {1e6, 1e6, 1e6}});
   roofline.points.push_back({"far right", 1e6, {2e11, 2e11, 2e11}});

@@ -1,0 +1,52 @@
+// A device as `ringlab bench gpu` sees it: work that it times itself. Behind it is a CUDA device,
+// or, in tests, whatever they like.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/bench/gpu_case.h"
+
+namespace ringlab::bench {
+
+struct GpuFacts {
+  std::string name;
+  std::string driver;          ///< CUDA that it supports, "13.0"
+  std::string runtime;         ///< CUDA that this program has, "13.0"
+  int compute_capability = 0;  ///< 90 for 9.0
+  int multiprocessors = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t l2_bytes = 0;
+};
+
+/// Work on the device that can be repeated. What it needs lives as long as it does.
+struct GpuWork {
+  std::string kernel;  ///< what does it
+  /// Does it once and returns the seconds it took by the device's clock, what was in its caches
+  /// written over before.
+  std::function<double()> seconds;
+};
+
+/// Environment errors where memory, a library or a kernel is missing.
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+  virtual GpuFacts facts() = 0;
+  /// Of the multiprocessors, under load, measured.
+  virtual double clock_hz() = 0;
+  /// (n, n) bf16 matrices on tensor cores, sums in f32, by NVIDIA's library.
+  virtual GpuWork matrix_product(std::int64_t n) = 0;
+  /// From bf16 inputs to bf16 outputs, with all that belongs to the pass.
+  virtual GpuWork attention(const GpuCase& one) = 0;
+  /// The forward pass of a ring, zigzag, its ranks all on this device; with one rank it is one
+  /// shot. Its seconds are those of the host, from the first launch until all is done.
+  virtual GpuWork ring(const GpuCase& one, int ranks) = 0;
+  virtual GpuWork hops(const HopCase& one) = 0;
+};
+
+/// The first device. Environment error where there is none, or no CUDA in this build.
+std::unique_ptr<Gpu> open_gpu();
+
+}  // namespace ringlab::bench

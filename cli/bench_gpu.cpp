@@ -1,0 +1,69 @@
+#include "cli/bench_gpu.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/bench/gpu_families.h"
+#include "cli/bench/gpu_goals.h"
+#include "cli/bench_output.h"
+#include "cli/report/human.h"
+
+namespace ringlab::cli {
+namespace {
+
+Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {
+  return {{"device", facts.name},
+          {"compute_capability",
+           fmt::format("{}.{}", facts.compute_capability / 10, facts.compute_capability % 10)},
+          {"multiprocessors", facts.multiprocessors},
+          {"memory", report::human_bytes(facts.memory_bytes)},
+          {"l2_cache", report::human_bytes(facts.l2_bytes)},
+          {"driver", "CUDA " + facts.driver},
+          {"runtime", "CUDA " + facts.runtime},
+          {"rounds", plan.rounds},
+          {"sizes", plan.quick ? "quick" : "full"},
+          {"goals", plan.goals.size()}};
+}
+
+/// A clock that fell during the run is a reason to doubt it.
+Json clocks_json(double before_hz, double after_hz) {
+  return {{"before_hz", json_number(before_hz)}, {"after_hz", json_number(after_hz)}};
+}
+
+}  // namespace
+
+int bench_gpu(Arguments& arguments) {
+  Output output(arguments);
+  const bench::Plan plan = take_plan(arguments, bench::gpu_goals());
+  const std::optional<std::string> page = take_page(arguments);
+  arguments.reject_unused();
+  const std::unique_ptr<bench::Gpu> gpu = bench::open_gpu();
+  Json configuration = configuration_of(gpu->facts(), plan);
+  output.print_configuration(configuration);
+  const double before_hz = gpu->clock_hz();
+  const bench::GpuBench bench{.gpu = *gpu};
+  const std::vector<bench::Outcome> outcomes =
+      measure_with_progress(plan, bench::gpu_families(bench));
+  const double after_hz = gpu->clock_hz();
+  print_goals(outcomes, output);
+  const bench::FigureTable figures = bench::figures_beside(outcomes);
+  print_figures(figures, output);
+  output.print("\nclock of the multiprocessors: {:.0f} MHz before, {:.0f} MHz after\n",
+               before_hz * 1e-6, after_hz * 1e-6);
+  output.finish("bench", {{"configuration", configuration},
+                          {"clocks", clocks_json(before_hz, after_hz)},
+                          {"goals", goals_json(outcomes)}});
+  if (page) {
+    configuration["clock_mhz"] =
+        fmt::format("{:.0f}, then {:.0f}", before_hz * 1e-6, after_hz * 1e-6);
+    write_page(*page, configuration,
+               {.title = "How near the kernels come to what the device can do",
+                .outcomes = outcomes,
+                .figures = figures},
+               output);
+  }
+  return 0;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,49 @@
+#include "cli/device_run.h"
+
+#include <fmt/format.h>
+
+#include "optimized/ring/device_engine.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+namespace {
+
+/// Of the engine: its kernels on devices have tiles of their own, and copies are no messages.
+constexpr const char* kWithoutEffect[] = {"threads",   "tile-queries", "tile-keys",  "timeout",
+                                          "transport", "integrity",    "delay-seed", "trace"};
+
+[[noreturn]] void refuse(const std::string& option, const char* expected,
+                         const std::string& actual) {
+  throw_usage_error({"--" + option, expected, actual,
+                     "Use --device cpu; `ringlab list` shows what each subject can."});
+}
+
+}  // namespace
+
+void check_device_wishes(const verify::Subject& subject, const Arguments& arguments) {
+  if (arguments.text("device") != "cuda") return;
+  if (!subject.can.cuda) refuse("device", "a subject that runs on devices", subject.name);
+  if (!subject.can_on_devices) return;
+  for (const char* option : kWithoutEffect) {
+    if (arguments.given(option)) refuse(option, "to be left out with --device cuda", "it");
+  }
+  const verify::Capabilities& can = *subject.can_on_devices;
+  for (const char* option : {"softcap", "alibi", "sinks", "dropout", "dropout-seed"}) {
+    if (!can.modifiers && arguments.given(option)) {
+      refuse(option, "no score modifiers with --device cuda", "one");
+    }
+  }
+}
+
+void describe_device_engine(const Problem& problem, const RunOptions& options,
+                            Json& configuration) {
+  for (const char* name : {"threads", "tile_queries", "tile_keys", "timeout_s", "transport",
+                           "integrity", "delay_seed"}) {
+    configuration.erase(name);
+  }
+  const ring::DeviceChoice choice = ring::describe_device_run(problem, options);
+  configuration["devices"] = choice.devices;
+  configuration["kernels"] = choice.kernels;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,25 @@
+// CUDA errors become ringlab::Error.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "reference/core/error.h"
+
+namespace ringlab::cuda {
+
+/// Environment error naming the place, the call and CUDA's own words, unless `status` is success.
+inline void check_cuda(cudaError_t status, const char* call, const std::string& where) {
+  if (status == cudaSuccess) return;
+  throw_environment_error(
+      {.where = where + ", " + call,
+       .expected = "success",
+       .actual = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")",
+       .hint = ""});
+}
+inline void check_cuda(cudaError_t status, const char* call, int rank) {
+  if (status != cudaSuccess) check_cuda(status, call, "rank " + std::to_string(rank));
+}
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,148 @@
+#include <cstdio>
+#include <string>
+
+#include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/device.h"
+
+namespace ringlab::cuda {
+namespace {
+
+std::string name_of(int device) { return "device " + std::to_string(device); }
+
+std::string mib(std::size_t bytes) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+[[noreturn]] void throw_out_of_memory(int device, std::size_t bytes) {
+  std::size_t free_bytes = 0, all_bytes = 0;
+  const bool known = cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess;
+  throw_environment_error(
+      {.where = name_of(device),
+       .expected = mib(bytes) + " of memory in one piece",
+       .actual = known ? mib(free_bytes) + " free of " + mib(all_bytes) : "out of memory",
+       .hint = "Use more devices, fewer tokens or fewer slots, or free what others hold"});
+}
+
+}  // namespace
+
+int device_count() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaErrorNoDevice) check_cuda(status, "cudaGetDeviceCount", "devices");
+  if (count > 0) return count;
+  throw_environment_error({.where = "devices",
+                           .expected = "a CUDA device",
+                           .actual = "none",
+                           .hint = "Use a machine with an NVIDIA GPU and driver"});
+}
+
+DeviceFacts device_facts(int device) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties",
+             name_of(device));
+  return {properties.name, 10 * properties.major + properties.minor};
+}
+
+void select_device(int device) {
+  check_cuda(cudaSetDevice(device), "cudaSetDevice", name_of(device));
+}
+
+void connect_devices(int devices) {
+  for (int device = 0; device < devices; ++device) {
+    select_device(device);
+    for (int peer = 0; peer < devices; ++peer) {
+      int can = 0;
+      if (peer == device) continue;
+      check_cuda(cudaDeviceCanAccessPeer(&can, device, peer), "cudaDeviceCanAccessPeer",
+                 name_of(device));
+      if (can == 0) continue;
+      const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+      cudaGetLastError();  // "already enabled" is no error of the next launch
+      if (status == cudaErrorPeerAccessAlreadyEnabled) continue;
+      check_cuda(status, "cudaDeviceEnablePeerAccess", name_of(device));
+    }
+  }
+}
+
+void StreamTraits::destroy(int device, Stream stream) noexcept {
+  cudaSetDevice(device);
+  cudaStreamDestroy(stream);
+}
+void EventTraits::destroy(int device, Event event) noexcept {
+  cudaSetDevice(device);
+  cudaEventDestroy(event);
+}
+void MemoryTraits::destroy(int device, std::byte* memory) noexcept {
+  cudaSetDevice(device);
+  cudaFree(memory);
+}
+void GraphTraits::destroy(int device, CUgraphExec_st* graph) noexcept {
+  cudaSetDevice(device);
+  cudaGraphExecDestroy(graph);
+}
+
+OwnedStream make_stream(int device) {
+  select_device(device);
+  Stream stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate",
+             name_of(device));
+  return {device, stream};
+}
+
+OwnedEvent make_event(int device) {
+  select_device(device);
+  Event event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate",
+             name_of(device));
+  return {device, event};
+}
+
+OwnedMemory allocate(int device, std::int64_t bytes) {
+  select_device(device);
+  if (bytes == 0) return {device, nullptr};
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // it was dealt with
+    throw_out_of_memory(device, static_cast<std::size_t>(bytes));
+  }
+  check_cuda(status, "cudaMalloc", name_of(device));
+  return {device, static_cast<std::byte*>(memory)};
+}
+
+void copy_in(int device, std::byte* to, std::span<const std::byte> from) {
+  if (from.empty()) return;
+  select_device(device);
+  check_cuda(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice),
+             "cudaMemcpy to the device", name_of(device));
+}
+
+void copy_out(int device, const std::byte* from, std::span<std::byte> to) {
+  if (to.empty()) return;
+  select_device(device);
+  check_cuda(cudaMemcpy(to.data(), from, to.size(), cudaMemcpyDeviceToHost),
+             "cudaMemcpy from the device", name_of(device));
+}
+
+void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream) {
+  if (bytes == 0) return;
+  select_device(device);
+  check_cuda(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(bytes), stream), "cudaMemsetAsync",
+             name_of(device));
+}
+
+void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream) {
+  if (bytes == 0) return;
+  check_cuda(cudaMemcpyPeerAsync(to.memory, to.device, from.memory, from.device,
+                                 static_cast<std::size_t>(bytes), stream),
+             "cudaMemcpyPeerAsync", name_of(from.device) + " to " + name_of(to.device));
+}
+
+void wait_for_device(int device) {
+  select_device(device);
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize", name_of(device));
+}
+
+}  // namespace ringlab::cuda

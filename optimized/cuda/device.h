@@ -1,0 +1,134 @@
+// Devices, streams, events and device memory as values that clean up after themselves.
+//
+// No CUDA header is seen here. Every call names its device and leaves another one current. Errors
+// are environment errors that name device and call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "optimized/cuda/stream.h"
+
+struct CUevent_st;
+struct CUgraphExec_st;
+
+namespace ringlab::cuda {
+
+/// cudaEvent_t.
+using Event = CUevent_st*;
+
+/// How many there are; an environment error for none.
+int device_count();
+/// Its name, and 90 for compute capability 9.0.
+struct DeviceFacts {
+  std::string name;
+  int compute_capability = 0;
+};
+DeviceFacts device_facts(int device);
+/// Makes it the current one of this thread.
+void select_device(int device);
+/// Lets the devices of these numbers read each other's memory where the machine can; where it
+/// cannot, copies between them go through the host.
+void connect_devices(int devices);
+
+/// A value of one owner: `Traits::destroy(device, handle)` ends it.
+template <class Handle, class Traits>
+class DeviceOwned {
+ public:
+  DeviceOwned() = default;
+  DeviceOwned(int device, Handle handle) : device_(device), handle_(handle) {}
+  ~DeviceOwned() {
+    if (handle_) Traits::destroy(device_, handle_);
+  }
+  DeviceOwned(DeviceOwned&& other) noexcept
+      : device_(other.device_), handle_(std::exchange(other.handle_, Handle{})) {}
+  DeviceOwned& operator=(DeviceOwned&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  DeviceOwned(const DeviceOwned&) = delete;
+  DeviceOwned& operator=(const DeviceOwned&) = delete;
+
+  int device() const { return device_; }
+  Handle get() const { return handle_; }
+
+ private:
+  int device_ = 0;
+  Handle handle_ = {};
+};
+
+struct StreamTraits {
+  static void destroy(int device, Stream stream) noexcept;
+};
+struct EventTraits {
+  static void destroy(int device, Event event) noexcept;
+};
+struct MemoryTraits {
+  static void destroy(int device, std::byte* memory) noexcept;
+};
+struct GraphTraits {
+  static void destroy(int device, CUgraphExec_st* graph) noexcept;
+};
+using OwnedStream = DeviceOwned<Stream, StreamTraits>;
+using OwnedEvent = DeviceOwned<Event, EventTraits>;
+using OwnedMemory = DeviceOwned<std::byte*, MemoryTraits>;
+using OwnedGraph = DeviceOwned<CUgraphExec_st*, GraphTraits>;
+
+/// Does not wait for the default stream.
+OwnedStream make_stream(int device);
+/// Without times, so that recording costs least.
+OwnedEvent make_event(int device);
+/// cudaMalloc. When there is not enough, the error says how much was wanted and how much is free.
+OwnedMemory allocate(int device, std::int64_t bytes);
+
+/// Host to device and back, waited for.
+void copy_in(int device, std::byte* to, std::span<const std::byte> from);
+void copy_out(int device, const std::byte* from, std::span<std::byte> to);
+/// On `stream` of `device`.
+void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream);
+/// Memory of a device.
+struct DevicePlace {
+  int device = 0;
+  std::byte* memory = nullptr;
+};
+/// On `stream`, which may belong to either device; also within one.
+void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream);
+/// Until all work of all streams of the device has ended; its errors are thrown here.
+void wait_for_device(int device);
+
+/// `count` elements on a device; what they hold at first is unspecified.
+template <class T>
+class DeviceTensor {
+ public:
+  DeviceTensor() = default;
+  DeviceTensor(int device, std::int64_t count)
+      : count_(count), memory_(allocate(device, count * static_cast<std::int64_t>(sizeof(T)))) {}
+  DeviceTensor(int device, std::span<const T> values)
+      : DeviceTensor(device, static_cast<std::int64_t>(values.size())) {
+    write(0, values);
+  }
+
+  T* data() const { return reinterpret_cast<T*>(memory_.get()); }
+  std::int64_t size() const { return count_; }
+  std::int64_t bytes() const { return count_ * static_cast<std::int64_t>(sizeof(T)); }
+  int device() const { return memory_.device(); }
+
+  void write(std::int64_t first, std::span<const T> values) {
+    copy_in(device(), reinterpret_cast<std::byte*>(data() + first), std::as_bytes(values));
+  }
+  void read(std::int64_t first, std::span<T> values) const {
+    copy_out(device(), reinterpret_cast<const std::byte*>(data() + first),
+             std::as_writable_bytes(values));
+  }
+
+ private:
+  std::int64_t count_ = 0;
+  OwnedMemory memory_;
+};
+
+}  // namespace ringlab::cuda

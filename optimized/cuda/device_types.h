@@ -1,0 +1,39 @@
+// The values that instructions of device_code.h take.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define RINGLAB_KERNEL_CODE __device__ __forceinline__
+#define RINGLAB_UNROLL _Pragma("unroll")
+#define RINGLAB_KEEP_LOOP _Pragma("unroll 1")
+#else
+#define RINGLAB_KERNEL_CODE inline
+#define RINGLAB_UNROLL
+#define RINGLAB_KEEP_LOOP
+#endif
+
+namespace ringlab::cuda {
+
+/// A barrier in shared memory (mbarrier). Its bits are the machine's own.
+struct alignas(8) Barrier {
+  std::uint64_t state;
+};
+
+/// Describes a dense tensor (batch · heads, rows, channels) of 16-bit elements and boxes of
+/// `box_rows` rows by 64 channels (128 bytes). A box lies in shared memory row after row, 128 bytes
+/// each, swizzled by 128 bytes; aligned to 1024 bytes. Made on the host: make_tensor_map().
+struct alignas(128) TensorMap {
+  std::uint64_t opaque[16];  ///< a CUtensorMap
+};
+
+/// Where an operand lies: boxes of 64 channels as load_box leaves them, one after another,
+/// `box_rows` rows each (a multiple of 8). Points at the first of the operand's rows (a multiple of
+/// 8) in the first box.
+struct Operand {
+  const std::byte* shared;
+  int box_rows;
+};
+
+}  // namespace ringlab::cuda

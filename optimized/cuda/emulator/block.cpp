@@ -1,0 +1,65 @@
+#include "optimized/cuda/emulator/block.h"
+
+#include <map>
+
+#include "optimized/cuda/emulator/fault.h"
+
+namespace ringlab::cuda::emulator {
+namespace {
+
+/// "0-3, 7"; `threads` increase.
+std::string ranges(const std::vector<int>& threads) {
+  std::string text;
+  for (std::size_t i = 0; i < threads.size();) {
+    std::size_t last = i;
+    while (last + 1 < threads.size() && threads[last + 1] == threads[last] + 1) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(threads[i]);
+    if (last > i) text += "-" + std::to_string(threads[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+Block::Block(Scheduler& its_scheduler, const Launch& its_launch, int its_index)
+    : scheduler(its_scheduler),
+      launch(its_launch),
+      index(its_index),
+      threads(static_cast<std::size_t>(launch.threads)),
+      shared(launch.shared_bytes),
+      warps(static_cast<std::size_t>(launch.threads / 32)),
+      named_barriers(launch.threads),
+      copies(launch.threads),
+      warpgroups(static_cast<std::size_t>((launch.threads + 127) / 128)),
+      registers(launch.threads, launch.registers_per_thread) {
+  for (int i = 0; i < launch.threads; ++i) {
+    threads[static_cast<std::size_t>(i)] = {.block = this, .index = i};
+  }
+}
+
+void Block::end_thread(const Thread& thread) {
+  warps[static_cast<std::size_t>(thread.index / 32)].end_lane(thread.index % 32);
+  named_barriers.end_thread();
+  warpgroups[static_cast<std::size_t>(thread.index / 128)].end_thread(thread.index % 128);
+  if (++ended_threads < launch.threads) return;
+  if (copies.under_way() > 0) fault("ends with copy_16_bytes() under way that nobody waited for");
+  if (boxes.under_way() > 0) fault("ends with load_box() under way that nobody waited for");
+  shared.check_edges();
+}
+
+std::string Block::describe_waiting() const {
+  std::map<std::string, std::vector<int>> who;
+  for (const Thread& thread : threads) {
+    if (thread.fibre && !thread.fibre->has_ended()) {
+      who[thread.waiting.describe()].push_back(thread.index);
+    }
+  }
+  std::string text;
+  for (const auto& [what, indices] : who) {
+    text += fmt::format("\n  block {}, threads {}: {}", index, ranges(indices), what);
+  }
+  return text;
+}
+
+}  // namespace ringlab::cuda::emulator

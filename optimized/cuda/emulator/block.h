@@ -1,0 +1,52 @@
+// A block: its threads, its shared memory, and what they meet at.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "optimized/cuda/emulator/boxes.h"
+#include "optimized/cuda/emulator/copies.h"
+#include "optimized/cuda/emulator/emulate.h"
+#include "optimized/cuda/emulator/fibre.h"
+#include "optimized/cuda/emulator/here.h"
+#include "optimized/cuda/emulator/mbarriers.h"
+#include "optimized/cuda/emulator/named_barriers.h"
+#include "optimized/cuda/emulator/products.h"
+#include "optimized/cuda/emulator/registers.h"
+#include "optimized/cuda/emulator/scheduler.h"
+#include "optimized/cuda/emulator/shared_memory.h"
+#include "optimized/cuda/emulator/warp.h"
+
+namespace ringlab::cuda::emulator {
+
+struct Block {
+  Block(Scheduler& its_scheduler, const Launch& its_launch, int its_index);
+
+  Place place_of(const Thread& thread) {
+    return {thread.index, index, launch.blocks, shared.data()};
+  }
+  /// From a thread at its end: faults if others count on it.
+  void end_thread(const Thread& thread);
+  bool has_ended() const { return ended_threads == launch.threads; }
+  /// "threads 0-31, 33: sync_block()", one line for each thing that threads wait for.
+  std::string describe_waiting() const;
+
+  Scheduler& scheduler;
+  const Launch& launch;
+  int index;
+  int ended_threads = 0;
+  std::deque<Fibre> fibres;
+  std::vector<Thread> threads;
+  SharedMemory shared;
+  std::vector<Warp> warps;
+  NamedBarriers named_barriers;
+  MBarriers mbarriers;
+  Copies copies;
+  Boxes boxes;
+  std::vector<Warpgroup> warpgroups;
+  Registers registers;
+};
+
+}  // namespace ringlab::cuda::emulator

@@ -1,0 +1,100 @@
+#include "optimized/cuda/emulator/boxes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "optimized/cuda/descriptor.h"
+#include "optimized/cuda/emulator/block.h"
+#include "optimized/cuda/emulator/fault.h"
+
+namespace ringlab::cuda::emulator {
+namespace {
+
+constexpr int kUnitBytes = 16;
+constexpr int kUnitChannels = 8;
+
+struct Box {
+  MapFields map;
+  std::int64_t head;
+  std::int64_t row;
+  std::int64_t channel;
+};
+
+/// Eight channels; zeros outside the tensor, whose channels are a multiple of 8.
+std::array<std::byte, kUnitBytes> read_unit(const Box& box, std::int64_t row,
+                                            std::int64_t channel) {
+  std::array<std::byte, kUnitBytes> unit = {};
+  for (int i = 0; i < kUnitChannels; ++i) {
+    const std::int64_t c = channel + i;
+    const bool inside = box.head >= 0 && box.head < box.map.heads && row >= 0 &&
+                        row < box.map.rows && c >= 0 && c < box.map.channels;
+    if (!inside) continue;
+    const std::int64_t index = (box.head * box.map.rows + row) * box.map.channels + c;
+    std::memcpy(unit.data() + 2 * i, box.map.base + 2 * index, 2);
+  }
+  return unit;
+}
+
+void land(SharedMemory& shared, const Box& box, std::uint32_t address) {
+  const auto bytes = static_cast<int>(box.map.box_rows) * static_cast<int>(kBoxRowBytes);
+  if (!shared.is_poisoned(address, bytes)) {
+    fault("shared memory from offset {} was written while a load_box() to it was under way",
+          address - kFirstAddress);
+  }
+  for (int r = 0; r < box.map.box_rows; ++r) {
+    for (int unit = 0; unit < kBoxChannels / kUnitChannels; ++unit) {
+      const auto data = read_unit(box, box.row + r, box.channel + unit * kUnitChannels);
+      const std::uint32_t place = address + static_cast<std::uint32_t>(r) * kBoxRowBytes +
+                                  static_cast<std::uint32_t>(unit * kUnitBytes);
+      shared.write_async(swizzle_128(place), data.data(), kUnitBytes);
+    }
+  }
+}
+
+}  // namespace
+
+void Boxes::check_free(const Target& target) const {
+  for (const Target& other : targets_) {
+    if (target.address < other.address + other.bytes &&
+        other.address < target.address + target.bytes) {
+      fault("load_box(): another one to shared offset {} is under way",
+            other.address - kFirstAddress);
+    }
+  }
+}
+
+void Boxes::end(std::uint32_t address) {
+  std::erase_if(targets_, [address](const Target& target) { return target.address == address; });
+}
+
+void Boxes::load(void* shared, const TensorMap& map, Barrier* barrier,
+                 const std::int64_t (&begin)[3]) {
+  Block& block = *running_thread()->block;
+  const Box box{fields_of(map), begin[0], begin[1], begin[2]};
+  const auto bytes = static_cast<std::uint32_t>(box.map.box_rows) * kBoxRowBytes;
+  const Target target{
+      block.shared.address(shared, static_cast<int>(bytes), kSwizzlePeriodBytes, "load_box()"),
+      bytes};
+  MBarrier& notified = block.mbarriers.published(barrier, "load_box()");
+  check_free(target);
+  block.shared.check_fenced(target.address, static_cast<int>(bytes), "load_box()");
+  block.shared.poison(target.address, static_cast<int>(bytes));
+  targets_.push_back(target);
+  block.scheduler.post([this, &block, &notified, box, target] {
+    land(block.shared, box, target.address);
+    end(target.address);
+    MBarriers::complete(notified, target.bytes);
+  });
+  block.scheduler.maybe_yield();
+}
+
+namespace instructions {
+
+void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head, int row,
+              int channel) {
+  running_thread()->block->boxes.load(shared, *map, barrier, {head, row, channel});
+}
+
+}  // namespace instructions
+}  // namespace ringlab::cuda::emulator

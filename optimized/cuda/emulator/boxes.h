@@ -1,0 +1,36 @@
+// load_box: boxes of a tensor by the tensor memory accelerator.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "optimized/cuda/device_types.h"
+#include "optimized/cuda/emulator/tensor_map.h"
+
+namespace ringlab::cuda::emulator {
+
+/// The box in shared memory is poison from the issue on and filled at a random later time; the
+/// tensor is read at that time. Faults: a box on unfenced writes or on another box under way,
+/// writes to it meanwhile.
+class Boxes {
+ public:
+  void load(void* shared, const TensorMap& map, Barrier* barrier, const std::int64_t (&begin)[3]);
+  std::size_t under_way() const { return targets_.size(); }
+
+ private:
+  struct Target {
+    std::uint32_t address;
+    std::uint32_t bytes;
+  };
+  void check_free(const Target& target) const;
+  void end(std::uint32_t address);
+
+  std::vector<Target> targets_;
+};
+
+namespace instructions {
+
+void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head, int row, int channel);
+
+}  // namespace instructions
+}  // namespace ringlab::cuda::emulator

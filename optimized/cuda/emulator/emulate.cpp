@@ -1,0 +1,116 @@
+#include "optimized/cuda/emulator/emulate.h"
+
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "optimized/cuda/emulator/block.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cuda::emulator {
+namespace {
+
+constexpr int kMaxSharedBytes = 227 << 10;  // of a block on sm_90
+
+void check_launch(const Launch& launch) {
+  const bool fits = launch.threads >= 32 && launch.threads <= 1024 && launch.threads % 32 == 0 &&
+                    launch.blocks >= 0 && launch.blocks_at_once >= 1 && launch.shared_bytes >= 0 &&
+                    launch.shared_bytes <= kMaxSharedBytes;
+  if (fits) return;
+  throw_usage_error(
+      {.where = "emulated GPU",
+       .expected = "whole warps up to 1024 threads, at most 232448 bytes of shared memory",
+       .actual = fmt::format("{} blocks of {} threads with {} bytes, {} at once", launch.blocks,
+                             launch.threads, launch.shared_bytes, launch.blocks_at_once)});
+}
+
+/// A grid on its way.
+class Machine {
+ public:
+  Machine(const Launch& launch, const std::function<void()>& thread_code)
+      : launch_(launch), code_(thread_code), scheduler_(launch.seed) {}
+
+  void run() {
+    try {
+      run_blocks();
+    } catch (...) {
+      keep_failure();
+    }
+    if (!failure_) return;
+    unwind();
+    std::rethrow_exception(failure_);
+  }
+
+ private:
+  void run_blocks() {
+    do {
+      start_blocks();
+      while (!failure_ && scheduler_.step()) end_blocks();
+      if (!failure_ && !resident_.empty()) throw_deadlock();
+    } while (!failure_ && next_ < launch_.blocks);
+  }
+
+  void start_blocks() {
+    while (next_ < launch_.blocks && static_cast<int>(resident_.size()) < launch_.blocks_at_once) {
+      resident_.push_back(std::make_unique<Block>(scheduler_, launch_, next_++));
+      Block& block = *resident_.back();
+      for (Thread& thread : block.threads) {
+        thread.fibre = &block.fibres.emplace_back(stacks_, [this, &thread] { run_thread(thread); });
+        scheduler_.add(&thread);
+      }
+    }
+  }
+
+  void end_blocks() {
+    if (std::erase_if(resident_, [](const auto& block) { return block->has_ended(); }) > 0) {
+      start_blocks();
+    }
+  }
+
+  void run_thread(const Thread& thread) {
+    try {
+      code_();
+      thread.block->end_thread(thread);
+    } catch (const Abandoned&) {
+    } catch (...) {
+      keep_failure();
+    }
+  }
+
+  void keep_failure() {
+    if (!failure_) failure_ = std::current_exception();
+  }
+
+  [[noreturn]] void throw_deadlock() const {
+    std::string text = "deadlock: every thread waits";
+    for (const auto& block : resident_) text += block->describe_waiting();
+    throw Fault(text);
+  }
+
+  /// Every thread that has begun throws where it is, so that its stack is unwound.
+  void unwind() {
+    scheduler_.abandon();
+    for (const auto& block : resident_) {
+      for (Thread& thread : block->threads) {
+        if (thread.fibre->has_begun() && !thread.fibre->has_ended()) scheduler_.resume(&thread);
+      }
+    }
+  }
+
+  const Launch& launch_;
+  const std::function<void()>& code_;
+  Scheduler scheduler_;
+  Stacks stacks_ = make_stacks();
+  std::vector<std::unique_ptr<Block>> resident_;
+  int next_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+void emulate(const Launch& launch, const std::function<void()>& thread_code) {
+  check_launch(launch);
+  Machine(launch, thread_code).run();
+}
+
+}  // namespace ringlab::cuda::emulator

@@ -1,0 +1,27 @@
+// Runs a kernel on the emulated GPU.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "optimized/cuda/emulator/fault.h"
+
+namespace ringlab::cuda::emulator {
+
+/// How a grid is launched. `seed` decides the order in which threads run, how late asynchronous
+/// copies and matrix products happen, and nothing else.
+struct Launch {
+  int blocks = 1;
+  int threads = 32;  ///< per block, a multiple of 32
+  int shared_bytes = 0;
+  std::uint64_t seed = 0;
+  int blocks_at_once = 1;        ///< blocks that run interleaved; the others follow
+  int registers_per_thread = 0;  ///< 0: as many as the machine has for so many threads
+};
+
+/// Calls `thread_code`, which calls the kernel, once for every thread of every block, all on this
+/// thread of the operating system. Throws a Fault where the kernel breaks a rule or deadlocks, and
+/// what `thread_code` throws.
+void emulate(const Launch& launch, const std::function<void()>& thread_code);
+
+}  // namespace ringlab::cuda::emulator

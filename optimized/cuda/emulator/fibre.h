@@ -1,0 +1,47 @@
+// A fibre: code with a stack of its own that runs when it is resumed and stops where it suspends.
+#pragma once
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/pooled_fixedsize_stack.hpp>
+#include <functional>
+
+namespace ringlab::cuda::emulator {
+
+/// Stacks that fibres share one after the other.
+using Stacks = boost::context::pooled_fixedsize_stack;
+Stacks make_stacks();
+
+/// Resumed and suspended on one operating system thread. Must have ended when it is destroyed, or
+/// never been resumed. The body must not throw.
+class Fibre {
+ public:
+  Fibre(Stacks& stacks, std::function<void()> body);
+  ~Fibre();
+  Fibre(const Fibre&) = delete;
+  Fibre& operator=(const Fibre&) = delete;
+
+  void resume();   ///< from outside, until the body suspends or ends
+  void suspend();  ///< from inside
+  bool has_begun() const { return has_begun_; }
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  boost::context::fiber enter(boost::context::fiber&& outside);
+
+  Stacks stacks_;
+  std::function<void()> body_;
+  boost::context::stack_context stack_;
+  boost::context::fiber inside_;
+  boost::context::fiber outside_;
+  bool has_begun_ = false;
+  bool has_ended_ = false;
+  // What sanitizers are told at every switch.
+  void* own_fake_stack_ = nullptr;
+  void* outer_fake_stack_ = nullptr;
+  const void* outer_bottom_ = nullptr;
+  std::size_t outer_size_ = 0;
+  void* own_history_ = nullptr;
+  void* outer_history_ = nullptr;
+};
+
+}  // namespace ringlab::cuda::emulator

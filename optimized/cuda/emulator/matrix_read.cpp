@@ -1,0 +1,73 @@
+#include "optimized/cuda/emulator/matrix_read.h"
+
+#include <cstring>
+
+#include "optimized/cuda/emulator/fault.h"
+#include "optimized/cuda/emulator/numbers.h"
+
+namespace ringlab::cuda::emulator {
+namespace {
+
+constexpr std::uint32_t kUnitBytes = 16;
+constexpr std::uint32_t kUnitElements = 8;
+
+/// Strides in bytes.
+struct Matrix {
+  std::uint32_t start;
+  std::uint32_t leading;
+  std::uint32_t stride;
+};
+
+Matrix decode(std::uint64_t descriptor) {
+  const auto field = [descriptor](int bit) {
+    return static_cast<std::uint32_t>(descriptor >> bit & 0x3fffu) << 4;
+  };
+  if (descriptor >> 62 != 1) fault("matrix descriptor: not swizzled by 128 bytes");
+  if ((descriptor >> 49 & 7u) != 0) fault("matrix descriptor: a base offset that is not 0");
+  const Matrix matrix{field(0), field(16), field(32)};
+  // A period of the swizzle, 8 rows of 128 bytes, begins where bits 7 … 9 of an address are 0.
+  if ((matrix.start >> 7 & 7u) != 0) {
+    fault("matrix descriptor: shared offset {} is inside a period of 8 rows",
+          std::int64_t{matrix.start} - kFirstAddress);
+  }
+  return matrix;
+}
+
+/// Eight elements whose unswizzled address is given: bits 4 … 6 are exclusive-ored with bits 7 … 9.
+void read_unit(SharedMemory& shared, DType type, std::uint32_t address, float* values) {
+  const std::uint32_t place = address ^ (address >> 3 & 0x70u);
+  const std::byte* unit = shared.at(place, kUnitBytes, "matrix product");
+  shared.check_fenced(place, kUnitBytes, "matrix product");
+  for (std::uint32_t i = 0; i < kUnitElements; ++i) {
+    std::uint16_t bits;
+    std::memcpy(&bits, unit + 2 * i, sizeof(bits));
+    values[i] = widen(type, bits);
+  }
+}
+
+}  // namespace
+
+void read_rows(SharedMemory& shared, DType type, std::uint64_t descriptor, int rows,
+               float* values) {
+  const Matrix matrix = decode(descriptor);
+  for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(rows); ++r) {
+    const std::uint32_t row = matrix.start + r / 8 * matrix.stride + r % 8 * 128;
+    read_unit(shared, type, row, values + std::size_t{16} * r);
+    read_unit(shared, type, row + kUnitBytes, values + std::size_t{16} * r + kUnitElements);
+  }
+}
+
+void read_columns(SharedMemory& shared, DType type, std::uint64_t descriptor, int columns,
+                  float* values) {
+  const Matrix matrix = decode(descriptor);
+  for (std::uint32_t k = 0; k < 16; ++k) {
+    const std::uint32_t row = matrix.start + k / 8 * matrix.stride + k % 8 * 128;
+    for (std::uint32_t unit = 0; unit < static_cast<std::uint32_t>(columns) / 8; ++unit) {
+      const std::uint32_t address = row + unit / 8 * matrix.leading + unit % 8 * kUnitBytes;
+      read_unit(shared, type, address,
+                values + std::size_t{k} * static_cast<std::size_t>(columns) + unit * kUnitElements);
+    }
+  }
+}
+
+}  // namespace ringlab::cuda::emulator

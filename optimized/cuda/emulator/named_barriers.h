@@ -1,0 +1,48 @@
+// bar.sync and bar.arrive.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace ringlab::cuda::emulator {
+
+/// The 16 barriers of a block, of which 0 is that of sync_block(). Warps come whole. Faults: lanes
+/// of a warp that differ, participants that disagree on how many they are, a warp that comes twice
+/// before the others came, a thread that has ended and was needed by sync_block().
+class NamedBarriers {
+ public:
+  explicit NamedBarriers(int threads);
+
+  /// From each lane of the warp: when the others have to come, the number of the round that has to
+  /// end. `name` is what the warp calls.
+  std::uint64_t come(const char* name, int barrier, int threads);
+  void wait(int barrier, std::uint64_t round);
+  void end_thread();
+  int ended() const { return ended_; }
+
+  /// One arrival of a whole warp.
+  std::uint64_t come_as_warp(int barrier, int threads);
+
+ private:
+  struct State {
+    int threads = 0;
+    int arrived = 0;
+    std::uint64_t round = 0;
+    std::vector<bool> came;  ///< warps
+    std::vector<int> parked;
+  };
+
+  int threads_;
+  int ended_ = 0;
+  std::array<State, 16> states_;
+};
+
+namespace instructions {
+
+void sync_block();
+void sync_threads(int barrier, int threads);
+void arrive_threads(int barrier, int threads);
+
+}  // namespace instructions
+}  // namespace ringlab::cuda::emulator

@@ -1,0 +1,18 @@
+// Numbers as a GPU makes them.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/core/dtype.h"
+
+namespace ringlab::cuda::emulator {
+
+/// The value of 16 bits of `type`, f16 or bf16.
+float widen(DType type, std::uint16_t bits);
+/// Both halves, the low one first.
+void unpack(DType type, std::uint32_t pair, float* values);
+/// 2^x: rounded to nearest where x is an integer, else off by one more step up or down, or not,
+/// depending on x: a GPU is allowed two. Subnormal arguments and results count as 0.
+float exp2_approx(float x);
+
+}  // namespace ringlab::cuda::emulator

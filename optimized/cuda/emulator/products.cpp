@@ -1,0 +1,263 @@
+#include "optimized/cuda/emulator/products.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "optimized/cuda/descriptor.h"
+#include "optimized/cuda/emulator/block.h"
+#include "optimized/cuda/emulator/fault.h"
+#include "optimized/cuda/emulator/matrix_read.h"
+#include "optimized/cuda/emulator/numbers.h"
+
+namespace ringlab::cuda::emulator {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr std::uint32_t kHeldBits = 0x7fc0dead;  // a NaN that arithmetic does not make
+const float kHeld = __builtin_bit_cast(float, kHeldBits);
+
+Block& block_here() { return *running_thread()->block; }
+Warpgroup& warpgroup_here() {
+  const auto group = static_cast<std::size_t>(running_thread()->index / kThreads);
+  return block_here().warpgroups[group];
+}
+
+/// Calls visit(element of the tile, register of `d`) for what a thread holds of a tile (64, n).
+template <class Visitor>
+void for_fragment(int thread, int n, Visitor visit) {
+  const int row = 16 * (thread / 32) + thread % 32 / 4;
+  for (int index = 0; index < n / 2; ++index) {
+    const int column = 8 * (index / 4) + 2 * (thread % 4) + index % 2;
+    visit(static_cast<std::size_t>((row + 8 * (index / 2 % 2)) * n + column), index);
+  }
+}
+
+/// (64, 16) from the four pairs of every thread, in the order of an mma A fragment.
+std::vector<float> unpack_rows(DType type,
+                               const std::array<std::array<std::uint32_t, 4>, kThreads>& p) {
+  std::vector<float> a(64 * 16);
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    const std::size_t row = 16 * (thread / 32) + thread % 32 / 4;
+    for (std::size_t i = 0; i < 4; ++i) {
+      unpack(type, p[thread][i], &a[(row + 8 * (i % 2)) * 16 + 8 * (i / 2) + 2 * (thread % 4)]);
+    }
+  }
+  return a;
+}
+
+/// (16, n) with the rows of a K-major matrix (n, 16) as columns.
+std::vector<float> read_transposed(SharedMemory& shared, const ProductShape& shape) {
+  const auto n = static_cast<std::size_t>(shape.n);
+  std::vector<float> rows(n * 16);
+  read_rows(shared, shape.type, shape.b, shape.n, rows.data());
+  std::vector<float> b(n * 16);
+  for (std::size_t column = 0; column < n; ++column) {
+    for (std::size_t k = 0; k < 16; ++k) b[k * n + column] = rows[column * 16 + k];
+  }
+  return b;
+}
+
+/// d (64, n) = or += a (64, 16) b (16, n); the sum of the 16 products first.
+void multiply(const ProductShape& shape, const float* a, const float* b, float* d) {
+  const auto n = static_cast<std::size_t>(shape.n);
+  float sums[256];
+  for (std::size_t row = 0; row < 64; ++row) {
+    std::fill(sums, sums + n, 0.0f);
+    for (std::size_t k = 0; k < 16; ++k) {
+      const float left = a[row * 16 + k];
+      const float* right = b + k * n;
+      for (std::size_t column = 0; column < n; ++column) sums[column] += left * right[column];
+    }
+    float* out = d + row * n;
+    if (!shape.accumulate) std::fill(out, out + n, 0.0f);
+    for (std::size_t column = 0; column < n; ++column) out[column] += sums[column];
+  }
+}
+
+void check_held(const float* d, int n) {
+  const auto is_held = [](float x) { return __builtin_bit_cast(std::uint32_t, x) == kHeldBits; };
+  if (!std::all_of(d, d + n / 2, is_held)) {
+    fault("accumulators were changed while matrix products on them were under way");
+  }
+}
+
+}  // namespace
+
+Warpgroup::Member& Warpgroup::mine() {
+  return members_[static_cast<std::size_t>(running_thread()->index % kThreads)];
+}
+
+void Warpgroup::begin() {
+  mine().has_begun = true;
+  mine().has_packed = false;
+}
+
+void Warpgroup::commit() { mine().groups.push_back(mine().issued); }
+
+void Warpgroup::note_packed() { mine().has_packed = true; }
+
+Warpgroup::Product& Warpgroup::product(const ProductShape& shape, std::uint64_t number) {
+  const auto place = static_cast<std::size_t>(number - done_);
+  if (place == queue_.size()) {
+    Product next;
+    next.shape = shape;
+    queue_.push_back(std::move(next));
+  }
+  if (queue_[place].shape != shape) {
+    fault("matrix product {}: threads of the warpgroup issue different ones", number);
+  }
+  return queue_[place];
+}
+
+void Warpgroup::take_registers(Product& product, float* d) {
+  const int n = product.shape.n;
+  if (!mine().has_begun) fault("matrix product: products_begin() must precede new accumulators");
+  if (!product.tile) {
+    product.tile = std::make_shared<Tile>(
+        Tile{n, std::vector<float>(static_cast<std::size_t>(64 * n), kHeld)});
+    product.is_first_on_tile = true;
+  }
+  if (!product.is_first_on_tile) fault("matrix product: threads give different accumulators");
+  for_fragment(running_thread()->index % kThreads, n,
+               [&](std::size_t element, int index) { product.tile->values[element] = d[index]; });
+  std::fill(d, d + n / 2, kHeld);
+  mine().held.push_back({.d = d, .tile = product.tile, .last = mine().issued});
+}
+
+void Warpgroup::take_held(Product& product, Held& held) {
+  if (held.tile->n != product.shape.n) fault("matrix product: N differs from the last one's");
+  check_held(held.d, held.tile->n);
+  if (!product.tile) product.tile = held.tile;
+  if (product.tile != held.tile) fault("matrix product: threads give different accumulators");
+  held.last = mine().issued;
+}
+
+void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* p) {
+  const int first_thread = running_thread()->index / kThreads * kThreads;
+  Block& block = block_here();
+  if (block.launch.threads < first_thread + kThreads) {
+    fault("matrix product: a warpgroup has four warps, this one fewer");
+  }
+  Member& member = mine();
+  if (p && member.has_packed) {
+    fault("matrix product: registers were packed, and no products_begin() followed");
+  }
+  Product& next = product(shape, member.issued++);
+  const auto held = std::find_if(member.held.begin(), member.held.end(),
+                                 [d](const Held& other) { return other.d == d; });
+  if (held == member.held.end()) {
+    take_registers(next, d);
+  } else {
+    take_held(next, *held);
+  }
+  if (p) {
+    const auto thread = static_cast<std::size_t>(running_thread()->index % kThreads);
+    std::copy(p, p + 4, next.p[thread].begin());
+  }
+  if (++next.issued_by < kThreads) return;
+  block.scheduler.post([this, &block, first_thread] { do_next(block, first_thread); });
+}
+
+void Warpgroup::do_next(Block& block, int first_thread) {
+  Product& next = queue_.front();
+  const ProductShape& shape = next.shape;
+  std::vector<float> a(64 * 16);
+  std::vector<float> b;
+  if (shape.has_registers) {
+    a = unpack_rows(shape.type, next.p);
+    b.resize(static_cast<std::size_t>(16 * shape.n));
+    read_columns(block.shared, shape.type, shape.b, shape.n, b.data());
+  } else {
+    read_rows(block.shared, shape.type, shape.a, 64, a.data());
+    b = read_transposed(block.shared, shape);
+  }
+  multiply(shape, a.data(), b.data(), next.tile->values.data());
+  queue_.pop_front();
+  ++done_;
+  for (int i = 0; i < kThreads; ++i) {
+    Member& member = members_[static_cast<std::size_t>(i)];
+    if (member.awaited == 0 || member.awaited > done_) continue;
+    member.awaited = 0;
+    block.scheduler.wake(&block.threads[static_cast<std::size_t>(first_thread + i)]);
+  }
+}
+
+void Warpgroup::wait(int pending) {
+  Member& member = mine();
+  const std::size_t committed = member.groups.size();
+  const auto kept = static_cast<std::size_t>(pending);
+  const std::uint64_t covered = committed > kept ? member.groups[committed - 1 - kept] : 0;
+  if (done_ < covered) {
+    member.awaited = covered;
+    block_here().scheduler.park({"products_wait<{}>()", pending});
+  }
+  release(member, running_thread()->index % kThreads, covered);
+  block_here().scheduler.maybe_yield();
+}
+
+void Warpgroup::release(Member& member, int thread, std::uint64_t covered) {
+  std::erase_if(member.held, [&](const Held& held) {
+    if (held.last > covered) return false;
+    check_held(held.d, held.tile->n);
+    for_fragment(thread, held.tile->n, [&held](std::size_t element, int index) {
+      held.d[index] = held.tile->values[element];
+    });
+    member.has_begun = false;
+    return true;
+  });
+}
+
+void Warpgroup::end_thread(int thread) {
+  if (!members_[static_cast<std::size_t>(thread)].held.empty()) {
+    fault("ends with matrix products under way that it did not wait for");
+  }
+}
+
+namespace {
+
+std::uint32_t operand_address(const Operand& operand) {
+  if (operand.box_rows < 8 || operand.box_rows % 8 != 0) {
+    fault("matrix product: boxes of {} rows", operand.box_rows);
+  }
+  return block_here().shared.address(operand.shared, 1, 16, "matrix product");
+}
+
+void check_begin(int begin) {
+  if (begin < 0 || begin % 16 != 0) {
+    fault("matrix product: channel or key {} is no multiple of 16", begin);
+  }
+}
+
+}  // namespace
+
+namespace instructions {
+
+void multiply_rows(const ProductShape& without_descriptors, float* d, const Operand& a,
+                   const Operand& b, int channel) {
+  check_begin(channel);
+  ProductShape shape = without_descriptors;
+  shape.a = rows_descriptor(operand_address(a), a.box_rows, channel);
+  shape.b = rows_descriptor(operand_address(b), b.box_rows, channel);
+  warpgroup_here().issue(shape, d, nullptr);
+}
+
+void multiply_weights(const ProductShape& without_descriptors, float* d,
+                      const std::uint32_t (&p)[4], const Operand& v, int key) {
+  check_begin(key);
+  ProductShape shape = without_descriptors;
+  shape.b = columns_descriptor(operand_address(v), v.box_rows, key);
+  warpgroup_here().issue(shape, d, p);
+}
+
+void products_begin() { warpgroup_here().begin(); }
+void products_commit() { warpgroup_here().commit(); }
+void products_wait(int pending) { warpgroup_here().wait(pending); }
+void note_packed() { warpgroup_here().note_packed(); }
+
+void fence_async_proxy() {
+  block_here().shared.fence();
+  block_here().scheduler.maybe_yield();
+}
+
+}  // namespace instructions
+}  // namespace ringlab::cuda::emulator

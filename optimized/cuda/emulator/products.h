@@ -1,0 +1,97 @@
+// wgmma: matrix products of a warpgroup, under way until somebody waits for them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "optimized/cuda/device_types.h"
+#include "reference/core/dtype.h"
+
+namespace ringlab::cuda::emulator {
+
+struct Block;
+
+/// What a wgmma instruction says, the same for all 128 threads.
+struct ProductShape {
+  DType type;
+  int n;
+  bool has_registers;  ///< A comes from registers, and B is transposed
+  std::uint64_t a;     ///< descriptors
+  std::uint64_t b;
+  bool accumulate;
+
+  bool operator==(const ProductShape&) const = default;
+};
+
+/// The accumulators (64, n) of products under way. Registers are copied in at the first product and
+/// out at the wait that covers the last; in between they hold NaN.
+struct Tile {
+  int n;
+  std::vector<float> values;
+};
+
+/// Products happen one after the other, each at a random time after all four warps issued it, and
+/// at the latest when a products_wait() needs it; shared memory is read at that time. Faults: no
+/// products_begin() before, registers touched meanwhile, warps that issue different products,
+/// operands written without a fence.
+class Warpgroup {
+ public:
+  void begin();
+  void commit();
+  void wait(int pending);
+  void note_packed();  ///< a register that may be an operand has changed
+  /// One thread's part: its accumulators and, where A comes from registers, its four pairs.
+  void issue(const ProductShape& shape, float* d, const std::uint32_t* p);
+  void end_thread(int thread);
+
+ private:
+  struct Product {
+    ProductShape shape;
+    std::shared_ptr<Tile> tile;
+    bool is_first_on_tile = false;
+    std::array<std::array<std::uint32_t, 4>, 128> p = {};
+    int issued_by = 0;
+  };
+  struct Held {  ///< registers that belong to products under way
+    float* d;
+    std::shared_ptr<Tile> tile;
+    std::uint64_t last;  ///< number of the last product on them, plus 1
+  };
+  struct Member {
+    std::uint64_t issued = 0;
+    std::vector<std::uint64_t> groups;  ///< products issued when each was committed
+    std::vector<Held> held;
+    std::uint64_t awaited = 0;  ///< parked until so many products happened
+    bool has_begun = false;
+    bool has_packed = false;
+  };
+  Member& mine();
+  Product& product(const ProductShape& shape, std::uint64_t number);
+  void take_registers(Product& product, float* d);
+  void take_held(Product& product, Held& held);
+  void do_next(Block& block, int first_thread);
+  void release(Member& member, int thread, std::uint64_t covered);
+
+  std::array<Member, 128> members_;
+  std::deque<Product> queue_;  ///< not yet done
+  std::uint64_t done_ = 0;
+};
+
+namespace instructions {
+
+/// Make the descriptors and issue.
+void multiply_rows(const ProductShape& without_descriptors, float* d, const Operand& a,
+                   const Operand& b, int channel);
+void multiply_weights(const ProductShape& without_descriptors, float* d,
+                      const std::uint32_t (&p)[4], const Operand& v, int key);
+void products_begin();
+void products_commit();
+void products_wait(int pending);
+void note_packed();
+void fence_async_proxy();
+
+}  // namespace instructions
+}  // namespace ringlab::cuda::emulator

@@ -1,0 +1,120 @@
+#include "optimized/cuda/emulator/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "optimized/cuda/emulator/block.h"
+#include "optimized/cuda/emulator/fault.h"
+#include "optimized/cuda/emulator/here.h"
+
+namespace ringlab::cuda::emulator {
+namespace {
+
+thread_local Thread* running = nullptr;
+
+constexpr std::array kEagerness{0.0, 0.01, 0.2, 1.0};
+constexpr std::array kCandidates{1, 3, 8};
+constexpr int kPicksPerMood = 512;
+
+}  // namespace
+
+constinit thread_local Place here = {};
+
+void let_others_run() { running->block->scheduler.maybe_yield(); }
+
+Thread* running_thread() { return running; }
+
+void throw_fault(const std::string& text) {
+  if (!running) throw Fault(text);
+  throw Fault(fmt::format("block {}, thread {}: {}", running->block->index, running->index, text));
+}
+
+std::string Waiting::describe() const {
+  return text ? fmt::format(fmt::runtime(text), first, second) : "nothing";
+}
+
+Scheduler::Scheduler(std::uint64_t seed)
+    : random_(seed * 0x9e3779b97f4a7c15u + 1),
+      eagerness_(kEagerness[below(kEagerness.size())]),
+      candidates_(kCandidates[below(kCandidates.size())]),
+      priorities_(32) {}
+
+bool Scheduler::chance(double probability) {
+  return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
+}
+
+void Scheduler::post(std::function<void()> job) {
+  if (chance(eagerness_)) return job();
+  jobs_.push_back(std::move(job));
+}
+
+void Scheduler::wake(Thread* thread) {
+  thread->waiting = {};
+  ready_.push_back(thread);
+}
+
+void Scheduler::suspend() {
+  running->fibre->suspend();
+  if (is_abandoned_) throw Abandoned{};
+}
+
+void Scheduler::park(Waiting waiting) {
+  running->waiting = waiting;
+  suspend();
+}
+
+void Scheduler::yield() {
+  ready_.push_back(running);
+  suspend();
+}
+
+void Scheduler::maybe_yield() {
+  if (random_() % 8 == 0) yield();
+}
+
+Thread* Scheduler::pick() {
+  if (picks_++ % kPicksPerMood == 0) {
+    for (std::uint32_t& priority : priorities_) priority = static_cast<std::uint32_t>(random_());
+  }
+  const auto priority = [this](std::size_t i) {
+    return priorities_[static_cast<std::size_t>(ready_[i]->index) / 32 % priorities_.size()];
+  };
+  std::size_t best = below(ready_.size());
+  for (int i = 1; i < candidates_; ++i) {
+    const std::size_t other = below(ready_.size());
+    if (priority(other) > priority(best)) best = other;
+  }
+  std::swap(ready_[best], ready_.back());
+  Thread* thread = ready_.back();
+  ready_.pop_back();
+  return thread;
+}
+
+void Scheduler::run_a_job() {
+  std::swap(jobs_[below(jobs_.size())], jobs_.back());
+  const auto job = std::move(jobs_.back());
+  jobs_.pop_back();
+  job();
+}
+
+void Scheduler::resume(Thread* thread) {
+  running = thread;
+  here = thread->block->place_of(*thread);
+  thread->fibre->resume();
+  running = nullptr;
+}
+
+bool Scheduler::step() {
+  if (!jobs_.empty() && (ready_.empty() || chance(eagerness_))) {
+    run_a_job();
+  } else if (!ready_.empty()) {
+    resume(pick());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace ringlab::cuda::emulator

@@ -1,0 +1,79 @@
+// Who runs next: threads that can run, and asynchronous work that may happen, in a seeded order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "optimized/cuda/emulator/fibre.h"
+
+namespace ringlab::cuda::emulator {
+
+struct Block;
+
+/// What a thread waits for, as a text with two numbers.
+struct Waiting {
+  const char* text = nullptr;  ///< a format with up to two places
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+
+  std::string describe() const;
+  bool operator==(const Waiting&) const = default;
+};
+
+/// A thread of a block.
+struct Thread {
+  Block* block = nullptr;
+  int index = 0;
+  Fibre* fibre = nullptr;
+  Waiting waiting = {};
+};
+
+/// The order of everything. A third of the seeds lets threads run in a uniform order, the others
+/// favour some warps for a while; asynchronous work happens at once, soon, late, or only when no
+/// thread can go on without it.
+class Scheduler {
+ public:
+  explicit Scheduler(std::uint64_t seed);
+
+  void add(Thread* thread) { ready_.push_back(thread); }
+  /// From the running thread: until somebody wakes it.
+  void park(Waiting waiting);
+  void wake(Thread* thread);
+  void yield();        ///< lets others run
+  void maybe_yield();  ///< now and then
+  /// Work that happens at some time from now on, in any order.
+  void post(std::function<void()> job);
+
+  /// Runs one thread until it stops, or one job. False: nobody can run and there is nothing to do.
+  bool step();
+  /// From now on threads that are resumed throw, so that their stacks unwind.
+  void abandon() { is_abandoned_ = true; }
+  void resume(Thread* thread);
+
+ private:
+  bool chance(double probability);
+  std::size_t below(std::size_t count) { return random_() % count; }
+  Thread* pick();
+  void run_a_job();
+  void suspend();
+
+  std::mt19937_64 random_;
+  double eagerness_;
+  int candidates_;
+  std::vector<std::uint32_t> priorities_;  // of warps
+  int picks_ = 0;
+  std::vector<Thread*> ready_;
+  std::vector<std::function<void()>> jobs_;
+  bool is_abandoned_ = false;
+};
+
+/// Thrown inside threads of an abandoned run; caught where threads begin.
+struct Abandoned {};
+
+/// The thread that runs, or null.
+Thread* running_thread();
+
+}  // namespace ringlab::cuda::emulator

@@ -1,0 +1,19 @@
+// What the kernels for tensor cores promise.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/core/dtype.h"
+#include "reference/core/numerics.h"
+
+namespace ringlab::cuda {
+
+/// Of the forward and backward kernels of this folder, for rows that meet at most `blocks` blocks
+/// of keys (those of all chunks counted, and one more per chunk for the state that comes in).
+/// Usage error for a type that tensor cores do not take here.
+NumericsProfile kernel_profile(DType dtype, std::int64_t blocks);
+
+/// Of forward_hopper(), whose running maximum may lag behind. Its blocks are of 80 keys or more.
+NumericsProfile hopper_profile(DType dtype, std::int64_t blocks);
+
+}  // namespace ringlab::cuda

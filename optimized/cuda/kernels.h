@@ -1,0 +1,30 @@
+// The kernels for Hopper, as host functions. They only put work on the stream; memory stays the
+// caller's. Calls: attention_call.h. Numbers: hopper_profile().
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "optimized/cuda/attention_call.h"
+#include "optimized/cuda/stream.h"
+
+namespace ringlab::cuda {
+
+/// Queries of a tile of BlockMask::tiles.
+constexpr std::int32_t forward_hopper_tile_queries(std::int32_t head_dim, std::int32_t v_dim) {
+  return head_dim > 64 || v_dim > 64 ? 128 : 192;
+}
+
+/// Empty when forward_hopper() takes such a problem on a device of this compute capability (90 for
+/// 9.0), else why not. The portable kernels (portable.h) take what this one does not.
+std::string why_not_hopper(const BlockShape& shape, float scale, int compute_capability);
+
+/// The forward pass on the current device. f16 and bf16; full speed for head_dim = v_dim = 64 or
+/// 128, correct for multiples of 8 up to 256. What is not finite reaches the rows that see it and
+/// no others. Nothing is launched for no queries. Bits do not depend on the order in which thread
+/// blocks run. Input error for what why_not_hopper() tells; environment error naming the call when
+/// CUDA fails.
+template <class Element>
+void forward_hopper(const ForwardCall<Element>& call, Stream stream);
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,50 @@
+// The kernels for tensor cores of every GPU since sm_80, as host functions. All of them only put
+// work on the stream; memory stays the caller's.
+//
+// Shapes: head_dim and v_dim multiples of 8 up to 256, different ones if need be; q_heads a
+// multiple of kv_heads. Calls: attention_call.h. Types: f16 and bf16 (the stages' kernels take the
+// others). Numbers: kernel_profile.h. What may not be finite: forward_portable.cuh,
+// backward_portable.cuh. Errors: input errors for shapes, environment errors that name the launch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "optimized/cuda/attention_call.h"
+#include "optimized/cuda/row_calls.h"
+#include "optimized/cuda/stream.h"
+
+namespace ringlab::cuda {
+
+/// Queries of a tile of BlockMask::tiles.
+constexpr std::int32_t forward_portable_tile_queries() { return 64; }
+/// The same for the backward pass.
+constexpr std::int32_t backward_portable_tile_queries(std::int32_t head_dim, std::int32_t v_dim) {
+  return head_dim > 64 || v_dim > 64 ? 32 : 64;
+}
+
+/// Empty when the kernels take the shape, else what is wrong with it.
+std::string why_not_portable(const BlockShape& shape);
+
+/// Nothing is launched for no queries; with no keys the running state is begun or finished.
+template <class Element>
+void forward_portable(const ForwardCall<Element>& call, Stream stream);
+
+/// Two launches where `deterministic`, else one. Sums of dq are f32 atomic additions, or, where
+/// `deterministic`, those of one block in the order of keys.
+template <class Element>
+void backward_portable(const BackwardCall<Element>& call, Stream stream);
+
+/// States and accs of a running state become those of empty rows.
+void clear_states(const ClearStates& call, Stream stream);
+/// The running state becomes out and lse.
+template <class Element>
+void finish_rows(const FinishRows<Element>& call, Stream stream);
+/// Σ_c dout out of every row, in f32.
+template <class Element>
+void delta_rows(const DeltaRows<Element>& call, Stream stream);
+/// to = scale · from, rounded once more to the type of `to`.
+template <class Element>
+void scale_to(const ScaleTo<Element>& call, Stream stream);
+
+}  // namespace ringlab::cuda

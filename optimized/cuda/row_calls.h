@@ -1,0 +1,44 @@
+// What the small kernels around attention are asked: row by row, or number by number.
+#pragma once
+
+#include <cstdint>
+
+#include "optimized/cuda/attention_call.h"
+
+namespace ringlab::cuda {
+
+/// Running states of `rows` rows, of `channels` accumulators each (a multiple of 2).
+struct ClearStates {
+  std::int64_t rows = 0;
+  std::int32_t channels = 0;
+  RunningState running;
+};
+
+/// A row that saw nothing becomes 0 and -inf; one whose sum is NaN becomes NaN.
+template <class Element>
+struct FinishRows {
+  std::int64_t rows = 0;
+  std::int32_t channels = 0;  ///< a multiple of 2
+  RunningState running;
+  Element* out = nullptr;  ///< (rows, channels)
+  float* lse = nullptr;    ///< (rows), natural
+};
+
+template <class Element>
+struct DeltaRows {
+  std::int64_t rows = 0;
+  std::int32_t channels = 0;  ///< a multiple of 2
+  const Element* out = nullptr;
+  const Element* dout = nullptr;
+  float* delta = nullptr;  ///< (rows)
+};
+
+template <class Element>
+struct ScaleTo {
+  std::int64_t count = 0;  ///< a multiple of 2
+  const float* from = nullptr;
+  float scale = 1;
+  Element* to = nullptr;
+};
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,74 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "optimized/cuda/portable.h"
+#include "optimized/cuda/portable_launch.cuh"
+#include "optimized/cuda/row_kernels.cuh"
+
+namespace ringlab::cuda {
+namespace {
+
+__global__ void __launch_bounds__(kRowThreads)
+    clear_kernel(const __grid_constant__ ClearStates call) {
+  clear_states_block(call);
+}
+template <class Element>
+__global__ void __launch_bounds__(kRowThreads)
+    finish_kernel(const __grid_constant__ FinishRows<Element> call) {
+  finish_rows_block(call);
+}
+template <class Element>
+__global__ void __launch_bounds__(kRowThreads)
+    delta_kernel(const __grid_constant__ DeltaRows<Element> call) {
+  delta_rows_block(call);
+}
+template <class Element>
+__global__ void __launch_bounds__(kRowThreads)
+    scale_kernel(const __grid_constant__ ScaleTo<Element> call) {
+  scale_to_block(call);
+}
+
+/// Blocks go through more rows where there are more than fill any GPU.
+constexpr std::int64_t kMostBlocks = 16384;
+
+LaunchPlan plan(const char* name, std::int64_t blocks, Stream stream) {
+  return {.name = name,
+          .blocks = std::min(blocks, kMostBlocks),
+          .threads = kRowThreads,
+          .shared_bytes = 0,
+          .stream = stream};
+}
+
+}  // namespace
+
+void clear_states(const ClearStates& call, Stream stream) {
+  launch_kernel(clear_kernel, plan("clear_states", tiles_of(call.rows, kRowWarps), stream), call);
+}
+
+template <class Element>
+void finish_rows(const FinishRows<Element>& call, Stream stream) {
+  launch_kernel(finish_kernel<Element>, plan("finish_rows", tiles_of(call.rows, kRowWarps), stream),
+                call);
+}
+
+template <class Element>
+void delta_rows(const DeltaRows<Element>& call, Stream stream) {
+  launch_kernel(delta_kernel<Element>, plan("delta_rows", tiles_of(call.rows, kRowWarps), stream),
+                call);
+}
+
+template <class Element>
+void scale_to(const ScaleTo<Element>& call, Stream stream) {
+  launch_kernel(scale_kernel<Element>,
+                plan("scale_to", tiles_of(call.count / 2, kRowThreads), stream), call);
+}
+
+template void finish_rows(const FinishRows<Half>&, Stream);
+template void finish_rows(const FinishRows<BFloat16>&, Stream);
+template void delta_rows(const DeltaRows<Half>&, Stream);
+template void delta_rows(const DeltaRows<BFloat16>&, Stream);
+template void scale_to(const ScaleTo<Half>&, Stream);
+template void scale_to(const ScaleTo<BFloat16>&, Stream);
+
+}  // namespace ringlab::cuda

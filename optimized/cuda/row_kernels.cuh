@@ -1,0 +1,73 @@
+// The small kernels around attention: one warp per row, or one thread per pair of numbers. Any
+// number of blocks of kRowThreads threads will do.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "optimized/cuda/row_calls.h"
+#include "optimized/cuda/warp_tiles.cuh"
+
+namespace ringlab::cuda {
+
+inline constexpr int kRowThreads = 128;
+inline constexpr int kRowWarps = kRowThreads / kWarpLanes;
+
+RINGLAB_KERNEL_CODE std::int64_t first_row() {
+  return static_cast<std::int64_t>(block_index()) * kRowWarps + warp_index();
+}
+RINGLAB_KERNEL_CODE std::int64_t row_step() {
+  return static_cast<std::int64_t>(block_count()) * kRowWarps;
+}
+
+RINGLAB_KERNEL_CODE void clear_states_block(const ClearStates& call) {
+  for (std::int64_t row = first_row(); row < call.rows; row += row_step()) {
+    if (lane_index() == 0) call.running.states[row] = {};
+    for (int channel = 2 * lane_index(); channel < call.channels; channel += 2 * kWarpLanes) {
+      *reinterpret_cast<FloatPair*>(call.running.accs + row * call.channels + channel) = {0, 0};
+    }
+  }
+}
+
+template <class Element>
+RINGLAB_KERNEL_CODE void finish_rows_block(const FinishRows<Element>& call) {
+  for (std::int64_t row = first_row(); row < call.rows; row += row_step()) {
+    const SoftmaxState<float> state = call.running.states[row];
+    if (lane_index() == 0) call.lse[row] = finished_lse(state.row_max, state.row_sum);
+    const float divisor = finished_divisor(state.row_sum);
+    for (int channel = 2 * lane_index(); channel < call.channels; channel += 2 * kWarpLanes) {
+      const std::int64_t at = row * call.channels + channel;
+      const auto acc = *reinterpret_cast<const FloatPair*>(call.running.accs + at);
+      *reinterpret_cast<ElementPair<Element>*>(call.out + at) =
+          round_pair<Element>(acc.low / divisor, acc.high / divisor);
+    }
+  }
+}
+
+template <class Element>
+RINGLAB_KERNEL_CODE void delta_rows_block(const DeltaRows<Element>& call) {
+  for (std::int64_t row = first_row(); row < call.rows; row += row_step()) {
+    float sum = 0;
+    for (int channel = 2 * lane_index(); channel < call.channels; channel += 2 * kWarpLanes) {
+      const std::int64_t at = row * call.channels + channel;
+      const auto out = *reinterpret_cast<const ElementPair<Element>*>(call.out + at);
+      const auto dout = *reinterpret_cast<const ElementPair<Element>*>(call.dout + at);
+      sum += widen(out.low) * widen(dout.low) + widen(out.high) * widen(dout.high);
+    }
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
+    if (lane_index() == 0) call.delta[row] = sum;
+  }
+}
+
+template <class Element>
+RINGLAB_KERNEL_CODE void scale_to_block(const ScaleTo<Element>& call) {
+  const std::int64_t first = static_cast<std::int64_t>(block_index()) * kRowThreads;
+  const std::int64_t step = static_cast<std::int64_t>(block_count()) * kRowThreads;
+  for (std::int64_t pair = first + thread_index(); pair < call.count / 2; pair += step) {
+    const auto from = *reinterpret_cast<const FloatPair*>(call.from + 2 * pair);
+    *reinterpret_cast<ElementPair<Element>*>(call.to + 2 * pair) =
+        round_pair<Element>(from.low * call.scale, from.high * call.scale);
+  }
+}
+
+}  // namespace ringlab::cuda

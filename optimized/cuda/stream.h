@@ -1,0 +1,11 @@
+// A CUDA stream to those who launch kernels but see no CUDA header.
+#pragma once
+
+struct CUstream_st;
+
+namespace ringlab::cuda {
+
+/// cudaStream_t; null is the default stream.
+using Stream = CUstream_st*;
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,119 @@
+#include "optimized/cuda/visible_keys.h"
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+
+#include "reference/core/error.h"
+
+namespace ringlab::cuda {
+namespace {
+
+void check_mask(const Mask& mask) {
+  if (!mask.has_bits()) return;
+  throw_usage_error(
+      {.where = "mask " + mask.text(),
+       .expected = "a mask under which a query sees one interval of keys",
+       .actual = "a bit matrix",
+       .hint = "Run it on the CPU, or say it with causal, window, documents, prefix"});
+}
+
+void check_rows(const char* which, const Positions& positions) {
+  if (positions.size() <= INT32_MAX) return;
+  throw_usage_error({.where = which,
+                     .expected = "fewer than 2^31 rows in a chunk",
+                     .actual = std::to_string(positions.size()),
+                     .hint = "Split the sequence over more ranks"});
+}
+
+/// The runs of a chunk's positions, each with the number of rows before it.
+class ChunkRows {
+ public:
+  explicit ChunkRows(const Positions& keys) : runs_(keys.runs()) {
+    std::int64_t rows = 0;
+    std::int64_t after = -1;  // the greatest position so far
+    for (const PositionRun& run : runs_) {
+      if (run.first <= after) complain(run.first, after);
+      after = run.first + (run.count - 1) * run.stride;
+      rows_before_.push_back(rows);
+      rows += run.count;
+    }
+  }
+
+  /// The first row that stands at `position` or after it.
+  std::int32_t row_at(std::int64_t position) const {
+    const auto later = std::upper_bound(
+        runs_.begin(), runs_.end(), position,
+        [](std::int64_t value, const PositionRun& run) { return value < run.first; });
+    if (later == runs_.begin()) return 0;
+    const PositionRun& run = *(later - 1);
+    const std::int64_t before = rows_before_[static_cast<std::size_t>(later - runs_.begin() - 1)];
+    const std::int64_t into = (position - run.first) / run.stride;
+    const bool between = (position - run.first) % run.stride != 0;
+    return static_cast<std::int32_t>(before + std::min(run.count, into + (between ? 1 : 0)));
+  }
+
+ private:
+  [[noreturn]] static void complain(std::int64_t position, std::int64_t after) {
+    throw_usage_error(
+        {.where = "positions of keys",
+         .expected = "positions that increase from row to row",
+         .actual = std::to_string(position) + " after " + std::to_string(after),
+         .hint = "Sort the rows of the chunk: what a query sees must be one interval of them"});
+  }
+
+  const std::vector<PositionRun>& runs_;
+  std::vector<std::int64_t> rows_before_;
+};
+
+KeyRange unless_empty(const KeyRange& range) {
+  return range.last > range.first ? range : KeyRange{};
+}
+
+TileKeys seen_together(std::span<const KeyRange> rows) {
+  KeyRange any{INT32_MAX, 0};
+  KeyRange all{0, INT32_MAX};
+  for (const KeyRange& row : rows) {
+    all = {std::max(all.first, row.first), std::min(all.last, row.last)};
+    if (row.last <= row.first) continue;
+    any = {std::min(any.first, row.first), std::max(any.last, row.last)};
+  }
+  return {unless_empty(any), unless_empty(all)};
+}
+
+}  // namespace
+
+std::vector<KeyRange> visible_rows(const Mask& mask, const Positions& queries,
+                                   const Positions& keys) {
+  check_mask(mask);
+  check_rows("queries", queries);
+  check_rows("keys", keys);
+  const ChunkRows chunk(keys);
+  std::vector<KeyRange> rows;
+  rows.reserve(static_cast<std::size_t>(queries.size()));
+  for (const PositionRun& run : queries.runs()) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const KeyInterval seen = mask.interval(run.first + i * run.stride);
+      rows.push_back(unless_empty({chunk.row_at(seen.begin), chunk.row_at(seen.end)}));
+    }
+  }
+  return rows;
+}
+
+std::vector<TileKeys> visible_to_tiles(std::span<const KeyRange> rows, std::int32_t tile_queries) {
+  assert(tile_queries > 0);
+  const auto height = static_cast<std::size_t>(tile_queries);
+  std::vector<TileKeys> tiles;
+  tiles.reserve((rows.size() + height - 1) / height);
+  for (std::size_t first = 0; first < rows.size(); first += height) {
+    tiles.push_back(seen_together(rows.subspan(first, std::min(height, rows.size() - first))));
+  }
+  return tiles;
+}
+
+bool sees_all(std::span<const KeyRange> rows, std::int64_t keys) {
+  return std::ranges::all_of(
+      rows, [&](const KeyRange& row) { return row.first <= 0 && row.last >= keys; });
+}
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,298 @@
+#include "optimized/ring/cuda_streams.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "optimized/cuda/stream_kernels.h"
+#include "optimized/ring/device_checks.h"
+#include "optimized/ring/device_rank.h"
+#include "optimized/ring/issued_streams.h"
+#include "optimized/ring/native_checks.h"
+#include "reference/core/checks.h"
+#include "reference/core/error.h"
+#include "reference/core/small_float.h"
+
+namespace ringlab::ring {
+namespace {
+
+void refuse(const char* where, const char* expected, const std::string& actual, const char* hint) {
+  throw_usage_error({.where = where, .expected = expected, .actual = actual, .hint = hint});
+}
+
+template <class Element>
+void check_kernels(const Problem& problem, const DeviceKernels<Element>& kernels) {
+  const Shape& s = problem.shape;
+  const cuda::BlockShape shape{.batch = static_cast<std::int32_t>(s.batch),
+                               .q_heads = static_cast<std::int32_t>(s.q_heads),
+                               .kv_heads = static_cast<std::int32_t>(s.kv_heads),
+                               .head_dim = static_cast<std::int32_t>(s.head_dim),
+                               .v_dim = static_cast<std::int32_t>(s.v_dim)};
+  const std::string reason = kernels.why_not(shape);
+  if (!reason.empty()) refuse("shape", "one that the kernels take", reason, "Use --device cpu");
+}
+
+/// Neighbours share a device where there are fewer devices than ranks.
+std::vector<int> devices_of_ranks(int ranks, int devices) {
+  std::vector<int> of;
+  for (int rank = 0; rank < ranks; ++rank) of.push_back(rank * std::min(devices, ranks) / ranks);
+  return of;
+}
+
+template <class Element>
+class DevicesRun {
+ public:
+  DevicesRun(const StreamSetting& setting, const DeviceKernels<Element>& kernels,
+             const DeviceRun& run, int devices)
+      : setting_(setting),
+        kernels_(kernels),
+        run_(run),
+        devices_(devices_of_ranks(setting.options.ranks, devices)),
+        streams_(devices_) {}
+
+  NativeSummary run(const NativeEnds<Element>& ends) {
+    take_in(ends);
+    const auto begin = std::chrono::steady_clock::now();
+    if (run_.issue_as == IssueAs::graph) {
+      streams_.launch_as_graph([&] { issue_all(); });
+    } else {
+      issue_all();
+    }
+    streams_.finish();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return hand_over(ends, seconds);
+  }
+
+ private:
+  using Rank = DeviceRank<Element>;
+
+  /// All ranks are asked before any memory is allocated: whether gradients are wanted decides.
+  void take_in(const NativeEnds<Element>& ends) {
+    std::vector<NativeShard<Element>> shards;
+    for (int rank = 0; rank < setting_.options.ranks; ++rank) {
+      shards.push_back(ends.source(setting_.place(rank)));
+      check_shard(setting_.problem, setting_.options, shards.back(), rank);
+    }
+    programs_.forward = program_of(Pass::forward);
+    forward_events_ = streams_.make_events(programs_.forward);
+    if (shards.front().dout) {
+      programs_.backward = program_of(Pass::backward);
+      backward_events_ = streams_.make_events(*programs_.backward);
+    }
+    for (int rank = 0; rank < setting_.options.ranks; ++rank) {
+      const typename Rank::Given given{.setting = setting_,
+                                       .programs = programs_,
+                                       .kernels = kernels_,
+                                       .rank = rank,
+                                       .device = devices_[static_cast<std::size_t>(rank)]};
+      ranks_.push_back(std::make_unique<Rank>(given, shards[static_cast<std::size_t>(rank)]));
+    }
+    find_attends();
+  }
+  StreamProgram program_of(Pass pass) const {
+    return stream_program_of(setting_, pass, run_.copy_by, run_.edit);
+  }
+
+  /// The first and the last operation with which a rank attends, in the forward pass.
+  struct Attends {
+    const StreamOperation* first = nullptr;
+    const StreamOperation* last = nullptr;
+  };
+  void find_attends() {
+    attends_.resize(ranks_.size());
+    for (const StreamOperation& operation : programs_.forward.operations) {
+      if (operation.action != StreamAction::attend) continue;
+      Attends& attends = attends_[static_cast<std::size_t>(operation.rank)];
+      if (!attends.first) attends.first = &operation;
+      attends.last = &operation;
+    }
+  }
+
+  void issue_all() {
+    streams_.fork();
+    issue(programs_.forward, forward_events_);
+    for_each_rank([&](const Rank& rank, cuda::Stream stream) { end_forward(rank, stream); });
+    if (programs_.backward) {
+      streams_.join();
+      streams_.fork();
+      for_each_rank([](const Rank& rank, cuda::Stream stream) { rank.clear_sums(stream); });
+      issue(*programs_.backward, backward_events_);
+      for_each_rank([&](const Rank& rank, cuda::Stream stream) {
+        for (const auto& call : rank.scale_calls()) kernels_.scale_to(call, stream);
+      });
+    }
+    streams_.join();
+  }
+
+  template <class Body>
+  void for_each_rank(Body body) {
+    for (const auto& rank : ranks_) {
+      streams_.select(rank->rank());
+      body(*rank, streams_.of(rank->rank(), StreamKind::compute));
+    }
+  }
+
+  /// A rank that attends to nothing has results all the same.
+  void end_forward(const Rank& rank, cuda::Stream stream) {
+    if (rank.rows() == 0) return;
+    if (!attends_[static_cast<std::size_t>(rank.rank())].first) {
+      kernels_.clear_states(rank.clear_call(), stream);
+      kernels_.finish_rows(rank.finish_call(), stream);
+    }
+    if (programs_.backward) kernels_.delta_rows(rank.delta_call(), stream);
+  }
+
+  void issue(const StreamProgram& program, const std::vector<cuda::Event>& events) {
+    for (const StreamOperation& operation : program.operations) {
+      const cuda::Stream stream = streams_.of(operation.rank, operation.stream);
+      streams_.select(operation.rank);
+      switch (operation.action) {
+        case StreamAction::attend:
+          attend(program.pass, operation, stream);
+          break;
+        case StreamAction::copy:
+          copy(operation, stream);
+          break;
+        case StreamAction::add_gradient:
+          add(operation, stream);
+          break;
+        case StreamAction::record:
+          streams_.record(operation, events[static_cast<std::size_t>(operation.event)]);
+          break;
+        case StreamAction::wait:
+          streams_.wait(operation, events[static_cast<std::size_t>(operation.event)]);
+          break;
+        case StreamAction::delay:
+          cuda::spin(operation.delay_ns, stream);
+          break;
+      }
+    }
+  }
+
+  void attend(Pass pass, const StreamOperation& operation, cuda::Stream stream) {
+    const Rank& rank = of(operation.rank);
+    if (pass == Pass::forward) {
+      const Attends& attends = attends_[static_cast<std::size_t>(operation.rank)];
+      cuda::ForwardCall<Element> call = rank.forward_call(operation);
+      call.begins = &operation == attends.first;
+      call.finishes = &operation == attends.last;
+      return kernels_.forward(call, stream);
+    }
+    const DevicePair<float> sum = rank.sum(operation.owner, operation.gradient);
+    cuda::fill_zeros(rank.device(), reinterpret_cast<std::byte*>(sum.first), sum.bytes(), stream);
+    cuda::BackwardCall<Element> call = rank.backward_call(operation);
+    call.deterministic = run_.gradients == Repeatable::same_bits;
+    kernels_.backward(call, stream);
+  }
+
+  template <class T>
+  static std::byte* as_bytes(T* data) {
+    return reinterpret_cast<std::byte*>(data);
+  }
+
+  void copy(const StreamOperation& operation, cuda::Stream stream) {
+    const auto put = [&](const auto& from, const auto& to) {
+      if (to.bytes() == 0) return;
+      cuda::copy_between({of(operation.to.rank).device(), as_bytes(to.first)},
+                         {of(operation.from.rank).device(), as_bytes(from.first)}, to.bytes(),
+                         stream);
+    };
+    const Rank& from = of(operation.from.rank);
+    const Rank& to = of(operation.to.rank);
+    const int owner = operation.owner;
+    if (operation.held == Held::chunk) {
+      put(from.chunk(owner, operation.from.slot), to.chunk(owner, operation.to.slot));
+    } else {
+      put(from.sum(owner, operation.from.slot), to.sum(owner, operation.to.slot));
+    }
+  }
+
+  void add(const StreamOperation& operation, cuda::Stream stream) {
+    const Rank& rank = of(operation.rank);
+    const DevicePair<float> to = rank.sum(operation.owner, operation.gradient);
+    cuda::add_values(to.first, rank.sum(operation.owner, operation.addend).first, to.count, stream);
+  }
+
+  const Rank& of(int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }
+
+  void count_copies(const StreamProgram& program, std::vector<RankStats>& stats) const {
+    for (const StreamOperation& operation : program.operations) {
+      if (operation.action != StreamAction::copy) continue;
+      const Rank& to = of(operation.to.rank);
+      const std::int64_t bytes = operation.held == Held::chunk
+                                     ? to.chunk(operation.owner, operation.to.slot).bytes()
+                                     : to.sum(operation.owner, operation.to.slot).bytes();
+      RankStats& sender = stats[static_cast<std::size_t>(operation.from.rank)];
+      RankStats& receiver = stats[static_cast<std::size_t>(operation.to.rank)];
+      sender.sent_bytes += bytes;
+      ++sender.sent_messages;
+      receiver.received_bytes += bytes;
+      ++receiver.received_messages;
+    }
+  }
+
+  /// Kernels skip what nobody sees, tile by tile; counted is what is seen.
+  void count_visits(std::vector<RankStats>& stats) const {
+    for (const StreamOperation& operation : programs_.forward.operations) {
+      if (operation.action != StreamAction::attend) continue;
+      stats[static_cast<std::size_t>(operation.rank)].visits.push_back(
+          {operation.owner, operation.step, setting_.need.pairs(operation.rank, operation.owner)});
+    }
+  }
+
+  NativeSummary hand_over(const NativeEnds<Element>& ends, double seconds) {
+    NativeSummary summary{.ranks = std::vector<RankStats>(ranks_.size()), .seconds = seconds};
+    count_visits(summary.ranks);
+    count_copies(programs_.forward, summary.ranks);
+    if (programs_.backward) count_copies(*programs_.backward, summary.ranks);
+    for (const auto& rank : ranks_) {
+      RankStats& stats = summary.ranks[static_cast<std::size_t>(rank->rank())];
+      stats.peak_bytes = rank->held_bytes();
+      stats.peak_kv_bytes = rank->kv_bytes();
+      NativeResult<Element> result = rank->result();
+      result.stats = stats;
+      result.seconds = seconds;
+      ends.sink(setting_.place(rank->rank()), std::move(result));
+    }
+    return summary;
+  }
+
+  const StreamSetting& setting_;
+  const DeviceKernels<Element>& kernels_;
+  const DeviceRun& run_;
+  const std::vector<int> devices_;  // of ranks
+  IssuedStreams streams_;
+  StreamPrograms programs_;
+  std::vector<cuda::Event> forward_events_, backward_events_;
+  std::vector<Attends> attends_;  // by rank
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace
+
+template <class Element>
+NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
+                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
+                             const DeviceRun& run) {
+  check_dtype(dtype_of<Element>, problem.dtype);
+  const StreamSetting setting = stream_setting(problem, options);
+  check_device_abilities(problem, options);
+  check_kernels(problem, kernels);
+  const int there = cuda::device_count();
+  if (run.devices != 0) check_range("devices", run.devices, 1, there);
+  const int devices = run.devices == 0 ? there : run.devices;
+  cuda::connect_devices(devices);
+  return DevicesRun<Element>(setting, kernels, run, devices).run(ends);
+}
+
+#define RINGLAB_RUN_ON_DEVICES_OF(Element)                                                         \
+  template NativeSummary run_on_devices(const Problem&, const RunOptions&,                         \
+                                        const NativeEnds<Element>&, const DeviceKernels<Element>&, \
+                                        const DeviceRun&)
+RINGLAB_RUN_ON_DEVICES_OF(Half);
+RINGLAB_RUN_ON_DEVICES_OF(BFloat16);
+#undef RINGLAB_RUN_ON_DEVICES_OF
+
+}  // namespace ringlab::ring

@@ -1,0 +1,55 @@
+// Rings on devices: stream programs on real streams, events and copies between devices.
+//
+// One host thread issues everything and waits once, at the end, or captures it as a graph and
+// launches that. Ranks are spread over the devices that there are; with one device, all are on it,
+// and their streams share it. No CUDA header is seen here.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "optimized/cuda/attention_call.h"
+#include "optimized/cuda/row_calls.h"
+#include "optimized/cuda/stream.h"
+#include "optimized/ring/native.h"
+#include "optimized/ring/stream_setting.h"
+
+namespace ringlab::ring {
+
+/// The kernels of a run, which only put work on the stream; the current device is the stream's.
+template <class Element>
+struct DeviceKernels {
+  /// Empty when the kernels take the shape, else why not.
+  std::function<std::string(const cuda::BlockShape&)> why_not;
+  std::int32_t forward_tile_queries = 64;   ///< of ForwardCall::mask.tiles
+  std::int32_t backward_tile_queries = 64;  ///< of BackwardCall::mask.tiles
+  std::function<void(const cuda::ForwardCall<Element>&, cuda::Stream)> forward;
+  std::function<void(const cuda::BackwardCall<Element>&, cuda::Stream)> backward;
+  std::function<void(const cuda::ClearStates&, cuda::Stream)> clear_states;
+  std::function<void(const cuda::FinishRows<Element>&, cuda::Stream)> finish_rows;
+  std::function<void(const cuda::DeltaRows<Element>&, cuda::Stream)> delta_rows;
+  std::function<void(const cuda::ScaleTo<Element>&, cuda::Stream)> scale_to;
+};
+
+enum class IssueAs { streams, graph };
+enum class Repeatable { no, same_bits };
+
+struct DeviceRun {
+  int devices = 0;  ///< 0: all that there are
+  CopyBy copy_by = CopyBy::receiver;
+  IssueAs issue_as = IssueAs::streams;
+  Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
+  StreamEdit edit = {};                   ///< with_delays() and the like
+};
+
+/// As run_native(), on devices: Half and BFloat16, exact wire, no modifiers, no bit matrices, rows
+/// in increasing order. Source and sink are called by this thread, rank after rank; between them
+/// all rows are on the devices. Of RankStats, what was sent, received and held is filled in; a
+/// message is a copy, without a header. Environment errors name device, rank and operation; when
+/// memory is short, how much is needed and free.
+template <class Element>
+NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
+                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
+                             const DeviceRun& run = {});
+
+}  // namespace ringlab::ring

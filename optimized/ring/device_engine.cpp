@@ -1,0 +1,119 @@
+#include "optimized/ring/device_engine.h"
+
+#include <algorithm>
+
+#include "optimized/cuda/kernel_profile.h"
+#include "optimized/cuda/portable.h"
+#include "optimized/ring/device_checks.h"
+#include "optimized/ring/padded_channels.h"
+#include "optimized/ring/whole_tensors.h"
+#include "reference/core/error.h"
+
+#ifdef RINGLAB_HAVE_CUDA
+#include "optimized/cuda/device.h"
+#include "optimized/ring/device_kernels.h"
+#endif
+
+namespace ringlab::ring {
+namespace {
+
+constexpr const char* kWhere = "device cuda";
+constexpr std::int64_t kFewestKeys = 32;  // of a block of keys of any of the kernels
+
+#ifdef RINGLAB_HAVE_CUDA
+void require_cuda() { cuda::device_count(); }
+DeviceChoice choice_of(const Problem& problem, const RunOptions& options) {
+  const KernelChoice choice = choose_kernels(problem, options);
+  return {choice.text(), choice.devices};
+}
+template <class Element>
+NativeSummary run_padded(const Problem& problem, const RunOptions& options,
+                         const NativeEnds<Element>& ends) {
+  const KernelChoice choice = choose_kernels(problem, options);
+  return run_on_devices<Element>(problem, options, ends,
+                                 device_kernels<Element>(choice.forward, problem.shape),
+                                 {.gradients = Repeatable::same_bits});
+}
+#else
+void require_cuda() {
+  throw_environment_error({.where = kWhere,
+                           .expected = "a CUDA device",
+                           .actual = "a build without CUDA: not compiled in",
+                           .hint = "Use --device cpu, or build with -DRINGLAB_CUDA=ON"});
+}
+DeviceChoice choice_of(const Problem&, const RunOptions&) { return {}; }
+template <class Element>
+NativeSummary run_padded(const Problem&, const RunOptions&, const NativeEnds<Element>&) {
+  return {};
+}
+#endif
+
+void check_channels(const Shape& shape) {
+  constexpr std::int64_t kMost = 256;
+  if (std::max(shape.head_dim, shape.v_dim) <= kMost) return;
+  throw_usage_error({.where = "shape",
+                     .expected = "head_dim and v_dim of at most 256 on devices",
+                     .actual = "head_dim = " + std::to_string(shape.head_dim) +
+                               ", v_dim = " + std::to_string(shape.v_dim),
+                     .hint = "Use --device cpu"});
+}
+
+void check_kernel_dtype(DType dtype) {
+  if (dtype == DType::f16 || dtype == DType::bf16) return;
+  throw_usage_error({.where = "--dtype",
+                     .expected = "f16 or bf16 for the kernels on devices",
+                     .actual = std::string(dtype_info(dtype).name),
+                     .hint = "Give --dtype bf16, or use --device cpu"});
+}
+
+}  // namespace
+
+void check_device_run(const Problem& problem, const RunOptions& options) {
+  check_kernel_dtype(problem.dtype);
+  check_channels(problem.shape);
+  check_device_abilities(problem, options);
+}
+
+void require_devices() { require_cuda(); }
+
+DeviceChoice describe_device_run(const Problem& problem, const RunOptions& options) {
+  require_devices();
+  return choice_of(with_padded_channels(problem), options);
+}
+
+template <class Element>
+NativeSummary run_native_on_devices(const Problem& problem, const RunOptions& options,
+                                    const NativeEnds<Element>& ends) {
+  check_device_run(problem, options);
+  require_devices();
+  return run_padded<Element>(with_padded_channels(problem), options,
+                             padded_ends(problem.shape, ends));
+}
+template NativeSummary run_native_on_devices(const Problem&, const RunOptions&,
+                                             const NativeEnds<Half>&);
+template NativeSummary run_native_on_devices(const Problem&, const RunOptions&,
+                                             const NativeEnds<BFloat16>&);
+
+RunResult run_engine_on_devices(const AttentionInput& input, const RunOptions& options) {
+  check_device_run(input.problem, options);
+  RunResult result = empty_result(input);
+  const auto run = [&]<class Element>(Element) {
+    take_summary(
+        run_native_on_devices<Element>(input.problem, options, whole_ends<Element>(input, result)),
+        result);
+  };
+  input.problem.dtype == DType::f16 ? run(Half{}) : run(BFloat16{});
+  return result;
+}
+
+NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& options) {
+  const Layout keys = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
+  std::int64_t blocks = 1;
+  for (int owner = 0; owner < options.ranks; ++owner) {
+    blocks += keys.positions(owner).size() / kFewestKeys + 3;  // the ends, and the state come in
+  }
+  // The portable kernels keep what the Hopper kernel promises, and more.
+  return cuda::hopper_profile(problem.dtype, blocks);
+}
+
+}  // namespace ringlab::ring

@@ -1,0 +1,30 @@
+// Which kernels of optimized/cuda a run on devices uses.
+#pragma once
+
+#include <string>
+
+#include "optimized/ring/cuda_streams.h"
+
+namespace ringlab::ring {
+
+enum class ForwardKernel { hopper, portable };
+
+/// Which kernels compute, and on what.
+struct KernelChoice {
+  ForwardKernel forward = ForwardKernel::portable;
+  std::string why_not_hopper;  ///< empty for ForwardKernel::hopper
+  std::string devices;         ///< "2 x NVIDIA H100 80GB HBM3"
+
+  /// "forward: Hopper (wgmma), backward: portable (mma.sync)", and why not Hopper.
+  std::string text() const;
+};
+
+/// The fastest that all `devices` devices (0: all that there are) take for this problem.
+/// Environment error where there is none, or one of compute capability below 8.0.
+KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, int devices = 0);
+
+/// The host functions of kernels.h and portable.h. Usage errors for shapes are run_on_devices'.
+template <class Element>
+DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape);
+
+}  // namespace ringlab::ring

@@ -1,0 +1,45 @@
+// Real streams and events for the operations of a stream program that order others.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "optimized/cuda/device.h"
+#include "optimized/ring/stream_program.h"
+
+namespace ringlab::ring {
+
+/// The streams of all ranks. The first one is where a graph begins and ends.
+class IssuedStreams {
+ public:
+  /// `devices`: of each rank.
+  explicit IssuedStreams(std::vector<int> devices);
+
+  cuda::Stream of(int rank, StreamKind kind) const {
+    return streams_[static_cast<std::size_t>(stream_number(rank, kind))].get();
+  }
+  /// Makes the device of `rank` the current one.
+  void select(int rank) const;
+  /// Events for the program's records and waits; they live as long as this.
+  std::vector<cuda::Event> make_events(const StreamProgram& program);
+  void record(const StreamOperation& operation, cuda::Event event) const;
+  void wait(const StreamOperation& operation, cuda::Event event) const;
+
+  /// All streams go on after what the first one has been given.
+  void fork();
+  /// The first stream goes on after what all have been given.
+  void join();
+  /// What `issue` puts on the streams is captured, made a graph, and launched once.
+  void launch_as_graph(const std::function<void()>& issue);
+  /// Until all has ended.
+  void finish() const;
+
+ private:
+  std::vector<int> devices_;
+  std::vector<cuda::OwnedStream> streams_;
+  std::vector<cuda::OwnedEvent> ends_;    // of streams, for fork() and join()
+  std::vector<cuda::OwnedEvent> events_;  // of programs
+  cuda::OwnedGraph graph_;
+};
+
+}  // namespace ringlab::ring

@@ -1,0 +1,77 @@
+// Channels as kernels on devices count them, in eights: what is missing is filled with zeros, which
+// change neither a score nor a gradient, and is cut off again.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "optimized/ring/native.h"
+
+namespace ringlab::ring {
+
+inline std::int64_t in_eights(std::int64_t channels) { return (channels + 7) / 8 * 8; }
+
+/// The scale, which is given and not derived from head_dim, stays.
+inline Problem with_padded_channels(Problem problem) {
+  problem.shape.head_dim = in_eights(problem.shape.head_dim);
+  problem.shape.v_dim = in_eights(problem.shape.v_dim);
+  return problem;
+}
+
+/// The tensor with another number of channels: cut off, or filled with zeros.
+template <class Element>
+Tensor<Element> with_channels(const TensorView<const Element>& from, std::int64_t channels) {
+  Extents extents = from.extents;
+  const std::int64_t common = std::min(extents.channels, channels);
+  extents.channels = channels;
+  Tensor<Element> to(extents);
+  extents.channels = common;
+  for_each_index(extents,
+                 [&](auto b, auto h, auto t, auto c) { to(b, h, t, c) = from(b, h, t, c); });
+  return to;
+}
+
+template <class Element>
+NativeShard<Element> padded_shard(const NativeShard<Element>& given) {
+  struct Rows {
+    Tensor<Element> q, k, v, dout;
+  };
+  const auto padded = [](const TensorView<const Element>& tensor) {
+    return with_channels(tensor, in_eights(tensor.extents.channels));
+  };
+  auto rows = std::make_shared<Rows>();
+  rows->q = padded(given.q);
+  rows->k = padded(given.k);
+  rows->v = padded(given.v);
+  if (given.dout) rows->dout = padded(*given.dout);
+  NativeShard<Element> shard{.q = std::as_const(rows->q).view(),
+                             .k = std::as_const(rows->k).view(),
+                             .v = std::as_const(rows->v).view()};
+  if (given.dout) shard.dout = std::as_const(rows->dout).view();
+  shard.owner = std::move(rows);
+  return shard;
+}
+
+/// Ends of with_padded_channels(problem) for one who gives and wants tensors of the problem.
+template <class Element>
+NativeEnds<Element> padded_ends(const Shape& shape, const NativeEnds<Element>& ends) {
+  if (shape.head_dim % 8 == 0 && shape.v_dim % 8 == 0) return ends;
+  const auto cut = [](Tensor<Element>& tensor, std::int64_t channels) {
+    tensor = with_channels(std::as_const(tensor).view(), channels);
+  };
+  return {.source = [ends](const RankPlace& place) { return padded_shard(ends.source(place)); },
+          .sink =
+              [ends, shape, cut](const RankPlace& place, NativeResult<Element>&& mine) {
+                cut(mine.out, shape.v_dim);
+                if (mine.gradients) {
+                  cut(mine.gradients->dq, shape.head_dim);
+                  cut(mine.gradients->dk, shape.head_dim);
+                  cut(mine.gradients->dv, shape.v_dim);
+                }
+                ends.sink(place, std::move(mine));
+              }};
+}
+
+}  // namespace ringlab::ring

@@ -1,0 +1,58 @@
+// A device of which everything is known, so that goals can be worked out by hand.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/bench/gpu.h"
+#include "reference/core/error.h"
+
+namespace ringlab::bench {
+
+struct FakeGpu : Gpu {
+  double attention_flops_per_s = 500e12;
+  double product_flops_per_s = 800e12;
+  double ring_overhead = 0;  ///< of a ring's time, for each rank beyond the first
+  double copy_bytes_per_s = 50e9;
+  double slowdown_under_copies = 1;
+  double step_overhead_s = 0;
+  bool has_product = true;
+  std::int64_t most_tokens = std::int64_t{1} << 40;  ///< longer ones are out of memory
+  std::vector<HopCase> hops_asked = {};
+
+  GpuFacts facts() override { return {.name = "fake", .driver = "1.0", .runtime = "1.0"}; }
+  double clock_hz() override { return 1e9; }
+  GpuWork matrix_product(std::int64_t n) override {
+    if (!has_product) fail("a library", "none");
+    return {"fake", [s = matrix_flops(n) / product_flops_per_s] { return s; }};
+  }
+  GpuWork attention(const GpuCase& one) override {
+    if (one.tokens > most_tokens) fail("memory", "none");
+    return {"fake kernel", [s = one.flops() / attention_flops_per_s] { return s; }};
+  }
+  GpuWork ring(const GpuCase& one, int ranks) override {
+    if (one.tokens > most_tokens) fail("memory", "none");
+    const double factor = 1 + ring_overhead * (ranks - 1);
+    return {"fake kernel", [s = factor * one.flops() / attention_flops_per_s] { return s; }};
+  }
+  GpuWork hops(const HopCase& one) override {
+    hops_asked.push_back(one);
+    return {"fake kernel", [s = hop_seconds(one)] { return s; }};
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& expected, const std::string& actual) {
+    throw_environment_error({.where = "fake", .expected = expected, .actual = actual, .hint = ""});
+  }
+  double hop_seconds(const HopCase& one) const {
+    const double kernel = one.attention.flops() / attention_flops_per_s;
+    const double copies = one.copies * static_cast<double>(one.bytes) / copy_bytes_per_s;
+    if (one.part == HopPart::kernel) return one.steps * kernel;
+    if (one.part == HopPart::copies) return one.steps * copies;
+    if (one.part == HopPart::kernel_of_both) return one.steps * kernel * slowdown_under_copies;
+    return one.steps * (std::max(kernel, copies) + step_overhead_s);
+  }
+};
+
+}  // namespace ringlab::bench

@@ -1,0 +1,147 @@
+"""--device cuda: what is refused with or without a GPU, and what doctor says of one."""
+import json
+import os
+import unittest
+
+from program import ProgramTest, ringlab
+
+TEXT = "It was the best of times, it was the worst of times.\n"
+
+
+class DeviceTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.text = self.file("text.txt", TEXT)
+        self.cuda = json.loads(self.succeeds("doctor", "--json", "-").out)["cuda"]
+
+    def on_devices(self, *words):
+        return ["run", "optimized", "--text", self.text, "--device", "cuda", *words]
+
+    def needs_no_device(self):
+        if self.cuda["compiled_in"] and self.cuda["devices"]:
+            self.skipTest("this machine has a CUDA device and this build uses it")
+
+    def needs_device(self):
+        if not self.cuda["compiled_in"] or not self.cuda["devices"]:
+            self.skipTest("no NVIDIA GPU, or a build without CUDA")
+
+
+class RefusedTest(DeviceTest):
+    def test_options_without_effect_on_devices_are_refused(self):
+        for option, value in [("--threads", "2"), ("--tile-queries", "64"), ("--tile-keys", "64"),
+                              ("--timeout", "5"), ("--transport", "threads"),
+                              ("--transport", "simulated"), ("--integrity", "full"),
+                              ("--trace", self.folder / "trace.json")]:
+            with self.subTest(option=option, value=value):
+                self.fails(2, [option, "--device cuda"], *self.on_devices(option, value))
+        self.assertFalse((self.folder / "trace.json").exists())
+
+    def test_score_modifiers_are_refused(self):
+        for words in [("--softcap", "3"), ("--alibi", "default"), ("--sinks", "1"),
+                      ("--dropout", "0.1")]:
+            with self.subTest(words=words):
+                self.fails(2, [words[0], "no score modifiers with --device cuda"],
+                           *self.on_devices(*words))
+
+    def test_a_subject_without_kernels_for_devices_is_refused(self):
+        for command in ("run", "verify"):
+            self.fails(2, ["--device", "backward"], command, "backward", "--text", self.text,
+                       "--device", "cuda")
+
+    def test_processes_do_not_use_devices(self):
+        self.fails(2, ["--device", "cpu with --transport mpi"],
+                   *self.on_devices("--transport", "mpi"))
+
+    def test_without_a_device_the_engine_says_so_and_writes_nothing(self):
+        self.needs_no_device()
+        out = self.folder / "out.safetensors"
+        for words in [(), ("--dtype", "bf16"), ("--dtype", "f16", "--backward", "--ranks", "3"),
+                      ("--dtype", "bf16", "--output", out), ("--dtype", "bf16", "--check-rows", "3"),
+                      ("--schedule", "double:2", "--ranks", "4", "--dtype", "bf16")]:
+            with self.subTest(words=words):
+                self.fails(4, ["device cuda", "a CUDA device"], *self.on_devices(*words))
+        self.fails(4, ["device cuda"], "verify", "optimized", "--quick", "--device", "cuda")
+        self.assertFalse(out.exists())
+
+    def test_a_build_without_cuda_says_how_to_get_it(self):
+        if self.cuda["compiled_in"]:
+            self.skipTest("CUDA is compiled in")
+        self.fails(4, ["a build without CUDA", "-DRINGLAB_CUDA=ON"],
+                   *self.on_devices("--dtype", "bf16"))
+
+
+class OnDevicesTest(DeviceTest):
+    def test_the_engine_is_right_on_devices_and_names_its_kernels(self):
+        self.needs_device()
+        result = self.succeeds(*self.on_devices("--dtype", "bf16", "--ranks", "3", "--backward",
+                                                "--check", "--json", self.folder / "run.json"))
+        document = json.loads((self.folder / "run.json").read_text())
+        self.assertIn("mma.sync", document["configuration"]["kernels"])
+        self.assertIn(self.cuda["devices"][0]["name"], document["configuration"]["devices"])
+        self.assertTrue(document["passed"], result.out)
+
+    def test_what_the_kernels_cannot_do_is_a_usage_error(self):
+        self.needs_device()
+        self.fails(2, ["--dtype", "f16, bf16"], *self.on_devices("--dtype", "f32"))
+        self.fails(2, ["head_dim", "256"],
+                   *self.on_devices("--dtype", "bf16", "--head-dim", "264"))
+        self.fails(2, ["wire"], *self.on_devices("--dtype", "bf16", "--wire", "fp8"))
+
+
+class ListTest(DeviceTest):
+    def test_the_engine_is_listed_with_its_devices(self):
+        self.succeeds("list", "--json", self.folder / "list.json")
+        subjects = json.loads((self.folder / "list.json").read_text())["subjects"]
+        [engine] = [subject for subject in subjects if subject["name"] == "optimized"]
+        self.assertEqual(engine["devices"], ["cpu", "cuda"])
+        self.assertEqual(engine["dtypes_on_devices"], ["f16", "bf16"])
+
+
+class DoctorTest(DeviceTest):
+    """With a driver of our own that claims to have devices."""
+
+    def doctor(self, version, capabilities):
+        folder = os.environ.get("RINGLAB_FAKE_DRIVER")
+        if not folder:
+            self.skipTest("no fake driver was built")
+        environment = {"LD_LIBRARY_PATH": folder, "FAKE_DRIVER_VERSION": str(version),
+                       "FAKE_DRIVER_CAPABILITIES": capabilities}
+        before = {name: os.environ.get(name) for name in environment}
+        os.environ.update(environment)
+        try:
+            result = ringlab("doctor", "--json", self.folder / "doctor.json")
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+        self.assertEqual(result.code, 0, result.err)
+        return result.out, json.loads((self.folder / "doctor.json").read_text())["cuda"]
+
+    def test_it_tells_what_each_device_has_and_enables(self):
+        out, cuda = self.doctor(99000, "75,80,90,100")
+        self.assertEqual([device["compute_capability"] for device in cuda["devices"]],
+                         ["7.5", "8.0", "9.0", "10.0"])
+        self.assertEqual(cuda["driver_version"], "99.0")
+        self.assertIn("Fake GPU 2, 64.0 GiB, compute capability 9.0", out)
+        effects = [device["enables"] for device in cuda["devices"]]
+        if not cuda["compiled_in"]:
+            for effect in effects:
+                self.assertIn("-DRINGLAB_CUDA=ON", effect)
+            return
+        self.assertIn("8.0 or newer", effects[0])
+        self.assertIn("portable", effects[1])
+        self.assertIn("Hopper", effects[2])
+        self.assertNotIn("Hopper", effects[3])
+        self.assertEqual(cuda["driver_problem"], "")
+
+    def test_a_driver_older_than_the_runtime_is_told(self):
+        _, cuda = self.doctor(9020, "90")
+        self.assertEqual(cuda["driver_version"], "9.2")
+        if not cuda["compiled_in"]:
+            self.assertEqual(cuda["driver_problem"], "")
+            return
+        self.assertIn("too old", cuda["driver_problem"])
+        self.assertIn("too old", cuda["devices"][0]["enables"])
+
+
+if __name__ == "__main__":
+    unittest.main()

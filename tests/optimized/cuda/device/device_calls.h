@@ -1,0 +1,17 @@
+// The kernels' host functions with calls whose arrays lie on the host, as the emulated kernels have
+// them: everything goes to the device between canaries, and back.
+#pragma once
+
+#include "tests/optimized/cuda/hopper_kernels.h"
+#include "tests/optimized/cuda/portable_kernels.h"
+
+namespace ringlab::cuda {
+
+/// Throws when a kernel wrote outside its outputs. Blocks and seeds have no effect.
+template <class Element>
+void device_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid& grid);
+
+template <class Element>
+PortableKernels<Element> device_portable_kernels();
+
+}  // namespace ringlab::cuda

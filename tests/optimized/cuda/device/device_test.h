@@ -1,0 +1,39 @@
+// Tests that need a GPU: without one they are skipped, and say so.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "optimized/cuda/device.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cuda {
+
+enum class Needs { any_kernel, hopper };
+
+/// Empty, or why the first device cannot run what is needed.
+inline std::string why_no_gpu(Needs needs = Needs::any_kernel) {
+  try {
+    device_count();
+    const DeviceFacts facts = device_facts(0);
+    const int has = facts.compute_capability;
+    if (needs == Needs::hopper ? has == 90 : has >= 80) return "";
+    return "no NVIDIA GPU: " + facts.name + " has compute capability " + std::to_string(has / 10) +
+           "." + std::to_string(has % 10);
+  } catch (const Error& error) {
+    return std::string("no NVIDIA GPU: ") + error.what();
+  }
+}
+
+template <Needs kNeeds>
+class DeviceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    static const std::string reason = why_no_gpu(kNeeds);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    select_device(0);
+  }
+};
+
+}  // namespace ringlab::cuda

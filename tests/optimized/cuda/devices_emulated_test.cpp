@@ -1,0 +1,101 @@
+// Whole rings with the kernels of optimized/cuda, unchanged, where there is no device: devices are
+// plain memory, kernels run on the emulated GPU.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "optimized/ring/device_engine.h"
+#include "optimized/ring/padded_channels.h"
+#include "optimized/ring/whole_tensors.h"
+#include "property_tests/engine_subject.h"
+#include "property_tests/verify.h"
+#include "reference/core/error.h"
+#include "tests/optimized/cuda/devices_trial.h"
+#include "tests/optimized/cuda/emulated_devices.h"
+
+namespace ringlab::cuda {
+namespace {
+
+template <class Element>
+ring::DeviceKernels<Element> kernels(const Shape& shape) {
+  return emulated_device_kernels<Element>(
+      std::is_same_v<Element, Half> ? EmulatedForward::portable : EmulatedForward::hopper, shape);
+}
+
+constexpr int kEvery = 4;  // schedule, layout and number of ranks: an emulated GPU takes its time
+
+template <class Element>
+class Devices : public testing::Test {};
+using Elements = testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(Devices, Elements);
+
+#include "tests/optimized/cuda/devices_trials-inl.h"
+
+/// The subject `optimized` with --device cuda, but for where its kernels run.
+verify::Subject emulated_subject() {
+  verify::Subject subject = verify::on_device(verify::engine_subject(), DeviceKind::cuda);
+  subject.run = [](const AttentionInput& input, const RunOptions& options) {
+    RunResult result = ring::empty_result(input);
+    const auto run = [&]<class Element>(Element) {
+      const Problem padded = ring::with_padded_channels(input.problem);
+      ring::take_summary(
+          ring::run_on_devices<Element>(
+              padded, options,
+              ring::padded_ends(input.problem.shape, ring::whole_ends<Element>(input, result)),
+              kernels<Element>(padded.shape), {.gradients = ring::Repeatable::same_bits}),
+          result);
+    };
+    input.problem.dtype == DType::f16 ? run(Half{}) : run(BFloat16{});
+    return result;
+  };
+  return subject;
+}
+
+/// All but P10, which wants 2^x to be 1 for x next to 0: ex2.approx does not promise that, and the
+/// emulated one is off by a step wherever it may be.
+std::vector<std::string> laws_that_kernels_promise() {
+  std::vector<std::string> ids;
+  for (const verify::Law& law : verify::all_laws()) {
+    if (law.id != "P10") ids.push_back(law.id);
+  }
+  return ids;
+}
+
+TEST(EmulatedEngine, obeys_every_law) {
+  const verify::SubjectVerdict verdict = verify::verify_subject(
+      emulated_subject(),
+      {.seed = 3, .cases_per_law = 1, .laws = laws_that_kernels_promise(), .shrink = false});
+  for (const verify::LawVerdict& law : verdict.laws) {
+    EXPECT_FALSE(law.failure) << law.id << " " << law.name << ": "
+                              << (law.failure ? law.failure->message + "\n" + law.failure->token
+                                              : "");
+  }
+  EXPECT_GT(verdict.laws_passed(), 20);
+}
+
+TEST(DeviceRuns, what_devices_cannot_do_is_a_usage_error) {
+  RingCase small{.shape = {.q_tokens = 4, .kv_tokens = 4, .head_dim = 3, .v_dim = 256}};
+  const Problem good = make_trial(small, DType::bf16).problem;
+  EXPECT_NO_THROW(ring::check_device_run(good, {}));
+  const auto refused = [&](auto change) {
+    Problem problem = good;
+    RunOptions options;
+    change(problem, options);
+    try {
+      ring::check_device_run(problem, options);
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::usage;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused([](Problem& p, RunOptions&) { p.dtype = DType::f32; }));
+  EXPECT_TRUE(refused([](Problem& p, RunOptions&) { p.shape.v_dim = 257; }));
+  EXPECT_TRUE(refused([](Problem& p, RunOptions&) { p.modifiers.softcap = 3; }));
+  EXPECT_TRUE(refused([](Problem& p, RunOptions&) { p.modifiers.dropout = 0.5; }));
+  EXPECT_TRUE(refused([](Problem&, RunOptions& o) { o.wire = WireFormat::fp8; }));
+  EXPECT_FALSE(refused([](Problem&, RunOptions& o) { o.wire = WireFormat::bf16; }));
+}
+
+}  // namespace
+}  // namespace ringlab::cuda

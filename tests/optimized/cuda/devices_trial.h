@@ -1,0 +1,42 @@
+// Whole rings on devices against the exact reference and against the engine on the CPU.
+#pragma once
+
+#include <string>
+
+#include "optimized/ring/cuda_streams.h"
+#include "tests/optimized/cuda/ring_trial.h"
+
+namespace ringlab::cuda {
+
+struct DevicesCase {
+  RingCase ring;
+  std::string schedule = "ring";
+  ring::DeviceRun run = {};
+  std::string text() const;
+};
+
+struct DevicesTrial {
+  RingTrial ring;
+  RunOptions options;
+
+  AttentionInput input() const {
+    AttentionInput input = ring.input();
+    input.dout = ring.dout.view();
+    return input;
+  }
+};
+DevicesTrial make_trial(const DevicesCase& c, DType dtype);
+
+/// Forward and backward by run_on_devices().
+template <class Element>
+RunResult run_devices(const DevicesTrial& trial, const ring::DeviceKernels<Element>& kernels,
+                      const ring::DeviceRun& run);
+
+/// Empty, or what is wrong by the bounds of device_engine_profile(), or what differs from
+/// run_native() by more than both promise.
+std::string judge_devices(const DevicesTrial& trial, const RunResult& got);
+
+/// All numbers are the same.
+bool same_numbers(const RunResult& a, const RunResult& b);
+
+}  // namespace ringlab::cuda

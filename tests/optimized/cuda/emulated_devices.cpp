@@ -1,0 +1,55 @@
+#include "tests/optimized/cuda/emulated_devices.h"
+
+#include "optimized/cuda/emulator/emulate.h"
+#include "optimized/cuda/kernels.h"
+#include "optimized/cuda/portable.h"
+#include "optimized/cuda/row_kernels.cuh"
+#include "tests/optimized/cuda/hopper_kernels.h"
+#include "tests/optimized/cuda/portable_kernels.h"
+
+namespace ringlab::cuda {
+namespace {
+
+constexpr std::uint64_t kSeed = 5;
+
+template <class Code>
+void on_rows(const Code& code) {
+  emulator::emulate({.blocks = 2, .threads = kRowThreads, .seed = kSeed}, code);
+}
+
+template <class Element>
+void hopper(const ForwardCall<Element>& call, Stream) {
+  emulated_forward_hopper(call, {.blocks = 2, .seed = kSeed});
+}
+template <class Element>
+void portable(const ForwardCall<Element>& call, Stream) {
+  portable_kernels<Element>().forward(call, kSeed);
+}
+
+}  // namespace
+
+template <class Element>
+ring::DeviceKernels<Element> emulated_device_kernels(EmulatedForward forward, const Shape& shape) {
+  const auto head_dim = static_cast<std::int32_t>(shape.head_dim);
+  const auto v_dim = static_cast<std::int32_t>(shape.v_dim);
+  const bool is_hopper = forward == EmulatedForward::hopper;
+  return {.why_not = why_not_portable,
+          .forward_tile_queries = is_hopper ? forward_hopper_tile_queries(head_dim, v_dim)
+                                            : forward_portable_tile_queries(),
+          .backward_tile_queries = backward_portable_tile_queries(head_dim, v_dim),
+          .forward = is_hopper ? &hopper<Element> : &portable<Element>,
+          .backward = [](const BackwardCall<Element>& call,
+                         Stream) { portable_kernels<Element>().backward(call, kSeed); },
+          .clear_states = [](const ClearStates& call,
+                             Stream) { on_rows([&] { clear_states_block(call); }); },
+          .finish_rows = [](const FinishRows<Element>& call,
+                            Stream) { on_rows([&] { finish_rows_block(call); }); },
+          .delta_rows = [](const DeltaRows<Element>& call,
+                           Stream) { on_rows([&] { delta_rows_block(call); }); },
+          .scale_to = [](const ScaleTo<Element>& call,
+                         Stream) { on_rows([&] { scale_to_block(call); }); }};
+}
+template ring::DeviceKernels<Half> emulated_device_kernels(EmulatedForward, const Shape&);
+template ring::DeviceKernels<BFloat16> emulated_device_kernels(EmulatedForward, const Shape&);
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,55 @@
+#include "optimized/cuda/descriptor.h"
+
+#include <gtest/gtest.h>
+
+#include "optimized/cuda/emulator/fault.h"
+#include "optimized/cuda/emulator/matrix_read.h"
+
+namespace ringlab::cuda {
+namespace {
+
+TEST(descriptor, fields_lie_where_the_ptx_isa_puts_them) {
+  const std::uint64_t bits =
+      matrix_descriptor({.start = 0x12340, .leading = 0x4000, .stride = 1024});
+  EXPECT_EQ(bits & 0x3fff, 0x1234u);
+  EXPECT_EQ(bits >> 16 & 0x3fff, 0x400u);
+  EXPECT_EQ(bits >> 32 & 0x3fff, 64u);
+  EXPECT_EQ(bits >> 62, 1u);
+  EXPECT_EQ(bits & ~(0x3fffull | 0x3fffull << 16 | 0x3fffull << 32 | 1ull << 62), 0u);
+}
+
+TEST(descriptor, channels_advance_inside_a_row_and_then_to_the_next_box) {
+  const auto start = [](int channel) {
+    return static_cast<std::uint32_t>(rows_descriptor(2048, 96, channel) & 0x3fff) * 16;
+  };
+  EXPECT_EQ(start(0), 2048u);
+  EXPECT_EQ(start(16), 2048u + 32);
+  EXPECT_EQ(start(48), 2048u + 96);
+  EXPECT_EQ(start(64), 2048u + 96 * 128);
+  EXPECT_EQ(start(80), 2048u + 96 * 128 + 32);
+}
+
+TEST(descriptor, swizzling_is_its_own_inverse_and_stays_in_a_row) {
+  for (std::uint32_t address = 0; address < 4096; ++address) {
+    EXPECT_EQ(swizzle_128(swizzle_128(address)), address);
+    EXPECT_EQ(swizzle_128(address) / 128, address / 128);
+  }
+}
+
+TEST(descriptor, what_tensor_cores_would_not_read_is_a_fault) {
+  emulator::SharedMemory shared(4096);
+  shared.fence();
+  float values[16 * 64];
+  const auto read = [&](std::uint64_t descriptor) {
+    emulator::read_rows(shared, DType::bf16, descriptor, 8, values);
+  };
+  EXPECT_NO_THROW(read(rows_descriptor(1024, 8, 0)));
+  EXPECT_THROW(read(rows_descriptor(1024 + 128, 8, 0)), emulator::Fault);   // inside a period
+  EXPECT_THROW(read(rows_descriptor(1024 + 4096, 8, 0)), emulator::Fault);  // outside
+  EXPECT_THROW(read(rows_descriptor(0, 8, 0)), emulator::Fault);
+  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) & ~(1ull << 62)), emulator::Fault);
+  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) | 1ull << 50), emulator::Fault);
+}
+
+}  // namespace
+}  // namespace ringlab::cuda

@@ -1,0 +1,18 @@
+// Included inside the namespace of the kernel, or of a kernel with a mistake.
+
+template <class Tile>
+void emulate_hopper_tile(const ForwardCall<typename Tile::Element>& call,
+                         const EmulatedGrid& grid) {
+  if (call.shape.queries == 0) return;
+  const auto params = hopper_params<Tile>(call, emulator::make_tensor_map);
+  emulator::emulate({.blocks = grid.blocks,
+                     .threads = Tile::kThreads,
+                     .shared_bytes = kHopperSharedBytes<Tile>,
+                     .seed = grid.seed,
+                     .blocks_at_once = grid.blocks},
+                    [&] { forward_hopper_tiles<Tile>(params); });
+}
+
+/// The shape that most mistakes are tried in.
+template <class Element>
+using SmallHopperTile = HopperTile<Element, 64, 3, 128, 2>;

@@ -1,0 +1,22 @@
+// The Hopper kernel on the emulated GPU, as a function.
+#pragma once
+
+#include <cstdint>
+
+#include "optimized/cuda/attention_call.h"
+
+namespace ringlab::cuda {
+
+/// `blocks`: thread blocks of the persistent grid. `seed` is the emulator's.
+struct EmulatedGrid {
+  int blocks = 1;
+  std::uint64_t seed = 0;
+};
+
+template <class Element>
+using EmulatedHopper = void (*)(const ForwardCall<Element>& call, const EmulatedGrid& grid);
+
+template <class Element>
+void emulated_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid& grid);
+
+}  // namespace ringlab::cuda

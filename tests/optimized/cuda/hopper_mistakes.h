@@ -1,0 +1,19 @@
+// The Hopper kernel with one mistake each (hopper_mistakes.toml).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reference/core/dtype.h"
+#include "tests/optimized/cuda/hopper_kernels.h"
+
+namespace ringlab::cuda {
+
+struct HopperMistake {
+  std::string id;
+  std::string breaks;
+  EmulatedHopper<BFloat16> kernel;
+};
+std::vector<HopperMistake> hopper_mistakes();
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,155 @@
+#include "optimized/cuda/row_kernels.cuh"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "optimized/cuda/emulator/emulate.h"
+
+namespace ringlab::cuda {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Blocks too few for all rows, and more than there are rows.
+constexpr int kBlocks[] = {1, 2, 40};
+
+template <class Code>
+void launch(int blocks, const Code& code) {
+  emulator::emulate({.blocks = blocks, .threads = kRowThreads, .seed = 1}, code);
+}
+
+std::vector<float> normal_values(std::int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(normal(random));
+  return values;
+}
+
+template <class Element>
+std::vector<Element> rounded(const std::vector<float>& values) {
+  std::vector<Element> elements;
+  for (const float x : values) elements.push_back(static_cast<Element>(static_cast<double>(x)));
+  return elements;
+}
+
+template <class Element>
+class RowKernels : public testing::Test {};
+using Elements = testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(RowKernels, Elements);
+
+TYPED_TEST(RowKernels, widen_every_number) {
+  for (unsigned bits = 0; bits < 0x10000; ++bits) {
+    TypeParam x;
+    x.bits = static_cast<std::uint16_t>(bits);
+    const float got = widen(x), want = static_cast<float>(x);
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(got)) << bits;
+    } else {
+      EXPECT_EQ(got, want) << bits;
+      EXPECT_EQ(std::signbit(got), std::signbit(want)) << bits;
+    }
+  }
+}
+
+TYPED_TEST(RowKernels, clear_states_makes_empty_rows) {
+  for (const int blocks : kBlocks) {
+    constexpr std::int64_t kRows = 11;
+    constexpr int kChannels = 72;
+    std::vector<SoftmaxState<float>> states(kRows, {kNaN, kNaN});
+    std::vector<float> accs(kRows * kChannels, kNaN);
+    const ClearStates call{kRows, kChannels, {states.data(), accs.data()}};
+    launch(blocks, [&] { clear_states_block(call); });
+    for (const auto& state : states) {
+      EXPECT_EQ(state.row_max, -kInfinity);
+      EXPECT_EQ(state.row_sum, 0);
+    }
+    EXPECT_EQ(accs, std::vector<float>(kRows * kChannels));
+  }
+}
+
+TYPED_TEST(RowKernels, finish_rows_divides_and_leaves_empty_rows_empty) {
+  constexpr std::int64_t kRows = 9;
+  constexpr int kChannels = 40;
+  std::vector<float> accs = normal_values(kRows * kChannels, 1);
+  std::vector<SoftmaxState<float>> states;
+  for (int row = 0; row < kRows; ++row) states.push_back({5.0f * static_cast<float>(row), 3.0f});
+  states[4] = {};
+  std::fill_n(accs.begin() + 4 * kChannels, kChannels, 0.0f);
+  states[7] = {-kInfinity, kNaN};  // all that it saw was NaN
+  std::fill_n(accs.begin() + 7 * kChannels, kChannels, kNaN);
+  for (const int blocks : kBlocks) {
+    std::vector<TypeParam> out(accs.size());
+    std::vector<float> lse(kRows);
+    const FinishRows<TypeParam> call{
+        kRows, kChannels, {states.data(), accs.data()}, out.data(), lse.data()};
+    launch(blocks, [&] { finish_rows_block(call); });
+    for (std::size_t row = 0; row < kRows; ++row) {
+      for (std::size_t i = row * kChannels; i < (row + 1) * kChannels; ++i) {
+        const float got = static_cast<float>(out[i]);
+        if (row == 7) {
+          EXPECT_TRUE(std::isnan(got));
+        } else {
+          const float sum = row == 4 ? 1.0f : 3.0f;
+          EXPECT_EQ(got, static_cast<float>(TypeParam(static_cast<double>(accs[i] / sum))));
+        }
+      }
+      if (row == 7) {
+        EXPECT_TRUE(std::isnan(lse[row]));
+      } else if (row == 4) {
+        EXPECT_EQ(lse[row], -kInfinity);
+      } else {
+        const double want = 5.0 * static_cast<double>(row) * std::log(2.0) + std::log(3.0);
+        EXPECT_NEAR(lse[row], want, 4 * 0x1p-24 * want);
+      }
+    }
+  }
+}
+
+TYPED_TEST(RowKernels, delta_rows_sums_the_products_of_a_row) {
+  for (const int channels : {2, 8, 64, 72, 256}) {
+    constexpr std::int64_t kRows = 7;
+    const auto out = rounded<TypeParam>(normal_values(kRows * channels, 2));
+    const auto dout = rounded<TypeParam>(normal_values(kRows * channels, 3));
+    for (const int blocks : kBlocks) {
+      std::vector<float> delta(kRows, kNaN);
+      const DeltaRows<TypeParam> call{kRows, channels, out.data(), dout.data(), delta.data()};
+      launch(blocks, [&] { delta_rows_block(call); });
+      for (std::int64_t row = 0; row < kRows; ++row) {
+        double want = 0, magnitude = 0;
+        for (std::int64_t i = row * channels; i < (row + 1) * channels; ++i) {
+          const double product = static_cast<double>(out[static_cast<std::size_t>(i)]) *
+                                 static_cast<double>(dout[static_cast<std::size_t>(i)]);
+          want += product;
+          magnitude += std::abs(product);
+        }
+        // One rounding per product and per addition on the way.
+        const double roundings = 2 + channels / 32 + 6;
+        EXPECT_NEAR(delta[static_cast<std::size_t>(row)], want,
+                    roundings * 0x1p-24 * 1.0001 * magnitude)
+            << channels << " channels, row " << row;
+      }
+    }
+  }
+}
+
+TYPED_TEST(RowKernels, scale_to_rounds_once_after_the_product) {
+  constexpr std::int64_t kCount = 1026;
+  const std::vector<float> from = normal_values(kCount, 4);
+  for (const int blocks : kBlocks) {
+    std::vector<TypeParam> to(kCount);
+    const ScaleTo<TypeParam> call{kCount, from.data(), 0.3f, to.data()};
+    launch(blocks, [&] { scale_to_block(call); });
+    for (std::size_t i = 0; i < kCount; ++i) {
+      EXPECT_EQ(to[i].bits, TypeParam(static_cast<double>(from[i] * 0.3f)).bits) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringlab::cuda

@@ -1,0 +1,160 @@
+// In place of optimized/cuda/device.cu, stream_kernels.cu and optimized/ring/issued_streams.cu.
+#include "tests/optimized/ring/fake_devices.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+#include "optimized/cuda/device.h"
+#include "optimized/cuda/stream_kernels.h"
+#include "optimized/ring/issued_streams.h"
+#include "reference/core/error.h"
+
+namespace ringlab::ring {
+
+FakeDevices& fake_devices() {
+  static FakeDevices devices;
+  return devices;
+}
+
+}  // namespace ringlab::ring
+
+namespace ringlab::cuda {
+namespace {
+
+using ring::fake_devices;
+using ring::FakeDevices;
+
+/// Sizes and devices of what is allocated.
+struct Piece {
+  std::int64_t bytes = 0;
+  int device = 0;
+};
+std::map<const std::byte*, Piece>& pieces() {
+  static std::map<const std::byte*, Piece> all;
+  return all;
+}
+
+void must(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+/// The bytes lie inside one piece of this device's memory.
+void must_lie_on(int device, const std::byte* memory, std::int64_t bytes) {
+  if (bytes == 0) return;
+  auto at = pieces().upper_bound(memory);
+  must(at != pieces().begin(), "memory that nobody allocated");
+  --at;
+  must(memory + bytes <= at->first + at->second.bytes, "bytes beyond what was allocated");
+  must(at->second.device == device, "memory of another device");
+}
+
+std::uintptr_t next_handle = 16;
+template <class Handle>
+Handle new_handle() {
+  ++fake_devices().live_handles;
+  return reinterpret_cast<Handle>(next_handle += 16);
+}
+
+}  // namespace
+
+int device_count() { return fake_devices().devices; }
+void select_device(int device) {
+  must(device >= 0 && device < fake_devices().devices, "a device that is not there");
+  fake_devices().current = device;
+}
+void connect_devices(int) {}
+
+void StreamTraits::destroy(int, Stream) noexcept { --fake_devices().live_handles; }
+void EventTraits::destroy(int, Event) noexcept { --fake_devices().live_handles; }
+void GraphTraits::destroy(int, CUgraphExec_st*) noexcept {}
+void MemoryTraits::destroy(int, std::byte* memory) noexcept {
+  fake_devices().live_bytes -= pieces().at(memory).bytes;
+  pieces().erase(memory);
+  ::operator delete (memory, std::align_val_t{16});
+}
+
+OwnedStream make_stream(int device) { return {device, new_handle<Stream>()}; }
+OwnedEvent make_event(int device) { return {device, new_handle<Event>()}; }
+
+/// NaN at first, whatever the type.
+OwnedMemory allocate(int device, std::int64_t bytes) {
+  if (bytes == 0) return {device, nullptr};
+  FakeDevices& all = fake_devices();
+  if (all.live_bytes + bytes > all.most_bytes) {
+    throw_environment_error(
+        {.where = "device", .expected = "memory", .actual = "none", .hint = ""});
+  }
+  auto* memory = static_cast<std::byte*>(
+      ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{16}));
+  std::memset(memory, 0xff, static_cast<std::size_t>(bytes));
+  pieces()[memory] = {bytes, device};
+  all.live_bytes += bytes;
+  ++all.allocations;
+  return {device, memory};
+}
+
+void copy_in(int device, std::byte* to, std::span<const std::byte> from) {
+  must_lie_on(device, to, static_cast<std::int64_t>(from.size()));
+  std::ranges::copy(from, to);
+}
+void copy_out(int device, const std::byte* from, std::span<std::byte> to) {
+  must_lie_on(device, from, static_cast<std::int64_t>(to.size()));
+  std::copy_n(from, to.size(), to.begin());
+}
+void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream) {
+  must_lie_on(device, memory, bytes);
+  std::fill_n(memory, bytes, std::byte{0});
+}
+void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream) {
+  must_lie_on(to.device, to.memory, bytes);
+  must_lie_on(from.device, from.memory, bytes);
+  std::copy_n(from.memory, bytes, to.memory);
+  fake_devices().copies_between += to.device != from.device ? 1 : 0;
+}
+void wait_for_device(int device) { select_device(device); }
+
+void add_values(float* to, const float* from, std::int64_t count, Stream) {
+  must_lie_on(fake_devices().current, reinterpret_cast<std::byte*>(to), count * 4);
+  must_lie_on(fake_devices().current, reinterpret_cast<const std::byte*>(from), count * 4);
+  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+void spin(std::int64_t nanoseconds, Stream) { fake_devices().spun_ns += nanoseconds; }
+
+}  // namespace ringlab::cuda
+
+namespace ringlab::ring {
+
+IssuedStreams::IssuedStreams(std::vector<int> devices) : devices_(std::move(devices)) {
+  for (const int device : devices_) {
+    for (int kind = 0; kind < kStreamsPerRank; ++kind) {
+      streams_.push_back(cuda::make_stream(device));
+    }
+  }
+}
+void IssuedStreams::select(int rank) const {
+  cuda::select_device(devices_[static_cast<std::size_t>(rank)]);
+}
+std::vector<cuda::Event> IssuedStreams::make_events(const StreamProgram& program) {
+  std::vector<cuda::Event> events;
+  for (int event = 0; event < program.events; ++event) {
+    events_.push_back(cuda::make_event(0));
+    events.push_back(events_.back().get());
+  }
+  return events;
+}
+void IssuedStreams::record(const StreamOperation&, cuda::Event event) const {
+  if (event == nullptr) throw std::logic_error("no event");
+}
+void IssuedStreams::wait(const StreamOperation&, cuda::Event event) const {
+  if (event == nullptr) throw std::logic_error("no event");
+}
+void IssuedStreams::fork() {}
+void IssuedStreams::join() {}
+void IssuedStreams::launch_as_graph(const std::function<void()>& issue) {
+  issue();
+  ++fake_devices().graphs;
+}
+void IssuedStreams::finish() const {}
+
+}  // namespace ringlab::ring

@@ -1,0 +1,22 @@
+// Devices that are plain memory: work is done when it is issued, and nothing may be left behind.
+#pragma once
+
+#include <cstdint>
+
+namespace ringlab::ring {
+
+/// What has happened on all devices since the program began.
+struct FakeDevices {
+  int devices = 3;  ///< how many there are
+  std::int64_t allocations = 0;
+  std::int64_t live_bytes = 0;
+  std::int64_t live_handles = 0;  ///< streams and events
+  std::int64_t most_bytes = std::int64_t{1} << 40;
+  std::int64_t copies_between = 0;  ///< from one device to another
+  std::int64_t spun_ns = 0;
+  int graphs = 0;
+  int current = -1;
+};
+FakeDevices& fake_devices();
+
+}  // namespace ringlab::ring
