@@ -196,6 +196,10 @@ class GradientErrors:
     def __init__(self, inputs, scale, allowed, forward, dtype):
         self.inputs, self.scale, self.allowed, self.forward = inputs, scale, allowed, forward
         self.u, self.exp_error = (2.0**-53, 2.0**-52) if dtype == "f64" else (2.0**-24, 2.0**-22)
+        # P and dS are rounded to bf16 where they are multiplied in pairs.
+        self.cast = ROUNDOFF["bf16"] if dtype == "bf16" and BF16_DOT else 0
+        if self.cast:
+            self.exp_error += BF16_WEIGHT
         self.least = LEAST["f64" if dtype == "f64" else "f32"]
 
     def sums(self, merges):
@@ -244,7 +248,11 @@ class GradientErrors:
         ds = p * difference
         ds_error = (p_error * difference + (p + p_error) * difference_error +
                     u * (p + p_error) * (difference + difference_error) + self.least)
-        return p, p_error, ds, np.where(seen, ds_error, 0)
+        return p, self._cast(p, p_error), ds, np.where(seen, self._cast(ds, ds_error), 0)
+
+    def _cast(self, size, error):
+        """The error of a factor of this size after it was rounded to bf16, if it is."""
+        return error + self.cast * (size + error) + (LEAST["bf16"] if self.cast else 0)
 
 
 def worst_ratio(got, exact, bound):
