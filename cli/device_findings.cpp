@@ -36,7 +36,7 @@ std::string device_effect(const BuildInfo& build, const CudaDriver& driver,
 }
 
 std::string driver_effect(const BuildInfo& build, const CudaDriver& driver) {
-  const std::string problem = driver_problem(build, driver);
+  std::string problem = driver_problem(build, driver);
   if (!problem.empty()) return problem;
   return driver.devices.empty() ? driver.problem : fmt::format("{} devices", driver.devices.size());
 }
