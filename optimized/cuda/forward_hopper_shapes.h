@@ -9,7 +9,7 @@
 
 namespace ringlab::cuda {
 
-/// Calls visit(HopperTile<…>{}) with the shape for a call. Registers decide: with C channels and T
+/// Calls `visit` with the HopperTile for a call. Registers decide: with C channels and T
 /// keys in a block a thread holds C / 2 accumulators, T / 2 scores and T / 4 packed weights.
 /// Without a mask blocks may be larger, because none of them is partial.
 template <class Element, class Visitor>
