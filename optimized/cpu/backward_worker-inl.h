@@ -191,7 +191,7 @@ void backward_heads(const Block<Element>& block, const QueryGradients<Element>& 
                     const BlockGradients<Element>& sums) {
   const BackwardJob<Element> job{
       .block = block, .given = given, .sums = sums, .positions = block.queries.to_list()};
-  share_out_slices(block, BackwardWorker<Element>::rows_at_once(block),
+  share_out_slices(block, job.positions, BackwardWorker<Element>::rows_at_once(block),
                    [&] { return BackwardWorker<Element>(job); });
 }
 

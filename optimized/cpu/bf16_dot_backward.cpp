@@ -250,7 +250,8 @@ void backward(const Block<BFloat16>& block, const QueryGradients<BFloat16>& give
               const BlockGradients<BFloat16>& sums) {
   const BackwardJob job{
       .block = block, .given = given, .sums = sums, .positions = block.queries.to_list()};
-  share_out_slices(block, BackwardWorker::rows_at_once(block), [&] { return BackwardWorker(job); });
+  share_out_slices(block, job.positions, BackwardWorker::rows_at_once(block),
+                   [&] { return BackwardWorker(job); });
 }
 
 }  // namespace ringlab::cpu::bf16_dot

@@ -57,11 +57,10 @@ inline bool holds_any(const KeySlice& slice, const Positions& positions, const K
 ///     worker.meet_queries(kv_head, slice, head, rows)
 ///     worker.add_to_dq(head, rows)
 /// The first is done by threads at the same time, the second slice after slice. `worker` is what
-/// make_worker() gave a thread. Heads are counted over all batches.
+/// make_worker() gave a thread. `positions`: of the queries. Heads are counted over all batches.
 template <class Element, class MakeWorker>
-void share_out_slices(const Block<Element>& block, std::int64_t rows_at_once,
-                      const MakeWorker& make_worker) {
-  const std::vector<std::int64_t> positions = block.queries.to_list();
+void share_out_slices(const Block<Element>& block, const std::vector<std::int64_t>& positions,
+                      std::int64_t rows_at_once, const MakeWorker& make_worker) {
   const std::vector<KeySlice> slices = key_slices(block.keys, block.tiles.keys);
   const std::vector<RowRange> groups = groups_from_the_end(block.q.extents.tokens, rows_at_once);
   const std::int64_t kv_heads = block.k.extents.batch * block.k.extents.heads;

@@ -57,14 +57,8 @@ void launch(const BackwardCall<Element>& call, Stream stream) {
 template <class Element>
 void backward_portable(const BackwardCall<Element>& call, Stream stream) {
   check_portable(call.shape, "backward_portable");
-  switch (padded_channels(call.shape.head_dim, call.shape.v_dim)) {
-    case 64:
-      return launch<Element, 64>(call, stream);
-    case 128:
-      return launch<Element, 128>(call, stream);
-    default:
-      return launch<Element, 256>(call, stream);
-  }
+  with_padded_channels(call.shape,
+                       [&]<int kChannels> { launch<Element, kChannels>(call, stream); });
 }
 
 template void backward_portable(const BackwardCall<Half>&, Stream);

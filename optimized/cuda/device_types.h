@@ -7,10 +7,12 @@
 #ifdef __CUDACC__
 #define RINGLAB_KERNEL_CODE __device__ __forceinline__
 #define RINGLAB_UNROLL _Pragma("unroll")
+#define RINGLAB_UNROLL_SOME _Pragma("unroll 2")
 #define RINGLAB_KEEP_LOOP _Pragma("unroll 1")
 #else
 #define RINGLAB_KERNEL_CODE inline
 #define RINGLAB_UNROLL
+#define RINGLAB_UNROLL_SOME
 #define RINGLAB_KEEP_LOOP
 #endif
 

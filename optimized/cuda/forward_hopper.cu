@@ -19,14 +19,14 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
 int attribute(cudaDeviceAttr which, int device) {
   int value = 0;
-  check_launch(cudaDeviceGetAttribute(&value, which, device), "forward_hopper",
-               "cudaDeviceGetAttribute");
+  check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute",
+             "forward_hopper");
   return value;
 }
 
 int current_device() {
   int device = 0;
-  check_launch(cudaGetDevice(&device), "forward_hopper", "cudaGetDevice");
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice", "forward_hopper");
   return device;
 }
 

@@ -30,14 +30,8 @@ void launch(const ForwardCall<Element>& call, Stream stream) {
 template <class Element>
 void forward_portable(const ForwardCall<Element>& call, Stream stream) {
   check_portable(call.shape, "forward_portable");
-  switch (padded_channels(call.shape.head_dim, call.shape.v_dim)) {
-    case 64:
-      return launch<Element, 64>(call, stream);
-    case 128:
-      return launch<Element, 128>(call, stream);
-    default:
-      return launch<Element, 256>(call, stream);
-  }
+  with_padded_channels(call.shape,
+                       [&]<int kChannels> { launch<Element, kChannels>(call, stream); });
 }
 
 template void forward_portable(const ForwardCall<Half>&, Stream);

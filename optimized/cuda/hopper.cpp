@@ -2,26 +2,18 @@
 #include <limits>
 
 #include "optimized/cuda/kernels.h"
+#include "optimized/cuda/portable.h"
 
 namespace ringlab::cuda {
 namespace {
-
-bool is_width(std::int32_t channels) {
-  return channels > 0 && channels <= 256 && channels % 8 == 0;
-}
 
 /// Rows of keys are counted in 32 bits, also past the end of the last block.
 constexpr std::int32_t kMostKeys = std::numeric_limits<std::int32_t>::max() - 512;
 
 std::string wrong_sizes(const BlockShape& shape) {
-  if (!is_width(shape.head_dim)) return "head_dim = " + std::to_string(shape.head_dim);
-  if (!is_width(shape.v_dim)) return "v_dim = " + std::to_string(shape.v_dim);
-  if (shape.batch < 1 || shape.kv_heads < 1 || shape.q_heads < 1 ||
-      shape.q_heads % shape.kv_heads != 0) {
-    return std::to_string(shape.q_heads) + " query heads for " + std::to_string(shape.kv_heads) +
-           " K/V heads";
-  }
-  if (shape.queries < 0 || shape.keys < 0 || shape.keys > kMostKeys) {
+  const std::string reason = why_not_portable(shape);
+  if (!reason.empty()) return reason;
+  if (shape.keys > kMostKeys) {
     return std::to_string(shape.queries) + " queries, " + std::to_string(shape.keys) + " keys";
   }
   const std::int64_t height = forward_hopper_tile_queries(shape.head_dim, shape.v_dim);

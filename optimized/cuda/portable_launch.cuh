@@ -7,20 +7,13 @@
 #include <limits>
 #include <string>
 
+#include "optimized/cuda/check_cuda.h"
 #include "optimized/cuda/portable.h"
 #include "optimized/cuda/stream.h"
+#include "optimized/cuda/warp_tiles.cuh"
 #include "reference/core/error.h"
 
 namespace ringlab::cuda {
-
-inline void check_launch(cudaError_t status, const char* kernel, const char* call) {
-  if (status == cudaSuccess) return;
-  throw_environment_error(
-      {.where = std::string(kernel) + ", " + call,
-       .expected = "success",
-       .actual = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")",
-       .hint = ""});
-}
 
 inline std::int64_t tiles_of(std::int64_t rows, std::int64_t tile_rows) {
   return (rows + tile_rows - 1) / tile_rows;
@@ -34,6 +27,19 @@ inline void check_portable(const BlockShape& shape, const char* kernel) {
                      .expected = "head_dim and v_dim multiples of 8 up to 256, heads that group",
                      .actual = reason,
                      .hint = "The kernels of the stages take every shape."});
+}
+
+/// Calls visit.template operator()<kChannels>() with the padded channels for a shape.
+template <class Visitor>
+void with_padded_channels(const BlockShape& shape, Visitor&& visit) {
+  switch (padded_channels(shape.head_dim, shape.v_dim)) {
+    case 64:
+      return visit.template operator()<64>();
+    case 128:
+      return visit.template operator()<128>();
+    default:
+      return visit.template operator()<256>();
+  }
 }
 
 struct LaunchPlan {
@@ -55,14 +61,13 @@ void launch_kernel(void (*kernel)(Call), const LaunchPlan& plan, const Call& cal
                        .hint = "Split the batch."});
   }
   if (plan.shared_bytes > 0) {
-    check_launch(
-        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes),
-        plan.name, "cudaFuncSetAttribute");
+    check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes),
+               "cudaFuncSetAttribute", plan.name);
   }
   kernel<<<static_cast<unsigned>(plan.blocks), static_cast<unsigned>(plan.threads),
            static_cast<std::size_t>(plan.shared_bytes), plan.stream>>>(call);
-  check_launch(cudaGetLastError(), plan.name, "launch");
+  check_cuda(cudaGetLastError(), "launch", plan.name);
 }
 
 }  // namespace ringlab::cuda

@@ -13,14 +13,6 @@
 #include "optimized/cuda/attention_call.h"
 #include "optimized/cuda/device_code.h"
 
-#ifdef __CUDACC__
-#define RINGLAB_UNROLL _Pragma("unroll")
-#define RINGLAB_UNROLL_SOME _Pragma("unroll 2")
-#else
-#define RINGLAB_UNROLL
-#define RINGLAB_UNROLL_SOME
-#endif
-
 namespace ringlab::cuda {
 
 inline constexpr int kWarpLanes = 32;

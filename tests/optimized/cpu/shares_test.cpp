@@ -187,7 +187,7 @@ TEST(SliceShares, meet_every_slice_that_is_seen_and_no_other) {
                              .k = k.view(),
                              .v = k.view(),
                              .threads = threads};
-    share_out_slices(block, 700,
+    share_out_slices(block, all.to_list(), 700,
                      [&] { return Witness{.met = met, .added = added, .mutex = mutex}; });
     std::ranges::sort(met);
     EXPECT_EQ(met, expected);

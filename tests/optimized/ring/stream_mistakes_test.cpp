@@ -33,14 +33,15 @@ TEST(StreamMistakes, are_found_by_the_laws_wherever_they_are_made) {
   }
 }
 
-/// A ring with 2 slots; 17 tokens over 5 ranks, so that chunks differ in length.
+/// A ring with 2 slots. All chunks have 4 tokens: a mistake that reads a rank's own chunk where
+/// another one is due reads wrong numbers, but none beyond the end.
 Trial ring_trial() {
   verify::Case c;
   c.shape = {.batch = 1,
              .q_heads = 1,
              .kv_heads = 1,
-             .q_tokens = 17,
-             .kv_tokens = 17,
+             .q_tokens = 20,
+             .kv_tokens = 20,
              .head_dim = 2,
              .v_dim = 3};
   c.ranks = 5;
