@@ -12,7 +12,7 @@ std::vector<Law> concatenated() {
   std::vector<Law> laws;
   for (auto group : {reference_laws, probe_laws, value_laws, score_laws, weight_laws, key_laws,
                      added_key_laws, row_laws, structure_laws, distribution_laws, backward_laws,
-                     many_key_laws, infinite_value_laws}) {
+                     many_row_laws, infinite_value_laws}) {
     std::vector<Law> more = group();
     std::move(more.begin(), more.end(), std::back_inserter(laws));
   }

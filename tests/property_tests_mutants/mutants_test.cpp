@@ -94,6 +94,13 @@ TEST(Mutants, only_rows_of_many_keys_show_a_slice_that_is_added_twice) {
   EXPECT_FALSE(verdict_of(doubled, "gradients_equal_reference").failure);
 }
 
+TEST(Mutants, hundreds_of_queries_show_a_tile_of_queries_that_is_forgotten) {
+  if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run them";
+  if (!cpu::bf16_dot::available()) GTEST_SKIP() << "no bf16 products here";
+  const Mutant& forgetful = find_mutant("kernel_bf16_last_tile_of_a_key_forgotten");
+  EXPECT_TRUE(verdict_of(forgetful.subject, "many_queries").failure);
+}
+
 TEST(Mutants, each_is_judged_by_the_numerics_of_the_correct_stage) {
   Problem problem;
   problem.shape = {.q_tokens = 9, .kv_tokens = 9, .head_dim = 2, .v_dim = 2};

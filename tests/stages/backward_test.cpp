@@ -6,6 +6,7 @@
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
 #include "stages/common/stage.h"
+#include "tests/repetitions.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"
 
@@ -50,7 +51,7 @@ TEST(BackwardTest, is_the_last_stage) {
 
 TEST(BackwardTest, gradients_equal_the_exact_ones_on_random_problems) {
   RandomRuns runs(10);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < repetitions(300); ++round) {
     const Shape shape = runs.shape();
     const Problem problem =
         make_problem(shape, runs.mask(shape), static_cast<DType>(runs.below(4)));
@@ -64,7 +65,7 @@ TEST(BackwardTest, gradients_equal_the_exact_ones_on_random_problems) {
 
 TEST(BackwardTest, uneven_and_empty_chunks_get_their_own_gradients) {
   RandomRuns runs(11);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < repetitions(100); ++round) {
     const Shape shape = runs.shape();
     const Problem problem = make_problem(shape, runs.mask(shape));
     RunOptions options = runs.options();

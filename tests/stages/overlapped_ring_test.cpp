@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "reference/core/error.h"
+#include "tests/repetitions.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"
 
@@ -54,7 +55,7 @@ TEST_P(SlotsTest, have_the_bits_of_the_plain_ring_under_any_delays_and_without_b
 TEST_P(SlotsTest, do_not_change_a_bit_of_the_overlapped_causal_ring) {
   const Stage& stage = stage_named("overlapped_causal_ring");
   RandomRuns runs(static_cast<std::uint64_t>(GetParam()) + 50);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < repetitions(60); ++round) {
     const Shape shape = runs.shape();
     const Problem problem = make_problem(shape, runs.mask(shape));
     const AttentionTensors tensors = random_tensors(problem, runs.seed());
@@ -75,7 +76,7 @@ TEST_P(SlotsTest, right_answers_and_closed_forms_hold_for_uneven_chunks) {
   RandomRuns runs(static_cast<std::uint64_t>(GetParam()) + 100);
   for (const std::string name : {"overlapped_ring", "overlapped_causal_ring"}) {
     const Stage& stage = stage_named(name);
-    for (int round = 0; round < 100; ++round) {
+    for (int round = 0; round < repetitions(100); ++round) {
       const Shape shape = runs.shape();
       const Problem problem = make_problem(shape, runs.mask(shape));
       RunOptions o = runs.options();

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/repetitions.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"
 
@@ -12,7 +13,7 @@ INSTANTIATE_TEST_SUITE_P(All, StageTest, every_stage(), stage_name);
 
 TEST_P(StageTest, equals_the_naive_attention_on_random_problems) {
   RandomRuns runs(GetParam() + 1);
-  for (int round = 0; round < 800; ++round) {
+  for (int round = 0; round < repetitions(800); ++round) {
     const Shape shape = runs.shape();
     const auto dtype = static_cast<DType>(runs.below(4));
     const Problem problem = make_problem(shape, runs.mask(shape), dtype);
@@ -23,7 +24,7 @@ TEST_P(StageTest, equals_the_naive_attention_on_random_problems) {
 
 TEST_P(StageTest, equals_the_naive_attention_for_uneven_chunks_and_relabelled_ranks) {
   RandomRuns runs(GetParam() + 100);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < repetitions(200); ++round) {
     const Shape shape = runs.shape();
     const Problem problem = make_problem(shape, runs.mask(shape));
     RunOptions options = runs.options();
@@ -43,7 +44,7 @@ TEST_P(StageTest, equals_the_naive_attention_for_uneven_chunks_and_relabelled_ra
 
 TEST_P(StageTest, equals_the_naive_attention_under_bit_matrices) {
   RandomRuns runs(GetParam() + 200);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < repetitions(100); ++round) {
     const Shape shape = runs.shape();
     Problem problem = make_problem(shape, "full");
     std::vector<MaskTerm> terms(runs.below(2) == 1 ? 2 : 1);  // a causal term comes second

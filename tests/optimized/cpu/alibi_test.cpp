@@ -53,6 +53,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "optimized/cpu/vectors.h"
 #include "tests/optimized/cpu/on_vectors.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::cpu {
 HWY_EXPORT(subtract_floats);
@@ -69,7 +70,7 @@ template <class Real, class Subtract>
 void expect_distances(Subtract subtract) {
   constexpr long double kRoundoff = std::numeric_limits<Real>::epsilon() / 2;
   std::mt19937_64 random(3);
-  for (int trial = 0; trial < 400; ++trial) {
+  for (int trial = 0; trial < repetitions(400); ++trial) {
     const std::int64_t far = std::int64_t{1} << kFarBits[trial % 10];
     const auto below = [&](std::int64_t limit) {
       return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));

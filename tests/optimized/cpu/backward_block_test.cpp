@@ -10,6 +10,7 @@
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/vectors.h"
 #include "tests/optimized/cpu/trial.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::cpu {
 namespace {
@@ -68,7 +69,7 @@ class BackwardBlock : public testing::Test {
 using Elements = testing::Types<double, float, Half, BFloat16>;
 TYPED_TEST_SUITE(BackwardBlock, Elements);
 
-constexpr unsigned kTrials = 50;
+constexpr auto kTrials = repetitions<unsigned>(50);
 
 /// Random trials with rows and keys.
 template <class Element>

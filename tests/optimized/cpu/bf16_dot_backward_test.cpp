@@ -14,6 +14,7 @@
 #include "optimized/cpu/bf16_dot.h"
 #include "optimized/cpu/vectors.h"
 #include "tests/optimized/cpu/trial.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::cpu {
 namespace {
@@ -184,7 +185,7 @@ Given one_pair(std::int64_t head_dim, std::int64_t v_dim) {
 }
 
 TEST_F(Bf16DotBackward, rounds_p_and_ds_to_bf16_and_nothing_else) {
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < repetitions(2000); ++i) {
     Given given = one_pair(1, 1);
     const float exponent = static_cast<float>(i) * -0x1.3p-7f;
     given.lse[0] = -in_base_e(exponent);

@@ -16,6 +16,7 @@
 #include "optimized/cpu/bf16_dot_tile.h"
 #include "optimized/cpu/vectors.h"
 #include "tests/optimized/cpu/trial.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::cpu {
 namespace {
@@ -47,7 +48,7 @@ TEST_F(Bf16Dot, adds_the_high_product_and_then_the_low_one_each_rounded_and_flus
   const auto queries = aligned_array<std::uint32_t>(kPairs * bf16_dot::kWidth);
   const auto scores = aligned_array<float>(bf16_dot::kWidth);
   const auto tops = aligned_array<float>(bf16_dot::kWidth);
-  for (int trial = 0; trial < 20000; ++trial) {
+  for (int trial = 0; trial < repetitions(20000); ++trial) {
     const bool any_bits = trial % 2 == 0;
     std::uint16_t key[2 * kPairs];
     for (std::uint16_t& number : key) number = random_bf16(random, any_bits);

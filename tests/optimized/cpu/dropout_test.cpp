@@ -60,6 +60,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "optimized/cpu/vectors.h"
 #include "tests/optimized/cpu/on_vectors.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::cpu {
 HWY_EXPORT(words_in_lanes);
@@ -95,7 +96,7 @@ TEST_P(DropoutWords, are_the_published_ones_and_those_of_one_call_at_a_time) {
   std::mt19937 random(1);
   const auto word = [&] { return static_cast<std::uint32_t>(random()); };
   constexpr std::int64_t kQueries = 48;
-  for (std::size_t trial = 0; trial < 200; ++trial) {
+  for (std::size_t trial = 0; trial < repetitions<std::size_t>(200); ++trial) {
     KnownAnswer known{{word(), word(), word(), word()}, std::uint64_t{word()} << 32 | word(), {}};
     if (trial < std::size(kKnownAnswers)) known = kKnownAnswers[trial];
     std::vector<std::uint32_t> queries(kQueries), words(4 * kQueries);
@@ -121,7 +122,7 @@ TEST_P(DropoutWords, are_the_published_ones_and_those_of_one_call_at_a_time) {
 template <class Real, class Drop>
 void expect_the_map(Drop drop) {
   std::mt19937_64 random(2);
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < repetitions(200); ++trial) {
     const std::int64_t top = trial % 3 == 0 ? std::int64_t{1} << 33 : 50;
     const Modifiers modifiers{.dropout = trial % 5 == 0 ? 1 - 0x1p-32 : trial % 10 * 0.09 + 0.01,
                               .dropout_seed = random()};

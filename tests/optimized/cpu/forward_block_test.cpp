@@ -9,6 +9,7 @@
 
 #include "optimized/cpu/vectors.h"
 #include "tests/optimized/cpu/trial.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::cpu {
 namespace {
@@ -44,7 +45,7 @@ class ForwardBlock : public testing::Test {
 using Elements = testing::Types<double, float, Half, BFloat16>;
 TYPED_TEST_SUITE(ForwardBlock, Elements);
 
-constexpr unsigned kTrials = 100;
+constexpr auto kTrials = repetitions<unsigned>(100);
 
 TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_threads) {
   for (unsigned seed = 0; seed < kTrials; ++seed) {

@@ -23,7 +23,9 @@ ring::DeviceKernels<Element> kernels(const Shape& shape) {
       std::is_same_v<Element, Half> ? EmulatedForward::portable : EmulatedForward::hopper, shape);
 }
 
-constexpr int kEvery = 4;  // schedule, layout and number of ranks: an emulated GPU takes its time
+// An emulated GPU takes its time.
+constexpr int kEvery = 7;  // schedule, layout and number of ranks
+constexpr std::uint64_t kDelays = 1;
 
 template <class Element>
 class Devices : public testing::Test {};

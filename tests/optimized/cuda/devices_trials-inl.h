@@ -1,6 +1,5 @@
-// Included where kernels<Element>(shape), kEvery and the fixture Devices are defined: what whole
-// rings
-// must do, on devices that are plain memory with emulated kernels as on a real one.
+// Included where kernels<Element>(shape), kEvery, kDelays and the fixture Devices are defined: what
+// whole rings must do, on devices that are plain memory with emulated kernels as on a real one.
 
 constexpr const char* kSchedules[] = {"broadcast", "allgather", "ring", "bidirectional",
                                       "double:2"};
@@ -55,7 +54,7 @@ TYPED_TEST(Devices, have_the_same_bits_with_delays_and_as_a_graph_and_whoever_co
     EXPECT_TRUE(same_numbers(with({}), plain)) << c.text();
     EXPECT_TRUE(same_numbers(with({.issue_as = ring::IssueAs::graph}), plain)) << c.text();
     EXPECT_TRUE(same_numbers(with({.copy_by = ring::CopyBy::sender}), plain)) << c.text();
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    for (std::uint64_t seed = 1; seed <= kDelays; ++seed) {
       const auto delayed = with({.edit = [seed](const ring::StreamProgram& program) {
         return ring::with_delays(program, seed, 200'000);
       }});

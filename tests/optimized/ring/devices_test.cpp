@@ -13,6 +13,7 @@
 #include "reference/core/small_float.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/optimized/ring/stream_trial.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
@@ -196,7 +197,7 @@ Bits device_bits(const Trial& trial, const DeviceRun& run) {
 template <class Element>
 void compare_trials(DType dtype, std::uint64_t seed) {
   Draws draws(seed);
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < repetitions(250); ++i) {
     const Trial trial = counting_trial(draws, dtype);
     fake_devices().devices = static_cast<int>(draws.between(1, 4));
     DeviceRun run;

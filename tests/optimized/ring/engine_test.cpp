@@ -17,6 +17,7 @@
 #include "reference/core/shards.h"
 #include "reference/core/trace_check.h"
 #include "tests/optimized/ring/engine_trial.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
@@ -43,7 +44,7 @@ void expect_same(const RunResult& a, const RunResult& b, const std::string& what
 
 TEST(Engine, equals_the_exact_reference_forward_and_backward) {
   Draws draws(11);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < repetitions(400); ++i) {
     const Trial trial = random_trial(draws);
     const AttentionInput input = trial.input();
     const RunResult run = run_engine(input, trial.options);
@@ -65,7 +66,7 @@ TEST(Engine, equals_the_exact_reference_forward_and_backward) {
 
 TEST(Engine, gives_the_same_bits_for_any_slots_transport_delay_and_integrity) {
   Draws draws(12);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < repetitions(60); ++i) {
     Trial trial = random_trial(draws);
     const RunResult first = run_engine(trial.input(), trial.options);
     for (int slots = 1; slots <= 4; ++slots) {
@@ -82,7 +83,7 @@ TEST(Engine, gives_the_same_bits_for_any_slots_transport_delay_and_integrity) {
 
 TEST(Engine, moves_and_holds_what_the_closed_forms_say) {
   Draws draws(13);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < repetitions(300); ++i) {
     Trial trial = random_trial(draws);
     const bool gradients = draws.chance(50);
     trial.options.wire = static_cast<WireFormat>(draws.below(4));
@@ -107,7 +108,7 @@ TEST(Engine, moves_and_holds_what_the_closed_forms_say) {
 
 TEST(Engine, leaves_traces_that_obey_the_invariants_of_the_model) {
   Draws draws(14);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < repetitions(150); ++i) {
     Trial trial = random_trial(draws);
     trial.options.trace = true;
     const RunResult run = run_engine(trial.input(), trial.options);

@@ -13,6 +13,7 @@
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/draws.h"
 #include "reference/attention/exact.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
@@ -160,7 +161,7 @@ TEST(EngineModifiers, are_exact_at_the_ends_of_their_ranges) {
   const Shape shapes[] = {{1, 2, 1, 1, 50, 3, 2}, {1, 2, 2, 3, 3, 2, 2}, {2, 1, 1, 20, 9, 4, 5}};
   verify::Draws draws(21);
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
-    for (int i = 0; i < 150; ++i) {
+    for (int i = 0; i < repetitions(150); ++i) {
       Case c;
       c.seed = static_cast<std::uint64_t>(i);
       c.shape = shapes[i % 3];
@@ -190,7 +191,7 @@ TEST(EngineModifiers, are_exact_on_every_kind_of_vectors) {
   for (const std::string& vectors : cpu::available_vectors()) {
     cpu::use_vectors(vectors);
     verify::Draws draws(22);
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < repetitions(100); ++i) {
       Case c = verify::random_case(draws);
       c.shape.q_tokens = std::min<std::int64_t>(c.shape.q_tokens, 30);
       c.shape.kv_tokens = std::min<std::int64_t>(c.shape.kv_tokens, 30);

@@ -19,6 +19,7 @@
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
 #include "tests/optimized/ring/engine_trial.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
@@ -109,7 +110,7 @@ void compare_with_doubles(const Trial& trial) {
 
 TEST(NativeEngine, gives_the_bits_of_the_engine_on_doubles_and_counts_its_work) {
   Draws draws(21);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < repetitions(300); ++i) {
     const Trial trial = random_native_trial(draws);
     with_element_type(trial.problem.dtype,
                       [&]<class Element>(Element) { compare_with_doubles<Element>(trial); });
@@ -159,7 +160,7 @@ NativeShard<Element> spread(const NativeShard<Element>& dense) {
 
 TEST(NativeEngine, takes_strided_rows_for_what_they_hold) {
   Draws draws(22);
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < repetitions(100); ++i) {
     const Trial trial = random_native_trial(draws);
     const RunResult due = run_engine(trial.input(), trial.options);
     with_element_type(trial.problem.dtype, [&]<class Element>(Element) {

@@ -11,6 +11,7 @@
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
 #include "reference/attention/exact.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
@@ -123,7 +124,7 @@ struct OddTrial {
 
 TEST_P(OddSizes, give_results_within_their_bounds_on_every_kind_of_vectors) {
   Counts counts;
-  for (std::int64_t i = 0; i < 60; ++i) {
+  for (std::int64_t i = 0; i < repetitions<std::int64_t>(60); ++i) {
     const verify::Case c = odd_case(GetParam(), i);
     const OddTrial trial(c);
     for (const std::string& vectors : cpu::available_vectors()) {

@@ -4,6 +4,7 @@
 #include "property_tests/generators/draws.h"
 #include "reference/core/error.h"
 #include "tests/optimized/ring/stream_trial.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
@@ -65,7 +66,7 @@ TEST(SimulatedStreams, give_the_bits_of_the_engine_for_all_schedules_layouts_and
 /// Also more ranks than tokens, empty shards, modifiers, lossy wires, all types.
 TEST(SimulatedStreams, give_the_bits_of_the_engine_for_random_cases) {
   Draws draws(31);
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < repetitions(200); ++i) {
     Trial trial = random_trial(draws);
     trial.gradients = draws.chance(70);
     trial.options.wire = static_cast<WireFormat>(draws.below(4));

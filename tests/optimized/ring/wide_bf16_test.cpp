@@ -11,6 +11,7 @@
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
 #include "reference/attention/exact.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
@@ -49,7 +50,7 @@ class WideBf16 : public testing::Test {
 
 TEST_F(WideBf16, equals_the_exact_reference_on_every_kind_of_vectors) {
   int promised = 0, runs = 0;
-  for (unsigned seed = 0; seed < 120; ++seed) {
+  for (unsigned seed = 0; seed < repetitions<unsigned>(120); ++seed) {
     const verify::Case c = wide_case(seed);
     const Problem problem = verify::make_problem(c);
     const RunOptions options = verify::make_options(c);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reference/core/wire_profile.h"
+#include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
@@ -125,7 +126,7 @@ TEST(Wire, random_values_of_every_size_keep_the_bound_and_come_near_to_it) {
     const DTypeInfo& info = dtype_info(route.dtype);
     const int low = std::ilogb(info.min_subnormal), high = std::ilogb(info.max_finite);
     double worst = 0;
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < repetitions(3000); ++round) {
       const auto channels = static_cast<std::int64_t>(1 + random() % 150);
       const int size = low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
       const int spread = static_cast<int>(random() % 30);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/optimized/transport/any_network.h"
+#include "tests/repetitions.h"
 
 namespace ringlab {
 namespace {
@@ -186,7 +187,7 @@ TEST(ThreadNetwork, a_long_message_whose_receiver_ended_is_found_at_once) {
 
 TEST(ThreadNetwork, an_error_of_a_rank_is_the_cause_not_its_consequences) {
   const AnyNetwork network{.name = "", .rendezvous = true};
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < repetitions(50); ++round) {
     const std::string text = network
                                  .error_of(5,
                                            [](Communicator& n) {

@@ -1,6 +1,7 @@
 // What a rank sends and holds, measured, against closed forms: integers, no tolerance.
 #include "stages/common/costs.h"
 
+#include "tests/repetitions.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"
 
@@ -12,7 +13,7 @@ INSTANTIATE_TEST_SUITE_P(All, CostsTest, every_stage(), stage_name);
 
 TEST_P(CostsTest, measured_traffic_and_peak_kv_equal_the_closed_forms) {
   RandomRuns runs(GetParam() + 300);
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < repetitions(150); ++round) {
     const Shape shape = runs.shape();
     const auto dtype = static_cast<DType>(runs.below(4));
     const Problem problem = make_problem(shape, "causal", dtype);

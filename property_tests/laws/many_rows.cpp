@@ -1,0 +1,81 @@
+// More rows than a kernel takes at a time: a few queries against thousands of keys, and hundreds of
+// queries against a few keys.
+#include <algorithm>
+
+#include "property_tests/laws/findings.h"
+#include "property_tests/laws/gradients.h"
+#include "property_tests/laws/groups.h"
+
+namespace ringlab::verify {
+namespace {
+
+struct Range {
+  std::int64_t least, most;
+};
+/// Beyond what a thread of the backward kernel takes at once (optimized/cpu/key_slices.h).
+constexpr Range kManyKeys{1100, 2600};
+/// Beyond the queries that a kernel keeps in registers, several times.
+constexpr Range kManyQueries{65, 300};
+
+std::int64_t at_least(std::int64_t tokens, Range range, std::uint64_t seed) {
+  if (tokens >= range.least) return tokens;
+  return range.least +
+         static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(range.most - range.least));
+}
+
+/// One small K/V head on one or two ranks. What decides where sums are cut stays as it is drawn:
+/// tiles, layout and mask.
+Case narrow(Case c) {
+  Shape& s = c.shape;
+  s.batch = s.kv_heads = 1;
+  s.q_heads = std::min<std::int64_t>(s.q_heads, 2);
+  s.head_dim = std::min<std::int64_t>(s.head_dim, 4);
+  s.v_dim = std::min<std::int64_t>(s.v_dim, 4);
+  c.ranks = std::min(c.ranks, 2);
+  if (c.seed % 2 == 0) c.mask = "full";
+  return c;
+}
+Case with_many_keys(Case c) {
+  c.shape.kv_tokens = at_least(c.shape.kv_tokens, kManyKeys, c.seed);
+  c.shape.q_tokens = std::clamp<std::int64_t>(c.shape.q_tokens, 1, 3);
+  c.tile_keys = std::max<std::int64_t>(c.tile_keys, 16);
+  return narrow(c);
+}
+Case with_many_queries(Case c) {
+  c.shape.q_tokens = at_least(c.shape.q_tokens, kManyQueries, c.seed);
+  c.shape.kv_tokens = std::clamp<std::int64_t>(c.shape.kv_tokens, 1, 40);
+  c.tile_queries = std::max<std::int64_t>(c.tile_queries, 16);
+  return narrow(c);
+}
+
+LawResult results_equal_exact(const Subject& subject, const Case& c) {
+  LawResult forward = equals_exact(measure(subject, make_trial(c)));
+  if (forward.outcome != Outcome::held || !subject.can.backward) return forward;
+  return both(forward, equal_exact(measure_gradients(subject, make_gradient_trial(c))));
+}
+
+Law many_rows(const char* id, const char* name, const char* statement, Case (*shape_case)(Case)) {
+  return {.id = id,
+          .name = name,
+          .statement = statement,
+          .exact = false,
+          .shape_case = shape_case,
+          .not_applicable = applies_to_all,
+          .check = results_equal_exact,
+          .keeps_modifiers = true};
+}
+
+}  // namespace
+
+std::vector<Law> many_row_laws() {
+  return {many_rows("many_keys", "thousands_of_keys_give_what_the_exact_reference_gives",
+                    "O, lse and, where there are any, gradients of a few queries against "
+                    "thousands of keys lie within their a-priori bounds",
+                    with_many_keys),
+          many_rows("many_queries", "hundreds_of_queries_give_what_the_exact_reference_gives",
+                    "O, lse and, where there are any, gradients of hundreds of queries against "
+                    "a few keys lie within their a-priori bounds",
+                    with_many_queries)};
+}
+
+}  // namespace ringlab::verify
