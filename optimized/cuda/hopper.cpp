@@ -11,7 +11,7 @@ namespace {
 constexpr std::int32_t kMostKeys = std::numeric_limits<std::int32_t>::max() - 512;
 
 std::string wrong_sizes(const BlockShape& shape) {
-  const std::string reason = why_not_portable(shape);
+  std::string reason = why_not_portable(shape);
   if (!reason.empty()) return reason;
   if (shape.keys > kMostKeys) {
     return std::to_string(shape.queries) + " queries, " + std::to_string(shape.keys) + " keys";

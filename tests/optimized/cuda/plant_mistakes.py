@@ -1,64 +1,97 @@
 #!/usr/bin/env python3
-"""Writes one C++ file with the portable kernels once per mistake, each in a namespace of its own.
+"""Writes one C++ file with some kernels once per mistake, each in a namespace of its own.
 
 Every edit must fit exactly one place of all the kernels' files together.
 """
 import argparse
+import dataclasses
 import json
 import pathlib
 import re
 import sys
 import tomllib
+from typing import Callable
 
-FILES = ["warp_tiles.cuh", "forward_portable.cuh", "backward_tiles.cuh", "backward_portable.cuh",
-         "backward_queries.cuh"]
-OWN = re.compile(r'^#pragma once\n|^#include "optimized/cuda/(?:%s)"\n'
-                 % "|".join(re.escape(name) for name in FILES), re.MULTILINE)
 SYSTEM = re.compile(r"^#include .*\n", re.MULTILINE)
 
 
-def fail(text: str) -> None:
-    sys.exit(f"plant_mistakes: {text}")
+def portable_entry(mistake: dict) -> str:
+    channels = mistake.get("channels", 64)
+    function = f'&{mistake["id"]}::emulate_{mistake["pass"]}<BFloat16, {channels}>'
+    forward = function if mistake["pass"] == "forward" else "nullptr"
+    backward = function if mistake["pass"] == "backward" else "nullptr"
+    return f"{channels}, {{{forward}, {backward}}}"
+
+
+def hopper_entry(mistake: dict) -> str:
+    return f'&{mistake["id"]}::emulate_hopper_tile<{mistake["id"]}::SmallHopperTile<BFloat16>>'
+
+
+@dataclasses.dataclass
+class Family:
+    """Kernels that are spoilt together."""
+    files: list[str]  # in the order in which they include each other
+    headers: list[str]  # what the copies need besides
+    copies: str  # what makes functions of a copy that tests can call
+    list: str  # the function that lists the mistakes: its type and name
+    entry: Callable[[dict], str]  # what a mistake's entry says besides its id and what breaks
+
+
+FAMILIES = {
+    "portable": Family(
+        files=["warp_tiles.cuh", "forward_portable.cuh", "backward_tiles.cuh",
+               "backward_portable.cuh", "backward_queries.cuh"],
+        headers=["tests/optimized/cuda/planted_mistakes.h"],
+        copies="tests/optimized/cuda/portable_kernels-inl.h",
+        list="std::vector<PlantedMistake> planted_mistakes()",
+        entry=portable_entry),
+    "hopper": Family(
+        files=["forward_hopper.cuh", "forward_hopper_shapes.h"],
+        headers=["optimized/cuda/emulator/tensor_map.h", "tests/optimized/cuda/hopper_mistakes.h"],
+        copies="tests/optimized/cuda/hopper_kernels-inl.h",
+        list="std::vector<HopperMistake> hopper_mistakes()",
+        entry=hopper_entry)}
 
 
 def planted(source: str, mistake: dict) -> str:
     for edit in [mistake] + mistake.get("more", []):
         places = source.count(edit["find"])
         if places != 1:
-            fail(f'{mistake["id"]}: {places} places fit {edit["find"]!r}, expected 1')
+            sys.exit(f'plant_mistakes: {mistake["id"]}: {places} places fit {edit["find"]!r}, '
+                     "expected 1")
         source = source.replace(edit["find"], edit["replace"])
     return source.replace("namespace ringlab::cuda", f'namespace ringlab::cuda::{mistake["id"]}')
 
 
-def entry(mistake: dict) -> str:
-    function = f'&{mistake["id"]}::emulate_{mistake["pass"]}<BFloat16, {mistake.get("channels", 64)}>'
-    forward = function if mistake["pass"] == "forward" else "nullptr"
-    backward = function if mistake["pass"] == "backward" else "nullptr"
-    return (f'    {{{json.dumps(mistake["id"])}, {json.dumps(mistake["breaks"])}, '
-            f'{mistake.get("channels", 64)}, {{{forward}, {backward}}}}},\n')
+def read_kernels(family: Family, folder: pathlib.Path) -> tuple[str, str]:
+    """What the files include, and the rest of them. Macros are the same in every copy."""
+    source = "".join((folder / name).read_text() for name in family.files)
+    own = "|".join(re.escape(name) for name in family.files)
+    source = re.sub(rf'^#pragma once\n|^#include "optimized/cuda/(?:{own})"\n', "", source,
+                    flags=re.MULTILINE)
+    return "".join(sorted(set(SYSTEM.findall(source)))), SYSTEM.sub("", source)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("--kernels", type=pathlib.Path, required=True)
     parser.add_argument("--mistakes", type=pathlib.Path, required=True)
     parser.add_argument("--output", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
-    source = "".join((arguments.kernels / name).read_text() for name in FILES)
-    source = OWN.sub("", source)
-    includes = "".join(sorted(set(SYSTEM.findall(source))))
-    source = SYSTEM.sub("", source)
-    # Macros are the same in every copy.
+    family = FAMILIES[arguments.family]
+    text, source = read_kernels(family, arguments.kernels)
+    for header in ["optimized/cuda/emulator/emulate.h", *family.headers]:
+        text += f'#include "{header}"\n'
     mistakes = tomllib.loads(arguments.mistakes.read_text())["mistake"]
-    text = includes + '#include "optimized/cuda/emulator/emulate.h"\n'
-    text += '#include "tests/optimized/cuda/planted_mistakes.h"\n'
     for mistake in mistakes:
         text += planted(source, mistake)
-        text += f'namespace ringlab::cuda::{mistake["id"]} {{\n'
-        text += '#include "tests/optimized/cuda/portable_kernels-inl.h"\n}\n'
-    text += "namespace ringlab::cuda {\nstd::vector<PlantedMistake> planted_mistakes() {\n"
-    text += "  return {\n" + "".join(entry(m) for m in mistakes) + "  };\n}\n}\n"
-    arguments.output.write_text(text)
+        text += f'namespace ringlab::cuda::{mistake["id"]} {{\n#include "{family.copies}"\n}}\n'
+    text += f"namespace ringlab::cuda {{\n{family.list} {{\n  return {{\n"
+    for mistake in mistakes:
+        said = json.dumps(mistake["id"]), json.dumps(mistake["breaks"]), family.entry(mistake)
+        text += f'    {{{", ".join(said)}}},\n'
+    arguments.output.write_text(text + "  };\n}\n}\n")
 
 
 if __name__ == "__main__":

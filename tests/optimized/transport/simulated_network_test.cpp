@@ -4,7 +4,6 @@
 #include <set>
 
 #include "tests/optimized/transport/any_network.h"
-#include "tests/repetitions.h"
 
 namespace ringlab {
 namespace {
@@ -121,7 +120,7 @@ TEST(SimulatedNetwork, overwriting_a_send_buffer_before_its_wait_corrupts_the_me
 
 TEST(SimulatedNetwork, a_ring_that_reuses_its_send_buffer_early_is_caught_on_most_seeds) {
   int caught = 0;
-  for (std::uint64_t seed = 0; seed < repetitions<std::uint64_t>(100); ++seed) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
     bool wrong = false;
     run_simulated(3, seed, {}, [&](Communicator& network) {
       int held = network.rank();
@@ -143,7 +142,7 @@ TEST(SimulatedNetwork, a_ring_that_reuses_its_send_buffer_early_is_caught_on_mos
 
 TEST(SimulatedNetwork, a_ring_that_reads_before_waiting_is_caught_on_most_seeds) {
   int caught = 0;
-  for (std::uint64_t seed = 0; seed < repetitions<std::uint64_t>(100); ++seed) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
     bool wrong = false;
     run_simulated(2, seed, {}, [&](Communicator& network) {
       const int mine = network.rank();
@@ -177,7 +176,7 @@ TEST(SimulatedNetwork, a_send_left_unfinished_by_a_body_is_an_error_of_its_recei
 
 TEST(SimulatedNetwork, a_later_message_of_a_channel_may_be_complete_before_an_earlier_one) {
   int overtaken = 0;
-  for (std::uint64_t seed = 0; seed < repetitions<std::uint64_t>(100); ++seed) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
     run_simulated(2, seed, {}, [&](Communicator& n) {
       int values[2] = {1, 2};
       Request requests[2];

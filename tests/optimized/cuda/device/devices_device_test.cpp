@@ -15,6 +15,7 @@ ring::DeviceKernels<Element> kernels(const Shape& shape) {
 }
 
 constexpr int kEvery = 1;  // schedule, layout and number of ranks
+constexpr std::uint64_t kDelays = 3;
 
 template <class Element>
 class Devices : public DeviceTest<Needs::any_kernel> {};
