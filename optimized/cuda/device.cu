@@ -140,6 +140,14 @@ void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream s
              "cudaMemcpyPeerAsync", name_of(from.device) + " to " + name_of(to.device));
 }
 
+bool has_ended(int device, Stream stream) {
+  select_device(device);
+  const cudaError_t status = cudaStreamQuery(stream);
+  if (status == cudaErrorNotReady) return false;
+  check_cuda(status, "cudaStreamQuery", name_of(device));
+  return true;
+}
+
 void wait_for_device(int device) {
   select_device(device);
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize", name_of(device));

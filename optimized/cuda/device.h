@@ -98,6 +98,8 @@ struct DevicePlace {
 };
 /// On `stream`, which may belong to either device; also within one.
 void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream);
+/// Whether all work of the stream has ended; its errors are thrown here.
+bool has_ended(int device, Stream stream);
 /// Until all work of all streams of the device has ended; its errors are thrown here.
 void wait_for_device(int device);
 

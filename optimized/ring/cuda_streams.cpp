@@ -8,6 +8,7 @@
 #include "optimized/cuda/stream_kernels.h"
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/device_rank.h"
+#include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
 #include "optimized/ring/native_checks.h"
 #include "reference/core/checks.h"
@@ -16,22 +17,6 @@
 
 namespace ringlab::ring {
 namespace {
-
-void refuse(const char* where, const char* expected, const std::string& actual, const char* hint) {
-  throw_usage_error({.where = where, .expected = expected, .actual = actual, .hint = hint});
-}
-
-template <class Element>
-void check_kernels(const Problem& problem, const DeviceKernels<Element>& kernels) {
-  const Shape& s = problem.shape;
-  const cuda::BlockShape shape{.batch = static_cast<std::int32_t>(s.batch),
-                               .q_heads = static_cast<std::int32_t>(s.q_heads),
-                               .kv_heads = static_cast<std::int32_t>(s.kv_heads),
-                               .head_dim = static_cast<std::int32_t>(s.head_dim),
-                               .v_dim = static_cast<std::int32_t>(s.v_dim)};
-  const std::string reason = kernels.why_not(shape);
-  if (!reason.empty()) refuse("shape", "one that the kernels take", reason, "Use --device cpu");
-}
 
 /// Neighbours share a device where there are fewer devices than ranks.
 std::vector<int> devices_of_ranks(int ranks, int devices) {
@@ -67,6 +52,7 @@ class DevicesRun {
 
  private:
   using Rank = DeviceRank<Element>;
+  using Work = DeviceWork<Element>;
 
   /// All ranks are asked before any memory is allocated: whether gradients are wanted decides.
   void take_in(const NativeEnds<Element>& ends) {
@@ -89,39 +75,22 @@ class DevicesRun {
                                        .device = devices_[static_cast<std::size_t>(rank)]};
       ranks_.push_back(std::make_unique<Rank>(given, shards[static_cast<std::size_t>(rank)]));
     }
-    find_attends();
+    for (const auto& rank : ranks_) works_.emplace_back(*rank, programs_, kernels_, run_.gradients);
   }
   StreamProgram program_of(Pass pass) const {
     return stream_program_of(setting_, pass, run_.copy_by, run_.edit);
   }
 
-  /// The first and the last operation with which a rank attends, in the forward pass.
-  struct Attends {
-    const StreamOperation* first = nullptr;
-    const StreamOperation* last = nullptr;
-  };
-  void find_attends() {
-    attends_.resize(ranks_.size());
-    for (const StreamOperation& operation : programs_.forward.operations) {
-      if (operation.action != StreamAction::attend) continue;
-      Attends& attends = attends_[static_cast<std::size_t>(operation.rank)];
-      if (!attends.first) attends.first = &operation;
-      attends.last = &operation;
-    }
-  }
-
   void issue_all() {
     streams_.fork();
     issue(programs_.forward, forward_events_);
-    for_each_rank([&](const Rank& rank, cuda::Stream stream) { end_forward(rank, stream); });
+    for_each_rank([](const Work& work, cuda::Stream stream) { work.end_forward(stream); });
     if (programs_.backward) {
       streams_.join();
       streams_.fork();
-      for_each_rank([](const Rank& rank, cuda::Stream stream) { rank.clear_sums(stream); });
+      for_each_rank([](const Work& work, cuda::Stream stream) { work.begin_backward(stream); });
       issue(*programs_.backward, backward_events_);
-      for_each_rank([&](const Rank& rank, cuda::Stream stream) {
-        for (const auto& call : rank.scale_calls()) kernels_.scale_to(call, stream);
-      });
+      for_each_rank([](const Work& work, cuda::Stream stream) { work.end_backward(stream); });
     }
     streams_.join();
   }
@@ -130,18 +99,8 @@ class DevicesRun {
   void for_each_rank(Body body) {
     for (const auto& rank : ranks_) {
       streams_.select(rank->rank());
-      body(*rank, streams_.of(rank->rank(), StreamKind::compute));
+      body(work_of(rank->rank()), streams_.of(rank->rank(), StreamKind::compute));
     }
-  }
-
-  /// A rank that attends to nothing has results all the same.
-  void end_forward(const Rank& rank, cuda::Stream stream) {
-    if (rank.rows() == 0) return;
-    if (!attends_[static_cast<std::size_t>(rank.rank())].first) {
-      kernels_.clear_states(rank.clear_call(), stream);
-      kernels_.finish_rows(rank.finish_call(), stream);
-    }
-    if (programs_.backward) kernels_.delta_rows(rank.delta_call(), stream);
   }
 
   void issue(const StreamProgram& program, const std::vector<cuda::Event>& events) {
@@ -150,13 +109,13 @@ class DevicesRun {
       streams_.select(operation.rank);
       switch (operation.action) {
         case StreamAction::attend:
-          attend(program.pass, operation, stream);
+          work_of(operation.rank).attend(program.pass, operation, stream);
           break;
         case StreamAction::copy:
           copy(operation, stream);
           break;
         case StreamAction::add_gradient:
-          add(operation, stream);
+          work_of(operation.rank).add(operation, stream);
           break;
         case StreamAction::record:
           streams_.record(operation, events[static_cast<std::size_t>(operation.event)]);
@@ -169,22 +128,6 @@ class DevicesRun {
           break;
       }
     }
-  }
-
-  void attend(Pass pass, const StreamOperation& operation, cuda::Stream stream) {
-    const Rank& rank = of(operation.rank);
-    if (pass == Pass::forward) {
-      const Attends& attends = attends_[static_cast<std::size_t>(operation.rank)];
-      cuda::ForwardCall<Element> call = rank.forward_call(operation);
-      call.begins = &operation == attends.first;
-      call.finishes = &operation == attends.last;
-      return kernels_.forward(call, stream);
-    }
-    const DevicePair<float> sum = rank.sum(operation.owner, operation.gradient);
-    cuda::fill_zeros(rank.device(), reinterpret_cast<std::byte*>(sum.first), sum.bytes(), stream);
-    cuda::BackwardCall<Element> call = rank.backward_call(operation);
-    call.deterministic = run_.gradients == Repeatable::same_bits;
-    kernels_.backward(call, stream);
   }
 
   template <class T>
@@ -209,13 +152,8 @@ class DevicesRun {
     }
   }
 
-  void add(const StreamOperation& operation, cuda::Stream stream) {
-    const Rank& rank = of(operation.rank);
-    const DevicePair<float> to = rank.sum(operation.owner, operation.gradient);
-    cuda::add_values(to.first, rank.sum(operation.owner, operation.addend).first, to.count, stream);
-  }
-
   const Rank& of(int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }
+  const Work& work_of(int rank) const { return works_[static_cast<std::size_t>(rank)]; }
 
   void count_copies(const StreamProgram& program, std::vector<RankStats>& stats) const {
     for (const StreamOperation& operation : program.operations) {
@@ -266,8 +204,8 @@ class DevicesRun {
   IssuedStreams streams_;
   StreamPrograms programs_;
   std::vector<cuda::Event> forward_events_, backward_events_;
-  std::vector<Attends> attends_;  // by rank
   std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<Work> works_;  // by rank
 };
 
 }  // namespace

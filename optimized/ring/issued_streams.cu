@@ -8,7 +8,8 @@ namespace ringlab::ring {
 
 using cuda::check_cuda;
 
-IssuedStreams::IssuedStreams(std::vector<int> devices) : devices_(std::move(devices)) {
+IssuedStreams::IssuedStreams(std::vector<int> devices, int first_rank)
+    : devices_(std::move(devices)), first_rank_(first_rank) {
   for (const int device : devices_) {
     for (int kind = 0; kind < kStreamsPerRank; ++kind) {
       streams_.push_back(cuda::make_stream(device));
@@ -17,16 +18,14 @@ IssuedStreams::IssuedStreams(std::vector<int> devices) : devices_(std::move(devi
   }
 }
 
-void IssuedStreams::select(int rank) const {
-  cuda::select_device(devices_[static_cast<std::size_t>(rank)]);
-}
+void IssuedStreams::select(int rank) const { cuda::select_device(device_of(rank)); }
 
 /// An event belongs to the device of the stream that records it.
 std::vector<cuda::Event> IssuedStreams::make_events(const StreamProgram& program) {
   std::vector<cuda::Event> events(static_cast<std::size_t>(program.events));
   for (const StreamOperation& operation : program.operations) {
     if (operation.action != StreamAction::record) continue;
-    events_.push_back(cuda::make_event(devices_[static_cast<std::size_t>(operation.rank)]));
+    events_.push_back(cuda::make_event(device_of(operation.rank)));
     events[static_cast<std::size_t>(operation.event)] = events_.back().get();
   }
   return events;

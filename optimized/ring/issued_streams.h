@@ -12,11 +12,11 @@ namespace ringlab::ring {
 /// The streams of all ranks. The first one is where a graph begins and ends.
 class IssuedStreams {
  public:
-  /// `devices`: of each rank.
-  explicit IssuedStreams(std::vector<int> devices);
+  /// `devices`: of each rank, from `first_rank` on.
+  explicit IssuedStreams(std::vector<int> devices, int first_rank = 0);
 
   cuda::Stream of(int rank, StreamKind kind) const {
-    return streams_[static_cast<std::size_t>(stream_number(rank, kind))].get();
+    return streams_[static_cast<std::size_t>(stream_number(rank - first_rank_, kind))].get();
   }
   /// Makes the device of `rank` the current one.
   void select(int rank) const;
@@ -35,7 +35,10 @@ class IssuedStreams {
   void finish() const;
 
  private:
+  int device_of(int rank) const { return devices_[static_cast<std::size_t>(rank - first_rank_)]; }
+
   std::vector<int> devices_;
+  int first_rank_;
   std::vector<cuda::OwnedStream> streams_;
   std::vector<cuda::OwnedEvent> ends_;    // of streams, for fork() and join()
   std::vector<cuda::OwnedEvent> events_;  // of programs

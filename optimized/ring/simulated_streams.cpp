@@ -8,7 +8,6 @@
 
 #include "optimized/ring/dense_rows.h"
 #include "optimized/ring/native_checks.h"
-#include "optimized/ring/random_streams.h"
 #include "optimized/ring/rank_passes.h"
 #include "reference/core/small_float.h"
 
@@ -171,6 +170,11 @@ class SimulatedRun {
     return stream_program_of(setting_, pass, streams_.copy_by, streams_.edit);
   }
 
+  void execute(const StreamProgram& program, std::uint64_t seed, StreamMachine& machine) const {
+    if (streams_.execute) return streams_.execute(program, seed, machine);
+    execute_in_random_order(program, seed, machine);
+  }
+
   void forward() {
     using Forward = ForwardPass<Element>;
     const StreamProgram program = program_of(Pass::forward);
@@ -179,7 +183,7 @@ class SimulatedRun {
       ranks.push_back(std::make_unique<RankInPass<Element, Forward>>(setting_, program, *data));
     }
     Devices<Element, Forward> devices(std::move(ranks), traffic_);
-    execute_in_random_order(program, streams_.seed, devices);
+    execute(program, streams_.seed, devices);
     for (const auto& data : ranks_) {
       devices.of(data->rank)
           .finish(data->result.out, data->result.lse, data->row_lse.data(),
@@ -200,7 +204,7 @@ class SimulatedRun {
       ranks.back()->pass.prepare({.operations = {}, .gradient_slots = room.gradient_slots}, most);
     }
     Devices<Element, Backward> devices(std::move(ranks), traffic_);
-    execute_in_random_order(program, streams_.seed + 1, devices);
+    execute(program, streams_.seed + 1, devices);
     for (const auto& data : ranks_) devices.of(data->rank).finish(*data->result.gradients);
   }
 

@@ -5,17 +5,25 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "optimized/ring/native.h"
+#include "optimized/ring/random_streams.h"
 #include "optimized/ring/stream_setting.h"
 
 namespace ringlab::ring {
+
+/// Executes a program on a machine in an order drawn from a seed.
+using StreamExecution =
+    std::function<void(const StreamProgram& program, std::uint64_t seed, StreamMachine& machine)>;
 
 struct SimulatedStreams {
   CopyBy copy_by = CopyBy::receiver;
   std::uint64_t seed = 0;  ///< of the order
   /// Changes the programs before they are executed; must keep every slot in range.
   StreamEdit edit = {};
+  /// In place of execute_in_random_order().
+  StreamExecution execute = {};
 };
 
 /// One thread; all ranks' rows are held at once. A slot that is being copied into holds NaN, of

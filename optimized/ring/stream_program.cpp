@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "optimized/ring/stream_clock.h"
+#include "optimized/ring/stream_waits.h"
 #include "reference/core/error.h"
 
 namespace ringlab::ring {
@@ -232,26 +231,10 @@ class Translation {
   std::vector<Work> works_;
 };
 
-/// Which operations each one waits for, without those that others imply.
-std::vector<std::vector<std::size_t>> needed_waits(const std::vector<Work>& works, int streams) {
-  std::vector<StreamClock> now(static_cast<std::size_t>(streams), StreamClock(streams));
-  std::vector<StreamClock> end_of;
-  std::vector<std::vector<std::size_t>> waits(works.size());
-  for (std::size_t i = 0; i < works.size(); ++i) {
-    const int stream = stream_number(works[i].operation);
-    StreamClock& clock = now[static_cast<std::size_t>(stream)];
-    std::vector<std::size_t> after = works[i].after;
-    std::ranges::sort(after, std::greater<>());  // the latest ones imply most
-    for (const std::size_t other : after) {
-      const int of = stream_number(works[other].operation);
-      if (of == stream || clock.of(of) >= end_of[other].of(of)) continue;
-      clock.merge(end_of[other]);
-      waits[i].push_back(other);
-    }
-    clock.tick(stream);
-    end_of.push_back(clock);
-  }
-  return waits;
+std::vector<StreamWork> on_streams(const std::vector<Work>& works) {
+  std::vector<StreamWork> placed;
+  for (const Work& work : works) placed.push_back({stream_number(work.operation), work.after});
+  return placed;
 }
 
 StreamOperation on_stream_of(const StreamOperation& operation, StreamAction action) {
@@ -265,7 +248,7 @@ StreamOperation on_stream_of(const StreamOperation& operation, StreamAction acti
 /// Events for the operations that are waited for, recorded just after them.
 void write_operations(const std::vector<Work>& works, StreamProgram& program) {
   const int streams = static_cast<int>(program.ranks.size()) * kStreamsPerRank;
-  const auto waits = needed_waits(works, streams);
+  const auto waits = needed_waits(on_streams(works), streams);
   std::vector<bool> is_waited_for(works.size());
   for (const auto& others : waits) {
     for (const std::size_t other : others) is_waited_for[other] = true;

@@ -112,6 +112,7 @@ void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream) 
   std::copy_n(from.memory, bytes, to.memory);
   fake_devices().copies_between += to.device != from.device ? 1 : 0;
 }
+bool has_ended(int, Stream) { return true; }
 void wait_for_device(int device) { select_device(device); }
 
 void add_values(float* to, const float* from, std::int64_t count, Stream) {
@@ -125,16 +126,15 @@ void spin(std::int64_t nanoseconds, Stream) { fake_devices().spun_ns += nanoseco
 
 namespace ringlab::ring {
 
-IssuedStreams::IssuedStreams(std::vector<int> devices) : devices_(std::move(devices)) {
+IssuedStreams::IssuedStreams(std::vector<int> devices, int first_rank)
+    : devices_(std::move(devices)), first_rank_(first_rank) {
   for (const int device : devices_) {
     for (int kind = 0; kind < kStreamsPerRank; ++kind) {
       streams_.push_back(cuda::make_stream(device));
     }
   }
 }
-void IssuedStreams::select(int rank) const {
-  cuda::select_device(devices_[static_cast<std::size_t>(rank)]);
-}
+void IssuedStreams::select(int rank) const { cuda::select_device(device_of(rank)); }
 std::vector<cuda::Event> IssuedStreams::make_events(const StreamProgram& program) {
   std::vector<cuda::Event> events;
   for (int event = 0; event < program.events; ++event) {

@@ -1,0 +1,46 @@
+// One rank of a ring of processes: its message program on the streams of its device.
+//
+// Who carries the messages is for the caller to say: NCCL (optimized/transport/nccl_group.h), or
+// what tests put in its place. No CUDA header is seen here. Has run on no GPU yet.
+#pragma once
+
+#include <span>
+
+#include "optimized/ring/cuda_streams.h"
+#include "optimized/ring/message_program.h"
+
+namespace ringlab::ring {
+
+/// One end of a message, in memory of the rank's device.
+struct DeviceMessage {
+  MessageSide side = MessageSide::send;
+  int peer = 0;
+  std::byte* memory = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// Connects a rank with all others, once for chunks and once for sums.
+class DeviceLinks {
+ public:
+  virtual ~DeviceLinks() = default;
+  /// Puts all messages on `stream`, as one group; `operation` is what errors name.
+  virtual void exchange(StreamKind kind, std::span<const DeviceMessage> messages,
+                        cuda::Stream stream, const std::string& operation) = 0;
+  /// Until all that is on the stream has ended; an error when a peer is lost or a deadline passes.
+  virtual void wait(cuda::Stream stream) = 0;
+};
+
+struct MessageRun {
+  int rank = 0;
+  int device = 0;
+  Repeatable gradients = Repeatable::no;
+};
+
+/// As run_on_devices(), for one rank; all ranks must call it with the same problem and options, and
+/// want gradients or not alike. Source and sink are called once, for this rank.
+template <class Element>
+RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
+                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
+                             DeviceLinks& links, const MessageRun& run);
+
+}  // namespace ringlab::ring

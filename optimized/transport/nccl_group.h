@@ -1,0 +1,81 @@
+// The ranks of a NCCL communicator as a value: messages between devices, put on a stream.
+//
+// No NCCL or CUDA header is seen here. Has run on no GPU yet; tests link it with a NCCL of their
+// own.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "optimized/transport/file_meeting.h"
+
+struct ncclComm;
+struct CUstream_st;
+
+namespace ringlab::nccl {
+
+struct GroupPlace {
+  int rank = 0;
+  int ranks = 1;
+  /// Of this rank: the same text for the same device only, as host and bus number. It must be the
+  /// current one of the thread.
+  std::string device;
+  std::chrono::milliseconds deadline{60000};  ///< of every operation
+};
+
+enum class Side { send, receive };
+
+/// One end of a message, in memory of the device.
+struct Part {
+  Side side = Side::send;
+  int peer = 0;
+  std::byte* memory = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// Its communicator does not block the host: NCCL is asked for news until the deadline. After a
+/// deadline or an error the communicator is aborted, so that nothing of it stays on the device, and
+/// every operation is a RankError that names the rank, the operation and NCCL's reason.
+class Group {
+ public:
+  /// Collective. Rank 0 makes the id; `tell_all` hands it to the others. An environment error
+  /// before NCCL could hang: for two ranks on one device where NCCL is older than 2.30.
+  Group(const GroupPlace& place, const TellAll& tell_all);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  /// All parts as one group, on `stream`. Returns when NCCL has put it there; parts without bytes
+  /// are left out, on both ends.
+  void exchange(std::span<const Part> parts, CUstream_st* stream, const std::string& operation);
+  /// Until `is_over()`, which asks the device. Sooner, with an error, when NCCL reports one.
+  void wait(const std::function<bool()>& is_over, const std::string& operation);
+  /// An error when NCCL reports one.
+  void check(const std::string& operation);
+  /// Nothing of it stays on the device; from now on every operation is an error.
+  void abort() noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void connect(const std::string& introduction_of_rank_0);
+  /// Until NCCL has no operation of this communicator in progress.
+  void settle(const std::string& operation, Clock::time_point begin);
+  /// What NCCL says about the communicator; an error unless it goes well.
+  bool is_in_progress(const std::string& operation, Clock::time_point begin);
+  void check_deadline(const std::string& operation, Clock::time_point begin);
+  [[noreturn]] void fail(const std::string& operation, Clock::time_point begin,
+                         const std::string& reason);
+
+  const GroupPlace place_;
+  ncclComm* communicator_ = nullptr;
+};
+
+/// "2.28.9", of the library that is loaded.
+std::string version_text();
+
+}  // namespace ringlab::nccl

@@ -1,0 +1,158 @@
+// Whatever the timing of ranks and streams, message programs compute the bits of the engine on
+// threads; with planted mistakes they do not, or never come to their end.
+#include <gtest/gtest.h>
+
+#include "optimized/ring/random_messages.h"
+#include "property_tests/generators/draws.h"
+#include "reference/core/error.h"
+#include "tests/optimized/ring/message_mistakes.h"
+#include "tests/optimized/ring/stream_trial.h"
+#include "tests/reference/core/some_schedules.h"
+#include "tests/repetitions.h"
+
+namespace ringlab::ring {
+namespace {
+
+using verify::Case;
+using verify::Draws;
+
+/// Executes each program as messages between processes.
+SimulatedStreams messages(std::uint64_t seed, int chunks_per_round) {
+  return {
+      .seed = seed,
+      .execute = [=](const StreamProgram& program, std::uint64_t order, StreamMachine& machine) {
+        execute_in_random_order(make_message_programs(program, chunks_per_round), order, machine);
+      }};
+}
+
+void expect_bits_of_the_engine(const Trial& trial, std::uint64_t seed) {
+  const Bits due = engine_bits(trial);
+  for (const int chunks_per_round : {1, 2}) {
+    ASSERT_EQ(simulated_bits(trial, messages(seed, chunks_per_round)), due)
+        << trial.text() << ", " << chunks_per_round << " chunks per round, order " << seed;
+  }
+}
+
+/// 13 tokens over 1 … 6 ranks: uneven, and with masks that leave some pairs out.
+Case small_case(const std::string& schedule, LayoutKind layout, int ranks, int slots) {
+  Case c;
+  c.seed = static_cast<std::uint64_t>(100 * ranks + slots);
+  c.shape = {.batch = 1,
+             .q_heads = 2,
+             .kv_heads = 1,
+             .q_tokens = 13,
+             .kv_tokens = 13,
+             .head_dim = 3,
+             .v_dim = 2};
+  c.mask = slots % 2 == 0 ? "causal" : "full";
+  c.layout = layout;
+  c.ranks = ranks;
+  c.schedule = schedule;
+  c.slots = slots;
+  return verify::fitted(c);
+}
+
+TEST(SimulatedMessages, give_the_bits_of_the_engine_for_all_schedules_layouts_and_slots) {
+  for (const std::string schedule :
+       {"broadcast", "allgather", "ring", "bidirectional", "double:2", "double:3"}) {
+    for (const LayoutKind layout :
+         {LayoutKind::contiguous, LayoutKind::striped, LayoutKind::zigzag}) {
+      for (int ranks = 1; ranks <= 6; ++ranks) {
+        for (int slots = 1; slots <= 3; ++slots) {
+          const Trial trial = make_trial(small_case(schedule, layout, ranks, slots));
+          expect_bits_of_the_engine(trial, static_cast<std::uint64_t>(ranks * 5 + slots));
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+/// Also more ranks than tokens, empty shards, modifiers, lossy wires, all types.
+TEST(SimulatedMessages, give_the_bits_of_the_engine_for_random_cases) {
+  Draws draws(47);
+  for (int i = 0; i < repetitions(200); ++i) {
+    Trial trial = random_trial(draws);
+    trial.gradients = draws.chance(70);
+    trial.options.wire = static_cast<WireFormat>(draws.below(4));
+    trial.options.transport = TransportKind::threads;
+    expect_bits_of_the_engine(trial, draws.next());
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Two slots. All chunks have 4 tokens: a mistake that reads another chunk than the one
+/// that is due reads wrong numbers, but none beyond the end.
+Trial trial_of(const std::string& schedule) {
+  Case c;
+  c.shape = {.batch = 1,
+             .q_heads = 1,
+             .kv_heads = 1,
+             .q_tokens = 20,
+             .kv_tokens = 20,
+             .head_dim = 2,
+             .v_dim = 3};
+  c.ranks = 5;
+  c.schedule = schedule;
+  return make_trial(verify::fitted(c));
+}
+
+/// Whether the programs of one pass, replaced by `planted`, end with these bits.
+bool ends_right(const Trial& trial, const Bits& due, const RankPrograms& planted, int order) {
+  SimulatedStreams streams = messages(static_cast<std::uint64_t>(order), 1);
+  const StreamExecution right = streams.execute;
+  streams.execute = [&](const StreamProgram& program, std::uint64_t seed, StreamMachine& machine) {
+    if (program.pass != planted.front().pass) return right(program, seed, machine);
+    execute_in_random_order(planted, seed, machine);
+  };
+  try {
+    return simulated_bits(trial, streams) == due;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Tries orders until one does not. 57 were needed at most, and 3 on average.
+bool is_found(const Trial& trial, const Bits& due, const RankPrograms& planted, int most_orders) {
+  for (int order = 1; order <= most_orders; ++order) {
+    if (!ends_right(trial, due, planted, order)) return true;
+  }
+  return false;
+}
+
+/// At how many places `mistake` can be made, and at how many of them it shows.
+struct Places {
+  std::size_t all = 0;
+  std::size_t found = 0;
+};
+Places places_of(const MessageMistake& mistake, const std::string& name, int most_orders) {
+  const Trial trial = trial_of(name);
+  const Bits due = engine_bits(trial);
+  Places places;
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    const Schedule schedule = build_schedule(parse_schedule(name), full_need(5), pass);
+    for (const RankPrograms& planted : mistake.plant(make_message_programs(schedule))) {
+      ++places.all;
+      if (is_found(trial, due, planted, most_orders)) ++places.found;
+    }
+  }
+  return places;
+}
+
+TEST(MessageMistakes, change_results_or_never_end_in_some_order_of_the_streams) {
+  constexpr int kMostOrders = 250;
+  for (const MessageMistake& mistake : message_mistakes()) {
+    std::size_t all = 0;
+    for (const std::string schedule : {"ring", "broadcast", "double:2"}) {
+      if (mistake.shows == Shows::in_rings && schedule != "ring") continue;
+      const bool shows = mistake.shows != Shows::nowhere;
+      const Places places = places_of(mistake, schedule, shows ? kMostOrders : 3);
+      EXPECT_EQ(places.found, shows ? places.all : 0) << mistake.name << " in " << schedule;
+      all += places.all;
+    }
+    EXPECT_GT(all, 0u) << mistake.name;
+  }
+}
+
+}  // namespace
+}  // namespace ringlab::ring
