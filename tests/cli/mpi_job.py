@@ -119,3 +119,10 @@ class JobTest(ProgramTest):
         folder = self.folder / f"job{next(self.numbers)}"
         folder.mkdir()
         return folder
+
+    def ended_with(self, job, code):
+        """The job and its ranks ended with this code. Once one rank has ended with an error, mpirun
+        may end the others by SIGTERM."""
+        self.assertEqual(job.code, code, job.said())
+        self.assertLessEqual(set(job.codes), {str(code), "143"}, job.said())
+        self.assertIn(str(code), job.codes, job.said())
