@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "optimized/ring/stream_check.h"
+#include "tests/optimized/ring/simulation_cases.h"
 #include "tests/optimized/ring/stream_trial.h"
 #include "tests/reference/core/some_schedules.h"
 
@@ -33,21 +34,6 @@ TEST(StreamMistakes, are_found_by_the_laws_wherever_they_are_made) {
   }
 }
 
-/// A ring with 2 slots. All chunks have 4 tokens: a mistake that reads a rank's own chunk where
-/// another one is due reads wrong numbers, but none beyond the end.
-Trial ring_trial() {
-  verify::Case c;
-  c.shape = {.batch = 1,
-             .q_heads = 1,
-             .kv_heads = 1,
-             .q_tokens = 20,
-             .kv_tokens = 20,
-             .head_dim = 2,
-             .v_dim = 3};
-  c.ranks = 5;
-  return make_trial(verify::fitted(c));
-}
-
 /// Replaces the program of one pass.
 SimulatedStreams with_program(const StreamProgram& planted, int seed) {
   return {.seed = static_cast<std::uint64_t>(seed),
@@ -66,7 +52,7 @@ bool is_found(const Trial& trial, const Bits& due, const StreamProgram& planted)
 }
 
 TEST(StreamMistakes, change_results_in_some_order_of_the_streams) {
-  const Trial trial = ring_trial();
+  const Trial trial = trial_of_equal_chunks("ring");
   const Bits due = engine_bits(trial);
   for (const StreamMistake& mistake : stream_mistakes()) {
     std::size_t places = 0, found = 0;

@@ -1,15 +1,14 @@
 // Whatever the streams' timing, a stream program computes the bits of the engine on threads.
 #include <gtest/gtest.h>
 
-#include "property_tests/generators/draws.h"
 #include "reference/core/error.h"
+#include "tests/optimized/ring/simulation_cases.h"
 #include "tests/optimized/ring/stream_trial.h"
 #include "tests/repetitions.h"
 
 namespace ringlab::ring {
 namespace {
 
-using verify::Case;
 using verify::Draws;
 
 std::string text_of(const Trial& trial, const SimulatedStreams& streams) {
@@ -28,49 +27,16 @@ void expect_bits_of_the_engine(const Trial& trial, std::uint64_t seed) {
   }
 }
 
-/// 13 tokens over 1 … 6 ranks: uneven, and with masks that leave some pairs out.
-Case small_case(const std::string& schedule, LayoutKind layout, int ranks, int slots) {
-  Case c;
-  c.seed = static_cast<std::uint64_t>(100 * ranks + slots);
-  c.shape = {.batch = 1,
-             .q_heads = 2,
-             .kv_heads = 1,
-             .q_tokens = 13,
-             .kv_tokens = 13,
-             .head_dim = 3,
-             .v_dim = 2};
-  c.mask = slots % 2 == 0 ? "causal" : "full";
-  c.layout = layout;
-  c.ranks = ranks;
-  c.schedule = schedule;
-  c.slots = slots;
-  return verify::fitted(c);
-}
-
 TEST(SimulatedStreams, give_the_bits_of_the_engine_for_all_schedules_layouts_and_slots) {
-  for (const std::string schedule :
-       {"broadcast", "allgather", "ring", "bidirectional", "double:2", "double:3"}) {
-    for (const LayoutKind layout :
-         {LayoutKind::contiguous, LayoutKind::striped, LayoutKind::zigzag}) {
-      for (int ranks = 1; ranks <= 6; ++ranks) {
-        for (int slots = 1; slots <= 3; ++slots) {
-          const Trial trial = make_trial(small_case(schedule, layout, ranks, slots));
-          expect_bits_of_the_engine(trial, static_cast<std::uint64_t>(ranks * 7 + slots));
-          if (HasFatalFailure()) return;
-        }
-      }
-    }
-  }
+  for_every_small_trial([](const Trial& trial, int ranks, int slots) {
+    expect_bits_of_the_engine(trial, static_cast<std::uint64_t>(ranks * 7 + slots));
+  });
 }
 
-/// Also more ranks than tokens, empty shards, modifiers, lossy wires, all types.
 TEST(SimulatedStreams, give_the_bits_of_the_engine_for_random_cases) {
   Draws draws(31);
   for (int i = 0; i < repetitions(200); ++i) {
-    Trial trial = random_trial(draws);
-    trial.gradients = draws.chance(70);
-    trial.options.wire = static_cast<WireFormat>(draws.below(4));
-    trial.options.transport = TransportKind::threads;
+    const Trial trial = any_trial(draws);
     expect_bits_of_the_engine(trial, draws.next());
     if (HasFatalFailure()) return;
   }
