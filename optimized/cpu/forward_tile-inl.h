@@ -137,19 +137,19 @@ HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, Vector<Real> block_t
 
 /// Makes scores of products.
 template <class Real>
-struct IntoScores {
+struct IntoScores : JustProducts {
   Vector<Real> unit;
-  HWY_INLINE Vector<Real> operator()(int, int, Vector<Real> product) const {
+  HWY_INLINE Vector<Real> end(int, int, Vector<Real> product) const {
     return hn::Mul(product, unit);
   }
 };
 
 /// The same, and takes the largest.
 template <class Real>
-struct IntoScoresAndTops {
+struct IntoScoresAndTops : JustProducts {
   Vector<Real> unit;
   Tops<Real> tops = {};
-  HWY_INLINE Vector<Real> operator()([[maybe_unused]] int row, int x, Vector<Real> product) {
+  HWY_INLINE Vector<Real> end([[maybe_unused]] int row, int x, Vector<Real> product) {
     const auto score = hn::Mul(product, unit);
     tops(x, score);
     return score;
@@ -157,14 +157,14 @@ struct IntoScoresAndTops {
 };
 
 /// scores (block.count, lanes) of the block, in base 2.
-template <class Real, class Finish = IntoScores<Real>>
-HWY_INLINE Finish score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
-                        const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
-  Finish finish{hn::Set(hn::ScalableTag<Real>(), channels.score_unit)};
+template <class Real, class Into = IntoScores<Real>>
+HWY_INLINE Into score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
+                      const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
+  Into into{{}, hn::Set(hn::ScalableTag<Real>(), channels.score_unit)};
   const Real* const queries = tile.queries;
   multiply<Result::replaced>(Factors<SideBySide::terms, Real>{block.k, channels.head_dim},
-                             block.count, queries, channels.head_dim, scores, finish);
-  return finish;
+                             block.count, queries, channels.head_dim, scores, into);
+  return into;
 }
 
 /// The same, and the largest score of each query.
@@ -188,36 +188,44 @@ HWY_INLINE void hide(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
   if (hides_some(tile, block)) hide_unseen(tile, block.first, block.count, scores);
 }
 
-/// Turns scores into weights, in place, and takes them into the maxima and sums of the tile's
-/// queries; `tops` are the largest scores. The accumulator is rescaled only when a maximum rose.
+/// What the accumulator is multiplied by before it takes a block in: by every register tile that
+/// has just loaded its sums, since a pass of its own would load and store them once more.
 template <class Real>
-HWY_INLINE void take_in_weights(QueryTile<Real>& tile, const KeyBlock<Real>& block,
-                                const Channels<Real>& channels, const Tops<Real>& tops,
-                                Real* HWY_RESTRICT scores) {
-  const hn::ScalableTag<Real> d;
-  const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
+struct Rescaling : JustProducts {
   Vector<Real> keep[kTileVectors];
-  bool rescale = false;
-  for (int x = 0; x < kTileVectors; ++x) {
-    keep[x] = weigh(tile, x, tops.of[x], block.count, scores);
-    rescale |= !hn::AllTrue(d, hn::Eq(keep[x], hn::Set(d, Real(1))));
-  }
-  if (rescale) {
-    for (std::int64_t c = 0; c < channels.v_dim; ++c) {
-      for (int x = 0; x < kTileVectors; ++x) {
-        Real* const at = tile.acc + c * width + x * n;
-        hn::Store(hn::Mul(hn::Load(d, at), keep[x]), d, at);
-      }
+  bool needed;  ///< whether any maximum rose
+
+  template <class Sums>
+  HWY_INLINE void begin(Sums& sums) const {
+    if (!needed) return;
+    for (auto& row : sums) {
+      for (int x = 0; x < kTileVectors; ++x) row[x] = hn::Mul(row[x], keep[x]);
     }
   }
+};
+
+/// Turns scores into weights, in place, and takes them into the maxima and sums of the tile's
+/// queries; `tops` are the largest scores. Returns what add_weighted() has to know.
+template <class Real>
+HWY_INLINE Rescaling<Real> take_in_weights(QueryTile<Real>& tile, const Tops<Real>& tops,
+                                           std::int64_t count, Real* HWY_RESTRICT scores) {
+  const hn::ScalableTag<Real> d;
+  Rescaling<Real> rescaling;
+  bool rescale = false;
+  for (int x = 0; x < kTileVectors; ++x) {
+    rescaling.keep[x] = weigh(tile, x, tops.of[x], count, scores);
+    rescale |= !hn::AllTrue(d, hn::Eq(rescaling.keep[x], hn::Set(d, Real(1))));
+  }
+  rescaling.needed = rescale;
+  return rescaling;
 }
 
-/// acc += weights · values.
+/// acc = acc · rescaling + weights · values.
 template <class Real>
-HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block,
-                             const Channels<Real>& channels, const Real* HWY_RESTRICT weights) {
-  multiply<Result::added>(Factors<SideBySide::rows, Real>{block.v, channels.v_dim}, channels.v_dim,
-                          weights, block.count, tile.acc);
+HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block, std::int64_t v_dim,
+                             const Rescaling<Real>& rescaling, const Real* HWY_RESTRICT weights) {
+  multiply<Result::added>(Factors<SideBySide::rows, Real>{block.v, v_dim}, v_dim, weights,
+                          block.count, tile.acc, rescaling);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

@@ -111,9 +111,9 @@ class ForwardWorker {
       const std::int64_t skipped = part.first - rows.first, count = part.last - part.first;
       const KeyBlock<Real> block{keys_.raw(skipped), values_.finite(skipped), part.first, count};
       const Tops<Real> tops = score_tile(i, run, block, positions);
-      take_in_weights(tile, block, channels_, tops, scores_.get());
+      const auto rescaling = take_in_weights(tile, tops, count, scores_.get());
       modifiers_[i].drop(keys_of(run, block), scores_.get());
-      add_weighted(tile, block, channels_, scores_.get());
+      add_weighted(tile, block, channels_.v_dim, rescaling, scores_.get());
       values_.add_specials(skipped, count, scores_.get(), tile.acc);
     }
   }

@@ -63,21 +63,26 @@ HWY_INLINE void fetch_ahead(const Factors<kSideBySide, Real>& factors, std::int6
 /// What becomes of the sums: they replace what is in memory, or they go on from it.
 enum class Result { replaced, added };
 
-/// Leaves sums as they are.
-struct Unchanged {
+/// What is done to sums while they are in registers, besides adding products: nothing. Others
+/// derive from it and say what they do.
+struct JustProducts {
+  /// Sums[kRows][kTileVectors] as they were in memory.
+  template <class Sums>
+  HWY_INLINE void begin(Sums&) const {}
+  /// What is stored of vector x of a row.
   template <class V>
-  HWY_INLINE V operator()(int, int, V sum) const {
+  HWY_INLINE V end(int, int, V sum) const {
     return sum;
   }
 };
 
 /// out[row][lane] = Σ_t factors(row, t) · columns[t][lane], or out += Σ…; rows 0 … kRows-1, summed
 /// in the order of t with one rounding per term. columns and out have tile_width() lanes a row,
-/// aligned. What is stored is finish(row, x, sum) of vector x, while it is still in a register.
-template <int kRows, Result kResult, SideBySide kSideBySide, class Real, class Finish>
+/// aligned. `besides`: see JustProducts.
+template <int kRows, Result kResult, SideBySide kSideBySide, class Real, class Besides>
 HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
                               const Real* HWY_RESTRICT columns, std::int64_t terms,
-                              Real* HWY_RESTRICT out, Finish& finish) {
+                              Real* HWY_RESTRICT out, Besides& besides) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   Vector<Real> sums[kRows][kTileVectors];
@@ -88,6 +93,7 @@ HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
       sums[i][x] = kResult == Result::added ? hn::Load(d, out + i * width + x * n) : hn::Zero(d);
     }
   }
+  if constexpr (kResult == Result::added) besides.begin(sums);
   for (std::int64_t t = 0; t < terms; ++t) {
     fetch_ahead<kRows>(factors, t);
     Vector<Real> column[kTileVectors];
@@ -101,34 +107,34 @@ HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
   }
   for (int i = 0; i < kRows; ++i) {
     for (int x = 0; x < kTileVectors; ++x) {
-      hn::Store(finish(i, x, sums[i][x]), d, out + i * width + x * n);
+      hn::Store(besides.end(i, x, sums[i][x]), d, out + i * width + x * n);
     }
   }
 }
 
 /// multiply_rows for any number of rows: full register tiles, then smaller ones.
-template <Result kResult, SideBySide kSideBySide, class Real, class Finish>
+template <Result kResult, SideBySide kSideBySide, class Real, class Besides>
 HWY_INLINE void multiply(Factors<kSideBySide, Real> factors, std::int64_t rows, const Real* columns,
-                         std::int64_t terms, Real* out, Finish& finish) {
+                         std::int64_t terms, Real* out, Besides& besides) {
   const auto advance = [&](std::int64_t by) {
     factors.values += by * factors.row_stride();
     out += by * tile_width<Real>();
   };
   for (; rows >= kTileRows; rows -= kTileRows) {
-    multiply_rows<kTileRows, kResult>(factors, columns, terms, out, finish);
+    multiply_rows<kTileRows, kResult>(factors, columns, terms, out, besides);
     advance(kTileRows);
   }
   for (; rows >= 2; rows -= 2) {
-    multiply_rows<2, kResult>(factors, columns, terms, out, finish);
+    multiply_rows<2, kResult>(factors, columns, terms, out, besides);
     advance(2);
   }
-  if (rows == 1) multiply_rows<1, kResult>(factors, columns, terms, out, finish);
+  if (rows == 1) multiply_rows<1, kResult>(factors, columns, terms, out, besides);
 }
 template <Result kResult, SideBySide kSideBySide, class Real>
 HWY_INLINE void multiply(Factors<kSideBySide, Real> factors, std::int64_t rows, const Real* columns,
                          std::int64_t terms, Real* out) {
-  const Unchanged unchanged;
-  multiply<kResult>(factors, rows, columns, terms, out, unchanged);
+  const JustProducts besides;
+  multiply<kResult>(factors, rows, columns, terms, out, besides);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

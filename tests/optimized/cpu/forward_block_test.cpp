@@ -2,8 +2,10 @@
 // the exact reference by the tests of the engine.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -152,6 +154,48 @@ TYPED_TEST(ForwardBlock, rows_that_see_nothing_keep_their_state) {
       EXPECT_EQ(got.sums[static_cast<std::size_t>(row)], 0);
       for (std::int64_t c = 0; c < trial.v_extents.channels; ++c) {
         EXPECT_EQ(got.accs[static_cast<std::size_t>(row * trial.v_extents.channels + c)], 0);
+      }
+    }
+  }
+}
+
+/// One key of ones that 50 queries see, row i with the score i % 4 in base 2; values are 0, 1, 2, …
+template <class Element>
+Trial<Element> whole_scores(std::int64_t v_dim) {
+  constexpr std::int64_t kRows = 50;
+  Trial<Element> trial{.mask = parse_mask("full").bind(kRows, 1),
+                       .queries = Positions::all(kRows),
+                       .keys = Positions::all(1),
+                       .q_extents = {1, 1, kRows, 1},
+                       .k_extents = {1, 1, 1, 1},
+                       .v_extents = {1, 1, 1, v_dim},
+                       .k = {static_cast<Element>(1.0)}};
+  for (int i = 0; i < kRows; ++i) trial.q.push_back(static_cast<Element>(i % 4 * 1.0));
+  for (int c = 0; c < v_dim; ++c) trial.v.push_back(static_cast<Element>(c * 1.0));
+  return trial;
+}
+
+/// Every number is exact: maxima are 1 before, so that half of the rows are halved or quartered.
+TYPED_TEST(ForwardBlock, a_maximum_that_rises_scales_every_channel_of_its_row_and_of_no_other) {
+  using Real = Accumulator<TypeParam>;
+  for (const std::string& vectors : available_vectors()) {
+    use_vectors(vectors);
+    for (const std::int64_t v_dim : {1, 2, 3, 7, 8, 9, 15, 16, 17}) {
+      const Trial<TypeParam> trial = whole_scores<TypeParam>(v_dim);
+      Block<TypeParam> block = trial.block();
+      block.scale = std::numbers::ln2;
+      std::vector<SoftmaxState<Real>> states(trial.q.size(), {.row_max = 1, .row_sum = 4});
+      std::vector<Real> accs(trial.q.size() * trial.v.size(), 8);
+      forward_block(block, states.data(), accs.data());
+      for (std::size_t i = 0; i < trial.q.size(); ++i) {
+        const int score = static_cast<int>(i % 4), top = std::max(1, score);
+        const Real keep = std::ldexp(Real(1), 1 - top), weight = std::ldexp(Real(1), score - top);
+        EXPECT_EQ(states[i].row_max, static_cast<Real>(top)) << vectors << ", row " << i;
+        EXPECT_EQ(states[i].row_sum, 4 * keep + weight) << vectors << ", row " << i;
+        for (std::size_t c = 0; c < trial.v.size(); ++c) {
+          EXPECT_EQ(accs[i * trial.v.size() + c], 8 * keep + weight * static_cast<Real>(c))
+              << vectors << ", row " << i << ", channel " << c << " of " << v_dim;
+        }
       }
     }
   }
