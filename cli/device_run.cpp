@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "optimized/ring/device_engine.h"
 #include "reference/core/error.h"
 
@@ -24,8 +26,11 @@ void check_device_wishes(const verify::Subject& subject, const Arguments& argume
   if (arguments.text("device") != "cuda") return;
   if (!subject.can.cuda) refuse("device", "a subject that runs on devices", subject.name);
   if (!subject.can_on_devices) return;
-  for (const char* option : kWithoutEffect) {
-    if (arguments.given(option)) refuse(option, "to be left out with --device cuda", "it");
+  const bool processes = arguments.text("transport") == "nccl";
+  for (const std::string_view option : kWithoutEffect) {
+    if (processes && (option == "transport" || option == "timeout")) continue;
+    if (arguments.given(std::string(option)))
+      refuse(std::string(option), "to be left out with --device cuda", "it");
   }
   const verify::Capabilities& can = *subject.can_on_devices;
   for (const char* option : {"softcap", "alibi", "sinks", "dropout", "dropout-seed"}) {
@@ -44,6 +49,14 @@ void describe_device_engine(const Problem& problem, const RunOptions& options,
   const ring::DeviceChoice choice = ring::describe_device_run(problem, options);
   configuration["devices"] = choice.devices;
   configuration["kernels"] = choice.kernels;
+}
+
+void describe_device_job(const DeviceJob& job, Json& configuration) {
+  for (const char* name : {"threads", "tile_queries", "tile_keys", "integrity"}) {
+    configuration.erase(name);
+  }
+  configuration["kernels"] = job.kernels;
+  configuration["nccl"] = job.nccl;
 }
 
 }  // namespace ringlab::cli

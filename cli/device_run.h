@@ -13,4 +13,11 @@ void check_device_wishes(const verify::Subject& subject, const Arguments& argume
 /// Adds the kernels and devices that the engine uses; takes away what has no effect on them.
 void describe_device_engine(const Problem& problem, const RunOptions& options, Json& configuration);
 
+/// What a job computes with, as rank 0 found it.
+struct DeviceJob {
+  std::string kernels, nccl;
+};
+/// The same for --transport nccl, whose deadlines have an effect.
+void describe_device_job(const DeviceJob& job, Json& configuration);
+
 }  // namespace ringlab::cli

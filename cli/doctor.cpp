@@ -10,7 +10,9 @@
 #include "cli/report/human.h"
 #include "cli/text_table.h"
 #include "optimized/cpu/vectors.h"
+#include "optimized/ring/device_engine.h"
 #include "optimized/transport/mpi_session.h"
+#include "optimized/transport/nccl_library.h"
 
 namespace ringlab::cli {
 namespace {
@@ -47,6 +49,30 @@ Json library_json(const Library& library) {
   return {{"found", !library.file.empty()}, {"version", library.version}, {"file", library.file}};
 }
 
+// What is there to run, and what is missing for --transport nccl.
+Finding nccl_finding(const Library& nccl) {
+  const std::string found =
+      nccl.file.empty() ? "not found" : fmt::format("{} ({})", nccl.version, nccl.file);
+  if (!ring::nccl_available()) {
+    return {nccl.name, found,
+            "no --transport nccl: install libnccl-dev, configure with -DRINGLAB_CUDA=ON and "
+            "-DRINGLAB_NCCL=ON"};
+  }
+  if (!nccl.file.empty()) {
+    return {nccl.name, found, "ranks as processes with a device each: --transport nccl"};
+  }
+  return {nccl.name, found,
+          fmt::format("no --transport nccl ({}): install libnccl2, or let {} name a libnccl.so.2",
+                      nccl.problem, nccl::kLibraryVariable)};
+}
+
+Json nccl_json(const Library& nccl) {
+  Json json = library_json(nccl);
+  json["compiled_in"] = ring::nccl_available();
+  json["problem"] = nccl.problem;
+  return json;
+}
+
 // What is there to run, and what is missing for --transport mpi.
 Finding mpi_finding(const Library& mpi) {
   const std::string found =
@@ -78,7 +104,7 @@ int doctor(Arguments& arguments) {
       {"SIMD", fmt::format("{}", fmt::join(processor.simd, " ")), simd_effect()},
       memory_finding(memory)};
   for (const Finding& finding : cuda_findings(build, driver)) findings.push_back(finding);
-  findings.push_back(library_finding(nccl, "a transport between devices"));
+  findings.push_back(nccl_finding(nccl));
   findings.push_back(library_finding(cudnn, "a vendor's attention to compare with"));
   findings.push_back(mpi_finding(mpi));
 
@@ -97,7 +123,7 @@ int doctor(Arguments& arguments) {
                              {"available_bytes", memory.available_bytes},
                              {"limit_bytes", memory.limit_bytes}}},
                            {"cuda", cuda_json(build, driver)},
-                           {"nccl", library_json(nccl)},
+                           {"nccl", nccl_json(nccl)},
                            {"cudnn", library_json(cudnn)},
                            {"mpi", mpi_json(mpi)}});
   return 0;

@@ -25,10 +25,22 @@ bool is_first_rank() {
   return true;  // nobody launched it
 }
 
+/// Ranks that meet in a folder have no launcher: each says what it found.
 bool asks_for_mpi(const std::vector<std::string>& words) {
-  if (std::ranges::find(words, "--transport=mpi") != words.end()) return true;
-  const auto option = std::ranges::find(words, "--transport");
-  return option != words.end() && option + 1 != words.end() && *(option + 1) == "mpi";
+  const auto begins = [](const char* option) {
+    return [option](const std::string& word) { return word.starts_with(option); };
+  };
+  if (std::ranges::any_of(words, begins("--meet"))) return false;
+  for (const char* transport : {"mpi", "nccl"}) {
+    if (std::ranges::find(words, std::string("--transport=") + transport) != words.end()) {
+      return true;
+    }
+    const auto option = std::ranges::find(words, "--transport");
+    if (option != words.end() && option + 1 != words.end() && *(option + 1) == transport) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/plugin_subjects.h"
 #include "cli/text_table.h"
 #include "property_tests/subject.h"
 
@@ -89,16 +90,27 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"traces", can.traces},
           {"dtypes_on_devices", dtypes_on_devices(subject)},
           {"devices", can.cuda ? Json{"cpu", "cuda"} : Json{"cpu"}},
+          {"lse", can.lse},
           {"deterministic", can.deterministic}};
+}
+
+std::vector<verify::Subject> take_subjects(Arguments& arguments) {
+  if (arguments.operands().empty()) return verify::all_subjects();
+  std::vector<verify::Subject> subjects;
+  for (const std::string& name : arguments.operands()) {
+    subjects.push_back(subject_named(name, arguments));
+  }
+  return subjects;
 }
 
 int list(Arguments& arguments) {
   Output output(arguments);
+  const std::vector<verify::Subject> chosen = take_subjects(arguments);
   arguments.reject_unused();
   TextTable abilities(columns());
   TextTable ideas({{"subject"}, {"what it is"}});
   Json subjects = Json::array();
-  for (const verify::Subject& subject : verify::all_subjects()) {
+  for (const verify::Subject& subject : chosen) {
     std::vector<std::string> dtypes;
     for (const DType dtype : subject.can.dtypes) dtypes.emplace_back(dtype_info(dtype).name);
     abilities.add(row(subject.name, with_slots(subject.can), dtypes));
@@ -114,8 +126,13 @@ int list(Arguments& arguments) {
 
 Command list_command() {
   Command command{"list", "every subject that can be run and verified, with its capabilities"};
+  constexpr int kMostSubjects = 1000;
+  command.operands = "[SUBJECT…]";
+  command.max_operands = kMostSubjects;
   command.options = {json_option()};
-  command.examples = {"ringlab list", "ringlab list --json subjects.json"};
+  command.examples = {"ringlab list", "ringlab list --json subjects.json",
+                      "ringlab list ./libattention.so"};
+  command.more = "Subjects may be plugins: `ringlab verify --help` says what those are.";
   command.run = list;
   return command;
 }

@@ -39,7 +39,9 @@ struct Library {
   std::string name;
   std::string version;  ///< empty when it was not found, or does not tell
   std::string file;     ///< empty when it was not found
+  std::string problem = {};
 };
+/// The one that --transport nccl would use; `problem` says why there is none.
 Library find_nccl();
 Library find_cudnn();
 Library find_mpi();

@@ -8,6 +8,8 @@
 #include <initializer_list>
 
 #include "cli/machine.h"
+#include "optimized/transport/nccl_library.h"
+#include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
@@ -90,14 +92,13 @@ CudaDriver find_cuda_driver() {
 }
 
 Library find_nccl() {
-  const Loaded nccl({"libnccl.so.2"});
-  Library library{"NCCL", "", nccl.name()};
-  int version = 0;  // 22707 is 2.27.7; releases before 2.9 wrote 2807 for 2.8.7
-  auto* get_version = nccl.function<int(int*)>("ncclGetVersion");
-  if (get_version && get_version(&version) == 0) {
-    const int major = version >= 10000 ? 10000 : 1000;
-    library.version =
-        fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
+  Library library{"NCCL", "", ""};
+  try {
+    const nccl::Library found = nccl::open_library(nccl::library_name());
+    library.version = nccl::version_text(found.version);
+    library.file = found.file;
+  } catch (const Error& error) {
+    library.problem = error.parts().actual;
   }
   return library;
 }

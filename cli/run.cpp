@@ -8,6 +8,7 @@
 #include "cli/device_run.h"
 #include "cli/job_output.h"
 #include "cli/modifier_options.h"
+#include "cli/plugin_subjects.h"
 #include "cli/problem_options.h"
 #include "cli/progress.h"
 #include "cli/report/human.h"
@@ -15,8 +16,8 @@
 #include "cli/report_json.h"
 #include "cli/run_check.h"
 #include "cli/run_costs.h"
+#include "cli/run_job.h"
 #include "cli/run_memory.h"
-#include "cli/run_mpi.h"
 #include "cli/run_options.h"
 #include "cli/run_pace.h"
 #include "cli/run_rows.h"
@@ -92,6 +93,11 @@ void check_capabilities(const verify::Subject& subject, const Problem& problem,
     throw_usage_error({"--ranks", fmt::format("1, as {} runs on one rank", subject.name),
                        fmt::format("{}", options.ranks), ""});
   }
+  const std::string reason = subject.can.foreign ? verify::obstacle(subject.can, problem) : "";
+  if (!reason.empty()) {
+    throw_input_error({subject.name, "a problem that it can take", "that it " + reason,
+                       "`ringlab list` shows what it claims."});
+  }
 }
 
 // Options that this subject would ignore are refused: nothing on a command line is without effect.
@@ -166,7 +172,7 @@ void choose_rows(Plan& plan) {
 
 Plan take_plan(Arguments& arguments) {
   Plan plan;
-  plan.subject = verify::find_subject(arguments.operands()[0]);
+  plan.subject = subject_named(arguments.operands()[0], arguments);
   check_wishes(plan.subject, arguments);
   check_device_wishes(plan.subject, arguments);
   plan.options = take_run_options(arguments, {.tile_queries = plan.subject.tile_queries,
@@ -286,7 +292,7 @@ Json print_paces(const RunOptions& options, const RunResult& result, Output& out
 }
 
 int run(Arguments& arguments) {
-  if (wants_mpi(arguments)) return run_mpi(arguments);
+  if (wants_job(arguments)) return run_job(arguments);
   Output output(arguments);
   const Plan plan = take_plan(arguments);
   Json document = {{"configuration", print_plan(plan, output)}, {"notes", plan.loaded.notes}};
@@ -321,6 +327,7 @@ Command run_command() {
                              "PATH/{o,lse,…}.npy"});
   command.options.push_back(output_shards_option());
   for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
+  for (const OptionSpec& option : job_option_specs()) command.options.push_back(option);
   command.options.push_back({"backward", "",
                              "gradients too: with --input, of the tensor do in it; else of a "
                              "random one"});
@@ -334,6 +341,7 @@ Command run_command() {
       "o.safetensors",
       "ringlab run optimized --text README.md --ranks 6 --schedule double:2 --backward --check",
       "ringlab run broadcast --input folder_of_npy --output results --json -",
+      "mpirun -n 4 ringlab run optimized --random --dtype bf16 --device cuda --transport nccl",
   };
   command.more =
       "`ringlab list` shows the subjects. Results are written only when the run, and the "

@@ -66,14 +66,16 @@ std::vector<OptionSpec> run_option_specs() {
       {"wire", "FORMAT", "K and V between ranks: exact, f32, bf16 or fp8 (exact)"},
       {"integrity", "MODE", "headers, or full: every message with a checksum (headers)"},
       {"transport", "KIND",
-       "threads; simulated: one rank at a time, random delays; mpi: started by mpirun (threads)"},
+       "threads; simulated: one rank at a time, random delays; mpi: started by mpirun; nccl: the "
+       "same with a device each, or with --meet (threads)"},
       {"delay-seed", "S", "of the simulated delays (0)", "with --transport simulated"},
       {"device", "DEVICE", "cpu or cuda (cpu)"},
       {"tile-queries", "N", "rows of a query tile, 1 … 1024 (32; optimized: 192)"},
       {"tile-keys", "N", "keys of a key/value tile, 1 … 1024 (32; optimized: 128)"},
       {"threads", "N", "threads of each rank, 1 … 1024 (optimized: cores / ranks; with mpi: 1)"},
-      {"timeout", "S", "seconds a rank may wait for a message (60)",
-       "with --transport threads or mpi"},
+      {"timeout", "S",
+       "seconds a rank may wait for a message; with nccl, for all that its device does (60)",
+       "with --transport threads, mpi or nccl"},
   };
 }
 
@@ -101,7 +103,8 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
   options.transport = arguments.take_choice<TransportKind>("transport", TransportKind::threads,
                                                            {{"threads", TransportKind::threads},
                                                             {"simulated", TransportKind::simulated},
-                                                            {"mpi", TransportKind::mpi}});
+                                                            {"mpi", TransportKind::mpi},
+                                                            {"nccl", TransportKind::mpi}});
   options.device = arguments.take_choice<DeviceKind>(
       "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
   options.tile_queries =

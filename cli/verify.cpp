@@ -7,11 +7,13 @@
 
 #include "cli/build_info.h"
 #include "cli/modifier_options.h"
+#include "cli/plugin_subjects.h"
 #include "cli/problem_options.h"
 #include "cli/report_json.h"
 #include "cli/run_options.h"
 #include "cli/verify_text.h"
 #include "cli/verify_work.h"
+#include "property_tests/plugins/plugin_subject.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 #include "stages/common/device_list.h"
@@ -21,11 +23,11 @@ namespace {
 
 constexpr int kMostSubjects = 1000;
 
-std::vector<verify::Subject> take_subjects(const Arguments& arguments) {
+std::vector<verify::Subject> take_subjects(Arguments& arguments) {
   if (arguments.operands().empty()) return verify::all_subjects();
   std::vector<verify::Subject> subjects;
   for (const std::string& name : arguments.operands()) {
-    verify::Subject subject = verify::find_subject(name);
+    verify::Subject subject = subject_named(name, arguments);
     for (const verify::Subject& other : subjects) {
       if (other.name == subject.name) {
         throw_usage_error({"subject " + name, "to be given once", "it more than once", ""});
@@ -112,6 +114,13 @@ report::VerifyRun make_run(const Json& configuration, const LoadedInput& loaded,
   return run;
 }
 
+// What a token begins with, before its last two slashes.
+std::string subject_of(const std::string& token) {
+  const std::size_t last = token.rfind('/');
+  const std::size_t before = last == 0 ? std::string::npos : token.rfind('/', last - 1);
+  return token.substr(0, std::min(before, token.size()));
+}
+
 int replay(Arguments& arguments, Output& output) {
   const std::string token = *arguments.take_text("replay");
   if (!arguments.operands().empty()) {
@@ -120,10 +129,13 @@ int replay(Arguments& arguments, Output& output) {
   }
   const auto device = arguments.take_choice<DeviceKind>(
       "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
-  arguments.reject_unused();
-  stages::require_device(device);
-  const verify::Replay again = verify::replay(token, [device](const std::string& name) {
-    return verify::on_device(verify::find_subject(name), device);
+  // Loading a plugin takes --timeout.
+  if (!verify::names_a_plugin(subject_of(token))) arguments.reject_unused();
+  const verify::Replay again = verify::replay(token, [&](const std::string& name) {
+    verify::Subject subject = subject_named(name, arguments);
+    arguments.reject_unused();
+    stages::require_device(device);
+    return verify::on_device(std::move(subject), device);
   });
   const bool broken = again.result.outcome == verify::Outcome::broken;
   const char* outcome = broken                                               ? "broken"
@@ -153,10 +165,11 @@ int run_verification(Arguments& arguments) {
   if (options.device == DeviceKind::cuda) keep_those_on_devices(plan.subjects, arguments);
   const std::optional<std::string> page = arguments.take_text("html");
   if (page) check_writable("html", *page);
-  const LoadedInput loaded =
+  LoadedInput loaded =
       load_input(arguments, {.tokens = quick ? 256 : 1024, .mask = "causal", .built_in = true});
   arguments.reject_unused();
   stages::require_device(options.device);
+  for (const std::string& note : notes_on(plan.subjects)) loaded.notes.push_back(note);
 
   const Json configuration = configuration_of(plan, loaded, options);
   output.print_configuration(configuration);
@@ -204,13 +217,15 @@ Command verify_command() {
       "report.html",
       "ringlab verify 05 --input qkv.safetensors --dtype bf16 --ranks 6 --json -",
       "ringlab verify --laws P14,P29 --cases 1000 --seed 7",
+      "ringlab verify ./libattention.so --timeout 2",
   };
   command.more =
       "Without subjects all of them are verified; without --input and --text a built-in random "
       "input "
       "is used. Ranks default to 4 and the layout to zigzag. The laws use small random cases of "
       "their "
-      "own, on the same device.";
+      "own, on the same device.\n\n" +
+      std::string(kAboutPlugins);
   command.run = run_verification;
   return command;
 }

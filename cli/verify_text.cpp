@@ -65,15 +65,24 @@ std::string failure_text(const SubjectResult& subject, DeviceKind device) {
     text += fmt::format("\n{} is WRONG on the input\n  {}\n", subject.subject.name,
                         verdict.error.empty() ? verdict.report.summary() : verdict.error);
   }
+  std::map<std::string, std::string> again;  // message → laws that found nothing new
   for (const verify::LawVerdict& law : subject.laws.laws) {
     if (!law.failure) continue;
     const verify::LawFailure& failure = *law.failure;
+    const auto [others, is_new] = again.try_emplace(failure.message);
+    if (!is_new) {
+      others->second += " " + law.id;
+      continue;
+    }
     text += fmt::format(
         "\n{} breaks {} {}\n  law     {}\n  case    {} ({} shrinks)\n  found   {}\n"
         "  replay  ringlab verify --replay {}{}\n",
         subject.subject.name, law.id, law.name, law.statement, verify::describe(failure.shrunk),
         failure.shrinks, failure.message, failure.token,
         device == DeviceKind::cuda ? " --device cuda" : "");
+  }
+  for (const auto& [message, laws] : again) {
+    if (!laws.empty()) text += fmt::format("\nthe same with{}: {}\n", laws, message);
   }
   return text;
 }

@@ -19,24 +19,26 @@ using report::SubjectResult;
 // Why a subject cannot take this input; empty when it can.
 std::string input_obstacle(const verify::Subject& subject, const Problem& problem,
                            const RunOptions& options) {
-  const auto& dtypes = subject.can.dtypes;
-  if (std::find(dtypes.begin(), dtypes.end(), problem.dtype) == dtypes.end()) {
-    return fmt::format("does not compute in {}", dtype_info(problem.dtype).name);
+  if (options.ranks > 1 && !subject.can.many_ranks && !subject.can.foreign) {
+    return "runs on one rank only";
   }
-  if (options.ranks > 1 && !subject.can.many_ranks) return "runs on one rank only";
-  if (problem.modifiers.any() && !subject.can.modifiers) return "knows no score modifiers";
-  if (problem.mask.has_bits() && !subject.can.bit_masks) return "takes no mask of bits";
-  return "";
+  return verify::obstacle(subject.can, problem);
 }
 
 SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded,
-                       const RunOptions& options, const std::vector<std::int64_t>& rows) {
+                       RunOptions options, const std::vector<std::int64_t>& rows) {
   SubjectResult result;
+  // The implementations of others are compared on as many ranks as they know.
+  if (subject.can.foreign && !subject.can.many_ranks) options.ranks = 1;
   result.subject = subject;
   result.input_skipped = input_obstacle(subject, loaded.problem, options);
   if (!result.input_skipped.empty()) return result;
   result.profile = subject.profile(loaded.problem, options);
-  result.on_input = verify::verify_input(subject, loaded.input(), options, rows);
+  try {
+    result.on_input = verify::verify_input(subject, loaded.input(), options, rows);
+  } catch (const verify::Unsupported& reason) {
+    result.input_skipped = reason.what();
+  }
   return result;
 }
 

@@ -35,6 +35,8 @@ struct Law {
 };
 
 const std::vector<Law>& all_laws();
+/// Laws for subjects of others (Capabilities::foreign), who are under all_laws(), too.
+const std::vector<Law>& laws_about_others();
 const Law& find_law(const std::string& id);  ///< usage error otherwise
 
 }  // namespace ringlab::verify

@@ -25,17 +25,12 @@ void check_rows(const std::vector<std::int64_t>& rows, std::int64_t q_tokens) {
                      .hint = ""});
 }
 
-/// A law asked for what the subject says it cannot do: no verdict.
-struct CannotRun {
-  std::string why;
-};
-
-/// The subject, throwing CannotRun before it would refuse.
+/// The subject, throwing Unsupported before it would refuse.
 Subject within_abilities(Subject subject) {
-  if (subject.can.bit_masks) return subject;
+  if (subject.can.bit_masks || subject.can.foreign) return subject;
   subject.run = [run = std::move(subject.run)](const AttentionInput& input,
                                                const RunOptions& options) {
-    if (input.problem.mask.has_bits()) throw CannotRun{"it takes no masks of bits"};
+    if (input.problem.mask.has_bits()) throw Unsupported("takes no mask of bits");
     return run(input, options);
   };
   return subject;
@@ -46,8 +41,8 @@ Subject within_abilities(Subject subject) {
 LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
   try {
     return law.check(within_abilities(subject), c);
-  } catch (const CannotRun& reason) {
-    return {Outcome::discarded, 0, reason.why};
+  } catch (const Unsupported& reason) {
+    return {Outcome::discarded, 0, std::string("it ") + reason.what()};
   } catch (const std::exception& error) {
     return {Outcome::broken, 0, std::string("it threw: ") + error.what()};
   } catch (...) {
@@ -70,10 +65,11 @@ Replay replay(const std::string& token, const std::function<Subject(const std::s
                        .actual = "\"" + token + "\"",
                        .hint = "Paste the whole token of the failure"});
   }
-  Replay again{.subject = find(token.substr(0, first)),
-               .law = find_law(token.substr(first + 1, second - first - 1)),
-               .replayed = from_token(token.substr(second + 1)),
-               .result = {}};
+  // A subject may have to be loaded: last.
+  const Law& law = find_law(token.substr(first + 1, second - first - 1));
+  const Case replayed = from_token(token.substr(second + 1));
+  Replay again{
+      .subject = find(token.substr(0, first)), .law = law, .replayed = replayed, .result = {}};
   again.result = run_law(again.subject, again.law, again.replayed);
   return again;
 }
@@ -87,6 +83,8 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
   verdict.rows_checked = rows.empty() ? shape.q_tokens : static_cast<std::int64_t>(rows.size());
   try {
     verdict.run = run_checked(subject, input, options);
+  } catch (const Unsupported&) {
+    throw;
   } catch (const std::exception& error) {
     verdict.error = error.what();
     return verdict;

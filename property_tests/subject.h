@@ -1,9 +1,12 @@
 // Anything that computes attention and can be checked: a stage, the engine, a mutant, a plugin.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,20 @@
 #include "reference/core/run.h"
 
 namespace ringlab::verify {
+
+/// A run asked for what a subject cannot do: no verdict, run_law() discards the case.
+struct Unsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Masks that a subject takes, besides no mask; matrices of bits are Capabilities::bit_masks.
+struct MaskAbilities {
+  bool causal = true;
+  bool window = true;
+  bool documents = true;
+  bool prefix = true;
+  bool intersections = true;  ///< of several of those it takes
+};
 
 struct Capabilities {
   std::vector<DType> dtypes;
@@ -31,7 +48,31 @@ struct Capabilities {
   /// Keys appended at the end leave every earlier partial sum as it was. false for kernels that
   /// start at the last key, as some do for causal attention.
   bool sums_keys_in_order = true;
+  /// A row has the same bits wherever it stands and whatever is computed beside it. false for
+  /// kernels that cut their sums by the number of rows, as libraries of matrix products do.
+  bool same_bits_per_row = true;
+  /// The row sum divides once, when all is summed up. false where weights are divided before they
+  /// meet V: then not even a mean of integers is exact.
+  bool divides_last = true;
+
+  // What the implementations of others may leave out; everything else takes all of it.
+  bool foreign = false;        ///< made by foreign_subject(): throws Unsupported by itself
+  bool lse = true;             ///< gives the log-sum-exp
+  bool grouped_heads = true;   ///< more query heads than K/V heads
+  bool rectangular = true;     ///< q_tokens and kv_tokens that differ
+  bool other_v_dim = true;     ///< a v_dim that is not head_dim
+  bool no_tokens = true;       ///< zero batches, queries or keys
+  bool empty_rows = true;      ///< gives 0 and -inf for queries that see no key
+  bool any_scale = true;       ///< else 1/sqrt(head_dim) only
+  bool strided_inputs = true;  ///< reads views in any memory order; others are given dense copies
+  MaskAbilities masks = {};
+  std::int64_t max_head_dim = std::numeric_limits<std::int64_t>::max();  ///< of v_dim, too
+  std::int64_t head_dim_multiple = 1;                                    ///< of v_dim, too
 };
+
+/// What of this problem is too much for a subject with these abilities, as the end of a sentence
+/// that starts with its name ("takes no mask of bits"); empty when it can take it.
+std::string obstacle(const Capabilities& can, const Problem& problem);
 
 struct Subject {
   std::string name;   ///< "ring", "broadcast", "mutant:ring_one_hop_short"

@@ -118,10 +118,13 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string& id) {
   return hash;
 }
 
-std::vector<const Law*> chosen_laws(const VerifyOptions& options) {
+std::vector<const Law*> chosen_laws(const Subject& subject, const VerifyOptions& options) {
   std::vector<const Law*> laws;
   if (options.laws.empty()) {
     for (const Law& law : all_laws()) laws.push_back(&law);
+    for (const Law& law : laws_about_others()) {
+      if (subject.can.foreign) laws.push_back(&law);
+    }
   }
   for (const std::string& id : options.laws) laws.push_back(&find_law(id));
   return laws;
@@ -135,6 +138,7 @@ LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOption
   verdict.name = law.name;
   verdict.statement = law.statement;
   if (law.not_applicable) verdict.skipped = law.not_applicable(subject);
+  if (law.exact && !subject.can.deterministic) verdict.skipped = "its bits differ from run to run";
   if (!verdict.skipped.empty()) return verdict;
 
   rc::detail::TestParams params;
@@ -160,7 +164,7 @@ LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOption
 }
 
 SubjectVerdict verify_subject(const Subject& subject, const VerifyOptions& options) {
-  const auto laws = chosen_laws(options);
+  const auto laws = chosen_laws(subject, options);
   const auto start = Clock::now();
   SubjectVerdict verdict;
   verdict.subject = subject.name;

@@ -77,7 +77,7 @@ struct InputVerdict {
   std::int64_t rows_checked = 0;
   std::string error;  ///< what the subject threw, empty when it returned
 };
-/// `rows`: query rows to compare, empty for all.
+/// `rows`: query rows to compare, empty for all. Unsupported where the subject says so.
 InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
                           const RunOptions& options, const std::vector<std::int64_t>& rows);
 

@@ -42,7 +42,10 @@ DeviceFacts device_facts(int device) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties",
              name_of(device));
-  return {properties.name, 10 * properties.major + properties.minor};
+  char bus[32] = {};
+  check_cuda(cudaDeviceGetPCIBusId(bus, sizeof bus, device), "cudaDeviceGetPCIBusId",
+             name_of(device));
+  return {properties.name, 10 * properties.major + properties.minor, bus};
 }
 
 void select_device(int device) {

@@ -23,10 +23,11 @@ using Event = CUevent_st*;
 
 /// How many there are; an environment error for none.
 int device_count();
-/// Its name, and 90 for compute capability 9.0.
+/// Its name, and 90 for compute capability 9.0; and which of the machine's it is: "0000:17:00.0".
 struct DeviceFacts {
   std::string name;
   int compute_capability = 0;
+  std::string bus = {};
 };
 DeviceFacts device_facts(int device);
 /// Makes it the current one of this thread.

@@ -29,9 +29,14 @@ class RankRun {
   RankStats run(const NativeEnds<Element>& ends) {
     take_in(ends);
     const auto begin = std::chrono::steady_clock::now();
-    streams_.select(run_.rank);
-    issue_all();
-    links_.wait(compute_stream());
+    try {
+      streams_.select(run_.rank);
+      issue_all();
+      links_.wait(compute_stream());
+    } catch (...) {
+      links_.abort();
+      throw;
+    }
     streams_.finish();
     NativeResult<Element> result = rank_->result();
     result.seconds =

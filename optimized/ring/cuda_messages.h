@@ -28,6 +28,9 @@ class DeviceLinks {
                         cuda::Stream stream, const std::string& operation) = 0;
   /// Until all that is on the stream has ended; an error when a peer is lost or a deadline passes.
   virtual void wait(cuda::Stream stream) = 0;
+  /// Ends what is on the device and would wait for other ranks for ever; every later call is an
+  /// error.
+  virtual void abort() noexcept = 0;
 };
 
 struct MessageRun {
@@ -37,7 +40,8 @@ struct MessageRun {
 };
 
 /// As run_on_devices(), for one rank; all ranks must call it with the same problem and options, and
-/// want gradients or not alike. Source and sink are called once, for this rank.
+/// want gradients or not alike. Source and sink are called once, for this rank. On an error the
+/// links are aborted before memory of the device is freed, which would wait for what is there.
 template <class Element>
 RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
                              const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,

@@ -13,6 +13,12 @@
 #include "optimized/cuda/device.h"
 #include "optimized/ring/device_kernels.h"
 #endif
+#ifdef RINGLAB_HAVE_NCCL
+#include "optimized/ring/agreement.h"
+#include "optimized/ring/nccl_run.h"
+#include "optimized/ring/shard_rows.h"
+#include "optimized/transport/nccl_group.h"
+#endif
 
 namespace ringlab::ring {
 namespace {
@@ -44,6 +50,55 @@ void require_cuda() {
 DeviceChoice choice_of(const Problem&, const RunOptions&) { return {}; }
 template <class Element>
 NativeSummary run_padded(const Problem&, const RunOptions&, const NativeEnds<Element>&) {
+  return {};
+}
+#endif
+
+#ifdef RINGLAB_HAVE_NCCL
+constexpr bool kHasNccl = true;
+std::string nccl_text() { return nccl::require_nccl(); }
+
+template <class Element>
+DeviceShardResult run_shard(const Problem& problem, const RunOptions& options,
+                            const ShardInput& shard, const NcclJob& job) {
+  const NarrowRows<Element> rows(shard);
+  const RankDevice device =
+      choose_rank_device(tell_all_of(job), job.network.rank(), this_machine());
+  const Problem padded = with_padded_channels(problem);
+  const KernelChoice choice = choose_kernels_on(device.number, padded, options);
+  DeviceShardResult result{.shard = {},
+                           .kernels = choice.text(),
+                           .device = device.model + ", " + device.name,
+                           .nccl = nccl_text()};
+  const NativeEnds<Element> ends{.source = [&](const RankPlace&) { return rows.shard(); },
+                                 .sink =
+                                     [&](const RankPlace&, NativeResult<Element>&& mine) {
+                                       result.shard = widened_result(std::move(mine));
+                                     }};
+  run_rank_over_nccl<Element>(padded, options, padded_ends(problem.shape, ends),
+                              device_kernels<Element>(choice.forward, padded.shape), job, device);
+  return result;
+}
+
+DeviceShardResult run_over_nccl(const Problem& problem, const RunOptions& options,
+                                const ShardInput& shard, const ProcessJob& job) {
+  const Pass last_pass = shard.dout ? Pass::backward : Pass::forward;
+  agree(agreement_text(problem, options, last_pass), job.network);
+  const NcclJob talk{.network = job.network, .check_others = job.check_others};
+  return problem.dtype == DType::f16 ? run_shard<Half>(problem, options, shard, talk)
+                                     : run_shard<BFloat16>(problem, options, shard, talk);
+}
+#else
+constexpr bool kHasNccl = false;
+std::string nccl_text() {
+  require_cuda();
+  throw_environment_error({.where = "NCCL",
+                           .expected = "a build with NCCL",
+                           .actual = "one built without nccl.h",
+                           .hint = "Install libnccl-dev and configure with -DRINGLAB_NCCL=ON"});
+}
+DeviceShardResult run_over_nccl(const Problem&, const RunOptions&, const ShardInput&,
+                                const ProcessJob&) {
   return {};
 }
 #endif
@@ -104,6 +159,20 @@ RunResult run_engine_on_devices(const AttentionInput& input, const RunOptions& o
   };
   input.problem.dtype == DType::f16 ? run(Half{}) : run(BFloat16{});
   return result;
+}
+
+bool nccl_available() { return kHasNccl; }
+
+void require_nccl() {
+  nccl_text();
+  require_devices();
+}
+
+DeviceShardResult run_engine_rank_over_nccl(const Problem& problem, const RunOptions& options,
+                                            const ShardInput& shard, const ProcessJob& job) {
+  check_device_run(problem, options);
+  require_nccl();
+  return run_over_nccl(problem, options, shard, job);
 }
 
 NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& options) {

@@ -2,9 +2,12 @@
 // CUDA.
 #pragma once
 
+#include <functional>
 #include <string>
 
+#include "optimized/ring/engine.h"
 #include "optimized/ring/native.h"
+#include "optimized/transport/communicator.h"
 #include "reference/core/numerics.h"
 
 namespace ringlab::ring {
@@ -32,6 +35,33 @@ NativeSummary run_native_on_devices(const Problem& problem, const RunOptions& op
 
 /// As run_engine().
 RunResult run_engine_on_devices(const AttentionInput& input, const RunOptions& options);
+
+/// Whether this build has what ranks that are processes with a device each need.
+bool nccl_available();
+/// Environment error that says what is missing for ranks that are processes with a device each:
+/// CUDA or NCCL in this build, NCCL or a device on this machine.
+void require_nccl();
+
+/// The ranks of a job, which are processes.
+struct ProcessJob {
+  Communicator& network;  ///< carries what they say besides data
+  /// Asked while the device works: throws when another rank has failed. May be empty.
+  std::function<void(const std::string& operation)> check_others = {};
+};
+
+struct DeviceShardResult {
+  ShardResult shard;
+  std::string kernels;  ///< as DeviceChoice::kernels
+  std::string device;   ///< "NVIDIA A100, 0000:17:00.0 of machine …"
+  std::string nccl;     ///< "2.28.9 (/usr/lib/libnccl.so.2)"
+};
+
+/// As run_engine_rank(), for a rank that computes on a device; chunks and sums travel over NCCL.
+/// Ranks take the devices of their machine in turn. Where NCCL is older than 2.30, ranks that share
+/// a device are refused before it could hang. options.timeout_s is the deadline of each exchange,
+/// and of all that is on the device together.
+DeviceShardResult run_engine_rank_over_nccl(const Problem& problem, const RunOptions& options,
+                                            const ShardInput& shard, const ProcessJob& job);
 
 /// What the kernels on devices promise for this problem, whichever are chosen.
 NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& options);

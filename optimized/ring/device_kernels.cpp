@@ -70,20 +70,27 @@ std::string KernelChoice::text() const {
          why_not_hopper;
 }
 
+KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOptions& options) {
+  const cuda::DeviceFacts facts = cuda::device_facts(device);
+  check_capability(device, facts);
+  const auto scale = static_cast<float>(problem.scale * std::numbers::log2e);
+  const std::string reason =
+      cuda::why_not_hopper(largest_block(problem, options), scale, facts.compute_capability);
+  return {.forward = reason.empty() ? ForwardKernel::hopper : ForwardKernel::portable,
+          .why_not_hopper = reason,
+          .devices = facts.name};
+}
+
 KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, int devices) {
   KernelChoice choice{.forward = ForwardKernel::hopper, .why_not_hopper = {}, .devices = {}};
   const int used = devices == 0 ? cuda::device_count() : devices;
-  const auto scale = static_cast<float>(problem.scale * std::numbers::log2e);
   std::map<std::string, int> names;
   for (int device = 0; device < std::min(used, options.ranks); ++device) {
-    const cuda::DeviceFacts facts = cuda::device_facts(device);
-    check_capability(device, facts);
-    ++names[facts.name];
-    const std::string reason =
-        cuda::why_not_hopper(largest_block(problem, options), scale, facts.compute_capability);
-    if (reason.empty()) continue;
-    choice.forward = ForwardKernel::portable;
-    choice.why_not_hopper = reason;
+    const KernelChoice one = choose_kernels_on(device, problem, options);
+    ++names[one.devices];
+    if (one.forward == ForwardKernel::hopper) continue;
+    choice.forward = one.forward;
+    choice.why_not_hopper = one.why_not_hopper;
   }
   choice.devices = names_of(names);
   return choice;

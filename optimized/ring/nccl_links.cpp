@@ -24,10 +24,14 @@ void NcclLinks::guarded(Body body) {
   try {
     body();
   } catch (...) {
-    chunks_.abort();
-    sums_.abort();
+    abort();
     throw;
   }
+}
+
+void NcclLinks::abort() noexcept {
+  chunks_.abort();
+  sums_.abort();
 }
 
 void NcclLinks::exchange(StreamKind kind, std::span<const DeviceMessage> messages,

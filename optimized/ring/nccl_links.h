@@ -17,6 +17,7 @@ class NcclLinks final : public DeviceLinks {
   void exchange(StreamKind kind, std::span<const DeviceMessage> messages, cuda::Stream stream,
                 const std::string& operation) override;
   void wait(cuda::Stream stream) override;
+  void abort() noexcept override;
 
  private:
   /// After an error neither communicator may keep the device busy.

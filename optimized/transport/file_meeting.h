@@ -3,14 +3,10 @@
 
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
 namespace ringlab {
-
-/// Every rank says a text, any bytes, and hears those of all ranks, in their order. Collective.
-using TellAll = std::function<std::vector<std::string>(const std::string& mine)>;
 
 struct FileMeetingPlace {
   std::filesystem::path folder;  ///< the same for all ranks; must exist

@@ -39,13 +39,13 @@ using RankBody = std::function<void(Communicator&)>;
 /// ends.
 NetworkSummary run_threads(int ranks, const NetworkOptions& options, const RankBody& body);
 
-/// Like run_threads, but exactly one rank runs at any moment, chosen by a scheduler seeded with
-/// `seed`, and time is a virtual clock: no timeout. Every message arrives after a random delay.
-/// Its send buffer is read at that moment and not before, so overwriting it before wait() corrupts
-/// the message; its receive buffer holds NaN from posting until then, so reading it before wait()
-/// reads NaN on some seeds. The same seed gives the same run. When every rank waits and no message
-/// is in flight the run ends with an environment error that says who waits for whom. A send never
-/// waited for is lost when its body ends.
+/// Like run_threads, but all ranks are fibres of the calling thread. Exactly one runs at any
+/// moment, chosen by a scheduler seeded with `seed`, and time is a virtual clock: no timeout. Every
+/// message arrives after a random delay. Its send buffer is read at that moment and not before, so
+/// overwriting it before wait() corrupts the message; its receive buffer holds NaN from posting
+/// until then, so reading it before wait() reads NaN on some seeds. The same seed gives the same
+/// run. When every rank waits and no message is in flight the run ends with an environment error
+/// that says who waits for whom. A send never waited for is lost when its body ends.
 NetworkSummary run_simulated(int ranks, std::uint64_t seed, const NetworkOptions& options,
                              const RankBody& body);
 

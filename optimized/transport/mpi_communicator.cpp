@@ -266,6 +266,11 @@ void MpiCommunicator::leave_mpi() {
   control_.abandon();
 }
 
+void MpiCommunicator::check_others(const std::string& operation) {
+  control_.poll();
+  throw_if_told({.doing = operation, .peer = kNobody}, Clock::now());
+}
+
 void MpiCommunicator::finish() {
   MPI_Request barrier = MPI_REQUEST_NULL;
   const Activity activity{.doing = "end together with all ranks", .peer = kEverybody};

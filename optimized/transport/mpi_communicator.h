@@ -18,7 +18,7 @@
 
 namespace ringlab::mpi {
 
-/// One rank's end; MpiSession says how failures are told. Buffers of operations that were never
+/// One rank's end; start_mpi() says how failures are told. Buffers of operations that were never
 /// waited for must outlive a healthy communicator; after a failure MPI is left alone.
 class MpiCommunicator final : public Communicator {
  public:
@@ -35,7 +35,8 @@ class MpiCommunicator final : public Communicator {
   void wait(Request request) override;
   const Traffic& traffic() const override { return traffic_; }
 
-  /// As MpiSession's.
+  /// As JobSession's.
+  void check_others(const std::string& operation);
   void finish();
   void abort(const std::string& why) noexcept;
   bool has_failed() const { return failed_; }

@@ -1,4 +1,4 @@
-// MpiSession on a real MPI.
+// A JobSession on a real MPI.
 #pragma once
 
 #include <csignal>
@@ -11,7 +11,7 @@
 namespace ringlab::mpi {
 
 /// MPI_Init_thread and MPI_Finalize as a value.
-class World final : public MpiSession {
+class World final : public JobSession {
  public:
   explicit World(const MpiOptions& options);
   ~World() override;
@@ -21,6 +21,7 @@ class World final : public MpiSession {
   int rank() const override { return network_->rank(); }
   int ranks() const override { return network_->ranks(); }
   Communicator& network() override { return *network_; }
+  void check_others(const std::string& operation) override { network_->check_others(operation); }
   void finish() override;
   void abort(const std::string& why) noexcept override { network_->abort(why); }
 

@@ -1,23 +1,24 @@
 #include "optimized/transport/nccl_group.h"
 
-#include <nccl.h>
-
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "optimized/transport/nccl_calls.h"
 #include "reference/core/error.h"
 
 namespace ringlab::nccl {
 namespace {
 
 constexpr std::chrono::microseconds kPause{50};
-constexpr int kSharesDevices = NCCL_VERSION(2, 30, 0);
+constexpr int kSharesDevices = 23000;
 
 std::string reason_of(ncclResult_t status, ncclComm_t communicator) {
-  std::string reason = ncclGetErrorString(status);
-  const char* const last = ncclGetLastError(communicator);
+  std::string reason = calls().get_error_string(status);
+  const char* const last = calls().get_last_error(communicator);
   if (last && *last) reason += std::string(" (") + last + ")";
   return reason;
 }
@@ -34,45 +35,72 @@ void check_nccl(ncclResult_t status, const char* call, int rank, ncclComm_t comm
 
 int loaded_version(int rank) {
   int version = 0;
-  check_nccl(ncclGetVersion(&version), "ncclGetVersion", rank, nullptr);
+  check_nccl(calls().get_version(&version), "ncclGetVersion", rank, nullptr);
   return version;
 }
 
-std::string text_of(int version) {
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100);
-}
+/// What a rank says to the others.
+struct Introduction {
+  ncclUniqueId id = {};  // that of rank 0 counts
+  int version = 0;
+  std::string device;
+};
 
-/// What a rank says to the others: an id, rank 0's being the one that counts, and its device.
-std::string introduction(const GroupPlace& place) {
+std::string introduction_of(const GroupPlace& place) {
   ncclUniqueId id{};
-  if (place.rank == 0) check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId", place.rank, nullptr);
-  return std::string(id.internal, sizeof id.internal) + place.device;
+  if (place.rank == 0) {
+    check_nccl(calls().get_unique_id(&id), "ncclGetUniqueId", place.rank, nullptr);
+  }
+  return std::string(id.internal, sizeof id.internal) + std::to_string(loaded_version(place.rank)) +
+         " " + place.device;
 }
 
-void check_introductions(const GroupPlace& place, const std::vector<std::string>& texts) {
-  bool fits = texts.size() == static_cast<std::size_t>(place.ranks);
-  for (const std::string& text : texts) fits = fits && text.size() >= sizeof(ncclUniqueId);
-  if (fits) return;
+/// Empty when it is cut off.
+std::optional<Introduction> parsed(const std::string& text) {
+  Introduction introduction;
+  const std::size_t end = text.find(' ', sizeof introduction.id);
+  if (text.size() <= sizeof introduction.id || end == std::string::npos) return {};
+  std::memcpy(introduction.id.internal, text.data(), sizeof introduction.id);
+  introduction.version = std::atoi(text.c_str() + sizeof introduction.id);
+  introduction.device = text.substr(end + 1);
+  return introduction;
+}
+
+std::vector<Introduction> check_introductions(const GroupPlace& place,
+                                              const std::vector<std::string>& texts) {
+  std::vector<Introduction> introductions;
+  for (const std::string& text : texts) {
+    if (auto introduction = parsed(text)) introductions.push_back(std::move(*introduction));
+  }
+  if (introductions.size() == static_cast<std::size_t>(place.ranks)) return introductions;
   throw_environment_error(
       {.where = "rank " + std::to_string(place.rank),
        .expected = "the introductions of " + std::to_string(place.ranks) + " ranks",
        .actual = std::to_string(texts.size()) + ", or some that are cut off"});
 }
 
+void check_versions(const std::vector<Introduction>& ranks) {
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    if (ranks[rank].version == ranks[0].version) continue;
+    throw_environment_error(
+        {.where = "rank " + std::to_string(rank),
+         .expected = "NCCL " + version_text(ranks[0].version) + ", which rank 0 has",
+         .actual = "NCCL " + version_text(ranks[rank].version),
+         .hint = "Let RINGLAB_NCCL_LIBRARY name the same release on all machines"});
+  }
+}
+
 /// NCCL before 2.30 cannot, and does not say whose device it is.
-void check_devices(const GroupPlace& place, const std::vector<std::string>& texts) {
-  const int version = loaded_version(place.rank);
-  if (version >= kSharesDevices) return;
-  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+void check_devices(const std::vector<Introduction>& ranks) {
+  if (ranks[0].version >= kSharesDevices) return;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::size_t other = 0; other < rank; ++other) {
-      const std::string device = texts[rank].substr(sizeof(ncclUniqueId));
-      if (texts[other].substr(sizeof(ncclUniqueId)) != device) continue;
+      if (ranks[other].device != ranks[rank].device) continue;
       throw_environment_error(
           {.where = "rank " + std::to_string(rank),
            .expected = "a device for every rank, or NCCL 2.30",
-           .actual = "device " + device + ", which is rank " + std::to_string(other) +
-                     "'s, and NCCL " + text_of(version),
+           .actual = "device " + ranks[rank].device + ", which is rank " + std::to_string(other) +
+                     "'s, and NCCL " + version_text(ranks[rank].version),
            .hint = "Use as many ranks as devices; ranks of one process can share a device"});
     }
   }
@@ -81,20 +109,20 @@ void check_devices(const GroupPlace& place, const std::vector<std::string>& text
 }  // namespace
 
 Group::Group(const GroupPlace& place, const TellAll& tell_all) : place_(place) {
-  const std::vector<std::string> texts = tell_all(introduction(place));
-  check_introductions(place, texts);
-  check_devices(place, texts);
+  const std::vector<std::string> texts = tell_all(introduction_of(place));
+  const std::vector<Introduction> introductions = check_introductions(place, texts);
+  check_versions(introductions);
+  check_devices(introductions);
   connect(texts.front());
 }
 
 void Group::connect(const std::string& introduction_of_rank_0) {
   const auto begin = Clock::now();
-  ncclUniqueId id;
-  std::memcpy(id.internal, introduction_of_rank_0.data(), sizeof id.internal);
+  const ncclUniqueId id = parsed(introduction_of_rank_0)->id;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   const ncclResult_t status =
-      ncclCommInitRankConfig(&communicator_, place_.ranks, id, place_.rank, &config);
+      calls().init_rank(&communicator_, place_.ranks, id, place_.rank, &config);
   const std::string operation = "connect " + std::to_string(place_.ranks) + " ranks";
   if (status != ncclSuccess && status != ncclInProgress) {
     fail(operation, begin, reason_of(status, nullptr));
@@ -105,15 +133,15 @@ void Group::connect(const std::string& introduction_of_rank_0) {
 Group::~Group() {
   if (!communicator_) return;
   const auto begin = Clock::now();
-  ncclResult_t status = ncclCommFinalize(communicator_);
+  ncclResult_t status = calls().finalize(communicator_);
   while (status == ncclInProgress && Clock::now() - begin < place_.deadline) {
     std::this_thread::sleep_for(kPause);
-    if (ncclCommGetAsyncError(communicator_, &status) != ncclSuccess) break;
+    if (calls().get_async_error(communicator_, &status) != ncclSuccess) break;
   }
   if (status == ncclSuccess) {
-    ncclCommDestroy(communicator_);
+    calls().destroy(communicator_);
   } else {
-    ncclCommAbort(communicator_);
+    calls().abort(communicator_);
   }
 }
 
@@ -121,15 +149,15 @@ void Group::exchange(std::span<const Part> parts, CUstream_st* stream,
                      const std::string& operation) {
   const auto begin = Clock::now();
   if (!communicator_) fail(operation, begin, "the communicator was aborted before");
-  ncclResult_t status = ncclGroupStart();
+  ncclResult_t status = calls().group_start();
   for (const Part& part : parts) {
     if (part.bytes == 0 || (status != ncclSuccess && status != ncclInProgress)) continue;
     const auto bytes = static_cast<std::size_t>(part.bytes);
     status = part.side == Side::send
-                 ? ncclSend(part.memory, bytes, ncclInt8, part.peer, communicator_, stream)
-                 : ncclRecv(part.memory, bytes, ncclInt8, part.peer, communicator_, stream);
+                 ? calls().send(part.memory, bytes, ncclInt8, part.peer, communicator_, stream)
+                 : calls().receive(part.memory, bytes, ncclInt8, part.peer, communicator_, stream);
   }
-  const ncclResult_t ended = ncclGroupEnd();  // also after an error, or no group could follow
+  const ncclResult_t ended = calls().group_end();  // also after an error, or no group could follow
   for (const ncclResult_t result : {status, ended}) {
     if (result == ncclSuccess || result == ncclInProgress) continue;
     fail(operation, begin, reason_of(result, communicator_));
@@ -142,8 +170,7 @@ void Group::wait(const std::function<bool()>& is_over, const std::string& operat
   if (!communicator_) fail(operation, begin, "the communicator was aborted before");
   while (!is_over()) {
     is_in_progress(operation, begin);
-    check_deadline(operation, begin);
-    std::this_thread::sleep_for(kPause);
+    pause(operation, begin);
   }
 }
 
@@ -154,19 +181,16 @@ void Group::check(const std::string& operation) {
 }
 
 void Group::abort() noexcept {
-  if (communicator_) ncclCommAbort(std::exchange(communicator_, nullptr));
+  if (communicator_) calls().abort(std::exchange(communicator_, nullptr));
 }
 
 void Group::settle(const std::string& operation, Clock::time_point begin) {
-  while (is_in_progress(operation, begin)) {
-    check_deadline(operation, begin);
-    std::this_thread::sleep_for(kPause);
-  }
+  while (is_in_progress(operation, begin)) pause(operation, begin);
 }
 
 bool Group::is_in_progress(const std::string& operation, Clock::time_point begin) {
   ncclResult_t news = ncclSuccess;
-  const ncclResult_t status = ncclCommGetAsyncError(communicator_, &news);
+  const ncclResult_t status = calls().get_async_error(communicator_, &news);
   for (const ncclResult_t result : {status, news}) {
     if (result == ncclSuccess || result == ncclInProgress) continue;
     fail(operation, begin, reason_of(result, communicator_));
@@ -174,9 +198,17 @@ bool Group::is_in_progress(const std::string& operation, Clock::time_point begin
   return news == ncclInProgress;
 }
 
-void Group::check_deadline(const std::string& operation, Clock::time_point begin) {
-  if (Clock::now() - begin < place_.deadline) return;
-  fail(operation, begin, "no end within " + std::to_string(place_.deadline.count()) + " ms");
+void Group::pause(const std::string& operation, Clock::time_point begin) {
+  try {
+    if (place_.check_others) place_.check_others(operation);
+  } catch (...) {
+    abort();
+    throw;
+  }
+  if (Clock::now() - begin >= place_.deadline) {
+    fail(operation, begin, "no end within " + std::to_string(place_.deadline.count()) + " ms");
+  }
+  std::this_thread::sleep_for(kPause);
 }
 
 void Group::fail(const std::string& operation, Clock::time_point begin, const std::string& reason) {
@@ -188,6 +220,8 @@ void Group::fail(const std::string& operation, Clock::time_point begin, const st
                    .elapsed_s = elapsed.count()});
 }
 
-std::string version_text() { return text_of(loaded_version(0)); }
+std::string require_nccl() {
+  return version_text(loaded_version(0)) + " (" + calls().library.file + ")";
+}
 
 }  // namespace ringlab::nccl

@@ -1,7 +1,7 @@
 // The ranks of a NCCL communicator as a value: messages between devices, put on a stream.
 //
-// No NCCL or CUDA header is seen here. Has run on no GPU yet; tests link it with a NCCL of their
-// own.
+// No NCCL or CUDA header is seen here, and NCCL is loaded at run time (nccl_library.h). Has run on
+// no GPU yet; tests load a NCCL of their own.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "optimized/transport/file_meeting.h"
+#include "optimized/transport/tell_all.h"
 
 struct ncclComm;
 struct CUstream_st;
@@ -25,6 +25,8 @@ struct GroupPlace {
   /// current one of the thread.
   std::string device;
   std::chrono::milliseconds deadline{60000};  ///< of every operation
+  /// Asked while it waits: throws when another rank is known to have failed. May be empty.
+  std::function<void(const std::string& operation)> check_others = {};
 };
 
 enum class Side { send, receive };
@@ -43,7 +45,8 @@ struct Part {
 class Group {
  public:
   /// Collective. Rank 0 makes the id; `tell_all` hands it to the others. An environment error
-  /// before NCCL could hang: for two ranks on one device where NCCL is older than 2.30.
+  /// before NCCL could hang: where NCCL is missing, or not of the same version for all ranks, and
+  /// for two ranks on one device where it is older than 2.30.
   Group(const GroupPlace& place, const TellAll& tell_all);
   ~Group();
   Group(const Group&) = delete;
@@ -65,9 +68,10 @@ class Group {
   void connect(const std::string& introduction_of_rank_0);
   /// Until NCCL has no operation of this communicator in progress.
   void settle(const std::string& operation, Clock::time_point begin);
+  /// A short while, in which others are asked and the deadline may pass.
+  void pause(const std::string& operation, Clock::time_point begin);
   /// What NCCL says about the communicator; an error unless it goes well.
   bool is_in_progress(const std::string& operation, Clock::time_point begin);
-  void check_deadline(const std::string& operation, Clock::time_point begin);
   [[noreturn]] void fail(const std::string& operation, Clock::time_point begin,
                          const std::string& reason);
 
@@ -75,7 +79,7 @@ class Group {
   ncclComm* communicator_ = nullptr;
 };
 
-/// "2.28.9", of the library that is loaded.
-std::string version_text();
+/// Loads NCCL, or says why not: an environment error. Returns "2.28.9 (/usr/lib/libnccl.so.2)".
+std::string require_nccl();
 
 }  // namespace ringlab::nccl

@@ -1,10 +1,7 @@
 #include "optimized/transport/network.h"
 
-#include <future>
 #include <new>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "reference/core/error.h"
 
@@ -30,8 +27,14 @@ class RankCommunicator final : public Communicator {
   int rank_;
 };
 
+std::string reason_of(const std::exception& error) {
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  return memory ? "out of memory" : error.what();
+}
+
+}  // namespace
+
 void run_rank(Network& network, int rank, const RankBody& body) {
-  network.enter(rank);
   std::exception_ptr thrown;
   try {
     RankCommunicator communicator(network, rank);
@@ -42,12 +45,13 @@ void run_rank(Network& network, int rank, const RankBody& body) {
   network.leave(rank, thrown);
 }
 
-std::string reason_of(const std::exception& error) {
-  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-  return memory ? "out of memory" : error.what();
+void throw_cannot_start(const Network& network, const std::string& what,
+                        const std::exception& reason) {
+  throw_environment_error({.where = "network",
+                           .expected = "to start " + std::to_string(network.ranks()) + " " + what,
+                           .actual = reason_of(reason),
+                           .hint = "Use fewer ranks"});
 }
-
-}  // namespace
 
 NetworkSummary summarize(const Network& network) {
   NetworkSummary summary;
@@ -57,30 +61,6 @@ NetworkSummary summarize(const Network& network) {
         summary.traffic.back().sent_messages - summary.traffic.back().received_messages;
   }
   return summary;
-}
-
-void run_ranks(Network& network, const RankBody& body, const std::function<void()>& start) {
-  // No body starts before every thread exists: with too few threads none of them may run.
-  std::promise<bool> gate;
-  const std::shared_future<bool> opened = gate.get_future().share();
-  std::vector<std::thread> threads;
-  try {
-    for (int rank = 0; rank < network.ranks(); ++rank) {
-      threads.emplace_back([&network, &body, opened, rank] {
-        if (opened.get()) run_rank(network, rank, body);
-      });
-    }
-  } catch (const std::exception& error) {
-    gate.set_value(false);
-    for (std::thread& thread : threads) thread.join();
-    throw_environment_error({.where = "network",
-                             .expected = "to start " + std::to_string(network.ranks()) + " threads",
-                             .actual = reason_of(error),
-                             .hint = "Use fewer ranks"});
-  }
-  gate.set_value(true);
-  start();
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace ringlab::in_process

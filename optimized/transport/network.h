@@ -1,22 +1,22 @@
-// What an in-process network offers its ranks, and the threads the ranks run in.
+// What an in-process network offers its ranks, and how it runs them.
 #pragma once
 
 #include <cstddef>
 #include <exception>
 #include <span>
+#include <string>
 
 #include "optimized/transport/in_process.h"
 
 namespace ringlab::in_process {
 
-/// Serves all ranks; each call comes from the thread of the rank it names.
+/// Serves all ranks; each call comes from the rank it names.
 class Network {
  public:
   virtual ~Network() = default;
   virtual int ranks() const = 0;
 
-  /// First and last thing a rank's thread does. `thrown` is what its body threw, or null.
-  virtual void enter(int rank) = 0;
+  /// The last thing a rank does. `thrown` is what its body threw, or null.
   virtual void leave(int rank, const std::exception_ptr& thrown) = 0;
 
   virtual Request post_send(int rank, int to, int tag, std::span<const std::byte> bytes) = 0;
@@ -25,9 +25,11 @@ class Network {
   virtual const Traffic& traffic(int rank) const = 0;
 };
 
-/// Runs `body` in one thread per rank and joins them all. `start` is called once all threads exist;
-/// environment error when they cannot all be made. Failures of the bodies stay with the network.
-void run_ranks(Network& network, const RankBody& body, const std::function<void()>& start);
+/// One rank from its start to leave(); never throws: a failure of the body stays with the network.
+void run_rank(Network& network, int rank, const RankBody& body);
+/// "expected to start 5 threads, found out of memory"; `what` is what a rank runs in.
+[[noreturn]] void throw_cannot_start(const Network& network, const std::string& what,
+                                     const std::exception& reason);
 /// What the ranks have moved, when all have ended.
 NetworkSummary summarize(const Network& network);
 

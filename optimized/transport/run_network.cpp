@@ -14,8 +14,8 @@ NetworkSummary run_network(const RunOptions& options, const RankBody& body) {
     default:
       throw_usage_error({.where = "transport",
                          .expected = "threads or simulated, for ranks inside one process",
-                         .actual = "mpi",
-                         .hint = "Start it with mpirun, as docs/cluster.md shows"});
+                         .actual = "one for ranks that are processes",
+                         .hint = "docs/cluster.md shows how those are started"});
   }
 }
 

@@ -1,23 +1,29 @@
 #include "optimized/transport/simulated_network.h"
 
 #include <algorithm>
+#include <new>
 
 namespace ringlab::in_process {
 
-void Baton::pass_to(int rank) {
-  const std::lock_guard lock(mutex_);
-  holder_ = rank;
-  wake_[static_cast<std::size_t>(rank)].notify_one();
-}
+namespace {
 
-void Baton::await(int rank) {
-  std::unique_lock lock(mutex_);
-  wake_[static_cast<std::size_t>(rank)].wait(lock, [this, rank] { return holder_ == rank; });
+// A rank's own; kernels keep their tiles elsewhere.
+constexpr std::size_t kStackBytes = 256 << 10;
+
+}  // namespace
+
+void Turns::stand_still(int rank) { fibres_[static_cast<std::size_t>(rank)].suspend(); }
+
+void Turns::run(int ranks, const std::function<void(int)>& body) {
+  Stacks stacks = make_stacks(kStackBytes);
+  for (int rank = 0; rank < ranks; ++rank) {
+    fibres_.emplace_back(stacks, [&body, rank] { body(rank); });
+  }
+  while (holder_ >= 0) fibres_[static_cast<std::size_t>(holder_)].resume();
 }
 
 SimulatedNetwork::SimulatedNetwork(int ranks, std::uint64_t seed, bool rendezvous)
     : rendezvous_(rendezvous),
-      baton_(ranks),
       table_(ranks),
       failure_(ranks),
       random_(seed),
@@ -27,9 +33,13 @@ SimulatedNetwork::SimulatedNetwork(int ranks, std::uint64_t seed, bool rendezvou
   for (int rank = 0; rank < ranks; ++rank) schedule_rank(rank);
 }
 
-void SimulatedNetwork::start() {
-  const int first = next_rank();
-  if (first >= 0) baton_.pass_to(first);
+void SimulatedNetwork::run(const RankBody& body) {
+  turns_.give_to(next_rank());
+  try {
+    turns_.run(ranks(), [&](int rank) { run_rank(*this, rank, body); });
+  } catch (const std::bad_alloc& error) {
+    throw_cannot_start(*this, "fibres", error);
+  }
 }
 
 void SimulatedNetwork::leave(int rank, const std::exception_ptr& thrown) {
@@ -45,7 +55,7 @@ void SimulatedNetwork::leave(int rank, const std::exception_ptr& thrown) {
     fail_thrown(rank, std::current_exception());
     next = next_rank();
   }
-  if (next >= 0) baton_.pass_to(next);
+  turns_.give_to(next);
 }
 
 Request SimulatedNetwork::post_send(int rank, int to, int tag, std::span<const std::byte> bytes) {
@@ -71,8 +81,8 @@ void SimulatedNetwork::wait(int rank, Request request) {
   release_if_complete(rank);
   const int next = next_rank();
   if (next != rank) {
-    baton_.pass_to(next);
-    baton_.await(rank);
+    turns_.give_to(next);
+    turns_.stand_still(rank);
   }
   throw_if_failed(rank, describe(operation));
   const std::string reason = table_.hopeless(operation, rendezvous_);
@@ -192,7 +202,7 @@ NetworkSummary run_simulated(int ranks, std::uint64_t seed, const NetworkOptions
                              const RankBody& body) {
   in_process::check_ranks(ranks);
   in_process::SimulatedNetwork network(ranks, seed, options.rendezvous);
-  in_process::run_ranks(network, body, [&network] { network.start(); });
+  network.run(body);
   network.rethrow_failure();
   NetworkSummary summary = in_process::summarize(network);
   summary.virtual_time = network.virtual_time();

@@ -6,13 +6,14 @@
 // computes with wrong bytes here, on most seeds.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <random>
 #include <tuple>
 #include <vector>
 
+#include "optimized/fibres/fibre.h"
 #include "optimized/transport/failure.h"
 #include "optimized/transport/message_table.h"
 #include "optimized/transport/network.h"
@@ -22,34 +23,34 @@ namespace ringlab::in_process {
 /// What a posted receive buffer is filled with: NaN in every floating-point format.
 inline constexpr std::byte kPoison{0xff};
 
-/// Hands the right to run from one thread to another.
-class Baton {
+/// Code of all ranks on one thread, each in a fibre: one goes on until it hands over to another.
+class Turns {
  public:
-  explicit Baton(int ranks) : wake_(static_cast<std::size_t>(ranks)) {}
-  void pass_to(int rank);
-  void await(int rank);
+  /// Who goes on when the rank that runs stands still or ends; nobody where that is below 0.
+  void give_to(int rank) { holder_ = rank; }
+  /// From the rank that runs, until it is given the turn again.
+  void stand_still(int rank);
+  /// Runs `body` for every rank, beginning with who has the turn; returns when nobody has it.
+  void run(int ranks, const std::function<void(int)>& body);
 
  private:
-  std::mutex mutex_;
-  std::vector<std::condition_variable> wake_;
-  int holder_ = -1;  // guarded by mutex_
+  std::deque<Fibre> fibres_;
+  int holder_ = -1;
 };
 
-/// All state but the baton belongs to whoever holds the baton.
 class SimulatedNetwork final : public Network {
  public:
   SimulatedNetwork(int ranks, std::uint64_t seed, bool rendezvous);
 
   int ranks() const override { return table_.ranks(); }
-  void enter(int rank) override { baton_.await(rank); }
   void leave(int rank, const std::exception_ptr& thrown) override;
   Request post_send(int rank, int to, int tag, std::span<const std::byte> bytes) override;
   Request post_receive(int rank, int from, int tag, std::span<std::byte> buffer) override;
   void wait(int rank, Request request) override;
   const Traffic& traffic(int rank) const override { return table_.traffic(rank); }
 
-  /// Gives the baton to the first rank.
-  void start();
+  /// Runs all ranks to their ends.
+  void run(const RankBody& body);
   std::int64_t virtual_time() const { return end_time_; }
   void rethrow_failure() const;
 
@@ -83,7 +84,7 @@ class SimulatedNetwork final : public Network {
   void throw_if_failed(int rank, const std::string& doing) const;
 
   const bool rendezvous_;
-  Baton baton_;
+  Turns turns_;
   MessageTable table_;
   FirstFailure failure_;
   std::mt19937_64 random_;

@@ -1,7 +1,9 @@
 #include "optimized/transport/thread_network.h"
 
 #include <algorithm>
+#include <future>
 #include <sstream>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,24 +73,28 @@ Request ThreadNetwork::post_send(int rank, int to, int tag, std::span<const std:
   const bool buffered = !rendezvous_ && bytes.size() <= kLongestBuffered;
   std::vector<std::byte> payload;
   if (buffered) payload.assign(bytes.begin(), bytes.end());
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   if (failure_) failure_.throw_to_survivor(rank, "to post a send to rank " + std::to_string(to));
   const MessageTable::Posted posted = table_.post_send({rank, to, tag}, bytes);
   if (buffered) {
     posted.message->payload = std::move(payload);
     posted.message->taken = true;
-    state(to).wake.notify_one();
   }
+  const bool wanted = buffered && posted.message->receive_posted;
+  lock.unlock();  // or who is woken would wait for it
+  if (wanted) state(to).wake.notify_one();
   return posted.request;
 }
 
 Request ThreadNetwork::post_receive(int rank, int from, int tag, std::span<std::byte> buffer) {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   if (failure_) {
     failure_.throw_to_survivor(rank, "to post a receive from rank " + std::to_string(from));
   }
   const MessageTable::Posted posted = table_.post_receive({rank, from, tag}, buffer);
-  state(from).wake.notify_one();
+  const bool awaited = posted.message->matched() && !posted.message->taken;
+  lock.unlock();
+  if (awaited) state(from).wake.notify_one();
   return posted.request;
 }
 
@@ -207,6 +213,31 @@ void ThreadNetwork::rethrow_failure() const {
   if (failure_) failure_.rethrow();
 }
 
+namespace {
+
+/// Runs `body` in one thread per rank and joins them all; environment error when they cannot all be
+/// made.
+void run_ranks(Network& network, const RankBody& body) {
+  // No body starts before every thread exists: with too few threads none of them may run.
+  std::promise<bool> gate;
+  const std::shared_future<bool> opened = gate.get_future().share();
+  std::vector<std::thread> threads;
+  try {
+    for (int rank = 0; rank < network.ranks(); ++rank) {
+      threads.emplace_back([&network, &body, opened, rank] {
+        if (opened.get()) run_rank(network, rank, body);
+      });
+    }
+  } catch (const std::exception& error) {
+    gate.set_value(false);
+    for (std::thread& thread : threads) thread.join();
+    throw_cannot_start(network, "threads", error);
+  }
+  gate.set_value(true);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
 }  // namespace ringlab::in_process
 
 namespace ringlab {
@@ -214,7 +245,7 @@ namespace ringlab {
 NetworkSummary run_threads(int ranks, const NetworkOptions& options, const RankBody& body) {
   in_process::check_ranks(ranks);
   in_process::ThreadNetwork network(ranks, options);
-  in_process::run_ranks(network, body, [] {});
+  in_process::run_ranks(network, body);
   network.rethrow_failure();
   return in_process::summarize(network);
 }

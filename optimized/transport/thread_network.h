@@ -21,7 +21,6 @@ class ThreadNetwork final : public Network {
   ThreadNetwork(int ranks, const NetworkOptions& options);
 
   int ranks() const override { return table_.ranks(); }
-  void enter(int) override {}
   void leave(int rank, const std::exception_ptr& thrown) override;
   Request post_send(int rank, int to, int tag, std::span<const std::byte> bytes) override;
   Request post_receive(int rank, int from, int tag, std::span<std::byte> buffer) override;

@@ -12,7 +12,7 @@ namespace ringlab {
 
 bool mpi_available() { return true; }
 
-std::unique_ptr<MpiSession> start_mpi(const MpiOptions& options) {
+std::unique_ptr<JobSession> start_mpi(const MpiOptions& options) {
   return std::make_unique<mpi::World>(options);
 }
 
@@ -20,7 +20,7 @@ std::unique_ptr<MpiSession> start_mpi(const MpiOptions& options) {
 
 bool mpi_available() { return false; }
 
-std::unique_ptr<MpiSession> start_mpi(const MpiOptions&) {
+std::unique_ptr<JobSession> start_mpi(const MpiOptions&) {
   throw_environment_error({.where = "transport mpi",
                            .expected = "a build with MPI",
                            .actual = "one built without MPI",

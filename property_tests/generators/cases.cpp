@@ -132,6 +132,55 @@ void take_kernel_sizes(Draws& draws, Case& c) {
 
 std::string first_word(const std::string& term) { return term.substr(0, term.find(':')); }
 
+std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
+  const std::int64_t unit = can.head_dim_multiple;
+  const std::int64_t most = can.max_head_dim / unit * unit;
+  return std::min((channels + unit - 1) / unit * unit, most);
+}
+
+Shape limited_shape(Shape s, const Capabilities& can) {
+  if (!can.grouped_heads) s.q_heads = s.kv_heads;
+  if (!can.no_tokens) {
+    s.q_tokens = std::max<std::int64_t>(1, s.q_tokens);
+    s.kv_tokens = std::max<std::int64_t>(1, s.kv_tokens);
+  }
+  if (!can.rectangular) s.q_tokens = s.kv_tokens;
+  s.head_dim = limited_channels(s.head_dim, can);
+  s.v_dim = can.other_v_dim ? limited_channels(s.v_dim, can) : s.head_dim;
+  return s;
+}
+
+/// The terms that the subject takes; the first of them where it takes no intersections.
+std::string limited_mask(const std::string& mask, const Capabilities& can) {
+  const auto takes = [&can](const std::string& word) {
+    const MaskAbilities& masks = can.masks;
+    if (word == "causal") return masks.causal;
+    if (word == "window") return masks.window;
+    if (word == "documents") return masks.documents;
+    if (word == "prefix") return masks.prefix;
+    return true;
+  };
+  std::string kept;
+  for (std::size_t begin = 0; begin <= mask.size();) {
+    const std::size_t end = std::min(mask.find('+', begin), mask.size());
+    const std::string term = mask.substr(begin, end - begin);
+    begin = end + 1;
+    if (!takes(first_word(term))) continue;
+    if (!kept.empty() && !can.masks.intersections) break;
+    kept += (kept.empty() ? "" : "+") + term;
+  }
+  return kept.empty() ? "full" : kept;
+}
+
+/// The same case in the shape and with the mask that the subject can take.
+Case limited_problem(Case c, const Capabilities& can) {
+  const Case before = c;
+  c.shape = limited_shape(c.shape, can);
+  c.mask = limited_mask(c.mask, can);
+  if (!can.any_scale) c.unit_scale = false;
+  return c == before ? c : fitted(c);
+}
+
 }  // namespace
 
 Case random_case(Draws& draws) {
@@ -148,7 +197,7 @@ Case random_case(Draws& draws) {
   c.mask = random_mask(draws, c.shape);
   c.layout = static_cast<LayoutKind>(draws.below(3));
   c.family = static_cast<Family>(draws.below(kFamilies));
-  if (draws.chance(30)) {
+  if (draws.chance(70)) {  // unkinder than threads, and cheaper
     c.transport = TransportKind::simulated;
     c.delay_seed = static_cast<std::uint64_t>(draws.below(1000));
   }
@@ -169,7 +218,7 @@ Case limited_to(Case c, const Capabilities& can) {
   if (!can.bit_masks && c.mask.find("bits:") != std::string::npos) c.mask = "causal";
   if (!can.schedules) c.schedule = "ring";
   if (!can.schedules && !can.prefetches) c.slots = 2;
-  return c;
+  return limited_problem(std::move(c), can);
 }
 
 std::vector<std::string> classes_of(const Case& c) {

@@ -82,4 +82,10 @@ double logaddexp(double a, double b) {
 
 std::string applies_to_all(const Subject&) { return ""; }
 
+std::string needs_lse(const Subject& subject) { return subject.can.lse ? "" : "gives no lse"; }
+
+std::string needs_same_bits_per_row(const Subject& subject) {
+  return subject.can.same_bits_per_row ? "" : "the bits of a row may depend on its neighbours";
+}
+
 }  // namespace ringlab::verify

@@ -45,5 +45,9 @@ double logaddexp(double a, double b);
 
 /// For Law::not_applicable: applies to every subject.
 std::string applies_to_all(const Subject& subject);
+/// The same, for laws about the lse alone.
+std::string needs_lse(const Subject& subject);
+/// The same, for laws that place a row elsewhere and want its bits.
+std::string needs_same_bits_per_row(const Subject& subject);
 
 }  // namespace ringlab::verify

@@ -112,7 +112,7 @@ std::vector<Law> key_laws() {
        .statement = "lse = log(e^lse_1 + e^lse_2) for the two parts of any partition",
        .exact = false,
        .shape_case = {},
-       .not_applicable = applies_to_all,
+       .not_applicable = needs_lse,
        .check = lse_of_a_partition}};
 }
 

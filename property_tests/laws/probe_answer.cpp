@@ -69,6 +69,16 @@ IntegerScores integer_scores(const Trial& trial, double unit) {
   return {.unit = unit, .at = at, .weight = {}};
 }
 
+namespace {
+
+/// What weights that are divided before they meet V are off by: their division, their type, and the
+/// sum of products that are no longer exact.
+double early_division(const NumericsProfile& profile, double keys) {
+  return gamma_bound(keys + 3, profile.u_accumulate) + profile.u_probability;
+}
+
+}  // namespace
+
 LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
                                const IntegerScores& scores) {
   const ProbeAnswer answer = probe_answer(trial, scores);
@@ -76,9 +86,12 @@ LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
   const double u = profile.u_accumulate;
   const double partial = profile.u_partial * static_cast<double>(profile.max_rescales + 1);
   const auto out = mapped(answer.expected.out, [&](double o, auto b, auto h, auto i, auto channel) {
-    const double computed = std::abs(o) * (1 + 4 * u);
-    return 4 * u * std::abs(o) + partial * answer.magnitude(b, h, i, channel) +
-           (o == 0 ? 0.0 : half_ulp(profile.out_dtype, computed));
+    const double early =
+        subject.can.divides_last ? 0.0 : early_division(profile, answer.keys(b, h, i, 0));
+    const double error =
+        4 * u * std::abs(o) + (partial + early) * answer.magnitude(b, h, i, channel);
+    const double rounding = half_ulp(profile.out_dtype, std::abs(o) + error);
+    return error == 0 ? 0.0 : error + rounding;
   });
   const auto lse = mapped(answer.expected.lse, [&](double exact, auto b, auto h, auto i, auto) {
     if (answer.keys(b, h, i, 0) == 0) return 0.0;

@@ -26,11 +26,18 @@ const std::vector<Law>& all_laws() {
   return laws;
 }
 
+const std::vector<Law>& laws_about_others() {
+  static const std::vector<Law> laws = foreign_laws();
+  return laws;
+}
+
 const Law& find_law(const std::string& id) {
   std::string known;
-  for (const Law& law : all_laws()) {
-    if (law.id == id || law.name == id) return law;
-    known += (known.empty() ? "" : ", ") + law.id;
+  for (const auto* laws : {&all_laws(), &laws_about_others()}) {
+    for (const Law& law : *laws) {
+      if (law.id == id || law.name == id) return law;
+      known += (known.empty() ? "" : ", ") + law.id;
+    }
   }
   throw_usage_error(
       {.where = "law", .expected = "one of " + known, .actual = "\"" + id + "\"", .hint = ""});

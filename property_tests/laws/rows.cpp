@@ -111,7 +111,7 @@ std::vector<Law> row_laws() {
        .statement = "each row of O and lse depends on its own query only, bit for bit",
        .exact = true,
        .shape_case = {},
-       .not_applicable = applies_to_all,
+       .not_applicable = needs_same_bits_per_row,
        .check = permuted_queries},
       {.id = "P18",
        .name = "other_heads_and_batches_do_not_matter",
@@ -125,7 +125,7 @@ std::vector<Law> row_laws() {
        .statement = "the size of the batch does not change a row",
        .exact = true,
        .shape_case = two_batches,
-       .not_applicable = applies_to_all,
+       .not_applicable = needs_same_bits_per_row,
        .check = independent_of_batch_size},
       {.id = "P20",
        .name = "grouped_heads_equal_repeated_kv_heads",
@@ -133,7 +133,7 @@ std::vector<Law> row_laws() {
                     "repeated",
        .exact = true,
        .shape_case = grouped_heads,
-       .not_applicable = applies_to_all,
+       .not_applicable = needs_same_bits_per_row,
        .check = replicated_kv_heads}};
 }
 

@@ -102,17 +102,17 @@ LawResult inputs_are_only_read(const Subject& subject, const Case& c) {
 
 Case any_case(Case c) { return c; }
 
+std::string needs_strided_inputs(const Subject& subject) {
+  return subject.can.strided_inputs ? "" : "takes dense tensors only";
+}
+
 }  // namespace
 
 std::vector<Law> memory_laws() {
   return {
-      {"P38",
-       "strides_and_offsets_of_the_inputs_do_not_matter",
-       "Inputs in any memory order, backwards, with NaN in the gaps, give the same bits.",
-       true,
-       any_case,
-       {},
-       strides_do_not_matter},
+      {"P38", "strides_and_offsets_of_the_inputs_do_not_matter",
+       "Inputs in any memory order, backwards, with NaN in the gaps, give the same bits.", true,
+       any_case, needs_strided_inputs, strides_do_not_matter},
       {"P39",
        "inputs_and_what_lies_beside_them_are_only_read",
        "After a run, the memory of q, k, v and their margins holds the bytes it held before.",

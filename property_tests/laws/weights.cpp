@@ -110,7 +110,7 @@ std::vector<Law> weight_laws() {
        .statement = "max s <= lse <= max s + ln n for n visible keys",
        .exact = false,
        .shape_case = {},
-       .not_applicable = applies_to_all,
+       .not_applicable = needs_lse,
        .check = lse_brackets},
       {.id = "P28",
        .name = "a_key_100_nats_above_the_rest_is_all_there_is",

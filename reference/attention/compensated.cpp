@@ -38,7 +38,9 @@ Dot dot_in_lanes(const double* x, const double* y, std::int64_t count) {
   }
   DoubleSum total;
   Dot result;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  // Lanes of short vectors that nothing was added to are left out: they are zero.
+  const auto used = static_cast<std::size_t>(std::min(count, kLanes));
+  for (std::size_t lane = 0; lane < used; ++lane) {
     total.add(lanes.high[lane]);
     total.low += lanes.low[lane];
     result.magnitude += lanes.magnitude[lane];

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "reference/core/tensor.h"
@@ -30,6 +31,11 @@ struct DoubleSum {
   }
   double value() const { return high + low; }
 };
+
+/// The bound, or +inf where it came out as no number: then nothing is promised.
+inline double promised(double bound) {
+  return bound >= 0 ? bound : std::numeric_limits<double>::infinity();
+}
 
 /// γ² of a compensated sum of `count` terms, generous: error <= u|value| + this · Σ|terms|.
 double compensated_rounding(std::int64_t count);

@@ -37,7 +37,7 @@ void write_gradient(const BoundedSums& sums, double scale, const RowAddress& to,
     const double rounding = exact ? 0 : kUnitRoundoff * std::abs(value) + kUnderflow;
     target.gradient(to.batch, to.q_head, to.query, c) = value;
     target.error(to.batch, to.q_head, to.query, c) =
-        (std::abs(scale) * sums.error(c) + rounding) * (1 + 0x1p-40);
+        promised((std::abs(scale) * sums.error(c) + rounding) * (1 + 0x1p-40));
   }
 }
 
@@ -60,7 +60,7 @@ class BackwardPass {
     }
     for (const BoundedSums& sums : sink_sums_) {
       result_.dsinks.push_back(sums.value(0));
-      result_.dsinks_error.push_back(sums.error(0));
+      result_.dsinks_error.push_back(promised(sums.error(0)));
     }
     return std::move(result_);
   }

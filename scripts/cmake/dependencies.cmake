@@ -32,14 +32,14 @@ message(STATUS "ringlab: CUDA ${RINGLAB_HAVE_CUDA}")
 
 set(RINGLAB_HAVE_NCCL OFF)
 if(RINGLAB_HAVE_CUDA AND NOT RINGLAB_NCCL STREQUAL "OFF")
+  # The header only: the library is found when the program runs.
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
-  if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+  if(NCCL_INCLUDE_DIR)
     set(RINGLAB_HAVE_NCCL ON)
   endif()
 endif()
 if(RINGLAB_NCCL STREQUAL "ON" AND NOT RINGLAB_HAVE_NCCL)
-  message(FATAL_ERROR "RINGLAB_NCCL=ON, but no CUDA, nccl.h or libnccl was found: install "
+  message(FATAL_ERROR "RINGLAB_NCCL=ON, but no CUDA or no nccl.h was found: install "
                       "libnccl-dev, or configure with -DRINGLAB_NCCL=OFF.")
 endif()
 message(STATUS "ringlab: NCCL ${RINGLAB_HAVE_NCCL}")

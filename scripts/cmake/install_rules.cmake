@@ -5,10 +5,10 @@ include(CMakePackageConfigHelpers)
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/ringlab)
 
 # Headers keep their root-relative names below include/ringlab: "reference/core/mask.h".
-install(TARGETS core attention io cpu_kernels transport ring_engine stages EXPORT ringlab_targets
+install(TARGETS core attention io cpu_kernels fibres transport ring_engine stages EXPORT ringlab_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringlab
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringlab)
-install(TARGETS ringlab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS ringlab ringlab-plugin-host RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 install(EXPORT ringlab_targets NAMESPACE ringlab:: FILE ringlabTargets.cmake

@@ -45,7 +45,7 @@ class UsageTest(ProgramTest):
         self.fails(2, "one of doctor, list, run, verify", "qqqqqqqqq")
 
     def test_an_unknown_option_suggests_the_nearest(self):
-        self.fails(2, "Did you mean --ranks?", "run", "ring", "--text", self.text, "--rank", "2")
+        self.fails(2, "Did you mean --ranks?", "run", "ring", "--text", self.text, "--rnks", "2")
         self.fails(2, "--zzzzzz", "list", "--zzzzzz")
         self.fails(2, "-q", "list", "-q")
 

@@ -9,7 +9,6 @@
 #include "optimized/cuda/emulator/boxes.h"
 #include "optimized/cuda/emulator/copies.h"
 #include "optimized/cuda/emulator/emulate.h"
-#include "optimized/cuda/emulator/fibre.h"
 #include "optimized/cuda/emulator/here.h"
 #include "optimized/cuda/emulator/mbarriers.h"
 #include "optimized/cuda/emulator/named_barriers.h"
@@ -18,6 +17,7 @@
 #include "optimized/cuda/emulator/scheduler.h"
 #include "optimized/cuda/emulator/shared_memory.h"
 #include "optimized/cuda/emulator/warp.h"
+#include "optimized/fibres/fibre.h"
 
 namespace ringlab::cuda::emulator {
 

@@ -10,7 +10,8 @@
 namespace ringlab::cuda::emulator {
 namespace {
 
-constexpr int kMaxSharedBytes = 227 << 10;  // of a block on sm_90
+constexpr int kMaxSharedBytes = 227 << 10;      // of a block on sm_90
+constexpr std::size_t kStackBytes = 128 << 10;  // of a thread
 
 void check_launch(const Launch& launch) {
   const bool fits = launch.threads >= 32 && launch.threads <= 1024 && launch.threads % 32 == 0 &&
@@ -100,7 +101,7 @@ class Machine {
   const Launch& launch_;
   const std::function<void()>& code_;
   Scheduler scheduler_;
-  Stacks stacks_ = make_stacks();
+  Stacks stacks_ = make_stacks(kStackBytes);
   std::vector<std::unique_ptr<Block>> resident_;
   int next_ = 0;
   std::exception_ptr failure_;

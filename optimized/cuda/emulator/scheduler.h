@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "optimized/cuda/emulator/fibre.h"
+#include "optimized/fibres/fibre.h"
 
 namespace ringlab::cuda::emulator {
 

@@ -13,12 +13,14 @@ constinit std::atomic<bool> out{false};
 constinit std::atomic<std::int64_t> asked{0};  // allocations since the outage was made
 constinit std::atomic<std::int64_t> first_to_fail{0};
 constinit std::atomic<std::int64_t> end_of_failures{0};
-std::thread::id thread_that_failed;  // written by the one that fails first
+const char* place_that_failed = nullptr;  // written by the one that fails first
 
 bool refuses() {
   if (!out.load(std::memory_order_relaxed)) return false;
   const std::int64_t number = asked.fetch_add(1);
-  if (number == first_to_fail) thread_that_failed = std::this_thread::get_id();
+  if (number == first_to_fail) {
+    place_that_failed = static_cast<const char*>(__builtin_frame_address(0));
+  }
   return number >= first_to_fail && number < end_of_failures;
 }
 
@@ -27,7 +29,7 @@ bool refuses() {
 std::int64_t live() { return alive; }
 
 Outage::Outage(std::int64_t first, std::int64_t count) {
-  thread_that_failed = {};
+  place_that_failed = nullptr;
   asked = 0;
   first_to_fail = first;
   end_of_failures = first + count;
@@ -36,7 +38,7 @@ Outage::Outage(std::int64_t first, std::int64_t count) {
 
 void Outage::end() { out = false; }
 
-std::thread::id victim() { return thread_that_failed; }
+const char* victim() { return place_that_failed; }
 
 namespace {
 

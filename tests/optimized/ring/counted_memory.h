@@ -2,9 +2,10 @@
 // counted_memory.cpp has its operator new.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
-#include <thread>
 
 namespace ringlab::counted_memory {
 
@@ -23,8 +24,15 @@ class Outage {
   void end();
 };
 
-/// The thread whose allocation was the first to fail in the last outage; no thread when none was.
-/// Read it when all threads of the outage have been joined.
-std::thread::id victim();
+/// Where on its stack the code was whose allocation was the first to fail in the last outage; null
+/// when none failed. Read it when all threads of the outage have been joined.
+const char* victim();
+
+/// Whether two places are on one stack: those of ranks and callers are further apart than what one
+/// of them uses.
+inline bool on_one_stack(const char* one, const char* other) {
+  constexpr std::ptrdiff_t kUsed = 128 << 10;
+  return std::abs(one - other) < kUsed;
+}
 
 }  // namespace ringlab::counted_memory

@@ -81,13 +81,16 @@ class Links final : public DeviceLinks {
     exchange_.meet(held_, rank_, kind, messages);
   }
   void wait(cuda::Stream) override { ++waits_; }
+  void abort() noexcept override { ++aborts_; }
   int waits() const { return waits_; }
+  int aborts() const { return aborts_; }
 
  private:
   Exchange& exchange_;
   std::unique_lock<std::mutex>& held_;
   const int rank_;
   int waits_ = 0;
+  int aborts_ = 0;
 };
 
 struct Outcome {
@@ -113,6 +116,7 @@ Outcome run_ranks(const Trial& trial, Exchange& exchange) {
           ADD_FAILURE() << error.what();
         }
         EXPECT_EQ(links.waits(), 1);
+        EXPECT_EQ(links.aborts(), 0);
       });
     }
   });

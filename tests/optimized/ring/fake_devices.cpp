@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <stdexcept>
+#include <string>
 
 #include "optimized/cuda/device.h"
 #include "optimized/cuda/stream_kernels.h"
@@ -36,12 +38,17 @@ std::map<const std::byte*, Piece>& pieces() {
   return all;
 }
 
+// Of all that is counted and of all pieces. Work itself is done outside of it.
+std::mutex counting;
+thread_local int current_device = -1;
+
 void must(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 /// The bytes lie inside one piece of this device's memory.
 void must_lie_on(int device, const std::byte* memory, std::int64_t bytes) {
   if (bytes == 0) return;
+  const std::scoped_lock lock(counting);
   auto at = pieces().upper_bound(memory);
   must(at != pieces().begin(), "memory that nobody allocated");
   --at;
@@ -52,6 +59,7 @@ void must_lie_on(int device, const std::byte* memory, std::int64_t bytes) {
 std::uintptr_t next_handle = 16;
 template <class Handle>
 Handle new_handle() {
+  const std::scoped_lock lock(counting);
   ++fake_devices().live_handles;
   return reinterpret_cast<Handle>(next_handle += 16);
 }
@@ -61,14 +69,24 @@ Handle new_handle() {
 int device_count() { return fake_devices().devices; }
 void select_device(int device) {
   must(device >= 0 && device < fake_devices().devices, "a device that is not there");
-  fake_devices().current = device;
+  current_device = device;
 }
 void connect_devices(int) {}
 
-void StreamTraits::destroy(int, Stream) noexcept { --fake_devices().live_handles; }
-void EventTraits::destroy(int, Event) noexcept { --fake_devices().live_handles; }
+DeviceFacts device_facts(int device) { return {"fake", 80, "bus " + std::to_string(device)}; }
+
+void StreamTraits::destroy(int, Stream) noexcept {
+  const std::scoped_lock lock(counting);
+  --fake_devices().live_handles;
+}
+void EventTraits::destroy(int, Event) noexcept {
+  const std::scoped_lock lock(counting);
+  --fake_devices().live_handles;
+}
 void GraphTraits::destroy(int, CUgraphExec_st*) noexcept {}
 void MemoryTraits::destroy(int, std::byte* memory) noexcept {
+  const std::scoped_lock lock(counting);
+  if (fake_devices().on_free) fake_devices().on_free(memory, pieces().at(memory).bytes);
   fake_devices().live_bytes -= pieces().at(memory).bytes;
   pieces().erase(memory);
   ::operator delete (memory, std::align_val_t{16});
@@ -80,6 +98,7 @@ OwnedEvent make_event(int device) { return {device, new_handle<Event>()}; }
 /// NaN at first, whatever the type.
 OwnedMemory allocate(int device, std::int64_t bytes) {
   if (bytes == 0) return {device, nullptr};
+  const std::scoped_lock lock(counting);
   FakeDevices& all = fake_devices();
   if (all.live_bytes + bytes > all.most_bytes) {
     throw_environment_error(
@@ -110,14 +129,17 @@ void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream) 
   must_lie_on(to.device, to.memory, bytes);
   must_lie_on(from.device, from.memory, bytes);
   std::copy_n(from.memory, bytes, to.memory);
+  const std::scoped_lock lock(counting);
   fake_devices().copies_between += to.device != from.device ? 1 : 0;
 }
-bool has_ended(int, Stream) { return true; }
+bool has_ended(int, Stream stream) {
+  return !fake_devices().has_ended || fake_devices().has_ended(stream);
+}
 void wait_for_device(int device) { select_device(device); }
 
 void add_values(float* to, const float* from, std::int64_t count, Stream) {
-  must_lie_on(fake_devices().current, reinterpret_cast<std::byte*>(to), count * 4);
-  must_lie_on(fake_devices().current, reinterpret_cast<const std::byte*>(from), count * 4);
+  must_lie_on(current_device, reinterpret_cast<std::byte*>(to), count * 4);
+  must_lie_on(current_device, reinterpret_cast<const std::byte*>(from), count * 4);
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 void spin(std::int64_t nanoseconds, Stream) { fake_devices().spun_ns += nanoseconds; }

@@ -1,7 +1,12 @@
 // Devices that are plain memory: work is done when it is issued, and nothing may be left behind.
+// Threads may use them side by side, each with a current device of its own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+
+#include "optimized/cuda/stream.h"
 
 namespace ringlab::ring {
 
@@ -15,7 +20,10 @@ struct FakeDevices {
   std::int64_t copies_between = 0;  ///< from one device to another
   std::int64_t spun_ns = 0;
   int graphs = 0;
-  int current = -1;
+  /// Whether a stream's work has ended; what was issued is done, so it has, unless set.
+  std::function<bool(cuda::Stream)> has_ended = {};
+  /// Called before memory is given back.
+  std::function<void(const std::byte* memory, std::int64_t bytes)> on_free = {};
 };
 FakeDevices& fake_devices();
 

@@ -7,16 +7,9 @@
 #include <thread>
 
 #include "reference/core/error.h"
+#include "tests/optimized/ring/fake_devices.h"
 #include "tests/optimized/transport/fake_nccl.h"
 #include "tests/optimized/transport/hall.h"
-
-namespace ringlab::cuda {
-
-// In place of optimized/cuda/device.cu.
-void select_device(int) {}
-bool has_ended(int, Stream stream) { return stream->left == 0; }
-
-}  // namespace ringlab::cuda
 
 namespace ringlab::ring {
 namespace {
@@ -27,6 +20,8 @@ using nccl::fake_nccl;
 template <class Work>
 std::vector<std::string> on_two_ranks(int deadline_ms, Work work) {
   nccl::reset_fake_nccl();
+  fake_devices() = {
+      .has_ended = [](cuda::Stream stream) { return nccl::messages_left(stream) == 0; }};
   Hall chunks(2), sums(2);
   std::vector<std::string> errors(2);
   std::vector<std::jthread> threads;
@@ -91,7 +86,9 @@ TEST(NcclLinks, notice_the_loss_of_a_rank_on_either_communicator) {
   const auto errors = on_two_ranks(60000, [](NcclLinks& links, int rank) {
     if (rank != 0) return;
     CUstream_st stream;
-    stream.left = 1;
+    std::byte slot{};
+    const std::vector<DeviceMessage> messages = {{MessageSide::receive, 1, &slot, 1}};
+    links.exchange(StreamKind::chunks, messages, &stream, "chunks");
     fake_nccl().failing_rank = 0;
     links.wait(&stream);
   });

@@ -24,28 +24,32 @@ struct Outcome {
   bool victim_is_a_rank = false;
 };
 
-/// Which thread is which rank.
+const char* here() { return static_cast<const char*>(__builtin_frame_address(0)); }
+
+/// Which stack is which rank's.
 class Register {
  public:
-  explicit Register(int ranks) : threads_(static_cast<std::size_t>(ranks)) {}
+  explicit Register(int ranks) : places_(static_cast<std::size_t>(ranks)) {}
   EngineParts parts() {
     EngineParts parts;
     parts.wrap = [this](Communicator& network) -> std::unique_ptr<Communicator> {
       const std::lock_guard lock(mutex_);
-      threads_[static_cast<std::size_t>(network.rank())] = std::this_thread::get_id();
+      places_[static_cast<std::size_t>(network.rank())] = here();
       return nullptr;
     };
     return parts;
   }
-  std::optional<int> rank_of(std::thread::id thread) const {
-    const auto found = std::ranges::find(threads_, thread);
-    if (found == threads_.end()) return {};
-    return static_cast<int>(found - threads_.begin());
+  std::optional<int> rank_of(const char* place) const {
+    const auto found = std::ranges::find_if(places_, [place](const char* each) {
+      return each != nullptr && counted_memory::on_one_stack(each, place);
+    });
+    if (found == places_.end()) return {};
+    return static_cast<int>(found - places_.begin());
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::thread::id> threads_;
+  std::vector<const char*> places_;
 };
 
 Outcome run_in_outage(const SmallRun& run, std::int64_t first, std::int64_t count) {
@@ -64,8 +68,8 @@ Outcome run_in_outage(const SmallRun& run, std::int64_t first, std::int64_t coun
   } catch (const std::bad_alloc&) {
     outage.end();
   }
-  const std::thread::id victim = counted_memory::victim();
-  outcome.victim_is_a_rank = victim != std::thread::id{} && victim != std::this_thread::get_id();
+  const char* victim = counted_memory::victim();
+  outcome.victim_is_a_rank = victim != nullptr && !counted_memory::on_one_stack(victim, here());
   if (outcome.victim_is_a_rank) outcome.victim = known.rank_of(victim);
   return outcome;
 }
@@ -108,7 +112,7 @@ bool survives(const SmallRun& run, const RunResult& right, std::int64_t first, c
   bool struck = false;
   {
     const Outcome outcome = run_in_outage(run, first, plan.count);
-    struck = counted_memory::victim() != std::thread::id{};
+    struck = counted_memory::victim() != nullptr;
     if (outcome.result) {
       EXPECT_TRUE(same_bits(*outcome.result, right));
       EXPECT_FALSE(struck) << "allocation " << first << " failed and nobody noticed";
@@ -170,9 +174,9 @@ TEST(SimulatedOutOfMemory, while_a_rank_ends_is_an_error_too) {
       } catch (const std::bad_alloc&) {  // before the ranks
       }
       outage.end();
-      const std::thread::id victim = counted_memory::victim();
-      struck = victim != std::thread::id{};
-      const bool by_rank = struck && victim != std::this_thread::get_id();
+      const char* victim = counted_memory::victim();
+      struck = victim != nullptr;
+      const bool by_rank = struck && !counted_memory::on_one_stack(victim, here());
       ASSERT_EQ(error && contains(*error, "rank ") && contains(*error, "out of memory"), by_rank)
           << "seed " << seed << ", allocation " << first;
     }

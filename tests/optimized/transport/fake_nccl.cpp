@@ -1,9 +1,9 @@
+// The functions of NCCL that nccl_calls.h names, as a shared library.
 #include "tests/optimized/transport/fake_nccl.h"
 
 #include <nccl.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -16,6 +16,7 @@ struct ncclComm {
   int rank = 0;
   int ranks = 1;
   int polls = 0;  // after an operation it is in progress for a while
+  int left = 0;   // ends that have not met their other end
 };
 
 namespace ringlab::nccl {
@@ -27,16 +28,27 @@ struct End {
   int peer = 0;
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
-  CUstream_st* stream = nullptr;
+  const CUstream_st* stream = nullptr;
 };
 /// Communicator, sender, receiver; true: sends.
 using Line = std::tuple<int, int, int, bool>;
 
+FakeNccl state;
 std::mutex mutex;
 std::map<int, int> ranks_that_came;  // by id
 std::map<Line, std::deque<End>> posted;
+std::map<const CUstream_st*, int> left;
 int ids = 0;
 thread_local std::vector<End> group;
+
+void arrive(const End& send, const End& receive) {
+  std::memcpy(receive.memory, send.memory, std::min(send.bytes, receive.bytes));
+  if (state.spoils) *receive.memory ^= std::byte{1};
+  for (const End* end : {&send, &receive}) {
+    --left[end->stream];
+    --end->communicator->left;
+  }
+}
 
 void meet(const End& mine) {
   const int id = mine.communicator->id, rank = mine.communicator->rank;
@@ -46,11 +58,7 @@ void meet(const End& mine) {
     posted[{id, from, to, mine.sends}].push_back(mine);
     return;
   }
-  const End& send = mine.sends ? mine : theirs.front();
-  const End& receive = mine.sends ? theirs.front() : mine;
-  std::memcpy(receive.memory, send.memory, std::min(send.bytes, receive.bytes));
-  --send.stream->left;
-  --receive.stream->left;
+  mine.sends ? arrive(mine, theirs.front()) : arrive(theirs.front(), mine);
   theirs.pop_front();
 }
 
@@ -60,31 +68,54 @@ ncclResult_t put(const End& end) {
   return ncclSuccess;
 }
 
-}  // namespace
-
-FakeNccl& fake_nccl() {
-  static FakeNccl nccl;
-  return nccl;
+/// Nothing of it stays on the device.
+void forget(ncclComm_t communicator) {
+  for (auto& [line, ends] : posted) {
+    std::erase_if(ends, [&](const End& end) { return end.communicator == communicator; });
+  }
+  delete communicator;
 }
 
-void reset_fake_nccl() {
+void reset() {
   const std::scoped_lock lock(mutex);
-  FakeNccl& nccl = fake_nccl();
-  nccl.version = 22809;
-  nccl.failing_rank = -1;
-  nccl.inits = nccl.aborts = nccl.destroyed = nccl.messages = 0;
+  state.version = 22809;
+  state.failing_rank = -1;
+  state.inits = state.aborts = state.destroyed = state.messages = 0;
+  state.meets_in_exchange = state.spoils = false;
   posted.clear();
+  left.clear();
   ranks_that_came.clear();
 }
 
+int left_on(const CUstream_st* stream) {
+  const std::scoped_lock lock(mutex);
+  return left[stream];
+}
+
+bool uses(const std::byte* memory, std::int64_t bytes) {
+  const std::scoped_lock lock(mutex);
+  for (const auto& [line, ends] : posted) {
+    for (const End& end : ends) {
+      if (end.memory < memory + bytes && memory < end.memory + end.bytes) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 }  // namespace ringlab::nccl
 
 using namespace ringlab::nccl;
 
 extern "C" {
 
+const RinglabFakeNccl* ringlab_fake_nccl() {
+  static const RinglabFakeNccl fake{&state, reset, left_on, uses};
+  return &fake;
+}
+
 ncclResult_t ncclGetVersion(int* version) {
-  *version = fake_nccl().version;
+  *version = state.version;
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t result) {
@@ -104,7 +135,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
                                     ncclConfig_t* config) {
   if (config->blocking != 0) return ncclInvalidArgument;
   const std::scoped_lock lock(mutex);
-  ++fake_nccl().inits;
+  ++state.inits;
   *communicator = new ncclComm{.rank = rank, .ranks = ranks};
   std::memcpy(&(*communicator)->id, id.internal, sizeof(int));
   ++ranks_that_came[(*communicator)->id];
@@ -114,9 +145,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* news) {
   const std::scoped_lock lock(mutex);
   const bool all_came = ranks_that_came[communicator->id] == communicator->ranks;
-  *news = all_came && communicator->polls == 0 ? ncclSuccess : ncclInProgress;
+  const bool waits = state.meets_in_exchange && communicator->left > 0;
+  *news = all_came && communicator->polls == 0 && !waits ? ncclSuccess : ncclInProgress;
   if (communicator->polls > 0) --communicator->polls;
-  if (fake_nccl().failing_rank == communicator->rank) *news = ncclRemoteError;
+  if (state.failing_rank == communicator->rank) *news = ncclRemoteError;
   return ncclSuccess;
 }
 
@@ -126,13 +158,15 @@ ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   return ncclInProgress;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
-  ++fake_nccl().destroyed;
-  delete communicator;
+  const std::scoped_lock lock(mutex);
+  ++state.destroyed;
+  forget(communicator);
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
-  ++fake_nccl().aborts;
-  delete communicator;
+  const std::scoped_lock lock(mutex);
+  ++state.aborts;
+  forget(communicator);
   return ncclSuccess;
 }
 
@@ -152,8 +186,9 @@ ncclResult_t ncclRecv(void* memory, std::size_t bytes, ncclDataType_t, int peer,
 ncclResult_t ncclGroupEnd() {
   const std::scoped_lock lock(mutex);
   for (const End& end : group) {
-    ++end.stream->left;
-    ++fake_nccl().messages;
+    ++left[end.stream];
+    ++end.communicator->left;
+    ++state.messages;
     end.communicator->polls = 3;
     meet(end);
   }

@@ -2,43 +2,18 @@
 #include "optimized/transport/file_meeting.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <memory>
 #include <thread>
 
 #include "reference/core/error.h"
+#include "tests/optimized/transport/folder.h"
 
 namespace ringlab {
 namespace {
 
 using std::chrono::milliseconds;
-
-/// A folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    static int made = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("ringlab_meeting_" + std::to_string(::getpid()) + "_" + std::to_string(made++));
-    std::filesystem::create_directory(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      names.push_back(entry.path().filename());
-    }
-    return names;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 FileMeetingPlace place(const Folder& folder, int rank, int ranks, const std::string& run = "7") {
   return {.folder = folder.path(),

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "optimized/transport/nccl_library.h"
 #include "reference/core/error.h"
 #include "tests/optimized/transport/fake_nccl.h"
 #include "tests/optimized/transport/hall.h"
@@ -62,7 +63,7 @@ TEST_F(NcclGroup, passes_memory_round_a_ring) {
           {Side::receive, (rank + ranks - 1) % ranks, slots[at].data(), 3},
           {Side::send, rank, nullptr, 0}};
       group.exchange(parts, &stream, "round 1");
-      group.wait([&] { return stream.left == 0; }, "round 1");
+      group.wait([&] { return messages_left(&stream) == 0; }, "round 1");
     });
     for (std::size_t rank = 0; rank < slots.size(); ++rank) {
       EXPECT_EQ(errors[rank], "");
@@ -96,8 +97,9 @@ TEST_F(NcclGroup, with_a_message_that_is_never_sent_is_aborted_at_the_deadline) 
     CUstream_st stream;
     const std::vector<Part> parts = {{Side::receive, 1, &slot, 1}};
     group.exchange(parts, &stream, "round 4, receive 1 from rank 1");
-    EXPECT_THROW(group.wait([&] { return stream.left == 0; }, "round 4, receive 1 from rank 1"),
-                 RankError);
+    EXPECT_THROW(
+        group.wait([&] { return messages_left(&stream) == 0; }, "round 4, receive 1 from rank 1"),
+        RankError);
     group.exchange(parts, &stream, "round 5");
   });
   EXPECT_EQ(errors[0] + errors[1], "");
@@ -165,7 +167,66 @@ TEST_F(NcclGroup, does_not_begin_with_introductions_that_are_missing_or_cut_off)
   EXPECT_THROW(group_of({"short", "short"}), Error);
   EXPECT_THROW(group_of({std::string(200, 'a')}), Error);
   EXPECT_EQ(fake_nccl().inits, 0);
-  EXPECT_EQ(version_text(), "2.28.9");
+}
+
+TEST_F(NcclGroup, is_of_one_release_of_nccl) {
+  const TellAll mixed = [](const std::string& mine) {
+    std::string other = mine;
+    other.replace(other.find("22809"), 5, "22705");
+    return std::vector{other, mine + "x"};
+  };
+  try {
+    Group group(place(1, 2, "device 0", 20), mixed);
+    FAIL() << "it did connect";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("expected NCCL 2.27.5, which rank 0 has, found NCCL 2.28.9"),
+              std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(fake_nccl().inits, 0);
+}
+
+TEST_F(NcclGroup, is_aborted_as_soon_as_another_rank_is_known_to_have_failed) {
+  for (const bool connects : {true, false}) {
+    reset_fake_nccl();
+    GroupPlace alone = place(0, connects ? 1 : 2, "device 0", 60000);
+    alone.check_others = [&, asked = 0](const std::string& operation) mutable {
+      if (++asked < (connects ? 20 : 5)) return;
+      throw RankError({.rank = 0, .suspect = 1, .operation = operation, .reason = "rank 1 failed"});
+    };
+    try {
+      Group group(alone, [&](const std::string& mine) {
+        return connects ? std::vector{mine} : std::vector{mine, mine + "x"};
+      });
+      group.wait([] { return false; }, "wait for the device");
+      FAIL() << "it did end";
+    } catch (const RankError& error) {
+      EXPECT_EQ(error.failure().operation, connects ? "wait for the device" : "connect 2 ranks");
+    }
+    EXPECT_EQ(fake_nccl().aborts, 1);
+    EXPECT_EQ(fake_nccl().destroyed, 0);
+  }
+}
+
+TEST_F(NcclGroup, says_which_library_it_has_and_refuses_other_series) {
+  EXPECT_EQ(require_nccl().substr(0, 8), "2.28.9 (");
+  EXPECT_NE(require_nccl().find("fake_nccl"), std::string::npos);
+  for (const auto& [version, text] :
+       {std::pair{21399, "2.13.99"}, {2807, "2.8.7"}, {30000, "3.0.0"}}) {
+    fake_nccl().version = version;
+    try {
+      open_library(library_name());
+      ADD_FAILURE() << version;
+    } catch (const Error& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("expected NCCL 2.14 or a newer 2.x, found NCCL " + std::string(text)),
+                std::string::npos)
+          << said;
+    }
+  }
+  fake_nccl().version = 21400;
+  EXPECT_EQ(open_library(library_name()).version, 21400);
 }
 
 }  // namespace

@@ -166,6 +166,30 @@ TEST(ModifierBound, finds_every_planted_mistake_of_the_backward_pass) {
   }
 }
 
+TEST(ModifierBound, promises_nothing_rather_than_nonsense_for_the_steepest_slopes) {
+  std::int64_t unpromised = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    RandomCase c = testing::modified_case(seed, {.tokens = 12, .dim = 5, .dtype = DType::f32});
+    c.problem.modifiers.alibi_slopes.assign(static_cast<std::size_t>(c.problem.shape.q_heads),
+                                            seed % 2 == 0 ? 0x1p64 : -0x1p64);
+    const ExactBackward exact = exact_backward(c.input(), c.dout.view());
+    const BackwardTolerance allowed =
+        backward_tolerance(c.input(), c.dout.view(), exact, carried_profile(DType::f32, 2));
+    const ExactForward forward = exact_forward(c.input());
+    const ForwardTolerance outputs =
+        forward_tolerance(c.input(), forward, carried_profile(DType::f32, 2));
+    for (const Tensor<double>* each :
+         {&allowed.dq, &allowed.dk, &allowed.dv, &exact.dq_error, &exact.dk_error, &exact.dv_error,
+          &outputs.out, &outputs.lse, &forward.out_error, &forward.lse_error}) {
+      for (const double bound : each->values()) {
+        ASSERT_GE(bound, 0) << "seed " << seed;
+        unpromised += std::isinf(bound);
+      }
+    }
+  }
+  EXPECT_GT(unpromised, 0);
+}
+
 TEST(ModifierBound, needs_to_know_how_exact_tanh_is) {
   // A tanh with an absolute error only, declared as one with a relative error: small scores tell.
   int wrong = 0;

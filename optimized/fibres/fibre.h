@@ -2,17 +2,32 @@
 #pragma once
 
 #include <boost/context/fiber.hpp>
-#include <boost/context/pooled_fixedsize_stack.hpp>
+#include <boost/context/stack_context.hpp>
+#include <cstddef>
 #include <functional>
+#include <memory>
 
-namespace ringlab::cuda::emulator {
+namespace ringlab {
 
-/// Stacks that fibres share one after the other.
-using Stacks = boost::context::pooled_fixedsize_stack;
-Stacks make_stacks();
+/// Stacks of one size, with guard pages, that the fibres of one thread use one after the other.
+/// Copies share them. Kept from one use to the next: pages that were touched once cost nothing
+/// again.
+class Stacks {
+ public:
+  explicit Stacks(std::size_t bytes);
+  boost::context::stack_context allocate();  ///< std::bad_alloc where there is no memory
+  void deallocate(boost::context::stack_context& stack) noexcept;
+
+ private:
+  struct Kept;
+  std::shared_ptr<Kept> kept_;
+};
+/// Those of the calling thread, of `bytes` each (more where a sanitizer needs more).
+Stacks make_stacks(std::size_t bytes);
 
 /// Resumed and suspended on one operating system thread. Must have ended when it is destroyed, or
-/// never been resumed. The body must not throw.
+/// never been resumed. The body must not throw, and must not suspend while it handles an exception:
+/// what a thread knows of the exceptions it handles would be another fibre's.
 class Fibre {
  public:
   Fibre(Stacks& stacks, std::function<void()> body);
@@ -44,4 +59,4 @@ class Fibre {
   void* outer_history_ = nullptr;
 };
 
-}  // namespace ringlab::cuda::emulator
+}  // namespace ringlab

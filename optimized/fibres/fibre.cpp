@@ -1,8 +1,13 @@
-#include "optimized/cuda/emulator/fibre.h"
+#include "optimized/fibres/fibre.h"
 
 #include <boost/context/preallocated.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <cassert>
+#include <exception>
+#include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define RINGLAB_ADDRESS_SANITIZER 1
@@ -18,16 +23,20 @@
 
 #ifdef RINGLAB_ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
-constexpr std::size_t kStackBytes = 512 << 10;
-#else
-constexpr std::size_t kStackBytes = 128 << 10;
 #endif
 #ifdef RINGLAB_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace ringlab::cuda::emulator {
+namespace ringlab {
 namespace {
+
+/// The address sanitizer surrounds every variable with poison.
+#ifdef RINGLAB_ADDRESS_SANITIZER
+constexpr std::size_t kTimes = 4;
+#else
+constexpr std::size_t kTimes = 1;
+#endif
 
 /// Before a switch to the stack that ends at `bottom`; `fake_stack` null: this one is left for
 /// good.
@@ -54,10 +63,38 @@ void switch_history([[maybe_unused]] void* history) {
 
 }  // namespace
 
-Stacks make_stacks() {
-  // Kept from one run to the next: pages that were touched once cost nothing again.
-  thread_local const Stacks stacks(kStackBytes);
-  return stacks;
+struct Stacks::Kept {
+  boost::context::protected_fixedsize_stack source;
+  std::vector<boost::context::stack_context> idle = {};
+  std::size_t made = 0;
+
+  ~Kept() {
+    for (boost::context::stack_context& stack : idle) source.deallocate(stack);
+  }
+};
+
+Stacks::Stacks(std::size_t bytes)
+    : kept_(std::make_shared<Kept>(boost::context::protected_fixedsize_stack(bytes))) {}
+
+boost::context::stack_context Stacks::allocate() {
+  if (kept_->idle.empty()) {
+    kept_->idle.reserve(kept_->made + 1);  // there is room when they come back
+    const boost::context::stack_context stack = kept_->source.allocate();
+    ++kept_->made;
+    return stack;
+  }
+  const boost::context::stack_context stack = kept_->idle.back();
+  kept_->idle.pop_back();
+  return stack;
+}
+
+void Stacks::deallocate(boost::context::stack_context& stack) noexcept {
+  kept_->idle.push_back(stack);
+}
+
+Stacks make_stacks(std::size_t bytes) {
+  thread_local std::map<std::size_t, Stacks> kept;
+  return kept.try_emplace(bytes, bytes * kTimes).first->second;
 }
 
 Fibre::Fibre(Stacks& stacks, std::function<void()> body)
@@ -99,10 +136,11 @@ void Fibre::resume() {
 }
 
 void Fibre::suspend() {
+  assert(!std::current_exception() && std::uncaught_exceptions() == 0);
   leave_stack(&own_fake_stack_, outer_bottom_, outer_size_);
   switch_history(outer_history_);
   outside_ = std::move(outside_).resume();
   enter_stack(own_fake_stack_, &outer_bottom_, &outer_size_);
 }
 
-}  // namespace ringlab::cuda::emulator
+}  // namespace ringlab

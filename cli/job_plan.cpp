@@ -1,0 +1,88 @@
+#include "cli/job_plan.h"
+
+#include <fmt/format.h>
+
+#include "cli/device_run.h"
+#include "cli/modifier_options.h"
+#include "cli/output.h"
+#include "cli/run_check.h"
+#include "cli/run_options.h"
+#include "optimized/cpu/vectors.h"
+#include "optimized/ring/device_engine.h"
+#include "property_tests/engine_subject.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+namespace {
+
+void check_subject(const Arguments& arguments, Carrier carrier) {
+  const std::string& subject = arguments.operands()[0];
+  if (subject == "optimized") return;
+  throw_usage_error({"--transport " + carrier_name(carrier),
+                     "the subject optimized, which runs on processes", subject,
+                     fmt::format("Run {} with --transport threads.", subject)});
+}
+
+// The first of these is what each carrier serves.
+void check_device(DeviceKind device, Carrier carrier) {
+  const bool on_devices = device == DeviceKind::cuda;
+  if (carrier == Carrier::mpi && on_devices) {
+    throw_usage_error(
+        {"--device", "cpu with --transport mpi", "cuda", "--transport nccl is for devices."});
+  }
+  if (carrier == Carrier::nccl && !on_devices) {
+    throw_usage_error({"--device", "cuda with --transport nccl", "cpu",
+                       "Give --device cuda; --transport mpi is for CPUs."});
+  }
+}
+
+RunOptions take_options(Arguments& arguments, Carrier carrier, int ranks) {
+  if (carrier == Carrier::nccl) check_device_wishes(verify::engine_subject(), arguments);
+  const RunOptions options = take_run_options(
+      arguments, {.ranks = ranks, .tile_queries = cpu::kTileQueries, .tile_keys = cpu::kTileKeys});
+  if (options.ranks != ranks) {
+    throw_usage_error({"--ranks", fmt::format("{}, the size of the job", ranks),
+                       fmt::format("{}", options.ranks),
+                       fmt::format("Leave it out with --transport {}.", carrier_name(carrier))});
+  }
+  check_device(options.device, carrier);
+  return options;
+}
+
+// Paths of files that rank 0 alone writes are checked where it runs.
+void take_trace(Arguments& arguments, const JobSession& session, JobPlan& plan) {
+  plan.trace_path = arguments.take_text("trace");
+  plan.options.trace = plan.trace_path.has_value();
+  if (session.rank() != 0 || !plan.trace_path) return;
+  check_file_name("trace", *plan.trace_path);
+  check_writable("trace", *plan.trace_path);
+}
+
+}  // namespace
+
+std::string carrier_name(Carrier carrier) { return carrier == Carrier::mpi ? "mpi" : "nccl"; }
+
+JobPlan take_job_plan(Arguments& arguments, Carrier carrier, const JobSession& session) {
+  check_subject(arguments, carrier);
+  refuse_unknown_modifiers(arguments, verify::engine_subject());
+  JobPlan plan{.carrier = carrier, .options = take_options(arguments, carrier, session.ranks())};
+  plan.check = arguments.take_switch("check");
+  plan.check_rows = take_check_rows(arguments);
+  plan.backward = arguments.take_switch("backward");
+  plan.output = take_job_output(arguments);
+  take_trace(arguments, session, plan);
+  plan.input = load_rank_input(arguments, plan.options,
+                               {.rank = session.rank(),
+                                .whole = plan.checks(),
+                                .whole_if_random = plan.check,
+                                .gradients = plan.backward});
+  arguments.reject_unused();
+  check_row_count(plan.check_rows, plan.input.problem);
+  if (carrier == Carrier::nccl) {
+    ring::check_device_run(plan.input.problem, plan.options);
+    ring::require_nccl();
+  }
+  return plan;
+}
+
+}  // namespace ringlab::cli

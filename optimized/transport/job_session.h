@@ -1,0 +1,30 @@
+// This process as one rank of a job, however the ranks have found each other.
+#pragma once
+
+#include <string>
+
+#include "optimized/transport/communicator.h"
+
+namespace ringlab {
+
+/// One per process. Used by the thread that made it.
+///
+/// Communicator calls throw a RankError at the deadline, or sooner when another rank has said that
+/// the job has failed. After a failure every further call throws.
+class JobSession {
+ public:
+  virtual ~JobSession() = default;
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+  virtual Communicator& network() = 0;
+
+  /// RankError when another rank has said that it failed. For those who wait for something else
+  /// than a message; `operation` is what the error names.
+  virtual void check_others(const std::string& operation) = 0;
+  /// Returns when all ranks have come here; RankError when one does not within the timeout.
+  virtual void finish() = 0;
+  /// Tells the other ranks that this one has failed and why. Does nothing the second time.
+  virtual void abort(const std::string& why) noexcept = 0;
+};
+
+}  // namespace ringlab

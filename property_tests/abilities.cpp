@@ -1,0 +1,90 @@
+// What of a problem is too much for a subject.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "property_tests/subject.h"
+
+namespace ringlab::verify {
+namespace {
+
+struct Obstacle {
+  bool stands;
+  const char* text;
+};
+
+std::string first_of(std::initializer_list<Obstacle> obstacles) {
+  for (const Obstacle& one : obstacles) {
+    if (one.stands) return one.text;
+  }
+  return "";
+}
+
+template <class Term>
+bool has_term(const Mask& mask) {
+  return std::any_of(mask.terms().begin(), mask.terms().end(),
+                     [](const MaskTerm& term) { return std::holds_alternative<Term>(term); });
+}
+
+bool sees_nothing_somewhere(const Problem& problem) {
+  for (std::int64_t i = 0; i < problem.shape.q_tokens; ++i) {
+    const KeyInterval keys = problem.mask.interval(i);
+    std::int64_t visible = problem.mask.has_bits() ? 0 : keys.size();
+    for (std::int64_t j = keys.begin; j < keys.end && visible == 0; ++j) {
+      visible += problem.mask.allows(i, j);
+    }
+    if (visible == 0) return true;
+  }
+  return false;
+}
+
+std::string mask_obstacle(const Capabilities& can, const Mask& mask) {
+  const MaskAbilities& masks = can.masks;
+  return first_of({
+      {!can.bit_masks && mask.has_bits(), "takes no mask of bits"},
+      {!masks.causal && has_term<CausalMask>(mask), "takes no causal mask"},
+      {!masks.window && has_term<WindowMask>(mask), "takes no window mask"},
+      {!masks.documents && has_term<DocumentsMask>(mask), "takes no documents mask"},
+      {!masks.prefix && has_term<PrefixMask>(mask), "takes no prefix mask"},
+      {!masks.intersections && mask.terms().size() > 1, "takes no intersection of masks"},
+  });
+}
+
+std::string shape_obstacle(const Capabilities& can, const Shape& s) {
+  const auto fits = [&](std::int64_t channels) {
+    return channels <= can.max_head_dim && channels % can.head_dim_multiple == 0;
+  };
+  return first_of({
+      {!can.grouped_heads && s.q_heads != s.kv_heads, "takes no grouped heads"},
+      {!can.rectangular && s.q_tokens != s.kv_tokens, "takes as many queries as keys only"},
+      {!can.other_v_dim && s.v_dim != s.head_dim, "takes values as wide as keys only"},
+      {!can.no_tokens && (s.batch == 0 || s.q_tokens == 0 || s.kv_tokens == 0),
+       "takes no empty tensors"},
+      {!fits(s.head_dim) || !fits(s.v_dim), "takes other head dimensions only"},
+  });
+}
+
+}  // namespace
+
+std::string obstacle(const Capabilities& can, const Problem& problem) {
+  const auto& dtypes = can.dtypes;
+  const bool known = std::find(dtypes.begin(), dtypes.end(), problem.dtype) != dtypes.end();
+  if (!dtypes.empty() && !known) {
+    return fmt::format("does not compute in {}", dtype_info(problem.dtype).name);
+  }
+  if (problem.modifiers.any() && !can.modifiers) return "knows no score modifiers";
+  for (const std::string& found :
+       {shape_obstacle(can, problem.shape), mask_obstacle(can, problem.mask)}) {
+    if (!found.empty()) return found;
+  }
+  if (!can.any_scale && problem.scale != default_scale(problem.shape.head_dim)) {
+    return "takes no scale but 1/sqrt(head_dim)";
+  }
+  if (!can.empty_rows && sees_nothing_somewhere(problem)) {
+    return "promises nothing for queries that see no key";
+  }
+  return "";
+}
+
+}  // namespace ringlab::verify

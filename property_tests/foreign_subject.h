@@ -1,0 +1,25 @@
+// The implementations of others as subjects: plugins, callables of another language.
+#pragma once
+
+#include <optional>
+
+#include "property_tests/subject.h"
+
+namespace ringlab::verify {
+
+/// A subject that can be verified, made from a raw one that can do less than ours. `raw.can` says
+/// what it can; `raw.run` is called with problems within that, and returns an empty lse where
+/// `raw.can.lse` is false. The result
+///  - throws Unsupported for anything else, so that run_law() discards the case,
+///  - gives raw.run a plainer mask where the matrix of bits it does not take has one that allows
+///    the same pairs,
+///  - gives dense copies of inputs to what reads no strided ones,
+///  - gives the oracle's lse, rounded to f32, where there is none: laws about O can then run, and
+///    laws about the lse alone do not apply. Input error as of exact_forward().
+Subject foreign_subject(Subject raw);
+
+/// A mask without matrices of bits that allows the same pairs: none, causal, or a window. Nothing
+/// when there is no such mask. O(queries · keys).
+std::optional<Mask> plainer_mask(const Mask& mask);
+
+}  // namespace ringlab::verify

@@ -1,0 +1,59 @@
+// The arrays of a call as bytes on pages of their own, and what became of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "property_tests/plugins/protocol.h"
+#include "reference/core/dtype.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab::plugins {
+
+/// Where arrays lie on their pages: at the end, so that one element too many meets a guard, or at
+/// the start, for one before the first.
+enum class Placement { at_the_end, at_the_start };
+
+/// One memory file in the making.
+class Pages {
+ public:
+  Pages(Placement placement, std::uint8_t filler) : placement_(placement), filler_(filler) {}
+
+  /// Room for an array; the rest of its pages holds the filler.
+  Segment add(std::int64_t bytes);
+  std::uint8_t* array(const Segment& segment) {
+    return bytes_.data() + segment.file_offset + segment.lead;
+  }
+  const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  Placement placement_;
+  std::uint8_t filler_;
+  std::vector<std::uint8_t> bytes_;
+};
+
+/// Copies a tensor as `dtype`, in its own memory order, signalling NaN in the gaps. Fills in
+/// `shape` but for its pointer. Orders that span much more than their elements are made dense.
+Segment add_tensor(Pages& pages, const TensorView<const double>& values, DType dtype,
+                   ringlab_tensor& shape);
+/// Room for a dense tensor, every element a signalling NaN that `mark` tells from those of other
+/// calls.
+Segment add_output(Pages& pages, const Extents& extents, DType dtype, std::uint64_t mark,
+                   ringlab_tensor& shape);
+Segment add_numbers(Pages& pages, const std::vector<std::int64_t>& numbers);
+Segment add_bytes(Pages& pages, const std::vector<std::uint8_t>& bytes);
+
+/// An output after the call, in doubles. `complaint` says when elements still hold the NaN of
+/// add_output().
+struct Written {
+  Tensor<double> values;
+  std::string complaint = {};
+};
+Written read_output(const std::vector<std::uint8_t>& file, const Segment& segment,
+                    const Extents& extents, DType dtype, std::uint64_t mark, const char* name);
+/// Which byte beside an output is no longer the filler; empty when none.
+std::string overrun(const std::vector<std::uint8_t>& file, const Segment& segment,
+                    std::uint8_t filler, const char* name);
+
+}  // namespace ringlab::plugins

@@ -1,0 +1,218 @@
+#include "property_tests/plugins/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+#include "reference/core/error.h"
+
+extern char** environ;
+
+namespace ringlab::plugins {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void throw_refused(const std::string& what, int error) {
+  throw_environment_error({.where = "the process of a plugin",
+                           .expected = what,
+                           .actual = std::strerror(error),
+                           .hint = ""});
+}
+
+std::int64_t size_of(int descriptor) {
+  return std::max<std::int64_t>(0, lseek(descriptor, 0, SEEK_END));
+}
+
+void write_all(int descriptor, const std::uint8_t* bytes, std::size_t count) {
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t written =
+        pwrite(descriptor, bytes + done, count - done, static_cast<off_t>(done));
+    if (written <= 0) throw_refused("memory for a plugin's tensors", errno);
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+/// Its ends of standard input, output and error, and of the socket.
+class Redirections {
+ public:
+  Redirections(int socket, int written) {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions_, written, 1);
+    posix_spawn_file_actions_adddup2(&actions_, written, 2);
+    posix_spawn_file_actions_adddup2(&actions_, socket, kSocket);
+  }
+  ~Redirections() { posix_spawn_file_actions_destroy(&actions_); }
+  const posix_spawn_file_actions_t* get() const { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_{};
+};
+
+/// In a process group of its own, so that what it starts can be ended with it.
+class Attributes {
+ public:
+  Attributes() {
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+  }
+  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+pid_t start(const std::vector<std::string>& words, int socket, int written) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const Redirections redirections(socket, written);
+  const Attributes attributes;
+  pid_t process = -1;
+  const int error = posix_spawn(&process, words.front().c_str(), redirections.get(),
+                                attributes.get(), arguments.data(), environ);
+  if (error != 0) throw_refused("to start " + words.front(), error);
+  return process;
+}
+
+}  // namespace
+
+std::string signal_text(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+File::~File() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+File memory_file(const char* name, const std::vector<std::uint8_t>& bytes) {
+  File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file.get() < 0) throw_refused("memory for a plugin's tensors", errno);
+  write_all(file.get(), bytes.data(), bytes.size());
+  return file;
+}
+
+void seal(const File& file) {
+  fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+void fix_size(const File& file) {
+  fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+std::vector<std::uint8_t> contents(const File& file) {
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size_of(file.get())));
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got =
+        pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (got <= 0) throw_refused("to read a plugin's outputs", errno);
+    done += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+ChildProcess::ChildProcess(const std::vector<std::string>& words) {
+  int ends[2] = {-1, -1};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw_refused("a socket", errno);
+  }
+  socket_ = File(ends[0]);
+  // Descriptor 3 itself would keep its close-on-exec flag.
+  const File other(fcntl(ends[1], F_DUPFD_CLOEXEC, kSocket + 1));
+  close(ends[1]);
+  written_ = File(memfd_create("ringlab-plugin-lines", MFD_CLOEXEC));
+  const File lines(fcntl(written_.get(), F_DUPFD_CLOEXEC, kSocket + 1));
+  fcntl(lines.get(), F_SETFL, O_APPEND);
+  process_ = start(words, other.get(), lines.get());
+}
+
+ChildProcess::~ChildProcess() { end(0.01); }
+
+bool ChildProcess::send(const CallMessage& message, const File& inputs, const File& outputs) {
+  const int files[2] = {inputs.get(), outputs.get()};
+  iovec part{.iov_base = const_cast<CallMessage*>(&message), .iov_len = sizeof(message)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(files))] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  cmsghdr* attached = CMSG_FIRSTHDR(&header);
+  attached->cmsg_level = SOL_SOCKET;
+  attached->cmsg_type = SCM_RIGHTS;
+  attached->cmsg_len = CMSG_LEN(sizeof(files));
+  std::memcpy(CMSG_DATA(attached), files, sizeof(files));
+  return sendmsg(socket_.get(), &header, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(message));
+}
+
+Heard ChildProcess::receive(Reply& reply, std::uint64_t sequence, double seconds) {
+  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  for (;;) {
+    const double left = std::chrono::duration<double>(until - Clock::now()).count();
+    if (left <= 0) return Heard::deadline;
+    pollfd socket{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    const int wait_ms = static_cast<int>(std::min(left * 1000 + 1, 1e9));
+    if (poll(&socket, 1, wait_ms) <= 0) continue;
+    const ssize_t bytes = recv(socket_.get(), &reply, sizeof(reply), MSG_DONTWAIT);
+    if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) return Heard::ended;
+    // What a plugin's stray threads write on descriptor 3 is no reply.
+    if (bytes == static_cast<ssize_t>(sizeof(reply)) && reply.sequence == sequence) {
+      return Heard::reply;
+    }
+  }
+}
+
+std::string ChildProcess::end(double patience_s) {
+  if (process_ < 0) return "";
+  shutdown(socket_.get(), SHUT_RDWR);
+  const auto until = Clock::now() + std::chrono::duration<double>(patience_s);
+  siginfo_t ended{};
+  // Not reaped yet: its number must stay taken until its group is gone.
+  const auto look = [&] {
+    return waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT);
+  };
+  while (look() == 0 && ended.si_pid == 0 && Clock::now() < until) usleep(200);
+  kill(-process_, SIGKILL);
+  waitpid(process_, nullptr, 0);
+  process_ = -1;
+  if (ended.si_pid == 0) return "it did not end by itself";
+  if (ended.si_code != CLD_EXITED) return "it was ended by " + signal_text(ended.si_status);
+  return fmt::format("it ended its process with exit code {}", ended.si_status);
+}
+
+std::string ChildProcess::last_lines() const {
+  constexpr std::int64_t kMost = 300;
+  const std::int64_t size = size_of(written_.get());
+  std::string text(static_cast<std::size_t>(std::min(size, kMost)), '\0');
+  const ssize_t got =
+      pread(written_.get(), text.data(), text.size(), static_cast<off_t>(size - std::ssize(text)));
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  for (char& letter : text) {
+    if (static_cast<unsigned char>(letter) < ' ') letter = letter == '\n' ? '\n' : '?';
+  }
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+void ChildProcess::clear_lines() {
+  if (ftruncate(written_.get(), 0) != 0) return;  // then they stay, no harm done
+}
+
+}  // namespace ringlab::plugins

@@ -1,0 +1,69 @@
+// A program that runs beside this one and answers over a socket.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "property_tests/plugins/protocol.h"
+
+namespace ringlab::plugins {
+
+/// A file descriptor, closed with its owner.
+class File {
+ public:
+  explicit File(int descriptor = -1) : descriptor_(descriptor) {}
+  ~File();
+  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+/// A file in memory with these bytes; environment error where there is no memory.
+File memory_file(const char* name, const std::vector<std::uint8_t>& bytes);
+/// Nobody, this process included, can change its bytes or its size from now on.
+void seal(const File& file);
+/// Its size stays, so that reading from it is safe; its bytes may change.
+void fix_size(const File& file);
+std::vector<std::uint8_t> contents(const File& file);
+
+/// "SIGSEGV".
+std::string signal_text(int signal);
+
+enum class Heard { reply, deadline, ended };
+
+class ChildProcess {
+ public:
+  /// Starts `words`: a program's path and its arguments. Environment error where that fails.
+  explicit ChildProcess(const std::vector<std::string>& words);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  /// false when it has ended.
+  bool send(const CallMessage& message, const File& inputs, const File& outputs);
+  /// Waits for a reply to `sequence` for so long.
+  Heard receive(Reply& reply, std::uint64_t sequence, double seconds);
+  /// Waits so long for it to end by itself, kills it and what it has started, and says how it
+  /// ended: "it ended its process with exit code 3".
+  std::string end(double patience_s);
+  /// The last lines of what it wrote to standard output and error, empty when nothing.
+  std::string last_lines() const;
+  /// Forgets them.
+  void clear_lines();
+
+ private:
+  pid_t process_ = -1;
+  File socket_, written_;
+};
+
+}  // namespace ringlab::plugins

@@ -1,0 +1,149 @@
+// ringlab-plugin-host PLUGIN MEMORY_BYTES: loads a plugin and makes the calls that come over
+// socket 3, one after the other. Started by ringlab; a process of its own because a plugin may do
+// anything.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "property_tests/plugins/host_guard.h"
+#include "property_tests/plugins/host_memory.h"
+
+namespace {
+
+using namespace ringlab::plugins;
+
+using Entry = const ringlab_plugin* (*)();
+
+void put(char* text, std::size_t size, const std::string& words) {
+  std::snprintf(text, size, "%s", words.c_str());
+}
+
+void tell(const Reply& reply) {
+  if (send(kSocket, &reply, sizeof(reply), MSG_NOSIGNAL) < 0) _exit(4);
+}
+
+/// Does not return: there is nothing that this process could do.
+[[noreturn]] void refuse(const std::string& why) {
+  Reply reply;
+  reply.kind = ReplyKind::load_failed;
+  put(reply.message, sizeof(reply.message), why);
+  tell(reply);
+  _exit(0);
+}
+
+const ringlab_plugin* load(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    refuse(why != nullptr ? why : "the dynamic linker does not say why");
+  }
+  void* symbol = dlsym(library, "ringlab_plugin_v1");
+  if (symbol == nullptr) refuse("it exports no symbol ringlab_plugin_v1");
+  Entry entry = nullptr;
+  std::memcpy(&entry, &symbol, sizeof(entry));
+  const ringlab_plugin* plugin = entry();
+  if (plugin == nullptr) refuse("ringlab_plugin_v1() returned NULL");
+  if (plugin->version != RINGLAB_PLUGIN_VERSION) {
+    refuse(fmt::format("version {} of the interface, and this is version {}", plugin->version,
+                       RINGLAB_PLUGIN_VERSION));
+  }
+  if (plugin->struct_size < sizeof(ringlab_plugin)) {
+    refuse(fmt::format("a ringlab_plugin of {} bytes, and version {} has {}", plugin->struct_size,
+                       RINGLAB_PLUGIN_VERSION, sizeof(ringlab_plugin)));
+  }
+  if (plugin->run == nullptr) refuse("its function `run` is NULL");
+  return plugin;
+}
+
+void introduce(const ringlab_plugin& plugin) {
+  Reply reply;
+  reply.kind = ReplyKind::ready;
+  reply.mode_changes = float_mode_changes();
+  put(reply.name, sizeof(reply.name), plugin.name != nullptr ? plugin.name : "");
+  put(reply.title, sizeof(reply.title), plugin.title != nullptr ? plugin.title : "");
+  reply.can = plugin.can;
+  std::memcpy(reply.numerics, plugin.numerics, sizeof(reply.numerics));
+  tell(reply);
+}
+
+/// Waits for a call and the two files of its arrays; false when nobody wants anything any more.
+bool receive(CallMessage& message, int (&files)[2]) {
+  iovec part{.iov_base = &message, .iov_len = sizeof(message)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(files))] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  const ssize_t bytes = recvmsg(kSocket, &header, MSG_CMSG_CLOEXEC);
+  if (bytes != static_cast<ssize_t>(sizeof(message))) return false;
+  const cmsghdr* attached = CMSG_FIRSTHDR(&header);
+  if (attached == nullptr || attached->cmsg_len != CMSG_LEN(sizeof(files))) return false;
+  std::memcpy(files, CMSG_DATA(attached), sizeof(files));
+  return true;
+}
+
+/// What `run` returned or threw. A plugin in C++ may forget itself.
+void call(const ringlab_plugin& plugin, ringlab_call& given, Reply& reply) {
+  try {
+    reply.code = plugin.run(&given, plugin.context);
+    reply.kind = ReplyKind::done;
+  } catch (const std::exception& error) {
+    reply.kind = ReplyKind::threw;
+    put(reply.message, sizeof(reply.message), error.what());
+  } catch (...) {
+    reply.kind = ReplyKind::threw;
+    put(reply.message, sizeof(reply.message), "something that is no std::exception");
+  }
+}
+
+void answer(const ringlab_plugin& plugin, CallMessage& message, const int (&files)[2]) {
+  const pid_t self = getpid();
+  Reply reply;
+  reply.sequence = message.sequence;
+  {
+    MappedCall mapped(message, files[0], files[1]);
+    close(files[0]);
+    close(files[1]);
+    message.call.message = reply.message;
+    message.call.message_size = sizeof(reply.message);
+    set_default_float_mode();
+    report_signals(message.sequence);
+    allow_processor_seconds(message.deadline_s * static_cast<double>(message.call.threads) + 5);
+    call(plugin, message.call, reply);
+    reply.mode_changes = float_mode_changes();
+    set_default_float_mode();
+  }
+  if (getpid() != self) _exit(0);  // a copy that the plugin made of this process
+  reply.message[sizeof(reply.message) - 1] = '\0';
+  reply.children = end_children();
+  std::fflush(nullptr);
+  tell(reply);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "ringlab starts this program to run plugins in.\n");
+    return 2;
+  }
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // last words should not be lost
+  restrict_process({.memory_bytes = std::strtoll(argv[2], nullptr, 10)});
+  report_signals(0);
+  set_default_float_mode();
+  const ringlab_plugin* plugin = load(argv[1]);
+  introduce(*plugin);
+  CallMessage message;
+  int files[2] = {-1, -1};
+  while (receive(message, files)) answer(*plugin, message, files);
+  _exit(0);
+}

@@ -1,0 +1,234 @@
+#include "property_tests/plugins/plugin_process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "property_tests/plugins/plugin_call.h"
+#include "reference/core/error.h"
+
+namespace ringlab::plugins {
+namespace {
+
+constexpr double kLoadSeconds = 30;
+constexpr double kPatience = 2;
+constexpr double kDeadlinesToLose = 3;
+
+std::string host_program(const PluginOptions& options) {
+  std::string path = options.host;
+  if (path.empty()) {
+    std::error_code none;
+    path =
+        std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "ringlab-plugin-host";
+  }
+  if (access(path.c_str(), X_OK) == 0) return path;
+  throw_environment_error({.where = "the program that runs plugins",
+                           .expected = path,
+                           .actual = "no such program",
+                           .hint = "It is built and installed beside ringlab."});
+}
+
+/// Class, byte order and machine, the part of an ELF file's header that the linker is silent about.
+struct ElfHeader {
+  std::array<unsigned char, 20> bytes{};
+  bool is_elf() const {
+    return std::string_view(reinterpret_cast<const char*>(bytes.data()), 4) == "\177ELF";
+  }
+  bool same_machine(const ElfHeader& other) const {
+    return bytes[4] == other.bytes[4] && bytes[5] == other.bytes[5] &&
+           bytes[18] == other.bytes[18] && bytes[19] == other.bytes[19];
+  }
+};
+
+ElfHeader elf_header(const std::string& path) {
+  ElfHeader header;
+  std::ifstream file(path, std::ios::binary);
+  file.read(reinterpret_cast<char*>(header.bytes.data()), std::ssize(header.bytes));
+  return header;
+}
+
+/// dlopen() looks for names without a slash in the system's folders.
+std::string with_a_slash(const std::string& path) {
+  return path.find('/') == std::string::npos ? "./" + path : path;
+}
+
+std::int64_t memory_limit(const PluginOptions& options) {
+  if (options.memory_bytes > 0) return options.memory_bytes;
+  return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) / 2;
+}
+
+std::string mode_text(std::uint32_t changes) {
+  std::string text;
+  const auto add = [&](std::uint32_t bit, const char* words) {
+    if ((changes & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(words);
+  };
+  add(kRounding, "another rounding");
+  add(kFlushToZero, "subnormals flushed to zero");
+  add(kTraps, "floating-point traps");
+  return text;
+}
+
+std::string hint_for(const std::string& why) {
+  if (why.find("no symbol") != std::string::npos) {
+    return "Export `const ringlab_plugin* ringlab_plugin_v1(void)` with C linkage; docs/plugins.md "
+           "has an example.";
+  }
+  if (why.find("of the interface") != std::string::npos ||
+      why.find("bytes, and") != std::string::npos) {
+    return "Build it again with this ringlab's ringlab_plugin.h.";
+  }
+  if (why.find("machine") != std::string::npos || why.find("ELF") != std::string::npos) {
+    return "It has to be a shared library for this machine.";
+  }
+  return "Everything that it needs has to be installed; `ldd` lists it.";
+}
+
+[[noreturn]] void throw_not_loadable(const std::string& path, const std::string& why) {
+  throw_input_error({.where = "plugin " + path,
+                     .expected = "a shared library with ringlab_plugin_v1",
+                     .actual = why,
+                     .hint = hint_for(why)});
+}
+
+}  // namespace
+
+PluginProcess::PluginProcess(std::string path, PluginOptions options)
+    : path_(std::move(path)), options_(std::move(options)) {
+  if (!std::filesystem::is_regular_file(path_)) {
+    throw_input_error({.where = "plugin " + path_,
+                       .expected = "a shared library",
+                       .actual = std::filesystem::exists(path_) ? "no file" : "nothing there",
+                       .hint = ""});
+  }
+  const ElfHeader header = elf_header(path_);
+  if (!header.is_elf()) throw_not_loadable(path_, "no ELF file");
+  if (!header.same_machine(elf_header("/proc/self/exe"))) {
+    throw_not_loadable(path_, "one for another kind of machine");
+  }
+  start();
+}
+
+void PluginProcess::start() {
+  child_ = std::make_unique<ChildProcess>(std::vector<std::string>{
+      host_program(options_), with_a_slash(path_), std::to_string(memory_limit(options_))});
+  Reply reply;
+  const Heard heard = child_->receive(reply, 0, kLoadSeconds);
+  std::string why;
+  if (heard == Heard::deadline) why = fmt::format("loading it took over {} s", kLoadSeconds);
+  if (heard == Heard::ended) why = "while it was loaded, " + child_->end(kPatience);
+  if (heard == Heard::reply && reply.kind == ReplyKind::crashed) {
+    why = "loading it crashed: " + signal_text(reply.signal);
+  }
+  const std::string lines = child_->last_lines();
+  if (heard == Heard::reply && reply.kind == ReplyKind::ready) {
+    if (sequence_ == 0) introduction_ = reply;  // what it says later does not count
+    return;
+  }
+  child_.reset();
+  if (why.empty()) throw_not_loadable(path_, reply.message);
+  throw_environment_error({.where = "plugin " + path_,
+                           .expected = "to be loaded",
+                           .actual = why,
+                           .hint = lines.empty() ? "" : "Its last words: " + lines});
+}
+
+RunResult PluginProcess::run(const AttentionInput& input, const RunOptions& options) {
+  const std::lock_guard lock(mutex_);
+  const double deadline = std::min(options_.deadline_s, options.timeout_s);
+  if (lost_s_ > std::max(options_.lost_s, kDeadlinesToLose * deadline)) {
+    throw verify::Unsupported(
+        fmt::format("is no longer called: its crashes and hangs have taken {:.0f} s", lost_s_));
+  }
+  if (!child_) start();
+  if (introduction_.mode_changes != 0) {
+    complain("loading it left a changed floating-point mode behind: " +
+             mode_text(introduction_.mode_changes));
+  }
+  PluginCall call(input, options, introduction_.can, ++sequence_);
+  call.message().deadline_s = deadline;
+  const File inputs = memory_file("ringlab-inputs", call.inputs());
+  const File outputs = memory_file("ringlab-outputs", call.outputs());
+  seal(inputs);
+  fix_size(outputs);
+  const auto begin = std::chrono::steady_clock::now();
+  check_reply(exchange(call.message(), inputs, outputs));
+  RunResult result;
+  const std::string complaint = call.read(contents(outputs), result);
+  if (!complaint.empty()) complain(complaint);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, const File& outputs) {
+  child_->clear_lines();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  Reply reply;
+  if (!child_->send(message, inputs, outputs)) {
+    lose("it had ended since the last call: " + child_->end(kPatience), passed());
+  }
+  switch (child_->receive(reply, message.sequence, message.deadline_s)) {
+    case Heard::reply:
+      break;
+    case Heard::deadline:
+      lose(fmt::format("it gave no answer within {:g} s", message.deadline_s), passed());
+    case Heard::ended:
+      lose(child_->end(kPatience), passed());
+  }
+  if (reply.kind != ReplyKind::crashed) return reply;
+  reply.message[sizeof(reply.message) - 1] = '\0';
+  const std::string touched = reply.message;
+  lose(fmt::format("it crashed with {}{}{}", signal_text(reply.signal), touched.empty() ? "" : ": ",
+                   touched),
+       passed());
+}
+
+void PluginProcess::lose(const std::string& what, double seconds) {
+  const std::unique_ptr<ChildProcess> gone = std::move(child_);
+  constexpr double kRestart = 0.005;  // starting it again
+  lost_s_ += seconds + kRestart;
+  const std::string lines = gone->last_lines();
+  throw_environment_error({.where = path_,
+                           .expected = "an answer",
+                           .actual = what,
+                           .hint = lines.empty() ? "" : "Its last words: " + lines});
+}
+
+void PluginProcess::complain(const std::string& what) const {
+  throw_environment_error(
+      {.where = path_, .expected = "an answer and nothing else", .actual = what, .hint = ""});
+}
+
+void PluginProcess::check_reply(const Reply& reply) const {
+  const std::string message(reply.message, strnlen(reply.message, sizeof(reply.message)));
+  if (reply.kind == ReplyKind::threw) {
+    complain("it threw an exception through its C interface: " + message);
+  }
+  if (reply.code == RINGLAB_UNSUPPORTED) {
+    throw verify::Unsupported("says that it cannot" + (message.empty() ? "" : ": " + message));
+  }
+  if (reply.code != RINGLAB_OK) {
+    complain(
+        fmt::format("it returned error {}{}{}", reply.code, message.empty() ? "" : ": ", message));
+  }
+  if (reply.children != 0) {
+    complain(fmt::format("it left {} running", reply.children == 1
+                                                   ? "a process"
+                                                   : fmt::format("{} processes", reply.children)));
+  }
+  if (reply.mode_changes != 0) {
+    complain("it left a changed floating-point mode behind: " + mode_text(reply.mode_changes));
+  }
+}
+
+}  // namespace ringlab::plugins

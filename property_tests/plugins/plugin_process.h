@@ -1,0 +1,55 @@
+// A plugin in a process of its own, called, watched, and started again when it has died.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "property_tests/plugins/arrays.h"
+#include "property_tests/plugins/child_process.h"
+#include "property_tests/subject.h"
+
+namespace ringlab::plugins {
+
+struct PluginOptions {
+  double deadline_s = 10;  ///< of a call, where RunOptions::timeout_s is not shorter
+  /// Crashes and hangs may cost so much, or three deadlines, whichever is longer.
+  double lost_s = 10;
+  /// Of its address space; 0: half of this machine's memory.
+  std::int64_t memory_bytes = 0;
+  std::string host = {};  ///< the program that runs it; empty: the one beside this program
+};
+
+class PluginProcess {
+ public:
+  /// Loads it. Input error when there is no such plugin, or none that fits; environment error when
+  /// loading it crashed or hung.
+  PluginProcess(std::string path, PluginOptions options);
+
+  const Reply& introduction() const { return introduction_; }
+
+  /// One call. Environment error for whatever it does wrong beside its numbers: an error code, a
+  /// crash, a hang, bytes written where they should not be, elements left out, processes or a
+  /// floating-point mode left behind. Unsupported when it says so, or once it has cost too much
+  /// time with crashes and hangs.
+  RunResult run(const AttentionInput& input, const RunOptions& options);
+
+ private:
+  void start();
+  Reply exchange(const CallMessage& message, const File& inputs, const File& outputs);
+  [[noreturn]] void lose(const std::string& what, double seconds);
+  [[noreturn]] void complain(const std::string& what) const;
+  void check_reply(const Reply& reply) const;
+
+  std::string path_;
+  PluginOptions options_;
+  std::mutex mutex_;
+  std::unique_ptr<ChildProcess> child_;
+  Reply introduction_;
+  std::uint64_t sequence_ = 0;
+  double lost_s_ = 0;
+};
+
+}  // namespace ringlab::plugins

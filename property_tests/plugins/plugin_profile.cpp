@@ -1,0 +1,131 @@
+#include "property_tests/plugins/plugin_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "property_tests/plugins/plugin_mask.h"
+#include "reference/core/error.h"
+
+namespace ringlab::plugins {
+namespace {
+
+[[noreturn]] void throw_bad_field(const std::string& who, const char* field,
+                                  const std::string& expected, const std::string& actual) {
+  throw_input_error({.where = fmt::format("{}, {}", who, field),
+                     .expected = expected,
+                     .actual = actual,
+                     .hint = "reference/core/ringlab_plugin.h says what the fields mean."});
+}
+
+/// One promise of a plugin: its field, and where it goes unless it is 0.
+struct Promise {
+  const char* field;
+  double declared;
+  double* target;
+};
+
+void take(const Promise& promise, const std::string& who) {
+  if (promise.declared == 0) return;
+  if (!(promise.declared > 0 && promise.declared < 1)) {
+    throw_bad_field(who, promise.field, "0 or an error between 0 and 1",
+                    fmt::format("{}", promise.declared));
+  }
+  *promise.target = promise.declared;
+}
+
+std::int64_t count(const char* field, std::int64_t declared, const std::string& who) {
+  if (declared < 0) throw_bad_field(who, field, "0 or more", std::to_string(declared));
+  return declared;
+}
+
+bool has(std::int32_t flag) { return flag != 0; }
+
+/// Once for every tile but the first one's own scale.
+std::int64_t rescales(std::int64_t keys, std::int64_t keys_per_rescale) {
+  const std::int64_t tile = std::max<std::int64_t>(1, keys_per_rescale);
+  return std::max<std::int64_t>(1, keys / tile + (keys % tile != 0));
+}
+
+}  // namespace
+
+int dtype_index(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return RINGLAB_F64;
+    case DType::f32:
+      return RINGLAB_F32;
+    case DType::f16:
+      return RINGLAB_F16;
+    case DType::bf16:
+      return RINGLAB_BF16;
+    default:
+      throw_not_an_input_dtype(dtype);
+  }
+}
+
+NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem,
+                               const std::string& who) {
+  const std::int64_t tile = count("keys_per_rescale", n.keys_per_rescale, who);
+  NumericsProfile profile = carried_profile(problem.dtype, rescales(problem.shape.kv_tokens, tile));
+  take({"u_accumulate", n.u_accumulate, &profile.u_accumulate}, who);
+  if (n.u_accumulate != 0) {
+    profile.u_work = profile.u_accumulate;
+    profile.exp_error = std::min(4 * profile.u_accumulate, 0.5);
+  }
+  const Promise promises[] = {
+      {"u_work", n.u_work, &profile.u_work},
+      {"exp_error", n.exp_error, &profile.exp_error},
+      {"u_probability", n.u_probability, &profile.u_probability},
+      {"u_row_sum", n.u_row_sum, &profile.u_row_sum},
+      {"p_underflow", n.p_underflow, &profile.p_underflow},
+      {"u_partial", n.u_partial, &profile.u_partial},
+      {"u_query", n.u_query, &profile.u_query},
+      {"u_lse", n.u_lse, &profile.u_lse},
+      {"exp_underflow", n.exp_underflow, &profile.exp_underflow},
+      {"product_underflow", n.product_underflow, &profile.product_underflow}};
+  for (const Promise& promise : promises) take(promise, who);
+  profile.accumulation_chain = count("accumulation_chain", n.accumulation_chain, who);
+  profile.lse_merges = count("lse_merges", n.lse_merges, who);
+  return profile;
+}
+
+verify::Capabilities plugin_capabilities(const ringlab_abilities& can, const std::string& who) {
+  verify::Capabilities result;
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    if ((can.dtypes & RINGLAB_DTYPE_BIT(dtype_index(dtype))) != 0) result.dtypes.push_back(dtype);
+  }
+  if (result.dtypes.empty()) {
+    throw_bad_field(who, "can.dtypes", "RINGLAB_DTYPE_BIT of one dtype at least",
+                    std::to_string(can.dtypes));
+  }
+  result.many_ranks = has(can.ranks);
+  result.counts_traffic = false;
+  result.masked_may_be_nan = has(can.masked_may_be_nan);
+  result.backward = has(can.backward);
+  result.threads = has(can.threads);
+  result.bit_masks = has(static_cast<std::int32_t>(can.masks & RINGLAB_MASK_BYTES));
+  result.deterministic = has(can.deterministic);
+  result.sums_keys_in_order = has(can.sums_keys_in_order);
+  result.same_bits_per_row = has(can.same_bits_per_row);
+  result.divides_last = has(can.divides_last);
+  result.lse = has(can.lse);
+  result.grouped_heads = has(can.grouped_heads);
+  result.rectangular = has(can.rectangular);
+  result.other_v_dim = has(can.other_v_dim);
+  result.no_tokens = has(can.no_tokens);
+  result.empty_rows = has(can.empty_rows);
+  result.any_scale = has(can.any_scale);
+  result.strided_inputs = has(can.strided_inputs);
+  result.masks = mask_abilities(can.masks);
+  const std::int64_t most = count("can.max_head_dim", can.max_head_dim, who);
+  if (most > 0) result.max_head_dim = most;
+  result.head_dim_multiple =
+      std::max<std::int64_t>(1, count("can.head_dim_multiple", can.head_dim_multiple, who));
+  if (result.max_head_dim < result.head_dim_multiple) {
+    throw_bad_field(who, "can.max_head_dim", "at least head_dim_multiple", std::to_string(most));
+  }
+  return result;
+}
+
+}  // namespace ringlab::plugins

@@ -1,0 +1,41 @@
+#include "property_tests/plugins/plugin_subject.h"
+
+#include <memory>
+#include <utility>
+
+#include "property_tests/foreign_subject.h"
+#include "property_tests/plugins/plugin_profile.h"
+
+namespace ringlab::verify {
+
+bool names_a_plugin(const std::string& word) {
+  return word.find('/') != std::string::npos || word.ends_with(".so");
+}
+
+Subject plugin_subject(const std::string& path, const plugins::PluginOptions& options) {
+  const auto process = std::make_shared<plugins::PluginProcess>(path, options);
+  const plugins::Reply& declared = process->introduction();
+  const std::string title(declared.title);
+  const std::string name(declared.name);
+  Subject raw{.name = path,
+              .title = name + (title.empty() ? "" : ": ") + title,
+              .can = plugins::plugin_capabilities(declared.can, "plugin " + path),
+              .run =
+                  [process](const AttentionInput& input, const RunOptions& run) {
+                    if (run.q_layout || run.kv_layout) throw Unsupported("takes no other layouts");
+                    return process->run(input, run);
+                  },
+              .profile =
+                  [process, path](const Problem& problem, const RunOptions&) {
+                    const auto dtype =
+                        static_cast<std::size_t>(plugins::dtype_index(problem.dtype));
+                    return plugins::plugin_profile(process->introduction().numerics[dtype], problem,
+                                                   "plugin " + path);
+                  }};
+  // What it promises is wrong at once or never.
+  for (const DType dtype : raw.can.dtypes)
+    raw.profile(Problem{.shape = {}, .dtype = dtype, .mask = {}}, {});
+  return foreign_subject(std::move(raw));
+}
+
+}  // namespace ringlab::verify

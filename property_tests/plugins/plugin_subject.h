@@ -1,0 +1,20 @@
+// Anybody's shared library as a subject.
+#pragma once
+
+#include <string>
+
+#include "property_tests/plugins/plugin_process.h"
+#include "property_tests/subject.h"
+
+namespace ringlab::verify {
+
+/// The plugin in this file (reference/core/ringlab_plugin.h), running in a process of its own that
+/// ends with the last copy of the subject. Its code can do whatever the user can do; what is
+/// guarded against is mistakes. The subject is named by its path, so that tokens can be replayed.
+/// Errors as of plugins::PluginProcess; input error for a description that makes no sense.
+Subject plugin_subject(const std::string& path, const plugins::PluginOptions& options = {});
+
+/// Whether a word names a plugin rather than a subject of ours: it has a slash, or ends in ".so".
+bool names_a_plugin(const std::string& word);
+
+}  // namespace ringlab::verify

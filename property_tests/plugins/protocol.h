@@ -1,0 +1,86 @@
+// What ringlab and the process that runs a plugin say to each other: plain structures over one
+// socket, whole or not at all, the tensors beside them in two memory files.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/core/ringlab_plugin.h"
+
+namespace ringlab::plugins {
+
+/// The socket in the process of the plugin.
+inline constexpr int kSocket = 3;
+inline constexpr std::int64_t kPage = 4096;
+inline constexpr std::int64_t kAlignment = 64;  ///< of outputs and of dense inputs
+
+/// Arrays of one call, each on pages of its own. Inputs first: they are read-only.
+enum SegmentId {
+  kQ,
+  kK,
+  kV,
+  kDout,
+  kStarts,
+  kPositions,
+  kBegins,
+  kEnds,
+  kBytes,
+  kInputs,  ///< how many
+  kOut = kInputs,
+  kLse,
+  kDq,
+  kDk,
+  kDv,
+  kSegments
+};
+inline constexpr const char* kSegmentNames[kSegments] = {"q",
+                                                         "k",
+                                                         "v",
+                                                         "dout",
+                                                         "mask.starts",
+                                                         "mask.positions",
+                                                         "mask.visible_begin",
+                                                         "mask.visible_end",
+                                                         "mask.bytes",
+                                                         "o",
+                                                         "lse",
+                                                         "dq",
+                                                         "dk",
+                                                         "dv"};
+
+struct Segment {
+  std::int64_t file_offset = 0;  ///< of its first page, in the file of inputs or of outputs
+  std::int64_t pages = 0;        ///< 0: this array is not there
+  std::int64_t lead = 0;         ///< bytes from the first page to the array
+  std::int64_t bytes = 0;        ///< of the array
+  std::int64_t origin = 0;       ///< bytes from the array's start to element (0, 0, 0, 0)
+  std::uint64_t address = 0;     ///< where to put the first page if that is free; 0: anywhere
+};
+
+/// A call. The pointers in `call` are empty: the segments say where they point.
+struct CallMessage {
+  std::uint64_t sequence = 0;
+  double deadline_s = 0;
+  Segment segments[kSegments] = {};
+  ringlab_call call = {};
+};
+
+enum class ReplyKind : std::int32_t { ready, load_failed, done, threw, crashed };
+
+/// Changes of the floating-point mode that a plugin left behind.
+enum ModeChange : std::uint32_t { kRounding = 1, kFlushToZero = 2, kTraps = 4 };
+
+struct Reply {
+  ReplyKind kind = ReplyKind::done;
+  std::uint64_t sequence = 0;
+  std::int32_t code = 0;                           ///< done: what the call returned
+  std::int32_t signal = 0;                         ///< crashed
+  std::uint32_t mode_changes = 0;                  ///< ready, done: ModeChange bits
+  std::int32_t children = 0;                       ///< done: processes that it left running
+  char message[1024] = {};                         ///< zero-terminated; crashed: what it touched
+  char name[128] = {};                             ///< ready
+  char title[256] = {};                            ///< ready
+  ringlab_abilities can = {};                      ///< ready
+  ringlab_numerics numerics[RINGLAB_DTYPES] = {};  ///< ready
+};
+
+}  // namespace ringlab::plugins

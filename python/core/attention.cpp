@@ -1,0 +1,232 @@
+#include "python/core/attention.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "property_tests/subject.h"
+#include "python/core/engine.h"
+#include "python/core/given_input.h"
+#include "reference/attention/exact.h"
+
+namespace nb = nanobind;
+
+namespace ringlab::python {
+namespace {
+
+constexpr const char* kReference = "reference";
+
+/// Results by name, on their way to Python.
+class Results {
+ public:
+  explicit Results(const Wishes& wishes)
+      : receiver_(wishes.take<bool>("numpy").value_or(true) ? Receiver::numpy : Receiver::dlpack) {}
+
+  template <class Element>
+  void add(const char* name, Tensor<Element>&& tensor) {
+    by_name_[name] = handed_over(std::move(tensor), receiver_);
+  }
+  template <class Element>
+  void add(const char* name, std::optional<Tensor<Element>>&& tensor) {
+    if (tensor) add(name, std::move(*tensor));
+  }
+  /// Rounded to `dtype`.
+  void add_as(DType dtype, const char* name, const Tensor<double>& tensor) {
+    with_element_type(dtype,
+                      [&](auto element) { add(name, narrowed<decltype(element)>(tensor.view())); });
+  }
+  nb::dict take() { return std::move(by_name_); }
+
+ private:
+  Receiver receiver_;
+  nb::dict by_name_;
+};
+
+DType lse_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+[[noreturn]] void refuse_wish(const char* wish, const char* what, const std::string& subject) {
+  throw_usage_error({.where = wish,
+                     .expected = std::string("a subject that ") + what,
+                     .actual = subject,
+                     .hint = "ringlab.subjects() tells what each of them can"});
+}
+
+// Wishes that would have no effect are refused.
+void check_reference_wishes(const Wishes& wishes) {
+  for (const char* wish : {"ranks", "layout", "schedule", "slots", "wire", "timeout_s"}) {
+    if (wishes.given(wish)) refuse_wish(wish, "runs on ranks", kReference);
+  }
+}
+
+void check_wishes(const verify::Subject& subject, const GivenInput& given, const Wishes& wishes) {
+  const verify::Capabilities& can = subject.can;
+  if (given.dout && !can.backward) refuse_wish("dout", "has gradients", subject.name);
+  if (wishes.given("threads") && !can.threads) {
+    refuse_wish("threads", "shares out its work", subject.name);
+  }
+  if (given.problem.modifiers.any() && !can.modifiers) {
+    refuse_wish("softcap, alibi, sinks, dropout", "modifies scores", subject.name);
+  }
+  if (wishes.take<bool>("with_error").value_or(false)) {
+    refuse_wish("with_error", "bounds its own error: \"reference\"", subject.name);
+  }
+  for (const char* wish : {"schedule", "wire"}) {
+    if (wishes.given(wish) && !can.schedules) refuse_wish(wish, "executes schedules", subject.name);
+  }
+  if (wishes.given("slots") && !can.schedules && !can.prefetches) {
+    refuse_wish("slots", "has slots", subject.name);
+  }
+}
+
+struct ExactResults {
+  ExactForward forward;
+  std::optional<ExactBackward> backward = {};
+};
+
+ExactResults exact_results(const GivenInput& given, int threads) {
+  const nb::gil_scoped_release released;
+  const WidenedInput wide = widened(given);
+  const AttentionInput input = wide.input();
+  ExactResults exact{.forward = exact_forward(input, {.threads = threads})};
+  if (input.dout) exact.backward = exact_backward(input, *input.dout);
+  return exact;
+}
+
+nb::dict with_errors(ExactResults&& exact, Results results) {
+  results.add("o", std::move(exact.forward.out));
+  results.add("lse", std::move(exact.forward.lse));
+  results.add("o_error", std::move(exact.forward.out_error));
+  results.add("lse_error", std::move(exact.forward.lse_error));
+  if (!exact.backward) return results.take();
+  results.add("dq", std::move(exact.backward->dq));
+  results.add("dk", std::move(exact.backward->dk));
+  results.add("dv", std::move(exact.backward->dv));
+  results.add("dq_error", std::move(exact.backward->dq_error));
+  results.add("dk_error", std::move(exact.backward->dk_error));
+  results.add("dv_error", std::move(exact.backward->dv_error));
+  return results.take();
+}
+
+nb::dict of_reference(const GivenInput& given, const Wishes& wishes) {
+  check_reference_wishes(wishes);
+  const int threads = options_from(wishes).threads;
+  ExactResults exact = exact_results(given, threads);
+  Results results(wishes);
+  if (wishes.take<bool>("with_error").value_or(false)) {
+    return with_errors(std::move(exact), std::move(results));
+  }
+  const DType dtype = given.problem.dtype;
+  results.add_as(dtype, "o", exact.forward.out);
+  results.add_as(lse_dtype(dtype), "lse", exact.forward.lse);
+  if (exact.backward) {
+    results.add_as(dtype, "dq", exact.backward->dq);
+    results.add_as(dtype, "dk", exact.backward->dk);
+    results.add_as(dtype, "dv", exact.backward->dv);
+  }
+  return results.take();
+}
+
+nb::dict of_engine(const GivenInput& given, const RunOptions& options, const Wishes& wishes) {
+  return with_element_type(given.problem.dtype, [&](auto element) {
+    auto computed = [&] {
+      const nb::gil_scoped_release released;
+      return run_engine_on<decltype(element)>(given, options);
+    }();
+    Results results(wishes);
+    results.add("o", std::move(computed.out));
+    results.add("lse", std::move(computed.lse));
+    results.add("dq", std::move(computed.dq));
+    results.add("dk", std::move(computed.dk));
+    results.add("dv", std::move(computed.dv));
+    return results.take();
+  });
+}
+
+nb::dict of_stage(const verify::Subject& subject, const GivenInput& given,
+                  const RunOptions& options, const Wishes& wishes) {
+  const RunResult computed = [&] {
+    const nb::gil_scoped_release released;
+    const WidenedInput wide = widened(given);
+    return subject.run(wide.input(), options);
+  }();
+  const DType dtype = given.problem.dtype;
+  Results results(wishes);
+  results.add_as(dtype, "o", computed.output.out);
+  results.add_as(lse_dtype(dtype), "lse", computed.output.lse);
+  if (computed.gradients) {
+    results.add_as(dtype, "dq", computed.gradients->dq);
+    results.add_as(dtype, "dk", computed.gradients->dk);
+    results.add_as(dtype, "dv", computed.gradients->dv);
+  }
+  return results.take();
+}
+
+nb::dict ability(const verify::Subject& subject) {
+  nb::list dtypes;
+  for (const DType dtype : subject.can.dtypes) dtypes.append(dtype_info(dtype).name.data());
+  nb::dict can;
+  can["name"] = subject.name.c_str();
+  can["title"] = subject.title.c_str();
+  can["dtypes"] = nb::tuple(dtypes);
+  can["ranks"] = subject.can.many_ranks;
+  can["backward"] = subject.can.backward;
+  can["schedules"] = subject.can.schedules;
+  can["slots"] = subject.can.schedules || subject.can.prefetches;
+  can["threads"] = subject.can.threads;
+  can["modifiers"] = subject.can.modifiers;
+  can["bounds_its_error"] = false;
+  return can;
+}
+
+nb::list subjects() {
+  verify::Subject reference;
+  reference.name = kReference;
+  reference.title = "the exact reference: float64, compensated, with a bound on its own error";
+  reference.can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
+  reference.can.many_ranks = false;
+  reference.can.backward = reference.can.threads = reference.can.modifiers = true;
+  nb::list abilities;
+  abilities.append(ability(reference));
+  abilities[0]["bounds_its_error"] = true;
+  for (const verify::Subject& subject : verify::all_subjects()) abilities.append(ability(subject));
+  return abilities;
+}
+
+/// What the module's mask means, as bytes (q_tokens, kv_tokens).
+nb::object visible_pairs(const nb::dict& wishes, std::int64_t q_tokens, std::int64_t kv_tokens) {
+  Shape shape;
+  shape.q_tokens = q_tokens;
+  shape.kv_tokens = kv_tokens;
+  const Mask mask = mask_from(Wishes(wishes), shape);
+  nb::bytearray pairs(nullptr, 0);
+  const std::int64_t count = checked_size({1, 1, q_tokens, kv_tokens});
+  pairs.resize(static_cast<std::size_t>(count));
+  char* next = static_cast<char*>(pairs.data());
+  for (std::int64_t i = 0; i < q_tokens; ++i) {
+    for (std::int64_t j = 0; j < kv_tokens; ++j) *next++ = mask.allows(i, j) ? 1 : 0;
+  }
+  return pairs;
+}
+
+}  // namespace
+
+nb::dict attention(const nb::dict& arrays, const nb::dict& named_wishes) {
+  const Wishes wishes(named_wishes);
+  const std::string name = wishes.take<std::string>("subject").value_or(kReference);
+  if (name == kReference) return of_reference(given_input(arrays, wishes), wishes);
+  const verify::Subject subject = verify::find_subject(name);
+  const GivenInput given = given_input(arrays, wishes);
+  check_wishes(subject, given, wishes);
+  RunOptions options = options_from(wishes);
+  options.tile_queries = subject.tile_queries;
+  options.tile_keys = subject.tile_keys;
+  if (subject.can.schedules) return of_engine(given, options, wishes);
+  return of_stage(subject, given, options, wishes);
+}
+
+void add_attention(nb::module_& module) {
+  module.def("attention", &attention);
+  module.def("subjects", &subjects);
+  module.def("visible_pairs", &visible_pairs);
+}
+
+}  // namespace ringlab::python

@@ -1,0 +1,117 @@
+#include "python/core/engine.h"
+
+#include <memory>
+#include <utility>
+
+#include "optimized/ring/native.h"
+
+namespace ringlab::python {
+namespace {
+
+/// Rows of the caller's array, and the memory they were packed into if they were.
+template <class Element>
+struct Rows {
+  std::shared_ptr<Tensor<Element>> packed = {};
+  TensorView<const Element> view;
+};
+
+/// One run of tokens, however far apart, is a view with other strides.
+template <class Element>
+Rows<Element> rows_of_array(const GivenArray& array, const Positions& tokens) {
+  TensorView<const Element> view = array.view<Element>();
+  view.extents.tokens = tokens.size();
+  if (tokens.runs().size() == 1) {
+    view.data += tokens.runs()[0].first * view.strides.token;
+    view.strides.token *= tokens.runs()[0].stride;
+  }
+  if (tokens.runs().size() <= 1) return {.view = view};
+  const std::vector<std::int64_t> list = tokens.to_list();
+  auto packed = std::make_shared<Tensor<Element>>(view.extents);
+  Element* next = packed->values().data();
+  for_each_index(view.extents, [&](auto b, auto h, auto t, auto c) {
+    *next++ = view(b, h, list[static_cast<std::size_t>(t)], c);
+  });
+  return {.packed = packed, .view = std::as_const(*packed).view()};
+}
+
+template <class Element>
+ring::NativeShard<Element> shard_of_rank(const GivenInput& given, const ring::RankPlace& place) {
+  const auto q = rows_of_array<Element>(given.q, place.queries);
+  const auto k = rows_of_array<Element>(given.k, place.keys);
+  const auto v = rows_of_array<Element>(given.v, place.keys);
+  ring::NativeShard<Element> shard{.q = q.view, .k = k.view, .v = v.view};
+  std::shared_ptr<Tensor<Element>> dout_rows;
+  if (given.dout) {
+    const auto dout = rows_of_array<Element>(*given.dout, place.queries);
+    shard.dout = dout.view;
+    dout_rows = dout.packed;
+  }
+  shard.owner = std::make_shared<std::vector<std::shared_ptr<Tensor<Element>>>>(
+      std::initializer_list<std::shared_ptr<Tensor<Element>>>{q.packed, k.packed, v.packed,
+                                                              dout_rows});
+  return shard;
+}
+
+template <class Element>
+void put_rows(const Tensor<Element>& rows, const Positions& tokens, Tensor<Element>& whole) {
+  const std::vector<std::int64_t> list = tokens.to_list();
+  const Element* next = rows.values().data();
+  for_each_index(rows.extents(), [&](auto b, auto h, auto t, auto c) {
+    whole(b, h, list[static_cast<std::size_t>(t)], c) = *next++;
+  });
+}
+
+template <class Element>
+EngineResults<Element> room_for(const GivenInput& given) {
+  const Shape& shape = given.problem.shape;
+  EngineResults<Element> results{.out = Tensor<Element>(shape.out()),
+                                 .lse = Tensor<Accumulator<Element>>(shape.lse())};
+  if (!given.dout) return results;
+  results.dq = Tensor<Element>(shape.q());
+  results.dk = Tensor<Element>(shape.k());
+  results.dv = Tensor<Element>(shape.v());
+  return results;
+}
+
+/// The rows of one rank, which may be all there are.
+template <class Element>
+void keep(ring::NativeResult<Element>&& mine, const ring::RankPlace& place, bool is_all,
+          EngineResults<Element>& results) {
+  const auto put = [is_all](auto&& rows, const Positions& tokens, auto& whole) {
+    if (is_all) {
+      whole = std::move(rows);
+    } else {
+      put_rows(rows, tokens, whole);
+    }
+  };
+  put(std::move(mine.out), place.queries, results.out);
+  put(std::move(mine.lse), place.queries, results.lse);
+  if (!mine.gradients) return;
+  put(std::move(mine.gradients->dq), place.queries, *results.dq);
+  put(std::move(mine.gradients->dk), place.keys, *results.dk);
+  put(std::move(mine.gradients->dv), place.keys, *results.dv);
+}
+
+}  // namespace
+
+template <class Element>
+EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& options) {
+  EngineResults<Element> results = room_for<Element>(given);
+  // With one rank, its rows are all rows, in their order.
+  const bool is_all = options.ranks == 1;
+  const ring::NativeEnds<Element> ends = {
+      .source = [&](const ring::RankPlace& place) { return shard_of_rank<Element>(given, place); },
+      .sink =
+          [&](const ring::RankPlace& place, ring::NativeResult<Element>&& mine) {
+            keep(std::move(mine), place, is_all, results);
+          }};
+  ring::run_native<Element>(given.problem, options, ends);
+  return results;
+}
+
+template EngineResults<double> run_engine_on(const GivenInput&, const RunOptions&);
+template EngineResults<float> run_engine_on(const GivenInput&, const RunOptions&);
+template EngineResults<Half> run_engine_on(const GivenInput&, const RunOptions&);
+template EngineResults<BFloat16> run_engine_on(const GivenInput&, const RunOptions&);
+
+}  // namespace ringlab::python

@@ -1,0 +1,25 @@
+// The ring engine on the caller's own memory.
+#pragma once
+
+#include "python/core/given_input.h"
+
+namespace ringlab::python {
+
+/// Results in the types the engine computes them in.
+template <class Element>
+struct EngineResults {
+  Tensor<Element> out;
+  Tensor<Accumulator<Element>> lse;
+  std::optional<Tensor<Element>> dq = {}, dk = {}, dv = {};
+};
+
+/// All ranks inside this process. What a rank holds in one run of tokens is read where it lies;
+/// other rows are packed. Needs no GIL.
+template <class Element>
+EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& options);
+extern template EngineResults<double> run_engine_on(const GivenInput&, const RunOptions&);
+extern template EngineResults<float> run_engine_on(const GivenInput&, const RunOptions&);
+extern template EngineResults<Half> run_engine_on(const GivenInput&, const RunOptions&);
+extern template EngineResults<BFloat16> run_engine_on(const GivenInput&, const RunOptions&);
+
+}  // namespace ringlab::python

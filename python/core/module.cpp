@@ -1,0 +1,15 @@
+// The compiled half of the Python package: what ringlab/*.py calls. Its interface is theirs alone.
+#include <nanobind/nanobind.h>
+
+#include "python/core/attention.h"
+#include "python/core/errors.h"
+#include "python/core/verification.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, module) {
+  ringlab::python::translate_errors();
+  module.attr("version") = RINGLAB_VERSION;
+  ringlab::python::add_attention(module);
+  ringlab::python::add_verification(module);
+}

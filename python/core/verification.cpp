@@ -1,0 +1,164 @@
+#include "python/core/verification.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/report/maps.h"
+#include "property_tests/verify.h"
+#include "python/core/callable.h"
+#include "python/core/search.h"
+
+namespace nb = nanobind;
+
+namespace ringlab::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+nb::dict described(const verify::Law& law) {
+  nb::dict description;
+  description["id"] = law.id;
+  description["name"] = law.name;
+  description["statement"] = law.statement;
+  description["exact"] = law.exact;
+  return description;
+}
+
+nb::dict described(const verify::LawFailure& failure) {
+  nb::dict description;
+  description["case"] = verify::describe(failure.shrunk);
+  description["token"] = failure.token;
+  description["message"] = failure.message;
+  description["shrinks"] = failure.shrinks;
+  description["picture"] = report::case_map(failure.shrunk);
+  return description;
+}
+
+nb::dict described(const verify::LawVerdict& verdict) {
+  nb::dict classes;
+  for (const auto& [name, count] : verdict.classes) classes[name.c_str()] = count;
+  nb::dict description;
+  description["id"] = verdict.id;
+  description["name"] = verdict.name;
+  description["statement"] = verdict.statement;
+  description["cases"] = verdict.cases;
+  description["discarded"] = verdict.discarded;
+  description["worst_ratio"] = verdict.worst_ratio;
+  description["skipped"] = verdict.skipped;
+  description["classes"] = classes;
+  if (verdict.failure) description["failure"] = described(*verdict.failure);
+  return description;
+}
+
+std::vector<const verify::Law*> chosen_laws(const Wishes& wishes) {
+  std::vector<const verify::Law*> laws;
+  const auto ids = wishes.take<std::vector<std::string>>("laws");
+  if (!ids) {
+    for (const auto* some : {&verify::all_laws(), &verify::laws_about_others()}) {
+      for (const verify::Law& law : *some) laws.push_back(&law);
+    }
+    return laws;
+  }
+  for (const std::string& id : *ids) laws.push_back(&verify::find_law(id));
+  return laws;
+}
+
+verify::VerifyOptions search_options(const Wishes& wishes) {
+  verify::VerifyOptions options;
+  options.seed = wishes.take<std::uint64_t>("seed").value_or(options.seed);
+  options.cases_per_law = static_cast<int>(wishes.take<std::int64_t>("cases").value_or(40));
+  return options;
+}
+
+/// Tells the caller how far it is; an exception from there ends the verification.
+void report_progress(const Wishes& wishes, Stop& stop, std::size_t done, std::size_t total,
+                     const std::string& law) {
+  if (!wishes.given("progress")) return;
+  const nb::gil_scoped_acquire held;
+  try {
+    wishes.object("progress")(done, total, law);
+  } catch (nb::python_error& error) {
+    stop.interruption.emplace(std::move(error));
+  }
+}
+
+std::vector<verify::LawVerdict> run_laws(const verify::Subject& subject, const Wishes& wishes,
+                                         Stop& stop) {
+  const std::vector<const verify::Law*> laws = chosen_laws(wishes);
+  const verify::VerifyOptions options = search_options(wishes);
+  const std::function<bool()> is_over = [&stop] { return stop.is_due(); };
+  std::vector<verify::LawVerdict> verdicts;
+  const nb::gil_scoped_release released;
+  for (const verify::Law* law : laws) {
+    {
+      const nb::gil_scoped_acquire held;
+      report_progress(wishes, stop, verdicts.size(), laws.size(), law->id);
+    }
+    if (stop.interruption) break;
+    verdicts.push_back(search_law(subject, *law, options, is_over));
+  }
+  return verdicts;
+}
+
+std::shared_ptr<Stop> stop_from(const Wishes& wishes) {
+  auto stop = std::make_shared<Stop>();
+  if (const auto seconds = wishes.take<double>("seconds")) {
+    stop->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(*seconds));
+  }
+  return stop;
+}
+
+void raise_interruption(Stop& stop) {
+  if (stop.interruption) throw nb::python_error(std::move(*stop.interruption));
+}
+
+nb::list verify_callable(const nb::dict& named_wishes) {
+  const Wishes wishes(named_wishes);
+  const std::shared_ptr<Stop> stop = stop_from(wishes);
+  const verify::Subject subject = callable_subject(wishes, stop);
+  const std::vector<verify::LawVerdict> verdicts = run_laws(subject, wishes, *stop);
+  raise_interruption(*stop);
+  nb::list list;
+  for (const verify::LawVerdict& verdict : verdicts) list.append(described(verdict));
+  return list;
+}
+
+nb::dict replay_callable(const nb::dict& named_wishes, const std::string& token) {
+  const Wishes wishes(named_wishes);
+  const auto stop = std::make_shared<Stop>();
+  const verify::Subject subject = callable_subject(wishes, stop);
+  const auto replayed = [&] {
+    const nb::gil_scoped_release released;
+    return verify::replay(token, [&](const std::string&) { return verify::Subject(subject); });
+  }();
+  raise_interruption(*stop);
+  nb::dict description = described(replayed.law);
+  description["case"] = verify::describe(replayed.replayed);
+  description["token"] = token;
+  description["held"] = replayed.result.outcome == verify::Outcome::held;
+  description["broken"] = replayed.result.outcome == verify::Outcome::broken;
+  description["message"] = replayed.result.message;
+  description["worst_ratio"] = replayed.result.ratio;
+  description["picture"] = report::case_map(replayed.replayed);
+  return description;
+}
+
+nb::list laws() {
+  nb::list list;
+  for (const auto* some : {&verify::all_laws(), &verify::laws_about_others()}) {
+    for (const verify::Law& law : *some) list.append(described(law));
+  }
+  return list;
+}
+
+}  // namespace
+
+void add_verification(nb::module_& module) {
+  module.def("verify", &verify_callable);
+  module.def("replay", &replay_callable);
+  module.def("laws", &laws);
+}
+
+}  // namespace ringlab::python

@@ -1,0 +1,124 @@
+"""`ringlab.attention`: attention on arrays, by the exact reference, the engine or a stage."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ringlab import _core
+from ringlab._arrays import as_library, exchange, namespace_of
+from ringlab._mask import mask_wishes
+
+
+class Gradients(NamedTuple):
+    """What `attention` returns where `dout` was given: o and lse, and the gradients of <dout, o>."""
+
+    o: Any
+    lse: Any
+    dq: Any
+    dk: Any
+    dv: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Exact:
+    """What `attention(..., with_error=True)` returns. All arrays are float64; |o - the true value| <=
+    o_error, element by element, and so on. Gradients are None unless dout was given."""
+
+    o: Any
+    lse: Any
+    o_error: Any
+    lse_error: Any
+    dq: Any = None
+    dk: Any = None
+    dv: Any = None
+    dq_error: Any = None
+    dk_error: Any = None
+    dv_error: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What can compute attention, and what it can."""
+
+    name: str
+    title: str
+    dtypes: tuple[str, ...]
+    ranks: bool  #: on several ranks: `ranks`, `layout`
+    backward: bool  #: gradients: `dout`
+    schedules: bool  #: `schedule`, `wire`
+    slots: bool  #: `slots`
+    threads: bool  #: `threads`
+    modifiers: bool  #: `softcap`, `alibi`, `sinks`, `dropout`
+    bounds_its_error: bool  #: `with_error`
+
+
+def subjects() -> list[Subject]:
+    """Everything that `attention` can compute with: the reference, every stage, the engine."""
+    return [Subject(**one) for one in _core.subjects()]
+
+
+def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None = None,
+              dout: Any = None, softcap: float | None = None,
+              alibi: str | Sequence[float] | None = None, sinks: Sequence[float] | None = None,
+              dropout: float | None = None, dropout_seed: int | None = None,
+              subject: str = "reference", return_lse: bool = False, with_error: bool = False,
+              ranks: int | None = None, layout: str | None = None, schedule: str | None = None,
+              slots: int | None = None, wire: str | None = None, threads: int | None = None,
+              timeout_s: float | None = None) -> Any:
+    """softmax(scale · q kᵀ, masked) v, per batch and head.
+
+    q is (batch, q_heads, q_tokens, head_dim), k (batch, kv_heads, kv_tokens, head_dim), v (batch,
+    kv_heads, kv_tokens, v_dim): NumPy arrays, or others on the CPU that speak DLPack (PyTorch, JAX),
+    all float64, float32, float16 or bfloat16 (for NumPy that of ml_dtypes). Strides are free. q_heads
+    is a multiple of kv_heads: query head h reads K/V head h // (q_heads // kv_heads).
+
+    Returns o (batch, q_heads, q_tokens, v_dim), in the dtype and the library of q; with `return_lse`
+    (o, lse), lse (batch, q_heads, q_tokens), the natural logarithm, float32 (float64 for float64);
+    with `dout`, the gradient of a loss by o, `Gradients(o, lse, dq, dk, dv)`; with `with_error`
+    `Exact`. A query that sees no key gets o = 0 and lse = -inf.
+
+    mask: "full", "causal", "window:L,R", "documents:LEN,LEN,…", "prefix:N", joined with "+" for their
+    intersection; booleans (q_tokens, kv_tokens), True where the query sees the key; or a tuple of
+    such. Causal masks are aligned at the bottom right: the last query sees all keys.
+    scale: 1/sqrt(head_dim) by default. softcap: scores become softcap · tanh(score / softcap). alibi:
+    slopes, one per query head or one for all, or "default"; slope · distance is taken off each score.
+    sinks: a score without a value in every row's softmax, likewise. dropout: this share of the
+    weights is dropped, the same for any number of ranks; dropout_seed (1) says which.
+
+    subject: "reference" computes in float64 with compensated sums and bounds its own error;
+    "optimized" is the ring engine, in the dtype of q with float32 sums (float64 for float64); others
+    are stages (`subjects()`). ranks, layout ("contiguous", "striped", "zigzag"), schedule ("ring",
+    "bidirectional", "double:W", "allgather", "broadcast"), slots, wire ("exact", "f32", "bf16",
+    "fp8") and timeout_s are those of the command line; ranks are threads of this process, which share
+    `threads` (all cores by default).
+
+    The GIL is released while it computes. Raises UsageError and InputError (both ValueError), RunError
+    (a RuntimeError) when a rank fails, MemoryError.
+    """
+    named = {"q": q, "k": k, "v": v} | ({} if dout is None else {"dout": dout})
+    arrays, is_bits = exchange(named)
+    namespace = namespace_of(q)
+    text, matrices = mask_wishes(mask)
+    results = _core.attention(arrays, {
+        "mask": text, "matrices": matrices, "scale": scale, "softcap": softcap,
+        "alibi": alibi if alibi is None or isinstance(alibi, str) else _numbers(alibi),
+        "sinks": None if sinks is None else _numbers(sinks), "dropout": dropout,
+        "dropout_seed": dropout_seed, "subject": subject, "with_error": with_error, "ranks": ranks,
+        "layout": layout, "schedule": schedule, "slots": slots, "wire": wire, "threads": threads,
+        "timeout_s": timeout_s, "bf16": is_bits, "numpy": namespace is None})
+    made = {name: as_library(namespace, array, is_bits) for name, array in results.items()}
+    for name in made.keys() & {"lse", "lse_error"}:
+        made[name] = made[name][..., 0]
+    if with_error:
+        return Exact(**made)
+    if dout is not None:
+        return Gradients(**made)
+    return (made["o"], made["lse"]) if return_lse else made["o"]
+
+
+def _numbers(given: Any) -> list[float]:
+    """One number, or several."""
+    if isinstance(given, (int, float)):
+        return [float(given)]
+    return [float(number) for number in given]

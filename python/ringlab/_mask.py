@@ -1,0 +1,119 @@
+"""Masks as a function under test is given them."""
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ringlab import _core
+from ringlab._errors import usage_error
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskTerm:
+    """One condition on a pair of query i, which stands at key position p = i + keys - queries, and
+    key j. `kind` is one of
+
+    - "causal": j <= p
+    - "window": p - left <= j <= p + right, `left` and `right` None for no limit
+    - "documents": j and p lie in the same of the documents of these `lengths`
+    - "prefix": j < tokens or j <= p
+    - "matrix": `pairs[i, j]`, booleans (queries, keys)
+    """
+
+    kind: str
+    left: int | None = None
+    right: int | None = None
+    lengths: tuple[int, ...] = ()
+    tokens: int = 0
+    pairs: np.ndarray | None = None
+
+
+class Mask:
+    """Which keys a query may see: those that all `terms` allow; without terms all.
+
+    `kind` is "full" without terms, the kind of the only term, or "intersection". `str(mask)` is the
+    form of the command line, "causal+window:128,0".
+    """
+
+    def __init__(self, text: str, q_tokens: int, kv_tokens: int,
+                 matrices: tuple[np.ndarray, ...] = (), library: str = "numpy") -> None:
+        self._text = text
+        self._matrices = matrices
+        self._library = library
+        self.q_tokens = q_tokens
+        self.kv_tokens = kv_tokens
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<ringlab.Mask {self._text} of {self.q_tokens} queries and {self.kv_tokens} keys>"
+
+    @property
+    def terms(self) -> tuple[MaskTerm, ...]:
+        words = [word for word in self._text.split("+") if word != "full"]
+        return tuple(self._term(word) for word in words)
+
+    @property
+    def kind(self) -> str:
+        terms = self.terms
+        if len(terms) > 1:
+            return "intersection"
+        return terms[0].kind if terms else "full"
+
+    def matrix(self) -> Any:
+        """Booleans (q_tokens, kv_tokens), True where the query sees the key; of the library that the
+        function's arrays are of. A new array every time."""
+        pairs = _core.visible_pairs({"mask": self._text, "matrices": list(self._matrices)},
+                                    self.q_tokens, self.kv_tokens)
+        visible = np.frombuffer(pairs, np.bool_).reshape(self.q_tokens, self.kv_tokens)
+        if self._library == "numpy":
+            return visible
+        import torch
+        return torch.from_numpy(visible)
+
+    def _term(self, word: str) -> MaskTerm:
+        kind, _, rest = word.partition(":")
+        if kind == "window":
+            left, right = (None if side == "inf" else int(side) for side in rest.split(","))
+            return MaskTerm(kind, left=left, right=right)
+        if kind == "documents":
+            return MaskTerm(kind, lengths=tuple(int(length) for length in rest.split(",")))
+        if kind == "prefix":
+            return MaskTerm(kind, tokens=int(rest))
+        if kind == "file":
+            pairs = self._matrices[int(rest.removeprefix("matrix"))]
+            return MaskTerm("matrix", pairs=pairs.astype(np.bool_))
+        return MaskTerm(kind)
+
+
+def mask_wishes(mask: Any) -> tuple[str, list[np.ndarray]]:
+    """What a caller gave as a mask, as a text and the matrices it names: a text, a matrix of
+    booleans, a Mask, or a tuple of those, which is their intersection."""
+    words, matrices = [], []
+    for term in mask if isinstance(mask, tuple) else (mask,):
+        if isinstance(term, str):
+            words.append(term)
+        elif isinstance(term, Mask):
+            for word in str(term).split("+"):
+                if word.startswith("file:matrix"):
+                    pairs = term._matrices[int(word.removeprefix("file:matrix"))]
+                    words.append(f"file:matrix{len(matrices)}")
+                    matrices.append(pairs)
+                else:
+                    words.append(word)
+        else:
+            words.append(f"file:matrix{len(matrices)}")
+            matrices.append(_matrix(term))
+    return "+".join(words), matrices
+
+
+def _matrix(term: Any) -> np.ndarray:
+    pairs = np.asarray(term)
+    if pairs.dtype != np.bool_ or pairs.ndim != 2:
+        raise usage_error("mask", 'a text such as "causal", or booleans (q_tokens, kv_tokens), True '
+                          "where the query sees the key",
+                          f"{pairs.dtype} of {pairs.ndim} dimensions")
+    return np.ascontiguousarray(pairs).view(np.uint8)

@@ -1,0 +1,187 @@
+"""What came of a verification."""
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ringlab._errors import usage_error
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """The simplest case found that breaks a law."""
+
+    case: str  #: in words
+    token: str  #: runs it again: `report.replay(fn, token)`
+    message: str  #: got, exact, allowed and where; or what the function raised
+    shrinks: int  #: how often the case was made simpler
+    picture: str = dataclasses.field(default="", repr=False)  #: SVG: which pairs are visible
+
+
+@dataclasses.dataclass(frozen=True)
+class LawVerdict:
+    """What came of one law."""
+
+    id: str
+    name: str
+    statement: str
+    cases: int  #: that held
+    discarded: int  #: that the law or the function could not use
+    worst_ratio: float  #: largest error / bound of the cases that held
+    skipped: str = ""  #: why it says nothing; empty when it ran
+    classes: dict[str, int] = dataclasses.field(default_factory=dict, repr=False)
+    failure: Failure | None = None
+
+    @property
+    def verdict(self) -> str:
+        """ "held", "broken" or "skipped"."""
+        return "broken" if self.failure else "skipped" if self.skipped else "held"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that the command line writes (docs/formats.md)."""
+        fields: dict[str, Any] = {
+            "id": self.id, "name": self.name, "statement": self.statement, "verdict": self.verdict,
+            "cases": self.cases, "discarded": self.discarded,
+            "worst_ratio": json_number(self.worst_ratio), "classes": self.classes}
+        if self.skipped:
+            fields["skipped"] = self.skipped
+        if self.failure:
+            fields["failure"] = {"case": self.failure.case, "token": self.failure.token,
+                                 "message": self.failure.message, "shrinks": self.failure.shrinks}
+        return fields
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay:
+    """One case run again."""
+
+    law: str
+    statement: str
+    case: str
+    verdict: str  #: "held", "broken" or "discarded"
+    message: str
+    worst_ratio: float
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "held"
+
+    def __str__(self) -> str:
+        return f"{self.verdict}  {self.law}: {self.statement}\ncase  {self.case}\n{self.message}".rstrip()
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The verdict on a function: law by law. `str()` is a table; notebooks show it with pictures."""
+
+    subject: str
+    laws: tuple[LawVerdict, ...]
+    seconds: float
+    settings: dict[str, Any]  #: what was asked for
+    _replay: Callable[[Callable[..., Any] | None, str], Replay] = dataclasses.field(repr=False)
+
+    @property
+    def passed(self) -> bool:
+        """No law is broken, and at least one held: absent is not passed."""
+        return not self.broken and any(law.verdict == "held" for law in self.laws)
+
+    @property
+    def broken(self) -> tuple[LawVerdict, ...]:
+        return tuple(law for law in self.laws if law.failure)
+
+    def replay(self, fn: Callable[..., Any] | None = None, token: str | None = None) -> Replay:
+        """Runs the case of `token` again (that of the first broken law by default), on `fn` (the
+        function that was verified by default)."""
+        if token is None:
+            if not self.broken:
+                raise usage_error("token", "a broken law, or the token of a case", "neither")
+            token = self.broken[0].failure.token
+        return self._replay(fn, token)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"subject": self.subject, "passed": self.passed, "settings": self.settings,
+                "laws_held": sum(law.verdict == "held" for law in self.laws),
+                "laws_broken": len(self.broken),
+                "laws_skipped": sum(law.verdict == "skipped" for law in self.laws),
+                "laws_seconds": self.seconds, "laws": [law.to_dict() for law in self.laws]}
+
+    def to_json(self) -> str:
+        """`to_dict()` as a text. Laws have the fields that `ringlab verify --json` writes."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def headline(self) -> str:
+        """One line: the verdict, and how many laws it rests on."""
+        counts = self.to_dict()
+        word = "pass" if self.passed else "WRONG" if self.broken else "not checked"
+        return (f"{self.subject}: {word}; {counts['laws_held']} laws held, {counts['laws_broken']} "
+                f"broken, {counts['laws_skipped']} skipped, in {self.seconds:.1f} s")
+
+    def __str__(self) -> str:
+        rows = [("law", "verdict", "cases", "error/bound", "name")]
+        rows += [(law.id, "BROKEN" if law.failure else "held", str(law.cases), ratio_text(law), law.name)
+                 for law in self.laws if not law.skipped]
+        lines = [self.headline(), "", *table_lines(rows)]
+        lines += [f"skipped {' '.join(ids)}: {reason}" for reason, ids in self._skips().items()]
+        for law in self.broken:
+            failure = law.failure
+            lines += ["", f"{self.subject} breaks {law.id} {law.name}", f"  law     {law.statement}",
+                      f"  case    {failure.case} ({failure.shrinks} shrinks)",
+                      "  found   " + failure.message.replace("\n", "\n          "),
+                      f'  replay  report.replay(fn, "{failure.token}")']
+        return "\n".join(lines)
+
+    def _skips(self) -> dict[str, list[str]]:
+        reasons: dict[str, list[str]] = {}
+        for law in self.laws:
+            if law.skipped:
+                reasons.setdefault(law.skipped, []).append(law.id)
+        return reasons
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><b>{html.escape(self.headline())}</b></p>"]
+        parts += [_failure_html(law) for law in self.broken]
+        rows = "".join(
+            f"<tr><td>{html.escape(law.id)}</td><td>{law.verdict}</td><td>{law.cases}</td>"
+            f"<td>{ratio_text(law)}</td>"
+            f"<td style='text-align:left'>{html.escape(law.skipped or law.statement)}</td></tr>"
+            for law in sorted(self.laws, key=lambda law: bool(law.skipped)))
+        parts.append("<details><summary>All laws</summary><table><tr><th>law</th><th>verdict</th>"
+                     f"<th>cases</th><th>error/bound</th><th></th></tr>{rows}</table></details>")
+        return "".join(parts)
+
+
+def _failure_html(law: LawVerdict) -> str:
+    failure = law.failure
+    escape = html.escape
+    return (f"<div style='border-left:3px solid #c33;padding-left:1em;margin:1em 0'>"
+            f"<b>breaks {escape(law.id)}</b>: {escape(law.statement)}<br>"
+            f"Smallest case found ({failure.shrinks} shrinks): {escape(failure.case)}"
+            f"<pre>{escape(failure.message)}</pre>"
+            f"<div style='max-width:24em'>{failure.picture}</div>"
+            f"<pre>report.replay(fn, \"{escape(failure.token)}\")</pre></div>")
+
+
+def json_number(number: float) -> float | str | None:
+    """JSON has no infinities: as the command line writes them."""
+    if math.isnan(number):
+        return "nan"
+    if math.isinf(number):
+        return "inf" if number > 0 else "-inf"
+    return number
+
+
+def ratio_text(law: LawVerdict) -> str:
+    return "" if law.failure or law.skipped else f"{law.worst_ratio:.3g}"
+
+
+def table_lines(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """Columns next to one another, numbers to the right."""
+    rows = list(rows)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    right = (False, False, True, True, False)
+    return ["  ".join(cell.rjust(width) if to_right else cell.ljust(width)
+                      for cell, width, to_right in zip(row, widths, right)).rstrip() for row in rows]

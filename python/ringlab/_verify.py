@@ -1,0 +1,253 @@
+"""`ringlab.verify`: the laws on a function of Python."""
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ringlab import _core
+from ringlab._callable import VerifiedCallable
+from ringlab._errors import usage_error
+from ringlab._report import Failure, LawVerdict, Replay, Report
+
+MASKS = ("full", "causal", "window", "documents", "prefix", "matrix", "intersections")
+DTYPES = ("f64", "f32", "f16", "bf16")
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    """A statement about attention that every correct implementation satisfies."""
+
+    id: str
+    name: str
+    statement: str
+    exact: bool  #: bit for bit, without a tolerance
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a function may leave out. What is not promised is not tested, and the report says so.
+
+    The promises about bits are off by default, because libraries of matrix products cut their sums
+    by the shape of the whole product.
+    """
+
+    lse: bool | None = None  #: returns (o, lse); None: whatever it does when first called
+    grouped_heads: bool = True  #: more query heads than K/V heads
+    rectangular: bool = True  #: q_tokens and kv_tokens that differ
+    other_v_dim: bool = True  #: a v_dim that is not head_dim
+    no_tokens: bool = True  #: zero queries or keys
+    empty_rows: bool = True  #: gives 0 and -inf for queries that see no key
+    any_scale: bool = True  #: else 1/sqrt(head_dim) only
+    max_head_dim: int | None = None  #: of v_dim, too
+    head_dim_multiple: int = 1  #: of v_dim, too
+    deterministic: bool = True  #: the same bits for the same call
+    masked_may_be_nan: bool = False  #: NaN where the mask hides it never shows
+    same_bits_per_row: bool = False  #: a row has the same bits wherever it stands
+    divides_last: bool = False  #: by the sum of the weights, after they met v: exact probes are sharper
+    sums_keys_in_order: bool = False  #: keys appended at the end leave earlier partial sums alone
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """The arithmetic that a function promises, from which the bound of every element is computed
+    (docs/numerics.md). None is the default: sums in float32 (float64 for float64), exp and log
+    within 4 ulp, a rescale once in 32 keys. Unit roundoffs are 2^-p for p significant bits.
+    A promise that is too good fails; one that is too weak hides mistakes.
+    """
+
+    rounds_weights: bool = False  #: to the dtype of q, before they meet v
+    u_accumulate: float | None = None  #: of q·k, P·V and the row sum
+    u_work: float | None = None  #: of scaling, subtracting, rescaling and dividing
+    exp_error: float | None = None  #: relative error of exp
+    u_probability: float | None = None  #: of a type that weights are rounded to before they meet v
+    u_row_sum: float | None = None  #: u_probability again, where the row sum adds the rounded ones
+    p_underflow: float | None = None  #: half the least subnormal of that type
+    u_partial: float | None = None  #: of a type that partial outputs are stored in between tiles
+    u_query: float | None = None  #: of a type that scale · q is rounded to before it meets k
+    u_lse: float | None = None  #: of the lse
+    keys_per_rescale: int = 32  #: the tile of an online softmax
+    accumulation_chain: int = 0  #: longest chain of additions; 0: as many as there are keys
+    lse_merges: int = 0  #: how often (o, lse) pairs of parts are merged
+    exp_underflow: float | None = None  #: absolute error of an exp that underflows
+    product_underflow: float | None = None  #: of a product that does
+
+
+def laws() -> list[Law]:
+    """Every law there is."""
+    return [Law(**law) for law in _core.laws()]
+
+
+def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
+           masks: Iterable[str] = MASKS, backward: bool = False, modifiers: bool = False,
+           laws: Iterable[str] | None = None, cases: int = 40, seconds: float | None = None,
+           seed: int = 1, profile: Profile | None = None, limits: Limits | None = None,
+           arrays: str | Callable[[np.ndarray], Any] = "numpy", progress: bool = True,
+           name: str | None = None) -> Report:
+    """Checks any implementation of attention against the exact reference and the laws.
+
+    `fn(q, k, v, *, mask, scale)` returns o or (o, lse). q is (batch, q_heads, q_tokens, head_dim),
+    k (batch, kv_heads, kv_tokens, head_dim), v (batch, kv_heads, kv_tokens, v_dim); query head h reads
+    K/V head h // (q_heads // kv_heads). `mask` is a `Mask`: its kind and terms, or the booleans of
+    `mask.matrix()`. o is (batch, q_heads, q_tokens, v_dim), lse (batch, q_heads, q_tokens), the
+    natural logarithm of the sum of e^score. Raise NotImplementedError for what fn cannot do: such
+    cases are discarded. With `backward` it is also given `dout`, the gradient of a loss by o, in some
+    calls, and then returns (o, lse, dq, dk, dv), or (o, dq, dk, dv). With `modifiers` it may be given
+    softcap, alibi_slopes, sinks, and dropout with dropout_seed (reference/core/modifiers.h).
+
+    Every call has fresh copies of its inputs, at new addresses, and what it returns is copied. A
+    changed input, a wrong shape and an exception are verdicts.
+
+    dtypes: "f64", "f32", "f16", "bf16". masks: kinds of `MASKS`. laws: ids or names of `laws()`, all
+    by default. cases: random ones per law. seconds: laws not reached by then are skipped, by name.
+    arrays: "numpy", "torch", or a function that makes an array of fn's library from one of NumPy.
+    profile, limits: what fn promises and what it leaves out. progress: a line on a terminal.
+
+    The verdict is a `Report`; nothing is raised for a function that is wrong. Raises UsageError.
+    """
+    settings = _Settings.of(fn, name, list(dtypes), list(masks), backward, modifiers, profile,
+                            limits, arrays)
+    if cases < 1:
+        raise usage_error("cases", "at least 1", cases)
+    if seconds is not None and not seconds > 0:
+        raise usage_error("seconds", "more than 0", seconds)
+    chosen = None if laws is None else list(laws)
+    began = time.monotonic()
+    with _Progress(progress) as shown:
+        found = _core.verify(settings.wishes(fn) | {
+            "laws": chosen, "cases": cases, "seed": seed, "seconds": seconds, "progress": shown.update})
+    verdicts = tuple(_verdict(one) for one in found)
+    echo = settings.echo() | {"laws": chosen or "all", "cases": cases, "seed": seed}
+    return Report(settings.name, verdicts, time.monotonic() - began, echo,
+                  lambda other, token: settings.replay(other or fn, token))
+
+
+def replay(fn: Callable[..., Any], token: str, *, dtypes: Iterable[str] = DTYPES,
+           masks: Iterable[str] = MASKS, backward: bool = True, modifiers: bool = True,
+           profile: Profile | None = None, limits: Limits | None = None,
+           arrays: str | Callable[[np.ndarray], Any] = "numpy") -> Replay:
+    """Runs the one case of a failure's token again; arguments as of `verify`."""
+    return _Settings.of(fn, None, list(dtypes), list(masks), backward, modifiers, profile, limits,
+                        arrays).replay(fn, token)
+
+
+def _verdict(found: dict[str, Any]) -> LawVerdict:
+    failure = found.pop("failure", None)
+    return LawVerdict(**found, failure=Failure(**failure) if failure else None)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+    """What a function is verified with, checked."""
+
+    name: str
+    dtypes: list[str]
+    masks: list[str]
+    backward: bool
+    modifiers: bool
+    profile: Profile
+    limits: Limits
+    arrays: str | Callable[[np.ndarray], Any]
+    gives_lse: bool
+
+    @staticmethod
+    def of(fn: Callable[..., Any], name: str | None, dtypes: list[str], masks: list[str],
+           backward: bool, modifiers: bool, profile: Profile | None, limits: Limits | None,
+           arrays: str | Callable[[np.ndarray], Any]) -> _Settings:
+        if not callable(fn):
+            raise usage_error("fn", "a function", type(fn).__name__)
+        _check_words("dtypes", dtypes, DTYPES)
+        _check_words("masks", masks, MASKS)
+        if arrays not in ("numpy", "torch") and not callable(arrays):
+            raise usage_error("arrays", '"numpy", "torch" or a function', repr(arrays))
+        limits = limits or Limits()
+        gives_lse = _gives_lse(fn, dtypes[0], arrays) if limits.lse is None else limits.lse
+        return _Settings(_name_of(fn, name), dtypes, masks, backward, modifiers,
+                         profile or Profile(), limits, arrays, gives_lse)
+
+    def wishes(self, fn: Callable[..., Any]) -> dict[str, Any]:
+        """As the compiled half reads them."""
+        limits = dataclasses.asdict(self.limits) | {
+            "lse": self.gives_lse, "backward": self.backward, "modifiers": self.modifiers,
+            "bit_masks": "matrix" in self.masks}
+        for kind in ("causal", "window", "documents", "prefix", "intersections"):
+            limits[kind] = kind in self.masks
+        return {"name": self.name, "call": VerifiedCallable(fn, self.arrays, self.gives_lse),
+                "dtypes": self.dtypes, "limits": limits,
+                "profile": dataclasses.asdict(self.profile)}
+
+    def replay(self, fn: Callable[..., Any], token: str) -> Replay:
+        found = _core.replay(self.wishes(fn), token)
+        verdict = "held" if found["held"] else "broken" if found["broken"] else "discarded"
+        return Replay(found["id"], found["statement"], found["case"], verdict, found["message"],
+                      found["worst_ratio"])
+
+    def echo(self) -> dict[str, Any]:
+        def changed(what: Any) -> dict[str, Any]:
+            return {name: value for name, value in dataclasses.asdict(what).items()
+                    if value != getattr(type(what)(), name)}
+        return {"dtypes": self.dtypes, "masks": self.masks, "backward": self.backward,
+                "modifiers": self.modifiers, "gives_lse": self.gives_lse,
+                "arrays": self.arrays if isinstance(self.arrays, str) else self.arrays.__name__,
+                "limits": changed(self.limits), "profile": changed(self.profile)}
+
+
+def _check_words(what: str, words: list[str], known: tuple[str, ...]) -> None:
+    if not words:
+        raise usage_error(what, "at least one of " + ", ".join(known), "none")
+    for word in words:
+        if word not in known:
+            raise usage_error(what, "some of " + ", ".join(known), repr(word))
+
+
+def _name_of(fn: Callable[..., Any], name: str | None) -> str:
+    """What tokens can hold."""
+    name = name or getattr(fn, "__name__", type(fn).__name__)
+    return re.sub(r"[^A-Za-z0-9_.:-]+", "_", name).strip("_") or "function"
+
+
+def _gives_lse(fn: Callable[..., Any], dtype: str, arrays: Any) -> bool:
+    """Whether it returns an lse with the simplest problem it takes. One that fails is left to the
+    laws, which say how."""
+    for mask in ("full", "causal"):
+        zeros = np.zeros((1, 1, 2, 8), {"f64": "f8", "f32": "f4", "f16": "f2", "bf16": "u2"}[dtype])
+        probe = VerifiedCallable(fn, arrays, gives_lse=True)
+        try:
+            call = {"q": zeros, "k": zeros.copy(), "v": zeros.copy(), "dtype": dtype, "mask": mask,
+                    "matrices": [], "scale": 8**-0.5}
+            returned = probe._call(call)
+        except NotImplementedError:
+            continue
+        except Exception:
+            return False
+        return isinstance(returned, tuple) and len(returned) in (2, 5) and returned[1] is not None
+    return False
+
+
+class _Progress:
+    """One line on the terminal, from the first second on."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._shows = wanted and sys.stderr is not None and sys.stderr.isatty()
+        self._began = time.monotonic()
+        self._drawn = False
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def update(self, done: int, total: int, law: str) -> None:
+        if not self._shows or time.monotonic() - self._began < 1:
+            return
+        self._drawn = True
+        sys.stderr.write(f"\r\x1b[Klaws {done}/{total} {law}")
+        sys.stderr.flush()

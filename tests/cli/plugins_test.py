@@ -1,0 +1,112 @@
+"""`ringlab verify|run|list ./libmine.so`: the kernels of others, from the command line."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+from program import PROGRAM, ProgramTest, ringlab
+
+PLUGINS = pathlib.Path(os.environ.get("RINGLAB_TEST_PLUGINS", "build/plugins"))
+
+
+class PluginTest(ProgramTest):
+    def plugin(self, name):
+        path = PLUGINS / f"lib{name}_plugin.so"
+        if not path.exists():
+            self.skipTest(f"{path} was not built")
+        return path
+
+    def verdict(self, code, *words, **options):
+        """The subject's part of the JSON."""
+        found = self.folder / "found.json"
+        result = ringlab("verify", *words, "--json", found, **options)
+        self.assertEqual(result.code, code, result.out + result.err)
+        return result, json.loads(found.read_text())["subjects"][0]
+
+    def test_a_right_plugin_passes_and_says_what_was_skipped(self):
+        path = self.plugin("template")
+        page = self.folder / "page.html"
+        result, subject = self.verdict(0, path, "--quick", "--html", page)
+        self.assertEqual(subject["verdict"], "pass")
+        self.assertEqual(subject["subject"], str(path))
+        self.assertGreater(subject["laws_held"], 40)
+        self.assertIn("runs on one rank only", result.out)
+        self.assertIn("same_addresses", page.read_text())
+
+    def test_a_wrong_plugin_fails_with_a_line_that_fails_again(self):
+        result, subject = self.verdict(1, self.plugin("broken"), "--laws", "equals_reference")
+        failure = next(law for law in subject["laws"] if law["verdict"] == "broken")
+        token = next(line.split()[-1] for line in result.out.splitlines()
+                     if line.strip().startswith("replay"))
+        self.assertIn("libbroken_plugin.so/equals_reference/", token)
+        again = ringlab("verify", "--replay", token)
+        self.assertEqual(again.code, 1, again.out + again.err)
+        self.assertIn("broken", again.out)
+        self.assertIn("lse", json.dumps(failure))
+
+    def test_a_crash_and_a_hang_are_verdicts(self):
+        path = self.plugin("misbehaving")
+        for mistake, words in {"crash": "SIGSEGV", "hang": "within 0.2 s"}.items():
+            environment = {**os.environ, "RINGLAB_TEST_MISTAKE": mistake}
+            result, subject = self.verdict(1, path, "--laws", "equals_reference,P1", "--timeout",
+                                           "0.2", "--cases", "2", env=environment)
+            self.assertIn(words, result.out)
+            self.assertEqual(subject["verdict"], "wrong")
+
+    def test_a_plugin_without_lse_is_verified_but_for_that(self):
+        environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "no_lse"}
+        result, _ = self.verdict(0, self.plugin("misbehaving"), "--laws", "equals_reference,P26",
+                                 env=environment)
+        self.assertIn("gives no lse: it is not checked", result.out)
+        self.assertIn("skipped P26", result.out)
+
+    def test_several_subjects_may_be_plugins_and_ours(self):
+        result = self.succeeds("verify", self.plugin("template"), "ring", self.plugin("flash1"),
+                               "--quick", "--laws", "equals_reference")
+        self.assertIn("3 of 3 subjects pass", result.out)
+
+    def test_run_computes_and_checks_with_a_plugin(self):
+        output = self.folder / "o.safetensors"
+        result = self.succeeds("run", self.plugin("template"), "--random", "--tokens", 100,
+                               "--ranks", 1, "--check", "--output", output)
+        self.assertIn("error", result.out)
+        self.assertTrue(output.exists())
+
+    def test_list_shows_what_a_plugin_claims(self):
+        result = self.succeeds("list", self.plugin("flash1"))
+        self.assertIn("the loop order of the first FlashAttention", result.out)
+        self.assertNotIn("broadcast", result.out)
+
+    def test_what_cannot_be_loaded_is_explained(self):
+        missing = self.folder / "libmissing.so"
+        self.fails(3, ["libmissing.so", "nothing there"], "verify", missing)
+        text = self.file("libtext.so", "no library at all, just a few words in a row .............")
+        self.fails(3, ["no ELF file", "shared library for this machine"], "verify", text)
+        self.fails(3, ["exports no symbol", "docs/plugins.md"], "verify", self.plugin("no_entry"))
+        environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "version"}
+        self.fails(3, ["version 9", "Build it again"], "verify", self.plugin("misbehaving"),
+                   env=environment)
+        environment["RINGLAB_TEST_MISTAKE"] = "crash_at_load"
+        self.fails(4, "SIGSEGV", "verify", self.plugin("misbehaving"), env=environment)
+
+    def test_another_machines_library_is_refused(self):
+        library = bytearray(self.plugin("template").read_bytes())
+        library[18:20] = (0x15, 0x00)  # e_machine: PowerPC
+        self.fails(3, ["another kind of machine", "shared library for this machine"], "list",
+                   self.file("libother.so", bytes(library)))
+
+    def test_a_name_without_a_slash_is_looked_for_here(self):
+        shutil.copy(self.plugin("template"), self.folder / "libhere.so")
+        done = subprocess.run([pathlib.Path(PROGRAM).resolve(), "list", "libhere.so"],
+                              cwd=self.folder, timeout=60, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_ranks_are_refused_where_a_plugin_knows_none(self):
+        self.fails(2, "one rank", "run", self.plugin("template"), "--random", "--ranks", 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+"""Attention in NumPy as somebody would write it, and the same with one mistake each."""
+import numpy as np
+
+
+def softmax_attention(q, k, v, allowed, scale):
+    """o and lse, in float64 for float64 and in float32 for the rest."""
+    work = np.float64 if q.dtype == np.float64 else np.float32
+    group = q.shape[1] // k.shape[1]
+    q, k, v = q.astype(work), k.astype(work), v.astype(work)
+    k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
+    scores = np.where(allowed, work(scale) * (q @ k.swapaxes(2, 3)), work(-np.inf))
+    top = scores.max(axis=3, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, work(0))
+    weights = np.exp(scores - top)
+    total = weights.sum(axis=3, keepdims=True)
+    with np.errstate(divide="ignore"):
+        lse = (top + np.log(total))[..., 0]
+    return (weights @ v) / np.where(total > 0, total, work(1)), lse
+
+
+def right(q, k, v, *, mask, scale):
+    o, lse = softmax_attention(q, k, v, mask.matrix(), scale)
+    return o.astype(q.dtype), lse
+
+
+def right_without_lse(q, k, v, *, mask, scale):
+    return right(q, k, v, mask=mask, scale=scale)[0]
+
+
+def right_with_gradients(q, k, v, *, mask, scale, dout=None):
+    """From P and dP, in float64: the gradients of <dout, o>."""
+    o, lse = right(q, k, v, mask=mask, scale=scale)
+    if dout is None:
+        return o, lse
+    group = q.shape[1] // k.shape[1]
+    wide = [x.astype(np.float64) for x in (q, k, v, dout)]
+    kk, vv = np.repeat(wide[1], group, axis=1), np.repeat(wide[2], group, axis=1)
+    scores = np.where(mask.matrix(), scale * (wide[0] @ kk.swapaxes(2, 3)), -np.inf)
+    top = scores.max(axis=3, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    total = weights.sum(axis=3, keepdims=True)
+    p = weights / np.where(total > 0, total, 1)
+    dp = wide[3] @ vv.swapaxes(2, 3)
+    ds = scale * p * (dp - (p * dp).sum(axis=3, keepdims=True))
+    in_groups = (k.shape[0], k.shape[1], group)
+    dq = ds @ kk
+    dk = (ds.swapaxes(2, 3) @ wide[0]).reshape(*in_groups, *k.shape[2:]).sum(axis=2)
+    dv = (p.swapaxes(2, 3) @ wide[3]).reshape(*in_groups, *v.shape[2:]).sum(axis=2)
+    return o, lse, dq.astype(q.dtype), dk.astype(k.dtype), dv.astype(v.dtype)
+
+
+def mask_off_by_one(q, k, v, *, mask, scale):
+    """Every row sees one key more than it may."""
+    allowed = mask.matrix().copy()
+    allowed[:, 1:] |= mask.matrix()[:, :-1]
+    return softmax_attention(q, k, v, allowed, scale)
+
+
+def without_the_maximum(q, k, v, *, mask, scale):
+    group = q.shape[1] // k.shape[1]
+    k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
+    with np.errstate(all="ignore"):
+        weights = np.exp(np.where(mask.matrix(), np.float32(scale) * (q @ k.swapaxes(2, 3)), -np.inf))
+        total = weights.sum(axis=3, keepdims=True)
+        return (weights @ v) / np.where(total > 0, total, 1), np.log(total)[..., 0]
+
+
+def scale_of_the_values(q, k, v, *, mask, scale):
+    return softmax_attention(q, k, v, mask.matrix(), v.shape[3]**-0.5)
+
+
+def lse_in_base_2(q, k, v, *, mask, scale):
+    o, lse = softmax_attention(q, k, v, mask.matrix(), scale)
+    return o, lse / np.float32(np.log(2))
+
+
+def changes_its_input(q, k, v, *, mask, scale):
+    q *= np.float32(scale)
+    return softmax_attention(q, k, v, mask.matrix(), 1)
+
+
+class PreviousAnswer:
+    """Gives the answer of the call before where it has the right shape."""
+
+    __name__ = "previous_answer"
+
+    def __init__(self):
+        self.last = None
+
+    def __call__(self, q, k, v, *, mask, scale):
+        answer = right(q, k, v, mask=mask, scale=scale)
+        last, self.last = self.last, answer
+        return last if last is not None and last[0].shape == answer[0].shape else answer
+
+
+def ignores_the_last_key(q, k, v, *, mask, scale):
+    allowed = mask.matrix().copy()
+    if allowed.shape[1] > 1:
+        allowed[:, -1] = False
+    return softmax_attention(q, k, v, allowed, scale)
+
+
+def keys_in_half_precision(q, k, v, *, mask, scale):
+    o, lse = softmax_attention(q, k.astype(np.float16).astype(q.dtype), v, mask.matrix(), scale)
+    return o, lse
+
+
+def first_kv_head_for_all(q, k, v, *, mask, scale):
+    k, v = (np.repeat(x[:, :1], k.shape[1], axis=1) for x in (k, v))
+    return softmax_attention(q, k, v, mask.matrix(), scale)
+
+
+def top_left_causal(q, k, v, *, mask, scale):
+    """Aligns causal masks at the top left."""
+    allowed = mask.matrix()
+    if mask.kind == "causal":
+        allowed = np.tri(*allowed.shape, dtype=bool)
+    return softmax_attention(q, k, v, allowed, scale)
+
+
+def gradient_without_scale(q, k, v, *, mask, scale, dout=None):
+    """dq of scores that were never scaled."""
+    results = right_with_gradients(q, k, v, mask=mask, scale=scale, dout=dout)
+    if dout is None:
+        return results
+    return (*results[:2], results[2] / np.float32(scale), *results[3:])
+
+
+WRONG_GRADIENTS = (gradient_without_scale,)
+WRONG = (mask_off_by_one, without_the_maximum, scale_of_the_values, lse_in_base_2, changes_its_input,
+         PreviousAnswer(), ignores_the_last_key, keys_in_half_precision, first_kv_head_for_all,
+         top_left_causal, gradient_without_scale)

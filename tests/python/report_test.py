@@ -1,0 +1,86 @@
+"""What a report says: as a table, as HTML, as JSON with the fields of the command line."""
+import html.parser
+import json
+import os
+import subprocess
+import unittest
+
+import numpy_functions as functions
+import ringlab
+
+
+class Tags(html.parser.HTMLParser):
+    """Counts tags that are open."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("br", "rect", "path", "line", "circle"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("br", "rect", "path", "line", "circle"):
+            assert self.open.pop() == tag, tag
+
+
+class Reports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        laws = ["equals_reference", "P26", "P17"]
+        cls.right = ringlab.verify(functions.right, laws=laws, cases=5, progress=False)
+        cls.wrong = ringlab.verify(functions.lse_in_base_2, laws=laws, cases=5, progress=False,
+                                   name="lse <in> base 2")
+
+    def test_the_table_has_every_law_and_the_reasons_of_skips(self):
+        text = str(self.right)
+        self.assertTrue(text.startswith("right: pass; 2 laws held, 0 broken, 1 skipped"))
+        for law in ("equals_reference", "P26"):
+            self.assertRegex(text, rf"{law} +held +5")
+        self.assertIn("skipped P17: the bits of a row may depend on its neighbours", text)
+
+    def test_a_failure_shows_its_case_and_how_to_run_it_again(self):
+        text = str(self.wrong)
+        self.assertTrue(text.startswith("lse_in_base_2: WRONG; 0 laws held, 2 broken"))
+        for law in self.wrong.broken:
+            for part in (law.statement, law.failure.case, law.failure.message, law.failure.token):
+                self.assertIn(part, text)
+
+    def test_the_html_is_well_formed_and_shows_the_picture(self):
+        page = self.wrong._repr_html_()
+        tags = Tags()
+        tags.feed(page)
+        self.assertEqual(tags.open, [])
+        self.assertIn("<svg", page)
+        self.assertIn("&lt;", page)  # a statement with <= in it
+        self.assertNotIn("<svg", self.right._repr_html_())
+
+    def test_the_json_has_the_fields_of_the_command_line(self):
+        written = json.loads(self.wrong.to_json())
+        self.assertFalse(written["passed"])
+        self.assertEqual(written["laws_broken"], 2)
+        program = os.environ.get("RINGLAB_PROGRAM")
+        if not program or not os.path.exists(program):
+            self.skipTest("no program to compare with: set RINGLAB_PROGRAM")
+        command = [program, "verify", "ring", "--laws", "P26,P40", "--cases", "2", "--tokens", "8",
+                   "--json", "-"]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        of_program = {law["verdict"]: set(law)
+                      for law in json.loads(run.stdout)["subjects"][0]["laws"]}
+        ours = {law["verdict"]: set(law)
+                for report in (self.right, self.wrong) for law in report.to_dict()["laws"]}
+        self.assertEqual(of_program, {verdict: ours[verdict] for verdict in ("held", "skipped")})
+        self.assertEqual(ours["broken"], ours["held"] | {"failure"})
+
+    def test_laws_and_subjects_are_listed(self):
+        ids = [law.id for law in ringlab.laws()]
+        self.assertEqual(len(ids), len(set(ids)))
+        self.assertGreater(len(ids), 80)
+        subjects = {subject.name: subject for subject in ringlab.subjects()}
+        self.assertTrue(subjects["optimized"].backward and subjects["reference"].bounds_its_error)
+        self.assertRegex(ringlab.__version__, r"^\d+\.\d+\.\d+$")
+
+
+if __name__ == "__main__":
+    unittest.main()

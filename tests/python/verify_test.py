@@ -1,0 +1,265 @@
+"""`ringlab.verify` on functions in NumPy: right ones pass, wrong ones are found, and said to be."""
+import math
+import signal
+import sys
+import threading
+import unittest
+
+import numpy as np
+
+import numpy_functions as functions
+import ringlab
+
+np.seterr(all="ignore")
+
+# A law that each of them breaks, and what the report says.
+FOUND_BY = {"mask_off_by_one": "equals_reference", "without_the_maximum": "P9",
+            "scale_of_the_values": "equals_reference", "lse_in_base_2": "P26",
+            "changes_its_input": "equals_reference", "previous_answer": "P7",
+            "ignores_the_last_key": "U", "keys_in_half_precision": "equals_reference",
+            "first_kv_head_for_all": "equals_reference", "top_left_causal": "P37",
+            "gradient_without_scale": "gradients_equal_reference"}
+
+
+# This one lets the clock go on for a second at times.
+LAWS = [law.id for law in ringlab.laws() if law.id != "same_call"]
+
+
+def verify(fn, **wishes):
+    return ringlab.verify(fn, progress=False, **({"cases": 12, "laws": LAWS} | wishes))
+
+
+class RightFunctions(unittest.TestCase):
+    def passes(self, fn, **wishes):
+        report = verify(fn, **wishes)
+        self.assertTrue(report.passed, str(report))
+        return report
+
+    def test_a_right_one_passes_in_every_dtype(self):
+        report = self.passes(functions.right, dtypes=("f64", "f32", "f16"), cases=40)
+        self.assertGreater(sum(law.verdict == "held" for law in report.laws), 40)
+        self.assertTrue(report.settings["gives_lse"])
+        dtypes = {name for law in report.laws for name in law.classes if name.startswith("dtype")}
+        self.assertEqual(len(dtypes), 3, dtypes)
+
+    def test_bfloat16_is_that_of_ml_dtypes(self):
+        try:
+            import ml_dtypes
+        except ImportError:
+            self.skipTest("ml_dtypes is not there")
+
+        def checked(q, k, v, **problem):
+            self.assertEqual(q.dtype, ml_dtypes.bfloat16)
+            return functions.right(q, k, v, **problem)
+
+        self.passes(checked, dtypes=["bf16"])
+
+    def test_without_an_lse_the_laws_about_it_are_skipped(self):
+        report = self.passes(functions.right_without_lse)
+        self.assertFalse(report.settings["gives_lse"])
+        self.assertEqual([law.skipped for law in report.laws if law.id == "P26"], ["gives no lse"])
+
+    def test_gradients_are_compared_too(self):
+        report = self.passes(functions.right_with_gradients, backward=True)
+        held = {law.id for law in report.laws if law.verdict == "held"}
+        self.assertIn("gradients_equal_reference", held)
+
+    def test_the_reference_and_the_engine_pass_their_own_laws(self):
+        def engine(q, k, v, *, mask, scale, **problem):
+            problem["alibi"] = problem.pop("alibi_slopes", None)
+            return ringlab.attention(q, k, v, mask=mask, scale=scale, return_lse=True,
+                                     subject="optimized", threads=1, **problem)
+
+        strict = ringlab.Limits(masked_may_be_nan=True, same_bits_per_row=True, divides_last=True,
+                                sums_keys_in_order=True)
+        report = self.passes(engine, limits=strict, backward=True, modifiers=True)
+        skipped = {law.skipped for law in report.laws} - {""}
+        self.assertEqual(len(skipped), 2, skipped)  # ranks and slots, which it does not show
+
+    def test_what_it_cannot_do_is_discarded_and_said(self):
+        def causal_only(q, k, v, *, mask, scale):
+            if mask.kind != "causal" or q.shape[1] != k.shape[1]:
+                raise NotImplementedError("causal without groups only")
+            return functions.right(q, k, v, mask=mask, scale=scale)
+
+        report = self.passes(causal_only)
+        self.assertGreater(sum(law.discarded for law in report.laws), 0)
+        self.assertTrue(any("causal without groups only" in law.skipped for law in report.laws))
+
+    def test_masks_and_limits_keep_cases_away(self):
+        def narrow(q, k, v, *, mask, scale):
+            self.assertIn(mask.kind, ("full", "causal"))
+            self.assertEqual(q.shape[1:3], k.shape[1:3])
+            self.assertEqual(q.shape[3], v.shape[3])
+            self.assertEqual(q.shape[3] % 4, 0)
+            self.assertLessEqual(q.shape[3], 8)
+            self.assertEqual(scale, 1 / math.sqrt(q.shape[3]))
+            self.assertTrue(mask.matrix().any(axis=1).all() and 0 not in q.shape + k.shape)
+            return functions.right(q, k, v, mask=mask, scale=scale)
+
+        self.passes(narrow, masks=("full", "causal"), limits=ringlab.Limits(
+            grouped_heads=False, rectangular=False, other_v_dim=False, no_tokens=False,
+            empty_rows=False, any_scale=False, max_head_dim=8, head_dim_multiple=4))
+
+    def test_masks_are_described_in_words_and_pairs(self):
+        kinds = set()
+
+        def watched(q, k, v, *, mask, scale):
+            kinds.add(mask.kind)
+            pairs = mask.matrix()
+            self.assertEqual(pairs.shape, (q.shape[2], k.shape[2]))
+            self.assertTrue(pairs.flags.writeable)
+            p = np.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2]
+            j = np.arange(k.shape[2])[None, :]
+            own = np.ones_like(pairs)
+            for term in mask.terms:
+                if term.kind == "causal":
+                    own &= j <= p
+                elif term.kind == "window":
+                    own &= (j >= p - (np.inf if term.left is None else term.left))
+                    own &= (j <= p + (np.inf if term.right is None else term.right))
+                elif term.kind == "prefix":
+                    own &= (j < term.tokens) | (j <= p)
+                elif term.kind == "matrix":
+                    own &= term.pairs
+                else:
+                    starts = np.cumsum((0, *term.lengths))
+                    document = np.searchsorted(starts, p, side="right")
+                    inside = (p >= 0) & (p < k.shape[2])
+                    own &= inside & (document == np.searchsorted(starts, j, side="right"))
+            np.testing.assert_array_equal(pairs, own)
+            return functions.right(q, k, v, mask=mask, scale=scale)
+
+        self.passes(watched, cases=200, laws=["equals_reference"])
+        self.assertEqual(kinds, {"full", "causal", "window", "documents", "prefix", "matrix",
+                                 "intersection"})
+
+
+class WrongFunctions(unittest.TestCase):
+    laws = sorted(set(FOUND_BY.values()))
+
+    def test_every_mistake_is_found_and_the_law_is_named(self):
+        for fn in functions.WRONG:
+            with self.subTest(fn=fn.__name__):
+                report = verify(fn, cases=24, laws=self.laws, backward=fn in functions.WRONG_GRADIENTS)
+                self.assertFalse(report.passed)
+                broken = {law.id: law.failure for law in report.broken}
+                self.assertIn(FOUND_BY[fn.__name__], broken)
+                failure = broken[FOUND_BY[fn.__name__]]
+                self.assertTrue(failure.token.startswith(f"{fn.__name__}/{FOUND_BY[fn.__name__]}/"))
+                self.assertIn(failure.token, str(report))
+
+    def test_a_changed_input_is_named(self):
+        report = verify(functions.changes_its_input, laws=["equals_reference"])
+        self.assertIn("it changed its input q", report.broken[0].failure.message)
+
+    def test_an_exception_is_a_verdict_with_its_traceback(self):
+        def fails(q, k, v, *, mask, scale):
+            raise KeyError("no such weight")
+
+        message = verify(fails, laws=["U"]).broken[0].failure.message
+        self.assertIn("KeyError: 'no such weight'", message)
+        self.assertIn("in fails", message)
+        self.assertNotIn("_callable.py", message)
+
+    def test_results_of_another_form_are_verdicts(self):
+        for returned, expected in ((None, "returned None for o"), ((1, 2, 3), "returned 3 arrays"),
+                                   (7, "returned int for o"),
+                                   (np.zeros((1, 1, 1), np.float32), "o: expected"),
+                                   (np.zeros((1, 1, 1, 1), np.int32), "found int32"),
+                                   (np.zeros((70, 1, 1, 1), np.float32), "o: expected")):
+            report = verify(lambda q, k, v, returned=returned, **_: returned, laws=["U"])
+            self.assertIn(expected, report.broken[0].failure.message)
+
+    def test_a_missing_lse_is_a_verdict_where_there_was_one(self):
+        def forgets(q, k, v, *, mask, scale):
+            o, lse = functions.right(q, k, v, mask=mask, scale=scale)
+            return (o, lse) if q.shape[2] < 3 else o
+
+        report = verify(forgets, laws=["U"], cases=40)
+        self.assertIn("it returned no lse", report.broken[0].failure.message)
+
+    def test_the_smallest_case_found_can_be_run_again(self):
+        report = verify(functions.ignores_the_last_key, laws=["U"])
+        again = report.replay()
+        self.assertEqual((again.verdict, again.message),
+                         ("broken", report.broken[0].failure.message))
+        self.assertTrue(report.replay(functions.right).passed)
+        token = report.broken[0].failure.token
+        self.assertEqual(ringlab.replay(functions.ignores_the_last_key, token).verdict, "broken")
+        self.assertTrue(ringlab.replay(functions.right, token).passed)
+
+    def test_inputs_lie_somewhere_else_in_every_call(self):
+        last = [None]
+
+        def watched(q, k, v, *, mask, scale):
+            address = q.ctypes.data
+            self.assertTrue(q.size == 0 or address != last[0])
+            last[0] = address
+            return functions.right(q, k, v, mask=mask, scale=scale)
+
+        self.assertTrue(verify(watched).passed)
+
+
+class Stopping(unittest.TestCase):
+    def test_an_interruption_ends_it_and_is_raised(self):
+        calls = []
+
+        def interrupted(q, k, v, *, mask, scale):
+            calls.append(1)
+            if len(calls) == 30:
+                raise KeyboardInterrupt
+            return functions.right(q, k, v, mask=mask, scale=scale)
+
+        with self.assertRaises(KeyboardInterrupt):
+            verify(interrupted)
+        self.assertEqual(len(calls), 30)
+
+    def test_a_signal_is_an_interruption(self):
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with self.assertRaises(KeyboardInterrupt):
+            verify(functions.right, cases=100000)
+
+    def test_laws_that_were_not_reached_in_time_are_skipped_by_name(self):
+        report = verify(functions.right, cases=100000, seconds=1.0)
+        self.assertLess(report.seconds, 10)
+        late = [law for law in report.laws if "no time was left" in law.skipped]
+        self.assertGreater(len(late), 10)
+        self.assertTrue(report.passed)  # what was looked at held
+
+    def test_nothing_held_is_no_pass(self):
+        def unable(q, k, v, *, mask, scale):
+            raise NotImplementedError
+
+        report = verify(unable, laws=["U", "S"])
+        self.assertFalse(report.passed or report.broken)
+        self.assertIn("not checked", report.headline())
+
+    def test_it_runs_in_any_thread(self):
+        reports = []
+        thread = threading.Thread(target=lambda: reports.append(verify(functions.right, laws=["U"])))
+        thread.start()
+        thread.join()
+        self.assertTrue(reports[0].passed)
+
+
+class BadArguments(unittest.TestCase):
+    def test_they_are_refused_by_name(self):
+        for pattern, wishes in (("^dtypes: .*'f8'", {"dtypes": ["f8"]}), ("^dtypes", {"dtypes": []}),
+                                ("^masks: .*'casual'", {"masks": ["casual"]}), ("^cases", {"cases": 0}),
+                                ("^arrays", {"arrays": "jux"}), ("^seconds", {"seconds": 0}),
+                                ("law", {"laws": ["P1000"]}),
+                                ("u_lse", {"profile": ringlab.Profile(u_lse=-1.0)}),
+                                ("head_dim_multiple",
+                                 {"limits": ringlab.Limits(head_dim_multiple=0)})):
+            with self.subTest(wishes), self.assertRaisesRegex(ringlab.UsageError, pattern):
+                verify(functions.right, **wishes)
+        with self.assertRaisesRegex(ringlab.UsageError, "^fn: expected a function"):
+            verify(3)
+        with self.assertRaisesRegex(ringlab.UsageError, "token"):
+            ringlab.replay(functions.right, "right/U/b1.h1")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
