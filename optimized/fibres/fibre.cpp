@@ -68,13 +68,15 @@ struct Stacks::Kept {
   std::vector<boost::context::stack_context> idle = {};
   std::size_t made = 0;
 
+  explicit Kept(std::size_t bytes) : source(bytes) {}
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
   ~Kept() {
     for (boost::context::stack_context& stack : idle) source.deallocate(stack);
   }
 };
 
-Stacks::Stacks(std::size_t bytes)
-    : kept_(std::make_shared<Kept>(boost::context::protected_fixedsize_stack(bytes))) {}
+Stacks::Stacks(std::size_t bytes) : kept_(std::make_shared<Kept>(bytes)) {}
 
 boost::context::stack_context Stacks::allocate() {
   if (kept_->idle.empty()) {

@@ -65,7 +65,7 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 
 /// The folder of this one job, which all ranks know once they have met.
 std::filesystem::path job_folder(const FolderJob& job, FileMeeting& meeting) {
-  const std::filesystem::path folder =
+  std::filesystem::path folder =
       job.folder / ("job-" + hexadecimal(hash_of(meeting.tell_all(random_text()))));
   make_folder(folder);
   return folder;

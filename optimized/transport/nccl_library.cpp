@@ -50,7 +50,7 @@ std::string library_name() {
 Library open_library(const std::string& name) {
   void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) refuse(name, last_problem());
-  const Library library{handle, path_of(handle, name), version_of(handle, name)};
+  Library library{handle, path_of(handle, name), version_of(handle, name)};
   const bool fits = library.version >= kOldest && library.version < kTooNew;
   if (!fits) refuse(library.file, "NCCL " + version_text(library.version));
   return library;
