@@ -68,8 +68,17 @@ bool same_file(const std::string& a, const std::string& b) {
   return canonical(a) == canonical(b) || std::filesystem::equivalent(a, b, unreadable);
 }
 
+// Boost takes "--=x" for the operand x.
+void refuse_nameless(const Command& command, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") return;  // operands from here on
+    if (word.starts_with("--=")) refuse_unknown(command, word);
+  }
+}
+
 // What Boost reports, in our words.
 po::variables_map parse(const Command& command, const std::vector<std::string>& words) {
+  refuse_nameless(command, words);
   po::options_description all = visible_options(command);
   all.add_options()("operand", po::value<std::vector<std::string>>());
   po::positional_options_description operands;

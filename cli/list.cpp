@@ -94,7 +94,7 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"deterministic", can.deterministic}};
 }
 
-std::vector<verify::Subject> take_subjects(Arguments& arguments) {
+std::vector<verify::Subject> subjects_to_list(Arguments& arguments) {
   if (arguments.operands().empty()) return verify::all_subjects();
   std::vector<verify::Subject> subjects;
   for (const std::string& name : arguments.operands()) {
@@ -105,7 +105,7 @@ std::vector<verify::Subject> take_subjects(Arguments& arguments) {
 
 int list(Arguments& arguments) {
   Output output(arguments);
-  const std::vector<verify::Subject> chosen = take_subjects(arguments);
+  const std::vector<verify::Subject> chosen = subjects_to_list(arguments);
   arguments.reject_unused();
   TextTable abilities(columns());
   TextTable ideas({{"subject"}, {"what it is"}});

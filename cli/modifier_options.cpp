@@ -10,14 +10,15 @@
 namespace ringlab::cli {
 namespace {
 
-constexpr double kMost = 0x1p64;  // check_modifiers() allows no more
+constexpr double kMostModifier = 0x1p64;  // check_modifiers() allows no more
 
 std::vector<double> take_list(Arguments& arguments, const std::string& name) {
   std::vector<double> numbers;
   const std::optional<std::string> text = arguments.take_text(name);
   for (std::size_t begin = 0; text && begin <= text->size();) {
     const std::size_t end = std::min(text->find(',', begin), text->size());
-    numbers.push_back(parse_real(name, text->substr(begin, end - begin), -kMost, kMost));
+    numbers.push_back(
+        parse_real(name, text->substr(begin, end - begin), -kMostModifier, kMostModifier));
     begin = end + 1;
   }
   return numbers;
@@ -64,7 +65,7 @@ std::vector<OptionSpec> modifier_options() {
 
 ModifierWish take_modifiers(Arguments& arguments) {
   ModifierWish wish;
-  wish.given.softcap = arguments.take_real("softcap", 0, 0, kMost);
+  wish.given.softcap = arguments.take_real("softcap", 0, 0, kMostModifier);
   wish.default_slopes = arguments.given("alibi") && *arguments.take_text("alibi") == "default";
   if (!wish.default_slopes) wish.given.alibi_slopes = take_list(arguments, "alibi");
   wish.given.sinks = take_list(arguments, "sinks");

@@ -36,6 +36,7 @@ void Output::print_configuration(const Json& configuration) {
     print("  {:<{}}  {}\n", name, width,
           value.is_string() ? value.get<std::string>() : value.dump());
   }
+  std::fflush(text_);  // what follows may take long, and whoever reads along wants to know of what
 }
 
 void Output::finish(const std::string& command, const Json& document) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +18,11 @@ struct WatchedWork {
   std::int64_t total = 0;
 };
 
+/// "[####....]  33 %" of a share between 0 and 1.
+std::string progress_bar(double share);
+/// "41 s", "3:05", "1:00:12".
+std::string progress_time(double seconds);
+
 /// Draws itself a few times per second from a thread of its own and wipes itself when it goes out
 /// of scope. Writes nothing when standard error is not a terminal. Thread-safe.
 class Progress {
@@ -24,6 +30,8 @@ class Progress {
   explicit Progress(std::string label);
   /// Looks for itself how much is done, and shows the time that is left at this pace.
   Progress(std::string label, WatchedWork work);
+  /// Asks for its line, from its own thread, when it is drawn; `line` takes the seconds so far.
+  explicit Progress(std::function<std::string(double)> line);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -41,6 +49,7 @@ class Progress {
   std::condition_variable stop_signal_;
   std::string label_;
   const WatchedWork work_ = {};
+  const std::function<std::string(double)> line_ = {};
   int done_ = 0;
   int total_ = 0;
   bool stopped_ = false;

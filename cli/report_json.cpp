@@ -74,4 +74,16 @@ Json law_json(const verify::LawVerdict& law) {
   return json;
 }
 
+Json coverage_json(const verify::Coverage& coverage) {
+  Json classes = Json::object();
+  for (const verify::ClassShare& one : coverage.classes) {
+    classes[one.name] = {
+        {"cases", one.cases}, {"share", coverage.share(one)}, {"required", one.required}};
+  }
+  return {{"cases", coverage.cases},
+          {"judged", coverage.is_judged},
+          {"missing", coverage.missing()},
+          {"classes", classes}};
+}
+
 }  // namespace ringlab::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/output.h"
+#include "property_tests/coverage.h"
 #include "property_tests/verify.h"
 #include "reference/core/report.h"
 #include "reference/core/run.h"
@@ -12,5 +13,6 @@ Json report_json(const Report& report);
 Json ranks_json(const RunResult& result);
 Json profile_json(const NumericsProfile& profile);
 Json law_json(const verify::LawVerdict& law);
+Json coverage_json(const verify::Coverage& coverage);
 
 }  // namespace ringlab::cli

@@ -14,12 +14,14 @@
 #include "cli/report/human.h"
 #include "cli/report/totals.h"
 #include "cli/report_json.h"
+#include "cli/result_file.h"
 #include "cli/run_check.h"
 #include "cli/run_costs.h"
 #include "cli/run_job.h"
 #include "cli/run_memory.h"
 #include "cli/run_options.h"
 #include "cli/run_pace.h"
+#include "cli/run_reference.h"
 #include "cli/run_rows.h"
 #include "cli/text_table.h"
 #include "cli/trace_file.h"
@@ -27,7 +29,6 @@
 #include "property_tests/sampled_check.h"
 #include "property_tests/subject.h"
 #include "reference/core/error.h"
-#include "reference/io/tensor_file.h"
 #include "stages/common/device_list.h"
 
 namespace ringlab::cli {
@@ -51,30 +52,6 @@ void print_ranks(const RunResult& result, Output& output) {
                report::human_count(pairs)});
   }
   output.print("\n{}", table.text());
-}
-
-// o with as many dimensions as q had in its file, lse with one less.
-io::FileTensor shaped(const Tensor<double>& tensor, DType dtype, std::size_t dimensions,
-                      bool drop_channels) {
-  io::FileTensor file = io::from_tensor(tensor, dtype);
-  auto& shape = file.shape;
-  shape.erase(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(4 - dimensions));
-  if (drop_channels) shape.pop_back();
-  return file;
-}
-
-void write_results(const std::string& path, const LoadedInput& loaded, const RunResult& result) {
-  const DType dtype = loaded.problem.dtype;
-  const DType lse_dtype = dtype == DType::f64 ? DType::f64 : DType::f32;
-  io::NamedTensors tensors = {
-      {"o", shaped(result.output.out, dtype, loaded.dimensions, false)},
-      {"lse", shaped(result.output.lse, lse_dtype, loaded.dimensions, true)}};
-  if (result.gradients) {
-    tensors["dq"] = shaped(result.gradients->dq, dtype, loaded.dimensions, false);
-    tensors["dk"] = shaped(result.gradients->dk, dtype, loaded.dimensions, false);
-    tensors["dv"] = shaped(result.gradients->dv, dtype, loaded.dimensions, false);
-  }
-  io::write_tensors(path, tensors);
 }
 
 void check_capabilities(const verify::Subject& subject, const Problem& problem,
@@ -262,25 +239,40 @@ Report compare_rows(const Plan& plan, const RunResult& result) {
                                rows_of_output(result.output, plan.rows));
 }
 
-// The verdict, when one was asked for.
-std::optional<Report> check_plan(const Plan& plan, const RunResult& result, Json& document,
-                                 Output& output) {
+// Elements that the fp64 reference alone could not judge.
+void print_settlement(const verify::Settlement& settled, Json& document, Output& output) {
+  document["settled"] = {{"undecided", settled.undecided},
+                         {"right", settled.right},
+                         {"wrong", settled.wrong},
+                         {"left", settled.left}};
+  if (settled.undecided == 0) return;
+  output.print(
+      "check  {} elements undecided by the fp64 reference: in double-double {} right, {} WRONG, {} "
+      "left\n",
+      report::human_count(settled.undecided), report::human_count(settled.right),
+      report::human_count(settled.wrong), report::human_count(settled.left));
+}
+
+// Whether the result is right, when that was asked.
+bool check_plan(const Plan& plan, const RunResult& result, Json& document, Output& output) {
   document["passed"] = nullptr;
-  std::optional<Report> report;
+  CheckedResult checked;
   if (plan.check) {
     const AttentionInput input = plan.loaded.input();
-    report = check_result(input, plan.subject.profile(input.problem, plan.options), result);
+    checked = check_result(input, plan.subject.profile(input.problem, plan.options), result);
   } else if (plan.check_rows > 0) {
-    report = compare_rows(plan, result);
+    checked.report = compare_rows(plan, result);
     document["checked_rows"] = plan.rows;
     output.print("checked {}\n",
                  describe_rows(plan.rows.size(), plan.loaded.problem, plan.backward));
+  } else {
+    return true;
   }
-  if (!report) return report;
-  print_check(*report, output);
-  document["passed"] = report->passed();
-  document["check"] = report_json(*report);
-  return report;
+  print_check(checked.report, output);
+  if (plan.check) print_settlement(checked.settled, document, output);
+  document["passed"] = checked.passed();
+  document["check"] = report_json(checked.report);
+  return checked.passed();
 }
 
 Json print_paces(const RunOptions& options, const RunResult& result, Output& output) {
@@ -293,6 +285,7 @@ Json print_paces(const RunOptions& options, const RunResult& result, Output& out
 
 int run(Arguments& arguments) {
   if (wants_job(arguments)) return run_job(arguments);
+  if (arguments.operands()[0] == "reference") return run_reference(arguments);
   Output output(arguments);
   const Plan plan = take_plan(arguments);
   Json document = {{"configuration", print_plan(plan, output)}, {"notes", plan.loaded.notes}};
@@ -304,10 +297,9 @@ int run(Arguments& arguments) {
     output.print("wrote {} events to {}\n", write_trace(*plan.trace_path, result),
                  *plan.trace_path);
   }
-  const std::optional<Report> report = check_plan(plan, result, document, output);
-  const bool right = !report || report->passed();
+  const bool right = check_plan(plan, result, document, output);
   if (plan.output_path && right) {
-    write_results(*plan.output_path, plan.loaded, result);
+    write_results(*plan.output_path, plan.loaded, {result.output, result.gradients});
     output.print("wrote {} to {}\n", result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
                  *plan.output_path);
   }
@@ -333,6 +325,7 @@ Command run_command() {
                              "random one"});
   command.options.push_back({"check", "", "compare with the fp64 reference; exit 1 when wrong"});
   command.options.push_back(check_rows_option());
+  command.options.push_back(exact_option());
   command.options.push_back(trace_option());
   command.options.push_back(json_option());
   command.examples = {
@@ -341,10 +334,13 @@ Command run_command() {
       "o.safetensors",
       "ringlab run optimized --text README.md --ranks 6 --schedule double:2 --backward --check",
       "ringlab run broadcast --input folder_of_npy --output results --json -",
+      "ringlab run reference --input qkv.safetensors --dtype bf16 --exact --output "
+      "golden.safetensors",
       "mpirun -n 4 ringlab run optimized --random --dtype bf16 --device cuda --transport nccl",
   };
   command.more =
-      "`ringlab list` shows the subjects. Results are written only when the run, and the "
+      "`ringlab list` shows the subjects; `reference` is what they are compared with. Results are "
+      "written only when the run, and the "
       "check if asked for, succeeded.";
   command.run = run;
   return command;

@@ -46,18 +46,20 @@ void check_gradients(const AttentionInput& input, const NumericsProfile& profile
 
 }  // namespace
 
-Report check_result(const AttentionInput& input, const NumericsProfile& profile,
-                    const RunResult& got) {
+CheckedResult check_result(const AttentionInput& input, const NumericsProfile& profile,
+                           const RunResult& got) {
   const Progress progress("comparing with the fp64 reference");
   ExactOptions options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const ExactForward exact = reference_for(input, options);
-  Report report =
-      compare_forward(got.output, exact, forward_tolerance(input, exact, profile, options));
+  const ForwardTolerance allowed = forward_tolerance(input, exact, profile, options);
+  CheckedResult checked{
+      .report = compare_forward(got.output, exact, allowed),
+      .settled = verify::settle_undecided(input, got.output, exact, allowed, options)};
   const Shape& shape = input.problem.shape;
   const Rows all{Positions::all(shape.q_tokens), Positions::all(shape.kv_tokens)};
-  if (got.gradients) check_gradients(input, profile, all, *got.gradients, report);
-  return report;
+  if (got.gradients) check_gradients(input, profile, all, *got.gradients, checked.report);
+  return checked;
 }
 
 Report check_shard(const AttentionInput& input, const RunOptions& options, int rank,

@@ -16,7 +16,7 @@ namespace ringlab::cli {
 namespace {
 
 constexpr double kDefaultTimeoutSeconds = 60;
-constexpr std::int64_t kMostRanks = 1024;
+constexpr std::int64_t kMostProcesses = 1024;
 // A rank that failed stays that long, so that the launcher does not end the others unheard; with
 // the grace before it less than the second that mpirun leaves between SIGTERM and SIGKILL.
 constexpr std::chrono::milliseconds kStay{300};
@@ -69,7 +69,7 @@ FolderJob take_folder_job(Arguments& arguments) {
                        "--ranks P, --rank R and --meet FOLDER together", "none",
                        "With mpirun none of the three is needed."});
   }
-  const auto ranks = arguments.take_integer("ranks", 1, 1, kMostRanks);
+  const auto ranks = arguments.take_integer("ranks", 1, 1, kMostProcesses);
   const auto rank = arguments.take_integer("rank", 0, 0, ranks - 1);
   return {.folder = *arguments.take_text("meet"),
           .rank = static_cast<int>(rank),

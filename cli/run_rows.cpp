@@ -19,13 +19,13 @@ namespace {
 using verify::RandomTensor;
 
 template <class Element>
-struct Rows {
+struct WideRows {
   Tensor<Element> q, k, v, dout;
 };
 
 template <class Element>
 ring::NativeShard<Element> make_rows(const RowRun& run, const ring::RankPlace& place) {
-  auto made = std::make_shared<Rows<Element>>();
+  auto made = std::make_shared<WideRows<Element>>();
   made->q = run.input.rows<Element>(RandomTensor::q, place.queries);
   made->k = run.input.rows<Element>(RandomTensor::k, place.keys);
   made->v = run.input.rows<Element>(RandomTensor::v, place.keys);

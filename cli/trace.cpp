@@ -75,7 +75,7 @@ Json seconds_json(const report::Spread& spread) {
 
 Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
-Json ranks_json(const report::TraceSummary& summary) {
+Json slow_ranks_json(const report::TraceSummary& summary) {
   Json ranks = Json::array();
   for (const report::RankSummary& rank : summary.ranks) {
     ranks.push_back({{"rank", rank.rank},
@@ -106,7 +106,7 @@ Json document_of(const std::string& path, std::size_t events, const report::Trac
           {"straggler", summary.straggler ? Json(*summary.straggler) : Json()},
           {"straggler_ratio", summary.straggler_ratio},
           {"slowest_link", summary.slowest_link ? links[*summary.slowest_link] : Json()},
-          {"ranks", ranks_json(summary)},
+          {"ranks", slow_ranks_json(summary)},
           {"links", links}};
 }
 
@@ -118,7 +118,7 @@ std::optional<std::string> take_path(Arguments& arguments, const std::string& op
   return path;
 }
 
-int run(Arguments& arguments) {
+int run_trace(Arguments& arguments) {
   Output output(arguments);
   const std::string path = arguments.operands()[0];
   const std::optional<std::string> svg = take_path(arguments, "svg");
@@ -156,7 +156,7 @@ Command trace_command() {
   command.more =
       "Traces are written by `ringlab run --trace`. They open in Perfetto and chrome://tracing "
       "too.";
-  command.run = run;
+  command.run = run_trace;
   return command;
 }
 

@@ -1,19 +1,23 @@
 // `ringlab verify [SUBJECT…]`: subjects against the exact reference, on an input and under the
 // laws.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "cli/build_info.h"
-#include "cli/modifier_options.h"
+#include "cli/certificate.h"
+#include "cli/certificate_check.h"
 #include "cli/plugin_subjects.h"
 #include "cli/problem_options.h"
-#include "cli/report_json.h"
 #include "cli/run_options.h"
+#include "cli/tomography.h"
+#include "cli/verify_plan.h"
+#include "cli/verify_replay.h"
 #include "cli/verify_text.h"
 #include "cli/verify_work.h"
-#include "property_tests/plugins/plugin_subject.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 #include "stages/common/device_list.h"
@@ -22,80 +26,6 @@ namespace ringlab::cli {
 namespace {
 
 constexpr int kMostSubjects = 1000;
-
-std::vector<verify::Subject> take_subjects(Arguments& arguments) {
-  if (arguments.operands().empty()) return verify::all_subjects();
-  std::vector<verify::Subject> subjects;
-  for (const std::string& name : arguments.operands()) {
-    verify::Subject subject = subject_named(name, arguments);
-    for (const verify::Subject& other : subjects) {
-      if (other.name == subject.name) {
-        throw_usage_error({"subject " + name, "to be given once", "it more than once", ""});
-      }
-    }
-    subjects.push_back(std::move(subject));
-  }
-  return subjects;
-}
-
-std::vector<std::string> take_laws(Arguments& arguments) {
-  std::vector<std::string> ids;
-  const std::optional<std::string> text = arguments.take_text("laws");
-  if (!text) return ids;
-  for (std::size_t begin = 0; begin <= text->size();) {
-    const std::size_t end = std::min(text->find(',', begin), text->size());
-    ids.push_back(verify::find_law(text->substr(begin, end - begin)).id);
-    begin = end + 1;
-  }
-  return ids;
-}
-
-// Subjects that know no modifiers skip the input; one of them at least must not.
-void check_some_can(const std::vector<verify::Subject>& subjects, const Arguments& arguments) {
-  for (const verify::Subject& subject : subjects) {
-    if (subject.can.modifiers) return;
-  }
-  for (const verify::Subject& subject : subjects) refuse_unknown_modifiers(arguments, subject);
-}
-
-// Those that have no kernels for devices are left out, or refused where they were asked for.
-void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments) {
-  for (const verify::Subject& subject : subjects) {
-    if (subject.can.cuda || arguments.operands().empty()) continue;
-    throw_usage_error({"--device", "subjects that run on devices", subject.name,
-                       "`ringlab list` shows what each subject can."});
-  }
-  std::erase_if(subjects, [](const verify::Subject& subject) { return !subject.can.cuda; });
-}
-
-VerifyPlan take_plan(Arguments& arguments, bool quick) {
-  VerifyPlan plan;
-  plan.subjects = take_subjects(arguments);
-  plan.laws.seed = arguments.take_unsigned("seed", 1);
-  plan.laws.cases_per_law =
-      static_cast<int>(arguments.take_integer("cases", quick ? 10 : 40, 1, 1'000'000));
-  plan.laws.laws = take_laws(arguments);
-  plan.sampled_rows = arguments.take_integer("rows", quick ? 64 : 256, 2, INT32_MAX);
-  return plan;
-}
-
-Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded,
-                      const RunOptions& options) {
-  Json configuration;
-  std::vector<std::string> names;
-  for (const verify::Subject& subject : plan.subjects) names.push_back(subject.name);
-  configuration["subjects"] = fmt::format("{}", fmt::join(names, " "));
-  describe_input(loaded, configuration);
-  describe_run_options(options, configuration);
-  const std::int64_t tokens = loaded.problem.shape.q_tokens;
-  configuration["rows_compared"] =
-      tokens <= plan.sampled_rows ? "all" : fmt::format("{} of {}", plan.sampled_rows, tokens);
-  configuration["cases_per_law"] = plan.laws.cases_per_law;
-  configuration["laws"] =
-      plan.laws.laws.empty() ? "all" : fmt::format("{}", fmt::join(plan.laws.laws, " "));
-  configuration["seed"] = plan.laws.seed;
-  return configuration;
-}
 
 report::VerifyRun make_run(const Json& configuration, const LoadedInput& loaded,
                            const RunOptions& options) {
@@ -114,80 +44,138 @@ report::VerifyRun make_run(const Json& configuration, const LoadedInput& loaded,
   return run;
 }
 
-// What a token begins with, before its last two slashes.
-std::string subject_of(const std::string& token) {
-  const std::size_t last = token.rfind('/');
-  const std::size_t before = last == 0 ? std::string::npos : token.rfind('/', last - 1);
-  return token.substr(0, std::min(before, token.size()));
+std::string ending_of(const VerifyPlan& plan, const VerifyOutcome& outcome) {
+  if (outcome.interrupted) return fmt::format("stopped after {:.1f} s", outcome.laws_seconds);
+  const bool is_time_over = plan.seconds && outcome.laws_seconds >= *plan.seconds;
+  return is_time_over ? fmt::format("time over after {:.1f} s", outcome.laws_seconds) : "";
 }
 
-int replay(Arguments& arguments, Output& output) {
-  const std::string token = *arguments.take_text("replay");
-  if (!arguments.operands().empty()) {
-    throw_usage_error({"--replay", "no subjects, the token names its own",
-                       fmt::format("{}", fmt::join(arguments.operands(), " ")), ""});
+// No subject is wrong then, nor may anyone take it for right: the verification itself fell short.
+void refuse_gaps(const report::VerifyRun& run) {
+  const std::vector<std::string> gaps = run.uncovered();
+  if (gaps.empty()) return;
+  throw_environment_error(
+      {"coverage",
+       fmt::format("{:g} % of the cases or more in every class that a subject supports",
+                   100 * verify::kLeastShare),
+       fmt::format("fewer in {}", fmt::join(gaps, ", ")),
+       "What was tried held, but too little of that was tried; a subject that refuses what it "
+       "claims to support is one reason. --json FILE has the counts."});
+}
+
+enum class Facts { where_needed, always };
+
+/// One verification, from its words to its results; what it found is printed.
+struct Verification {
+  report::VerifyRun run;
+  report::CertificateFacts facts;  ///< only where a certificate is wanted
+};
+
+struct VerifyFiles {
+  std::optional<std::string> page, certificate;
+};
+
+VerifyFiles take_files(Arguments& arguments) {
+  VerifyFiles files;
+  files.page = arguments.take_text("html");
+  if (files.page) check_writable("html", *files.page);
+  files.certificate = take_certificate_file(arguments);
+  return files;
+}
+
+void write_files(const VerifyFiles& files, const Verification& done, Output& output) {
+  if (files.page) {
+    io::write_file(*files.page, report::verify_page(done.run));
+    output.print("report in {}\n", *files.page);
   }
-  const auto device = arguments.take_choice<DeviceKind>(
-      "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
-  // Loading a plugin takes --timeout.
-  if (!verify::names_a_plugin(subject_of(token))) arguments.reject_unused();
-  const verify::Replay again = verify::replay(token, [&](const std::string& name) {
-    verify::Subject subject = subject_named(name, arguments);
-    arguments.reject_unused();
-    stages::require_device(device);
-    return verify::on_device(std::move(subject), device);
-  });
-  const bool broken = again.result.outcome == verify::Outcome::broken;
-  const char* outcome = broken                                               ? "broken"
-                        : again.result.outcome == verify::Outcome::discarded ? "discarded"
-                                                                             : "held";
-  output.print("subject  {}\nlaw      {} {}\n         {}\ncase     {}\n", again.subject.name,
-               again.law.id, again.law.name, again.law.statement, verify::describe(again.replayed));
-  output.print("{}  {}\n", outcome, again.result.message);
-  output.finish("verify", {{"replay", token},
-                           {"subject", again.subject.name},
-                           {"law", again.law.id},
-                           {"case", verify::describe(again.replayed)},
-                           {"verdict", outcome},
-                           {"worst_ratio", json_number(again.result.ratio)},
-                           {"message", again.result.message}});
-  return broken ? 1 : 0;
+  if (!files.certificate) return;
+  const auto certificate = report::make_certificate(done.run, done.facts);
+  write_certificate(*files.certificate, certificate);
+  output.print("certificate in {}: {}\n", *files.certificate,
+               report::certificate_words(certificate));
+}
+
+/// What the words ask for, read and checked.
+struct VerifyJob {
+  VerifyPlan plan;
+  RunOptions options;
+  VerifyFiles files;
+  LoadedInput loaded;
+};
+
+VerifyJob take_job(Arguments& arguments) {
+  const bool quick = arguments.take_switch("quick");
+  VerifyJob job{.plan = take_plan(arguments, quick), .options = {}, .files = {}, .loaded = {}};
+  check_some_can(job.plan.subjects, arguments);
+  job.options = take_run_options(arguments, {4, LayoutKind::zigzag});
+  if (job.options.device == DeviceKind::cuda) keep_those_on_devices(job.plan.subjects, arguments);
+  job.files = take_files(arguments);
+  job.loaded =
+      load_input(arguments, {.tokens = quick ? 256 : 1024, .mask = "causal", .built_in = true});
+  arguments.reject_unused();
+  stages::require_device(job.options.device);
+  for (const std::string& note : notes_on(job.plan.subjects)) job.loaded.notes.push_back(note);
+  return job;
+}
+
+void finish_output(const Json& configuration, const report::VerifyRun& run, Output& output) {
+  output.finish("verify", {{"configuration", configuration},
+                           {"notes", run.notes},
+                           {"passed", run.passed()},
+                           {"uncovered", run.uncovered()},
+                           {"ended", run.ended},
+                           {"seconds", run.seconds},
+                           {"subjects", subjects_json(run)}});
+}
+
+Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
+  const auto start = std::chrono::steady_clock::now();
+  const VerifyJob job = take_job(arguments);
+  const Json configuration = configuration_of(job.plan, job.loaded, job.options);
+  output.print_configuration(configuration);
+  for (const std::string& note : job.loaded.notes) output.print("note: {}\n", note);
+  Verification done{.run = make_run(configuration, job.loaded, job.options), .facts = {}};
+  VerifyOutcome outcome = verify_subjects(job.plan, job.loaded, job.options);
+  done.run.ended = ending_of(job.plan, outcome);
+  done.run.subjects = std::move(outcome.subjects);
+  done.run.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  print_verification(done.run, output);
+  if (job.files.certificate || facts == Facts::always) {
+    done.facts = certificate_facts(job.plan, done.run);
+    done.facts.command = command_words(verify_command(), arguments, done.run.subjects);
+  }
+  write_files(job.files, done, output);
+  finish_output(configuration, done.run, output);
+  return done;
+}
+
+/// The command of a certificate.
+report::CertificateJson verify_again(const std::vector<std::string>& words) {
+  const Command command = verify_command();
+  Arguments arguments(command, words);
+  for (const char* other : {"replay", "check-certificate", "json", "html", "certificate"}) {
+    if (arguments.given(other)) {
+      throw_input_error(
+          {"the command of the certificate", "a verification", fmt::format("--{}", other), ""});
+    }
+  }
+  Output output(arguments);
+  const Verification done = verify_as_told(arguments, output, Facts::always);
+  return report::make_certificate(done.run, done.facts);
 }
 
 int run_verification(Arguments& arguments) {
-  const auto start = std::chrono::steady_clock::now();
   Output output(arguments);
-  if (arguments.given("replay")) return replay(arguments, output);
-  const bool quick = arguments.take_switch("quick");
-  VerifyPlan plan = take_plan(arguments, quick);
-  check_some_can(plan.subjects, arguments);
-  const RunOptions options = take_run_options(arguments, {4, LayoutKind::zigzag});
-  if (options.device == DeviceKind::cuda) keep_those_on_devices(plan.subjects, arguments);
-  const std::optional<std::string> page = arguments.take_text("html");
-  if (page) check_writable("html", *page);
-  LoadedInput loaded =
-      load_input(arguments, {.tokens = quick ? 256 : 1024, .mask = "causal", .built_in = true});
-  arguments.reject_unused();
-  stages::require_device(options.device);
-  for (const std::string& note : notes_on(plan.subjects)) loaded.notes.push_back(note);
-
-  const Json configuration = configuration_of(plan, loaded, options);
-  output.print_configuration(configuration);
-  for (const std::string& note : loaded.notes) output.print("note: {}\n", note);
-  report::VerifyRun run = make_run(configuration, loaded, options);
-  run.subjects = verify_subjects(plan, loaded, options);
-  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  print_verification(run, output);
-  if (page) {
-    io::write_file(*page, report::verify_page(run));
-    output.print("report in {}\n", *page);
+  if (arguments.given("replay")) return replay_token(arguments, output);
+  if (arguments.given("tomography")) return run_tomography(arguments, output);
+  if (arguments.given("check-certificate")) {
+    return check_certificate(arguments, output, verify_again);
   }
-  output.finish("verify", {{"configuration", configuration},
-                           {"notes", loaded.notes},
-                           {"passed", run.passed()},
-                           {"seconds", run.seconds},
-                           {"subjects", subjects_json(run)}});
-  return run.passed() ? 0 : 1;
+  const Verification done = verify_as_told(arguments, output, Facts::where_needed);
+  if (!done.run.passed()) return 1;
+  refuse_gaps(done.run);
+  return 0;
 }
 
 }  // namespace
@@ -204,11 +192,17 @@ Command verify_command() {
   for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
   const std::vector<OptionSpec> own = {
       {"rows", "N", "query rows per head to compare with the reference (256)"},
-      {"cases", "N", "random cases per law (40)"},
+      {"cases", "N", "random cases per law (40), and per round with --time or --rounds (10)"},
       {"laws", "ID,ID,…", "only these laws (all)"},
+      {"time", "SECONDS", "keep trying the laws on new cases for so long; Ctrl-C ends it early"},
+      {"rounds", "N", "all laws so many times, on new cases each time (1; with --time no limit)"},
       {"quick", "", "fewer tokens, rows and cases"},
       {"replay", "TOKEN", "run one failing case again"},
+      {"tomography", "", "read the softmax matrix out of each subject; --html draws it"},
       {"html", "FILE", "write a report with pictures"},
+      {"certificate", "FILE", "write what was checked and how well: FILE.json or FILE.html"},
+      {"check-certificate", "FILE", "read one back and compare its digest"},
+      {"again", "", "repeat its verification and compare", "with --check-certificate"},
       json_option()};
   command.options.insert(command.options.end(), own.begin(), own.end());
   command.examples = {
@@ -218,13 +212,23 @@ Command verify_command() {
       "ringlab verify 05 --input qkv.safetensors --dtype bf16 --ranks 6 --json -",
       "ringlab verify --laws P14,P29 --cases 1000 --seed 7",
       "ringlab verify ./libattention.so --timeout 2",
+      "ringlab verify ./libattention.so --time 3600 --seed 7 --html report.html",
+      "ringlab verify ./libattention.so --certificate attention.html",
+      "ringlab verify --check-certificate attention.html --again",
   };
   command.more =
       "Without subjects all of them are verified; without --input and --text a built-in random "
       "input "
       "is used. Ranks default to 4 and the layout to zigzag. The laws use small random cases of "
       "their "
-      "own, on the same device.\n\n" +
+      "own, on the same device.\n\n"
+      "With --time subjects take turns, one law at a time, the one that had least time first. "
+      "Rounds never repeat a case, and equal seeds, rounds and cases give equal ones. A law that "
+      "was broken is not tried again.\n\n"
+      "Exit codes: 0 all pass, 1 a subject is wrong, 4 none is but a kind of case that a subject "
+      "supports made up less than 2 % of all (with all laws and 500 cases or more).\n\n"
+      "--check-certificate --again runs the command that the certificate holds, plugins and all: "
+      "do so with certificates that you trust.\n\n" +
       std::string(kAboutPlugins);
   command.run = run_verification;
   return command;

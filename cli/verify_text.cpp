@@ -1,7 +1,12 @@
 #include "cli/verify_text.h"
 
+#include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "cli/insight_output.h"
 #include "cli/report/human.h"
 #include "cli/report_json.h"
 #include "cli/text_table.h"
@@ -58,6 +63,35 @@ std::string skip_lines(const report::VerifyRun& run) {
   return text;
 }
 
+// The rarest required classes of all subjects that are judged, each with its least share.
+std::string coverage_lines(const report::VerifyRun& run) {
+  constexpr std::size_t kMostNamed = 4;
+  std::map<std::string, double> least;  // class → share
+  std::int64_t cases = 0;
+  for (const SubjectResult& subject : run.subjects) {
+    cases += subject.coverage.cases;
+    if (!subject.coverage.is_judged) continue;
+    for (const verify::ClassShare& one : subject.coverage.classes) {
+      if (!one.required) continue;
+      const double share = subject.coverage.share(one);
+      const auto [known, is_new] = least.try_emplace(one.name, share);
+      if (!is_new) known->second = std::min(known->second, share);
+    }
+  }
+  if (least.empty()) return "";
+  std::vector<std::pair<double, std::string>> rarest;
+  for (const auto& [name, share] : least) rarest.emplace_back(share, name);
+  std::sort(rarest.begin(), rarest.end());
+  std::string text =
+      fmt::format("{} cases held, of {} required classes; the rarest:", report::human_count(cases),
+                  least.size());
+  for (std::size_t i = 0; i < std::min(kMostNamed, rarest.size()); ++i) {
+    text +=
+        fmt::format("{} {} {:.1f} %", i == 0 ? "" : ",", rarest[i].second, 100 * rarest[i].first);
+  }
+  return text + "\n";
+}
+
 std::string failure_text(const SubjectResult& subject, DeviceKind device) {
   std::string text;
   if (subject.input_skipped.empty() && !subject.input_passed()) {
@@ -87,6 +121,21 @@ std::string failure_text(const SubjectResult& subject, DeviceKind device) {
   return text;
 }
 
+std::string rounds_text(const report::VerifyRun& run) {
+  std::int64_t cases = 0;
+  std::int64_t least = run.subjects.empty() ? 0 : run.subjects.front().rounds;
+  std::int64_t most = 0;
+  for (const SubjectResult& subject : run.subjects) {
+    least = std::min(least, subject.rounds);
+    most = std::max(most, subject.rounds);
+    for (const verify::LawVerdict& law : subject.laws.laws) cases += law.cases + law.discarded;
+  }
+  const std::string rounds =
+      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+  return fmt::format("{} whole round{}, {} cases tried", rounds, most == 1 ? "" : "s",
+                     report::human_count(cases));
+}
+
 Json subject_json(const SubjectResult& subject) {
   Json laws = Json::array();
   for (const verify::LawVerdict& law : subject.laws.laws) laws.push_back(law_json(law));
@@ -114,18 +163,23 @@ Json subject_json(const SubjectResult& subject) {
           {"laws_skipped", subject.laws.laws_skipped()},
           {"laws_without_cases", subject.laws_without_cases()},
           {"laws_seconds", subject.laws.seconds},
+          {"rounds", subject.rounds},
+          {"coverage", coverage_json(subject.coverage)},
+          {"insight", insight_json(subject.insight)},
           {"laws", laws}};
 }
 
 }  // namespace
 
 void print_verification(const report::VerifyRun& run, Output& output) {
-  output.write("\n" + summary_table(run) + "\n" + skip_lines(run));
+  output.write("\n" + summary_table(run) + "\n" + skip_lines(run) + coverage_lines(run));
   for (const SubjectResult& subject : run.subjects) {
     output.write(failure_text(subject, run.options.device));
+    output.write(insight_text(subject.subject.name, subject.insight));
   }
   std::size_t right = 0;
   for (const SubjectResult& subject : run.subjects) right += subject.passed();
+  if (!run.ended.empty()) output.print("\n{}: {}\n", run.ended, rounds_text(run));
   output.print("\n{} of {} subjects pass, in {}\n", right, run.subjects.size(),
                report::human_seconds(run.seconds));
 }

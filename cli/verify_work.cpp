@@ -3,18 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
+#include <chrono>
 #include <random>
+#include <string>
 #include <thread>
+#include <utility>
 
+#include "cli/interruption.h"
 #include "cli/progress.h"
+#include "cli/report/human.h"
+#include "property_tests/coverage.h"
+#include "property_tests/rounds.h"
 
 namespace ringlab::cli {
 namespace {
 
 using report::SubjectResult;
+
+// Fewer are compared where a quick look is asked for, or some laws only.
+constexpr std::int64_t kRowsOfWholeLooks = 256;
 
 // Why a subject cannot take this input; empty when it can.
 std::string input_obstacle(const verify::Subject& subject, const Problem& problem,
@@ -42,76 +49,102 @@ SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded
   return result;
 }
 
-// Laws done over all subjects, from several threads.
-class SharedProgress {
+// How far the laws are, on one line.
+class LawsLine {
  public:
-  SharedProgress(std::size_t subjects, Progress& progress) : done_(subjects), progress_(progress) {}
-  void update(std::size_t subject, int done, int total, const std::string& label) {
-    const std::lock_guard lock(mutex_);
-    done_[subject] = done;
-    int sum = 0;
-    for (const int one : done_) sum += one;
-    progress_.update(sum, total * static_cast<int>(done_.size()), label);
+  LawsLine(const VerifyPlan& plan, const verify::RoundsProgress& progress)
+      : plan_(plan), progress_(progress) {
+    for (const verify::Subject& subject : plan.subjects) {
+      laws_ += std::ssize(verify::laws_for(subject, plan.laws));
+    }
+  }
+
+  std::string operator()(double seconds) const {
+    const double share = share_done(seconds);
+    const double left = plan_.seconds ? std::max(0.0, *plan_.seconds - seconds)
+                                      : seconds * (1 - share) / std::max(share, 1e-9);
+    const std::int64_t cases = progress_.cases;
+    std::string text = fmt::format("{}  {}", progress_bar(share), progress_time(seconds));
+    if (share > 0) text += fmt::format(", {} left", progress_time(left));
+    text += fmt::format("  {} cases, {:.0f}/s", report::human_count(cases),
+                        static_cast<double>(cases) / std::max(seconds, 1e-9));
+    const std::int64_t broken = progress_.broken;
+    text += fmt::format(", {} law{} broken", broken, broken == 1 ? "" : "s");
+    return text + "  " + progress_.at_work().substr(0, 40);
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<int> done_;
-  Progress& progress_;
+  double share_done(double seconds) const {
+    const double all =
+        static_cast<double>(std::max<std::int64_t>(1, laws_)) * static_cast<double>(plan_.rounds);
+    // Turns are long where laws are few; laws that are skipped have no cases.
+    const double turns = std::max(static_cast<double>(progress_.turns),
+                                  static_cast<double>(progress_.cases) / plan_.laws.cases_per_law) /
+                         all;
+    return std::min(1.0, plan_.seconds ? std::max(turns, seconds / *plan_.seconds) : turns);
+  }
+
+  const VerifyPlan& plan_;
+  const verify::RoundsProgress& progress_;
+  std::int64_t laws_ = 0;
 };
 
-void verify_laws_of(SubjectResult& result, std::size_t index, verify::VerifyOptions options,
-                    SharedProgress& shared) {
-  const std::string name = result.subject.name;
-  options.progress = [&shared, index, name](int done, int total, const std::string& law) {
-    shared.update(index, done, total, name + " " + law);
-  };
-  result.laws = verify::verify_subject(result.subject, options);
+verify::RoundsOptions rounds_options(const VerifyPlan& plan) {
+  verify::RoundsOptions options;
+  options.laws = plan.laws;
+  options.rounds = plan.rounds;
+  options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (plan.seconds) {
+    options.seconds = *plan.seconds;
+    options.interrupted = Interruption::is_wanted;
+  }
+  return options;
 }
 
-// Workers take the next subject until none is left; the first exception is rethrown here.
-void verify_laws(std::vector<SubjectResult>& results, const verify::VerifyOptions& options) {
-  Progress progress("laws");
-  SharedProgress shared(results.size(), progress);
-  std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto worker = [&] {
-    try {
-      for (std::size_t i = next++; i < results.size(); i = next++) {
-        verify_laws_of(results[i], i, options, shared);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-      next = results.size();
-    }
-  };
-  std::vector<std::thread> threads;
-  const std::size_t count =
-      std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), results.size());
-  for (std::size_t i = 0; i < count; ++i) threads.emplace_back(worker);
-  for (std::thread& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
+void verify_laws(const VerifyPlan& plan, VerifyOutcome& outcome) {
+  std::vector<verify::Subject> subjects;
+  for (const SubjectResult& result : outcome.subjects) subjects.push_back(result.subject);
+  verify::RoundsProgress done;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<verify::SubjectRounds> rounds;
+  {
+    const Progress progress(LawsLine(plan, done));
+    rounds = verify::verify_in_rounds(subjects, rounds_options(plan), done);
+  }
+  outcome.laws_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    SubjectResult& result = outcome.subjects[i];
+    result.laws = std::move(rounds[i].verdict);
+    result.rounds = rounds[i].whole_rounds;
+    result.coverage = verify::coverage_of(result.subject, result.laws, plan.laws);
+    const bool whole = plan.laws.laws.empty() && plan.sampled_rows >= kRowsOfWholeLooks;
+    result.insight = verify::look_into(result.subject, result.laws, plan.laws.seed,
+                                       whole ? verify::Depth::everything : verify::Depth::failures);
+  }
 }
 
 }  // namespace
 
-std::vector<SubjectResult> verify_subjects(const VerifyPlan& plan, const LoadedInput& loaded,
-                                           const RunOptions& options) {
+VerifyOutcome verify_subjects(const VerifyPlan& plan, const LoadedInput& loaded,
+                              const RunOptions& options) {
   const std::vector<std::int64_t> rows =
       sample_rows(loaded.problem.shape.q_tokens, plan.sampled_rows, plan.laws.seed);
-  std::vector<SubjectResult> results;
+  VerifyOutcome outcome;
   {
     Progress progress("on the input");
     for (const verify::Subject& given : plan.subjects) {
-      progress.update(static_cast<int>(results.size()), static_cast<int>(plan.subjects.size()),
-                      given.name + " on the input");
-      results.push_back(on_input(verify::on_device(given, options.device), loaded, options, rows));
+      progress.update(static_cast<int>(outcome.subjects.size()),
+                      static_cast<int>(plan.subjects.size()), given.name + " on the input");
+      outcome.subjects.push_back(
+          on_input(verify::on_device(given, options.device), loaded, options, rows));
     }
   }
-  verify_laws(results, plan.laws);
-  return results;
+  std::optional<Interruption> interruption;
+  if (plan.seconds) interruption.emplace();
+  verify_laws(plan, outcome);
+  outcome.interrupted = plan.seconds && Interruption::is_wanted();
+  return outcome;
 }
 
 std::vector<std::int64_t> sample_rows(std::int64_t tokens, std::int64_t count, std::uint64_t seed) {

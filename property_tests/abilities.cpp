@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "property_tests/case.h"
 #include "property_tests/subject.h"
 
 namespace ringlab::verify {
@@ -25,18 +26,6 @@ template <class Term>
 bool has_term(const Mask& mask) {
   return std::any_of(mask.terms().begin(), mask.terms().end(),
                      [](const MaskTerm& term) { return std::holds_alternative<Term>(term); });
-}
-
-bool sees_nothing_somewhere(const Problem& problem) {
-  for (std::int64_t i = 0; i < problem.shape.q_tokens; ++i) {
-    const KeyInterval keys = problem.mask.interval(i);
-    std::int64_t visible = problem.mask.has_bits() ? 0 : keys.size();
-    for (std::int64_t j = keys.begin; j < keys.end && visible == 0; ++j) {
-      visible += problem.mask.allows(i, j);
-    }
-    if (visible == 0) return true;
-  }
-  return false;
 }
 
 std::string mask_obstacle(const Capabilities& can, const Mask& mask) {
@@ -81,7 +70,7 @@ std::string obstacle(const Capabilities& can, const Problem& problem) {
   if (!can.any_scale && problem.scale != default_scale(problem.shape.head_dim)) {
     return "takes no scale but 1/sqrt(head_dim)";
   }
-  if (!can.empty_rows && sees_nothing_somewhere(problem)) {
+  if (!can.empty_rows && has_an_empty_row(problem)) {
     return "promises nothing for queries that see no key";
   }
   return "";

@@ -156,4 +156,16 @@ RunOptions make_options(const Case& c) {
   return options;
 }
 
+bool has_an_empty_row(const Problem& problem) {
+  for (std::int64_t i = 0; i < problem.shape.q_tokens; ++i) {
+    const KeyInterval keys = problem.mask.interval(i);
+    std::int64_t visible = problem.mask.has_bits() ? 0 : keys.size();
+    for (std::int64_t j = keys.begin; j < keys.end && visible == 0; ++j) {
+      visible += problem.mask.allows(i, j);
+    }
+    if (visible == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace ringlab::verify

@@ -76,6 +76,8 @@ Mask parse_case_mask(const std::string& text, const Shape& shape);
 
 Problem make_problem(const Case& c);
 RunOptions make_options(const Case& c);
+/// Whether some query sees no key at all.
+bool has_an_empty_row(const Problem& problem);
 /// Deterministic in c on every machine (own generator, no std:: distributions); values are exactly
 /// representable in c.dtype.
 AttentionTensors make_tensors(const Case& c);

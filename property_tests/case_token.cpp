@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 1 << 20;
 constexpr std::int64_t kMostElements = 1 << 26;
+constexpr std::int64_t kMostPairs = 1 << 26;       // laws hold the mask as a matrix of bytes
+constexpr std::int64_t kMostDrawnPairs = 1 << 20;  // every bit of "bits:" is drawn by itself
 
 std::string with_letters(std::string text, char from, char to) {
   std::replace(text.begin(), text.end(), from, to);
@@ -144,6 +146,26 @@ CaseModifiers read_modifiers(FieldReader& fields) {
   return modifiers;
 }
 
+/// How often the mask is a matrix of bits.
+std::int64_t bit_terms(const std::string& mask) {
+  std::int64_t terms = 0;
+  for (std::size_t at = mask.find("bits:"); at != std::string::npos;
+       at = mask.find("bits:", at + 1))
+    ++terms;
+  return terms;
+}
+
+void check_pairs(const FieldReader& fields, const Case& c) {
+  const std::int64_t pairs = c.shape.q_tokens * c.shape.kv_tokens;
+  if (pairs > kMostPairs) {
+    fields.fail("k", "at most 2^26 pairs of a query and a key", std::to_string(c.shape.kv_tokens));
+  }
+  const std::int64_t terms = bit_terms(c.mask);
+  if (terms > 0 && pairs > kMostDrawnPairs / terms) {
+    fields.fail("mask", "bit matrices of at most 2^20 pairs together", c.mask);
+  }
+}
+
 /// Refuses what would not fit in memory, and what makes no sense together.
 void check_token(const FieldReader& fields, const Case& c) {
   const Shape& s = c.shape;
@@ -157,10 +179,7 @@ void check_token(const FieldReader& fields, const Case& c) {
   if (__builtin_mul_overflow(size, tokens * channels, &size) || size > kMostElements) {
     fields.fail("q", "tensors of at most 2^26 elements", std::to_string(tokens));
   }
-  const bool has_bits = c.mask.find("bits:") != std::string::npos;
-  if (has_bits && s.q_tokens * s.kv_tokens > kMostElements) {
-    fields.fail("mask", "a bit matrix of at most 2^26 pairs", c.mask);
-  }
+  check_pairs(fields, c);
   try {
     make_problem(c);
   } catch (const Error& error) {

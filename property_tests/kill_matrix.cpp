@@ -20,17 +20,18 @@ using namespace ringlab;
 
 constexpr const char* kHelp =
     "kill_matrix [--quick] [--full] [--cases N] [--threads N] [--seed N] [--json FILE]\n"
-    "            [--markdown FILE]\n"
+    "            [--markdown FILE] [--summary FILE]\n"
     "  --quick     2000 cases on what is correct instead of 20600\n"
     "  --full      every law against every mutant, not only until one kills\n"
     "  --cases N   cases on the correct stages and their legal variants\n"
     "  --threads N how many to use (default: one per core)\n"
     "  --seed N    of the cases (default 1)\n"
-    "  --json FILE, --markdown FILE  write the result there too\n";
+    "  --json FILE, --markdown FILE  write the result there too\n"
+    "  --summary FILE  write the figures that certificates quote (docs/mutants.json)\n";
 
 struct Settings {
   mutants::MatrixOptions matrix;
-  std::string json_file, markdown_file;
+  std::string json_file, markdown_file, summary_file;
   bool help = false;
 };
 
@@ -73,6 +74,8 @@ Settings parse(int count, char** words) {
       settings.json_file = value();
     else if (option == "--markdown")
       settings.markdown_file = value();
+    else if (option == "--summary")
+      settings.summary_file = value();
     else
       throw_usage_error({.where = "option",
                          .expected = "one of those that --help lists",
@@ -93,6 +96,12 @@ void write_file(const std::string& path, const std::string& text) {
   }
 }
 
+void write_results(const Settings& settings, const mutants::KillMatrix& matrix) {
+  if (!settings.json_file.empty()) write_file(settings.json_file, mutants::to_json(matrix).dump(2));
+  write_file(settings.markdown_file, mutants::to_markdown(matrix));
+  write_file(settings.summary_file, mutants::to_summary(matrix, settings.matrix).dump(2) + "\n");
+}
+
 int run(int count, char** words) {
   Settings settings = parse(count, words);
   if (settings.help) {
@@ -109,8 +118,7 @@ int run(int count, char** words) {
   const mutants::KillMatrix matrix = mutants::measure_kill_matrix(settings.matrix);
   if (terminal) fmt::print(stderr, "\r\033[K");
   fmt::print("{}", mutants::to_text(matrix));
-  if (!settings.json_file.empty()) write_file(settings.json_file, mutants::to_json(matrix).dump(2));
-  write_file(settings.markdown_file, mutants::to_markdown(matrix));
+  write_results(settings, matrix);
   return matrix.passed() ? 0 : 1;
 }
 

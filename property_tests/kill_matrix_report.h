@@ -9,6 +9,8 @@
 namespace ringlab::mutants {
 
 nlohmann::json to_json(const KillMatrix& matrix);
+/// The figures that a certificate quotes, without the rows: the file docs/mutants.json.
+nlohmann::json to_summary(const KillMatrix& matrix, const MatrixOptions& options);
 /// Aligned columns, one line per mutant, then the summary.
 std::string to_text(const KillMatrix& matrix);
 /// The page docs/mutants.md. Holds no times, so that equal runs give equal pages.

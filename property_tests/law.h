@@ -1,7 +1,9 @@
 // A law: a statement about attention that every correct subject satisfies on every case.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +14,22 @@ namespace ringlab::verify {
 
 enum class Outcome { held, broken, discarded };
 
+/// An element of a tensor of outputs or gradients.
+struct Element {
+  std::string tensor;  ///< "o", "lse", "dq", "dk", "dv", also in a sentence
+  std::int64_t batch = 0, head = 0, token = 0, channel = 0;
+};
+
 /// What came of one law on one case.
 struct LawResult {
   Outcome outcome = Outcome::held;
   double ratio = 0;     ///< worst error / bound where a bound was involved
   std::string message;  ///< broken: got, exact, allowed and where; discarded: why
+  /// The element that was off most, where the law compared elements.
+  std::optional<Element> worst = {};
+  Ending ending = Ending::answered;
+  int rank = -1;  ///< who failed, and at which step of the schedule, where the subject said so
+  int step = -1;
 };
 
 struct Law {
@@ -32,6 +45,7 @@ struct Law {
   /// Holds with score modifiers, too; else its cases have none (ALiBi moves with positions, sinks
   /// take weight, dropout breaks every symmetry).
   bool keeps_modifiers = false;
+  std::string topic = {};  ///< of its group: "masks and shapes", "gradients", …
 };
 
 const std::vector<Law>& all_laws();

@@ -36,6 +36,12 @@ Subject within_abilities(Subject subject) {
   return subject;
 }
 
+LawResult thrown(const std::string& what, Ending ending = Ending::threw) {
+  LawResult result{Outcome::broken, 0, "it threw: " + what};
+  result.ending = ending;
+  return result;
+}
+
 }  // namespace
 
 LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
@@ -43,10 +49,17 @@ LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
     return law.check(within_abilities(subject), c);
   } catch (const Unsupported& reason) {
     return {Outcome::discarded, 0, std::string("it ") + reason.what()};
+  } catch (const SubjectLost& error) {
+    return thrown(error.what(), error.ending());
+  } catch (const RankError& error) {
+    LawResult result = thrown(error.what());
+    result.rank = error.failure().suspect >= 0 ? error.failure().suspect : error.failure().rank;
+    result.step = error.failure().step;
+    return result;
   } catch (const std::exception& error) {
-    return {Outcome::broken, 0, std::string("it threw: ") + error.what()};
+    return thrown(error.what());
   } catch (...) {
-    return {Outcome::broken, 0, "it threw something that is not a std::exception"};
+    return thrown("something that is not a std::exception");
   }
 }
 
@@ -85,8 +98,13 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
     verdict.run = run_checked(subject, input, options);
   } catch (const Unsupported&) {
     throw;
+  } catch (const SubjectLost& error) {
+    verdict.error = error.what();
+    verdict.ending = error.ending();
+    return verdict;
   } catch (const std::exception& error) {
     verdict.error = error.what();
+    verdict.ending = Ending::threw;
     return verdict;
   }
   const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u));

@@ -8,8 +8,10 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "reference/core/error.h"
 #include "reference/core/numerics.h"
 #include "reference/core/run.h"
 
@@ -18,6 +20,20 @@ namespace ringlab::verify {
 /// A run asked for what a subject cannot do: no verdict, run_law() discards the case.
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+/// Whether a subject gave an answer that could be compared.
+enum class Ending { answered, threw, crashed, timed_out };
+
+/// A subject in a process of its own has crashed, or gave no answer in time.
+class SubjectLost : public Error {
+ public:
+  SubjectLost(Ending ending, ErrorParts parts)
+      : Error(ErrorKind::environment, std::move(parts)), ending_(ending) {}
+  Ending ending() const { return ending_; }
+
+ private:
+  Ending ending_;
 };
 
 /// Masks that a subject takes, besides no mask; matrices of bits are Capabilities::bit_masks.

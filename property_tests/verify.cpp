@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "property_tests/generators/cases.h"
+#include "property_tests/sha256.h"
 
 namespace ringlab::verify {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 constexpr int kMostShrinkTries = 600;
 constexpr std::chrono::seconds kLongestShrink{20};
 constexpr int kDiscardsPerCase = 10;
+constexpr const char* kNoTime = "no time was left";
 
 using Clock = std::chrono::steady_clock;
 
@@ -34,12 +36,15 @@ struct ShrinkCounter : rc::detail::TestListener {
 /// The law's cases: made by the law's shape_case, and kept within what the subject can do.
 class Cases {
  public:
-  Cases(const Law& law, const Capabilities& can) : law_(law), can_(can) {}
+  Cases(const Law& law, const Capabilities& can, std::uint64_t round)
+      : law_(law), can_(can), round_(round) {}
 
   rc::Shrinkable<Case> operator()(const rc::Random& random, int) const {
     rc::Random source = random;
     Draws draws(source.next());
-    return shrinkable(shaped(random_case(draws)));
+    Case c = random_case(draws);
+    c.seed += round_ * kCaseSeeds;  // what keeps the rounds apart
+    return shrinkable(shaped(std::move(c)));
   }
 
  private:
@@ -63,19 +68,19 @@ class Cases {
 
   Law law_;
   Capabilities can_;
+  std::uint64_t round_;
 };
 
 /// One search: runs the law, counts, and remembers the last failing case, which is the shrunk one.
 class Search {
  public:
-  Search(const Subject& subject, const Law& law, LawVerdict& verdict)
-      : subject_(subject), law_(law), verdict_(verdict) {}
+  Search(const Subject& subject, const Law& law, const VerifyOptions& options, LawVerdict& verdict)
+      : subject_(subject), law_(law), options_(options), verdict_(verdict) {}
 
   rc::detail::CaseResult operator()(const Case& c) {
     using Type = rc::detail::CaseResult::Type;
-    if (verdict_.failure && (++tries_ > kMostShrinkTries || Clock::now() > shrink_until_)) {
-      return {Type::Success, "no more time to shrink"};
-    }
+    if (is_over()) return {Type::Success, "no more time"};
+    if (!verdict_.failure) tried_.add(to_token(c) + "\n");
     const LawResult result = run_law(subject_, law_, c);
     if (result.outcome == Outcome::discarded) {
       if (!verdict_.failure) {
@@ -86,85 +91,111 @@ class Search {
     }
     if (result.outcome == Outcome::broken) {
       if (!verdict_.failure) shrink_until_ = Clock::now() + kLongestShrink;
-      verdict_.failure = LawFailure{c, replay_token(subject_, law_, c), result.message, 0};
+      remember(c, result);
       return {Type::Failure, result.message};
     }
     if (!verdict_.failure) count_held(c, result);
     return {Type::Success, ""};
   }
 
-  const std::string& last_discard() const { return last_discard_; }
+  /// What remains to be said when all cases have been tried.
+  void conclude() {
+    const bool none_tried = verdict_.cases == 0 && verdict_.discarded == 0 && !verdict_.failure;
+    if (!none_tried) verdict_.case_digest = tried_.finish();
+    if (none_tried)
+      verdict_.skipped = kNoTime;
+    else if (!verdict_.failure && verdict_.cases == 0)
+      verdict_.skipped = "every case was discarded: " + last_discard_;
+  }
 
  private:
+  bool is_over() {
+    const Haste haste = options_.haste ? options_.haste() : Haste::none;
+    if (!verdict_.failure) return haste != Haste::none;
+    return haste == Haste::at_once || ++tries_ > kMostShrinkTries || Clock::now() > shrink_until_;
+  }
+
+  void remember(const Case& c, const LawResult& result) {
+    verdict_.failure = LawFailure{.shrunk = c,
+                                  .token = replay_token(subject_, law_, c),
+                                  .message = result.message,
+                                  .shrinks = 0,
+                                  .at = result.worst,
+                                  .ending = result.ending,
+                                  .rank = result.rank,
+                                  .step = result.step};
+  }
+
   void count_held(const Case& c, const LawResult& result) {
     ++verdict_.cases;
-    verdict_.worst_ratio = std::max(verdict_.worst_ratio, result.ratio);
+    if (result.ratio > verdict_.worst_ratio) {
+      verdict_.worst_ratio = result.ratio;
+      verdict_.worst_at = result.worst;
+    }
     for (const std::string& name : classes_of(c)) ++verdict_.classes[name];
+    if (law_.topic == kGradientsClass) ++verdict_.classes[kGradientsClass];
   }
 
   const Subject& subject_;
   const Law& law_;
+  const VerifyOptions& options_;
   LawVerdict& verdict_;
+  Sha256 tried_;
   std::string last_discard_;
   int tries_ = 0;
   Clock::time_point shrink_until_;
 };
 
-/// Every law sees cases of its own.
-std::uint64_t seed_of(std::uint64_t seed, const std::string& id) {
+/// Every law sees cases of its own in every round.
+std::uint64_t seed_of(std::uint64_t seed, std::uint64_t round, std::string id) {
+  if (round > 0) id += "#" + std::to_string(round);
   std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;  // FNV-1a
   for (const char letter : id)
     hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3ull;
   return hash;
 }
 
-std::vector<const Law*> chosen_laws(const Subject& subject, const VerifyOptions& options) {
-  std::vector<const Law*> laws;
-  if (options.laws.empty()) {
-    for (const Law& law : all_laws()) laws.push_back(&law);
-    for (const Law& law : laws_about_others()) {
-      if (subject.can.foreign) laws.push_back(&law);
-    }
-  }
-  for (const std::string& id : options.laws) laws.push_back(&find_law(id));
-  return laws;
-}
-
 }  // namespace
 
-LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options) {
+LawVerdict unheard(const Law& law) {
   LawVerdict verdict;
   verdict.id = law.id;
   verdict.name = law.name;
   verdict.statement = law.statement;
+  verdict.topic = law.topic;
+  verdict.skipped = kNoTime;
+  return verdict;
+}
+
+LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options) {
+  LawVerdict verdict = unheard(law);
+  verdict.skipped.clear();
   if (law.not_applicable) verdict.skipped = law.not_applicable(subject);
   if (law.exact && !subject.can.deterministic) verdict.skipped = "its bits differ from run to run";
   if (!verdict.skipped.empty()) return verdict;
 
   rc::detail::TestParams params;
-  params.seed = seed_of(options.seed, law.id);
+  params.seed = seed_of(options.seed, options.round, law.id);
   params.maxSuccess = options.cases_per_law;
   params.maxDiscardRatio = kDiscardsPerCase;
   params.disableShrinking = !options.shrink;
-  const auto search = std::make_shared<Search>(subject, law, verdict);
+  const auto search = std::make_shared<Search>(subject, law, options, verdict);
   // Mapping the generator keeps clear of RapidCheck's implicit parameters, which are not safe to
   // use from several threads.
   const rc::detail::Property property =
-      rc::gen::map(rc::Gen<Case>(Cases(law, subject.can)), [search](const Case& c) {
+      rc::gen::map(rc::Gen<Case>(Cases(law, subject.can, options.round)), [search](const Case& c) {
         return rc::detail::CaseDescription{(*search)(c), {}, [] { return rc::detail::Example(); }};
       });
   ShrinkCounter counter;
   rc::detail::checkProperty(property, {law.id, law.name}, params, counter,
                             std::unordered_map<std::string, rc::detail::Reproduce>());
   if (verdict.failure) verdict.failure->shrinks = counter.accepted_shrinks;
-  if (!verdict.failure && verdict.cases == 0) {
-    verdict.skipped = "every case was discarded: " + search->last_discard();
-  }
+  search->conclude();
   return verdict;
 }
 
 SubjectVerdict verify_subject(const Subject& subject, const VerifyOptions& options) {
-  const auto laws = chosen_laws(subject, options);
+  const auto laws = laws_for(subject, options);
   const auto start = Clock::now();
   SubjectVerdict verdict;
   verdict.subject = subject.name;
@@ -177,25 +208,6 @@ SubjectVerdict verify_subject(const Subject& subject, const VerifyOptions& optio
   if (options.progress) options.progress(total, total, "");
   verdict.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return verdict;
-}
-
-bool SubjectVerdict::passed() const {
-  for (const LawVerdict& law : laws) {
-    if (law.failure) return false;
-  }
-  return laws_passed() > 0;
-}
-
-int SubjectVerdict::laws_passed() const {
-  int count = 0;
-  for (const LawVerdict& law : laws) count += !law.failure && law.skipped.empty();
-  return count;
-}
-
-int SubjectVerdict::laws_skipped() const {
-  int count = 0;
-  for (const LawVerdict& law : laws) count += !law.skipped.empty();
-  return count;
 }
 
 }  // namespace ringlab::verify

@@ -13,13 +13,21 @@
 
 namespace ringlab::verify {
 
+/// How much time a verification still has. Once no new case may begin, a failing one is still made
+/// simpler; at_once ends that, too.
+enum class Haste { none, no_new_cases, at_once };
+
 struct VerifyOptions {
   std::uint64_t seed = 1;
+  /// Cases of different rounds are never equal.
+  std::uint64_t round = 0;
   int cases_per_law = 40;
   std::vector<std::string> laws = {};  ///< ids or names; empty means all
   bool shrink = true;
   /// Called often with (laws done, laws in all, id of the law at work).
   std::function<void(int, int, const std::string&)> progress = {};
+  /// Asked before every case; empty means that there is time.
+  std::function<Haste()> haste = {};
 };
 
 struct LawFailure {
@@ -27,17 +35,26 @@ struct LawFailure {
   std::string token;    ///< "SUBJECT/LAW/CASE" for `ringlab verify --replay`
   std::string message;  ///< of the shrunk case
   int shrinks = 0;
+  std::optional<Element> at = {};  ///< the element that shows it, where the law compared elements
+  Ending ending = Ending::answered;
+  int rank = -1;  ///< who failed, and at which step of the schedule, where the subject said so
+  int step = -1;
 };
 
 struct LawVerdict {
   std::string id, name, statement;
+  std::string topic = {};
   int cases = 0;  ///< held
   int discarded = 0;
   double worst_ratio = 0;
+  std::optional<Element> worst_at = {};  ///< what worst_ratio was measured at, where that is known
   std::string skipped;  ///< reason, empty when it ran; also when every case was discarded
   std::optional<LawFailure> failure;
   std::map<std::string, int>
       classes;  ///< how many cases fell in each class (mask, layout, family…)
+  /// SHA-256 of the tokens of all cases that were tried, in order, without those of shrinking; of
+  /// several rounds that of the digests one after the other. Empty when none was tried.
+  std::string case_digest = {};
 };
 
 struct SubjectVerdict {
@@ -49,10 +66,16 @@ struct SubjectVerdict {
   int laws_skipped() const;
 };
 
+/// The laws of the options, or all that concern this subject.
+std::vector<const Law*> laws_for(const Subject& subject, const VerifyOptions& options);
+
+/// Of each law once, in order.
 SubjectVerdict verify_subject(const Subject& subject, const VerifyOptions& options);
 
-/// One law on random cases.
+/// One law on random cases: equal ones for equal seeds, rounds and numbers of cases.
 LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options);
+/// Nothing tried yet.
+LawVerdict unheard(const Law& law);
 
 /// Runs the one case of a token again.
 struct Replay {
@@ -76,6 +99,7 @@ struct InputVerdict {
   RunResult run;  ///< outputs and per-rank statistics
   std::int64_t rows_checked = 0;
   std::string error;  ///< what the subject threw, empty when it returned
+  Ending ending = Ending::answered;
 };
 /// `rows`: query rows to compare, empty for all. Unsupported where the subject says so.
 InputVerdict verify_input(const Subject& subject, const AttentionInput& input,

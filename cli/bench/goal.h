@@ -13,6 +13,9 @@ namespace ringlab::bench {
 /// Which way is better.
 enum class Sense { at_least, at_most };
 
+/// The unit of ratios.
+inline constexpr const char* kTimes = "times";
+
 struct Goal {
   std::string id;    ///< "C1.causal": the family, then the case
   std::string what;  ///< what is measured, in one line

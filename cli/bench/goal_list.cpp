@@ -6,7 +6,6 @@ namespace ringlab::bench {
 namespace {
 
 constexpr const char* kShare = "share";
-constexpr const char* kTimes = "times";
 
 void add_kernel_goals(std::vector<Goal>& goals) {
   const std::string forward = "forward f32, one thread, share of the peak of multiply-adds, ";

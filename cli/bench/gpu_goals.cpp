@@ -5,8 +5,6 @@
 namespace ringlab::bench {
 namespace {
 
-constexpr const char* kTimes = "times";
-
 /// What must be reached, and what is hoped for.
 struct Limits {
   double bound;

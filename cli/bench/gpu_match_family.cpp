@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMatrix = 8192;
 /// Nobody is believed to be so many times as fast as matrix products.
-constexpr double kBeyondPeak = 1.5;
+constexpr double kBeyondDevicePeak = 1.5;
 
 /// Something that may not be had here, and why not.
 template <class Thing>
@@ -96,7 +96,8 @@ class Matches {
     return one;
   }
   std::function<double()> asked(const std::string& request, double flops) {
-    const double least = peak_flops_per_s_ > 0 ? flops / (peak_flops_per_s_ * kBeyondPeak) : 0;
+    const double least =
+        peak_flops_per_s_ > 0 ? flops / (peak_flops_per_s_ * kBeyondDevicePeak) : 0;
     return
         [this, request, least] { return (*peer_.thing)->ask(request, {.least_seconds = least}); };
   }

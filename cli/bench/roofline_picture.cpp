@@ -11,7 +11,8 @@ namespace {
 
 using report::Svg;
 
-constexpr double kWidth = 720, kHeight = 400, kLeft = 56, kRight = 12, kTop = 14, kBottom = 42;
+constexpr double kRoofWidth = 720, kHeight = 400, kRoofLeft = 56, kRight = 12, kRoofTop = 14,
+                 kBottom = 42;
 
 /// One logarithmic axis, from a power of 2 (or 10) at or below its least value on.
 struct Axis {
@@ -38,28 +39,28 @@ Axes axes_of(const Roofline& roofline) {
     most_y = std::max(most_y, point.flops_per_s.median);
   }
   for (const Ceiling& ceiling : roofline.ceilings) most_y = std::max(most_y, ceiling.flops_per_s);
-  return {{std::log10(least_x), std::log10(most_x), kLeft, kWidth - kRight},
-          {std::log10(least_y), std::log10(most_y * 1.4), kHeight - kBottom, kTop}};
+  return {{std::log10(least_x), std::log10(most_x), kRoofLeft, kRoofWidth - kRight},
+          {std::log10(least_y), std::log10(most_y * 1.4), kHeight - kBottom, kRoofTop}};
 }
 
 void draw_grid(Svg& svg, const Axes& axes) {
   for (double x = 0.25; std::log10(x) <= axes.x.most; x *= 4) {
-    svg.line(axes.x.at(x), kTop, axes.x.at(x), kHeight - kBottom, "grid");
+    svg.line(axes.x.at(x), kRoofTop, axes.x.at(x), kHeight - kBottom, "grid");
     svg.text(axes.x.at(x), kHeight - kBottom + 16, fmt::format("{:g}", x), "small", "middle");
   }
   for (double y = std::pow(10, std::ceil(axes.y.least)); std::log10(y) <= axes.y.most; y *= 10) {
-    svg.line(kLeft, axes.y.at(y), kWidth - kRight, axes.y.at(y), "grid");
-    svg.text(kLeft - 6, axes.y.at(y) + 4, fmt::format("{:g}", y * 1e-9), "small", "end");
+    svg.line(kRoofLeft, axes.y.at(y), kRoofWidth - kRight, axes.y.at(y), "grid");
+    svg.text(kRoofLeft - 6, axes.y.at(y) + 4, fmt::format("{:g}", y * 1e-9), "small", "end");
   }
-  svg.text((kLeft + kWidth) / 2, kHeight - 6, "floating-point operations per byte moved", "small",
-           "middle");
-  svg.text(2, kTop - 3, "Gflop/s", "small");
+  svg.text((kRoofLeft + kRoofWidth) / 2, kHeight - 6, "floating-point operations per byte moved",
+           "small", "middle");
+  svg.text(2, kRoofTop - 3, "Gflop/s", "small");
 }
 
 void draw_ceiling(Svg& svg, const Axes& axes, const Ceiling& ceiling) {
   const double y = axes.y.at(ceiling.flops_per_s);
-  svg.line(kLeft, y, kWidth - kRight, y, "roof");
-  svg.text(kWidth - kRight, y - 4,
+  svg.line(kRoofLeft, y, kRoofWidth - kRight, y, "roof");
+  svg.text(kRoofWidth - kRight, y - 4,
            fmt::format("{}, {:.0f} Gflop/s", ceiling.name, ceiling.flops_per_s * 1e-9), "small",
            "end");
 }
@@ -87,7 +88,7 @@ void draw_point(Svg& svg, const Axes& axes, const RooflinePoint& point) {
 }  // namespace
 
 std::string roofline_picture(const Roofline& roofline) {
-  Svg svg(kWidth, kHeight, "Roofline: measured kernels under measured peaks and bandwidths");
+  Svg svg(kRoofWidth, kHeight, "Roofline: measured kernels under measured peaks and bandwidths");
   const Axes axes = axes_of(roofline);
   double highest = 0;
   for (const Ceiling& ceiling : roofline.ceilings) highest = std::max(highest, ceiling.flops_per_s);

@@ -15,7 +15,7 @@ namespace ringlab::bench {
 namespace {
 
 /// Nobody is believed to be faster than the peak by more than a clock that changed.
-constexpr double kBeyondPeak = 1.25;
+constexpr double kBeyondFmaPeak = 1.25;
 
 struct Candidate {
   PeerCommand command;
@@ -40,7 +40,7 @@ std::vector<Candidate> candidates(const std::string& folder) {
 
 double least_seconds(double flops) {
   if (!PeakLoop::missing(Operation::f32_fma).empty()) return 0;
-  return flops / (PeakLoop(Operation::f32_fma).flops_per_s() * kBeyondPeak);
+  return flops / (PeakLoop(Operation::f32_fma).flops_per_s() * kBeyondFmaPeak);
 }
 
 /// Those that are there; the reasons of the others go to `reasons`.

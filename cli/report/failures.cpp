@@ -42,7 +42,7 @@ std::string law_failure(const Breach& breach) {
   for (const SubjectResult* subject : breach.subjects) {
     names += (names.empty() ? "" : ", ") + subject->subject.name;
   }
-  const std::string picture = case_map(failure.shrunk);
+  const std::string picture = case_map(failure.shrunk, failure.at);
   std::string html = fmt::format(
       "<div class=\"card failure\"><div><h3>{} {} {}</h3><p>{}</p><p class=\"soft\">Smallest case "
       "found ({} shrinks): {}</p><pre>{}</pre><p class=\"soft\">Run it again:</p>"
@@ -53,7 +53,8 @@ std::string law_failure(const Breach& breach) {
   if (!picture.empty()) {
     html += fmt::format(
         "<div class=\"picture\">{}<p class=\"soft\">Queries down, keys across; filled pairs are "
-        "visible. The margins tell which rank holds a token.</p></div>",
+        "visible, the framed row or column is wrong. The margins tell which rank holds a "
+        "token.</p></div>",
         picture);
   }
   return html + "</div>\n";

@@ -10,7 +10,7 @@
 namespace ringlab::report {
 namespace {
 
-constexpr double kWidth = 360, kLeft = 52, kTop = 34, kSide = kWidth - kLeft - 2;
+constexpr double kMapWidth = 360, kMapLeft = 52, kMapTop = 34, kSide = kMapWidth - kMapLeft - 2;
 constexpr std::int64_t kSamples = 12;  // per side of a cell, for its share of visible pairs
 
 // Part `part` of `parts` of a chunk, thinned to at most kSamples positions.
@@ -78,11 +78,12 @@ std::string coverage_text(const Mask& mask, const Positions& queries, const Posi
 }
 
 void draw_axes(Svg& svg, int ranks, double block) {
-  svg.text(kLeft, 11, "key/value tokens, held by rank", "small");
+  svg.text(kMapLeft, 11, "key/value tokens, held by rank", "small");
   const int every = ranks > 12 ? 4 : 1;
   for (int r = 0; r < ranks; r += every) {
-    svg.text(kLeft + block * (r + 0.5), 27, fmt::format("{}", r), "small", "middle");
-    svg.text(kLeft - 6, kTop + block * (r + 0.5) + 4, fmt::format("rank {}", r), "small", "end");
+    svg.text(kMapLeft + block * (r + 0.5), 27, fmt::format("{}", r), "small", "middle");
+    svg.text(kMapLeft - 6, kMapTop + block * (r + 0.5) + 4, fmt::format("rank {}", r), "small",
+             "end");
   }
 }
 
@@ -92,7 +93,7 @@ std::string layout_map(const Mask& mask, const Layout& queries, const Layout& ke
                        RingDirection direction) {
   const int ranks = queries.ranks();
   const double side = kSide / ranks;
-  Svg svg(kWidth, kTop + kSide + 2,
+  Svg svg(kMapWidth, kMapTop + kSide + 2,
           fmt::format("{} layout over {} ranks, mask {}", layout_name(queries.kind()), ranks,
                       mask.text()));
   draw_axes(svg, ranks, side);
@@ -101,7 +102,7 @@ std::string layout_map(const Mask& mask, const Layout& queries, const Layout& ke
       const int away = direction == RingDirection::next ? rank - owner : owner - rank;
       const int hop = (away + ranks) % ranks;
       const Block block{
-          rank, owner, hop, ranks, {kLeft + side * owner, kTop + side * rank, side, side}};
+          rank, owner, hop, ranks, {kMapLeft + side * owner, kMapTop + side * rank, side, side}};
       const Positions &q = queries.positions(rank), &k = keys.positions(owner);
       draw_block(svg, mask, q, k, block);
       svg.rect(block.box, "frame", "",

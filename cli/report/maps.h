@@ -1,10 +1,13 @@
 // Pictures of masks: who computes which block of pairs when, and the pairs of one small case.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "property_tests/case.h"
+#include "property_tests/law.h"
 #include "reference/core/layout.h"
 #include "reference/core/mask.h"
 #include "reference/core/run.h"
@@ -32,7 +35,26 @@ std::string work_chart(const RingWork& work);
 /// The same from what a subject recorded.
 RingWork measured_work(const RunResult& run);
 
-/// The (query, key) pairs of a small case, tokens marked with the rank that holds them.
-std::string case_map(const verify::Case& shown);
+/// Who holds the tokens of a case, and when a ring brings a key to a query.
+class HopMap {
+ public:
+  explicit HopMap(const verify::Case& c);
+  int query_rank(std::int64_t query) const { return q_owner_[static_cast<std::size_t>(query)]; }
+  int key_rank(std::int64_t key) const { return k_owner_[static_cast<std::size_t>(key)]; }
+  /// 0 for the own chunk; -1 where the mask hides the pair.
+  int hop(std::int64_t query, std::int64_t key) const;
+  int ranks() const { return ranks_; }
+
+ private:
+  Mask mask_;
+  std::vector<int> q_owner_, k_owner_;
+  int ranks_;
+  RingDirection direction_;
+};
+
+/// The (query, key) pairs of a small case, tokens marked with the rank that holds them and visible
+/// pairs with the hop of a ring that computes them; `marked` is the element that was wrong.
+std::string case_map(const verify::Case& shown,
+                     const std::optional<verify::Element>& marked = std::nullopt);
 
 }  // namespace ringlab::report

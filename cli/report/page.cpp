@@ -16,9 +16,10 @@ std::string verdict_banner(const VerifyRun& run) {
                                    [](const SubjectResult& subject) { return subject.passed(); });
   const std::string text = fmt::format(
       "{} of {} subjects stay inside every bound and keep every law", right, run.subjects.size());
+  const std::string ended = run.ended.empty() ? "" : ", " + run.ended;
   return fmt::format(
-      "<div class=\"verdict {}\"><b>{}</b><div>{}<br><span>{:.1f} s</span></div></div>\n",
-      run.passed() ? "good" : "bad", run.passed() ? "✓" : "✗", text, run.seconds);
+      "<div class=\"verdict {}\"><b>{}</b><div>{}<br><span>{:.1f} s{}</span></div></div>\n",
+      run.passed() ? "good" : "bad", run.passed() ? "✓" : "✗", text, run.seconds, escape(ended));
 }
 
 std::string configuration_chips(const VerifyRun& run) {
@@ -58,8 +59,9 @@ std::string figure(const Figure& parts) {
 std::string verify_page(const VerifyRun& run) {
   std::string body = "<h1>Exact attention, verified</h1>\n";
   body += verdict_banner(run) + configuration_chips(run) + summary_section(run);
-  body += failures_section(run) + layout_section(run) + error_section(run) + cost_section(run);
-  body += laws_section(run) + promises_section(run) + footer(run);
+  body += failures_section(run) + insight_section(run) + layout_section(run) + error_section(run) +
+          cost_section(run);
+  body += laws_section(run) + coverage_section(run) + promises_section(run) + footer(run);
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

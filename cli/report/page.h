@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "property_tests/coverage.h"
+#include "property_tests/diagnosis/insight.h"
 #include "property_tests/verify.h"
 #include "reference/core/run.h"
 
@@ -17,6 +19,9 @@ struct SubjectResult {
   verify::InputVerdict on_input;
   std::string input_skipped;  ///< why it was not run on the input; empty when it was
   verify::SubjectVerdict laws;
+  std::int64_t rounds = 0;  ///< whole ones, under the laws
+  verify::Coverage coverage;
+  verify::Insight insight;
 
   bool input_passed() const;  ///< false when skipped, thrown or outside a bound
   bool wrong() const;         ///< failed on the input, or broke a law
@@ -45,7 +50,11 @@ struct VerifyRun {
   RunOptions options;
   std::vector<SubjectResult> subjects;
   double seconds = 0;
+  /// How it ended, where that was by the clock or by Ctrl-C: "stopped after 12 s".
+  std::string ended = {};
   bool passed() const;
+  /// "SUBJECT: CLASS", the classes of cases that were tried too rarely.
+  std::vector<std::string> uncovered() const;
 };
 
 /// The whole file.

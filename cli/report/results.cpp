@@ -8,7 +8,6 @@
 #include "cli/report/totals.h"
 
 namespace ringlab::report {
-namespace {}  // namespace
 
 bool SubjectResult::input_passed() const {
   return input_skipped.empty() && on_input.error.empty() && on_input.report.passed();
@@ -72,6 +71,16 @@ std::int64_t SubjectResult::peak_kv_bytes() const { return totals_of(on_input.ru
 bool VerifyRun::passed() const {
   return std::all_of(subjects.begin(), subjects.end(),
                      [](const SubjectResult& subject) { return subject.passed(); });
+}
+
+std::vector<std::string> VerifyRun::uncovered() const {
+  std::vector<std::string> classes;
+  for (const SubjectResult& subject : subjects) {
+    for (const std::string& name : subject.coverage.missing()) {
+      classes.push_back(subject.subject.name + ": " + name);
+    }
+  }
+  return classes;
 }
 
 }  // namespace ringlab::report

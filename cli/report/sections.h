@@ -12,8 +12,12 @@ std::string layout_section(const VerifyRun& run);
 std::string error_section(const VerifyRun& run);
 std::string cost_section(const VerifyRun& run);
 std::string laws_section(const VerifyRun& run);
+/// Empty when no coverage was judged.
+std::string coverage_section(const VerifyRun& run);
 /// Empty when nothing failed.
 std::string failures_section(const VerifyRun& run);
+/// Empty when there is nothing to say.
+std::string insight_section(const VerifyRun& run);
 std::string promises_section(const VerifyRun& run);
 
 /// <figure> with a heading, a remark at its right, the picture and a caption. Texts are escaped.

@@ -51,6 +51,9 @@ td.n,th.n { text-align:right; } td.n { font-variant-numeric:tabular-nums; white-
 table.laws td { vertical-align:top; } table.laws .id { white-space:nowrap; color:var(--soft); }
 table.laws .mark { text-align:center; width:2.2em; padding:7px 2px; }
 table.laws small { display:block; color:var(--soft); }
+table.facts th { white-space:nowrap; vertical-align:top; } table.facts td,table.facts th { padding:2px 8px 2px 0;
+  border:0; overflow-wrap:anywhere; } table.certified td { padding:2px 8px; }
+summary { cursor:pointer; color:var(--soft); }
 .held { color:var(--good); } .broken { color:var(--bad); font-weight:700; } .skipped { color:var(--soft); }
 .failure { border-left:5px solid var(--bad); margin:14px 0; display:grid; gap:14px; }
 .failure .picture svg { max-width:330px; margin:0; }
@@ -72,6 +75,10 @@ svg .frame { fill:transparent; stroke:var(--card); stroke-width:2; }
 svg .bar.first { fill:var(--first); } svg .bar.second { fill:var(--second); } svg .bar.bad { fill:var(--bad); }
 svg .mark { stroke:var(--mark); stroke-width:1.4; stroke-dasharray:4 3; }
 svg .pair { fill:var(--faint); stroke:var(--card); stroke-width:1; } svg .pair.visible { fill:var(--first); }
+svg .pair.visible.hop { fill:hsl(var(--hue) 62% var(--depth)); }
+svg .holder { fill:var(--faint); stroke:var(--line); stroke-width:1; }
+svg .holdernumber { font-size:9.5px; font-weight:600; fill:var(--soft); }
+svg .wrongtoken { fill:transparent; stroke:var(--bad); stroke-width:2.2; }
 footer { margin-top:36px; padding-top:12px; border-top:1px solid var(--line); font-size:.86rem;
   color:var(--soft); overflow-wrap:anywhere; }
 @media (min-width:760px) { .failure { grid-template-columns:minmax(0,1fr) minmax(0,330px); } }
@@ -91,7 +98,7 @@ footer { margin-top:36px; padding-top:12px; border-top:1px solid var(--line); fo
   * { print-color-adjust:exact; -webkit-print-color-adjust:exact; }
   body { font-size:10.5pt; } th,td { padding:4px 6px; } table { font-size:.82rem; } main { padding:0; max-width:none; } .verdict { border:1.5px solid; }
   .cards { grid-template-columns:repeat(2,minmax(0,1fr)); } tr,figure,.failure { break-inside:avoid; }
-  h2 { break-after:avoid; } }
+  h2 { break-after:avoid; } .lawlist { display:none; } .facts { font-size:.72rem; } }
 )css";
 
 }  // namespace

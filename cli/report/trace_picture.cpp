@@ -11,10 +11,10 @@
 namespace ringlab::report {
 namespace {
 
-constexpr double kWidth = 1100, kLeft = 112, kRight = 14, kTop = 8, kAxis = 26;
+constexpr double kTraceWidth = 1100, kTraceLeft = 112, kRight = 14, kTraceTop = 8, kAxis = 26;
 constexpr double kLaneHeight = 11, kRankGap = 8;
 constexpr double kRankHeight = kLanes * kLaneHeight + kRankGap;
-constexpr double kLeastWidth = 0.4;  // of something very short, so that it is seen
+constexpr double kLeastBar = 0.4;  // of something very short, so that it is seen
 
 /// Time on the x axis.
 struct Scale {
@@ -23,7 +23,7 @@ struct Scale {
   double x(std::int64_t ns) const {
     const double share =
         span_ns == 0 ? 0 : static_cast<double>(ns - begin_ns) / static_cast<double>(span_ns);
-    return kLeft + share * (kWidth - kLeft - kRight);
+    return kTraceLeft + share * (kTraceWidth - kTraceLeft - kRight);
   }
 };
 
@@ -41,7 +41,7 @@ void draw_axis(Svg& svg, const Scale& scale, double bottom) {
   const double step = std::max(nice_step(static_cast<double>(scale.span_ns), 8), 1.0);
   for (double at = 0; at <= static_cast<double>(scale.span_ns); at += step) {
     const double x = scale.x(scale.begin_ns + static_cast<std::int64_t>(at));
-    svg.line(x, kTop, x, bottom + 4, "tick");
+    svg.line(x, kTraceTop, x, bottom + 4, "tick");
     svg.text(x, bottom + 17, at == 0 ? "0" : human_seconds(at * 1e-9), "small", "middle");
   }
 }
@@ -56,7 +56,7 @@ std::string title_of(const TraceEvent& event) {
 }
 
 double lane_top(int rank, Lane lane) {
-  return kTop + rank * kRankHeight + static_cast<int>(lane) * kLaneHeight;
+  return kTraceTop + rank * kRankHeight + static_cast<int>(lane) * kLaneHeight;
 }
 
 void draw_ranks(Svg& svg, int ranks) {
@@ -64,15 +64,15 @@ void draw_ranks(Svg& svg, int ranks) {
     svg.text(2, lane_top(rank, Lane::receive), fmt::format("rank {}", rank), "label");
     for (int lane = 0; lane < kLanes; ++lane) {
       const double y = lane_top(rank, static_cast<Lane>(lane));
-      svg.rect({kLeft, y, kWidth - kLeft - kRight, kLaneHeight - 1.5}, "track");
-      svg.text(kLeft - 6, y + 8.2, lane_name(static_cast<Lane>(lane)), "lane", "end");
+      svg.rect({kTraceLeft, y, kTraceWidth - kTraceLeft - kRight, kLaneHeight - 1.5}, "track");
+      svg.text(kTraceLeft - 6, y + 8.2, lane_name(static_cast<Lane>(lane)), "lane", "end");
     }
   }
 }
 
 void draw_event(Svg& svg, const TraceEvent& event, const Scale& scale) {
   const double x = scale.x(event.begin_ns);
-  const double width = std::max(scale.x(event.end_ns) - x, kLeastWidth);
+  const double width = std::max(scale.x(event.end_ns) - x, kLeastBar);
   const Lane lane = lane_of(event.kind);
   svg.rect({x, lane_top(event.rank, lane), width, kLaneHeight - 1.5},
            fmt::format("event {}", trace_kind_name(event.kind)), "", title_of(event));
@@ -100,8 +100,8 @@ svg .onevent { font-size:8.5px; font-weight:700; fill:var(--onhop); pointer-even
 
 std::string trace_picture(const Trace& trace, const TraceSummary& summary) {
   const int ranks = ranks_of(trace);
-  const double bottom = kTop + ranks * kRankHeight - kRankGap;
-  Svg svg(kWidth, bottom + kAxis,
+  const double bottom = kTraceTop + ranks * kRankHeight - kRankGap;
+  Svg svg(kTraceWidth, bottom + kAxis,
           fmt::format("what {} ranks did in {}; overlap {}, idle {}", ranks,
                       human_seconds(static_cast<double>(summary.span_ns) * 1e-9),
                       overlap_text(summary.overlap()), percent_text(summary.idle())));

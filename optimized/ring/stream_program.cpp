@@ -14,7 +14,7 @@ namespace ringlab::ring {
 namespace {
 
 /// An operation on slots and the operations, by number, that must have ended before it begins.
-struct Work {
+struct SlotWork {
   StreamOperation operation;
   std::vector<std::size_t> after = {};
 };
@@ -22,12 +22,12 @@ struct Work {
 /// Who wrote and read every slot last, so that the next one knows whom to wait for.
 class SlotUses {
  public:
-  void read(Held held, SlotPlace place, std::size_t reader, Work& work) {
+  void read(Held held, SlotPlace place, std::size_t reader, SlotWork& work) {
     Use& use = uses_[{held, place}];
     if (use.written) work.after.push_back(use.writer);
     use.readers.push_back(reader);
   }
-  void write(Held held, SlotPlace place, std::size_t writer, Work& work) {
+  void write(Held held, SlotPlace place, std::size_t writer, SlotWork& work) {
     Use& use = uses_[{held, place}];
     if (use.written) work.after.push_back(use.writer);
     work.after.insert(work.after.end(), use.readers.begin(), use.readers.end());
@@ -53,7 +53,7 @@ struct Message {
 };
 
 /// Both ends of a message.
-struct Posted {
+struct BothEnds {
   std::optional<Operation> send, receive;
   bool is_ready() const { return send && receive; }
 };
@@ -87,7 +87,7 @@ class Translation {
         at_(schedule.ranks.size()),
         due_(schedule.ranks.size()) {}
 
-  std::vector<Work> run() {
+  std::vector<SlotWork> run() {
     while (advance_all() || copy_out_of_order()) {
     }
     for (std::size_t rank = 0; rank < at_.size(); ++rank) {
@@ -146,7 +146,7 @@ class Translation {
 
   void post(int rank, const Operation& operation) {
     const Message message = message_of(rank, operation);
-    Posted& posted = posted_[message];
+    BothEnds& posted = posted_[message];
     const bool sends = is_send(operation.action);
     (sends ? posted.send : posted.receive) = operation;
     const bool chunk = message.held == Held::chunk;
@@ -175,33 +175,33 @@ class Translation {
     return false;
   }
 
-  void copy(const Message& message, const Posted& posted) {
+  void copy(const Message& message, const BothEnds& posted) {
     const Operation& send = *posted.send;
     const Operation& receive = *posted.receive;
     copied_.insert(message);
     const bool chunk = message.held == Held::chunk;
     const SlotPlace from{message.from, chunk ? send.slot : send.gradient};
     const SlotPlace to{message.to, chunk ? receive.slot : receive.gradient};
-    Work work{{.action = StreamAction::copy,
-               .rank = copy_by_ == CopyBy::receiver ? message.to : message.from,
-               .stream = chunk ? StreamKind::chunks : StreamKind::sums,
-               .step = receive.step,
-               .owner = message.owner,
-               .held = message.held,
-               .from = from,
-               .to = to}};
+    SlotWork work{{.action = StreamAction::copy,
+                   .rank = copy_by_ == CopyBy::receiver ? message.to : message.from,
+                   .stream = chunk ? StreamKind::chunks : StreamKind::sums,
+                   .step = receive.step,
+                   .owner = message.owner,
+                   .held = message.held,
+                   .from = from,
+                   .to = to}};
     uses_.read(message.held, from, works_.size(), work);
     uses_.write(message.held, to, works_.size(), work);
     works_.push_back(std::move(work));
   }
 
   void attend(int rank, const Operation& operation) {
-    Work work{{.action = StreamAction::attend,
-               .rank = rank,
-               .step = operation.step,
-               .owner = operation.owner,
-               .slot = operation.slot,
-               .gradient = operation.gradient}};
+    SlotWork work{{.action = StreamAction::attend,
+                   .rank = rank,
+                   .step = operation.step,
+                   .owner = operation.owner,
+                   .slot = operation.slot,
+                   .gradient = operation.gradient}};
     uses_.read(Held::chunk, {rank, operation.slot}, works_.size(), work);
     if (schedule_.pass == Pass::backward) {
       uses_.write(Held::sum, {rank, operation.gradient}, works_.size(), work);
@@ -210,12 +210,12 @@ class Translation {
   }
 
   void add(int rank, const Operation& operation) {
-    Work work{{.action = StreamAction::add_gradient,
-               .rank = rank,
-               .step = operation.step,
-               .owner = operation.owner,
-               .gradient = operation.gradient,
-               .addend = operation.addend}};
+    SlotWork work{{.action = StreamAction::add_gradient,
+                   .rank = rank,
+                   .step = operation.step,
+                   .owner = operation.owner,
+                   .gradient = operation.gradient,
+                   .addend = operation.addend}};
     uses_.read(Held::sum, {rank, operation.addend}, works_.size(), work);
     uses_.write(Held::sum, {rank, operation.gradient}, works_.size(), work);
     works_.push_back(std::move(work));
@@ -224,16 +224,16 @@ class Translation {
   const Schedule& schedule_;
   CopyBy copy_by_;
   std::vector<std::size_t> at_;  // next operation of each rank
-  std::map<Message, Posted> posted_;
+  std::map<Message, BothEnds> posted_;
   std::vector<std::deque<Message>> due_;  // per rank, chunks that it is to receive, in its order
   std::set<Message> copied_;
   SlotUses uses_;
-  std::vector<Work> works_;
+  std::vector<SlotWork> works_;
 };
 
-std::vector<StreamWork> on_streams(const std::vector<Work>& works) {
+std::vector<StreamWork> on_streams(const std::vector<SlotWork>& works) {
   std::vector<StreamWork> placed;
-  for (const Work& work : works) placed.push_back({stream_number(work.operation), work.after});
+  for (const SlotWork& work : works) placed.push_back({stream_number(work.operation), work.after});
   return placed;
 }
 
@@ -246,7 +246,7 @@ StreamOperation on_stream_of(const StreamOperation& operation, StreamAction acti
 }
 
 /// Events for the operations that are waited for, recorded just after them.
-void write_operations(const std::vector<Work>& works, StreamProgram& program) {
+void write_operations(const std::vector<SlotWork>& works, StreamProgram& program) {
   const int streams = static_cast<int>(program.ranks.size()) * kStreamsPerRank;
   const auto waits = needed_waits(on_streams(works), streams);
   std::vector<bool> is_waited_for(works.size());

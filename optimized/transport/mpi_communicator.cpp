@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLongestTimeout = 1e9;  // thirty years; keeps the deadline representable
 constexpr int kEagerPolls = 200;         // before a wait starts to sleep between polls
-constexpr std::chrono::microseconds kPause{50};
+constexpr std::chrono::microseconds kPollPause{50};
 constexpr std::chrono::milliseconds kFarewell{20};  // notes are small: they leave at once
 
 volatile std::sig_atomic_t launcher_asked = 0;
@@ -196,7 +196,7 @@ void MpiCommunicator::block(const Activity& activity, const std::function<bool()
     const bool late = Clock::now() >= deadline || launcher_wants_end();
     if (late && resolve_delay(activity, begin, done)) break;
     if (polls > kEagerPolls) {
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kPollPause);
     } else {
       std::this_thread::yield();
     }
@@ -261,7 +261,7 @@ void MpiCommunicator::leave_mpi() {
   const auto end = Clock::now() + kFarewell;
   while (Clock::now() < end) {
     control_.poll();
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kPollPause);
   }
   control_.abandon();
 }

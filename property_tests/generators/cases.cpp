@@ -8,8 +8,8 @@ namespace {
 
 std::int64_t random_tokens(Draws& draws) {
   const std::int64_t kind = draws.below(100);
-  if (kind < 3) return 0;
-  if (kind < 10) return 1;
+  if (kind < 5) return 0;
+  if (kind < 12) return 1;
   if (kind < 60) return draws.between(2, 9);
   if (kind < 90) return draws.between(10, 30);
   return draws.between(31, 70);
@@ -43,7 +43,7 @@ std::string random_documents(Draws& draws, std::int64_t tokens) {
 }
 
 std::string random_mask_term(Draws& draws, const Shape& shape) {
-  switch (draws.below(8)) {
+  switch (draws.below(10)) {
     case 0:
     case 1:
       return "causal";
@@ -54,6 +54,7 @@ std::string random_mask_term(Draws& draws, const Shape& shape) {
     case 5:
       return random_documents(draws, shape.kv_tokens);
     case 6:
+    case 7:
       return "prefix:" + std::to_string(draws.below(shape.kv_tokens + 2));
     default:
       return "bits:" + std::to_string(draws.below(1000));
@@ -185,7 +186,7 @@ Case limited_problem(Case c, const Capabilities& can) {
 
 Case random_case(Draws& draws) {
   Case c;
-  c.seed = static_cast<std::uint64_t>(draws.between(1, 999999));
+  c.seed = static_cast<std::uint64_t>(draws.between(1, kCaseSeeds - 1));
   c.shape = random_shape(draws);
   c.dtype = random_dtype(draws);
   c.ranks = random_ranks(draws);
@@ -221,34 +222,55 @@ Case limited_to(Case c, const Capabilities& can) {
   return limited_problem(std::move(c), can);
 }
 
-std::vector<std::string> classes_of(const Case& c) {
+namespace {
+
+void add_classes_of_shapes(const Case& c, std::vector<std::string>& classes) {
   const Shape& s = c.shape;
-  std::vector<std::string> classes = {"layout " + std::string(layout_name(c.layout)),
-                                      "values " + std::string(family_name(c.family)),
-                                      "dtype " + std::string(dtype_info(c.dtype).name)};
-  std::string mask = first_word(c.mask);
-  const std::size_t plus = c.mask.find('+');
-  if (plus != std::string::npos) mask = "intersection";
-  classes.push_back("mask " + mask);
-  classes.emplace_back(c.transport == TransportKind::threads ? "transport threads"
-                                                             : "transport simulated");
-  classes.push_back("schedule " + first_word(c.schedule));
-  classes.push_back("slots " + std::to_string(c.slots));
-  const std::int64_t tokens = std::max(s.q_tokens, s.kv_tokens);
   if (s.q_heads != s.kv_heads) classes.emplace_back("grouped heads");
   if (s.q_tokens != s.kv_tokens) classes.emplace_back("rectangular");
   if (s.v_dim != s.head_dim) classes.emplace_back("v_dim is not head_dim");
   if (s.q_tokens == 0 || s.kv_tokens == 0) classes.emplace_back("no tokens");
+  if (has_an_empty_row(make_problem(c))) classes.emplace_back("rows that see nothing");
+  if (s.kv_tokens > c.tile_keys && s.kv_tokens % c.tile_keys != 0) {
+    classes.emplace_back("tile tails");
+  }
+  if (c.tile_queries > 9 || c.tile_keys > 9) classes.emplace_back("tiles as kernels have them");
+  if (s.head_dim > 9 || s.v_dim > 9) classes.emplace_back("wide heads");
+}
+
+void add_classes_of_rings(const Case& c, std::vector<std::string>& classes) {
+  const std::int64_t tokens = std::max(c.shape.q_tokens, c.shape.kv_tokens);
+  classes.emplace_back(c.transport == TransportKind::threads ? "transport threads"
+                                                             : "transport simulated");
+  classes.push_back("schedule " + first_word(c.schedule));
+  classes.push_back("slots " + std::to_string(c.slots));
+  if (c.direction == RingDirection::previous) classes.emplace_back("backwards round the ring");
   if (c.ranks > tokens) classes.emplace_back("more ranks than tokens");
   if (c.ranks > 1 && tokens % c.ranks != 0) classes.emplace_back("ranks do not divide tokens");
   if (c.ranks == 1) classes.emplace_back("one rank");
   if (c.rendezvous) classes.emplace_back("rendezvous sends");
-  if (c.tile_queries > 9 || c.tile_keys > 9) classes.emplace_back("tiles as kernels have them");
-  if (s.head_dim > 9 || s.v_dim > 9) classes.emplace_back("wide heads");
+}
+
+void add_classes_of_modifiers(const Case& c, std::vector<std::string>& classes) {
   if (c.modifiers.softcap != 0) classes.emplace_back("soft-capping");
   if (c.modifiers.alibi) classes.emplace_back("ALiBi");
   if (c.modifiers.sinks) classes.emplace_back("sinks");
   if (c.modifiers.dropout_percent != 0) classes.emplace_back("dropout");
+}
+
+}  // namespace
+
+std::vector<std::string> classes_of(const Case& c) {
+  const bool intersection = c.mask.find('+') != std::string::npos;
+  std::vector<std::string> classes = {
+      "layout " + std::string(layout_name(c.layout)),
+      "values " + std::string(family_name(c.family)),
+      "dtype " + std::string(dtype_info(c.dtype).name),
+      "mask " + (intersection ? std::string("intersection") : first_word(c.mask))};
+  add_classes_of_rings(c, classes);
+  add_classes_of_shapes(c, classes);
+  if (c.unit_scale) classes.emplace_back("scale 1");
+  add_classes_of_modifiers(c, classes);
   return classes;
 }
 

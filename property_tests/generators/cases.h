@@ -11,6 +11,9 @@
 
 namespace ringlab::verify {
 
+/// The seeds that random_case() gives are below this.
+inline constexpr std::uint64_t kCaseSeeds = 1'000'000;
+
 /// A random case: 0 … 70 tokens (small ones more often), 1 … 9 channels, 1 … 9 ranks (also more
 /// than tokens), grouped heads, masks of every kind and intersections of two.
 Case random_case(Draws& draws);
@@ -27,5 +30,7 @@ Case limited_to(Case c, const Capabilities& can);
 /// The classes a case falls in, for coverage: "mask causal", "layout zigzag", "more ranks than
 /// tokens", …
 std::vector<std::string> classes_of(const Case& c);
+/// The class of what laws about gradients try.
+inline constexpr const char* kGradientsClass = "gradients";
 
 }  // namespace ringlab::verify

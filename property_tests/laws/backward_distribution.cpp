@@ -7,7 +7,7 @@
 namespace ringlab::verify {
 namespace {
 
-LawResult ranks_do_not_matter(const Subject& subject, const Case& c) {
+LawResult gradients_know_no_ranks(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   GradientTrial alone = trial;
   alone.base.options.ranks = 1;
@@ -15,7 +15,7 @@ LawResult ranks_do_not_matter(const Subject& subject, const Case& c) {
                         measure_gradients(subject, trial), measure_gradients(subject, alone));
 }
 
-LawResult partition_does_not_matter(const Subject& subject, const Case& c) {
+LawResult gradients_know_no_partition(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   GradientTrial uneven = trial;
   uneven.base.options.q_layout = random_layout(c.shape.q_tokens, c.ranks, c.seed);
@@ -24,7 +24,7 @@ LawResult partition_does_not_matter(const Subject& subject, const Case& c) {
                         measure_gradients(subject, trial));
 }
 
-LawResult delays_change_nothing(const Subject& subject, const Case& c) {
+LawResult delays_change_no_gradient(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   RunOptions& options = trial.base.options;
   options.transport = TransportKind::threads;
@@ -42,7 +42,7 @@ LawResult delays_change_nothing(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
-LawResult thread_order_changes_nothing(const Subject& subject, const Case& c) {
+LawResult thread_order_changes_no_gradient(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   const AttentionGradients first = differentiate(subject, trial);
   trial.base.options.thread_order_seed = c.seed + 1;
@@ -56,16 +56,16 @@ std::vector<Law> gradient_distribution_laws() {
   return {
       {"P58-gradients", "the_number_of_ranks_does_not_matter_to_gradients",
        "P ranks and one rank give the same gradients.", false, several_ranks,
-       needs_backward_on_ranks, ranks_do_not_matter},
+       needs_backward_on_ranks, gradients_know_no_ranks},
       {"P60-gradients", "the_partition_of_the_tokens_does_not_matter_to_gradients",
        "Uneven and empty chunks give the same gradients.", false, several_ranks,
-       needs_backward_on_ranks, partition_does_not_matter},
+       needs_backward_on_ranks, gradients_know_no_partition},
       {"P65-gradients", "delays_of_messages_change_no_gradient",
        "Any delays and interleavings of the ranks give the bits of undelayed threads.", true,
-       several_ranks, needs_backward_on_ranks, delays_change_nothing},
+       several_ranks, needs_backward_on_ranks, delays_change_no_gradient},
       {"P70-gradients", "the_order_of_the_threads_of_a_block_changes_no_gradient",
        "Threads between two barriers may run in any order: the same bits.", true, with_tokens,
-       needs_backward, thread_order_changes_nothing},
+       needs_backward, thread_order_changes_no_gradient},
   };
 }
 

@@ -68,7 +68,7 @@ Tensor<double> paired(const Tensor<double>& x, double factor, Signs signs) {
 }
 
 /// Scores stay when q becomes A q and k becomes A^-T k; then dq becomes A^-T dq and dk A dk.
-LawResult rotated_channels(const Subject& subject, const Case& c) {
+LawResult gradients_of_rotated_channels(const Subject& subject, const Case& c) {
   const GradientTrial base = make_gradient_trial(c);
   GradientTrial turned = base;
   turned.base.data.q = paired(base.base.data.q, 1.0, Signs::kept);
@@ -87,7 +87,7 @@ Case integer_pairs(Case c) {
   return with_tokens(plain_values(at_least_two_channels(std::move(c))));
 }
 
-LawResult permuted_keys(const Subject& subject, const Case& c) {
+LawResult gradients_of_permuted_keys(const Subject& subject, const Case& c) {
   const GradientTrial base = make_gradient_trial(c);
   const Indices order = shuffled(c.shape.kv_tokens, c.seed);
   const GradientTrial moved{with_keys(base.base, order), base.dout};
@@ -152,9 +152,9 @@ std::vector<Law> gradient_symmetry_laws() {
        needs_backward, grouped_heads_sum_up},
       {"P54", "rotating_channels_rotates_dq_and_dk",
        "A rotation of q and k that keeps all scores turns dq and dk the other way.", false,
-       integer_pairs, needs_backward, rotated_channels},
+       integer_pairs, needs_backward, gradients_of_rotated_channels},
       {"P55", "permuting_keys_permutes_dk_and_dv", "Keys, values and mask permuted together.",
-       false, with_tokens, needs_backward, permuted_keys},
+       false, with_tokens, needs_backward, gradients_of_permuted_keys},
       {"P56", "gradients_of_packed_documents_equal_separate_runs",
        "Each document gets the gradients it gets alone.", false, two_documents, needs_backward,
        packed_documents},

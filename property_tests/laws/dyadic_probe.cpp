@@ -11,7 +11,7 @@
 namespace ringlab::verify {
 namespace {
 
-long double power_of_two(std::int64_t below) { return std::ldexp(1.0L, static_cast<int>(-below)); }
+long double weight_below(std::int64_t below) { return std::ldexp(1.0L, static_cast<int>(-below)); }
 
 /// The profile's bound of one row with the error of the dot products, which are integers, left
 /// out. `unit_error` is |unit - ln 2|: how far the weights are from powers of two.
@@ -84,7 +84,7 @@ LawResult dyadic_probe(const Subject& subject, const Case& c) {
   trial.data.k = random_integers(c.shape.k(), 3, c.seed + 1);
   trial.data.v = random_integers(c.shape.v(), 8, c.seed + 2);
   IntegerScores scores = integer_scores(trial, trial.problem.scale);
-  scores.weight = power_of_two;
+  scores.weight = weight_below;
   const AttentionOutput expected = probe_answer(trial, scores).expected;
   const ForwardTolerance allowed =
       dyadic_tolerance(subject.profile(trial.problem, trial.options), trial, scores, expected);

@@ -6,41 +6,52 @@
 #include <cmath>
 #include <utility>
 
-#include "reference/core/report.h"
-
 namespace ringlab::verify {
 
 LawResult held(double ratio) { return {Outcome::held, ratio, ""}; }
 LawResult broken(std::string message) { return {Outcome::broken, 0, std::move(message)}; }
 LawResult discarded(std::string reason) { return {Outcome::discarded, 0, std::move(reason)}; }
 
+LawResult compared(const Report& report) {
+  LawResult result = report.passed() ? held(report.worst_ratio()) : broken(report.summary());
+  const TensorReport* worst = nullptr;
+  for (const TensorReport& tensor : report.tensors) {
+    const bool counts = tensor.compared > 0 && tensor.passed() == report.passed();
+    if (counts && (!worst || tensor.worst.ratio > worst->worst.ratio)) worst = &tensor;
+  }
+  if (!worst) return result;
+  const WorstElement& at = worst->worst;
+  result.worst = Element{worst->tensor, at.batch, at.head, at.token, at.channel};
+  return result;
+}
+
 LawResult both(LawResult first, LawResult second) {
   if (first.outcome == Outcome::broken) return first;
   if (second.outcome == Outcome::broken) return second;
   if (first.outcome == Outcome::discarded) return first;
   if (second.outcome == Outcome::discarded) return second;
-  return held(std::max(first.ratio, second.ratio));
+  return second.ratio > first.ratio ? second : first;
 }
 
 LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
                   const Tensor<double>& allowed) {
   Report report;
   report.tensors.push_back(compare(std::move(name), got.view(), expected.view(), allowed.view()));
-  if (!report.passed()) return broken(report.summary());
-  return held(report.worst_ratio());
+  return compared(report);
 }
 
 LawResult same_bits(std::string name, const Tensor<double>& got, const Tensor<double>& expected) {
   if (!(got.extents() == expected.extents())) return broken(name + ": the shapes differ");
-  std::string message;
+  LawResult result = held();
   for_each_index(got.extents(), [&](auto b, auto h, auto t, auto c) {
     const double found = got(b, h, t, c);
     const double wanted = expected(b, h, t, c);
-    if (found == wanted || !message.empty()) return;
-    message = fmt::format("{}({}, {}, {}, {}): got {}, exact {}, allowed 0 (the same bits)", name,
-                          b, h, t, c, found, wanted);
+    if (found == wanted || result.outcome == Outcome::broken) return;
+    result = broken(fmt::format("{}({}, {}, {}, {}): got {}, exact {}, allowed 0 (the same bits)",
+                                name, b, h, t, c, found, wanted));
+    result.worst = Element{name, b, h, t, c};
   });
-  return message.empty() ? held() : broken(message);
+  return result;
 }
 
 LawResult same_bits(const AttentionOutput& got, const AttentionOutput& expected) {
@@ -53,9 +64,10 @@ Measured measure(const Subject& subject, const Trial& trial) {
 
 LawResult equals_exact(const Measured& run) {
   const Report report = compare_forward(run.got, run.truth.exact, run.truth.allowed);
-  if (!report.passed()) return broken(report.summary());
-  if (zeros_would_pass(run.truth)) return discarded("an output of zeros would pass");
-  return held(report.worst_ratio());
+  if (report.passed() && zeros_would_pass(run.truth)) {
+    return discarded("an output of zeros would pass");
+  }
+  return compared(report);
 }
 
 LawResult same_out(const Measured& base, const Measured& other) {

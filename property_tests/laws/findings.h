@@ -7,12 +7,15 @@
 
 #include "property_tests/law.h"
 #include "property_tests/laws/trial.h"
+#include "reference/core/report.h"
 
 namespace ringlab::verify {
 
 LawResult held(double ratio = 0);
 LawResult broken(std::string message);
 LawResult discarded(std::string reason);
+/// Held with its worst ratio, or broken with its summary, and the element that was worst.
+LawResult compared(const Report& report);
 
 /// The first that is broken; else the first that is discarded; else held with the larger ratio.
 LawResult both(LawResult first, LawResult second);

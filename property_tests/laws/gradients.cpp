@@ -122,7 +122,7 @@ LawResult any_held(const std::vector<LawResult>& results) {
   for (const LawResult& result : results) {
     if (result.outcome == Outcome::broken) return result;
     if (result.outcome == Outcome::discarded) continue;
-    all = held(std::max(all.ratio, result.ratio));
+    if (all.outcome == Outcome::discarded || result.ratio > all.ratio) all = result;
   }
   return all;
 }

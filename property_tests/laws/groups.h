@@ -18,6 +18,7 @@ std::vector<Law> row_laws();             ///< rows, heads and batches do not see
 std::vector<Law> structure_laws();       ///< masks, shapes, strides
 std::vector<Law> distribution_laws();    ///< ranks, layouts, transports, traffic
 std::vector<Law> backward_laws();        ///< gradients
+std::vector<Law> extreme_laws();         ///< values at the ends of their type
 std::vector<Law> infinite_value_laws();  ///< infinities of V show where they are seen
 std::vector<Law> foreign_laws();         ///< for implementations of others, besides all others
 std::vector<Law> many_row_laws();        ///< rows longer than what a kernel takes at once

@@ -68,7 +68,7 @@ LawResult sizes_beside_a_boundary_are_right(const Subject& subject, const Case& 
       forward_tolerance(input, exact, subject.profile(input.problem, prepared.options));
   const AttentionOutput got = subject.run(input, prepared.options).output;
   const Report report = compare_forward(got, exact, allowed);
-  return report.passed() ? held(report.worst_ratio()) : broken(report.summary());
+  return compared(report);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ LawResult same_tensor(const std::string& what, const std::string& name, const Te
         broken(fmt::format("{}: {}[batch {}, head {}, token {}, channel {}] became {:.17g}, "
                            "was {:.17g}, and must be the same bits",
                            what, name, b, h, t, c, got(b, h, t, c), want(b, h, t, c)));
+    result.worst = Element{name, b, h, t, c};
   });
   return result;
 }
@@ -91,12 +92,12 @@ std::vector<double> poisons(const Subject& subject) {
 }
 
 LawResult all_held(const std::vector<LawResult>& results) {
-  double worst = 0;
+  LawResult worst = held();
   for (const LawResult& result : results) {
     if (result.outcome != Outcome::held) return result;
-    worst = std::max(worst, result.ratio);
+    if (result.ratio > worst.ratio) worst = result;
   }
-  return held(worst);
+  return worst;
 }
 
 std::int64_t first_position(const Case& c) { return c.shape.kv_tokens - c.shape.q_tokens; }

@@ -95,6 +95,24 @@ void scale_query_in_place(AttentionInput& input, const RunOptions&) {
   input.problem.scale = 1;
 }
 
+/// Reads values below the normal range as zero, as processors do in some modes.
+Mutant with_flushed_values() {
+  MutantInfo info{"subnormals_flushed", "flash_blocks", "subnormal values are read as zero",
+                  "In which mode does the processor run when the kernel is called?", "classic"};
+  verify::Subject subject = subject_like(info, {DType::f32});
+  subject.run = [run = subject.run](AttentionInput input, const RunOptions& options) {
+    Tensor<double> flushed(input.v.extents);
+    const double least = dtype_info(input.problem.dtype).min_normal;
+    for_each_index(input.v.extents, [&](auto b, auto h, auto t, auto c) {
+      const double x = input.v(b, h, t, c);
+      flushed(b, h, t, c) = std::abs(x) < least ? 0 : x;
+    });
+    input.v = flushed.view();
+    return run(input, options);
+  };
+  return {std::move(info), std::move(subject)};
+}
+
 /// Heads of q and k rounded down to pairs of channels.
 void drop_odd_channel(AttentionInput& input, const RunOptions&) {
   Shape& shape = input.problem.shape;
@@ -145,6 +163,7 @@ std::vector<Mutant> input_mutants() {
           {"query_scaled_in_place", "broadcast", "the caller's q is multiplied by the scale",
            "Who owns q after the call?", "BurstAttention cf429a6"},
           scale_query_in_place),
+      with_flushed_values(),
   };
 }
 

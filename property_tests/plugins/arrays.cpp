@@ -5,26 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "property_tests/plugins/plugin_profile.h"
+
 namespace ringlab::plugins {
 namespace {
 
 constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
-}
-
-std::int32_t code_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return RINGLAB_F64;
-    case DType::f32:
-      return RINGLAB_F32;
-    case DType::f16:
-      return RINGLAB_F16;
-    case DType::bf16:
-      return RINGLAB_BF16;
-    default:
-      throw_not_an_input_dtype(dtype);
-  }
 }
 
 std::int64_t size_of(DType dtype) { return dtype_info(dtype).bytes; }
@@ -68,7 +55,7 @@ void fill_with_nan(std::uint8_t* at, std::int64_t elements, DType dtype, std::ui
 
 void describe(const Extents& e, const Strides& s, DType dtype, ringlab_tensor& shape) {
   shape = {};
-  shape.dtype = code_of(dtype);
+  shape.dtype = dtype_index(dtype);
   const std::int64_t extents[] = {e.batch, e.heads, e.tokens, e.channels};
   const std::int64_t strides[] = {s.batch, s.head, s.token, s.channel};
   std::copy(std::begin(extents), std::end(extents), shape.extents);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "property_tests/plugins/plugin_call.h"
+#include "property_tests/plugins/reply_text.h"
 #include "reference/core/error.h"
 
 namespace ringlab::plugins {
@@ -133,7 +134,7 @@ void PluginProcess::start() {
     return;
   }
   child_.reset();
-  if (why.empty()) throw_not_loadable(path_, reply.message);
+  if (why.empty()) throw_not_loadable(path_, shown_text(reply.message));
   throw_environment_error({.where = "plugin " + path_,
                            .expected = "to be loaded",
                            .actual = why,
@@ -181,27 +182,27 @@ Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, co
     case Heard::reply:
       break;
     case Heard::deadline:
-      lose(fmt::format("it gave no answer within {:g} s", message.deadline_s), passed());
+      lose(fmt::format("it gave no answer within {:g} s", message.deadline_s), passed(),
+           verify::Ending::timed_out);
     case Heard::ended:
       lose(child_->end(kPatience), passed());
   }
   if (reply.kind != ReplyKind::crashed) return reply;
-  reply.message[sizeof(reply.message) - 1] = '\0';
-  const std::string touched = reply.message;
+  const std::string touched = shown_text(reply.message);
   lose(fmt::format("it crashed with {}{}{}", signal_text(reply.signal), touched.empty() ? "" : ": ",
                    touched),
        passed());
 }
 
-void PluginProcess::lose(const std::string& what, double seconds) {
+void PluginProcess::lose(const std::string& what, double seconds, verify::Ending ending) {
   const std::unique_ptr<ChildProcess> gone = std::move(child_);
   constexpr double kRestart = 0.005;  // starting it again
   lost_s_ += seconds + kRestart;
   const std::string lines = gone->last_lines();
-  throw_environment_error({.where = path_,
-                           .expected = "an answer",
-                           .actual = what,
-                           .hint = lines.empty() ? "" : "Its last words: " + lines});
+  throw verify::SubjectLost(ending, {.where = path_,
+                                     .expected = "an answer",
+                                     .actual = what,
+                                     .hint = lines.empty() ? "" : "Its last words: " + lines});
 }
 
 void PluginProcess::complain(const std::string& what) const {
@@ -210,7 +211,7 @@ void PluginProcess::complain(const std::string& what) const {
 }
 
 void PluginProcess::check_reply(const Reply& reply) const {
-  const std::string message(reply.message, strnlen(reply.message, sizeof(reply.message)));
+  const std::string message = shown_text(reply.message);
   if (reply.kind == ReplyKind::threw) {
     complain("it threw an exception through its C interface: " + message);
   }

@@ -30,16 +30,17 @@ class PluginProcess {
 
   const Reply& introduction() const { return introduction_; }
 
-  /// One call. Environment error for whatever it does wrong beside its numbers: an error code, a
-  /// crash, a hang, bytes written where they should not be, elements left out, processes or a
-  /// floating-point mode left behind. Unsupported when it says so, or once it has cost too much
-  /// time with crashes and hangs.
+  /// One call. SubjectLost for a crash or a hang, and environment error for whatever else it does
+  /// wrong beside its numbers: an error code, bytes written where they should not be, elements left
+  /// out, processes or a floating-point mode left behind. Unsupported when it says so, or once it
+  /// has cost too much time with crashes and hangs.
   RunResult run(const AttentionInput& input, const RunOptions& options);
 
  private:
   void start();
   Reply exchange(const CallMessage& message, const File& inputs, const File& outputs);
-  [[noreturn]] void lose(const std::string& what, double seconds);
+  [[noreturn]] void lose(const std::string& what, double seconds,
+                         verify::Ending ending = verify::Ending::crashed);
   [[noreturn]] void complain(const std::string& what) const;
   void check_reply(const Reply& reply) const;
 

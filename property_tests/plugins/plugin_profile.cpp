@@ -10,6 +10,9 @@
 namespace ringlab::plugins {
 namespace {
 
+/// Every random case is made at least as wide.
+constexpr std::int64_t kMostMultiple = 1024;
+
 [[noreturn]] void throw_bad_field(const std::string& who, const char* field,
                                   const std::string& expected, const std::string& actual) {
   throw_input_error({.where = fmt::format("{}, {}", who, field),
@@ -34,8 +37,12 @@ void take(const Promise& promise, const std::string& who) {
   *promise.target = promise.declared;
 }
 
-std::int64_t count(const char* field, std::int64_t declared, const std::string& who) {
-  if (declared < 0) throw_bad_field(who, field, "0 or more", std::to_string(declared));
+/// Of keys, merges or channels.
+std::int64_t count(const char* field, std::int64_t declared, const std::string& who,
+                   std::int64_t most = INT64_MAX) {
+  if (declared < 0 || declared > most) {
+    throw_bad_field(who, field, fmt::format("0 … {}", most), std::to_string(declared));
+  }
   return declared;
 }
 
@@ -86,7 +93,7 @@ NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem
       {"product_underflow", n.product_underflow, &profile.product_underflow}};
   for (const Promise& promise : promises) take(promise, who);
   profile.accumulation_chain = count("accumulation_chain", n.accumulation_chain, who);
-  profile.lse_merges = count("lse_merges", n.lse_merges, who);
+  profile.lse_merges = count("lse_merges", n.lse_merges, who, INT32_MAX);
   return profile;
 }
 
@@ -120,8 +127,8 @@ verify::Capabilities plugin_capabilities(const ringlab_abilities& can, const std
   result.masks = mask_abilities(can.masks);
   const std::int64_t most = count("can.max_head_dim", can.max_head_dim, who);
   if (most > 0) result.max_head_dim = most;
-  result.head_dim_multiple =
-      std::max<std::int64_t>(1, count("can.head_dim_multiple", can.head_dim_multiple, who));
+  result.head_dim_multiple = std::max<std::int64_t>(
+      1, count("can.head_dim_multiple", can.head_dim_multiple, who, kMostMultiple));
   if (result.max_head_dim < result.head_dim_multiple) {
     throw_bad_field(who, "can.max_head_dim", "at least head_dim_multiple", std::to_string(most));
   }

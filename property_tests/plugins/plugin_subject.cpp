@@ -5,6 +5,7 @@
 
 #include "property_tests/foreign_subject.h"
 #include "property_tests/plugins/plugin_profile.h"
+#include "property_tests/plugins/reply_text.h"
 
 namespace ringlab::verify {
 
@@ -15,8 +16,8 @@ bool names_a_plugin(const std::string& word) {
 Subject plugin_subject(const std::string& path, const plugins::PluginOptions& options) {
   const auto process = std::make_shared<plugins::PluginProcess>(path, options);
   const plugins::Reply& declared = process->introduction();
-  const std::string title(declared.title);
-  const std::string name(declared.name);
+  const std::string title = plugins::shown_text(declared.title);
+  const std::string name = plugins::shown_text(declared.name);
   Subject raw{.name = path,
               .title = name + (title.empty() ? "" : ": ") + title,
               .can = plugins::plugin_capabilities(declared.can, "plugin " + path),

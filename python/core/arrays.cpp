@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 
+#include "python/core/dlpack_check.h"
 #include "reference/core/error.h"
 
 namespace nb = nanobind;
@@ -32,95 +32,74 @@ constexpr nb::dlpack::dtype element_type(Receiver receiver) {
   }
 }
 
-std::string dtype_text(const nb::dlpack::dtype& dtype) {
-  constexpr std::array<const char*, 7> kNames = {"int",    "uint",    "float", "opaque",
-                                                 "bfloat", "complex", "bool"};
-  const std::string name = dtype.code < kNames.size() ? kNames[dtype.code] : "type";
-  return fmt::format("{}{}{}", name, dtype.bits,
-                     dtype.lanes == 1 ? "" : fmt::format(" in {} lanes", dtype.lanes));
+[[noreturn]] void refuse(const std::string& name, std::string expected, std::string found) {
+  throw_input_error({name, std::move(expected), std::move(found), ""});
 }
 
-std::optional<DType> dtype_of_array(const nb::dlpack::dtype& dtype, DType bits_as) {
-  if (bits_as == DType::bf16 && dtype == of(Code::UInt, 16)) return DType::bf16;
-  if (dtype == of(Code::Bfloat, 16)) return DType::bf16;
-  if (dtype == of(Code::Float, 64)) return DType::f64;
-  if (dtype == of(Code::Float, 32)) return DType::f32;
-  if (dtype == of(Code::Float, 16)) return DType::f16;
-  return std::nullopt;
-}
-
-[[noreturn]] void refuse(const std::string& name, std::string expected, std::string found,
-                         std::string hint = "") {
-  throw_input_error({name, std::move(expected), std::move(found), std::move(hint)});
-}
-
-DType checked_dtype(const std::string& name, const nb::ndarray<nb::ro>& array, DType bits_as) {
-  const std::optional<DType> dtype = dtype_of_array(array.dtype(), bits_as);
-  if (dtype) return *dtype;
-  refuse(name, "float64, float32, float16 or bfloat16", dtype_text(array.dtype()));
-}
-
-Extents checked_extents(const std::string& name, const nb::ndarray<nb::ro>& array) {
-  if (array.ndim() != kDimensions) {
-    refuse(name, "4 dimensions: (batch, heads, tokens, head_dim)", fmt::format("{}", array.ndim()));
-  }
-  const std::int64_t* shape = array.shape_ptr();
-  const Extents extents{shape[0], shape[1], shape[2], shape[3]};
-  try {
-    checked_size(extents);
-  } catch (const Error& error) {
-    refuse(name, error.parts().expected, error.parts().actual, error.parts().hint);
-  }
-  return extents;
-}
-
-/// The largest distance in bytes between two elements fits in 63 bits.
-Strides checked_strides(const std::string& name, const nb::ndarray<nb::ro>& array,
-                        const Extents& extents) {
-  if (extents.size() == 0) return dense_strides(extents);
-  std::int64_t reach = static_cast<std::int64_t>(array.itemsize());
-  for (std::size_t i = 0; i < kDimensions; ++i) {
-    std::int64_t distance = 0;
-    const bool is_lost =
-        array.stride(i) == INT64_MIN ||
-        __builtin_mul_overflow(std::abs(array.stride(i)) * (array.shape_ptr()[i] > 1 ? 1 : 0),
-                               array.shape_ptr()[i] - 1, &distance) ||
-        __builtin_mul_overflow(distance, static_cast<std::int64_t>(array.itemsize()), &distance) ||
-        __builtin_add_overflow(reach, distance, &reach);
-    if (is_lost) {
-      refuse(name, "strides that stay within memory", fmt::format("{}", array.stride(i)));
+/// The array as DLPack's capsule, none where it gives no such thing.
+nb::object exported(nb::handle given) {
+  if (PyCapsule_CheckExact(given.ptr())) return nb::borrow(given);
+  const nb::object method = nb::getattr(given.type(), "__dlpack__", nb::none());
+  if (method.is_none()) return nb::none();
+  const auto export_with = [&](const auto&... wishes) -> nb::object {
+    try {
+      return method(given, wishes...);
+    } catch (nb::python_error& error) {
+      if (!error.matches(PyExc_Exception)) throw;  // KeyboardInterrupt
+      return nb::none();
     }
-  }
-  return {array.stride(0), array.stride(1), array.stride(2), array.stride(3)};
+  };
+  nb::object capsule = export_with(nb::arg("max_version") = nb::make_tuple(1, 1));
+  return capsule.is_none() ? export_with() : capsule;  // older ones take no version
 }
 
-void check_memory(const std::string& name, const nb::ndarray<nb::ro>& array,
-                  const Extents& extents) {
-  if (extents.size() == 0) return;
-  if (array.data_handle() == nullptr) refuse(name, "data", "a null pointer");
-  if (reinterpret_cast<std::uintptr_t>(array.data()) % array.itemsize() != 0) {
-    refuse(name, fmt::format("elements aligned to {} bytes", array.itemsize()),
-           "an address that is not", "Copy it.");
+/// What nanobind would read before it can be asked: its structures, while they are still ours.
+void check_capsule(const std::string& name, nb::handle capsule, DType bits_as) {
+  const auto pointer_to = [&](const char* kind) -> void* {
+    const bool is_one = PyCapsule_IsValid(capsule.ptr(), kind) != 0;
+    return is_one ? PyCapsule_GetPointer(capsule.ptr(), kind) : nullptr;
+  };
+  if (const void* versioned = pointer_to("dltensor_versioned")) {
+    const auto& managed = *static_cast<const DlManagedTensorVersioned*>(versioned);
+    check_dlpack_version(name, managed);
+    checked_dltensor(name, managed.tensor, bits_as);
+  } else if (const void* plain = pointer_to("dltensor")) {
+    checked_dltensor(name, static_cast<const DlManagedTensor*>(plain)->tensor, bits_as);
   }
+}
+
+/// The same description, of an array that nanobind holds: also one that came as a buffer.
+CheckedDlTensor checked_owned(const std::string& name, const nb::ndarray<nb::ro>& array,
+                              DType bits_as) {
+  const nb::dlpack::dtype type = array.dtype();
+  return checked_dltensor(name,
+                          {.data = const_cast<void*>(array.data()),
+                           .device = {array.device_type(), array.device_id()},
+                           .ndim = static_cast<std::int32_t>(array.ndim()),
+                           .dtype = {type.code, type.bits, type.lanes},
+                           .shape = const_cast<std::int64_t*>(array.shape_ptr()),
+                           .strides = const_cast<std::int64_t*>(array.stride_ptr()),
+                           .byte_offset = 0},
+                          bits_as);
 }
 
 }  // namespace
 
 GivenArray checked_array(const std::string& name, nb::handle given, DType bits_as) {
   GivenArray array;
-  if (!nb::try_cast(given, array.owner, false) || !array.owner.is_valid()) {
+  array.source = nb::borrow(given);
+  const nb::object capsule = exported(given);
+  if (!capsule.is_none()) check_capsule(name, capsule, bits_as);
+  const nb::handle readable = capsule.is_none() ? given : nb::handle(capsule);
+  if (!nb::try_cast(readable, array.owner, false) || !array.owner.is_valid()) {
     refuse(name, "a NumPy array, or one that can be read through DLPack",
            nb::cast<std::string>(nb::str(given.type().attr("__name__"))));
   }
-  if (array.owner.device_type() != nb::device::cpu::value) {
-    refuse(name, "an array on the CPU",
-           fmt::format("one on a device of DLPack's type {}", array.owner.device_type()),
-           "Copy it to the CPU first.");
-  }
-  array.dtype = checked_dtype(name, array.owner, bits_as);
-  array.extents = checked_extents(name, array.owner);
-  array.strides = checked_strides(name, array.owner, array.extents);
-  check_memory(name, array.owner, array.extents);
+  const CheckedDlTensor checked = checked_owned(name, array.owner, bits_as);
+  array.dtype = checked.dtype;
+  array.extents = checked.extents;
+  array.strides = checked.strides;
+  array.first = checked.first;
   return array;
 }
 

@@ -11,18 +11,19 @@
 
 namespace ringlab::python {
 
-/// An array of the caller, checked: on the CPU, four extents, aligned elements of f64, f32, f16 or
-/// bf16, strides that stay within what can be addressed. Read where it lies.
+/// An array of the caller, checked by checked_dltensor(). Read where it lies.
 struct GivenArray {
-  nanobind::ndarray<nanobind::ro> owner;
+  nanobind::object source;                ///< kept for as long as its memory is read
+  nanobind::ndarray<nanobind::ro> owner;  ///< calls DLPack's deleter
   DType dtype = DType::f32;
   Extents extents;
   Strides strides;
+  const void* first = nullptr;
 
   /// `Element` must be the storage type of `dtype`.
   template <class Element>
   TensorView<const Element> view() const {
-    return {static_cast<const Element*>(owner.data()), extents, strides};
+    return {static_cast<const Element*>(first), extents, strides};
   }
 };
 

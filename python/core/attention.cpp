@@ -7,6 +7,8 @@
 #include "python/core/engine.h"
 #include "python/core/given_input.h"
 #include "reference/attention/exact.h"
+#include "reference/extended/correctly_rounded.h"
+#include "reference/extended/rounded_gradients.h"
 
 namespace nb = nanobind;
 
@@ -69,6 +71,9 @@ void check_wishes(const verify::Subject& subject, const GivenInput& given, const
   if (wishes.take<bool>("with_error").value_or(false)) {
     refuse_wish("with_error", "bounds its own error: \"reference\"", subject.name);
   }
+  if (wishes.take<bool>("exact").value_or(false)) {
+    refuse_wish("exact", "rounds correctly: \"reference\"", subject.name);
+  }
   for (const char* wish : {"schedule", "wire"}) {
     if (wishes.given(wish) && !can.schedules) refuse_wish(wish, "executes schedules", subject.name);
   }
@@ -106,23 +111,54 @@ nb::dict with_errors(ExactResults&& exact, Results results) {
   return results.take();
 }
 
+/// What was computed in doubles, rounded to the types of the inputs' dtype.
+template <class Output, class Gradients>
+nb::dict rounded(DType dtype, const Output& output, const std::optional<Gradients>& gradients,
+                 Results results) {
+  results.add_as(dtype, "o", output.out);
+  results.add_as(lse_dtype(dtype), "lse", output.lse);
+  if (gradients) {
+    results.add_as(dtype, "dq", gradients->dq);
+    results.add_as(dtype, "dk", gradients->dk);
+    results.add_as(dtype, "dv", gradients->dv);
+  }
+  return results.take();
+}
+
+struct RoundedResults {
+  CorrectlyRounded forward;
+  std::optional<RoundedGradients> backward = {};
+};
+
+RoundedResults rounded_results(const GivenInput& given, int threads) {
+  const nb::gil_scoped_release released;
+  const WidenedInput wide = widened(given);
+  const AttentionInput input = wide.input();
+  const DType dtype = given.problem.dtype;
+  RoundedResults results{
+      .forward = correctly_rounded_forward(input, {.dtype = dtype, .work = {.threads = threads}})};
+  if (input.dout) {
+    results.backward = rounded_backward(input, *input.dout, dtype, {.threads = threads});
+  }
+  return results;
+}
+
 nb::dict of_reference(const GivenInput& given, const Wishes& wishes) {
   check_reference_wishes(wishes);
   const int threads = options_from(wishes).threads;
+  if (wishes.take<bool>("exact").value_or(false)) {
+    if (wishes.take<bool>("with_error").value_or(false)) {
+      refuse_wish("with_error", "has errors to tell", "the exact reference");
+    }
+    const RoundedResults exact = rounded_results(given, threads);
+    return rounded(given.problem.dtype, exact.forward, exact.backward, Results(wishes));
+  }
   ExactResults exact = exact_results(given, threads);
   Results results(wishes);
   if (wishes.take<bool>("with_error").value_or(false)) {
     return with_errors(std::move(exact), std::move(results));
   }
-  const DType dtype = given.problem.dtype;
-  results.add_as(dtype, "o", exact.forward.out);
-  results.add_as(lse_dtype(dtype), "lse", exact.forward.lse);
-  if (exact.backward) {
-    results.add_as(dtype, "dq", exact.backward->dq);
-    results.add_as(dtype, "dk", exact.backward->dk);
-    results.add_as(dtype, "dv", exact.backward->dv);
-  }
-  return results.take();
+  return rounded(given.problem.dtype, exact.forward, exact.backward, std::move(results));
 }
 
 nb::dict of_engine(const GivenInput& given, const RunOptions& options, const Wishes& wishes) {
@@ -148,16 +184,7 @@ nb::dict of_stage(const verify::Subject& subject, const GivenInput& given,
     const WidenedInput wide = widened(given);
     return subject.run(wide.input(), options);
   }();
-  const DType dtype = given.problem.dtype;
-  Results results(wishes);
-  results.add_as(dtype, "o", computed.output.out);
-  results.add_as(lse_dtype(dtype), "lse", computed.output.lse);
-  if (computed.gradients) {
-    results.add_as(dtype, "dq", computed.gradients->dq);
-    results.add_as(dtype, "dk", computed.gradients->dk);
-    results.add_as(dtype, "dv", computed.gradients->dv);
-  }
-  return results.take();
+  return rounded(given.problem.dtype, computed.output, computed.gradients, Results(wishes));
 }
 
 nb::dict ability(const verify::Subject& subject) {

@@ -66,7 +66,8 @@ Capabilities abilities(const Wishes& wishes) {
   can.max_head_dim = limits.take<std::int64_t>("max_head_dim").value_or(can.max_head_dim);
   can.head_dim_multiple = limits.take<std::int64_t>("head_dim_multiple").value_or(1);
   check_range("max_head_dim", can.max_head_dim, 1, INT64_MAX);
-  check_range("head_dim_multiple", can.head_dim_multiple, 1, can.max_head_dim);
+  check_range("head_dim_multiple", can.head_dim_multiple, 1,
+              std::min<std::int64_t>(can.max_head_dim, 1024));
   return can;
 }
 

@@ -63,9 +63,9 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None
               alibi: str | Sequence[float] | None = None, sinks: Sequence[float] | None = None,
               dropout: float | None = None, dropout_seed: int | None = None,
               subject: str = "reference", return_lse: bool = False, with_error: bool = False,
-              ranks: int | None = None, layout: str | None = None, schedule: str | None = None,
-              slots: int | None = None, wire: str | None = None, threads: int | None = None,
-              timeout_s: float | None = None) -> Any:
+              exact: bool = False, ranks: int | None = None, layout: str | None = None,
+              schedule: str | None = None, slots: int | None = None, wire: str | None = None,
+              threads: int | None = None, timeout_s: float | None = None) -> Any:
     """softmax(scale · q kᵀ, masked) v, per batch and head.
 
     q is (batch, q_heads, q_tokens, head_dim), k (batch, kv_heads, kv_tokens, head_dim), v (batch,
@@ -86,7 +86,8 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None
     sinks: a score without a value in every row's softmax, likewise. dropout: this share of the
     weights is dropped, the same for any number of ranks; dropout_seed (1) says which.
 
-    subject: "reference" computes in float64 with compensated sums and bounds its own error;
+    subject: "reference" computes in float64 with compensated sums and bounds its own error; with
+    `exact` it rounds every element of o and lse correctly (slowly, and not with softcap);
     "optimized" is the ring engine, in the dtype of q with float32 sums (float64 for float64); others
     are stages (`subjects()`). ranks, layout ("contiguous", "striped", "zigzag"), schedule ("ring",
     "bidirectional", "double:W", "allgather", "broadcast"), slots, wire ("exact", "f32", "bf16",
@@ -104,9 +105,9 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None
         "mask": text, "matrices": matrices, "scale": scale, "softcap": softcap,
         "alibi": alibi if alibi is None or isinstance(alibi, str) else _numbers(alibi),
         "sinks": None if sinks is None else _numbers(sinks), "dropout": dropout,
-        "dropout_seed": dropout_seed, "subject": subject, "with_error": with_error, "ranks": ranks,
-        "layout": layout, "schedule": schedule, "slots": slots, "wire": wire, "threads": threads,
-        "timeout_s": timeout_s, "bf16": is_bits, "numpy": namespace is None})
+        "dropout_seed": dropout_seed, "subject": subject, "with_error": with_error, "exact": exact,
+        "ranks": ranks, "layout": layout, "schedule": schedule, "slots": slots, "wire": wire,
+        "threads": threads, "timeout_s": timeout_s, "bf16": is_bits, "numpy": namespace is None})
     made = {name: as_library(namespace, array, is_bits) for name, array in results.items()}
     for name in made.keys() & {"lse", "lse_error"}:
         made[name] = made[name][..., 0]

@@ -9,8 +9,6 @@
 namespace ringlab {
 namespace {
 
-constexpr double kOutward = 1 + 0x1p-40;  // the plain double sums below
-
 /// The sums of gradient_bound for one token, one entry per channel.
 class GradientSums {
  public:

@@ -14,6 +14,8 @@
 namespace ringlab {
 
 inline constexpr double kUnitRoundoff = 0x1p-53;
+/// Covers what a bound loses where it is itself summed in plain doubles.
+inline constexpr double kOutward = 1 + 0x1p-40;
 /// Absolute error of one double operation whose result is below the normal range.
 inline constexpr double kUnderflow = 0x1p-1074;
 

@@ -11,7 +11,7 @@ namespace ringlab::fast {
 namespace {
 
 constexpr double kOutwards = 1 + 0x1p-30;  // covers the roundings of the bounds themselves
-constexpr double kLog2E = 0x1.71547652b82ffp+0, kLn2 = 0x1.62e42fefa39f0p-1;  // both rounded up
+constexpr double kLog2EUp = 0x1.71547652b82ffp+0, kLn2Up = 0x1.62e42fefa39f0p-1;  // both rounded up
 constexpr double kFlushed = 0x1p-1019;
 
 /// What products that underflow take from a score.
@@ -26,12 +26,12 @@ double score_rounding(std::int64_t head_dim) {
 
 /// E
 double exponent_error(const RowTerms& t) {
-  const double size = kLog2E * t.scale * t.query_norm * t.key_norm * kOutwards;
+  const double size = kLog2EUp * t.scale * t.query_norm * t.key_norm * kOutwards;
   const double computed = score_bound(t.head_dim, t.scale, t.query_norm, t.key_norm);
   const double score = score_rounding(t.head_dim) * size + 4 * kUnitRoundoff * computed +
                        score_underflow(t.head_dim, t.key_norm);
   const double powers = static_cast<double>(t.rescales + 1) * kPowerError;
-  return (kLn2 * score + powers) * kOutwards;
+  return (kLn2Up * score + powers) * kOutwards;
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ double norm_bound(double sum_of_squares, std::int64_t channels) {
 }
 
 double score_bound(std::int64_t head_dim, double scale, double query_norm, double key_norm) {
-  const double size = kLog2E * scale * query_norm * key_norm;
+  const double size = kLog2EUp * scale * query_norm * key_norm;
   return size * (1 + score_rounding(head_dim)) * kOutwards + score_underflow(head_dim, key_norm);
 }
 
@@ -57,7 +57,7 @@ RowError row_error(const RowTerms& t) {
   const double flushed = keys * kFlushed / t.row_sum;
   const double underflow = (4 * keys + 16) * kUnderflow / t.row_sum;
   const double log_sum = std::log(t.row_sum);
-  const double shift = t.row_max * kLn2;
+  const double shift = t.row_max * kLn2Up;
   RowError error;
   error.largest_share = (2 * weights + 2 * sums + 4 * flushed + 2 * underflow) * kOutwards;
   error.absolute = 2 * underflow + 4 * kUnderflow;

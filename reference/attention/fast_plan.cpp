@@ -6,8 +6,8 @@
 #include "reference/attention/compensated.h"
 #include "reference/attention/fast_error.h"
 #include "reference/attention/fast_kernel.h"
-#include "reference/attention/parallel_rows.h"
 #include "reference/attention/query_row.h"
+#include "reference/core/parallel_rows.h"
 
 namespace ringlab::fast {
 namespace {

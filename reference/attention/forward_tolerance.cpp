@@ -4,9 +4,9 @@
 
 #include "reference/attention/compensated.h"
 #include "reference/attention/exact.h"
-#include "reference/attention/parallel_rows.h"
 #include "reference/attention/query_row.h"
 #include "reference/core/error.h"
+#include "reference/core/parallel_rows.h"
 
 namespace ringlab {
 namespace {

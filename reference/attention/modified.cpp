@@ -11,7 +11,6 @@ namespace ringlab {
 namespace {
 
 constexpr double kTanhError = 6 * kUnitRoundoff;  // the C library's tanh and cosh: within 3 ulps
-constexpr double kOutward = 1 + 0x1p-40;
 
 /// Soft-capping changes no distance between scores for the larger: |cap tanh(x / cap)|' <= 1. And
 /// because x (1 - tanh² x) <= 0.45, rounding score / cap costs at most half a cap.

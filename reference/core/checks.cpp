@@ -5,14 +5,11 @@
 #include "reference/core/error.h"
 
 namespace ringlab {
-namespace {
 
 std::string text(const Extents& e) {
   return "(" + std::to_string(e.batch) + ", " + std::to_string(e.heads) + ", " +
          std::to_string(e.tokens) + ", " + std::to_string(e.channels) + ")";
 }
-
-}  // namespace
 
 void check_range(const char* what, std::int64_t value, std::int64_t least, std::int64_t most) {
   if (value >= least && value <= most) return;

@@ -10,7 +10,7 @@
 namespace ringlab {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, LayoutKind>, 3> kNames = {{
+constexpr std::array<std::pair<std::string_view, LayoutKind>, 3> kLayoutNames = {{
     {"contiguous", LayoutKind::contiguous},
     {"striped", LayoutKind::striped},
     {"zigzag", LayoutKind::zigzag},
@@ -49,7 +49,7 @@ Positions rank_positions(LayoutKind kind, std::int64_t tokens, std::int64_t rank
 }  // namespace
 
 LayoutKind parse_layout(std::string_view name) {
-  for (const auto& [known, kind] : kNames) {
+  for (const auto& [known, kind] : kLayoutNames) {
     if (known == name) return kind;
   }
   throw_usage_error({.where = "layout",
@@ -58,7 +58,7 @@ LayoutKind parse_layout(std::string_view name) {
 }
 
 std::string_view layout_name(LayoutKind kind) {
-  return kNames[static_cast<std::size_t>(kind)].first;
+  return kLayoutNames[static_cast<std::size_t>(kind)].first;
 }
 
 Layout::Layout(LayoutKind kind, std::int64_t tokens, int ranks) : kind_(kind), tokens_(tokens) {

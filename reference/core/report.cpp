@@ -7,12 +7,11 @@
 #include <limits>
 #include <utility>
 
+#include "reference/core/checks.h"
 #include "reference/core/error.h"
 
 namespace ringlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// |got - exact|; 0 for equal infinities, +inf for different ones, NaN for NaN.
 double distance(double got, double exact) { return got == exact ? 0.0 : std::abs(got - exact); }
@@ -25,7 +24,7 @@ bool within(double got, double exact, double allowed) {
 double ratio_of(double got, double exact, double allowed) {
   if (!within(got, exact, allowed)) {
     const double ratio = distance(got, exact) / allowed;
-    return ratio > 1.0 ? ratio : kInfinity;
+    return ratio > 1.0 ? ratio : std::numeric_limits<double>::infinity();
   }
   const double error = distance(got, exact);
   return error == 0.0 || std::isinf(allowed) ? 0.0 : error / allowed;
@@ -46,25 +45,13 @@ std::string three_digits(double x) {
   return std::string(buffer.data(), end);
 }
 
-std::string text(const Extents& e) {
-  return "(" + std::to_string(e.batch) + ", " + std::to_string(e.heads) + ", " +
-         std::to_string(e.tokens) + ", " + std::to_string(e.channels) + ")";
-}
-
-void check_extents(const std::string& tensor, const Extents& found, const Extents& wanted) {
-  if (found == wanted) return;
-  throw_input_error({.where = "comparison of " + tensor,
-                     .expected = "shape " + text(wanted),
-                     .actual = text(found)});
-}
-
 }  // namespace
 
 TensorReport compare(std::string tensor, const TensorView<const double>& got,
                      const TensorView<const double>& exact,
                      const TensorView<const double>& allowed) {
-  check_extents(tensor, got.extents, exact.extents);
-  check_extents(tensor, allowed.extents, exact.extents);
+  check_extents("comparison of " + tensor, got.extents, exact.extents);
+  check_extents("comparison of " + tensor, allowed.extents, exact.extents);
   TensorReport report;
   report.tensor = std::move(tensor);
   for_each_index(exact.extents,

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kDouble = "double:";
 
-constexpr std::array<std::pair<std::string_view, ScheduleKind>, 4> kNames = {{
+constexpr std::array<std::pair<std::string_view, ScheduleKind>, 4> kScheduleNames = {{
     {"broadcast", ScheduleKind::broadcast},
     {"allgather", ScheduleKind::allgather},
     {"ring", ScheduleKind::ring},
@@ -31,7 +31,7 @@ constexpr std::array<std::pair<std::string_view, ScheduleKind>, 4> kNames = {{
 
 ScheduleSpec parse_schedule(std::string_view text) {
   ScheduleSpec spec;
-  for (const auto& [name, kind] : kNames) {
+  for (const auto& [name, kind] : kScheduleNames) {
     spec.kind = kind;
     if (name == text) return spec;
   }
@@ -44,7 +44,7 @@ ScheduleSpec parse_schedule(std::string_view text) {
 }
 
 std::string schedule_name(const ScheduleSpec& spec) {
-  for (const auto& [name, kind] : kNames) {
+  for (const auto& [name, kind] : kScheduleNames) {
     if (kind == spec.kind) return std::string(name);
   }
   return std::string(kDouble) + std::to_string(spec.node_ranks);

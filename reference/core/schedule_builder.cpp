@@ -6,21 +6,17 @@
 #include "reference/core/visit_order.h"
 
 namespace ringlab {
-namespace {
-
-/// A chunk that a rank needs, and who is before and after it on the chunk's way.
-struct Meeting {
-  int owner = 0;
-  int source = 0;        ///< who sends K and V
-  int before = kNobody;  ///< whose sum of dK, dV this rank adds its part to
-  int after = kNobody;   ///< who adds its part to this rank's sum; nobody: the sum goes home
-  std::vector<int> readers = {};  ///< to whom this rank passes the chunk on
-};
-
-}  // namespace
-
 /// What every rank visits, its own chunk left out, and to whom it sends its own chunk.
 struct SchedulePlan::Visits {
+  /// A chunk that a rank needs, and who is before and after it on the chunk's way.
+  struct Meeting {
+    int owner = 0;
+    int source = 0;        ///< who sends K and V
+    int before = kNobody;  ///< whose sum of dK, dV this rank adds its part to
+    int after = kNobody;   ///< who adds its part to this rank's sum; nobody: the sum goes home
+    std::vector<int> readers = {};  ///< to whom this rank passes the chunk on
+  };
+
   std::vector<std::vector<Meeting>> of;
   std::vector<std::vector<int>> home_readers;
   /// Per owner, the last ranks of the runs along which its chunk is passed on, in visiting order.
@@ -30,6 +26,7 @@ struct SchedulePlan::Visits {
 namespace {
 
 using Visits = SchedulePlan::Visits;
+using Meeting = Visits::Meeting;
 
 bool comes_from_owners(const ScheduleSpec& spec) {
   const bool holds_all = spec.kind == ScheduleKind::allgather;

@@ -13,10 +13,10 @@ namespace ringlab::io {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kLongestHeader = 65536;
+constexpr std::size_t kLongestNpyHeader = 65536;
 constexpr std::size_t kAlignment = 64;  // of the payload, as numpy does
 
-constexpr std::array<ElementType, 5> kTypes = {{
+constexpr std::array<ElementType, 5> kNpyTypes = {{
     {"<f8", ElementKind::number, DType::f64},
     {"<f4", ElementKind::number, DType::f32},
     {"<f2", ElementKind::number, DType::f16},
@@ -24,8 +24,8 @@ constexpr std::array<ElementType, 5> kTypes = {{
     {"|b1", ElementKind::boolean, DType::f32},
 }};
 
-const ElementType& find_type(const std::string& descr, const std::string& name) {
-  for (const ElementType& type : kTypes) {
+const ElementType& type_of_descr(const std::string& descr, const std::string& name) {
+  for (const ElementType& type : kNpyTypes) {
     if (type.name == descr) return type;
   }
   throw_input_error({.where = name,
@@ -71,7 +71,7 @@ std::string_view take_header(std::span<const std::byte>& rest, const std::string
   const auto length_bytes = take(rest, major == 1 ? 2 : 4, "a header length", name);
   std::uint32_t length = 0;
   std::memcpy(&length, length_bytes.data(), length_bytes.size());
-  if (length > kLongestHeader) {
+  if (length > kLongestNpyHeader) {
     throw_input_error({.where = name,
                        .expected = "a header of at most 65536 bytes",
                        .actual = std::to_string(length),
@@ -100,7 +100,7 @@ StoredTensor locate_npy(std::span<const std::byte> start, std::int64_t file_byte
                         const std::string& name) {
   std::span<const std::byte> rest = start;
   const NpyHeader header = parse_npy_header(take_header(rest, name), name);
-  const ElementType& type = find_type(header.descr, name);
+  const ElementType& type = type_of_descr(header.descr, name);
   if (header.fortran_order) {
     throw_input_error({.where = name,
                        .expected = "row-major order",

@@ -6,6 +6,13 @@ find_package(nlohmann_json REQUIRED)
 find_package(hwy 1.0 REQUIRED)  # vectors, and the choice of their width at run time
 find_package(rapidcheck REQUIRED)
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)  # which pairs the oracle drops
+# Extended precision: double-double numbers (headers only), intervals of any precision, integers.
+find_path(QD_INCLUDE_DIR qd/dd_real.h REQUIRED)
+find_path(MPFI_INCLUDE_DIR mpfi.h REQUIRED)
+foreach(name mpfi mpfr gmpxx gmp)
+  string(TOUPPER ${name} upper_name)
+  find_library(${upper_name}_LIBRARY ${name} REQUIRED)
+endforeach()
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(RINGLAB_TESTS)
   find_package(GTest REQUIRED)

@@ -1,4 +1,5 @@
-# One target per folder: ringlab_library(NAME SOURCES … HEADERS … DEPENDS …).
+# One target per folder: ringlab_library(NAME [ALONE] SOURCES … HEADERS … DEPENDS …).
+# ALONE: its files are never compiled together.
 # Headers are a file set, so that each is compiled alone (all_verify_interface_header_sets).
 
 function(ringlab_options target)
@@ -28,13 +29,42 @@ endfunction()
 
 include(precompiled_headers)
 
+# Headers are read once for a few files, which halves the time of a build. The price: names that files
+# of a target keep to themselves must differ, too.
+option(RINGLAB_UNITY "Compile the files of a target a few at a time" OFF)
+set(ringlab_files_together 8)
+function(ringlab_unity target)
+  if(NOT RINGLAB_UNITY OR RINGLAB_FUZZ)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON
+                        UNITY_BUILD_BATCH_SIZE ${ringlab_files_together})
+  # It takes a file that is included for a header, whose types others would see, too.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    get_filename_component(path ${source} ABSOLUTE)
+    if(NOT EXISTS ${path})
+      continue()
+    endif()
+    # They include themselves, once for each kind of vectors.
+    file(STRINGS ${path} kinds REGEX "foreach_target.h" LIMIT_COUNT 1)
+    if(kinds)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
 function(ringlab_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   if(ARG_SOURCES)
     add_library(${name} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
     ringlab_options(${name})
     ringlab_precompiled_headers(${name} library)
+    if(NOT ARG_ALONE)
+      ringlab_unity(${name})
+    endif()
     target_link_libraries(${name} PRIVATE ${ARG_PRIVATE_DEPENDS})
   else()
     add_library(${name} INTERFACE)
@@ -58,6 +88,7 @@ function(ringlab_program name)
   else()
     ringlab_precompiled_headers(${name} program)
   endif()
+  ringlab_unity(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
 endfunction()

@@ -49,6 +49,9 @@ class UsageTest(ProgramTest):
         self.fails(2, "--zzzzzz", "list", "--zzzzzz")
         self.fails(2, "-q", "list", "-q")
 
+    def test_an_option_without_a_name_is_unknown(self):
+        self.fails(2, "--=ring", "run", "--=ring", "--text", self.text)
+
     def test_abbreviated_options_are_unknown(self):
         self.fails(2, "--transp", "run", "ring", "--text", self.text, "--transp", "threads")
 

@@ -1,50 +1,38 @@
 // Every file of the fuzzers' corpus, and every file one edit away from it, keeps the laws.
+#include "tests/fuzz/corpus.h"
+
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
+#include "tests/fuzz/case_token_laws.h"
+#include "tests/fuzz/command_line_laws.h"
+#include "tests/fuzz/dlpack_laws.h"
 #include "tests/fuzz/parser_laws.h"
+#include "tests/fuzz/plugin_laws.h"
 
-namespace ringlab::io {
+namespace ringlab::fuzz {
 namespace {
 
-std::vector<std::vector<std::byte>> corpus(const std::string& parser) {
-  std::vector<std::vector<std::byte>> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(RINGLAB_CORPUS) / parser)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    files.push_back(bytes_of_text({std::istreambuf_iterator<char>(file), {}}));
-  }
-  return files;
-}
-
-/// Accepted and rejected files among the corpus itself.
-template <class Laws>
-void replay(const std::string& parser, const Laws& laws) {
-  int accepted = 0;
-  int rejected = 0;
-  for (const std::vector<std::byte>& bytes : corpus(parser)) {
-    ++(laws(bytes) ? accepted : rejected);
-    for (std::size_t at = 0; at < bytes.size(); ++at) {
-      std::vector<std::byte> edited = bytes;
-      for (const int value : {0x00, 0x01, 0x30, 0x7f, 0x80, 0xff}) {
-        edited[at] = static_cast<std::byte>(value);
-        laws(edited);
-      }
-      laws({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(at)});
-    }
-  }
-  EXPECT_GE(accepted, 4) << parser;
-  EXPECT_GE(rejected, 2) << parser;
-}
-
-TEST(FuzzCorpus, npy_files_and_their_neighbours_keep_the_laws) { replay("npy", npy_laws); }
+TEST(FuzzCorpus, npy_files_and_their_neighbours_keep_the_laws) { replay("npy", io::npy_laws); }
 
 TEST(FuzzCorpus, safetensors_files_and_their_neighbours_keep_the_laws) {
-  replay("safetensors", safetensors_laws);
+  replay("safetensors", io::safetensors_laws);
+}
+
+TEST(FuzzCorpus, tokens_of_cases_and_their_neighbours_keep_the_laws) {
+  replay("case_token", case_token_laws);
+}
+
+TEST(FuzzCorpus, command_lines_and_their_neighbours_keep_the_laws) {
+  replay("command_line", command_line_laws);
+}
+
+TEST(FuzzCorpus, descriptions_of_arrays_and_their_neighbours_keep_the_laws) {
+  replay("dlpack", dlpack_laws);
+}
+
+TEST(FuzzCorpus, replies_of_plugins_and_their_neighbours_keep_the_laws) {
+  replay("plugin", plugin_laws);
 }
 
 }  // namespace
-}  // namespace ringlab::io
+}  // namespace ringlab::fuzz

@@ -4,20 +4,17 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <vector>
 
-#include "reference/core/error.h"
 #include "reference/io/npy.h"
 #include "reference/io/safetensors.h"
 #include "reference/io/tensor_file.h"
+#include "tests/fuzz/laws.h"
 
 namespace ringlab::io {
 
-/// Stops the process: libFuzzer then keeps the input, and a test fails.
-inline void require(bool holds) {
-  if (!holds) std::abort();
-}
+using fuzz::bytes_of_text;
+using fuzz::require;
 
 inline bool same_values(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return false;
@@ -35,28 +32,11 @@ inline bool same_tensor(const FileTensor& a, const FileTensor& b) {
          same_values(a.values, b.values);
 }
 
-inline std::vector<std::byte> bytes_of_text(const std::string& text) {
-  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
-  return {begin, begin + text.size()};
-}
-
-/// Calls `parse`; false when it rejects with an input error. Any other exception passes on.
-template <class Parse>
-bool accepts(Parse&& parse) {
-  try {
-    parse();
-    return true;
-  } catch (const Error& error) {
-    require(error.kind() == ErrorKind::input);
-    return false;
-  }
-}
-
 /// Rejects with an input error, or accepts and gives the same tensor after writing and reading.
 /// Returns whether it accepted.
 inline bool npy_laws(const std::vector<std::byte>& bytes) {
   FileTensor tensor;
-  if (!accepts([&] { tensor = parse_npy(bytes, "fuzz"); })) return false;
+  if (!fuzz::accepts(ErrorKind::input, [&] { tensor = parse_npy(bytes, "fuzz"); })) return false;
   require(tensor.values.size() <= bytes.size());
   require(same_tensor(parse_npy(bytes_of_text(npy_contents(tensor, "fuzz")), "fuzz"), tensor));
   return true;
@@ -64,7 +44,8 @@ inline bool npy_laws(const std::vector<std::byte>& bytes) {
 
 inline bool safetensors_laws(const std::vector<std::byte>& bytes) {
   NamedTensors tensors;
-  if (!accepts([&] { tensors = parse_safetensors(bytes, "fuzz"); })) return false;
+  if (!fuzz::accepts(ErrorKind::input, [&] { tensors = parse_safetensors(bytes, "fuzz"); }))
+    return false;
   std::size_t values = 0;
   for (const auto& [name, tensor] : tensors) values += tensor.values.size();
   require(values <= bytes.size());

@@ -127,8 +127,16 @@ TEST(Case, names_the_field_of_a_malformed_token) {
 TEST(Case, refuses_a_token_that_would_not_fit_in_memory) {
   EXPECT_THAT(complaint("b1024.h1024.g1" + with("d3.", "d65536.").substr(8)),
               HasSubstr("2^26 elements"));
-  EXPECT_THAT(complaint(with("q7.k9", "q1048576.k1048576")), HasSubstr("accepted"));
-  EXPECT_THAT(complaint("b1.h1.g1.q65536.k65536.d1.v1.r1.f32.unit.zigzag.next.normal.threads."
+  EXPECT_THAT(complaint(with("q7.k9", "q8192.k8192")), HasSubstr("accepted"));
+  EXPECT_THAT(complaint(with("q7.k9", "q1048576.k0")), HasSubstr("accepted"));
+  EXPECT_THAT(complaint(with("q7.k9", "q8192.k8193")), HasSubstr("2^26 pairs"));
+  // Many small matrices are a large one.
+  std::string many = "bits:1";
+  for (int i = 0; i < 500; ++i) many += "-bits:1";
+  EXPECT_THAT(complaint(with("window:3,inf", many)), HasSubstr("accepted"));
+  EXPECT_THAT(complaint("b1.h2.g1.q128.k128" + with("window:3,inf", many).substr(14)),
+              HasSubstr("2^20 pairs together"));
+  EXPECT_THAT(complaint("b1.h1.g1.q2048.k2048.d1.v1.r1.f32.unit.zigzag.next.normal.threads."
                         "buffered.n0.x1.y1.ring.c2.bits:1.s1"),
               HasSubstr("field mask"));
 }

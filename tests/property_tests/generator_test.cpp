@@ -52,7 +52,11 @@ TEST(CaseGenerator, covers_every_class) {
                                      "soft-capping",
                                      "ALiBi",
                                      "sinks",
-                                     "dropout"};
+                                     "dropout",
+                                     "rows that see nothing",
+                                     "tile tails",
+                                     "backwards round the ring",
+                                     "scale 1"};
   for (int f = 0; f < kFamilies; ++f) {
     wanted.push_back("values " + std::string(family_name(static_cast<Family>(f))));
   }

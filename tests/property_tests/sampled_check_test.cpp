@@ -62,7 +62,7 @@ TEST(SampledRows, leave_no_gap_twice_as_wide_as_another_when_there_are_no_border
   EXPECT_LE(most, 2 * least + 2);
 }
 
-struct Trial {
+struct SampledTrial {
   Problem problem;
   RunOptions options;
   AttentionTensors data;
@@ -76,13 +76,13 @@ struct Trial {
   }
 };
 
-Trial random_trial(Draws& draws) {
+SampledTrial random_trial(Draws& draws) {
   Case c = limited_to(random_case(draws), engine_subject().can);
   c.modifiers.dropout_percent = 0;  // refused: depends on batch and head
   c.shape.q_tokens = std::clamp<std::int64_t>(c.shape.q_tokens, 1, 30);
   c.shape.kv_tokens = std::clamp<std::int64_t>(c.shape.kv_tokens, 1, 30);
   c = fitted(c);
-  Trial trial{make_problem(c), make_options(c), make_tensors(c), {}, to_token(c)};
+  SampledTrial trial{make_problem(c), make_options(c), make_tensors(c), {}, to_token(c)};
   trial.rows = sample_rows(make_layout(trial.options, c.shape.q_tokens, {}),
                            draws.between(1, c.shape.q_tokens));
   return trial;
@@ -97,7 +97,7 @@ AttentionOutput sampled(const RunResult& run, const std::vector<std::int64_t>& r
 TEST(SampledCheck, passes_what_is_right_and_compares_every_element_of_the_rows) {
   Draws draws(31);
   for (int i = 0; i < 200; ++i) {
-    const Trial trial = random_trial(draws);
+    const SampledTrial trial = random_trial(draws);
     const AttentionInput input = trial.data.input(trial.problem);
     const AttentionOutput got = sampled(ring::run_engine(input, trial.options), trial.rows);
     const Report report = check_sampled(trial.check(), groups_of(input), got);
@@ -111,7 +111,7 @@ TEST(SampledCheck, names_the_place_of_every_single_wrong_number) {
   Case c;
   c.shape = {2, 4, 2, 13, 11, 3, 2};
   c.ranks = 3;
-  Trial trial{make_problem(c), make_options(c), make_tensors(c), {}, to_token(c)};
+  SampledTrial trial{make_problem(c), make_options(c), make_tensors(c), {}, to_token(c)};
   trial.rows = sample_rows(make_layout(trial.options, c.shape.q_tokens, {}), 5);
   const AttentionInput input = trial.data.input(trial.problem);
   const AttentionOutput right = sampled(ring::run_engine(input, trial.options), trial.rows);
@@ -142,7 +142,7 @@ TEST(SampledCheck, finds_a_mask_that_is_off_by_one_key) {
     c.layout = LayoutKind::zigzag;
     Case off = c;
     off.mask = "causal+window:38,0";  // the last row does not see the first key
-    Trial trial{make_problem(c), make_options(c), make_tensors(c), {}, to_token(c)};
+    SampledTrial trial{make_problem(c), make_options(c), make_tensors(c), {}, to_token(c)};
     trial.rows = sample_rows(make_layout(trial.options, 40, {}), 12);
     const AttentionInput input = trial.data.input(make_problem(off));
     const AttentionOutput got = sampled(ring::run_engine(input, trial.options), trial.rows);
@@ -155,7 +155,7 @@ TEST(SampledCheck, finds_a_mask_that_is_off_by_one_key) {
 TEST(SampledCheck, of_no_rows_compares_nothing) {
   Case c;
   c.shape = {1, 2, 1, 5, 5, 2, 2};
-  const Trial trial{make_problem(c), make_options(c), make_tensors(c), {}, ""};
+  const SampledTrial trial{make_problem(c), make_options(c), make_tensors(c), {}, ""};
   const Report report =
       check_sampled(trial.check(), groups_of(trial.data.input(trial.problem)),
                     {Tensor<double>(Extents{1, 2, 0, 2}), Tensor<double>(Extents{1, 2, 0, 1})});
@@ -165,7 +165,7 @@ TEST(SampledCheck, of_no_rows_compares_nothing) {
 TEST(SampledCheck, refuses_results_of_another_number_of_rows) {
   Case c;
   c.shape = {1, 2, 1, 5, 5, 2, 2};
-  Trial trial{make_problem(c), make_options(c), make_tensors(c), {0, 4}, ""};
+  SampledTrial trial{make_problem(c), make_options(c), make_tensors(c), {0, 4}, ""};
   EXPECT_THROW(
       check_sampled(trial.check(), groups_of(trial.data.input(trial.problem)),
                     {Tensor<double>(Extents{1, 2, 3, 2}), Tensor<double>(Extents{1, 2, 3, 1})}),

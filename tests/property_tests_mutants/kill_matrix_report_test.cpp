@@ -53,6 +53,21 @@ TEST(KillMatrix, markdown_has_a_row_per_mutant_and_escapes_bars) {
   EXPECT_EQ(page.find(" s\n"), std::string::npos) << "times differ from run to run";
 }
 
+TEST(KillMatrix, summary_has_the_figures_and_a_digest_of_the_mistakes) {
+  const nlohmann::json summary =
+      to_summary(small_matrix(), {.seed = 5, .full = true, .progress = {}});
+  EXPECT_EQ(summary["mutants"], 1);
+  EXPECT_EQ(summary["killed"], 1);
+  EXPECT_EQ(summary["seed"], 5);
+  EXPECT_EQ(summary["full"], true);
+  EXPECT_EQ(summary["laws"], nlohmann::json({"P58"}));
+  EXPECT_EQ(summary["false_alarms"], 0);
+  EXPECT_LT(summary["false_alarm_rate_below"], 0.01);
+  KillMatrix other = small_matrix();
+  other.mutants[0].info.breaks = "something else";
+  EXPECT_NE(to_summary(other, {})["catalogue_sha256"], summary["catalogue_sha256"]);
+}
+
 TEST(KillMatrix, json_holds_the_token_of_the_shrunk_case) {
   const nlohmann::json json = to_json(small_matrix());
   EXPECT_TRUE(json["passed"].get<bool>());

@@ -167,6 +167,7 @@ static int32_t wrong_run(const ringlab_call* call, void* context) {
     return 77;
   }
   if (is("unsupported")) return RINGLAB_UNSUPPORTED;
+  if (is("refuses_groups") && call->q.extents[1] != call->k.extents[1]) return RINGLAB_UNSUPPORTED;
   if (is("previous")) return previous_output(call);
   if (is("by_address")) return kept_or_computed(call, address_key(call));
   if (is("by_first_bytes")) return kept_or_computed(call, first_bytes_key(call));

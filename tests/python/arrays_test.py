@@ -40,8 +40,13 @@ new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 class Handmade:
     """Gives its memory through DLPack, with whatever is said of it."""
 
-    def __init__(self, array, *, versioned=False, read_only=False, **said):
+    def __init__(self, array, *, versioned=False, read_only=False, major=1, no_shape=False, **said):
         self.array, self.said, self.versioned, self.read_only = array, said, versioned, read_only
+        self.major, self.no_shape, self.deleted = major, no_shape, 0
+        self.delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.count_deletion)
+
+    def count_deletion(self, _):
+        self.deleted += 1
 
     def __dlpack_device__(self):
         return self.said.get("device_type", CPU), 0
@@ -51,15 +56,17 @@ class Handmade:
                 "code": FLOAT, "bits": 8 * self.array.itemsize, "lanes": 1,
                 "shape": self.array.shape, "strides": None, "byte_offset": 0} | self.said
         self.shape = (ctypes.c_int64 * len(said["shape"]))(*said["shape"])
-        said["shape"] = ctypes.cast(self.shape, ctypes.POINTER(ctypes.c_int64))
+        said["shape"] = None if self.no_shape else ctypes.cast(self.shape, ctypes.POINTER(ctypes.c_int64))
         if said["strides"] is not None:
             self.strides = (ctypes.c_int64 * len(said["strides"]))(*said["strides"])
             said["strides"] = ctypes.cast(self.strides, ctypes.POINTER(ctypes.c_int64))
         tensor = DLTensor(**said)
+        deleter = ctypes.cast(self.delete, ctypes.c_void_p).value
         if self.versioned:
-            self.kept = Versioned(major=1, minor=1, flags=READ_ONLY * self.read_only, tensor=tensor)
+            self.kept = Versioned(major=self.major, minor=1, flags=READ_ONLY * self.read_only,
+                                  deleter=deleter, tensor=tensor)
             return new_capsule(ctypes.addressof(self.kept), b"dltensor_versioned", None)
-        self.kept = Managed(tensor=tensor)
+        self.kept = Managed(tensor=tensor, deleter=deleter)
         return new_capsule(ctypes.addressof(self.kept), b"dltensor", None)
 
 
@@ -94,6 +101,17 @@ class HandmadeArrays(unittest.TestCase):
                                           byte_offset=400), subject)
             np.testing.assert_array_equal(got, self.attention(self.k, subject))
 
+    def test_the_deleter_is_called_once(self):
+        for versioned in (False, True):
+            handmade = Handmade(self.k, versioned=versioned)
+            self.attention(handmade)
+            self.assertEqual(handmade.deleted, 1)
+
+    def test_what_cannot_be_read_at_all_is_refused_before_it_is(self):
+        self.refused("^k: expected a shape, found a null pointer", no_shape=True)
+        with self.assertRaisesRegex(ringlab.InputError, "^k: expected DLPack of version 1, found 2"):
+            self.attention(Handmade(self.k, versioned=True, major=2, no_shape=True))
+
     def test_strides_over_one_element_do_not_count(self):
         huge = 2**62
         handmade = Handmade(self.k, strides=(huge, 21, 3, 1))
@@ -125,6 +143,8 @@ class HandmadeArrays(unittest.TestCase):
         self.refused("^k: expected strides", strides=(42, 2**62, 3, 1))
         self.refused("^k: expected strides", strides=(42, 21, -2**63, 1))
         self.refused("^k: expected strides", strides=(42, 2**60, 2**60, 2**60))
+        self.refused("^k: expected strides", byte_offset=2**64 - 4)
+        self.refused("^k: expected strides", strides=(42, -2**58, 3, 1))
 
     def test_memory_that_cannot_be_read_is_refused(self):
         self.refused("^k: expected data, found a null pointer", data=None)

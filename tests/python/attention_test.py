@@ -84,6 +84,21 @@ class Attention(unittest.TestCase):
             self.assertEqual(error.dtype, np.float64)
             self.assertTrue((error >= 0).all() and error.max() < 1e-12, name)
 
+    def test_the_exact_reference_is_the_nearest_number_to_the_certified_one(self):
+        for dtype in ("f64", "f32", "f16"):
+            q, k, v, dout = problem(dtype)
+            exact = ringlab.attention(q, k, v, mask="causal", dout=dout, exact=True)
+            wide = ringlab.attention(*(x.astype(np.float64) for x in (q, k, v)), mask="causal",
+                                     dout=dout.astype(np.float64), with_error=True)
+            for name in ("o", "lse", "dq", "dk", "dv"):
+                rounded, true = getattr(exact, name), getattr(wide, name)
+                self.assertEqual(rounded.dtype, np.float32 if (dtype, name) == ("f16", "lse")
+                                 else q.dtype)
+                # Half a step, and what the certified value may be off.
+                allowed = np.spacing(np.abs(rounded)).astype(np.float64) / 2
+                self.assert_within(rounded.astype(np.float64), true,
+                                   (allowed + getattr(wide, name + "_error")) * (1 + 1e-12))
+
     def test_what_is_returned_depends_on_what_is_asked_for(self):
         q, k, v, _ = problem("f16")
         o = ringlab.attention(q, k, v)
@@ -225,6 +240,9 @@ class BadInput(unittest.TestCase):
         self.fails(ringlab.UsageError, "^dout: expected a subject that has gradients", subject="ring",
                    dout=self.dout)
         self.fails(ringlab.UsageError, "^with_error", subject="optimized", with_error=True)
+        self.fails(ringlab.UsageError, "^exact", subject="optimized", exact=True)
+        self.fails(ringlab.UsageError, "^with_error", exact=True, with_error=True)
+        self.fails(ringlab.UsageError, "soft-capping", exact=True, softcap=3.0)
         self.fails(ringlab.UsageError, "^softcap", subject="ring", softcap=3.0)
 
     def test_wishes_out_of_range_are_refused(self):

@@ -184,6 +184,17 @@ TEST_P(StageTest, delays_and_transports_do_not_change_a_bit) {
   }
 }
 
+TEST(StagesTest, merging_promises_one_rescale_for_every_level_of_its_tree) {
+  Problem problem;
+  problem.shape = {1, 1, 1, 24, 24, 4, 4};
+  RunOptions options;
+  options.tile_keys = 24;  // of any part: one tile
+  for (const auto& [ranks, levels] : {std::pair{1, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 3}, {8, 3}}) {
+    options.ranks = ranks;
+    EXPECT_EQ(all_stages()[3].profile(problem, options).max_rescales, 1 + levels) << ranks;
+  }
+}
+
 TEST(StagesTest, come_in_order_with_names_of_their_own) {
   ASSERT_EQ(all_stages().size(), 10u);
   EXPECT_EQ(all_stages()[0].id, "01");

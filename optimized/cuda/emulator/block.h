@@ -49,4 +49,7 @@ struct Block {
   Registers registers;
 };
 
+/// That of the thread that runs.
+inline Block& block_here() { return *running_thread()->block; }
+
 }  // namespace ringlab::cuda::emulator

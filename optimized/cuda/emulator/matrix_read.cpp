@@ -8,7 +8,7 @@
 namespace ringlab::cuda::emulator {
 namespace {
 
-constexpr std::uint32_t kUnitBytes = 16;
+constexpr std::uint32_t kMatrixUnitBytes = 16;
 constexpr std::uint32_t kUnitElements = 8;
 
 /// Strides in bytes.
@@ -36,8 +36,8 @@ Matrix decode(std::uint64_t descriptor) {
 /// Eight elements whose unswizzled address is given: bits 4 … 6 are exclusive-ored with bits 7 … 9.
 void read_unit(SharedMemory& shared, DType type, std::uint32_t address, float* values) {
   const std::uint32_t place = address ^ (address >> 3 & 0x70u);
-  const std::byte* unit = shared.at(place, kUnitBytes, "matrix product");
-  shared.check_fenced(place, kUnitBytes, "matrix product");
+  const std::byte* unit = shared.at(place, kMatrixUnitBytes, "matrix product");
+  shared.check_fenced(place, kMatrixUnitBytes, "matrix product");
   for (std::uint32_t i = 0; i < kUnitElements; ++i) {
     std::uint16_t bits;
     std::memcpy(&bits, unit + 2 * i, sizeof(bits));
@@ -53,7 +53,7 @@ void read_rows(SharedMemory& shared, DType type, std::uint64_t descriptor, int r
   for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(rows); ++r) {
     const std::uint32_t row = matrix.start + r / 8 * matrix.stride + r % 8 * 128;
     read_unit(shared, type, row, values + std::size_t{16} * r);
-    read_unit(shared, type, row + kUnitBytes, values + std::size_t{16} * r + kUnitElements);
+    read_unit(shared, type, row + kMatrixUnitBytes, values + std::size_t{16} * r + kUnitElements);
   }
 }
 
@@ -63,7 +63,7 @@ void read_columns(SharedMemory& shared, DType type, std::uint64_t descriptor, in
   for (std::uint32_t k = 0; k < 16; ++k) {
     const std::uint32_t row = matrix.start + k / 8 * matrix.stride + k % 8 * 128;
     for (std::uint32_t unit = 0; unit < static_cast<std::uint32_t>(columns) / 8; ++unit) {
-      const std::uint32_t address = row + unit / 8 * matrix.leading + unit % 8 * kUnitBytes;
+      const std::uint32_t address = row + unit / 8 * matrix.leading + unit % 8 * kMatrixUnitBytes;
       read_unit(shared, type, address,
                 values + std::size_t{k} * static_cast<std::size_t>(columns) + unit * kUnitElements);
     }

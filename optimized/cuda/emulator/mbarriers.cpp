@@ -12,8 +12,6 @@ constexpr std::int64_t kMaxBytes = (1 << 20) - 1;
 /// What a barrier's bytes hold, so that writes over it are found.
 std::uint64_t bits_at(std::uint32_t address) { return 0x6261727269657200u ^ address; }
 
-Block& block_here() { return *running_thread()->block; }
-
 void end_phase_if_complete(MBarrier& barrier) {
   if (barrier.pending != 0 || barrier.pending_bytes != 0) return;
   ++barrier.phase;

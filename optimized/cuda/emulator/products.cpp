@@ -16,7 +16,6 @@ constexpr int kThreads = 128;
 constexpr std::uint32_t kHeldBits = 0x7fc0dead;  // a NaN that arithmetic does not make
 const float kHeld = __builtin_bit_cast(float, kHeldBits);
 
-Block& block_here() { return *running_thread()->block; }
 Warpgroup& warpgroup_here() {
   const auto group = static_cast<std::size_t>(running_thread()->index / kThreads);
   return block_here().warpgroups[group];

@@ -64,7 +64,7 @@ TEST(Page, a_broken_law_is_drawn_with_its_replay_line) {
   EXPECT_TRUE(contains(page, "1 of 2 subjects stay inside every bound"));
   EXPECT_TRUE(contains(page, "ringlab verify --replay ring/P1/b1"));
   EXPECT_TRUE(contains(page, "exact &lt;2&gt;"));
-  EXPECT_TRUE(contains(page, "class=\"pair visible\""));
+  EXPECT_TRUE(contains(page, "class=\"pair visible hop\""));
 }
 
 TEST(Page, a_skipped_law_tells_its_reason_and_is_not_counted_as_held) {

@@ -123,7 +123,7 @@ TEST(CaseMap, shows_every_pair_and_which_are_visible) {
   shown.mask = "causal";
   shown.ranks = 2;
   const std::string svg = case_map(shown);
-  EXPECT_EQ(count(svg, "class=\"pair visible\""), 6);
+  EXPECT_EQ(count(svg, "class=\"pair visible hop\""), 6);
   EXPECT_EQ(count(svg, "class=\"pair\""), 3);
 }
 

@@ -25,7 +25,7 @@ TraceEvent receive(int from, int to, std::int64_t begin_ns, std::int64_t end_ns)
   return made;
 }
 
-int count(const std::string& text, const std::string& part) {
+int places(const std::string& text, const std::string& part) {
   int found = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
     ++found;
@@ -77,8 +77,8 @@ TEST(TraceJson, no_events_are_a_trace_too) {
 
 TEST(TraceJson, names_every_lane_of_every_rank_once) {
   const std::string text = trace_json({event(TraceKind::compute, 3, 0, 1)});
-  EXPECT_EQ(count(text, "thread_name"), kLanes);
-  EXPECT_EQ(count(text, "rank 3 receive"), 1);
+  EXPECT_EQ(places(text, "thread_name"), kLanes);
+  EXPECT_EQ(places(text, "rank 3 receive"), 1);
 }
 
 TEST(TraceJson, whatever_is_not_ours_is_an_input_error) {
@@ -215,26 +215,26 @@ TEST(TraceSummary, an_empty_trace_has_an_empty_summary) {
 TEST(TracePicture, has_one_box_per_event_and_one_track_per_lane) {
   const Trace trace = half_hidden();
   const std::string svg = trace_picture(trace, summarize(trace));
-  EXPECT_EQ(count(svg, "class=\"event "), static_cast<int>(trace.size()));
-  EXPECT_EQ(count(svg, "class=\"track\""), kLanes);
-  EXPECT_EQ(count(svg, "<title>"), static_cast<int>(trace.size()));
+  EXPECT_EQ(places(svg, "class=\"event "), static_cast<int>(trace.size()));
+  EXPECT_EQ(places(svg, "class=\"track\""), kLanes);
+  EXPECT_EQ(places(svg, "<title>"), static_cast<int>(trace.size()));
 }
 
 TEST(TracePicture, nothing_and_moments_without_length_are_drawn_with_finite_numbers) {
   for (const Trace& trace : {Trace{}, Trace{event(TraceKind::compute, 0, 5, 5)}, half_hidden()}) {
     const std::string svg = trace_svg_file(trace, summarize(trace));
-    EXPECT_EQ(count(svg, "=\"nan") + count(svg, "=\"-nan") + count(svg, "=\"inf"), 0);
-    EXPECT_EQ(count(svg, "<svg "), 1);
-    EXPECT_EQ(count(svg, "xmlns="), 1);
+    EXPECT_EQ(places(svg, "=\"nan") + places(svg, "=\"-nan") + places(svg, "=\"inf"), 0);
+    EXPECT_EQ(places(svg, "<svg "), 1);
+    EXPECT_EQ(places(svg, "xmlns="), 1);
   }
 }
 
 TEST(TracePage, escapes_the_name_of_the_file) {
   const Trace trace = half_hidden();
   const std::string page = trace_page(trace, summarize(trace), "<b>.json");
-  EXPECT_EQ(count(page, "<b>.json"), 0);
-  EXPECT_EQ(count(page, "&lt;b&gt;.json"), 1);
-  EXPECT_EQ(count(page, "50.0 %"), 3);  // the chip, the table, the picture's description
+  EXPECT_EQ(places(page, "<b>.json"), 0);
+  EXPECT_EQ(places(page, "&lt;b&gt;.json"), 1);
+  EXPECT_EQ(places(page, "50.0 %"), 3);  // the chip, the table, the picture's description
 }
 
 }  // namespace

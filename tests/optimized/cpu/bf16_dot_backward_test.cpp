@@ -28,9 +28,9 @@ class Bf16DotBackward : public testing::Test {
   void TearDown() override { use_vectors(available_vectors().front()); }
 };
 
-struct Gradients {
+struct DotGradients {
   std::vector<float> dq, dk, dv;
-  friend bool operator==(const Gradients&, const Gradients&) = default;
+  friend bool operator==(const DotGradients&, const DotGradients&) = default;
 };
 
 /// A block and what the backward pass is given for it.
@@ -39,11 +39,11 @@ struct Given {
   std::vector<BFloat16> dout = {};
   std::vector<float> lse = {}, delta = {};
 
-  Gradients run() const {
+  DotGradients run() const {
     Extents dout_extents = trial.q_extents;
     dout_extents.channels = trial.v_extents.channels;
-    Gradients sums{std::vector<float>(trial.q.size()), std::vector<float>(trial.k.size()),
-                   std::vector<float>(trial.v.size())};
+    DotGradients sums{std::vector<float>(trial.q.size()), std::vector<float>(trial.k.size()),
+                      std::vector<float>(trial.v.size())};
     const Block<BFloat16> block = trial.block();
     EXPECT_TRUE(bf16_dot::takes(block));
     backward_block(
@@ -106,7 +106,7 @@ Given equal_scores(const Mask& mask, const Sizes& sizes) {
 }
 
 /// Query row i of the trial (over all heads) against key row j of its K/V head.
-void add_pair(const Given& given, std::int64_t i, std::int64_t j, Gradients& sums) {
+void add_pair(const Given& given, std::int64_t i, std::int64_t j, DotGradients& sums) {
   const Trial<BFloat16>& trial = given.trial;
   const std::int64_t d = trial.q_extents.channels, vd = trial.v_extents.channels;
   const auto at = [](const std::vector<BFloat16>& values, std::int64_t index) {
@@ -125,10 +125,10 @@ void add_pair(const Given& given, std::int64_t i, std::int64_t j, Gradients& sum
   }
 }
 
-Gradients expected(const Given& given) {
+DotGradients expected(const Given& given) {
   const Trial<BFloat16>& trial = given.trial;
-  Gradients sums{std::vector<float>(trial.q.size()), std::vector<float>(trial.k.size()),
-                 std::vector<float>(trial.v.size())};
+  DotGradients sums{std::vector<float>(trial.q.size()), std::vector<float>(trial.k.size()),
+                    std::vector<float>(trial.v.size())};
   const std::int64_t queries = trial.q_extents.tokens, keys = trial.k_extents.tokens;
   const std::int64_t group = trial.q_extents.heads / trial.k_extents.heads;
   for (std::int64_t i = 0; i < trial.rows(); ++i) {
@@ -170,7 +170,7 @@ TEST_F(Bf16DotBackward, sums_small_integers_exactly_in_blocks_of_any_size) {
   const Sizes sizes{
       .kv_heads = 1, .group = 3, .queries = 103, .keys = 61, .head_dim = 5, .v_dim = 7};
   Given given = equal_scores(mask_of("causal", sizes.queries, sizes.keys), sizes);
-  const Gradients due = expected(given);
+  const DotGradients due = expected(given);
   for (const std::int64_t keys : {1, 2, 7, 8, 33, 60, 61, 500}) {
     for (const std::int64_t queries : {1, 48, 49, 1000}) {
       given.trial.tiles = {.queries = queries, .keys = keys};
@@ -193,7 +193,7 @@ TEST_F(Bf16DotBackward, rounds_p_and_ds_to_bf16_and_nothing_else) {
     given.delta[0] = 1 + 0x1p-12f;  // not a bf16 number: dP - delta is exactly -2^-12
     const double p = std::exp2(-static_cast<double>(in_base_2(given.lse[0])));
     given.trial.k[0] = BFloat16(1.0);
-    const Gradients got = given.run();
+    const DotGradients got = given.run();
     for (const float one : {got.dv[0], got.dq[0] * -0x1p12f}) {
       EXPECT_EQ(one, static_cast<float>(BFloat16(static_cast<double>(one))));
       EXPECT_LE(std::abs(one / p - 1), 0x1p-8 + 0x1p-12) << exponent;
@@ -231,13 +231,13 @@ TEST_F(Bf16DotBackward, keeps_what_is_no_number_from_keys_and_queries_that_do_no
       .kv_heads = 1, .group = 1, .queries = 53, .keys = 30, .head_dim = 3, .v_dim = 2};
   for (const char* mask : {"causal", "file:bits"}) {
     const Given clean = equal_scores(mask_of(mask, sizes.queries, sizes.keys), sizes);
-    const Gradients due = clean.run();
+    const DotGradients due = clean.run();
     for (const std::int64_t query : {std::int64_t{0}, std::int64_t{24}, sizes.queries - 1}) {
       Given given = clean;
       const auto row = static_cast<std::size_t>(query);
       given.trial.q[row * 3] = given.dout[row * 2] = BFloat16(nan);
       given.lse[row] = given.delta[row] = static_cast<float>(nan);
-      const Gradients got = given.run();
+      const DotGradients got = given.run();
       for (std::int64_t j = 0; j < sizes.keys; ++j) {
         const auto at = static_cast<std::size_t>(j);
         if (sees(given.trial, query, j)) {
@@ -254,7 +254,7 @@ TEST_F(Bf16DotBackward, keeps_what_is_no_number_from_keys_and_queries_that_do_no
 TEST_F(Bf16DotBackward, rows_that_see_nothing_change_nothing) {
   const Sizes sizes{.kv_heads = 1, .group = 1, .queries = 9, .keys = 3, .head_dim = 3, .v_dim = 3};
   Given given = equal_scores(mask_of("causal", sizes.queries, sizes.keys), sizes);
-  const Gradients due = expected(given);
+  const DotGradients due = expected(given);
   for (std::int64_t i = 0; i + sizes.keys < sizes.queries; ++i) {
     given.lse[static_cast<std::size_t>(i)] = -std::numeric_limits<float>::infinity();
   }

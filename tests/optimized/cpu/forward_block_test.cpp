@@ -47,10 +47,10 @@ class ForwardBlock : public testing::Test {
 using Elements = testing::Types<double, float, Half, BFloat16>;
 TYPED_TEST_SUITE(ForwardBlock, Elements);
 
-constexpr auto kTrials = repetitions<unsigned>(100);
+constexpr auto kForwardTrials = repetitions<unsigned>(100);
 
 TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_threads) {
-  for (unsigned seed = 0; seed < kTrials; ++seed) {
+  for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
     Trial<TypeParam> trial = any_trial<TypeParam>(seed);
     const auto alone = run(trial);
     trial.threads = 2 + static_cast<int>(seed % 4);
@@ -59,7 +59,7 @@ TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_threads) {
 }
 
 TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_queries_in_a_tile) {
-  for (unsigned seed = 0; seed < kTrials; ++seed) {
+  for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
     Trial<TypeParam> trial = any_trial<TypeParam>(seed);
     const auto before = run(trial);
     for (const std::int64_t queries : {1, 24, 48, 1000}) {
@@ -73,7 +73,7 @@ TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_queries_in_a_tile) 
 /// multiply-add.)
 TYPED_TEST(ForwardBlock, has_the_same_bits_on_avx2_and_avx512) {
   if (!available_vectors().front().starts_with("avx512")) GTEST_SKIP() << "no AVX-512 here";
-  for (unsigned seed = 0; seed < kTrials; ++seed) {
+  for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
     const Trial<TypeParam> trial = any_trial<TypeParam>(seed);
     use_vectors("avx512");
     const auto wide = run(trial);
@@ -85,7 +85,7 @@ TYPED_TEST(ForwardBlock, has_the_same_bits_on_avx2_and_avx512) {
 TYPED_TEST(ForwardBlock, does_not_look_at_keys_and_values_that_nobody_or_not_everybody_sees) {
   for (const std::string& vectors : available_vectors()) {
     use_vectors(vectors);
-    for (unsigned seed = 0; seed < kTrials; ++seed) {
+    for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
       Trial<TypeParam> trial = any_trial<TypeParam>(seed);
       if (trial.keys.empty()) continue;
       const auto clean = run(trial);
@@ -121,7 +121,7 @@ TYPED_TEST(ForwardBlock, does_not_look_at_keys_and_values_that_nobody_or_not_eve
 }
 
 TYPED_TEST(ForwardBlock, a_visible_value_that_is_not_finite_shows_where_it_is_seen_only) {
-  for (unsigned seed = 0; seed < kTrials; ++seed) {
+  for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
     Trial<TypeParam> trial = random_trial<TypeParam>(seed);
     if (trial.keys.empty()) continue;
     const std::int64_t key = seed % trial.keys.size();
@@ -141,7 +141,7 @@ TYPED_TEST(ForwardBlock, a_visible_value_that_is_not_finite_shows_where_it_is_se
 }
 
 TYPED_TEST(ForwardBlock, rows_that_see_nothing_keep_their_state) {
-  for (unsigned seed = 0; seed < kTrials; ++seed) {
+  for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
     const Trial<TypeParam> trial = any_trial<TypeParam>(seed);
     const auto got = run(trial);
     for (std::int64_t row = 0; row < trial.rows(); ++row) {

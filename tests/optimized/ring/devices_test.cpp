@@ -18,7 +18,7 @@ Bits device_bits(const Trial& trial, const DeviceRun& run) {
 }
 
 template <class Element>
-void compare_trials(DType dtype, std::uint64_t seed) {
+void compare_many_trials(DType dtype, std::uint64_t seed) {
   Draws draws(seed);
   for (int i = 0; i < repetitions(250); ++i) {
     const Trial trial = counting_trial(draws, dtype);
@@ -37,8 +37,8 @@ void compare_trials(DType dtype, std::uint64_t seed) {
 }
 
 TEST(Devices, count_right_in_random_cases) {
-  compare_trials<Half>(DType::f16, 5);
-  compare_trials<BFloat16>(DType::bf16, 6);
+  compare_many_trials<Half>(DType::f16, 5);
+  compare_many_trials<BFloat16>(DType::bf16, 6);
   EXPECT_GT(fake_devices().copies_between, 0);
   EXPECT_GT(fake_devices().graphs, 0);
   EXPECT_GT(fake_devices().spun_ns, 0);

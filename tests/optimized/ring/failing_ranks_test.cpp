@@ -22,13 +22,13 @@ class FailingRanks : public testing::TestWithParam<Transport> {};
 INSTANTIATE_TEST_SUITE_P(Transports, FailingRanks, testing::ValuesIn(in_process_transports()),
                          transport_name);
 
-constexpr int kRanks = 4;
+constexpr int kRanksWithFailures = 4;
 constexpr int kOdd = 2;
 
 /// What a rank says when rank kOdd was given something else, and the bytes it has sent.
 struct Told {
-  std::vector<std::string> said = std::vector<std::string>(kRanks);
-  std::vector<std::int64_t> sent = std::vector<std::int64_t>(kRanks);
+  std::vector<std::string> said = std::vector<std::string>(kRanksWithFailures);
+  std::vector<std::int64_t> sent = std::vector<std::int64_t>(kRanksWithFailures);
 };
 
 ShardResult run_alone(const SmallRun& run, Communicator& network) {
@@ -95,14 +95,14 @@ std::vector<std::pair<std::string, SmallRun>> different_runs(const SmallRun& run
 }
 
 TEST_P(FailingRanks, that_were_given_another_problem_are_named_before_any_data_moves) {
-  const SmallRun run = small_run(GetParam(), kRanks, Pass::backward);
+  const SmallRun run = small_run(GetParam(), kRanksWithFailures, Pass::backward);
   for (const auto& [what, odd] : different_runs(run)) {
     const Told told = run_differing(run, odd);
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    for (std::size_t rank = 0; rank < kRanksWithFailures; ++rank) {
       const std::string& said = told.said[rank];
       EXPECT_NE(said.find("were given different"), std::string::npos) << what << ": " << said;
       EXPECT_NE(said.find("2"), std::string::npos) << what << ": " << said;
-      EXPECT_EQ(told.sent[rank], agreement_messages(kRanks) * kAgreementBytes) << what;
+      EXPECT_EQ(told.sent[rank], agreement_messages(kRanksWithFailures) * kAgreementBytes) << what;
     }
   }
 }

@@ -11,8 +11,6 @@
 namespace ringlab::ring {
 namespace {
 
-constexpr std::array kPasses = {Pass::forward, Pass::backward};
-
 void expect_lawful(const ScheduleSpec& spec, const NeedMatrix& need) {
   for (const Pass pass : kPasses) {
     const Schedule schedule = build_schedule(spec, need, pass);

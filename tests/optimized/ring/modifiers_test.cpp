@@ -20,13 +20,13 @@ namespace {
 
 using verify::Case;
 
-struct Trial {
+struct ModifiedTrial {
   Problem problem;
   RunOptions options;
   AttentionTensors data;
   Tensor<double> dout;
 
-  explicit Trial(const Case& c)
+  explicit ModifiedTrial(const Case& c)
       : problem(verify::make_problem(c)),
         options(verify::make_options(c)),
         data(verify::make_tensors(c)),
@@ -49,7 +49,7 @@ void expect_numbers(const Tensor<double>& tensor, const std::string& where) {
 }
 
 /// Out and lse within the bounds of the exact reference, and numbers.
-void expect_exact_forward(const Trial& trial, const std::string& where) {
+void expect_exact_forward(const ModifiedTrial& trial, const std::string& where) {
   const AttentionInput input = trial.data.input(trial.problem);
   const RunResult run = run_engine(input, trial.options);
   const NumericsProfile profile = engine_profile(trial.problem, trial.options);
@@ -62,7 +62,7 @@ void expect_exact_forward(const Trial& trial, const std::string& where) {
 }
 
 /// The gradients, too.
-void expect_exact(const Trial& trial, const std::string& where) {
+void expect_exact(const ModifiedTrial& trial, const std::string& where) {
   expect_exact_forward(trial, where);
   const AttentionInput input = trial.input();
   const AttentionGradients got = run_engine(input, trial.options).gradients.value();
@@ -94,7 +94,7 @@ TEST(EngineDropout, drops_the_pairs_that_the_reference_drops_for_any_ranks_layou
         c.tile_keys = 3 + 2 * ranks;
         c.family = verify::Family::uniform;
         c.modifiers.dropout_percent = 40;
-        Trial trial(c);
+        ModifiedTrial trial(c);
         make_one_hot(trial.data.v);
         make_one_hot(trial.dout);
         const RunResult run = run_engine(trial.input(), trial.options);
@@ -124,7 +124,7 @@ TEST(EngineSinks, count_once_however_many_ranks_and_keys_there_are) {
       Case c;
       c.shape = {1, 2, 2, 7, keys, 2, 3};
       c.ranks = ranks;
-      Trial trial(c);
+      ModifiedTrial trial(c);
       for (double& x : trial.data.q.values()) x = 0;
       trial.problem.modifiers.sinks = {0, 0};
       const RunResult run = run_engine(trial.input(), trial.options);
@@ -141,7 +141,7 @@ TEST(EngineSinks, are_all_there_is_in_rows_that_see_no_key) {
     c.shape = {1, 2, 1, 9, 4, 2, 2};  // queries 0 … 4 stand before the first key
     c.mask = "causal";
     c.ranks = ranks;
-    Trial trial(c);
+    ModifiedTrial trial(c);
     trial.problem.modifiers.sinks = {3.25, -0x1p40};
     const RunResult run = run_engine(trial.input(), trial.options);
     for (std::int64_t h = 0; h < 2; ++h) {
@@ -169,7 +169,7 @@ TEST(EngineModifiers, are_exact_at_the_ends_of_their_ranges) {
       c.ranks = 1 + i % 7;
       c.layout = static_cast<LayoutKind>(i % 3);
       c.mask = i % 2 == 0 ? "causal" : "full";
-      Trial trial(verify::fitted(c));
+      ModifiedTrial trial(verify::fitted(c));
       Modifiers& modifiers = trial.problem.modifiers;
       const double ends[] = {0x1p-64, 0x1p-20, 1, 0x1p20, 0x1p64};
       if (draws.chance(60)) modifiers.softcap = ends[draws.below(5)];
@@ -203,7 +203,7 @@ TEST(EngineModifiers, are_exact_on_every_kind_of_vectors) {
         c.dtype = DType::bf16;
         c.modifiers = {.sinks = true};
       }
-      const Trial trial(verify::fitted(c));
+      const ModifiedTrial trial(verify::fitted(c));
       expect_exact(trial, vectors + ", " + verify::to_token(c));
     }
   }

@@ -8,16 +8,16 @@ namespace ringlab::ring {
 namespace {
 
 using Programs = std::vector<StreamProgram>;
-using Operations = std::vector<StreamOperation>;
+using StreamOperations = std::vector<StreamOperation>;
 
 bool is(const StreamOperation& operation, StreamAction action) {
   return operation.action == action;
 }
-void erase(Operations& operations, std::size_t at) {
+void erase_at(StreamOperations& operations, std::size_t at) {
   operations.erase(operations.begin() + static_cast<std::ptrdiff_t>(at));
 }
 /// What stands at `from` comes to stand just behind what stands at `to`.
-void move_behind(Operations& operations, std::size_t from, std::size_t to) {
+void move_behind(StreamOperations& operations, std::size_t from, std::size_t to) {
   const auto begin = operations.begin();
   std::rotate(begin + static_cast<std::ptrdiff_t>(from),
               begin + static_cast<std::ptrdiff_t>(from) + 1,
@@ -50,7 +50,7 @@ Programs at_every_place(const StreamProgram& program, Edit edit) {
 
 /// Without the waits for whom `concerns(user, cause)` says so, for every user that has some.
 template <class Concerns>
-Programs without_waits(const StreamProgram& program, Concerns concerns) {
+Programs stream_without_waits(const StreamProgram& program, Concerns concerns) {
   return at_every_place(program, [&](StreamProgram& changed, std::size_t at) {
     const StreamOperation user = changed.operations[at];
     if (!touches_slots(user)) return false;
@@ -58,14 +58,14 @@ Programs without_waits(const StreamProgram& program, Concerns concerns) {
     while (at > 0 && is(changed.operations[at - 1], StreamAction::wait)) {
       --at;
       if (!concerns(user, cause_of(program, changed.operations[at].event))) continue;
-      erase(changed.operations, at);
+      erase_at(changed.operations, at);
       found = true;
     }
     return found;
   });
 }
 
-Programs recorded_on_another_stream(const StreamProgram& program) {
+Programs stream_recorded_on_another_stream(const StreamProgram& program) {
   return at_every_place(program, [](StreamProgram& changed, std::size_t at) {
     StreamOperation& record = changed.operations[at];
     if (!is(record, StreamAction::record)) return false;
@@ -74,7 +74,7 @@ Programs recorded_on_another_stream(const StreamProgram& program) {
   });
 }
 
-Programs recorded_too_early(const StreamProgram& program) {
+Programs stream_recorded_too_early(const StreamProgram& program) {
   return at_every_place(program, [](StreamProgram& changed, std::size_t at) {
     if (!is(changed.operations[at], StreamAction::record)) return false;
     std::swap(changed.operations[at], changed.operations[at - 1]);
@@ -82,7 +82,7 @@ Programs recorded_too_early(const StreamProgram& program) {
   });
 }
 
-Programs recorded_after_the_wait_was_issued(const StreamProgram& program) {
+Programs stream_recorded_after_the_wait_was_issued(const StreamProgram& program) {
   return at_every_place(program, [](StreamProgram& changed, std::size_t at) {
     if (!is(changed.operations[at], StreamAction::record)) return false;
     move_behind(changed.operations, at, changed.operations.size() - 1);
@@ -90,10 +90,10 @@ Programs recorded_after_the_wait_was_issued(const StreamProgram& program) {
   });
 }
 
-Programs missing_wait(const StreamProgram& program) {
+Programs stream_missing_wait(const StreamProgram& program) {
   return at_every_place(program, [](StreamProgram& changed, std::size_t at) {
     if (!is(changed.operations[at], StreamAction::wait)) return false;
-    erase(changed.operations, at);
+    erase_at(changed.operations, at);
     return true;
   });
 }
@@ -141,28 +141,31 @@ bool reads(const StreamOperation& operation, Held held, SlotPlace place) {
 }
 
 Programs slot_filled_while_read(const StreamProgram& program, Held held) {
-  return without_waits(program, [&](const StreamOperation& user, const StreamOperation& cause) {
-    return is(user, StreamAction::copy) && user.held == held && reads(cause, held, user.to);
-  });
+  return stream_without_waits(
+      program, [&](const StreamOperation& user, const StreamOperation& cause) {
+        return is(user, StreamAction::copy) && user.held == held && reads(cause, held, user.to);
+      });
 }
 
-Programs sum_begun_anew_while_sent(const StreamProgram& program) {
-  return without_waits(program, [](const StreamOperation& user, const StreamOperation& cause) {
-    return is(user, StreamAction::attend) && is(cause, StreamAction::copy) &&
-           reads(cause, Held::sum, {user.rank, user.gradient});
-  });
+Programs stream_sum_begun_anew_while_sent(const StreamProgram& program) {
+  return stream_without_waits(
+      program, [](const StreamOperation& user, const StreamOperation& cause) {
+        return is(user, StreamAction::attend) && is(cause, StreamAction::copy) &&
+               reads(cause, Held::sum, {user.rank, user.gradient});
+      });
 }
 
 Programs sent_before_it_is_there(const StreamProgram& program, Held held) {
-  return without_waits(program, [&](const StreamOperation& user, const StreamOperation& cause) {
-    if (!is(user, StreamAction::copy) || user.held != held) return false;
-    return is(cause, StreamAction::copy) ? cause.to == user.from && cause.held == held
-                                         : cause.rank == user.from.rank;
-  });
+  return stream_without_waits(
+      program, [&](const StreamOperation& user, const StreamOperation& cause) {
+        if (!is(user, StreamAction::copy) || user.held != held) return false;
+        return is(cause, StreamAction::copy) ? cause.to == user.from && cause.held == held
+                                             : cause.rank == user.from.rank;
+      });
 }
 
 /// Another slot of the same rank; the own chunk where there is none.
-int other_slot(int slot, int slots) { return slot + 1 < slots ? slot + 1 : kHome; }
+int stream_other_slot(int slot, int slots) { return slot + 1 < slots ? slot + 1 : kHome; }
 
 Programs copied_from_another_slot(const StreamProgram& program) {
   return at_every_place(program, [](StreamProgram& changed, std::size_t at) {
@@ -170,7 +173,8 @@ Programs copied_from_another_slot(const StreamProgram& program) {
     if (!is(copy, StreamAction::copy)) return false;
     const StreamRoom& room = changed.ranks[static_cast<std::size_t>(copy.from.rank)];
     const int was = copy.from.slot;
-    copy.from.slot = other_slot(was, copy.held == Held::chunk ? room.slots : room.gradient_slots);
+    copy.from.slot =
+        stream_other_slot(was, copy.held == Held::chunk ? room.slots : room.gradient_slots);
     return copy.from.slot != was;
   });
 }
@@ -180,7 +184,8 @@ Programs attended_in_another_slot(const StreamProgram& program) {
     StreamOperation& attend = changed.operations[at];
     if (!is(attend, StreamAction::attend)) return false;
     const int was = attend.slot;
-    attend.slot = other_slot(was, changed.ranks[static_cast<std::size_t>(attend.rank)].slots);
+    attend.slot =
+        stream_other_slot(was, changed.ranks[static_cast<std::size_t>(attend.rank)].slots);
     return attend.slot != was;
   });
 }
@@ -213,10 +218,10 @@ Programs copies_that_wait_for_computing(const StreamProgram& program) {
 
 const std::vector<StreamMistake>& stream_mistakes() {
   static const std::vector<StreamMistake> mistakes = {
-      {"event_recorded_on_another_stream", recorded_on_another_stream},
-      {"event_recorded_too_early", recorded_too_early},
-      {"event_recorded_after_the_wait_was_issued", recorded_after_the_wait_was_issued},
-      {"missing_wait", missing_wait},
+      {"event_recorded_on_another_stream", stream_recorded_on_another_stream},
+      {"event_recorded_too_early", stream_recorded_too_early},
+      {"event_recorded_after_the_wait_was_issued", stream_recorded_after_the_wait_was_issued},
+      {"missing_wait", stream_missing_wait},
       {"wait_after_the_use", wait_after_the_use},
       {"wait_on_another_stream", wait_on_another_stream},
       {"wait_for_the_event_of_before", wait_for_the_event_of_before},
@@ -224,7 +229,7 @@ const std::vector<StreamMistake>& stream_mistakes() {
        [](const StreamProgram& program) { return slot_filled_while_read(program, Held::chunk); }},
       {"gradient_slot_filled_while_read",
        [](const StreamProgram& program) { return slot_filled_while_read(program, Held::sum); }},
-      {"sum_begun_anew_while_sent", sum_begun_anew_while_sent},
+      {"sum_begun_anew_while_sent", stream_sum_begun_anew_while_sent},
       {"chunk_sent_before_it_is_there",
        [](const StreamProgram& program) { return sent_before_it_is_there(program, Held::chunk); }},
       {"sum_sent_before_it_is_computed",

@@ -11,8 +11,6 @@
 namespace ringlab::ring {
 namespace {
 
-constexpr std::array kPasses = {Pass::forward, Pass::backward};
-
 TEST(StreamMistakes, are_found_by_the_laws_wherever_they_are_made) {
   for (const StreamMistake& mistake : stream_mistakes()) {
     std::size_t places = 0;

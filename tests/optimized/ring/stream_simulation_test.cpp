@@ -16,7 +16,7 @@ std::string text_of(const Trial& trial, const SimulatedStreams& streams) {
          " copy, order " + std::to_string(streams.seed);
 }
 
-void expect_bits_of_the_engine(const Trial& trial, std::uint64_t seed) {
+void expect_the_bits_of_the_engine(const Trial& trial, std::uint64_t seed) {
   const Bits due = engine_bits(trial);
   for (const CopyBy copy_by : {CopyBy::receiver, CopyBy::sender}) {
     const SimulatedStreams streams{.copy_by = copy_by, .seed = seed};
@@ -29,7 +29,7 @@ void expect_bits_of_the_engine(const Trial& trial, std::uint64_t seed) {
 
 TEST(SimulatedStreams, give_the_bits_of_the_engine_for_all_schedules_layouts_and_slots) {
   for_every_small_trial([](const Trial& trial, int ranks, int slots) {
-    expect_bits_of_the_engine(trial, static_cast<std::uint64_t>(ranks * 7 + slots));
+    expect_the_bits_of_the_engine(trial, static_cast<std::uint64_t>(ranks * 7 + slots));
   });
 }
 
@@ -37,7 +37,7 @@ TEST(SimulatedStreams, give_the_bits_of_the_engine_for_random_cases) {
   Draws draws(31);
   for (int i = 0; i < repetitions(200); ++i) {
     const Trial trial = any_trial(draws);
-    expect_bits_of_the_engine(trial, draws.next());
+    expect_the_bits_of_the_engine(trial, draws.next());
     if (HasFatalFailure()) return;
   }
 }

@@ -42,26 +42,27 @@ std::vector<double> there_and_back(DType dtype, WireFormat format,
   });
 }
 
-struct Route {
+struct LossyRoute {
   DType dtype;
   WireFormat format;
 };
-constexpr Route kLossy[] = {{DType::f64, WireFormat::f32}, {DType::f64, WireFormat::bf16},
-                            {DType::f64, WireFormat::fp8}, {DType::f32, WireFormat::bf16},
-                            {DType::f32, WireFormat::fp8}, {DType::f16, WireFormat::fp8},
-                            {DType::bf16, WireFormat::fp8}};
+constexpr LossyRoute kLossyRoutes[] = {
+    {DType::f64, WireFormat::f32},  {DType::f64, WireFormat::bf16}, {DType::f64, WireFormat::fp8},
+    {DType::f32, WireFormat::bf16}, {DType::f32, WireFormat::fp8},  {DType::f16, WireFormat::fp8},
+    {DType::bf16, WireFormat::fp8}};
 
-std::string name_of(const Route& route) {
+std::string name_of(const LossyRoute& route) {
   return std::string(dtype_info(route.dtype).name) + " as format " +
          std::to_string(static_cast<int>(route.format));
 }
 
-NumericsProfile profile_of(const Route& route) {
+NumericsProfile profile_of(const LossyRoute& route) {
   return wire_profile(carried_profile(route.dtype, 1), route.format, route.dtype);
 }
 
 /// Every row keeps the bound, which the worst value comes near to.
-double worst_ratio(const Route& route, const std::vector<double>& values, const Extents& extents) {
+double worst_ratio(const LossyRoute& route, const std::vector<double>& values,
+                   const Extents& extents) {
   const NumericsProfile profile = profile_of(route);
   const std::vector<double> got = there_and_back(route.dtype, route.format, values, extents);
   const auto channels = static_cast<std::size_t>(extents.channels);
@@ -93,7 +94,7 @@ TEST(Wire, a_format_that_is_not_narrower_is_no_format) {
     EXPECT_EQ(wire_bytes(WireFormat::exact, dtype, {2, 3, 5, 7}),
               2 * 3 * 5 * 7 * dtype_info(dtype).bytes);
   }
-  for (const Route& route : kLossy) EXPECT_TRUE(is_lossy(route.format, route.dtype));
+  for (const LossyRoute& route : kLossyRoutes) EXPECT_TRUE(is_lossy(route.format, route.dtype));
 }
 
 TEST(Wire, an_exact_profile_is_left_alone) {
@@ -113,7 +114,7 @@ TEST(Wire, fp8_has_one_scale_for_each_started_block_of_64_channels) {
 }
 
 TEST(Wire, empty_tensors_travel) {
-  for (const Route& route : kLossy) {
+  for (const LossyRoute& route : kLossyRoutes) {
     EXPECT_TRUE(there_and_back(route.dtype, route.format, {}, {1, 2, 0, 8}).empty());
     EXPECT_TRUE(there_and_back(route.dtype, route.format, {}, {1, 2, 3, 0}).empty());
   }
@@ -122,7 +123,7 @@ TEST(Wire, empty_tensors_travel) {
 TEST(Wire, random_values_of_every_size_keep_the_bound_and_come_near_to_it) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;
-  for (const Route& route : kLossy) {
+  for (const LossyRoute& route : kLossyRoutes) {
     const DTypeInfo& info = dtype_info(route.dtype);
     const int low = std::ilogb(info.min_subnormal), high = std::ilogb(info.max_finite);
     double worst = 0;
@@ -261,7 +262,7 @@ TEST(Wire, infinities_and_nan_become_nan_in_fp8_and_leave_their_neighbours_alone
 
 TEST(Wire, nan_stays_nan_in_the_rounded_formats) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const Route& route : kLossy) {
+  for (const LossyRoute& route : kLossyRoutes) {
     EXPECT_TRUE(std::isnan(there_and_back(route.dtype, route.format, {nan}, {1, 1, 1, 1})[0]));
   }
 }

@@ -132,6 +132,7 @@ TEST(ExactBackward, gives_exact_zeros_to_keys_nobody_sees_and_ignores_what_they_
   Problem problem;
   problem.shape = {1, 1, 1, 2, 3, 2, 2};
   problem.dtype = DType::f64;
+  problem.scale = 0.5;                                 // not 1, which rounds nothing
   problem.mask = Mask({WindowMask{0, 0}}).bind(2, 3);  // queries stand at keys 1 and 2
   AttentionTensors tensors{Tensor<double>(problem.shape.q(), 1.5),
                            Tensor<double>(problem.shape.k(), 2.5),

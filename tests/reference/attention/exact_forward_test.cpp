@@ -9,12 +9,10 @@
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
 #include "tests/reference/attention/random_case.h"
+#include "tests/special_doubles.h"
 
 namespace ringlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Problem one_head(std::int64_t q_tokens, std::int64_t kv_tokens, const Mask& mask = Mask()) {
   Problem problem;
@@ -83,7 +81,7 @@ TEST(ExactForward, gives_zero_and_minus_infinity_with_no_error_on_a_row_that_see
 TEST(ExactForward, never_reads_what_the_mask_hides) {
   const AttentionTensors clean{column({1, 2, 3}), column({1, -1, 2}), column({3, 4, 5})};
   AttentionTensors dirty = clean;
-  dirty.k(0, 0, 2, 0) = kNan;
+  dirty.k(0, 0, 2, 0) = kNaN;
   dirty.v(0, 0, 2, 0) = -kInfinity;
   const auto bits = std::make_shared<const std::vector<std::uint8_t>>(
       std::vector<std::uint8_t>{1, 1, 0, 1, 1, 0, 0, 1, 0});
@@ -97,11 +95,11 @@ TEST(ExactForward, never_reads_what_the_mask_hides) {
 
 TEST(ExactForward, refuses_a_visible_nan_and_an_overflowing_score) {
   const Problem problem = one_head(1, 2);
-  for (const double bad : {kNan, kInfinity, 1e300}) {
+  for (const double bad : {kNaN, kInfinity, 1e300}) {
     const AttentionTensors tensors{column({1e300}), column({1e-300, bad}), column({1, 2})};
     EXPECT_THROW(exact_forward(tensors.input(problem)), Error) << bad;
   }
-  const AttentionTensors tensors{column({1}), column({1, 2}), column({1, kNan})};
+  const AttentionTensors tensors{column({1}), column({1, 2}), column({1, kNaN})};
   EXPECT_THROW(exact_forward(tensors.input(problem), {.threads = 2}), Error);
 }
 

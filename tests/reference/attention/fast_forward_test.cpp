@@ -13,17 +13,15 @@
 #include "reference/attention/extended.h"
 #include "reference/core/error.h"
 #include "tests/reference/attention/random_case.h"
+#include "tests/special_doubles.h"
 
 namespace ringlab {
 namespace {
 
 using extended::Quad;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 /// |value - truth| / bound.
-struct Ratios {
+struct FastRatios {
   double worst = 0;
   std::int64_t compared = 0;
   std::int64_t exceeded = 0;
@@ -50,7 +48,7 @@ struct Ratios {
   }
 };
 
-DType dtype_of_case(std::uint64_t seed) {
+DType dtype_of_fast_case(std::uint64_t seed) {
   constexpr DType kTypes[] = {DType::f64, DType::f64, DType::f32, DType::f16, DType::bf16};
   return kTypes[seed % 5];
 }
@@ -82,7 +80,7 @@ void expect_agreement(const ExactForward& fast, const ExactForward& exact) {
 
 /// Against 113 bits, with every kind of vectors that this processor has.
 void expect_certified(const std::vector<testing::RandomCase>& cases) {
-  std::map<std::string, Ratios> ratios;
+  std::map<std::string, FastRatios> ratios;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const extended::Forward<Quad> truth = extended::forward<Quad>(cases[i].input());
     with_all_vectors([&](const std::string& name) {
@@ -101,7 +99,7 @@ void expect_certified(const std::vector<testing::RandomCase>& cases) {
 TEST(FastForward, stays_within_its_certified_error_in_ten_thousand_random_cases) {
   std::vector<testing::RandomCase> cases;
   for (std::uint64_t seed = 0; seed < 10000; ++seed) {
-    cases.push_back(testing::random_case(seed, {.dtype = dtype_of_case(seed)}));
+    cases.push_back(testing::random_case(seed, {.dtype = dtype_of_fast_case(seed)}));
   }
   expect_certified(cases);
 }
@@ -112,7 +110,7 @@ TEST(FastForward, stays_within_its_certified_error_over_many_blocks_of_keys) {
   std::vector<testing::RandomCase> cases;
   for (std::uint64_t seed = 0; seed < 72; ++seed) {
     cases.push_back(
-        testing::random_case(seed, {.tokens = 200, .dim = 9, .dtype = dtype_of_case(seed)}));
+        testing::random_case(seed, {.tokens = 200, .dim = 9, .dtype = dtype_of_fast_case(seed)}));
     double& scale = cases.back().problem.scale;
     scale = std::ldexp(scale, static_cast<int>(seed % 12));
   }
@@ -123,7 +121,7 @@ TEST(FastForward, agrees_with_the_compensated_oracle_within_the_errors_of_both) 
   with_all_vectors([](const std::string&) {
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       const testing::RandomCase c =
-          testing::random_case(seed, {.tokens = 300, .dim = 70, .dtype = dtype_of_case(seed)});
+          testing::random_case(seed, {.tokens = 300, .dim = 70, .dtype = dtype_of_fast_case(seed)});
       expect_agreement(fast_forward(c.input()), exact_forward(c.input()));
       if (::testing::Test::HasFatalFailure()) FAIL() << "random_case(" << seed << ")";
     }
@@ -224,10 +222,10 @@ TEST(FastForward, never_reads_what_every_row_is_kept_from) {
       plain_case(kTokens, Mask({BitMask{kTokens, kTokens, shared, "written here"}}));
   testing::RandomCase dirty = clean;
   for (const std::int64_t j : {10, 65, 130}) {
-    dirty.tensors.k(0, 0, j, 0) = kNan;
+    dirty.tensors.k(0, 0, j, 0) = kNaN;
     dirty.tensors.v(0, 0, j, 0) = -kInfinity;
   }
-  dirty.tensors.q(0, 0, 3, 0) = kNan;
+  dirty.tensors.q(0, 0, 3, 0) = kNaN;
   const ExactForward expected = fast_forward(clean.input());
   const ExactForward got = fast_forward(dirty.input());
   EXPECT_EQ(got.out.values(), expected.out.values());
@@ -243,14 +241,14 @@ TEST(FastForward, never_reads_keys_after_the_last_sampled_row) {
   const ExactOptions options{.rows = {20, 40}};
   const ExactForward expected = fast_forward(c.input(), options);
   for (std::int64_t j = 41; j < 100; ++j) {
-    c.tensors.q(0, 0, j, 0) = c.tensors.k(0, 0, j, 0) = c.tensors.v(0, 0, j, 0) = kNan;
+    c.tensors.q(0, 0, j, 0) = c.tensors.k(0, 0, j, 0) = c.tensors.v(0, 0, j, 0) = kNaN;
   }
   EXPECT_EQ(fast_forward(c.input(), options).out.values(), expected.out.values());
 }
 
 TEST(FastForward, refuses_what_is_visible_and_not_finite) {
   const testing::RandomCase clean = plain_case(70, Mask());
-  for (const double bad : {kNan, kInfinity, -kInfinity}) {
+  for (const double bad : {kNaN, kInfinity, -kInfinity}) {
     for (Tensor<double> AttentionTensors::*tensor :
          {&AttentionTensors::q, &AttentionTensors::k, &AttentionTensors::v}) {
       testing::RandomCase c = clean;

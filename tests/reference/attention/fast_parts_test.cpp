@@ -11,6 +11,7 @@
 #include "reference/attention/fast_kernel.h"
 #include "reference/attention/fast_rows.h"
 #include "tests/reference/attention/random_case.h"
+#include "tests/special_doubles.h"
 
 namespace ringlab {
 namespace {
@@ -53,7 +54,6 @@ TEST(PowersOfTwo, are_as_near_as_promised_on_all_vectors) {
 }
 
 TEST(PowersOfTwo, are_exact_where_the_exponent_is_whole_and_zero_below_their_range) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const std::string& name : cpu::available_vectors()) {
     cpu::use_vectors(name);
     for (int n = -1021; n <= 1000; ++n) {

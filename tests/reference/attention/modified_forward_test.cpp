@@ -7,11 +7,10 @@
 
 #include "reference/attention/exact.h"
 #include "tests/reference/attention/random_modifiers.h"
+#include "tests/special_doubles.h"
 
 namespace ringlab {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct OneHead {
   Problem problem;
@@ -19,7 +18,7 @@ struct OneHead {
   ExactForward exact() const { return exact_forward(tensors.input(problem)); }
 };
 
-Tensor<double> column(const std::vector<double>& values) {
+Tensor<double> one_column(const std::vector<double>& values) {
   Tensor<double> tensor({1, 1, static_cast<std::int64_t>(values.size()), 1});
   tensor.values() = values;
   return tensor;
@@ -33,7 +32,7 @@ OneHead one_head(const std::vector<double>& q, const std::vector<double>& k,
   head.problem.shape = {1, 1, 1, queries, keys, 1, 1};
   head.problem.dtype = DType::f64;
   head.problem.mask = mask.bind(queries, keys);
-  head.tensors = {column(q), column(k), column(v)};
+  head.tensors = {one_column(q), one_column(k), one_column(v)};
   return head;
 }
 

@@ -14,7 +14,7 @@ namespace {
 using testing::KernelOptions;
 using testing::Mistake;
 
-struct Study {
+struct SubjectStudy {
   std::int64_t cases = 0;
   std::int64_t failed = 0;
   std::int64_t elements = 0;
@@ -44,7 +44,7 @@ struct Study {
 };
 
 void check(std::uint64_t seed, const testing::CaseLimits& limits, const KernelOptions& options,
-           Study& study) {
+           SubjectStudy& study) {
   const testing::RandomCase c = testing::random_case(seed, limits);
   const ExactForward exact = exact_forward(c.input());
   const ForwardTolerance tolerance =
@@ -54,7 +54,7 @@ void check(std::uint64_t seed, const testing::CaseLimits& limits, const KernelOp
             tolerance);
 }
 
-KernelOptions options_of(std::uint64_t seed) {
+KernelOptions kernel_options_of(std::uint64_t seed) {
   KernelOptions options;
   options.tile = 1 + static_cast<std::int64_t>(seed % 7);
   options.powers_of_two = seed % 2 == 0;
@@ -62,7 +62,7 @@ KernelOptions options_of(std::uint64_t seed) {
   return options;
 }
 
-void expect_no_false_alarm(Study& study, const char* name) {
+void expect_no_false_alarm(SubjectStudy& study, const char* name) {
   study.print(name);
   EXPECT_EQ(study.failed, 0) << study.first_failure;
   EXPECT_GT(study.ratios.back(), 1e-2) << "a bound this wide finds nothing";
@@ -70,17 +70,17 @@ void expect_no_false_alarm(Study& study, const char* name) {
 }
 
 TEST(SubjectBound, never_fails_a_correct_f32_kernel) {
-  Study study;
+  SubjectStudy study;
   for (std::uint64_t seed = 0; seed < 12000; ++seed) {
-    check(seed, {.tokens = 24, .dim = 9, .dtype = DType::f32}, options_of(seed), study);
+    check(seed, {.tokens = 24, .dim = 9, .dtype = DType::f32}, kernel_options_of(seed), study);
   }
   expect_no_false_alarm(study, "f32");
 }
 
 TEST(SubjectBound, never_fails_a_correct_bf16_or_f16_kernel_whether_or_not_it_casts_probabilities) {
-  Study bf16, bf16_cast, f16_cast;
+  SubjectStudy bf16, bf16_cast, f16_cast;
   for (std::uint64_t seed = 0; seed < 8000; ++seed) {
-    KernelOptions options = options_of(seed);
+    KernelOptions options = kernel_options_of(seed);
     check(seed, {.tokens = 24, .dim = 9, .dtype = DType::bf16}, options, bf16);
     options.cast_probabilities = true;
     check(seed, {.tokens = 24, .dim = 9, .dtype = DType::bf16}, options, bf16_cast);
@@ -92,9 +92,9 @@ TEST(SubjectBound, never_fails_a_correct_bf16_or_f16_kernel_whether_or_not_it_ca
 }
 
 TEST(SubjectBound, never_fails_a_correct_f64_kernel) {
-  Study study;
+  SubjectStudy study;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    check(seed, {.tokens = 24, .dim = 9, .dtype = DType::f64}, options_of(seed), study);
+    check(seed, {.tokens = 24, .dim = 9, .dtype = DType::f64}, kernel_options_of(seed), study);
   }
   expect_no_false_alarm(study, "f64");
 }
@@ -106,7 +106,7 @@ TEST(SubjectBound, needs_its_terms_for_underflow) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const testing::RandomCase c =
         testing::random_case(seed, {.tokens = 24, .dim = 9, .dtype = DType::f32});
-    const KernelOptions options = options_of(seed);
+    const KernelOptions options = kernel_options_of(seed);
     const ExactForward exact = exact_forward(c.input());
     const AttentionOutput got = testing::run_emulated_kernel(c.input(), options);
     NumericsProfile profile = testing::emulated_profile(c.problem, options);
@@ -124,7 +124,7 @@ TEST(SubjectBound, needs_its_terms_for_underflow) {
 /// Share of random cases in which the mistake is noticed.
 double caught(Mistake mistake, DType dtype, bool powers_of_two) {
   KernelOptions options{.tile = 4, .powers_of_two = powers_of_two, .mistake = mistake};
-  Study study;
+  SubjectStudy study;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     check(seed, {.tokens = 16, .dim = 3, .dtype = dtype}, options, study);
   }

@@ -6,13 +6,13 @@
 #include <limits>
 
 #include "reference/core/error.h"
+#include "tests/special_doubles.h"
 
 namespace ringlab {
 namespace {
 
 constexpr DType kAll[] = {DType::f64,  DType::f32,      DType::f16,
                           DType::bf16, DType::fp8_e4m3, DType::fp8_e5m2};
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(DTypeTest, names_read_back_as_the_same_type) {
   for (const DType dtype : kAll) EXPECT_EQ(parse_dtype(dtype_info(dtype).name), dtype);

@@ -6,11 +6,11 @@
 #include <limits>
 #include <random>
 
+#include "tests/special_doubles.h"
+
 namespace ringlab {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr DType kAllTypes[] = {DType::f64,  DType::f32,      DType::f16,
                                DType::bf16, DType::fp8_e4m3, DType::fp8_e5m2};
 
@@ -20,7 +20,7 @@ TEST(GammaBound, is_n_u_over_one_minus_n_u_and_infinite_from_one_on) {
   EXPECT_NEAR(gamma_bound(4, 0.125), 1.0, 1e-12);
   EXPECT_GE(gamma_bound(4, 0.125), 1.0);
   EXPECT_EQ(gamma_bound(8, 0.125), kInfinity);
-  EXPECT_EQ(gamma_bound(kNan, 0.125), kInfinity);
+  EXPECT_EQ(gamma_bound(kNaN, 0.125), kInfinity);
   EXPECT_EQ(gamma_bound(kInfinity, 0x1p-24), kInfinity);
 }
 
@@ -73,7 +73,7 @@ TEST(HalfUlp, is_infinite_exactly_where_rounding_may_overflow) {
   }
   EXPECT_EQ(half_ulp(DType::fp8_e4m3, 465), kInfinity);
   EXPECT_EQ(half_ulp(DType::f64, kInfinity), kInfinity);
-  EXPECT_EQ(half_ulp(DType::f32, kNan), kInfinity);
+  EXPECT_EQ(half_ulp(DType::f32, kNaN), kInfinity);
 }
 
 TEST(CarriedProfile, computes_in_f32_except_for_f64) {
@@ -109,7 +109,7 @@ TEST(ScoreError, grows_with_every_term_and_is_infinite_where_the_product_may_ove
   ScoreTerms huge = base;
   huge.absolute_products = 2e38;
   EXPECT_EQ(score_error(profile, huge), kInfinity);
-  huge.absolute_products = kNan;
+  huge.absolute_products = kNaN;
   EXPECT_EQ(score_error(profile, huge), kInfinity);
 }
 
@@ -120,7 +120,7 @@ TEST(WeightError, is_right_for_small_errors_large_errors_and_weights_that_underf
   EXPECT_NEAR(weight_error(-1000, 999), std::exp(-1), 1e-12);
   EXPECT_EQ(weight_error(-1e9, 10), 0);
   EXPECT_EQ(weight_error(-1e9, kInfinity), kInfinity);
-  EXPECT_EQ(weight_error(0, kNan), kInfinity);
+  EXPECT_EQ(weight_error(0, kNaN), kInfinity);
 }
 
 OutputTerms ordinary_terms() {
@@ -150,7 +150,7 @@ TEST(OutputBound, is_at_least_each_of_its_parts) {
 
 TEST(OutputBound, promises_nothing_where_nothing_can_be_promised) {
   const NumericsProfile profile = carried_profile(DType::f32, 1);
-  for (const double rho : {1.0, 5.0, kInfinity, kNan}) {
+  for (const double rho : {1.0, 5.0, kInfinity, kNaN}) {
     OutputTerms terms = ordinary_terms();
     terms.weighted_rho = rho;
     EXPECT_EQ(output_bound(profile, terms), kInfinity) << rho;
@@ -159,7 +159,7 @@ TEST(OutputBound, promises_nothing_where_nothing_can_be_promised) {
   for (double OutputTerms::*term : {&OutputTerms::weighted_spread, &OutputTerms::weighted_magnitude,
                                     &OutputTerms::magnitude_sum, &OutputTerms::out}) {
     OutputTerms terms = ordinary_terms();
-    terms.*term = kNan;
+    terms.*term = kNaN;
     EXPECT_EQ(output_bound(profile, terms), kInfinity);
   }
   OutputTerms overflowing = ordinary_terms();
@@ -218,7 +218,7 @@ TEST(GradientBound, is_zero_for_no_terms_and_infinite_for_an_overflow) {
   const NumericsProfile profile = carried_profile(DType::f32, 1);
   EXPECT_EQ(gradient_bound(profile, {}), 0);
   EXPECT_EQ(gradient_bound(profile, {.terms = 1, .magnitude = 1e39}), kInfinity);
-  EXPECT_EQ(gradient_bound(profile, {.terms = 1, .propagated = kNan}), kInfinity);
+  EXPECT_EQ(gradient_bound(profile, {.terms = 1, .propagated = kNaN}), kInfinity);
   EXPECT_EQ(
       gradient_bound(carried_profile(DType::f16, 1), {.terms = 1, .magnitude = 7e4, .value = 7e4}),
       kInfinity);

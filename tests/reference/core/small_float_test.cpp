@@ -7,14 +7,12 @@
 #include <type_traits>
 
 #include "tests/reference/core/small_float_table.h"
+#include "tests/special_doubles.h"
 
 namespace ringlab {
 namespace {
 
 using testing::FormatRules;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <class Small>
 struct RulesOf;

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "reference/core/schedule.h"
 
 namespace ringlab {
+
+inline constexpr std::array kPasses = {Pass::forward, Pass::backward};
 
 /// Every kind in both directions; double:W with W 1 … ranks+1.
 inline std::vector<ScheduleSpec> every_spec(int ranks, int slots) {

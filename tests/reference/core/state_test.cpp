@@ -23,7 +23,7 @@ struct Row {
 };
 
 template <class Real>
-constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
+constexpr Real kInfinite = std::numeric_limits<Real>::infinity();
 
 template <class Real>
 Row<Real> merged(Row<Real> a, const Row<Real>& b) {
@@ -135,7 +135,7 @@ TrueSum true_sum(const std::vector<Row<Real>>& rows, long double top, const Part
   const long double least = std::numeric_limits<Real>::denorm_min();
   TrueSum sum;
   for (const Row<Real>& row : rows) {
-    if (row.state.row_max == -kInfinity<Real>) continue;
+    if (row.state.row_max == -kInfinite<Real>) continue;
     const long double gap = top - row.state.row_max;
     const long double contribution = part(row);
     sum.value += contribution * std::exp(-gap);
@@ -147,7 +147,7 @@ TrueSum true_sum(const std::vector<Row<Real>>& rows, long double top, const Part
 
 template <class Real>
 void expect_within_bound(const std::vector<Row<Real>>& rows, const Row<Real>& result) {
-  long double top = -kInfinity<long double>;
+  long double top = -kInfinite<long double>;
   for (const Row<Real>& row : rows) top = std::max(top, (long double){row.state.row_max});
   RC_ASSERT(result.state.row_max == top);
   const TrueSum sum = true_sum(rows, top, [](const Row<Real>& row) { return row.state.row_sum; });
@@ -276,9 +276,9 @@ TEST(StateTest, merging_finished_pairs_instead_misses_most_exact_answers) {
 TEST(StateTest, published_pairwise_formulas_fail_where_the_triple_does_not) {
   const auto log1p_form = [](float a, float b) { return a + std::log(1.0f + std::exp(b - a)); };
   EXPECT_TRUE(std::isinf(log1p_form(0.0f, 100.0f)));
-  EXPECT_TRUE(std::isnan(log1p_form(-kInfinity<float>, 5.0f)));
+  EXPECT_TRUE(std::isnan(log1p_form(-kInfinite<float>, 5.0f)));
   const auto sigmoid_form = [](float a, float b) { return a + std::log1p(std::exp(-(a - b))); };
-  EXPECT_TRUE(std::isnan(sigmoid_form(-kInfinity<float>, -kInfinity<float>)));
+  EXPECT_TRUE(std::isnan(sigmoid_form(-kInfinite<float>, -kInfinite<float>)));
   EXPECT_EQ(finished(merged(one_key<float>(0, {1}), one_key<float>(100, {2}))).lse, 100.0f);
   EXPECT_EQ(finished(merged(empty_row<float>(1), one_key<float>(5, {2}))).lse, 5.0f);
 }
@@ -287,7 +287,7 @@ TYPED_TEST(StateTest, an_empty_row_finishes_as_zero_and_minus_infinity) {
   using Real = TypeParam;
   const Finished<Real> result = finished(empty_row<Real>(3));
   EXPECT_EQ(result.out, (std::vector<Real>{0, 0, 0}));
-  EXPECT_EQ(result.lse, -kInfinity<Real>);
+  EXPECT_EQ(result.lse, -kInfinite<Real>);
 }
 
 TYPED_TEST(StateTest, a_single_key_finishes_as_its_value_and_its_score) {
@@ -299,7 +299,7 @@ TYPED_TEST(StateTest, a_single_key_finishes_as_its_value_and_its_score) {
 
 TYPED_TEST(StateTest, rescaling_is_total) {
   using Real = TypeParam;
-  constexpr Real kEmpty = -kInfinity<Real>;
+  constexpr Real kEmpty = -kInfinite<Real>;
   EXPECT_EQ(rescale_factor(kEmpty, kEmpty), Real(0));
   EXPECT_EQ(rescale_factor(kEmpty, Real(5)), Real(0));
   EXPECT_EQ(rescale_factor(Real(5), Real(5)), Real(1));

@@ -48,17 +48,17 @@ BFloat16 element_of_box(const std::byte* box, int r, int c) {
   return *reinterpret_cast<const BFloat16*>(box + swizzle_128(unswizzled));
 }
 
-Barrier* barrier_at(int offset) { return reinterpret_cast<Barrier*>(shared_memory() + offset); }
+Barrier* box_barrier_at(int offset) { return reinterpret_cast<Barrier*>(shared_memory() + offset); }
 
 void make_barrier(int offset, int arrivals) {
   if (thread_index() == 0) {
-    init_barrier(barrier_at(offset), arrivals);
+    init_barrier(box_barrier_at(offset), arrivals);
     publish_barriers();
   }
   sync_block();
 }
 
-const Launch kLaunch{.threads = 64, .shared_bytes = 3 * kBytes};
+const Launch kBoxLaunch{.threads = 64, .shared_bytes = 3 * kBytes};
 constexpr int kBarrier = 2 * kBytes;
 
 TEST(boxes, a_box_lies_swizzled_and_zeros_lie_where_there_is_no_tensor) {
@@ -66,14 +66,14 @@ TEST(boxes, a_box_lies_swizzled_and_zeros_lie_where_there_is_no_tensor) {
   const TensorMap map = map_of(matrix);
   for (const Corner corner : {Corner{0, 0, 0}, Corner{2, 5, 64}, Corner{1, -3, 8}, Corner{1, 12, 0},
                               Corner{3, 0, 0}, Corner{2, 40, 0}, Corner{0, 0, 128}}) {
-    expect_no_fault(kLaunch, [&] {
+    expect_no_fault(kBoxLaunch, [&] {
       make_barrier(kBarrier, 1);
       if (thread_index() == 7) {
-        arrive_expecting(barrier_at(kBarrier), kBytes);
-        load_box(shared_memory() + kBytes, &map, barrier_at(kBarrier), corner.head, corner.row,
+        arrive_expecting(box_barrier_at(kBarrier), kBytes);
+        load_box(shared_memory() + kBytes, &map, box_barrier_at(kBarrier), corner.head, corner.row,
                  corner.channel);
       }
-      wait(barrier_at(kBarrier), 0);
+      wait(box_barrier_at(kBarrier), 0);
       if (thread_index() != 3) return;
       for (int r = 0; r < kBoxRows; ++r) {
         for (int c = 0; c < 64; ++c) {
@@ -96,16 +96,16 @@ struct Habits {
 std::function<void()> two_boxes(const TensorMap& map, double& read, const Habits& habits) {
   return [&map, &read, habits] {
     if (thread_index() == 0) {
-      init_barrier(barrier_at(kBarrier), habits.barrier_arrivals);
+      init_barrier(box_barrier_at(kBarrier), habits.barrier_arrivals);
       if (habits.publishes) publish_barriers();
     }
     sync_block();
     if (thread_index() == 0) {
-      arrive_expecting(barrier_at(kBarrier), habits.expected);
-      load_box(shared_memory(), &map, barrier_at(kBarrier), 0, 0, 0);
-      load_box(shared_memory() + kBytes, &map, barrier_at(kBarrier), 1, 0, 0);
+      arrive_expecting(box_barrier_at(kBarrier), habits.expected);
+      load_box(shared_memory(), &map, box_barrier_at(kBarrier), 0, 0, 0);
+      load_box(shared_memory() + kBytes, &map, box_barrier_at(kBarrier), 1, 0, 0);
     }
-    if (habits.waits || thread_index() == 0) wait(barrier_at(kBarrier), 0);
+    if (habits.waits || thread_index() == 0) wait(box_barrier_at(kBarrier), 0);
     if (thread_index() == 40) {
       read = static_cast<double>(element_of_box(shared_memory() + kBytes, 2, 3));
     }
@@ -117,13 +117,13 @@ TEST(boxes, a_barrier_must_expect_all_bytes_and_be_waited_for) {
   const TensorMap map = map_of(matrix);
   double read = 0;
   const auto is_right = [&] { return read == matrix.at(kRows + 2, 3); };
-  EXPECT_EQ(count_wrong(kLaunch, two_boxes(map, read, {}), is_right), 0);
-  EXPECT_GT(count_wrong(kLaunch, two_boxes(map, read, {.waits = false}), is_right), 20);
-  EXPECT_GT(count_wrong(kLaunch, two_boxes(map, read, {.expected = kBytes}), is_right), 20);
-  expect_fault(kLaunch, two_boxes(map, read, {.expected = 3 * kBytes}),
+  EXPECT_EQ(count_wrong(kBoxLaunch, two_boxes(map, read, {}), is_right), 0);
+  EXPECT_GT(count_wrong(kBoxLaunch, two_boxes(map, read, {.waits = false}), is_right), 20);
+  EXPECT_GT(count_wrong(kBoxLaunch, two_boxes(map, read, {.expected = kBytes}), is_right), 20);
+  expect_fault(kBoxLaunch, two_boxes(map, read, {.expected = 3 * kBytes}),
                "threads 0-63: barrier at shared offset 4096, parity 0");
-  expect_fault(kLaunch, two_boxes(map, read, {.barrier_arrivals = 2}), "deadlock");
-  expect_fault(kLaunch, two_boxes(map, read, {.publishes = false}), "publish_barriers()");
+  expect_fault(kBoxLaunch, two_boxes(map, read, {.barrier_arrivals = 2}), "deadlock");
+  expect_fault(kBoxLaunch, two_boxes(map, read, {.publishes = false}), "publish_barriers()");
 }
 
 TEST(boxes, ordinary_writes_before_a_box_need_a_fence) {
@@ -136,14 +136,14 @@ TEST(boxes, ordinary_writes_before_a_box_need_a_fence) {
       if (fences) fence_async_proxy();
       sync_block();
       if (thread_index() == 0) {
-        arrive_expecting(barrier_at(kBarrier), kBytes);
-        load_box(shared_memory(), &map, barrier_at(kBarrier), 0, 0, 0);
+        arrive_expecting(box_barrier_at(kBarrier), kBytes);
+        load_box(shared_memory(), &map, box_barrier_at(kBarrier), 0, 0, 0);
       }
-      wait(barrier_at(kBarrier), 0);
+      wait(box_barrier_at(kBarrier), 0);
     };
   };
-  expect_no_fault(kLaunch, kernel(true));
-  expect_fault(kLaunch, kernel(false), "no fence_async_proxy()");
+  expect_no_fault(kBoxLaunch, kernel(true));
+  expect_fault(kBoxLaunch, kernel(false), "no fence_async_proxy()");
 }
 
 TEST(boxes, writes_to_a_box_under_way_and_a_second_box_on_it_are_faults) {
@@ -153,30 +153,30 @@ TEST(boxes, writes_to_a_box_under_way_and_a_second_box_on_it_are_faults) {
     return [&, second_offset, writes] {
       make_barrier(kBarrier, 1);
       if (thread_index() == 0) {
-        arrive_expecting(barrier_at(kBarrier), 2 * kBytes);
-        load_box(shared_memory(), &map, barrier_at(kBarrier), 0, 0, 0);
+        arrive_expecting(box_barrier_at(kBarrier), 2 * kBytes);
+        load_box(shared_memory(), &map, box_barrier_at(kBarrier), 0, 0, 0);
         if (writes) shared_memory()[5] = std::byte{};
-        load_box(shared_memory() + second_offset, &map, barrier_at(kBarrier), 0, 0, 0);
+        load_box(shared_memory() + second_offset, &map, box_barrier_at(kBarrier), 0, 0, 0);
       }
-      wait(barrier_at(kBarrier), 0);
+      wait(box_barrier_at(kBarrier), 0);
     };
   };
-  expect_no_fault(kLaunch, kernel(kBytes, false));
-  expect_fault(kLaunch, kernel(1024, false), "another one");
+  expect_no_fault(kBoxLaunch, kernel(kBytes, false));
+  expect_fault(kBoxLaunch, kernel(1024, false), "another one");
   // Where the box lands before the write there is nothing to see.
-  expect_fault(kLaunch, kernel(kBytes, true), "was written while");
+  expect_fault(kBoxLaunch, kernel(kBytes, true), "was written while");
 }
 
 TEST(boxes, leaving_while_a_box_is_under_way_is_a_fault) {
   const auto matrix = tensor();
   const TensorMap map = map_of(matrix);
   expect_fault(
-      kLaunch,
+      kBoxLaunch,
       [&] {
         make_barrier(kBarrier, 1);
         if (thread_index() == 0) {
-          arrive_expecting(barrier_at(kBarrier), kBytes);
-          load_box(shared_memory(), &map, barrier_at(kBarrier), 0, 0, 0);
+          arrive_expecting(box_barrier_at(kBarrier), kBytes);
+          load_box(shared_memory(), &map, box_barrier_at(kBarrier), 0, 0, 0);
         }
       },
       "under way");
@@ -186,10 +186,10 @@ TEST(boxes, a_place_that_is_not_aligned_to_1024_bytes_is_a_fault) {
   const auto matrix = tensor();
   const TensorMap map = map_of(matrix);
   expect_fault(
-      kLaunch,
+      kBoxLaunch,
       [&] {
         make_barrier(kBarrier, 1);
-        load_box(shared_memory() + 512, &map, barrier_at(kBarrier), 0, 0, 0);
+        load_box(shared_memory() + 512, &map, box_barrier_at(kBarrier), 0, 0, 0);
       },
       "no multiple of 1024");
 }
@@ -218,10 +218,10 @@ TEST(tensor_map, sizes_that_no_map_has_are_usage_errors) {
 TEST(tensor_map, what_is_no_map_is_a_fault) {
   const TensorMap map = {};
   expect_fault(
-      kLaunch,
+      kBoxLaunch,
       [&] {
         make_barrier(kBarrier, 1);
-        load_box(shared_memory(), &map, barrier_at(kBarrier), 0, 0, 0);
+        load_box(shared_memory(), &map, box_barrier_at(kBarrier), 0, 0, 0);
       },
       "no tensor map");
 }

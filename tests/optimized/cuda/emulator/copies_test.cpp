@@ -18,13 +18,13 @@ Source counted() {
   return source;
 }
 
-const Launch kLaunch{.threads = 64, .shared_bytes = 1024};
+const Launch kCopyLaunch{.threads = 64, .shared_bytes = 1024};
 
 float* own_place() { return reinterpret_cast<float*>(shared_memory()) + 4 * thread_index(); }
 
 TEST(copies, what_was_waited_for_is_there) {
   const Source source = counted();
-  expect_no_fault(kLaunch, [&] {
+  expect_no_fault(kCopyLaunch, [&] {
     const int thread = thread_index();
     copy_16_bytes(own_place(), source.values + 4 * thread, thread % 3 != 0);
     commit_copies();
@@ -54,8 +54,8 @@ TEST(copies, what_was_not_waited_for_is_nan_for_some_order) {
       wait_for_copies<0>();
     };
   };
-  EXPECT_EQ(count_wrong(kLaunch, kernel(true), [&] { return read == 1; }), 0);
-  EXPECT_GT(count_wrong(kLaunch, kernel(false), [&] { return read == 1; }), 20);
+  EXPECT_EQ(count_wrong(kCopyLaunch, kernel(true), [&] { return read == 1; }), 0);
+  EXPECT_GT(count_wrong(kCopyLaunch, kernel(false), [&] { return read == 1; }), 20);
 }
 
 TEST(copies, waiting_for_copies_that_no_group_has_waits_for_nothing) {
@@ -68,7 +68,7 @@ TEST(copies, waiting_for_copies_that_no_group_has_waits_for_nothing) {
     commit_copies();
     wait_for_copies<0>();
   };
-  EXPECT_GT(count_wrong(kLaunch, kernel, [&] { return read == 1; }), 20);
+  EXPECT_GT(count_wrong(kCopyLaunch, kernel, [&] { return read == 1; }), 20);
 }
 
 TEST(copies, one_thread_waits_for_its_own_copies_only) {
@@ -83,8 +83,8 @@ TEST(copies, one_thread_waits_for_its_own_copies_only) {
       if (thread_index() == 0) read = reinterpret_cast<float*>(shared_memory())[4 * 63];
     };
   };
-  EXPECT_EQ(count_wrong(kLaunch, kernel(true), [&] { return read == 4 * 63 + 1; }), 0);
-  EXPECT_GT(count_wrong(kLaunch, kernel(false), [&] { return read == 4 * 63 + 1; }), 20);
+  EXPECT_EQ(count_wrong(kCopyLaunch, kernel(true), [&] { return read == 4 * 63 + 1; }), 0);
+  EXPECT_GT(count_wrong(kCopyLaunch, kernel(false), [&] { return read == 4 * 63 + 1; }), 20);
 }
 
 TEST(copies, the_source_is_read_late) {
@@ -113,16 +113,16 @@ TEST(copies, misaligned_outside_or_abandoned_copies_are_faults) {
       commit_copies();
     };
   };
-  expect_fault(kLaunch, kernel(8, 0), "no multiple of 16");
-  expect_fault(kLaunch, kernel(1024, 0), "of shared memory");
-  expect_fault(kLaunch, kernel(0, 1), "global address");
+  expect_fault(kCopyLaunch, kernel(8, 0), "no multiple of 16");
+  expect_fault(kCopyLaunch, kernel(1024, 0), "of shared memory");
+  expect_fault(kCopyLaunch, kernel(0, 1), "global address");
   expect_fault({.threads = 32, .shared_bytes = 1024}, kernel(0, 0), "copy_16_bytes()");
 }
 
 TEST(copies, writing_where_a_copy_will_land_is_a_fault) {
   const Source source = counted();
   expect_fault(
-      kLaunch,
+      kCopyLaunch,
       [&] {
         copy_16_bytes(own_place(), source.values, true);
         own_place()[1] = 3;

@@ -9,9 +9,9 @@ namespace ringlab::cuda::emulator {
 namespace {
 
 constexpr int kOperandBytes = 64 * 128;
-const Launch kLaunch{.threads = 128, .shared_bytes = 2 * kOperandBytes};
+const Launch kProductLaunch{.threads = 128, .shared_bytes = 2 * kOperandBytes};
 
-struct Habits {
+struct ProductHabits {
   bool fences = true;
   bool begins = true;
   bool commits = true;
@@ -23,7 +23,7 @@ struct Habits {
 };
 
 /// d = A Bᵀ of ones: 16 everywhere, and what thread 70 reads of it.
-std::function<void()> product_of_ones(float& read, const Habits& habits) {
+std::function<void()> product_of_ones(float& read, const ProductHabits& habits) {
   return [&read, habits] {
     auto* ones = reinterpret_cast<BFloat16*>(shared_memory());
     for (int i = thread_index(); i < kOperandBytes; i += 128) ones[i] = BFloat16(1.0);
@@ -53,21 +53,22 @@ std::function<void()> product_of_ones(float& read, const Habits& habits) {
 TEST(products_rules, a_correct_product_passes_for_every_seed) {
   float read = 0;
   const auto kernel = product_of_ones(read, {});
-  EXPECT_EQ(count_wrong(kLaunch, kernel, [&] { return read == 16; }), 0);
+  EXPECT_EQ(count_wrong(kProductLaunch, kernel, [&] { return read == 16; }), 0);
 }
 
 TEST(products_rules, accumulators_hold_nan_until_their_group_was_waited_for) {
   float read = 0;
   const auto is_right = [&] { return read == 16; };
-  EXPECT_EQ(count_wrong(kLaunch, product_of_ones(read, {.commits = false}), is_right), kSeeds);
-  EXPECT_EQ(count_wrong(kLaunch, product_of_ones(read, {.pending = 1}), is_right), kSeeds);
+  EXPECT_EQ(count_wrong(kProductLaunch, product_of_ones(read, {.commits = false}), is_right),
+            kSeeds);
+  EXPECT_EQ(count_wrong(kProductLaunch, product_of_ones(read, {.pending = 1}), is_right), kSeeds);
   EXPECT_TRUE(std::isnan(read));
 }
 
 TEST(products_rules, mistakes_are_faults) {
   float read = 0;
-  const auto expect = [&read](const Habits& habits, const std::string& text) {
-    expect_fault(kLaunch, product_of_ones(read, habits), text);
+  const auto expect = [&read](const ProductHabits& habits, const std::string& text) {
+    expect_fault(kProductLaunch, product_of_ones(read, habits), text);
   };
   expect({.fences = false}, "no fence_async_proxy()");
   expect({.begins = false}, "products_begin() must precede");
@@ -79,7 +80,7 @@ TEST(products_rules, mistakes_are_faults) {
 
 TEST(products_rules, a_fence_by_one_thread_before_the_others_wrote_is_not_enough) {
   expect_fault(
-      kLaunch,
+      kProductLaunch,
       [] {
         auto* ones = reinterpret_cast<BFloat16*>(shared_memory());
         for (int i = thread_index(); i < kOperandBytes; i += 128) ones[i] = BFloat16(1.0);
@@ -113,8 +114,8 @@ std::function<void()> weights_of_ones(bool begins_after) {
 }
 
 TEST(products_rules, weights_packed_after_products_begin_are_a_fault) {
-  expect_no_fault(kLaunch, weights_of_ones(true));
-  expect_fault(kLaunch, weights_of_ones(false), "registers were packed");
+  expect_no_fault(kProductLaunch, weights_of_ones(true));
+  expect_fault(kProductLaunch, weights_of_ones(false), "registers were packed");
 }
 
 /// Two products on the same operand while the first one's result is used: as kernels overlap them.
@@ -147,13 +148,13 @@ std::function<void()> overlapped(float& read, bool releases_early) {
 TEST(products_rules, operands_are_read_as_late_as_the_wait) {
   float read = 0;
   const auto is_right = [&] { return read == 64; };
-  EXPECT_EQ(count_wrong(kLaunch, overlapped(read, false), is_right), 0);
-  EXPECT_GT(count_wrong(kLaunch, overlapped(read, true), is_right), 20);
+  EXPECT_EQ(count_wrong(kProductLaunch, overlapped(read, false), is_right), 0);
+  EXPECT_GT(count_wrong(kProductLaunch, overlapped(read, true), is_right), 20);
 }
 
 TEST(products_rules, leaving_without_waiting_is_a_fault) {
   expect_fault(
-      kLaunch,
+      kProductLaunch,
       [] {
         float d[32];
         fence_async_proxy();

@@ -1,0 +1,58 @@
+// The certificate of a verification: what was checked, with what, how well, and what came of it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/report/page.h"
+#include "property_tests/oracle_check.h"
+
+namespace ringlab::report {
+
+using CertificateJson = nlohmann::ordered_json;
+
+inline constexpr int kCertificateFormat = 1;
+
+/// What the run itself does not know.
+struct CertificateFacts {
+  std::vector<std::string> command = {};  ///< the words that give the same run again
+  std::string written = {};               ///< UTC, "2026-01-31T12:00:00Z"
+  std::string build_type = {};
+  std::string processor = {}, vectors = {}, device = {};
+  int threads = 1;
+  verify::OracleCheck oracle = {};
+  std::string strength = {};         ///< docs/mutants.json when this was built; empty: unknown
+  std::string strength_sha256 = {};  ///< of that file
+  std::uint64_t seed = 1;
+  int cases_per_law = 0;
+  std::optional<double> seconds = {};  ///< the limit in time, if there was one
+  bool all_laws = true;
+  /// What was not checked on this machine or in this build, and why.
+  std::vector<std::pair<std::string, std::string>> not_checked = {};
+};
+
+/// The document; docs/certificates.md describes its fields.
+CertificateJson make_certificate(const VerifyRun& run, const CertificateFacts& facts);
+
+/// One subject's part of it.
+CertificateJson certified_subject(const SubjectResult& subject, bool all_laws);
+
+/// SHA-256 of the document without its "digest", compact, with its keys in order and its fractions
+/// as texts of 17 digits.
+std::string certificate_digest(const CertificateJson& certificate);
+
+/// A page that shows it, to be read or printed, with the document inside.
+std::string certificate_page(const CertificateJson& certificate);
+
+/// The document from a file of either kind. Input error unless it is one of this format, with all
+/// that this program reads of it; its digest is not looked at.
+CertificateJson parse_certificate(const std::string& text, const std::string& file);
+
+/// "PASS ring", one per subject, joined by ", ".
+std::string certificate_words(const CertificateJson& certificate);
+
+}  // namespace ringlab::report

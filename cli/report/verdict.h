@@ -1,0 +1,46 @@
+// What a certificate says of a subject, in one word and one sentence.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/report/page.h"
+
+namespace ringlab::report {
+
+enum class Word {
+  pass,              ///< inside every a-priori bound, the same bits in every run
+  pass_statistical,  ///< the same, but its bits differ from run to run: what held is a sample
+  fail,
+  crash,         ///< it ended its process
+  timeout,       ///< it gave no answer in time
+  inconclusive,  ///< too little was compared for either
+};
+/// "PASS", "PASS-statistical", "FAIL", "CRASH", "TIMEOUT", "INCONCLUSIVE".
+std::string word_text(Word word);
+
+/// Something that went wrong, on the smallest case that shows it.
+struct Fault {
+  std::string law;    ///< id; "input" for the given input
+  std::string topic;  ///< class of the fault: the law's topic, or "values"
+  std::string statement, message, shrunk, token;
+  verify::Ending ending = verify::Ending::answered;
+  std::string element = {};  ///< "o[0, 0, 3, 1]"
+  int rank = -1;             ///< who computes that element, or said that it failed
+  /// The step of the ring, where the row has keys at that one only, or where the subject said so.
+  int step = -1;
+  std::string cause = {};  ///< suspected
+};
+
+struct Verdict {
+  Word word = Word::inconclusive;
+  std::string sentence;
+  std::vector<Fault> faults;
+};
+/// `total_laws`: how many there are for it, whichever were asked for.
+Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws);
+
+/// "o[0, 0, 3, 1]".
+std::string element_text(const verify::Element& element);
+
+}  // namespace ringlab::report

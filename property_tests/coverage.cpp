@@ -1,0 +1,142 @@
+#include "property_tests/coverage.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <utility>
+
+#include "property_tests/generators/cases.h"
+
+namespace ringlab::verify {
+namespace {
+
+struct Requirement {
+  bool stands;
+  const char* name;
+};
+
+void require(std::vector<std::string>& classes, std::initializer_list<Requirement> requirements) {
+  for (const Requirement& one : requirements) {
+    if (one.stands) classes.emplace_back(one.name);
+  }
+}
+
+void require_values(std::vector<std::string>& classes, const Capabilities& can) {
+  for (int family = 0; family < kFamilies; ++family) {
+    classes.push_back("values " + std::string(family_name(static_cast<Family>(family))));
+  }
+  for (const DType dtype : can.dtypes) {
+    classes.push_back("dtype " + std::string(dtype_info(dtype).name));
+  }
+  require(classes, {{can.any_scale, "scale 1"}});
+}
+
+void require_masks(std::vector<std::string>& classes, const MaskAbilities& masks,
+                   const Capabilities& can) {
+  require(classes, {{true, "mask full"},
+                    {masks.causal, "mask causal"},
+                    {masks.window, "mask window"},
+                    {masks.documents, "mask documents"},
+                    {masks.prefix, "mask prefix"},
+                    {can.bit_masks, "mask bits"},
+                    {masks.intersections && masks.causal && masks.window, "mask intersection"}});
+}
+
+void require_shapes(std::vector<std::string>& classes, const Capabilities& can) {
+  require(classes, {{can.grouped_heads, "grouped heads"},
+                    {can.rectangular, "rectangular"},
+                    {can.other_v_dim, "v_dim is not head_dim"},
+                    {can.no_tokens, "no tokens"},
+                    {can.empty_rows, "rows that see nothing"},
+                    {can.max_head_dim >= 33, "wide heads"},
+                    {!can.foreign, "tile tails"},
+                    {!can.foreign, "tiles as kernels have them"}});
+}
+
+void require_ranks(std::vector<std::string>& classes, const Capabilities& can) {
+  if (!can.many_ranks) return;
+  const bool fetches_ahead = can.schedules || can.prefetches;
+  require(classes, {{true, "layout contiguous"},
+                    {true, "layout striped"},
+                    {true, "layout zigzag"},
+                    {true, "one rank"},
+                    {true, "more ranks than tokens"},
+                    {true, "ranks do not divide tokens"},
+                    {true, "transport threads"},
+                    {true, "transport simulated"},
+                    {true, "rendezvous sends"},
+                    {can.ring_traffic, "backwards round the ring"},
+                    {can.schedules, "schedule ring"},
+                    {can.schedules, "schedule broadcast"},
+                    {can.schedules, "schedule allgather"},
+                    {can.schedules, "schedule bidirectional"},
+                    {can.schedules, "schedule double"},
+                    {fetches_ahead, "slots 1"},
+                    {fetches_ahead, "slots 2"},
+                    {fetches_ahead, "slots 3"}});
+}
+
+void require_extras(std::vector<std::string>& classes, const Capabilities& can) {
+  require(classes, {{can.modifiers, "soft-capping"},
+                    {can.modifiers, "ALiBi"},
+                    {can.modifiers, "sinks"},
+                    {can.modifiers, "dropout"},
+                    {can.backward, kGradientsClass}});
+}
+
+std::vector<ClassShare> sorted_shares(const std::map<std::string, std::int64_t>& counts,
+                                      const std::vector<std::string>& required) {
+  std::vector<ClassShare> shares;
+  for (const auto& [name, count] : counts) {
+    const bool is_required = std::find(required.begin(), required.end(), name) != required.end();
+    shares.push_back({name, count, is_required});
+  }
+  std::stable_sort(shares.begin(), shares.end(), [](const ClassShare& a, const ClassShare& b) {
+    return a.required != b.required ? a.required : a.cases < b.cases;
+  });
+  return shares;
+}
+
+}  // namespace
+
+std::vector<std::string> required_classes(const Capabilities& can) {
+  std::vector<std::string> classes;
+  require_values(classes, can);
+  require_masks(classes, can.masks, can);
+  require_shapes(classes, can);
+  require_ranks(classes, can);
+  require_extras(classes, can);
+  return classes;
+}
+
+double Coverage::share(const ClassShare& one) const {
+  return cases == 0 ? 0 : static_cast<double>(one.cases) / static_cast<double>(cases);
+}
+
+std::vector<std::string> Coverage::missing() const {
+  std::vector<std::string> names;
+  if (!is_judged) return names;
+  for (const ClassShare& one : classes) {
+    if (one.required && share(one) < kLeastShare) names.push_back(one.name);
+  }
+  return names;
+}
+
+Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
+                     const VerifyOptions& options) {
+  const std::vector<std::string> required = required_classes(subject.can);
+  Coverage coverage;
+  std::map<std::string, std::int64_t> counts;
+  for (const std::string& name : required) counts[name] = 0;
+  bool is_broken = false;
+  for (const LawVerdict& law : verdict.laws) {
+    coverage.cases += law.cases;
+    is_broken |= law.failure.has_value();
+    for (const auto& [name, count] : law.classes) counts[name] += count;
+  }
+  coverage.classes = sorted_shares(counts, required);
+  coverage.is_judged = options.laws.empty() && !is_broken && coverage.cases >= kCasesForCoverage;
+  return coverage;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,139 @@
+// Hypotheses against evidence.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "property_tests/diagnosis/diagnosis.h"
+#include "property_tests/diagnosis/evidence.h"
+#include "property_tests/diagnosis/experiments.h"
+#include "property_tests/diagnosis/gradient_hypotheses.h"
+#include "property_tests/diagnosis/law_suspects.h"
+#include "property_tests/verify.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// For subjects that wait for their deadline case after case.
+constexpr std::chrono::seconds kLongestGathering{5};
+
+LseCompared compared(const Subject& subject) {
+  return subject.can.lse ? LseCompared::yes : LseCompared::no;
+}
+
+/// Whether one way of making a mistake agrees with all evidence, and says more than the truth.
+bool holds(const Hypothesis& hypothesis, const std::vector<Evidence>& all, LseCompared lse) {
+  bool tells = false;
+  for (const Evidence& evidence : all) {
+    const Prediction prediction = hypothesis.predict(evidence.scene);
+    if (!agrees(prediction, evidence.got, lse)) return false;
+    tells |= evidence.wrong && tells_more(prediction, evidence.truth, evidence.got, lse);
+  }
+  return tells;
+}
+
+void add_once(std::vector<Suspect>& suspects, const Suspect& suspect) {
+  if (std::ranges::find(suspects, suspect) == suspects.end()) suspects.push_back(suspect);
+}
+
+/// The wrong cases first: they are the ones that hypotheses fail on.
+std::vector<Evidence> gathered_evidence(const Subject& subject, const Case& failing) {
+  std::vector<Evidence> all;
+  const auto until = std::chrono::steady_clock::now() + kLongestGathering;
+  for (const Case& c : evidence_cases(failing, subject.can)) {
+    if (std::chrono::steady_clock::now() > until) break;
+    if (std::optional<Evidence> one = forward_evidence(subject, c)) all.push_back(std::move(*one));
+  }
+  std::stable_partition(all.begin(), all.end(), [](const Evidence& one) { return one.wrong; });
+  return all;
+}
+
+/// Numbers that are none where there is an answer.
+std::int64_t missing_numbers(const Evidence& evidence) {
+  const auto count = [](const Tensor<double>& got, const Tensor<double>& truth) {
+    std::int64_t missing = 0;
+    for (std::size_t n = 0; n < got.values().size(); ++n) {
+      missing += std::isnan(got.values()[n]) && !std::isnan(truth.values()[n]);
+    }
+    return missing;
+  };
+  return count(evidence.got.out, evidence.truth.output.out) +
+         count(evidence.got.lse, evidence.truth.output.lse);
+}
+
+/// Whether the same call always gives the same numbers.
+bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
+                     Diagnosis& diagnosis) {
+  for (const Evidence& evidence : all) {
+    if (!evidence.wrong) break;
+    const std::optional<Evidence> again = forward_evidence(subject, evidence.source);
+    if (!again || same_answer(again->got, evidence.got)) continue;
+    diagnosis.findings.emplace_back(
+        "the same call gives other numbers each time: something is read before it is written, or "
+        "while it is");
+    return false;
+  }
+  const auto with_none = std::ranges::find_if(
+      all, [](const Evidence& e) { return e.wrong && missing_numbers(e) > 0; });
+  if (with_none != all.end()) {
+    diagnosis.findings.push_back(
+        std::to_string(missing_numbers(*with_none)) +
+        " numbers of the answer are NaN in: " + describe(with_none->source));
+  }
+  return true;
+}
+
+void explain_forward(const Subject& subject, const std::vector<Evidence>& all,
+                     Diagnosis& diagnosis) {
+  for (const Hypothesis& hypothesis : forward_hypotheses()) {
+    if (std::ranges::find(diagnosis.explains, hypothesis.suspect) != diagnosis.explains.end())
+      continue;
+    if (holds(hypothesis, all, compared(subject))) add_once(diagnosis.explains, hypothesis.suspect);
+  }
+  diagnosis.cases = static_cast<int>(all.size());
+}
+
+}  // namespace
+
+std::string Diagnosis::sentence() const {
+  if (explains.empty()) return "";
+  if (explains.size() == 1) return "this is: " + explains.front().what;
+  std::string text = "consistent with: ";
+  for (const Suspect& suspect : explains) {
+    text += (&suspect == &explains.front() ? "" : "; or ") + suspect.what;
+  }
+  return text;
+}
+
+Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
+  Diagnosis diagnosis;
+  const std::vector<Evidence> all = gathered_evidence(subject, shrunk);
+  const std::vector<Case> cases = evidence_cases(shrunk, subject.can);
+  const auto name = [&](const std::optional<Suspect>& suspect) {
+    if (suspect) diagnosis.explains.push_back(*suspect);
+    return suspect.has_value();
+  };
+  if (std::ranges::any_of(all, &Evidence::writes_inputs)) {
+    name(suspect_of_law(find_law("P39")));
+    return diagnosis;
+  }
+  if (std::ranges::any_of(all, &Evidence::wrong)) {
+    const bool repeats = look_at_answers(subject, all, diagnosis);
+    explain_forward(subject, all, diagnosis);
+    if (diagnosis.explains.empty() && repeats) name(found_by_running_again(subject, all));
+    return diagnosis;
+  }
+  if (subject.can.backward && explain_gradients(subject, shrunk, diagnosis)) return diagnosis;
+  if (name(suspect_of_law(law)) || name(found_by_laws(subject, cases))) return diagnosis;
+  name(found_by_rendezvous(subject, cases));
+  return diagnosis;
+}
+
+std::vector<Suspect> known_mistakes() {
+  std::vector<Suspect> known;
+  for (const Hypothesis& hypothesis : forward_hypotheses()) add_once(known, hypothesis.suspect);
+  for (const Suspect& suspect : gradient_suspects()) add_once(known, suspect);
+  for (const Suspect& suspect : law_suspects()) add_once(known, suspect);
+  return known;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,28 @@
+// The cases that hypotheses are held against: the failing one, and others made from it.
+#pragma once
+
+#include <vector>
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/laws/gradients.h"
+#include "property_tests/subject.h"
+
+namespace ringlab::verify {
+
+/// The failing case first, then larger and plainer ones that tell mistakes apart: other values,
+/// lengths, masks, layouts, heads. All of them are within what the subject can do.
+std::vector<Case> evidence_cases(const Case& failing, const Capabilities& can);
+
+/// What the subject gave on one case, and what is right.
+struct Evidence {
+  Case source;
+  Scene scene;
+  AttentionOutput got;
+  Prediction truth;
+  bool writes_inputs = false;
+  bool wrong = false;  ///< the truth does not agree with what it gave
+};
+/// Empty where it throws, or gives outputs of other extents.
+std::optional<Evidence> forward_evidence(const Subject& subject, const Case& c);
+
+}  // namespace ringlab::verify

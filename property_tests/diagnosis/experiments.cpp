@@ -1,0 +1,124 @@
+#include "property_tests/diagnosis/experiments.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "property_tests/diagnosis/law_suspects.h"
+#include "property_tests/verify.h"
+
+namespace ringlab::verify {
+namespace {
+
+constexpr std::size_t kMostTried = 12;
+constexpr std::uint64_t kOtherOrders = 3;
+
+/// Experiments end with the one that passes this many seconds.
+class Patience {
+ public:
+  bool is_over() const { return std::chrono::steady_clock::now() > until_; }
+
+ private:
+  std::chrono::steady_clock::time_point until_ =
+      std::chrono::steady_clock::now() + std::chrono::seconds(5);
+};
+
+std::optional<AttentionOutput> answer(const Subject& subject, const Trial& trial) {
+  try {
+    return attend(subject, trial);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool differs(const Subject& subject, const Trial& trial, const AttentionOutput& before) {
+  const std::optional<AttentionOutput> now = answer(subject, trial);
+  return now && !same_answer(*now, before);
+}
+
+bool depends_on_threads(const Subject& subject, const Evidence& evidence) {
+  Trial trial = evidence.scene.trial;
+  for (std::uint64_t order = 1; order <= kOtherOrders; ++order) {
+    trial.options.thread_order_seed = evidence.scene.trial.options.thread_order_seed + order;
+    if (differs(subject, trial, evidence.got)) return true;
+  }
+  return false;
+}
+
+bool depends_on_delays(const Subject& subject, const Evidence& evidence) {
+  if (!subject.can.many_ranks || evidence.source.ranks == 1) return false;
+  Trial trial = evidence.scene.trial;
+  trial.options.transport = TransportKind::simulated;
+  std::optional<AttentionOutput> first;
+  for (std::uint64_t delays = 1; delays <= kOtherOrders; ++delays) {
+    trial.options.delay_seed = delays;
+    std::optional<AttentionOutput> now = answer(subject, trial);
+    if (first && now && !same_answer(*first, *now)) return true;
+    if (!first) first = std::move(now);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool same_answer(const AttentionOutput& a, const AttentionOutput& b) {
+  const auto same = [](const Tensor<double>& x, const Tensor<double>& y) {
+    for (std::size_t n = 0; n < x.values().size(); ++n) {
+      if (!within(x.values()[n], y.values()[n], 0)) return false;
+    }
+    return true;
+  };
+  return same(a.out, b.out) && same(a.lse, b.lse);
+}
+
+std::optional<Suspect> found_by_running_again(const Subject& subject,
+                                              const std::vector<Evidence>& wrong) {
+  const Patience patience;
+  for (std::size_t at = 0; at < std::min(wrong.size(), kMostTried); ++at) {
+    if (patience.is_over()) break;
+    const Evidence& evidence = wrong[at];
+    if (!evidence.wrong) break;
+    if (differs(subject, evidence.scene.trial, evidence.got)) return std::nullopt;
+    if (depends_on_threads(subject, evidence)) return suspect_of_law(find_law("P70"));
+    if (depends_on_delays(subject, evidence)) return suspect_of_law(find_law("P65"));
+  }
+  return std::nullopt;
+}
+
+std::optional<Suspect> found_by_laws(const Subject& subject, const std::vector<Case>& cases) {
+  const Patience patience;
+  for (const char* id :
+       {"P39", "P38", "P57", "P67", "P68", "P72", "P70", "P70-gradients", "P65", "P65-gradients"}) {
+    const Law& law = find_law(id);
+    if (law.not_applicable && !law.not_applicable(subject).empty()) continue;
+    for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
+      if (patience.is_over()) return std::nullopt;
+      Case c = cases[at];
+      if (!law.keeps_modifiers) c.modifiers = {};
+      if (law.shape_case) c = fitted(law.shape_case(c));
+      const LawResult result = run_law(subject, law, c);
+      const bool threw = result.message.starts_with("it threw");
+      if (result.outcome == Outcome::broken && !threw) return suspect_of_law(law);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases) {
+  if (!subject.can.many_ranks) return std::nullopt;
+  const Patience patience;
+  for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
+    if (patience.is_over()) break;
+    if (cases[at].ranks == 1) continue;
+    Trial trial = make_trial(cases[at]);
+    trial.options.transport = TransportKind::simulated;
+    trial.options.rendezvous = false;
+    if (!answer(subject, trial)) return std::nullopt;
+    trial.options.rendezvous = true;
+    if (answer(subject, trial)) continue;
+    return send_before_receive();
+  }
+  return std::nullopt;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,145 @@
+#include "property_tests/diagnosis/gradient_hypotheses.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "property_tests/diagnosis/evidence.h"
+
+namespace ringlab::verify {
+namespace {
+
+struct GradientEvidence {
+  Scene scene;
+  Tensor<double> dout;
+  MeasuredGradients measured;
+  bool wrong = false;
+};
+
+std::optional<GradientEvidence> gradient_evidence(const Subject& subject, const Case& c) {
+  try {
+    const GradientTrial trial = make_gradient_trial(c);
+    GradientEvidence evidence{{trial.base, subject.profile(trial.base.problem, trial.base.options)},
+                              trial.dout,
+                              measure_gradients(subject, trial),
+                              false};
+    evidence.wrong = equal_exact(evidence.measured).outcome == Outcome::broken;
+    return evidence;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// Prediction and answer of one of the three.
+struct Pairing {
+  const Tensor<double>&got, &exact, &room, &predicted, &allowed;
+};
+std::vector<Pairing> pairings(const GradientEvidence& e, const GradientPrediction& p) {
+  const MeasuredGradients& m = e.measured;
+  return {{m.got.dq, m.exact.dq, m.allowed.dq, p.gradients.dq, p.allowed.dq},
+          {m.got.dk, m.exact.dk, m.allowed.dk, p.gradients.dk, p.allowed.dk},
+          {m.got.dv, m.exact.dv, m.allowed.dv, p.gradients.dv, p.allowed.dv}};
+}
+
+bool agrees(const std::vector<Pairing>& all) {
+  return std::ranges::all_of(
+      all, [](const Pairing& p) { return all_within(p.got, p.predicted, p.allowed); });
+}
+
+bool foretells(const std::vector<Pairing>& all) {
+  for (const Pairing& p : all) {
+    for (std::size_t n = 0; n < p.got.values().size(); ++n) {
+      const double right = p.exact.values()[n], room = p.room.values()[n];
+      if (!within(p.got.values()[n], right, room) &&
+          !within(p.predicted.values()[n], right, room + p.allowed.values()[n])) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool holds(const GradientHypothesis& hypothesis, const std::vector<GradientEvidence>& evidence) {
+  bool tells = false;
+  for (const GradientEvidence& one : evidence) {
+    const GradientPrediction prediction = hypothesis.predict(one.scene, one.dout);
+    const std::vector<Pairing> all = pairings(one, prediction);
+    if (!agrees(all)) return false;
+    tells |= one.wrong && foretells(all);
+  }
+  return tells;
+}
+
+const std::vector<GradientHypothesis>& gradient_hypotheses() {
+  static const std::vector<GradientHypothesis> all = [] {
+    std::vector<GradientHypothesis> together = score_gradient_mistakes();
+    for (GradientHypothesis& one : gradient_ring_mistakes()) together.push_back(std::move(one));
+    return together;
+  }();
+  return all;
+}
+
+}  // namespace
+
+GradientHypothesis before_ds(Suspect suspect, std::function<void(GradientModel&)> edit) {
+  return {std::move(suspect),
+          [edit = std::move(edit)](const Scene& scene, const Tensor<double>& dout) {
+            GradientModel model = make_gradient_model(scene, dout);
+            edit(model);
+            differentiate(model);
+            return sum_up(model);
+          }};
+}
+
+GradientHypothesis in_sums(Suspect suspect, std::function<void(GradientModel&)> edit) {
+  return {std::move(suspect),
+          [edit = std::move(edit)](const Scene& scene, const Tensor<double>& dout) {
+            GradientModel model = make_gradient_model(scene, dout);
+            differentiate(model);
+            edit(model);
+            return sum_up(model);
+          }};
+}
+
+GradientHypothesis in_results(Suspect suspect,
+                              std::function<void(GradientPrediction&, const Model&)> edit) {
+  return {std::move(suspect),
+          [edit = std::move(edit)](const Scene& scene, const Tensor<double>& dout) {
+            GradientModel model = make_gradient_model(scene, dout);
+            differentiate(model);
+            GradientPrediction prediction = sum_up(model);
+            edit(prediction, model.forward);
+            return prediction;
+          }};
+}
+
+std::vector<Suspect> gradient_suspects() {
+  std::vector<Suspect> suspects;
+  for (const GradientHypothesis& hypothesis : gradient_hypotheses()) {
+    suspects.push_back(hypothesis.suspect);
+  }
+  return suspects;
+}
+
+bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& diagnosis) {
+  std::vector<GradientEvidence> evidence;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  for (const Case& c : evidence_cases(shrunk, subject.can)) {
+    if (std::chrono::steady_clock::now() > until) break;  // as in gathered_evidence()
+    if (std::optional<GradientEvidence> one = gradient_evidence(subject, c)) {
+      evidence.push_back(std::move(*one));
+    }
+  }
+  std::stable_partition(evidence.begin(), evidence.end(),
+                        [](const GradientEvidence& one) { return one.wrong; });
+  if (evidence.empty() || !evidence.front().wrong) return false;
+  diagnosis.cases = static_cast<int>(evidence.size());
+  for (const GradientHypothesis& hypothesis : gradient_hypotheses()) {
+    const auto known = std::ranges::find(diagnosis.explains, hypothesis.suspect);
+    if (known != diagnosis.explains.end() || !holds(hypothesis, evidence)) continue;
+    diagnosis.explains.push_back(hypothesis.suspect);
+  }
+  return true;
+}
+
+}  // namespace ringlab::verify

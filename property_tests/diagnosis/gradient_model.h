@@ -1,0 +1,41 @@
+// The backward pass written out, as model.h does it for the forward pass.
+#pragma once
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/laws/gradients.h"
+
+namespace ringlab::verify {
+
+/// Arrays over pairs are (batch, q_heads, query, key); hidden pairs have p = 0.
+struct GradientModel {
+  Model forward;
+  Tensor<double> dout;
+  Tensor<double> out;        ///< the right one
+  Tensor<double> lse;        ///< that P is recomputed with
+  Tensor<double> p;          ///< e^(score - lse), without dropout
+  Tensor<double> factor;     ///< of dropout
+  Tensor<double> dp;         ///< dO · v
+  Tensor<double> delta;      ///< (b, h, i, 1): dO · o
+  Tensor<double> steepness;  ///< derivative of soft-capping
+  // What is summed up, after differentiate().
+  Tensor<double> p_of_dv, ds_of_dq, ds_of_dk;
+  double scale_of_dq = 1, scale_of_dk = 1;
+};
+
+/// Everything before dS, right. `forward` may be a model of other tensors than `lse` and `delta`
+/// are from: those are always the right ones of `scene`.
+GradientModel make_gradient_model(const Scene& scene, const Tensor<double>& dout);
+/// Computes p, dp and steepness again, after edits of the forward model or of lse.
+void weigh_again(GradientModel& model);
+/// dS = P (f dP - delta), into what is summed up.
+void differentiate(GradientModel& model);
+
+struct GradientPrediction {
+  AttentionGradients gradients;
+  BackwardTolerance allowed;
+};
+/// The sums. Tolerances are generous where numbers of this model are large, +inf where nothing can
+/// be said.
+GradientPrediction sum_up(const GradientModel& model);
+
+}  // namespace ringlab::verify

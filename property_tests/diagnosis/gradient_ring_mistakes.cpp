@@ -1,0 +1,250 @@
+// Mistakes of gradients that travel: parts lost, doubled, or handed to the wrong rank.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "property_tests/diagnosis/gradient_hypotheses.h"
+#include "property_tests/diagnosis/order.h"
+
+namespace ringlab::verify {
+namespace {
+
+enum class Visited { all, needed };
+
+/// One rank's part of one chunk's sum of dK and dV.
+struct Part {
+  int rank, owner;
+  int hop, hops;    ///< at which the rank computes it, of how many of its hops
+  int turn, turns;  ///< the rank's place among those other than the owner that add to the sum
+};
+using Times = std::function<double(const Part&)>;
+
+std::vector<std::vector<int>> owners_visited(const Model& model, Visited visited) {
+  if (visited == Visited::all) return model.visits;
+  std::vector<std::vector<int>> needed;
+  for (int rank = 0; rank < model.trial.options.ranks; ++rank) {
+    needed.push_back(needed_chunks(model, rank));
+  }
+  return needed;
+}
+
+int place_of(const std::vector<int>& list, int wanted) {
+  return static_cast<int>(std::ranges::find(list, wanted) - list.begin());
+}
+
+/// Ranks that add to an owner's sum, in the order in which a ring passes it on.
+std::vector<int> contributors(const Model& model, const std::vector<std::vector<int>>& visits,
+                              int owner) {
+  const int ranks = model.trial.options.ranks;
+  const int step = model.trial.options.direction == RingDirection::next ? 1 : ranks - 1;
+  std::vector<int> order;
+  for (int hop = 1; hop < ranks; ++hop) {
+    const int rank = (owner + hop * step) % ranks;
+    if (std::ranges::count(visits[static_cast<std::size_t>(rank)], owner)) order.push_back(rank);
+  }
+  return order;
+}
+
+/// Whose part is weighed: that of dK and dV, or that of dQ, too.
+enum class Weighed { keys, queries_too };
+
+void weigh_parts(GradientModel& m, Visited visited, Weighed weighed, const Times& times) {
+  const Model& model = m.forward;
+  const auto visits = owners_visited(model, visited);
+  const int ranks = model.trial.options.ranks;
+  std::vector<double> factors(static_cast<std::size_t>(ranks * ranks), 1);
+  for (int owner = 0; owner < ranks; ++owner) {
+    const std::vector<int> order = contributors(model, visits, owner);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto& owners = visits[static_cast<std::size_t>(rank)];
+      if (!std::ranges::count(owners, owner)) continue;
+      factors[static_cast<std::size_t>(rank * ranks + owner)] =
+          times({rank, owner, place_of(owners, owner), static_cast<int>(owners.size()),
+                 place_of(order, rank), static_cast<int>(order.size())});
+    }
+  }
+  for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+    const double factor =
+        factors[static_cast<std::size_t>(model.rank_of_query(i) * ranks + model.rank_of_key(j))];
+    m.ds_of_dk(b, h, i, j) *= factor;
+    m.p_of_dv(b, h, i, j) *= factor;
+    if (weighed == Weighed::queries_too) m.ds_of_dq(b, h, i, j) *= factor;
+  });
+}
+
+void add_parts(std::vector<GradientHypothesis>& all, const Suspect& suspect, const Times& times) {
+  for (const Visited visited : {Visited::all, Visited::needed}) {
+    for (const Weighed weighed : {Weighed::keys, Weighed::queries_too}) {
+      all.push_back(
+          in_sums(suspect, [=](GradientModel& m) { weigh_parts(m, visited, weighed, times); }));
+    }
+  }
+}
+
+/// Chunk of rank r's keys ends up with the gradients of rank (r + shift).
+void hand_over(GradientPrediction& prediction, const Model& model, int shift) {
+  const RunOptions& options = model.trial.options;
+  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
+  const int step = options.direction == RingDirection::next ? shift : -shift;
+  std::vector<std::int64_t> from(static_cast<std::size_t>(layout.tokens()), -1);
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const int other = (rank + step + layout.ranks()) % layout.ranks();
+    const auto mine = layout.positions(rank).to_list(), theirs = layout.positions(other).to_list();
+    for (std::size_t at = 0; at < std::min(mine.size(), theirs.size()); ++at) {
+      from[static_cast<std::size_t>(mine[at])] = theirs[at];
+    }
+  }
+  const auto move = [&](Tensor<double>& value, Tensor<double>& allowed) {
+    const Tensor<double> before = value, room = allowed;
+    for_each_index(value.extents(), [&](auto b, auto h, auto j, auto c) {
+      const std::int64_t source = from[static_cast<std::size_t>(j)];
+      allowed(b, h, j, c) =
+          source < 0 ? std::numeric_limits<double>::infinity() : room(b, h, source, c);
+      if (source >= 0) value(b, h, j, c) = before(b, h, source, c);
+    });
+  };
+  move(prediction.gradients.dk, prediction.allowed.dk);
+  move(prediction.gradients.dv, prediction.allowed.dv);
+}
+
+/// The first two shards change places.
+void swap_two_shards(GradientPrediction& prediction, const Model& model) {
+  const RunOptions& options = model.trial.options;
+  if (options.ranks < 2) return;
+  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
+  const auto first = layout.positions(0).to_list(), second = layout.positions(1).to_list();
+  for (Tensor<double>* x : {&prediction.gradients.dk, &prediction.gradients.dv,
+                            &prediction.allowed.dk, &prediction.allowed.dv}) {
+    const Tensor<double> before = *x;
+    for_each_index(x->extents(), [&](auto b, auto h, auto at, auto c) {
+      const auto row = static_cast<std::size_t>(at);
+      if (row >= first.size() || row >= second.size()) return;
+      (*x)(b, h, first[row], c) = before(b, h, second[row], c);
+      (*x)(b, h, second[row], c) = before(b, h, first[row], c);
+    });
+  }
+}
+
+/// K and V of other ranks as a function of the right ones, in the backward pass alone.
+GradientHypothesis backward_wire(DType dtype) {
+  const std::string name(dtype_info(dtype).name);
+  return before_ds({"backward.wire_rounded_to_" + name,
+                    "K and V are rounded to " + name + " between ranks, in the backward pass only"},
+                   [=](GradientModel& m) {
+                     const auto rounded = [=](double x, auto...) { return round_to(dtype, x); };
+                     read_copies(m.forward, rounded, rounded);
+                     weigh_again(m);
+                   });
+}
+
+/// Every hop computes gradients on the own chunk's K and V.
+void keep_own_rows(GradientModel& m) {
+  Model& model = m.forward;
+  const RunOptions& options = model.trial.options;
+  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
+  std::vector<std::int64_t> row(static_cast<std::size_t>(layout.tokens()));
+  std::vector<std::vector<std::int64_t>> chunks;
+  for (int owner = 0; owner < layout.ranks(); ++owner) {
+    chunks.push_back(layout.positions(owner).to_list());
+    for (std::size_t at = 0; at < chunks.back().size(); ++at) {
+      row[static_cast<std::size_t>(chunks.back()[at])] = static_cast<std::int64_t>(at);
+    }
+  }
+  std::vector<std::uint8_t> wild(model.key_read.size());
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    const auto& own = chunks[static_cast<std::size_t>(model.rank_of_query(i))];
+    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+      const std::int64_t at = row[static_cast<std::size_t>(j)];
+      wild[model.pair(i, j)] = at >= std::ssize(own);
+      if (at >= std::ssize(own)) continue;  // what lies there was never part of this chunk
+      model.key_read[model.pair(i, j)] = own[static_cast<std::size_t>(at)];
+      model.value_read[model.pair(i, j)] = own[static_cast<std::size_t>(at)];
+    }
+  }
+  score_again(model);
+  weigh_again(m);
+  for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+    if (wild[model.pair(i, j)]) m.p(b, h, i, j) = std::numeric_limits<double>::quiet_NaN();
+  });
+}
+
+/// P relative to the lse of the chunk alone.
+void use_chunk_lse(GradientModel& m) {
+  const Model& model = m.forward;
+  for_each_index(m.lse.extents(), [&](auto b, auto h, auto i, auto) {
+    std::vector<double> sums(static_cast<std::size_t>(model.trial.options.ranks));
+    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+      sums[static_cast<std::size_t>(model.rank_of_key(j))] += m.p(b, h, i, j);
+    }
+    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+      const double sum = sums[static_cast<std::size_t>(model.rank_of_key(j))];
+      if (sum > 0) m.p(b, h, i, j) /= sum;
+    }
+  });
+}
+
+void add_sums(std::vector<GradientHypothesis>& all) {
+  add_parts(
+      all,
+      {"backward.last_part_lost",
+       "the chunk that comes last is sent home without this rank's part"},
+      [](const Part& part) { return part.hop + 1 == part.hops && part.hops > 1 ? 0.0 : 1.0; });
+  add_parts(all,
+            {"backward.sum_from_elsewhere_lost",
+             "what other ranks summed up of dK and dV is not added at home"},
+            [](const Part& part) { return part.rank == part.owner ? 1.0 : 0.0; });
+  add_parts(all,
+            {"backward.sum_from_elsewhere_twice",
+             "what other ranks summed up of dK and dV is added twice at home"},
+            [](const Part& part) { return part.rank == part.owner ? 1.0 : 2.0; });
+  add_parts(all,
+            {"backward.only_last_part_sent",
+             "a rank passes on only its own part of dK and dV, not the sum"},
+            [](const Part& part) {
+              return part.rank == part.owner || part.turn + 1 == part.turns ? 1.0 : 0.0;
+            });
+  add_parts(
+      all,
+      {"backward.sums_doubled_on_every_hop", "each sum of dK and dV that arrives counts twice"},
+      [](const Part& part) {
+        return part.rank == part.owner ? 1.0 : std::exp2(part.turns - part.turn);
+      });
+  add_parts(all, {"backward.own_part_lost", "the owner's own part of dK and dV is lost"},
+            [](const Part& part) { return part.rank == part.owner ? 0.0 : 1.0; });
+}
+
+}  // namespace
+
+std::vector<GradientHypothesis> gradient_ring_mistakes() {
+  std::vector<GradientHypothesis> all;
+  add_sums(all);
+  all.push_back(in_results({"backward.one_hop_short",
+                            "dK and dV make P - 1 hops: each rank ends up with its neighbour's"},
+                           [](GradientPrediction& p, const Model& m) { hand_over(p, m, 1); }));
+  all.push_back(in_results(
+      {"backward.one_hop_too_far", "dK and dV are handed on once more after they had come home"},
+      [](GradientPrediction& p, const Model& m) { hand_over(p, m, -1); }));
+  all.push_back(in_results({"backward.shards_of_two_ranks_swapped",
+                            "dK and dV of ranks 0 and 1 come back in each other's places"},
+                           swap_two_shards));
+  all.push_back(in_results(
+      {"backward.doubled_on_several_ranks",
+       "dK and dV are twice what they should be on several ranks"},
+      [](GradientPrediction& p, const Model& m) {
+        if (m.trial.options.ranks < 2) return;
+        for (Tensor<double>* x : {&p.gradients.dk, &p.gradients.dv, &p.allowed.dk, &p.allowed.dv}) {
+          *x = scaled(*x, 2);
+        }
+      }));
+  all.push_back(before_ds({"backward.keys_and_values_stay",
+                           "gradients travel, but K and V stay those of the own chunk"},
+                          keep_own_rows));
+  all.push_back(before_ds({"backward.lse_of_the_chunk",
+                           "P is recomputed with the lse of one chunk, not of the whole row"},
+                          use_chunk_lse));
+  all.push_back(backward_wire(DType::f16));
+  all.push_back(backward_wire(DType::bf16));
+  return all;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,47 @@
+// Hypotheses: what a named mistake would make of a case.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "property_tests/diagnosis/diagnosis.h"
+#include "property_tests/diagnosis/model.h"
+
+namespace ringlab::verify {
+
+/// One case, ready to be predicted.
+struct Scene {
+  Trial trial;
+  NumericsProfile profile;  ///< what the subject promises for it
+};
+
+/// Several hypotheses may share a suspect, as ways in which one mistake can be made.
+struct Hypothesis {
+  Suspect suspect;
+  std::function<Prediction(const Scene&)> predict;
+};
+
+/// A mistake in what is read: other tensors, another mask, another scale.
+Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit);
+/// A mistake on the way.
+Hypothesis by_model(Suspect suspect, std::function<void(Model&)> edit);
+/// A mistake at the end.
+Hypothesis by_result(Suspect suspect, std::function<void(Prediction&, const Model&)> edit);
+
+std::vector<Hypothesis> softmax_mistakes();
+std::vector<Hypothesis> mask_mistakes();
+std::vector<Hypothesis> scale_mistakes();
+std::vector<Hypothesis> head_mistakes();
+std::vector<Hypothesis> lse_mistakes();
+std::vector<Hypothesis> ring_mistakes();
+std::vector<Hypothesis> placement_mistakes();
+std::vector<Hypothesis> precision_mistakes();
+std::vector<Hypothesis> merge_mistakes();
+std::vector<Hypothesis> modifier_mistakes();
+/// All of the above.
+const std::vector<Hypothesis>& forward_hypotheses();
+
+}  // namespace ringlab::verify

@@ -1,0 +1,39 @@
+#include "property_tests/diagnosis/insight.h"
+
+#include "property_tests/diagnosis/fingerprint.h"
+#include "property_tests/diagnosis/matched_filters.h"
+
+namespace ringlab::verify {
+namespace {
+
+constexpr int kMostDiagnosed = 3;
+
+/// One name is best, then several, then none.
+bool says_more(const Diagnosis& a, const Diagnosis& b) {
+  if (a.explains.empty() || b.explains.empty()) return b.explains.empty() && !a.explains.empty();
+  return a.explains.size() < b.explains.size();
+}
+
+}  // namespace
+
+Insight look_into(const Subject& subject, const SubjectVerdict& verdict, std::uint64_t seed,
+                  Depth depth) {
+  Insight insight;
+  int diagnosed = 0;
+  for (const LawVerdict& law : verdict.laws) {
+    if (!law.failure || diagnosed == kMostDiagnosed) continue;
+    ++diagnosed;
+    Diagnosis diagnosis = diagnose(subject, find_law(law.id), law.failure->shrunk);
+    if (diagnosed == 1 || says_more(diagnosis, insight.diagnosis)) {
+      insight.diagnosis = std::move(diagnosis);
+      insight.of_law = law.id;
+    }
+    if (insight.diagnosis.explains.size() == 1) break;
+  }
+  if (diagnosed > 0 || depth == Depth::failures) return insight;
+  insight.warnings = filter_warnings(subject, seed);
+  insight.remarks = wider_than_needed(subject, seed);
+  return insight;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,27 @@
+// What can be said of a subject besides its verdict.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "property_tests/diagnosis/diagnosis.h"
+#include "property_tests/verify.h"
+
+namespace ringlab::verify {
+
+struct Insight {
+  Diagnosis diagnosis;                ///< of its failures; empty when there are none
+  std::string of_law;                 ///< the law whose failing case was diagnosed
+  std::vector<std::string> warnings;  ///< bias found by matched filters
+  std::vector<std::string> remarks;   ///< on the arithmetic that it declares
+};
+
+/// Whether what passed is looked at, too.
+enum class Depth { failures, everything };
+
+/// Diagnoses the failures of a verdict, and looks at the numbers of what passed. A few runs of the
+/// subject for what passed; a hundred, for at most a few seconds, where it failed.
+Insight look_into(const Subject& subject, const SubjectVerdict& verdict, std::uint64_t seed,
+                  Depth depth);
+
+}  // namespace ringlab::verify

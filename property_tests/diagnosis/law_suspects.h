@@ -1,0 +1,18 @@
+// Laws that name a mistake by themselves when the answers are right.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "property_tests/diagnosis/diagnosis.h"
+
+namespace ringlab::verify {
+
+/// What breaking this law means for a subject whose answers are right; empty for laws about
+/// numbers.
+std::optional<Suspect> suspect_of_law(const Law& law);
+std::vector<Suspect> law_suspects();
+/// What runs that fail only where sends wait tell.
+Suspect send_before_receive();
+
+}  // namespace ringlab::verify

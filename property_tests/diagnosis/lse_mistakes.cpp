@@ -1,0 +1,113 @@
+// Mistakes of the lse alone: its base, its maximum, its type. And of what is written at the end.
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "property_tests/diagnosis/hypotheses.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// The largest score of a row that counts; -inf for none.
+double row_maximum(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i) {
+  double top = -std::numeric_limits<double>::infinity();
+  for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+    if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
+  }
+  if (model.sink_counts(b, h, i, 0) != 0) {
+    top = std::max(top, model.trial.problem.modifiers.sinks[static_cast<std::size_t>(h)]);
+  }
+  return top;
+}
+
+/// A row's lse from its maximum and its sum's logarithm.
+using Lse = double (*)(double row_max, double log_sum);
+
+Hypothesis by_lse(Suspect suspect, Lse lse, double growth) {
+  return by_result(std::move(suspect), [=](Prediction& prediction, const Model& model) {
+    for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+      double& value = prediction.output.lse(b, h, i, 0);
+      if (std::isinf(value)) return;
+      const double top = row_maximum(model, b, h, i);
+      value = lse(top, value - top);
+      prediction.allowed.lse(b, h, i, 0) *= growth;
+    });
+  });
+}
+
+Hypothesis stored_in(DType dtype) {
+  const std::string name(dtype_info(dtype).name);
+  return by_result({"lse.stored_in_" + name, "lse is stored in " + name},
+                   [=](Prediction& prediction, const Model& model) {
+                     for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+                       double& value = prediction.output.lse(b, h, i, 0);
+                       double& allowed = prediction.allowed.lse(b, h, i, 0);
+                       const double rounded = round_to(dtype, value);
+                       const double low = round_to(dtype, value - allowed);
+                       const double high = round_to(dtype, value + allowed);
+                       value = rounded;
+                       if (low == high || std::isnan(high - low)) return;
+                       allowed = high - low;
+                     });
+                   });
+}
+
+/// One constant wherever a query sees nothing, whichever it is: taken from common choices.
+Hypothesis finite_when_empty(double constant) {
+  return by_result({"lse.finite_for_empty_rows", "rows that see no key have a finite lse"},
+                   [=](Prediction& prediction, const Model&) {
+                     for (double& value : prediction.output.lse.values()) {
+                       if (std::isinf(value)) value = constant;
+                     }
+                   });
+}
+
+}  // namespace
+
+std::vector<Hypothesis> lse_mistakes() {
+  constexpr double kLog2E = std::numbers::log2e;
+  std::vector<Hypothesis> all = {
+      by_lse(
+          {"lse.base_two", "lse is in base 2"},
+          [](double top, double log_sum) { return (top + log_sum) * kLog2E; }, 2),
+      by_lse(
+          {"lse.sum_in_base_two", "lse is the maximum plus log2 of the row sum"},
+          [](double top, double log_sum) { return top + log_sum * kLog2E; }, 2),
+      by_lse(
+          {"lse.maximum_in_base_two", "lse has a maximum in base 2"},
+          [](double top, double log_sum) { return top * kLog2E + log_sum; }, 2),
+      by_lse(
+          {"lse.in_nats_twice", "lse was multiplied by ln 2 although it was in nats"},
+          [](double top, double log_sum) { return (top + log_sum) * std::numbers::ln2; }, 1),
+      by_lse(
+          {"lse.without_maximum", "lse lacks the maximum that was subtracted"},
+          [](double, double log_sum) { return log_sum; }, 1),
+      by_lse(
+          {"lse.only_maximum", "lse is the maximum alone"}, [](double top, double) { return top; },
+          1),
+      by_lse(
+          {"lse.not_logarithmic", "lse is the row sum itself"},
+          [](double, double log_sum) { return std::exp(log_sum); }, 1e3),
+      by_lse(
+          {"lse.negated", "lse has the wrong sign"},
+          [](double top, double log_sum) { return -(top + log_sum); }, 1),
+      stored_in(DType::f16),
+      stored_in(DType::bf16)};
+  for (const double constant : {0.0, -5e4, -1e4, -1e5, -1e9, -1e30}) {
+    all.push_back(finite_when_empty(constant));
+  }
+  all.push_back(by_result({"out.not_divided", "O is not divided by the row sum"},
+                          [](Prediction& prediction, const Model& model) {
+                            for_each_index(
+                                model.shape().out(), [&](auto b, auto h, auto i, auto c) {
+                                  const double lse = prediction.output.lse(b, h, i, 0);
+                                  if (std::isinf(lse)) return;
+                                  const double sum = std::exp(lse - row_maximum(model, b, h, i));
+                                  prediction.output.out(b, h, i, c) *= sum;
+                                  prediction.allowed.out(b, h, i, c) *= 2 * sum;
+                                });
+                          }));
+  return all;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,292 @@
+// Mistakes of masks and lengths: who sees whom.
+#include <algorithm>
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// The case's terms with those of one kind changed.
+template <class Term, class Change>
+void change_terms(Trial& trial, Change change) {
+  std::vector<MaskTerm> terms;
+  for (MaskTerm term : trial.problem.mask.terms()) {
+    bool kept = true;
+    if (auto* found = std::get_if<Term>(&term)) kept = change(*found);
+    if (kept) terms.push_back(std::move(term));
+  }
+  const Shape& shape = trial.problem.shape;
+  trial.problem.mask = Mask(std::move(terms)).bind(shape.q_tokens, shape.kv_tokens);
+}
+
+template <class Term, class Change>
+Hypothesis by_terms(Suspect suspect, Change change) {
+  return by_reading(std::move(suspect),
+                    [change](Trial& trial) { change_terms<Term>(trial, change); });
+}
+
+/// Visible intervals with their ends moved, in what a kernel looks at.
+void move_ends(Model& model, Reach reach, std::int64_t begin, std::int64_t end) {
+  const Mask mask = model.trial.problem.mask;
+  const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
+  see_pairs(model, [&](auto i, auto j) {
+    if (!reached[model.pair(i, j)]) return mask.allows(i, j);
+    const KeyInterval seen = mask.interval(i);
+    return j >= seen.begin + begin && j < seen.end + end && mask.bits_allow(i, j);
+  });
+}
+
+void add_ends(std::vector<Hypothesis>& all, const Suspect& suspect, std::int64_t begin,
+              std::int64_t end) {
+  for (const Reach reach :
+       {Reach::everything, Reach::tiles_by_owner, Reach::tiles_by_hop, Reach::partial_blocks}) {
+    all.push_back(by_model(suspect, [=](Model& model) { move_ends(model, reach, begin, end); }));
+  }
+}
+
+/// Keys from `kept` on are not seen.
+void drop_keys_from(Model& model, std::int64_t kept) {
+  count_pairs(model, [=](auto, auto j) { return j < kept ? 1.0 : 0.0; });
+}
+
+Hypothesis by_rounded_length(Suspect suspect,
+                             const std::function<std::int64_t(const RunOptions&)>& unit) {
+  return by_model(std::move(suspect), [unit](Model& model) {
+    const std::int64_t whole = unit(model.trial.options);
+    drop_keys_from(model, model.shape().kv_tokens / whole * whole);
+  });
+}
+
+/// The row of each token in its chunk.
+std::vector<std::int64_t> local_rows(const Layout& layout) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(layout.tokens()));
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    std::int64_t row = 0;
+    for (const std::int64_t token : layout.positions(rank).to_list()) {
+      rows[static_cast<std::size_t>(token)] = row++;
+    }
+  }
+  return rows;
+}
+
+enum class Local { keys, both };
+void use_local_positions(Model& model, Local local) {
+  const RunOptions& options = model.trial.options;
+  const Shape& shape = model.shape();
+  const auto keys = local_rows(make_layout(options, shape.kv_tokens, options.kv_layout));
+  const auto queries = local_rows(make_layout(options, shape.q_tokens, options.q_layout));
+  const Mask mask = model.trial.problem.mask;
+  see_pairs(model, [&](auto i, auto j) {
+    const std::int64_t query = local == Local::both ? queries[static_cast<std::size_t>(i)] : i;
+    return mask.allows(query, keys[static_cast<std::size_t>(j)]);
+  });
+}
+
+/// Blocks of (rank, owner) of which some pairs are visible are computed without mask.
+void fill_partial_blocks(Model& model, Reach reach) {
+  const Mask mask = model.trial.problem.mask;
+  std::vector<std::vector<int>> needed;
+  for (int rank = 0; rank < model.trial.options.ranks; ++rank) {
+    needed.push_back(needed_chunks(model, rank));
+  }
+  const auto reached = pairs_in_reach(model, reach);
+  see_pairs(model, [&](auto i, auto j) {
+    const auto& owners = needed[static_cast<std::size_t>(model.rank_of_query(i))];
+    return mask.allows(i, j) ||
+           (reached[model.pair(i, j)] && std::ranges::count(owners, model.rank_of_key(j)) > 0);
+  });
+}
+
+/// Tiles of keys whose first key is the only one that a tile of queries sees are skipped.
+void skip_corners(Model& model) {
+  const Mask mask = model.trial.problem.mask;
+  const RunOptions& options = model.trial.options;
+  const Layout queries = make_layout(options, model.shape().q_tokens, options.q_layout);
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    const std::vector<std::int64_t> rows = queries.positions(rank).to_list();
+    for (std::size_t first = 0; first < rows.size();
+         first += static_cast<std::size_t>(options.tile_queries)) {
+      const std::size_t end =
+          std::min(rows.size(), first + static_cast<std::size_t>(options.tile_queries));
+      std::int64_t seen_end = 0;
+      for (std::size_t at = first; at < end; ++at) {
+        seen_end = std::max(seen_end, mask.interval(rows[at]).end);
+      }
+      for (std::size_t at = first; at < end; ++at) {
+        for (const auto& tile : key_pieces(model, rows[at], KeyOrder::by_owner, Piece::tile)) {
+          if (seen_end > *std::ranges::min_element(tile) + 1) continue;
+          for (const std::int64_t j : tile) {
+            for (std::int64_t b = 0; b < model.shape().batch; ++b) {
+              for (std::int64_t h = 0; h < model.shape().q_heads; ++h) {
+                model.in_acc(b, h, rows[at], j) = model.in_sum(b, h, rows[at], j) = 0;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void add_edges(std::vector<Hypothesis>& all) {
+  add_ends(all, {"mask.one_key_too_many", "query i sees one key after its last"}, 0, 1);
+  add_ends(all, {"mask.one_key_too_few", "query i does not see its last key"}, 0, -1);
+  add_ends(all, {"mask.one_key_before", "query i sees one key before its first"}, -1, 0);
+  add_ends(all, {"mask.first_key_missing", "query i does not see its first key"}, 1, 0);
+  const Suspect ahead{"mask.causal_one_ahead", "causal: query i sees key i + 1"};
+  all.push_back(by_model(ahead, [](Model& model) {
+    const Mask mask = model.trial.problem.mask;
+    see_pairs(model, [&](auto i, auto j) {
+      return mask.allows(i, j) || (j > 0 && mask.allows(i, j - 1));
+    });
+  }));
+  all.push_back(by_terms<CausalMask>({"mask.causal_ignored", "the causal mask is ignored"},
+                                     [](CausalMask&) { return false; }));
+  all.push_back(
+      by_model({"mask.causal_top_left", "causal is aligned at the top left"}, [](Model& model) {
+        bool causal = false;
+        for (const MaskTerm& term : model.trial.problem.mask.terms()) {
+          causal |= std::holds_alternative<CausalMask>(term);
+        }
+        Trial rest = model.trial;
+        change_terms<CausalMask>(rest, [](CausalMask&) { return false; });
+        const Mask mask = rest.problem.mask;
+        see_pairs(model, [&](auto i, auto j) { return (!causal || j <= i) && mask.allows(i, j); });
+      }));
+  all.push_back(by_model({"mask.ignored", "the mask is ignored"},
+                         [](Model& model) { see_pairs(model, [](auto, auto) { return true; }); }));
+  all.push_back(
+      by_model({"mask.inverted", "visible and hidden pairs are exchanged"}, [](Model& model) {
+        const Mask mask = model.trial.problem.mask;
+        see_pairs(model, [&](auto i, auto j) { return !mask.allows(i, j); });
+      }));
+}
+
+void add_windows_and_documents(std::vector<Hypothesis>& all) {
+  constexpr std::int64_t kFar = WindowMask::kUnlimited;
+  all.push_back(by_terms<WindowMask>({"mask.window_ignored", "the window is ignored"},
+                                     [](WindowMask&) { return false; }));
+  all.push_back(by_terms<WindowMask>(
+      {"mask.window_one_too_wide", "the window begins one key too early"}, [](WindowMask& window) {
+        if (window.left != kFar) ++window.left;
+        return true;
+      }));
+  all.push_back(by_terms<WindowMask>(
+      {"mask.window_one_too_narrow", "the window begins one key too late"}, [](WindowMask& window) {
+        if (window.left != kFar) --window.left;
+        return window.left >= 0;
+      }));
+  all.push_back(
+      by_terms<WindowMask>({"mask.window_right_one_too_far", "the window ends one key too late"},
+                           [](WindowMask& window) {
+                             if (window.right != kFar) ++window.right;
+                             return true;
+                           }));
+  all.push_back(by_terms<WindowMask>(
+      {"mask.window_sides_swapped", "left and right of the window are exchanged"},
+      [](WindowMask& window) {
+        std::swap(window.left, window.right);
+        return true;
+      }));
+  all.push_back(by_terms<DocumentsMask>({"mask.documents_ignored", "document borders are ignored"},
+                                        [](DocumentsMask&) { return false; }));
+  all.push_back(by_terms<DocumentsMask>(
+      {"mask.document_border_early", "the first document ends one token too early"},
+      [](DocumentsMask& documents) {
+        if (documents.lengths.size() < 2 || documents.lengths[0] == 0) return true;
+        --documents.lengths[0];
+        ++documents.lengths[1];
+        return true;
+      }));
+  all.push_back(by_terms<DocumentsMask>(
+      {"mask.document_border_late", "the first document ends one token too late"},
+      [](DocumentsMask& documents) {
+        if (documents.lengths.size() < 2 || documents.lengths[1] == 0) return true;
+        ++documents.lengths[0];
+        --documents.lengths[1];
+        return true;
+      }));
+  all.push_back(by_terms<PrefixMask>({"mask.prefix_ignored", "the prefix is ignored: causal"},
+                                     [](PrefixMask& prefix) {
+                                       prefix.tokens = 0;
+                                       return true;
+                                     }));
+}
+
+/// Of the keys that a query sees, those that do not fill a vector are dropped, but for rows that
+/// see no more than `kept` keys.
+void drop_tails(Model& model, std::int64_t vector, std::int64_t kept) {
+  const Mask mask = model.trial.problem.mask;
+  count_pairs(model, [&](auto i, auto j) {
+    const KeyInterval seen = mask.interval(i);
+    const std::int64_t tail = seen.size() > kept ? seen.size() % vector : 0;
+    return j < seen.end - tail ? 1.0 : 0.0;
+  });
+}
+
+void add_lengths(std::vector<Hypothesis>& all) {
+  for (const std::int64_t vector : {4, 8, 16, 32}) {
+    for (const std::int64_t kept : {std::int64_t{0}, vector}) {
+      all.push_back(by_model({"mask.tail_of_" + std::to_string(vector) + "_dropped",
+                              "visible keys of a row that do not fill a vector of " +
+                                  std::to_string(vector) + " are dropped"},
+                             [=](Model& model) { drop_tails(model, vector, kept); }));
+    }
+  }
+  all.push_back(by_rounded_length(
+      {"mask.length_rounded_to_2p", "keys after the last multiple of 2P are dropped"},
+      [](const RunOptions& o) { return std::int64_t{2} * o.ranks; }));
+  all.push_back(by_rounded_length(
+      {"mask.length_rounded_to_p", "keys after the last multiple of P are dropped"},
+      [](const RunOptions& o) { return std::int64_t{o.ranks}; }));
+  for (const std::int64_t vector : {2, 4, 8, 16, 32, 64, 128}) {
+    all.push_back(by_rounded_length(
+        {"mask.length_rounded_to_" + std::to_string(vector),
+         "keys after the last multiple of " + std::to_string(vector) + " are dropped"},
+        [=](const RunOptions&) { return vector; }));
+  }
+  all.push_back(by_model(
+      {"mask.tail_tile_dropped", "keys after the last whole tile are dropped"}, [](Model& model) {
+        const auto tile = model.trial.options.tile_keys;
+        for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+          const auto pieces = key_pieces(model, i, KeyOrder::by_owner, Piece::tile);
+          const auto& last = pieces.back();
+          if (std::ssize(last) == tile) return;
+          if (std::ranges::count(last, j) == 0) return;
+          model.in_acc(b, h, i, j) = model.in_sum(b, h, i, j) = 0;
+        });
+      }));
+  all.push_back(by_model({"mask.last_key_dropped", "the last key is never seen"},
+                         [](Model& model) { drop_keys_from(model, model.shape().kv_tokens - 1); }));
+  all.push_back(by_model(
+      {"mask.first_token_dropped", "the first key is never seen"},
+      [](Model& model) { count_pairs(model, [](auto, auto j) { return j == 0 ? 0.0 : 1.0; }); }));
+}
+
+}  // namespace
+
+std::vector<Hypothesis> mask_mistakes() {
+  std::vector<Hypothesis> all;
+  add_edges(all);
+  add_windows_and_documents(all);
+  add_lengths(all);
+  const Suspect local{"mask.local_positions",
+                      "keys are masked by their row in the chunk, not by their position"};
+  all.push_back(by_model(local, [](Model& m) { use_local_positions(m, Local::keys); }));
+  all.push_back(by_model(
+      {"mask.local_positions_of_both", "queries and keys are masked by their rows in their chunks"},
+      [](Model& m) { use_local_positions(m, Local::both); }));
+  for (const Reach reach : {Reach::everything, Reach::tiles_by_hop}) {
+    all.push_back(
+        by_model({"mask.partial_blocks_filled",
+                  "blocks of two ranks that are partly visible are computed without mask"},
+                 [=](Model& m) { fill_partial_blocks(m, reach); }));
+  }
+  all.push_back(
+      by_model({"mask.corner_skipped", "a tile of which only the first key is visible is skipped"},
+               skip_corners));
+  return all;
+}
+
+}  // namespace ringlab::verify

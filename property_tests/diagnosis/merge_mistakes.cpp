@@ -1,0 +1,103 @@
+// Mistakes of merging partial answers, in a tree over the ranks' chunks.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
+#include "property_tests/laws/findings.h"
+
+namespace ringlab::verify {
+namespace {
+
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+constexpr double kAnyNumber = std::numeric_limits<double>::infinity();
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+
+/// lse of the visible keys of each chunk; -inf for none.
+std::vector<double> chunk_lses(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i) {
+  std::vector<double> lses;
+  for (const auto& chunk : key_pieces(model, i, KeyOrder::by_owner, Piece::chunk)) {
+    double top = kNothing, sum = 0;
+    for (const std::int64_t j : chunk) {
+      if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
+    }
+    for (const std::int64_t j : chunk) {
+      if (model.in_sum(b, h, i, j) != 0) sum += std::exp(model.score(b, h, i, j) - top);
+    }
+    lses.push_back(sum == 0 ? kNothing : top + std::log(sum));
+  }
+  return lses;
+}
+
+/// Calls merge(mine, theirs, is_last) for every pair of a balanced tree; it updates `mine`.
+template <class Merge>
+void merge_in_a_tree(std::vector<double>& parts, Merge merge) {
+  for (std::size_t step = 1; step < parts.size(); step *= 2) {
+    for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
+      merge(parts[left], parts[left + step], left == 0 && 2 * step >= parts.size());
+    }
+  }
+}
+
+struct MergedRow {
+  double out, out_allowed, lse, lse_allowed;
+};
+void set_row(Prediction& p, std::int64_t b, std::int64_t h, std::int64_t i, const MergedRow& row) {
+  for (std::int64_t c = 0; c < p.output.out.extents().channels; ++c) {
+    p.output.out(b, h, i, c) = row.out;
+    p.allowed.out(b, h, i, c) = row.out_allowed;
+  }
+  p.output.lse(b, h, i, 0) = row.lse;
+  p.allowed.lse(b, h, i, 0) = row.lse_allowed;
+}
+
+/// lse + log(1 + e^(other - lse)): infinite when the other is far above.
+void add_logs_without_maximum(Prediction& prediction, const Model& model) {
+  const double most = model.trial.problem.dtype == DType::f64 ? 709.5 : 88.6;
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    std::vector<double> parts = chunk_lses(model, b, h, i);
+    bool overflows = false, unsure = false;
+    merge_in_a_tree(parts, [&](double& mine, double theirs, bool is_last) {
+      const double rise = mine == kNothing || theirs == kNothing ? 0 : theirs - mine;
+      if (rise > most + 0.5 && is_last) overflows = true;
+      if ((rise > most + 0.5 && !is_last) || std::abs(rise - most) <= 0.5) unsure = true;
+      mine = logaddexp(mine, theirs);
+    });
+    if (unsure) set_row(prediction, b, h, i, {0, kAnyNumber, 0, kAnyNumber});
+    if (overflows && !unsure) set_row(prediction, b, h, i, {0, 0, kAnyNumber, 0});
+  });
+}
+
+/// e^(max - new max) is taken of two parts that have both seen nothing.
+void subtract_infinities(Prediction& prediction, const Model& model) {
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    std::vector<double> parts = chunk_lses(model, b, h, i);
+    std::vector<double> poisoned(parts.size());
+    bool spoiled = false;
+    for (std::size_t step = 1; step < parts.size(); step *= 2) {
+      for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
+        if (parts[left] == kNothing && parts[left + step] == kNothing) poisoned[left] = 1;
+        // An empty left part has weight e^-inf = 0, which does not heal NaN.
+        if (poisoned[left] != 0 || poisoned[left + step] != 0) poisoned[left] = 1;
+        parts[left] = logaddexp(parts[left], parts[left + step]);
+        spoiled |= poisoned[left] != 0;
+      }
+    }
+    if (!spoiled || parts.front() == kNothing || poisoned.front() == 0) return;
+    set_row(prediction, b, h, i, {kUndefined, 0, kUndefined, 0});
+  });
+}
+
+}  // namespace
+
+std::vector<Hypothesis> merge_mistakes() {
+  return {by_result({"merge.log_of_one_plus_exp",
+                     "lse + log(1 + e^(other - lse)) overflows when the other part is far above"},
+                    add_logs_without_maximum),
+          by_result({"merge.infinity_minus_infinity",
+                     "two parts in which a query sees nothing give (-inf) - (-inf)"},
+                    subtract_infinities)};
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,80 @@
+// Attention written out: every number between the inputs and the answer as a plain array, so that
+// one mistake is one edit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "property_tests/laws/trial.h"
+
+namespace ringlab::verify {
+
+/// What an implementation computes, before the sums. Arrays over pairs are (batch, q_heads, query,
+/// key); hidden pairs have scores, too, and count 0 times.
+struct Model {
+  Trial trial;  ///< the tensors that are read; edit them before make_model()
+  NumericsProfile profile;
+  std::vector<int> q_rank, k_rank;       ///< the rank of each token
+  std::vector<std::vector<int>> visits;  ///< [rank]: owners of the chunks in the order of its hops
+  Tensor<double> score;                  ///< modified scores
+  Tensor<double> in_acc, in_sum;         ///< how often e^score counts in acc and in row_sum
+  Tensor<double> sink_counts;            ///< (b, h, i, 1): how often the sink counts
+  std::vector<std::int64_t> key_read, value_read;  ///< [query · keys + key]: rows of k and v
+  bool divides_empty_rows = false;                 ///< 0/0 in rows that see no key
+
+  const Shape& shape() const { return trial.problem.shape; }
+  std::size_t pair(std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(i * shape().kv_tokens + j);
+  }
+  int rank_of_query(std::int64_t i) const { return q_rank[static_cast<std::size_t>(i)]; }
+  int rank_of_key(std::int64_t j) const { return k_rank[static_cast<std::size_t>(j)]; }
+  /// At which hop the rank of query i computes on the chunk of key j; -1: never.
+  int hop(std::int64_t i, std::int64_t j) const;
+  /// Hops of the rank of query i.
+  int hops(std::int64_t i) const;
+};
+
+/// The right computation on these tensors.
+Model make_model(Trial trial, const NumericsProfile& profile);
+
+/// scale · q·k of a pair as it is read, for a scale of `scale`.
+double scaled_product(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i,
+                      std::int64_t j);
+/// What ALiBi subtracts.
+double alibi_bias(const Model& model, std::int64_t h, std::int64_t i, std::int64_t j);
+/// Computes the scores again, after edits of tensors, scale, modifiers or key_read.
+void score_again(Model& model);
+/// Chunks of other ranks are read from copies that stand behind the originals. Scores follow.
+void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_v);
+
+/// Calls edit(b, h, i, j) for all pairs.
+void for_each_pair(
+    const Model& model,
+    const std::function<void(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& edit);
+/// Multiplies how often pairs (i, j) of all heads count, in acc and in row_sum.
+void count_pairs(Model& model, const std::function<double(std::int64_t, std::int64_t)>& times);
+/// Which pairs are visible instead.
+void see_pairs(Model& model, const std::function<bool(std::int64_t, std::int64_t)>& visible);
+
+/// An answer, NaN where it is NaN, and how far a subject with this profile may be from it; +inf
+/// where nothing can be said, not even that it is a number.
+struct Prediction {
+  AttentionOutput output;
+  ForwardTolerance allowed;
+};
+Prediction finish(const Model& model);
+
+/// Every number of `got` lies within the prediction. `lse`: whether it is compared.
+enum class LseCompared { yes, no };
+bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompared lse);
+/// For a prediction that agrees: somewhere it foretells that `truth` is missed, and it is.
+bool tells_more(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
+                LseCompared lse);
+
+/// got lies within `allowed` of `wanted`: infinities equal themselves, NaN equals NaN.
+bool within(double got, double wanted, double allowed);
+bool all_within(const Tensor<double>& got, const Tensor<double>& wanted,
+                const Tensor<double>& allowed);
+
+}  // namespace ringlab::verify

@@ -1,0 +1,132 @@
+#include "property_tests/diagnosis/order.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ringlab::verify {
+namespace {
+
+std::vector<int> owners_in_order(const Model& model, std::int64_t query, KeyOrder order) {
+  if (order == KeyOrder::by_hop) {
+    return model.visits[static_cast<std::size_t>(model.rank_of_query(query))];
+  }
+  std::vector<int> owners(static_cast<std::size_t>(model.trial.options.ranks));
+  for (std::size_t owner = 0; owner < owners.size(); ++owner)
+    owners[owner] = static_cast<int>(owner);
+  return owners;
+}
+
+using Keys = std::vector<std::int64_t>;
+
+void cut(const Keys& keys, std::int64_t size, std::vector<Keys>& pieces) {
+  for (std::size_t first = 0; first < keys.size(); first += static_cast<std::size_t>(size)) {
+    const std::size_t end = std::min(keys.size(), first + static_cast<std::size_t>(size));
+    pieces.emplace_back(keys.begin() + static_cast<std::ptrdiff_t>(first),
+                        keys.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+}
+
+/// Tiles of the queries of each rank.
+std::vector<Keys> query_tiles(const Model& model) {
+  const RunOptions& options = model.trial.options;
+  const Layout layout = make_layout(options, model.shape().q_tokens, options.q_layout);
+  std::vector<Keys> tiles;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    cut(layout.positions(rank).to_list(), options.tile_queries, tiles);
+  }
+  return tiles;
+}
+
+bool meets(const Mask& mask, const Keys& queries, const Keys& keys) {
+  KeyInterval seen{INT64_MAX, INT64_MIN};
+  for (const std::int64_t i : queries) {
+    const KeyInterval one = mask.interval(i);
+    if (one.size() == 0) continue;
+    seen = {std::min(seen.begin, one.begin), std::max(seen.end, one.end)};
+  }
+  const auto [first, last] = std::ranges::minmax(keys);
+  return last >= seen.begin && first < seen.end;
+}
+
+/// Blocks of (rank, owner) of which some pairs are visible and some are not.
+void keep_partial_blocks(const Model& model, std::vector<std::uint8_t>& reach) {
+  const RunOptions& options = model.trial.options;
+  const Layout queries = make_layout(options, model.shape().q_tokens, options.q_layout);
+  const Layout keys = make_layout(options, model.shape().kv_tokens, options.kv_layout);
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+      const Coverage coverage = model.trial.problem.mask.classify(
+          queries.positions(model.rank_of_query(i)), keys.positions(model.rank_of_key(j)));
+      if (coverage != Coverage::partial) reach[model.pair(i, j)] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach) {
+  if (reach == Reach::everything) return std::vector<std::uint8_t>(model.key_read.size(), 1);
+  std::vector<std::uint8_t> pairs(model.key_read.size());
+  const KeyOrder order = reach == Reach::tiles_by_owner ? KeyOrder::by_owner : KeyOrder::by_hop;
+  for (const Keys& queries : query_tiles(model)) {
+    for (const Keys& keys : key_pieces(model, queries.front(), order, Piece::tile)) {
+      if (keys.empty() || !meets(model.trial.problem.mask, queries, keys)) continue;
+      for (const std::int64_t i : queries) {
+        for (const std::int64_t j : keys) pairs[model.pair(i, j)] = 1;
+      }
+    }
+  }
+  if (reach == Reach::partial_blocks) keep_partial_blocks(model, pairs);
+  return pairs;
+}
+
+std::vector<Keys> key_pieces(const Model& model, std::int64_t query, KeyOrder order, Piece piece) {
+  const Layout layout =
+      make_layout(model.trial.options, model.shape().kv_tokens, model.trial.options.kv_layout);
+  std::vector<Keys> chunks;
+  for (const int owner : owners_in_order(model, query, order)) {
+    chunks.push_back(layout.positions(owner).to_list());
+  }
+  if (piece == Piece::chunk) return chunks;
+  if (order == KeyOrder::by_owner) {  // tiles of what was gathered know no chunks
+    Keys all;
+    for (const Keys& chunk : chunks) all.insert(all.end(), chunk.begin(), chunk.end());
+    chunks = {all};
+  }
+  std::vector<Keys> pieces;
+  for (const Keys& chunk : chunks) {
+    cut(chunk, piece == Piece::key ? 1 : model.trial.options.tile_keys, pieces);
+  }
+  return pieces;
+}
+
+std::vector<double> running_maxima(const Model& model, std::int64_t b, std::int64_t h,
+                                   std::int64_t i, const std::vector<Keys>& pieces) {
+  std::vector<double> maxima;
+  double top = -std::numeric_limits<double>::infinity();
+  for (const Keys& piece : pieces) {
+    for (const std::int64_t j : piece) {
+      if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
+    }
+    maxima.push_back(top);
+  }
+  return maxima;
+}
+
+std::vector<int> needed_chunks(const Model& model, int rank) {
+  std::vector<int> needed;
+  const Mask& mask = model.trial.problem.mask;
+  for (const int owner : model.visits[static_cast<std::size_t>(rank)]) {
+    bool sees = false;
+    for (std::int64_t i = 0; i < model.shape().q_tokens && !sees; ++i) {
+      if (model.rank_of_query(i) != rank) continue;
+      for (std::int64_t j = 0; j < model.shape().kv_tokens && !sees; ++j) {
+        sees = model.rank_of_key(j) == owner && mask.allows(i, j);
+      }
+    }
+    if (sees) needed.push_back(owner);
+  }
+  return needed;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,35 @@
+// In which order the keys of a row are summed up, and in which pieces.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "property_tests/diagnosis/model.h"
+
+namespace ringlab::verify {
+
+/// by_owner: gathered, chunk 0 first. by_hop: in the order of the rank's schedule.
+enum class KeyOrder { by_owner, by_hop };
+/// What shares one update of the running maximum.
+enum class Piece { key, tile, chunk };
+
+/// Keys of the pieces of one query's keys, in order, hidden ones included.
+std::vector<std::vector<std::int64_t>> key_pieces(const Model& model, std::int64_t query,
+                                                  KeyOrder order, Piece piece);
+
+/// The largest score of a row among the keys of each piece and all before it; -inf before the first
+/// visible one.
+std::vector<double> running_maxima(const Model& model, std::int64_t b, std::int64_t h,
+                                   std::int64_t i,
+                                   const std::vector<std::vector<std::int64_t>>& pieces);
+
+/// Owners whose chunks hold a key that a query of this rank sees, in the order of its schedule.
+std::vector<int> needed_chunks(const Model& model, int rank);
+
+/// What of the pairs a kernel that skips out-of-sight tiles looks at, [query · keys + key]. A tile
+/// of keys is skipped when the smallest interval around its positions does not meet the smallest
+/// one around what a tile of queries sees, bit matrices aside.
+enum class Reach { everything, tiles_by_owner, tiles_by_hop, partial_blocks };
+std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach);
+
+}  // namespace ringlab::verify

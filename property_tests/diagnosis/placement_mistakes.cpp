@@ -1,0 +1,161 @@
+// Mistakes of layouts: rows at the wrong tokens, positions that are not those of the rows, numbers
+// that change on the way between ranks.
+#include <algorithm>
+#include <utility>
+
+#include "property_tests/diagnosis/hypotheses.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// Row i of the answer is row from(i) of the right one, where it is not negative.
+using RowsFrom = std::vector<std::int64_t> (*)(const Layout& layout);
+
+enum class Moved { out, out_and_lse };
+
+Tensor<double> rows_from(const Tensor<double>& x, const std::vector<std::int64_t>& from) {
+  return mapped(x, [&](double, auto b, auto h, auto i, auto c) {
+    return x(b, h, from[static_cast<std::size_t>(i)], c);
+  });
+}
+
+void add_moves(std::vector<Hypothesis>& all, const Suspect& suspect, RowsFrom rows) {
+  for (const Moved moved : {Moved::out, Moved::out_and_lse}) {
+    all.push_back(by_result(suspect, [=](Prediction& prediction, const Model& model) {
+      const RunOptions& options = model.trial.options;
+      const std::int64_t tokens = model.shape().q_tokens;
+      const auto from = rows(make_layout(options, tokens, options.q_layout));
+      prediction.output.out = rows_from(prediction.output.out, from);
+      prediction.allowed.out = rows_from(prediction.allowed.out, from);
+      if (moved == Moved::out) return;
+      prediction.output.lse = rows_from(prediction.output.lse, from);
+      prediction.allowed.lse = rows_from(prediction.allowed.lse, from);
+    }));
+  }
+}
+
+std::vector<std::int64_t> first_two_swapped(const Layout& layout) {
+  std::vector<std::int64_t> from = in_order(layout.tokens());
+  if (layout.ranks() < 2) return from;
+  const auto first = layout.positions(0).to_list(), second = layout.positions(1).to_list();
+  for (std::size_t at = 0; at < std::min(first.size(), second.size()); ++at) {
+    from[static_cast<std::size_t>(first[at])] = second[at];
+    from[static_cast<std::size_t>(second[at])] = first[at];
+  }
+  return from;
+}
+
+/// Shards one after the other, whatever tokens they hold.
+std::vector<std::int64_t> in_rank_order(const Layout& layout) {
+  std::vector<std::int64_t> from;
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const auto held = layout.positions(rank).to_list();
+    from.insert(from.end(), held.begin(), held.end());
+  }
+  return from;
+}
+
+std::vector<std::int64_t> in_rank_order_of_zigzag(const Layout& layout) {
+  return layout.kind() == LayoutKind::zigzag ? in_rank_order(layout) : in_order(layout.tokens());
+}
+
+/// A striped token is looked for on the next rank.
+std::vector<std::int64_t> stripe_of_the_next_rank(const Layout& layout) {
+  std::vector<std::int64_t> from = in_order(layout.tokens());
+  if (layout.kind() != LayoutKind::striped) return from;
+  const std::int64_t ranks = layout.ranks();
+  for (std::int64_t& token : from) {
+    token = std::min(token / ranks * ranks + (token + 1) % ranks, layout.tokens() - 1);
+  }
+  return from;
+}
+
+/// The position that row `row` of a rank that holds `held` is taken for.
+using Position = std::int64_t (*)(const Layout& layout, const std::vector<std::int64_t>& held,
+                                  std::size_t row);
+
+std::int64_t zigzag_as_one_run(const Layout& layout, const std::vector<std::int64_t>& held,
+                               std::size_t row) {
+  if (layout.kind() != LayoutKind::zigzag) return held[row];
+  return held[0] + static_cast<std::int64_t>(row);
+}
+
+std::int64_t stripes_of_rank_0(const Layout& layout, const std::vector<std::int64_t>& held,
+                               std::size_t row) {
+  if (layout.kind() != LayoutKind::striped) return held[row];
+  return static_cast<std::int64_t>(row) * layout.ranks();
+}
+
+std::vector<std::int64_t> positions_taken(const Layout& layout, Position position) {
+  std::vector<std::int64_t> taken(static_cast<std::size_t>(layout.tokens()));
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    const auto held = layout.positions(rank).to_list();
+    for (std::size_t row = 0; row < held.size(); ++row) {
+      taken[static_cast<std::size_t>(held[row])] = position(layout, held, row);
+    }
+  }
+  return taken;
+}
+
+Hypothesis by_positions(Suspect suspect, Position position) {
+  return by_model(std::move(suspect), [=](Model& model) {
+    const RunOptions& options = model.trial.options;
+    const Shape& shape = model.shape();
+    const auto queries =
+        positions_taken(make_layout(options, shape.q_tokens, options.q_layout), position);
+    const auto keys =
+        positions_taken(make_layout(options, shape.kv_tokens, options.kv_layout), position);
+    const Mask mask = model.trial.problem.mask;
+    see_pairs(model, [&](auto i, auto j) {
+      const std::int64_t key = keys[static_cast<std::size_t>(j)];
+      return key < shape.kv_tokens && mask.allows(queries[static_cast<std::size_t>(i)], key);
+    });
+  });
+}
+
+Hypothesis sent_as(DType dtype) {
+  const std::string name(dtype_info(dtype).name);
+  return by_model(
+      {"wire.rounded_to_" + name, "K and V are rounded to " + name + " on their way between ranks"},
+      [=](Model& model) {
+        const auto rounded = [=](double x, auto...) { return round_to(dtype, x); };
+        read_copies(model, rounded, rounded);
+      });
+}
+
+}  // namespace
+
+std::vector<Hypothesis> placement_mistakes() {
+  std::vector<Hypothesis> all;
+  add_moves(all,
+            {"layout.shards_of_two_ranks_swapped",
+             "rows of ranks 0 and 1 come back in each other's places"},
+            first_two_swapped);
+  add_moves(all,
+            {"layout.rows_in_rank_order", "rows come back rank after rank, not at their tokens"},
+            in_rank_order);
+  add_moves(all, {"layout.zigzag_not_undone", "rows of a zigzag layout come back rank after rank"},
+            in_rank_order_of_zigzag);
+  add_moves(all,
+            {"layout.stripe_of_the_next_rank", "a striped token is looked for on the next rank"},
+            stripe_of_the_next_rank);
+  all.push_back(by_positions(
+      {"layout.zigzag_taken_for_one_run", "rows of a zigzag rank are taken for neighbours"},
+      zigzag_as_one_run));
+  all.push_back(by_positions(
+      {"layout.stripes_without_offset", "striped positions lack the offset of their rank"},
+      stripes_of_rank_0));
+  all.push_back(sent_as(DType::f16));
+  all.push_back(sent_as(DType::bf16));
+  all.push_back(
+      by_model({"wire.keys_and_values_exchanged", "K arrives as V and V as K"}, [](Model& model) {
+        if (model.shape().head_dim != model.shape().v_dim) return;
+        const AttentionTensors data = model.trial.data;
+        read_copies(
+            model, [&](double, auto b, auto h, auto t, auto c) { return data.v(b, h, t, c); },
+            [&](double, auto b, auto h, auto t, auto c) { return data.k(b, h, t, c); });
+      }));
+  return all;
+}
+
+}  // namespace ringlab::verify

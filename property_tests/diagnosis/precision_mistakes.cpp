@@ -1,0 +1,221 @@
+// Mistakes of precision, emulated: which number is kept in too few bits.
+//
+// Where f32 arithmetic could round the other way than the emulation, nothing is said of the row.
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
+
+namespace ringlab::verify {
+namespace {
+
+constexpr double kWildWeight = 1e26;
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+/// What f32 may do to a weight before it is rounded to less, for scores of at most `size`.
+double doubt(double size) { return 0x1p-22 * (16 + 4 * size); }
+
+using Round = double (*)(double);
+double to_bf16(double x) { return round_to(DType::bf16, x); }
+double to_f16(double x) { return round_to(DType::f16, x); }
+double cut_to_bf16(double x) {
+  const double rounded = round_to(DType::bf16, x);
+  if (std::abs(rounded) <= std::abs(x)) return rounded;
+  const float next = std::nextafter(static_cast<float>(rounded), 0.0F);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(next) & 0xffff0000u);
+}
+
+/// NaN where the emulation may round the other way: x is known within `error`.
+double rounded_surely(Round round, double x, double error) {
+  const double low = round(x - error), high = round(x + error);
+  return low == high ? low : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// One row's keys in the order they are summed up, with the running maximum of each.
+struct Walk {
+  std::vector<std::int64_t> keys;
+  std::vector<double> top;  ///< that the key's weight is relative to
+  double size = 0;          ///< of the scores
+};
+Walk walk(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i, KeyOrder order,
+          Piece piece) {
+  const auto pieces = key_pieces(model, i, order, piece);
+  const std::vector<double> maxima = running_maxima(model, b, h, i, pieces);
+  Walk way;
+  for (std::size_t at = 0; at < pieces.size(); ++at) {
+    for (const std::int64_t j : pieces[at]) {
+      if (model.in_sum(b, h, i, j) == 0) continue;
+      way.keys.push_back(j);
+      way.top.push_back(maxima[at]);
+      way.size = std::max(way.size, std::abs(model.score(b, h, i, j)));
+    }
+  }
+  return way;
+}
+
+enum class Rounded { acc, acc_and_sum };
+
+/// Weights are rounded before they meet V.
+void round_weights(Model& model, KeyOrder order, Piece piece, Round round, Rounded what) {
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    const Walk way = walk(model, b, h, i, order, piece);
+    for (std::size_t at = 0; at < way.keys.size(); ++at) {
+      const std::int64_t j = way.keys[at];
+      const double weight = std::exp(model.score(b, h, i, j) - way.top[at]);
+      if (weight == 0) continue;
+      const double factor = rounded_surely(round, weight, weight * doubt(way.size)) / weight;
+      model.in_acc(b, h, i, j) *= std::isnan(factor) ? kWildWeight : factor;
+      if (what == Rounded::acc_and_sum)
+        model.in_sum(b, h, i, j) *= std::isnan(factor) ? kWildWeight : factor;
+    }
+  });
+}
+
+/// The row sum is rounded after each key.
+void round_sum(Model& model, KeyOrder order, Piece piece, Round round) {
+  const Model right = model;
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    const Walk way = walk(right, b, h, i, order, piece);
+    double sum = 0, exact = 0, top = kNone;
+    for (std::size_t at = 0; at < way.keys.size(); ++at) {
+      const double keep = top == kNone ? 0 : std::exp(top - way.top[at]);
+      const double weight = std::exp(right.score(b, h, i, way.keys[at]) - way.top[at]);
+      top = way.top[at];
+      const double next = sum * keep + weight;
+      sum = rounded_surely(round, next, next * doubt(way.size));
+      exact = exact * keep + weight;
+    }
+    if (way.keys.empty()) return;
+    const double factor = std::isnan(sum) ? kWildWeight : sum / exact;
+    for (const std::int64_t j : way.keys) model.in_sum(b, h, i, j) *= factor;
+  });
+}
+
+/// The accumulator is rounded after each key.
+void round_acc(Prediction& prediction, const Model& model, KeyOrder order, Piece piece,
+               Round round) {
+  for_each_index(model.shape().out(), [&](auto b, auto h, auto i, auto c) {
+    const Walk way = walk(model, b, h, i, order, piece);
+    double acc = 0, sum = 0, top = kNone;
+    for (std::size_t at = 0; at < way.keys.size(); ++at) {
+      const double keep = top == kNone ? 0 : std::exp(top - way.top[at]);
+      const double weight = std::exp(model.score(b, h, i, way.keys[at]) - way.top[at]);
+      top = way.top[at];
+      const double v = model.trial.data.v(b, h / model.trial.group(), way.keys[at], c);
+      const double size = std::abs(acc * keep) + std::abs(weight * v);
+      acc = rounded_surely(round, acc * keep + weight * v, size * doubt(way.size));
+      sum = sum * keep + weight;
+    }
+    if (way.keys.empty()) return;
+    prediction.output.out(b, h, i, c) = acc / sum;
+    if (std::isnan(acc)) {
+      prediction.allowed.out(b, h, i, c) = std::numeric_limits<double>::infinity();
+    }
+  });
+}
+
+/// Partial answers of the chunks are rounded whenever two of them are merged, in a tree.
+void round_partials(Prediction& prediction, const Model& model, Round round) {
+  struct Part {
+    double acc = 0, sum = 0, top = kNone;
+  };
+  for_each_index(model.shape().out(), [&](auto b, auto h, auto i, auto c) {
+    std::vector<Part> parts;
+    for (const auto& chunk : key_pieces(model, i, KeyOrder::by_owner, Piece::chunk)) {
+      Part& part = parts.emplace_back();
+      part.top = running_maxima(model, b, h, i, {chunk}).front();
+      for (const std::int64_t j : chunk) {
+        if (model.in_sum(b, h, i, j) == 0) continue;
+        const double weight = std::exp(model.score(b, h, i, j) - part.top);
+        part.sum += weight;
+        part.acc += weight * model.trial.data.v(b, h / model.trial.group(), j, c);
+      }
+    }
+    for (std::size_t step = 1; step < parts.size(); step *= 2) {
+      for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
+        Part &mine = parts[left], &theirs = parts[left + step];
+        const double top = std::max(mine.top, theirs.top);
+        if (top == kNone) continue;
+        const double keep = std::exp(mine.top - top), weight = std::exp(theirs.top - top);
+        const double size = std::abs(mine.acc * keep) + std::abs(theirs.acc * weight);
+        mine = {rounded_surely(round, mine.acc * keep + theirs.acc * weight,
+                               size * doubt(std::abs(top))),
+                mine.sum * keep + theirs.sum * weight, top};
+      }
+    }
+    if (parts.front().sum == 0) return;
+    prediction.output.out(b, h, i, c) = parts.front().acc / parts.front().sum;
+    if (std::isnan(parts.front().acc)) {
+      prediction.allowed.out(b, h, i, c) = std::numeric_limits<double>::infinity();
+    }
+  });
+}
+
+/// Scale and q are multiplied in the narrow type before the dot product.
+Hypothesis query_in(Suspect suspect, Round round) {
+  return by_reading(std::move(suspect), [round](Trial& trial) {
+    const double scale = trial.problem.scale;
+    trial.data.q = mapped(trial.data.q, [&](double x, auto...) { return round(scale * x); });
+    trial.problem.scale = 1;
+  });
+}
+
+struct Way {
+  KeyOrder order;
+  Piece piece;
+};
+std::vector<Way> ways() {
+  std::vector<Way> all;
+  for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
+    for (const Piece piece : {Piece::key, Piece::tile, Piece::chunk}) all.push_back({order, piece});
+  }
+  return all;
+}
+
+void add_weights(std::vector<Hypothesis>& all, const Suspect& suspect, Round round, Rounded what) {
+  for (const Way way : ways()) {
+    all.push_back(by_model(
+        suspect, [=](Model& model) { round_weights(model, way.order, way.piece, round, what); }));
+  }
+}
+
+}  // namespace
+
+std::vector<Hypothesis> precision_mistakes() {
+  std::vector<Hypothesis> all;
+  add_weights(all,
+              {"precision.weights_cut_to_bf16",
+               "weights are cut to bf16, towards zero, for P·V but not for the row sum"},
+              cut_to_bf16, Rounded::acc);
+  add_weights(
+      all,
+      {"precision.weights_in_bf16", "weights are rounded to bf16 for P·V, which was not declared"},
+      to_bf16, Rounded::acc);
+  add_weights(
+      all,
+      {"precision.weights_and_sum_in_bf16", "weights are rounded to bf16, which was not declared"},
+      to_bf16, Rounded::acc_and_sum);
+  add_weights(
+      all,
+      {"precision.weights_in_f16", "weights are rounded to f16 for P·V, which was not declared"},
+      to_f16, Rounded::acc);
+  for (const Way way : ways()) {
+    all.push_back(by_model({"precision.row_sum_in_bf16", "the row sum is kept in bf16"},
+                           [=](Model& m) { round_sum(m, way.order, way.piece, to_bf16); }));
+    all.push_back(by_result(
+        {"precision.acc_in_bf16", "the accumulator is kept in bf16"},
+        [=](Prediction& p, const Model& m) { round_acc(p, m, way.order, way.piece, to_bf16); }));
+  }
+  all.push_back(by_result({"precision.partials_in_bf16", "partial answers are merged in bf16"},
+                          [](Prediction& p, const Model& m) { round_partials(p, m, to_bf16); }));
+  all.push_back(query_in({"precision.query_scaled_in_bf16",
+                          "q is multiplied by the scale in bf16 before the dot product"},
+                         to_bf16));
+  all.push_back(query_in({"precision.query_scaled_in_f16",
+                          "q is multiplied by the scale in f16 before the dot product"},
+                         to_f16));
+  return all;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,276 @@
+// The sums of a model, and how far from them a subject may be.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "property_tests/diagnosis/model.h"
+
+namespace ringlab::verify {
+namespace {
+
+constexpr double kAnything = std::numeric_limits<double>::infinity();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
+/// Counts that no order of rescaling keeps in range: nothing is said of such rows.
+constexpr double kWildCount = 1e25;
+
+/// What score_error() needs of one row, with the weights that follow.
+class PredictedRow {
+ public:
+  PredictedRow(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i)
+      : model_(model), b_(b), h_(h), i_(i), g_(h / model.trial.group()) {
+    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) add_key(j);
+    if (model.sink_counts(b, h, i, 0) != 0) {
+      sink_ = model.trial.problem.modifiers.sinks[static_cast<std::size_t>(h)];
+      top_ = std::max(top_, sink_);
+      common_.largest_score = std::max(common_.largest_score, std::abs(sink_));
+    }
+    for (std::size_t n = 0; n < terms_.size(); ++n) weigh(n);
+    weigh_sink();
+  }
+
+  std::int64_t terms() const { return std::ssize(terms_) + (has_sink() ? 1 : 0); }
+  bool wild() const { return wild_; }
+  bool no_key() const { return terms_.empty(); }
+
+  double lse() const { return top_ + std::log(static_cast<double>(sum_)); }
+  double lse_allowed() const {
+    return lse_bound(model_.profile, {.keys = terms(),
+                                      .weighted_rho = rho_,
+                                      .row_max = top_,
+                                      .row_sum = static_cast<double>(sum_),
+                                      .lse = lse(),
+                                      .max_error = max_error_,
+                                      .merge_error = merges()}) *
+               (1 + 0x1p-30) +
+           0x1p-49 * (1 + std::abs(top_));
+  }
+
+  double out(std::int64_t c) const {
+    long double acc = 0;
+    for (std::size_t n = 0; n < terms_.size(); ++n) {
+      acc += static_cast<long double>(weight_[n]) * in_acc_[n] * value(n, c);
+    }
+    return static_cast<double>(acc / sum_);
+  }
+
+  double out_allowed(std::int64_t c) const {
+    const double o = out(c);
+    const auto sum = static_cast<double>(sum_);
+    OutputTerms all{.keys = terms(),
+                    .weighted_rho = rho_,
+                    .row_sum = std::min(sum, 1.0),
+                    .out = std::abs(o),
+                    .max_error = max_error_,
+                    .merge_error = merges()};
+    if (has_sink()) all.weighted_spread += sink_change_ * std::abs(o);
+    for (std::size_t n = 0; n < terms_.size(); ++n) {
+      const double v = in_acc_[n] * value(n, c);
+      const double w = weight_[n] / sum;
+      all.weighted_spread += change_[n] * std::abs(v - in_sum_[n] * o);
+      all.weighted_magnitude += w * std::abs(v);
+      all.magnitude_sum += std::abs(v);
+      const double wire = std::abs(in_acc_[n]) * value_wire_error(n, c);
+      all.weighted_wire += (w + change_[n]) * wire;
+      all.wire_sum += wire;
+    }
+    if (model_.trial.problem.modifiers.dropout != 0) all.factor_roundings = kDropoutRoundings;
+    return output_bound(model_.profile, all) * (1 + 0x1p-30) +
+           0x1p-49 * (all.weighted_magnitude + std::abs(o));
+  }
+
+ private:
+  bool has_sink() const { return model_.sink_counts(b_, h_, i_, 0) != 0; }
+  double merges() const {
+    return merge_error(model_.profile, common_.largest_score, std::max<std::int64_t>(terms(), 1));
+  }
+
+  void add_key(std::int64_t j) {
+    const double acc = model_.in_acc(b_, h_, i_, j), sum = model_.in_sum(b_, h_, i_, j);
+    wild_ |= !(std::abs(acc) < kWildCount && std::abs(sum) < kWildCount);
+    if (acc == 0 && sum == 0) return;
+    ScoreTerms terms{.head_dim = model_.shape().head_dim,
+                     .scale = std::abs(model_.trial.problem.scale)};
+    const std::int64_t row = model_.key_read[model_.pair(i_, j)];
+    for (std::int64_t c = 0; c < terms.head_dim; ++c) {
+      const double q = std::abs(model_.trial.data.q(b_, h_, i_, c));
+      const double k = std::abs(model_.trial.data.k(b_, g_, row, c));
+      terms.absolute_products += terms.scale * q * k;
+      terms.query_magnitude += q;
+      terms.key_magnitude += k;
+      terms.key_largest = std::max(terms.key_largest, k);
+    }
+    const Modifiers& modifiers = model_.trial.problem.modifiers;
+    terms.modified = modifiers.any();
+    terms.softcap = modifiers.softcap;
+    terms.scaled_score = std::abs(scaled_product(model_, b_, h_, i_, j));
+    terms.bias = std::abs(alibi_bias(model_, h_, i_, j));
+    const double score = model_.score(b_, h_, i_, j);
+    top_ = std::max(top_, score);
+    common_.largest_score = std::max(common_.largest_score, std::abs(score));
+    common_.largest_products = std::max(common_.largest_products, terms.absolute_products);
+    common_.any_key_largest = std::max(common_.any_key_largest, terms.key_largest);
+    common_.largest_scaled = std::max(common_.largest_scaled, terms.scaled_score);
+    common_.largest_bias = std::max(common_.largest_bias, terms.bias);
+    terms_.push_back(terms);
+    score_.push_back(score);
+    in_acc_.push_back(acc);
+    in_sum_.push_back(sum);
+    value_row_.push_back(model_.value_read[model_.pair(i_, j)]);
+  }
+
+  void weigh(std::size_t n) {
+    weight_.push_back(std::exp(score_[n] - top_));
+    sum_ += static_cast<long double>(weight_[n]) * in_sum_[n];
+    ScoreTerms terms = terms_[n];
+    terms.distance_from_max = top_ - score_[n];
+    terms.largest_score = common_.largest_score;
+    terms.largest_products = common_.largest_products;
+    terms.any_key_largest = common_.any_key_largest;
+    terms.largest_scaled = common_.largest_scaled;
+    terms.largest_bias = common_.largest_bias;
+    error_.push_back(score_error(model_.profile, terms));
+    max_error_ = std::max(max_error_, error_[n] - terms.distance_from_max);
+  }
+
+  /// The row sum is complete now: what may change in every w.
+  void weigh_sink() {
+    if (has_sink()) {
+      sum_ += static_cast<long double>(std::exp(sink_ - top_)) * model_.sink_counts(b_, h_, i_, 0);
+    }
+    const auto sum = static_cast<double>(sum_);
+    for (std::size_t n = 0; n < terms_.size(); ++n) {
+      const double distance = top_ - score_[n];
+      change_.push_back((error_[n] <= 1 ? weight_[n] * std::expm1(error_[n])
+                                        : weight_error(-distance, 2 * error_[n])) /
+                        sum);
+      rho_ += change_[n] * std::abs(in_sum_[n]);
+    }
+    if (!has_sink()) return;
+    ScoreTerms terms = common_;
+    terms.distance_from_max = top_ - sink_;
+    terms.bias = std::abs(sink_);
+    terms.modified = true;
+    sink_change_ = weight_error(-terms.distance_from_max, score_error(model_.profile, terms)) / sum;
+    rho_ += sink_change_;
+  }
+
+  double value(std::size_t n, std::int64_t c) const {
+    return model_.trial.data.v(b_, g_, value_row_[n], c);
+  }
+
+  double value_wire_error(std::size_t n, std::int64_t c) const {
+    if (travels_exactly(model_.profile)) return 0;
+    double largest = 0;
+    for (std::int64_t other = 0; other < model_.shape().v_dim; ++other) {
+      largest = std::max(largest, std::abs(value(n, other)));
+    }
+    return wire_error(model_.profile, std::abs(value(n, c)), largest);
+  }
+
+  const Model& model_;
+  std::int64_t b_, h_, i_, g_;
+  bool wild_ = false;
+  double top_ = -std::numeric_limits<double>::infinity();
+  double sink_ = 0, sink_change_ = 0, rho_ = 0, max_error_ = 0;
+  long double sum_ = 0;
+  ScoreTerms common_;
+  std::vector<ScoreTerms> terms_;
+  std::vector<double> score_, in_acc_, in_sum_, weight_, error_, change_;
+  std::vector<std::int64_t> value_row_;
+};
+
+class Finisher {
+ public:
+  explicit Finisher(const Model& model) : model_(model) {
+    const Shape& shape = model.shape();
+    made_ = {{Tensor<double>(shape.out()), Tensor<double>(shape.lse())},
+             {Tensor<double>(shape.out()), Tensor<double>(shape.lse())}};
+    for_each_index(shape.lse(), [&](auto b, auto h, auto i, auto) { finish_row(b, h, i); });
+  }
+  Prediction take() { return std::move(made_); }
+
+ private:
+  void set(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c, double o,
+           double allowed) {
+    const bool overflows = std::abs(o) > model_.profile.max_finite / 4;
+    made_.output.out(b, h, i, c) = o;
+    made_.allowed.out(b, h, i, c) = overflows ? kAnything : allowed;
+  }
+  void set_lse(std::int64_t b, std::int64_t h, std::int64_t i, double lse, double allowed) {
+    made_.output.lse(b, h, i, 0) = lse;
+    made_.allowed.lse(b, h, i, 0) = allowed;
+  }
+
+  void finish_row(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const PredictedRow row(model_, b, h, i);
+    const std::int64_t channels = model_.shape().v_dim;
+    if (row.terms() == 0) {
+      set_lse(b, h, i, -kAnything, model_.divides_empty_rows ? kAnything : 0);
+      const double o = model_.divides_empty_rows ? kNotANumber : 0;
+      for (std::int64_t c = 0; c < channels; ++c) set(b, h, i, c, o, 0);
+      return;
+    }
+    const double lse = row.lse();
+    const bool wild = row.wild() || !std::isfinite(lse);
+    set_lse(b, h, i, lse, wild ? kAnything : row.lse_allowed());
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double o = row.no_key() ? 0 : row.out(c);
+      set(b, h, i, c, o, wild ? kAnything : row.no_key() ? 0 : row.out_allowed(c));
+    }
+  }
+
+  const Model& model_;
+  Prediction made_;
+};
+
+}  // namespace
+
+bool all_within(const Tensor<double>& got, const Tensor<double>& wanted,
+                const Tensor<double>& allowed) {
+  for (std::size_t n = 0; n < got.values().size(); ++n) {
+    if (!within(got.values()[n], wanted.values()[n], allowed.values()[n])) return false;
+  }
+  return true;
+}
+
+namespace {
+
+/// Somewhere the truth is missed, and it is foretold that it will be.
+bool foretold(const Tensor<double>& got, const Tensor<double>& truth,
+              const Tensor<double>& truth_allowed, const Tensor<double>& predicted,
+              const Tensor<double>& allowed) {
+  for (std::size_t n = 0; n < got.values().size(); ++n) {
+    const double right = truth.values()[n], room = truth_allowed.values()[n];
+    if (!within(got.values()[n], right, room) && allowed.values()[n] != kAnything &&
+        !within(predicted.values()[n], right, room)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool within(double got, double wanted, double allowed) {
+  if (allowed == kAnything || got == wanted) return true;
+  if (std::isnan(wanted)) return std::isnan(got);
+  return std::abs(got - wanted) <= allowed;
+}
+
+Prediction finish(const Model& model) { return Finisher(model).take(); }
+
+bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompared lse) {
+  return all_within(got.out, prediction.output.out, prediction.allowed.out) &&
+         (lse == LseCompared::no ||
+          all_within(got.lse, prediction.output.lse, prediction.allowed.lse));
+}
+
+bool tells_more(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
+                LseCompared lse) {
+  return foretold(got.out, truth.output.out, truth.allowed.out, prediction.output.out,
+                  prediction.allowed.out) ||
+         (lse == LseCompared::yes && foretold(got.lse, truth.output.lse, truth.allowed.lse,
+                                              prediction.output.lse, prediction.allowed.lse));
+}
+
+}  // namespace ringlab::verify

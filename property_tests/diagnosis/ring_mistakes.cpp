@@ -1,0 +1,247 @@
+// Mistakes of rings: chunks dropped, doubled, stale, of different steps.
+#include <algorithm>
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "property_tests/diagnosis/order.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// Which chunks a rank is taken to visit: all of them, or those that it needs.
+enum class Visited { all, needed };
+
+/// The visits of every rank.
+std::vector<std::vector<int>> visits_of(const Model& model, Visited visited) {
+  if (visited == Visited::all) return model.visits;
+  std::vector<std::vector<int>> needed;
+  for (int rank = 0; rank < model.trial.options.ranks; ++rank) {
+    needed.push_back(needed_chunks(model, rank));
+  }
+  return needed;
+}
+
+struct Visiting {
+  int rank, hop, hops;
+  bool own;  ///< the chunk that the rank holds from the start
+};
+using Times = std::function<double(const Visiting&)>;
+
+void count_visits(Model& model, Visited visited, const Times& times) {
+  const auto visits = visits_of(model, visited);
+  count_pairs(model, [&](auto i, auto j) {
+    const int rank = model.rank_of_query(i), owner = model.rank_of_key(j);
+    const std::vector<int>& owners = visits[static_cast<std::size_t>(rank)];
+    const auto found = std::ranges::find(owners, owner);
+    if (found == owners.end()) return 1.0;
+    return times({rank, static_cast<int>(found - owners.begin()), static_cast<int>(owners.size()),
+                  owner == rank});
+  });
+}
+
+void add_counts(std::vector<Hypothesis>& all, const Suspect& suspect, const Times& times) {
+  for (const Visited visited : {Visited::all, Visited::needed}) {
+    all.push_back(by_model(suspect, [=](Model& model) { count_visits(model, visited, times); }));
+  }
+}
+
+/// The hop whose chunk is read at hop `hop` of `hops`.
+using ReadAt = int (*)(int hop, int hops);
+int this_hop(int hop, int) { return hop; }
+int first_hop(int, int) { return 0; }
+int hop_before(int hop, int) { return std::max(hop - 1, 0); }
+int hop_before_on_the_last(int hop, int hops) {
+  return hop + 1 == hops ? std::max(hop - 1, 0) : hop;
+}
+int hop_before_beyond_the_first(int hop, int) { return hop < 2 ? hop : hop - 1; }
+int remote_hop_before(int hop, int hops) { return hop == 0 ? 0 : hop == 1 ? hops - 1 : hop - 1; }
+
+/// What was read at a hop has the positions that it was read with: chunks count anew.
+void read_whole_chunks(Model& model, Visited visited, ReadAt read) {
+  const auto visits = visits_of(model, visited);
+  count_visits(model, visited, [&](const Visiting& at) {
+    double times = 0;
+    for (int hop = 0; hop < at.hops; ++hop) times += read(hop, at.hops) == at.hop;
+    return times;
+  });
+}
+
+/// Numbers of one chunk in the rows of another.
+void read_rows(Model& model, Visited visited, ReadAt keys, ReadAt values) {
+  constexpr double kWild = 1e26;  // chunks of other sizes: what lies where, is unknown
+  const auto visits = visits_of(model, visited);
+  const RunOptions& options = model.trial.options;
+  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
+  std::vector<std::vector<std::int64_t>> chunks;
+  std::vector<std::int64_t> row(static_cast<std::size_t>(layout.tokens()));
+  for (int owner = 0; owner < options.ranks; ++owner) {
+    chunks.push_back(layout.positions(owner).to_list());
+    for (std::size_t at = 0; at < chunks.back().size(); ++at) {
+      row[static_cast<std::size_t>(chunks.back()[at])] = static_cast<std::int64_t>(at);
+    }
+  }
+  std::vector<std::uint8_t> wild(model.key_read.size());
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    const auto& owners = visits[static_cast<std::size_t>(model.rank_of_query(i))];
+    for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
+      const auto found = std::ranges::find(owners, model.rank_of_key(j));
+      if (found == owners.end()) continue;
+      const int hop = static_cast<int>(found - owners.begin());
+      const int hops = static_cast<int>(owners.size());
+      const auto& rows_here = chunks[static_cast<std::size_t>(model.rank_of_key(j))];
+      const auto place = [&](ReadAt read, std::vector<std::int64_t>& rows_read) {
+        const auto& chunk =
+            chunks[static_cast<std::size_t>(owners[static_cast<std::size_t>(read(hop, hops))])];
+        const std::int64_t at = row[static_cast<std::size_t>(j)];
+        if (chunk.size() != rows_here.size()) {
+          wild[model.pair(i, j)] = 1;
+        } else {
+          rows_read[model.pair(i, j)] = chunk[static_cast<std::size_t>(at)];
+        }
+      };
+      place(keys, model.key_read);
+      place(values, model.value_read);
+    }
+  }
+  score_again(model);
+  count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? kWild : 1.0; });
+}
+
+void add_reads(std::vector<Hypothesis>& all, const Suspect& suspect, ReadAt keys, ReadAt values) {
+  for (const Visited visited : {Visited::all, Visited::needed}) {
+    all.push_back(
+        by_model(suspect, [=](Model& model) { read_rows(model, visited, keys, values); }));
+  }
+}
+
+void add_whole_reads(std::vector<Hypothesis>& all, const Suspect& suspect, ReadAt read) {
+  for (const Visited visited : {Visited::all, Visited::needed}) {
+    all.push_back(
+        by_model(suspect, [=](Model& model) { read_whole_chunks(model, visited, read); }));
+  }
+}
+
+void add_counted_chunks(std::vector<Hypothesis>& all) {
+  const Suspect dropped{"ring.last_chunk_dropped",
+                        "the chunk that comes last is never computed on"};
+  add_counts(all, dropped, [](const Visiting& v) { return v.hop + 1 == v.hops ? 0.0 : 1.0; });
+  add_counts(all, dropped,
+             [](const Visiting& v) { return v.hop + 1 == v.hops && v.hops > 1 ? 0.0 : 1.0; });
+  add_counts(all, dropped,
+             [](const Visiting& v) { return v.hop + 1 == v.hops && !v.own ? 0.0 : 1.0; });
+  add_counts(all, {"ring.last_chunk_twice", "the chunk that comes last counts twice"},
+             [](const Visiting& v) { return v.hop + 1 == v.hops ? 2.0 : 1.0; });
+  add_counts(all,
+             {"ring.only_last_chunk", "every hop starts from nothing: only the last chunk counts"},
+             [](const Visiting& v) { return v.hop + 1 == v.hops ? 1.0 : 0.0; });
+  add_counts(all, {"ring.only_own_chunk", "every rank attends to its own chunk only"},
+             [](const Visiting& v) { return v.own ? 1.0 : 0.0; });
+  add_counts(all, {"ring.own_chunk_dropped", "ranks do not attend to their own chunk"},
+             [](const Visiting& v) { return v.own ? 0.0 : 1.0; });
+  add_counts(all,
+             {"ring.own_chunk_dropped_but_on_rank_0",
+              "all ranks but the first do not attend to their own chunk"},
+             [](const Visiting& v) { return v.own && v.rank > 0 ? 0.0 : 1.0; });
+  add_counts(all, {"ring.own_chunk_twice", "the own chunk counts twice"},
+             [](const Visiting& v) { return v.own ? 2.0 : 1.0; });
+  for (int hop = 1; hop <= 3; ++hop) {
+    const std::string step = std::to_string(hop);
+    add_counts(all,
+               {"ring.step_" + step + "_dropped", "the chunk of ring step " + step + " is lost"},
+               [=](const Visiting& v) { return v.hop == hop ? 0.0 : 1.0; });
+    add_counts(
+        all, {"ring.step_" + step + "_doubled", "the chunk of ring step " + step + " counts twice"},
+        [=](const Visiting& v) { return v.hop == hop ? 2.0 : 1.0; });
+  }
+}
+
+void add_owners(std::vector<Hypothesis>& all) {
+  const auto by_ranks = [&](Suspect suspect, bool (*seen)(int rank, int owner)) {
+    all.push_back(by_model(std::move(suspect), [=](Model& model) {
+      count_pairs(model, [&](auto i, auto j) {
+        return seen(model.rank_of_query(i), model.rank_of_key(j)) ? 1.0 : 0.0;
+      });
+    }));
+  };
+  by_ranks(
+      {"ring.previous_rank_skipped", "the chunk of the rank just before is taken for invisible"},
+      [](int rank, int owner) { return owner != rank - 1; });
+  by_ranks({"ring.later_ranks_skipped",
+            "chunks of higher ranks are skipped, which only a contiguous causal ring may do"},
+           [](int rank, int owner) { return owner <= rank; });
+  all.push_back(by_model(
+      {"ring.remainder_of_chunks_dropped", "rows of a chunk beyond N / P are dropped"},
+      [](Model& model) {
+        const RunOptions& options = model.trial.options;
+        const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
+        const std::int64_t kept = layout.tokens() / options.ranks;
+        std::vector<double> times(static_cast<std::size_t>(layout.tokens()));
+        for (int owner = 0; owner < options.ranks; ++owner) {
+          const auto chunk = layout.positions(owner).to_list();
+          for (std::size_t at = 0; at < chunk.size(); ++at) {
+            times[static_cast<std::size_t>(chunk[at])] = static_cast<std::int64_t>(at) < kept;
+          }
+        }
+        count_pairs(model, [&](auto, auto j) { return times[static_cast<std::size_t>(j)]; });
+      }));
+}
+
+/// Chunks are gathered own one first, and labelled rank after rank.
+void label_in_rank_order(Model& model) {
+  const RunOptions& options = model.trial.options;
+  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
+  std::vector<std::uint8_t> wild(model.key_read.size());
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    for (int owner = 0; owner < options.ranks; ++owner) {
+      const auto rows = layout.positions(owner).to_list();
+      const auto read =
+          layout.positions((owner + model.rank_of_query(i)) % options.ranks).to_list();
+      for (std::size_t at = 0; at < rows.size(); ++at) {
+        const std::size_t pair = model.pair(i, rows[at]);
+        wild[pair] = at >= read.size();
+        if (!wild[pair]) model.key_read[pair] = model.value_read[pair] = read[at];
+      }
+    }
+  }
+  score_again(model);
+  count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? 1e26 : 1.0; });
+}
+
+}  // namespace
+
+std::vector<Hypothesis> ring_mistakes() {
+  std::vector<Hypothesis> all;
+  all.push_back(by_model({"ring.gathered_in_another_order",
+                          "chunks are stored own one first and labelled rank after rank"},
+                         label_in_rank_order));
+  add_counted_chunks(all);
+  add_owners(all);
+  add_whole_reads(all,
+                  {"ring.stale_chunk_on_last_step",
+                   "the last step computes on the chunk of the step before, once more"},
+                  hop_before_on_the_last);
+  add_whole_reads(all, {"ring.chunk_never_moves", "every step computes on the own chunk"},
+                  first_hop);
+  add_whole_reads(
+      all, {"ring.chunk_one_step_late", "every step computes on the chunk of the step before"},
+      hop_before);
+  add_reads(all, {"ring.values_stay", "K moves on and V stays that of the own chunk"}, this_hop,
+            first_hop);
+  add_reads(all, {"ring.keys_stay", "V moves on and K stays that of the own chunk"}, first_hop,
+            this_hop);
+  const Suspect values_late{"ring.values_one_step_late",
+                            "keys of one step meet values of the step before"};
+  add_reads(all, values_late, this_hop, hop_before);
+  add_reads(all, values_late, this_hop, hop_before_beyond_the_first);
+  const Suspect keys_late{"ring.keys_one_step_late",
+                          "values of one step meet keys of the step before"};
+  add_reads(all, keys_late, hop_before, this_hop);
+  add_reads(all, keys_late, hop_before_beyond_the_first, this_hop);
+  const Suspect positions{"ring.positions_of_another_step",
+                          "keys and values of one step meet the positions of another"};
+  add_reads(all, positions, remote_hop_before, remote_hop_before);
+  add_reads(all, positions, hop_before, hop_before);
+  add_reads(all, positions, hop_before_beyond_the_first, hop_before_beyond_the_first);
+  return all;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,96 @@
+// Values at the ends of their type: the largest finite numbers, and those below the normal range.
+#include <cmath>
+
+#include "property_tests/generators/draws.h"
+#include "property_tests/laws/findings.h"
+#include "property_tests/laws/groups.h"
+#include "property_tests/laws/shapes.h"
+#include "property_tests/laws/trial.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// Σ |v| of one channel: what the accumulator of a kernel that divides last may reach.
+double channel_size(const Trial& trial, std::int64_t b, std::int64_t g, std::int64_t c) {
+  double size = 0;
+  for (std::int64_t j = 0; j < trial.shape().kv_tokens; ++j) {
+    size += std::abs(trial.data.v(b, g, j, c));
+  }
+  return size;
+}
+
+/// In f64 as large as sums of all keys may be: the reference is finite, too.
+double largest_value(const Case& c) {
+  const double largest = dtype_info(c.dtype).max_finite;
+  if (c.dtype != DType::f64) return largest;
+  return std::ldexp(largest, -8 - std::ilogb(static_cast<double>(c.shape.kv_tokens + 1)));
+}
+
+LawResult largest_values(const Subject& subject, const Case& c) {
+  Trial trial = make_trial(c);
+  const NumericsProfile profile = subject.profile(trial.problem, trial.options);
+  if (!travels_exactly(profile)) return discarded("the wire has a largest number of its own");
+  const double largest = largest_value(c);
+  trial.data.q = Tensor<double>(trial.shape().q());  // equal scores: no weight is 0
+  trial.data.v = mapped(trial.data.v, [&](double x, auto b, auto g, auto j, auto channel) {
+    // One sign per channel: two sums that have both overflowed do not cancel.
+    const double sign = Draws(c.seed, {b, g, channel}).sign();
+    const bool is_largest = Draws(c.seed, {b, g, j, channel}).chance(30);
+    return sign * (is_largest ? largest : std::abs(x));
+  });
+  const AttentionOutput got = attend(subject, trial);
+  const Judgement truth = judge(subject, trial);
+  LawResult result = matches("lse", got.lse, truth.exact.lse, truth.allowed.lse);
+  for_each_index(trial.shape().out(), [&](auto b, auto h, auto i, auto channel) {
+    const double o = got.out(b, h, i, channel);
+    const bool may_overflow =
+        channel_size(trial, b, h / trial.group(), channel) > profile.max_finite / 2;
+    const double error = std::abs(o - truth.exact.out(b, h, i, channel));
+    const bool right = error <= truth.allowed.out(b, h, i, channel);
+    if (right || (may_overflow && std::isinf(o)) || result.outcome == Outcome::broken) return;
+    result = broken("o(" + std::to_string(b) + ", " + std::to_string(h) + ", " + std::to_string(i) +
+                    ", " + std::to_string(channel) + "): got " + std::to_string(o) +
+                    ", which is neither right nor an overflow");
+  });
+  return result;
+}
+
+LawResult values_below_the_normal_range(const Subject& subject, const Case& c) {
+  Trial trial = make_trial(c);
+  const DTypeInfo& info = dtype_info(c.dtype);
+  const std::int64_t steps = static_cast<std::int64_t>(info.min_normal / info.min_subnormal) - 1;
+  trial.data.q = Tensor<double>(trial.shape().q());
+  trial.data.v = mapped(trial.data.v, [&](double, auto b, auto g, auto j, auto channel) {
+    Draws draws(c.seed, {b, g, j, channel, 80});  // one sign: the mean is no smaller than they are
+    return static_cast<double>(draws.between(steps / 2, steps)) * info.min_subnormal;
+  });
+  return equals_exact(measure(subject, trial));
+}
+
+std::string needs_to_divide_last(const Subject& subject) {
+  return subject.can.divides_last ? "" : "weights are divided before they meet V";
+}
+
+}  // namespace
+
+std::vector<Law> extreme_laws() {
+  return {{.id = "P79",
+           .name = "values_at_the_largest_number_give_the_answer_or_an_infinity",
+           .statement = "With equal scores and values of ±max, one sign per channel, O is right; "
+                        "where their sum may "
+                        "overflow it may be infinite, and it is never NaN.",
+           .exact = false,
+           .shape_case = plain_values,
+           .not_applicable = needs_to_divide_last,
+           .check = largest_values},
+          {.id = "P80",
+           .name = "values_below_the_normal_range_are_not_read_as_zero",
+           .statement = "Subnormal values give their mean, unless the profile declares that "
+                        "products are flushed.",
+           .exact = false,
+           .shape_case = plain_values,
+           .not_applicable = applies_to_all,
+           .check = values_below_the_normal_range}};
+}
+
+}  // namespace ringlab::verify

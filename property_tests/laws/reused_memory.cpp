@@ -1,0 +1,56 @@
+// What earlier calls left in memory does not show.
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <vector>
+
+#include "property_tests/laws/structure.h"
+#include "property_tests/laws/two_runs.h"
+
+namespace ringlab::verify {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// Blocks of all sizes that calls of this size ask for are taken, filled with NaN and given back.
+/// Two NaN per double: whatever type is read there is none.
+void poison_free_memory() {
+  std::vector<std::vector<float>> blocks;
+  for (std::size_t numbers = 8; numbers <= (std::size_t{1} << 14); numbers *= 2) {
+    for (int copies = 0; copies < 4; ++copies) {
+      blocks.emplace_back(numbers, std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+}
+
+LawResult memory_of_earlier_calls(const Subject& subject, const Case& c) {
+  const Trial trial = make_trial(c);
+  const AttentionOutput first = attend(subject, trial);
+  Trial poisoned = trial;
+  for (Tensor<double>* x : {&poisoned.data.q, &poisoned.data.k, &poisoned.data.v}) {
+    std::ranges::fill(x->values(), kNan);
+  }
+  try {
+    attend(subject, poisoned);
+  } catch (const std::exception&) {
+    // It may refuse NaN, and then it has read it.
+  }
+  poison_free_memory();
+  return same_rows("the same call after one with NaN everywhere", attend(subject, trial), first);
+}
+
+}  // namespace
+
+std::vector<Law> reused_memory_laws() {
+  return {{.id = "P71",
+           .name = "what_an_earlier_call_left_in_memory_does_not_show",
+           .statement = "After a call on NaN alone, and with free memory full of NaN, the same "
+                        "call gives the same bits as before.",
+           .exact = true,
+           .shape_case = {},
+           .not_applicable = {},
+           .check = memory_of_earlier_calls,
+           .keeps_modifiers = true}};
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,215 @@
+#include "property_tests/rounds.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "property_tests/sha256.h"
+
+namespace ringlab::verify {
+namespace {
+
+using RoundsClock = std::chrono::steady_clock;
+
+double seconds_since(RoundsClock::time_point start) {
+  return std::chrono::duration<double>(RoundsClock::now() - start).count();
+}
+
+/// A law of a subject over the rounds.
+struct LawTurns {
+  const Law* law;
+  LawVerdict verdict;
+  std::int64_t whole_rounds = 0;
+  bool is_at_work = false;
+  bool is_done = false;  ///< broken, or does not apply
+};
+
+/// A subject and whose turn it is.
+struct SubjectTurns {
+  const Subject* subject;
+  std::vector<LawTurns> laws;
+  std::size_t next = 0;  ///< turns given, over all rounds
+  int at_work = 0;
+  double spent_s = 0;
+  double turn_s = 0;  ///< what the last turn took: what those at work may have spent by now
+
+  /// The turn at hand, once laws that are done are passed over; nothing where all rounds are given.
+  LawTurns* next_law(std::int64_t rounds) {
+    for (std::size_t passed = 0; passed < laws.size(); ++passed, ++next) {
+      if (static_cast<std::int64_t>(next / laws.size()) >= rounds) return nullptr;
+      LawTurns& law = laws[next % laws.size()];
+      if (!law.is_done) return &law;
+    }
+    return nullptr;
+  }
+  double share() const { return spent_s + at_work * turn_s; }
+};
+
+struct Turn {
+  SubjectTurns* subject;
+  LawTurns* law;
+  std::uint64_t round;
+};
+
+class Rounds {
+ public:
+  Rounds(const std::vector<Subject>& subjects, const RoundsOptions& options,
+         RoundsProgress& progress)
+      : options_(options), progress_(progress) {
+    for (const Subject& subject : subjects) {
+      SubjectTurns turns{.subject = &subject, .laws = {}};
+      for (const Law* law : laws_for(subject, options.laws)) {
+        turns.laws.push_back({.law = law, .verdict = unheard(*law)});
+      }
+      subjects_.push_back(std::move(turns));
+    }
+  }
+
+  std::vector<SubjectRounds> run() {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < options_.threads; ++i) threads.emplace_back([this] { work(); });
+    for (std::thread& thread : threads) thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+    std::vector<SubjectRounds> results;
+    for (SubjectTurns& subject : subjects_) results.push_back(result_of(subject));
+    return results;
+  }
+
+ private:
+  Haste haste() const {
+    if (failed_ || (options_.interrupted && options_.interrupted())) return Haste::at_once;
+    return seconds_since(start_) >= options_.seconds ? Haste::no_new_cases : Haste::none;
+  }
+
+  void work() {
+    try {
+      while (const std::optional<Turn> turn = take_turn()) give_turn(*turn);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      failed_ = true;
+      turn_is_over_.notify_all();
+    }
+  }
+
+  /// Waits for a turn that can be given now; nothing when there will be none.
+  std::optional<Turn> take_turn() {
+    std::unique_lock lock(mutex_);
+    while (haste() == Haste::none) {
+      if (const std::optional<Turn> turn = best_turn()) {
+        turn->law->is_at_work = true;
+        ++turn->subject->at_work;
+        ++turn->subject->next;
+        return turn;
+      }
+      if (!is_anyone_at_work()) break;
+      turn_is_over_.wait(lock);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Turn> best_turn() {
+    std::optional<Turn> best;
+    for (SubjectTurns& subject : subjects_) {
+      LawTurns* law = subject.next_law(options_.rounds);
+      const bool is_busy =
+          law && (law->is_at_work || (subject.subject->can.foreign && subject.at_work > 0));
+      if (!law || is_busy || (best && best->subject->share() <= subject.share())) continue;
+      best = Turn{&subject, law, subject.next / subject.laws.size()};
+    }
+    return best;
+  }
+
+  bool is_anyone_at_work() const {
+    return std::any_of(subjects_.begin(), subjects_.end(),
+                       [](const SubjectTurns& subject) { return subject.at_work > 0; });
+  }
+
+  void give_turn(const Turn& turn) {
+    VerifyOptions options = options_.laws;
+    options.round = turn.round;
+    options.progress = {};
+    options.haste = [this] {
+      const Haste now = haste();
+      progress_.cases += now == Haste::none;
+      return now;
+    };
+    progress_.set_at_work(turn.subject->subject->name + " " + turn.law->law->id);
+    const auto begin = RoundsClock::now();
+    const LawVerdict found = verify_law(*turn.subject->subject, *turn.law->law, options);
+    const bool was_whole = haste() == Haste::none;
+    const std::lock_guard lock(mutex_);
+    turn.subject->turn_s = seconds_since(begin);
+    turn.subject->spent_s += turn.subject->turn_s;
+    note(turn, found, was_whole);
+    turn_is_over_.notify_all();
+  }
+
+  void note(const Turn& turn, const LawVerdict& found, bool was_whole) {
+    LawTurns& law = *turn.law;
+    --turn.subject->at_work;
+    law.is_at_work = false;
+    add_round(law.verdict, found);
+    law.whole_rounds += was_whole;
+    const bool does_not_apply = found.cases == 0 && found.discarded == 0 && was_whole;
+    law.is_done = law.verdict.failure || does_not_apply;
+    progress_.broken += found.failure.has_value();
+    ++progress_.turns;
+  }
+
+  static SubjectRounds result_of(SubjectTurns& subject) {
+    SubjectRounds result;
+    result.verdict.subject = subject.subject->name;
+    result.verdict.seconds = subject.spent_s;
+    for (const LawTurns& law : subject.laws) {
+      result.whole_rounds = std::max(result.whole_rounds, law.whole_rounds);
+    }
+    for (LawTurns& law : subject.laws) {
+      if (!law.is_done) result.whole_rounds = std::min(result.whole_rounds, law.whole_rounds);
+      result.verdict.laws.push_back(std::move(law.verdict));
+    }
+    return result;
+  }
+
+  const RoundsOptions& options_;
+  RoundsProgress& progress_;
+  const RoundsClock::time_point start_ = RoundsClock::now();
+  std::mutex mutex_;
+  std::condition_variable turn_is_over_;
+  std::vector<SubjectTurns> subjects_;
+  std::atomic<bool> failed_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+void add_round(LawVerdict& total, const LawVerdict& round) {
+  total.cases += round.cases;
+  total.discarded += round.discarded;
+  if (round.worst_ratio > total.worst_ratio) {
+    total.worst_ratio = round.worst_ratio;
+    total.worst_at = round.worst_at;
+  }
+  for (const auto& [name, count] : round.classes) total.classes[name] += count;
+  total.failure = round.failure;
+  const bool was_tried = !round.case_digest.empty();
+  if (total.case_digest.empty()) {
+    total.skipped = round.skipped;
+    total.case_digest = round.case_digest;
+    return;
+  }
+  if (was_tried) total.case_digest = sha256(total.case_digest + round.case_digest);
+  if (total.cases > 0 || total.failure) total.skipped.clear();
+}
+
+std::vector<SubjectRounds> verify_in_rounds(const std::vector<Subject>& subjects,
+                                            const RoundsOptions& options,
+                                            RoundsProgress& progress) {
+  return Rounds(subjects, options, progress).run();
+}
+
+}  // namespace ringlab::verify

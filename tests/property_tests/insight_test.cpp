@@ -1,0 +1,126 @@
+// Tomography, matched filters and the fingerprint, on subjects with known faults.
+#include "property_tests/diagnosis/insight.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "property_tests/diagnosis/fingerprint.h"
+#include "property_tests/diagnosis/matched_filters.h"
+#include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/tomography.h"
+#include "tests/property_tests/naive_subject.h"
+
+namespace ringlab::verify {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Trial small_trial() {
+  Case c;
+  c.shape = {1, 2, 1, 16, 16, 4, 3};
+  c.mask = "causal";
+  return make_trial(c);
+}
+
+TEST(Tomography, reads_the_exact_softmax_of_a_correct_subject) {
+  const Tomography t = read_softmax(naive_subject(), small_trial());
+  EXPECT_THAT(t.findings, IsEmpty());
+  for_each_index(t.got.extents(), [&](auto b, auto h, auto i, auto j) {
+    EXPECT_NEAR(t.got(b, h, i, j), t.exact(b, h, i, j), 1e-5);
+  });
+  const std::string picture = softmax_picture(t, 0, 0, 8);
+  EXPECT_EQ(picture.substr(0, 9), "=       \n");
+  EXPECT_EQ(picture.find_first_not_of("= \n"), std::string::npos);
+}
+
+TEST(Tomography, says_that_a_key_is_lost) {
+  const Tomography t = read_softmax(naive_subject(Mistake::last_key_dropped), small_trial());
+  EXPECT_NE(softmax_picture(t, 0, 0, 16).find('0'), std::string::npos);
+  EXPECT_FALSE(t.findings.empty());
+}
+
+TEST(Tomography, says_that_a_rescale_was_missed) {
+  const Tomography t = read_softmax(naive_subject(Mistake::acc_not_rescaled), small_trial());
+  EXPECT_FALSE(t.findings.empty());
+}
+
+/// Computes what a model says, in bf16.
+Subject modelled(const std::function<void(Model&)>& edit) {
+  Subject subject = find_subject("ring");
+  subject.can.dtypes = {DType::bf16};
+  subject.run = [edit, profile = subject.profile](const AttentionInput& input,
+                                                  const RunOptions& options) {
+    Trial trial{input.problem, options, {}};
+    const auto copy = [](const TensorView<const double>& view) {
+      return mapped(Tensor<double>(view.extents),
+                    [&](double, auto b, auto h, auto t, auto c) { return view(b, h, t, c); });
+    };
+    trial.data = {copy(input.q), copy(input.k), copy(input.v)};
+    Model model = make_model(trial, profile(input.problem, options));
+    edit(model);
+    RunResult result;
+    result.output = finish(model).output;
+    for (double& x : result.output.out.values()) x = round_to(DType::bf16, x);
+    return result;
+  };
+  return subject;
+}
+
+TEST(MatchedFilters, are_silent_about_what_is_only_rounded) {
+  const Subject subject = modelled([](Model&) {});
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    EXPECT_THAT(filter_warnings(subject, seed), IsEmpty());
+  }
+}
+
+TEST(MatchedFilters, name_the_step_whose_keys_count_too_much_within_every_bound) {
+  const double factor = 1 + 0x1p-9;
+  const Subject subject = modelled([&](Model& model) {
+    for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
+      if (model.hop(i, j) != 2) return;
+      model.in_acc(b, h, i, j) *= factor;
+      model.in_sum(b, h, i, j) *= factor;
+    });
+  });
+  double worst = 0;
+  std::string name;
+  double beta = 0;
+  for (const FilterResult& result : matched_filters(subject, DType::bf16, 1)) {
+    if (std::abs(result.z) <= std::abs(worst)) continue;
+    worst = result.z;
+    name = result.filter;
+    beta = result.beta;
+  }
+  EXPECT_EQ(name, "step 2 of the ring");
+  EXPECT_GT(worst, kFilterLimit);
+  EXPECT_NEAR(1 + beta, factor, 0x1p-11);
+}
+
+TEST(Fingerprint, says_which_declared_rounding_is_not_there) {
+  Subject subject = find_subject("ring");
+  subject.can.dtypes = {DType::f32};
+  EXPECT_THAT(wider_than_needed(subject, 1), IsEmpty());
+  subject.profile = [profile = subject.profile](const Problem& p, const RunOptions& o) {
+    NumericsProfile wide = profile(p, o);
+    wide.u_probability = 0x1p-8;
+    return wide;
+  };
+  EXPECT_THAT(wider_than_needed(subject, 1), Contains(HasSubstr("weights rounded to 2^-8")));
+}
+
+TEST(Insight, of_a_failed_verdict_names_the_mistake) {
+  const Subject subject = naive_subject(Mistake::lse_in_base_two);
+  VerifyOptions options;
+  options.laws = {"equals_reference"};
+  const Insight insight =
+      look_into(subject, verify_subject(subject, options), 1, Depth::everything);
+  EXPECT_EQ(insight.diagnosis.sentence(), "this is: lse is the maximum plus log2 of the row sum");
+  EXPECT_EQ(insight.of_law, "equals_reference");
+  EXPECT_THAT(insight.warnings, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ringlab::verify

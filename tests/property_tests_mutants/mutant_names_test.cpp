@@ -1,0 +1,71 @@
+// Planted mistakes get their names, and never another one's.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "property_tests/diagnosis/diagnosis.h"
+#include "property_tests/mutants/legal_variants.h"
+#include "property_tests/mutants/mutants.h"
+#include "tests/property_tests_mutants/names_of_mutants.h"
+
+namespace ringlab::mutants {
+namespace {
+
+constexpr int kLeastNamed = 100;
+
+/// All modifiers for what has them: evidence is made with each of them alone.
+verify::Case failing_case(const Mutant& mutant) {
+  verify::Case c;
+  c.shape = {1, 2, 1, 6, 6, 3, 2};
+  c.ranks = 3;
+  const bool modified = mutant.subject.can.modifiers;
+  if (modified) c.modifiers = {.softcap = 2, .alibi = true, .sinks = true, .dropout_percent = 40};
+  return c;
+}
+
+std::vector<std::string> names_of(const Mutant& mutant) {
+  const bool of_messages = mutant.info.id.find("message") != std::string::npos;
+  const verify::Law& law = verify::find_law(of_messages ? "P68" : "equals_reference");
+  std::vector<std::string> ids;
+  for (const verify::Suspect& suspect :
+       verify::diagnose(mutant.subject, law, failing_case(mutant)).explains) {
+    ids.push_back(suspect.id);
+  }
+  return ids;
+}
+
+TEST(NamesOfMutants, are_right_and_most_mutants_have_one) {
+  int named = 0;
+  for (const Mutant& mutant : all_mutants()) {
+    const std::vector<std::string> ids = names_of(mutant);
+    if (ids.size() != 1) continue;
+    ++named;
+    const auto right = names_of_mutants().find(mutant.info.id);
+    if (right == names_of_mutants().end()) {
+      ADD_FAILURE() << mutant.info.id << " (" << mutant.info.breaks << ") is called "
+                    << ids.front();
+      continue;
+    }
+    EXPECT_EQ(ids.front(), right->second) << mutant.info.id << ": " << mutant.info.breaks;
+  }
+  RecordProperty("named", named);
+  EXPECT_GE(named, kLeastNamed) << "of " << all_mutants().size();
+}
+
+TEST(NamesOfMutants, are_known_mistakes) {
+  std::set<std::string> known;
+  for (const verify::Suspect& suspect : verify::known_mistakes()) known.insert(suspect.id);
+  for (const auto& [mutant, name] : names_of_mutants()) {
+    EXPECT_TRUE(known.contains(name)) << mutant << ": " << name;
+  }
+}
+
+TEST(NamesOfMutants, are_given_to_no_legal_variant) {
+  for (const verify::Subject& subject : legal_variants()) {
+    EXPECT_THAT(names_of({{subject.name, "", "", "", ""}, subject}), ::testing::IsEmpty())
+        << subject.name;
+  }
+}
+
+}  // namespace
+}  // namespace ringlab::mutants
