@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <random>
 #include <string>
 #include <system_error>
@@ -80,8 +81,7 @@ class FolderSession final : public JobSession {
     come_together();  // from here on nobody reads what the meeting has written
   }
   ~FolderSession() override {
-    std::error_code ignored;  // the last rank to go finds it empty
-    if (finished_) std::filesystem::remove(folder_, ignored);
+    if (finished_) remove(folder_);  // the last rank to go finds it empty
   }
   FolderSession(const FolderSession&) = delete;
   FolderSession& operator=(const FolderSession&) = delete;
@@ -93,11 +93,20 @@ class FolderSession final : public JobSession {
   void abort(const std::string& why) noexcept override { network_.abort(why); }
 
   void finish() override {
+    // Ranks go as soon as they hear of it: the folder must not be empty until all have been told.
+    const std::filesystem::path kept = folder_ / "finishing";
+    if (rank() == 0) std::ofstream{kept};
     come_together();
+    if (rank() == 0) remove(kept);
     finished_ = true;
   }
 
  private:
+  static void remove(const std::filesystem::path& path) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+
   void send(int peer) { network_.wait(network_.post_send(peer, kSessionTag, {})); }
   void receive(int peer) { network_.wait(network_.post_receive(peer, kSessionTag, {})); }
 

@@ -11,7 +11,7 @@ namespace ringlab::verify {
 namespace {
 
 constexpr std::size_t kMostTried = 12;
-constexpr std::uint64_t kOtherOrders = 3;
+constexpr std::uint64_t kOtherValues = 3;
 
 /// Experiments end with the one that passes this many seconds.
 class Patience {
@@ -36,27 +36,28 @@ bool differs(const Subject& subject, const Trial& trial, const AttentionOutput& 
   return now && !same_answer(*now, before);
 }
 
-bool depends_on_threads(const Subject& subject, const Evidence& evidence) {
+/// Whether one number of the options changes the answer. Ranks are simulated: on threads an answer
+/// may change by itself.
+bool depends_on(const Subject& subject, const Evidence& evidence,
+                std::uint64_t RunOptions::*number) {
   Trial trial = evidence.scene.trial;
-  for (std::uint64_t order = 1; order <= kOtherOrders; ++order) {
-    trial.options.thread_order_seed = evidence.scene.trial.options.thread_order_seed + order;
-    if (differs(subject, trial, evidence.got)) return true;
+  trial.options.transport = TransportKind::simulated;
+  const std::optional<AttentionOutput> first = answer(subject, trial);
+  if (!first) return false;
+  for (std::uint64_t other = 1; other <= kOtherValues; ++other) {
+    ++(trial.options.*number);
+    if (differs(subject, trial, *first)) return true;
   }
   return false;
 }
 
+bool depends_on_threads(const Subject& subject, const Evidence& evidence) {
+  return depends_on(subject, evidence, &RunOptions::thread_order_seed);
+}
+
 bool depends_on_delays(const Subject& subject, const Evidence& evidence) {
   if (!subject.can.many_ranks || evidence.source.ranks == 1) return false;
-  Trial trial = evidence.scene.trial;
-  trial.options.transport = TransportKind::simulated;
-  std::optional<AttentionOutput> first;
-  for (std::uint64_t delays = 1; delays <= kOtherOrders; ++delays) {
-    trial.options.delay_seed = delays;
-    std::optional<AttentionOutput> now = answer(subject, trial);
-    if (first && now && !same_answer(*first, *now)) return true;
-    if (!first) first = std::move(now);
-  }
-  return false;
+  return depends_on(subject, evidence, &RunOptions::delay_seed);
 }
 
 }  // namespace
@@ -94,6 +95,7 @@ std::optional<Suspect> found_by_laws(const Subject& subject, const std::vector<C
     for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
       if (patience.is_over()) return std::nullopt;
       Case c = cases[at];
+      c.transport = TransportKind::simulated;
       if (!law.keeps_modifiers) c.modifiers = {};
       if (law.shape_case) c = fitted(law.shape_case(c));
       const LawResult result = run_law(subject, law, c);

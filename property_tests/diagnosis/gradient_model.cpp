@@ -45,9 +45,12 @@ TermSizes term_sizes(const GradientModel& m, std::int64_t b, std::int64_t h, std
   const auto terms = static_cast<double>(shape.head_dim + shape.v_dim + shape.q_tokens +
                                          shape.kv_tokens + 2 * profile.max_rescales + 8);
   const double score = std::abs(m.forward.score(b, h, i, j)) + std::abs(m.lse(b, h, i, 0));
+  const auto stores =
+      static_cast<double>(std::max(profile.key_gradient_stores, profile.query_gradient_stores));
   sizes.relative_error = u * terms * (1 + products + score) + 4 * profile.exp_error +
                          profile.u_probability + profile.u_query * products +
-                         profile.u_wire * (1 + products) + profile.u_lse * score;
+                         profile.u_wire * (1 + products) + profile.u_lse * score +
+                         stores * dtype_info(profile.out_dtype).unit_roundoff;
   return sizes;
 }
 

@@ -69,6 +69,16 @@ TEST(FolderSession, of_any_number_of_ranks_lets_all_tell_all_and_leaves_nothing)
   }
 }
 
+/// A rank that goes must not take the folder from those that are still to be told.
+TEST(FolderSession, of_many_ranks_ends_well_whoever_goes_first) {
+  const Folder folder;
+  for (int job = 0; job < 40; ++job) {
+    const auto errors = on_all_ranks(folder, 9, 30, [](JobSession& session) { session.finish(); });
+    ASSERT_EQ(errors, std::vector<std::string>(9)) << "job " << job;
+    ASSERT_TRUE(folder.files().empty()) << folder.files().front();
+  }
+}
+
 TEST(FolderSession, ends_all_ranks_when_one_says_that_it_failed_whatever_they_do) {
   const Folder folder;
   const auto begin = std::chrono::steady_clock::now();
