@@ -34,7 +34,7 @@ void check_device_wishes(const verify::Subject& subject, const Arguments& argume
   }
   const verify::Capabilities& can = *subject.can_on_devices;
   for (const char* option : {"softcap", "alibi", "sinks", "dropout", "dropout-seed"}) {
-    if (!can.modifiers && arguments.given(option)) {
+    if (!can.modifiers.any() && arguments.given(option)) {
       refuse(option, "no score modifiers with --device cuda", "one");
     }
   }

@@ -13,11 +13,12 @@
 namespace ringlab::cli {
 namespace {
 
-// A column of the table: a word, what it means, and the member that says so.
+// A column of the table: a word, what it means, and the member that says so; none for modifiers,
+// of which a subject may know some.
 struct Word {
   const char* word;
   const char* meaning;
-  bool verify::Capabilities::*has;
+  bool verify::Capabilities::*has = nullptr;
 };
 
 constexpr std::array<Word, 12> kWords = {{
@@ -28,7 +29,7 @@ constexpr std::array<Word, 12> kWords = {{
     {"threads", "--threads: several of each rank", &verify::Capabilities::threads},
     {"schedules", "--schedule, --wire, --integrity", &verify::Capabilities::schedules},
     {"backward", "--backward: gradients of q, k and v", &verify::Capabilities::backward},
-    {"modifiers", "--softcap, --alibi, --sinks, --dropout", &verify::Capabilities::modifiers},
+    {"modifiers", "--softcap, --alibi, --sinks, --dropout, or those of them"},
     {"trace", "--trace: what each rank did when", &verify::Capabilities::traces},
     {"cuda", "--device cuda, in builds that have it", &verify::Capabilities::cuda},
     {"counts", "bytes and memory are measured", &verify::Capabilities::counts_traffic},
@@ -48,10 +49,26 @@ verify::Capabilities with_slots(verify::Capabilities can) {
   return can;
 }
 
+std::vector<std::string> modifier_names(const verify::ModifierAbilities& can) {
+  std::vector<std::string> names;
+  if (can.softcap) names.emplace_back("softcap");
+  if (can.alibi) names.emplace_back("alibi");
+  if (can.sinks) names.emplace_back("sinks");
+  if (can.dropout) names.emplace_back("dropout");
+  return names;
+}
+
+std::string cell(const Word& word, const verify::Capabilities& can) {
+  const bool is_modifiers = word.has == nullptr;
+  if (!(is_modifiers ? can.modifiers.any() : can.*word.has)) return "-";
+  if (!is_modifiers || can.modifiers == verify::kAllModifiers) return word.word;
+  return fmt::format("{}", fmt::join(modifier_names(can.modifiers), " "));
+}
+
 std::vector<std::string> row(const std::string& name, const verify::Capabilities& can,
                              const std::vector<std::string>& dtypes) {
   std::vector<std::string> cells = {name};
-  for (const Word& word : kWords) cells.emplace_back(can.*word.has ? word.word : "-");
+  for (const Word& word : kWords) cells.push_back(cell(word, can));
   cells.push_back(fmt::format("{}", fmt::join(dtypes, " ")));
   return cells;
 }
@@ -86,7 +103,8 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"slots", can.prefetches || can.schedules},
           {"schedules", can.schedules},
           {"backward", can.backward},
-          {"modifiers", can.modifiers},
+          {"modifiers", can.modifiers.any()},
+          {"modifier_kinds", modifier_names(can.modifiers)},
           {"traces", can.traces},
           {"dtypes_on_devices", dtypes_on_devices(subject)},
           {"devices", can.cuda ? Json{"cpu", "cuda"} : Json{"cpu"}},

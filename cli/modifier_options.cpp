@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/numbers.h"
 #include "reference/core/error.h"
@@ -63,6 +64,18 @@ std::vector<OptionSpec> modifier_options() {
   };
 }
 
+std::string unknown_modifier(const Arguments& arguments, const verify::ModifierAbilities& can) {
+  const std::pair<const char*, bool> known[] = {{"softcap", can.softcap},
+                                                {"alibi", can.alibi},
+                                                {"sinks", can.sinks},
+                                                {"dropout", can.dropout},
+                                                {"dropout-seed", can.dropout}};
+  for (const auto& [option, knows] : known) {
+    if (!knows && arguments.given(option)) return option;
+  }
+  return "";
+}
+
 ModifierWish take_modifiers(Arguments& arguments) {
   ModifierWish wish;
   wish.given.softcap = arguments.take_real("softcap", 0, 0, kMostModifier);
@@ -84,14 +97,14 @@ Modifiers modifiers_for(const ModifierWish& wish, std::int64_t q_heads) {
 }
 
 void refuse_unknown_modifiers(const Arguments& arguments, const verify::Subject& subject) {
-  if (subject.can.modifiers) return;
+  const std::string unknown = unknown_modifier(arguments, subject.can.modifiers);
+  if (unknown.empty()) return;
   Arguments unused = arguments;  // what is no number is wrong for every subject
   take_modifiers(unused);
-  for (const OptionSpec& option : modifier_options()) {
-    if (!arguments.given(option.name)) continue;
-    throw_usage_error({"--" + option.name, "a subject that modifies scores", subject.name,
-                       "`ringlab list` shows what each subject can."});
-  }
+  throw_usage_error({"--" + unknown,
+                     subject.can.modifiers.any() ? "a subject that knows this modifier"
+                                                 : "a subject that modifies scores",
+                     subject.name, "`ringlab list` shows what each subject can."});
 }
 
 }  // namespace ringlab::cli

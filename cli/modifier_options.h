@@ -1,6 +1,7 @@
 // From the command line to score modifiers: --softcap, --alibi, --sinks, --dropout.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cli/arguments.h"
@@ -23,8 +24,10 @@ ModifierWish take_modifiers(Arguments& arguments);
 /// The wish for so many query heads. Usage error when another number of them was given.
 Modifiers modifiers_for(const ModifierWish& wish, std::int64_t q_heads);
 
-/// Usage error naming the option that asks for modifiers, for a subject that knows none; first that
-/// of take_modifiers(), if there is one.
+/// The first option that asks for a modifier that a subject with these abilities does not know;
+/// empty when it knows them all.
+std::string unknown_modifier(const Arguments& arguments, const verify::ModifierAbilities& can);
+/// Usage error naming that option; first that of take_modifiers(), if there is one.
 void refuse_unknown_modifiers(const Arguments& arguments, const verify::Subject& subject);
 
 }  // namespace ringlab::cli

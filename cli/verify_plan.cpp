@@ -58,7 +58,7 @@ void take_rounds(Arguments& arguments, VerifyPlan& plan) {
 
 void check_some_can(const std::vector<verify::Subject>& subjects, const Arguments& arguments) {
   for (const verify::Subject& subject : subjects) {
-    if (subject.can.modifiers) return;
+    if (unknown_modifier(arguments, subject.can.modifiers).empty()) return;
   }
   for (const verify::Subject& subject : subjects) refuse_unknown_modifiers(arguments, subject);
 }

@@ -13,7 +13,8 @@ namespace ringlab::cli {
 /// Subjects, laws, rounds and rows. Usage errors for what is unknown or given twice.
 VerifyPlan take_plan(Arguments& arguments, bool quick);
 
-/// Subjects that know no modifiers skip the input; usage error unless one of them at least does.
+/// Subjects that do not know all modifiers asked for skip the input; usage error unless one of them
+/// at least does.
 void check_some_can(const std::vector<verify::Subject>& subjects, const Arguments& arguments);
 
 /// Those that have no kernels for devices are left out, or refused where they were asked for.

@@ -40,6 +40,14 @@ std::string mask_obstacle(const Capabilities& can, const Mask& mask) {
   });
 }
 
+std::string modifier_obstacle(const ModifierAbilities& can, const Modifiers& modifiers) {
+  if (modifiers.any() && !can.any()) return "knows no score modifiers";
+  return first_of({{!can.softcap && modifiers.softcap != 0, "knows no soft-capping"},
+                   {!can.alibi && !modifiers.alibi_slopes.empty(), "knows no ALiBi"},
+                   {!can.sinks && !modifiers.sinks.empty(), "knows no sinks"},
+                   {!can.dropout && modifiers.dropout != 0, "knows no dropout"}});
+}
+
 std::string shape_obstacle(const Capabilities& can, const Shape& s) {
   const auto fits = [&](std::int64_t channels) {
     return channels <= can.max_head_dim && channels % can.head_dim_multiple == 0;
@@ -62,9 +70,9 @@ std::string obstacle(const Capabilities& can, const Problem& problem) {
   if (!dtypes.empty() && !known) {
     return fmt::format("does not compute in {}", dtype_info(problem.dtype).name);
   }
-  if (problem.modifiers.any() && !can.modifiers) return "knows no score modifiers";
   for (const std::string& found :
-       {shape_obstacle(can, problem.shape), mask_obstacle(can, problem.mask)}) {
+       {modifier_obstacle(can.modifiers, problem.modifiers), shape_obstacle(can, problem.shape),
+        mask_obstacle(can, problem.mask)}) {
     if (!found.empty()) return found;
   }
   if (!can.any_scale && problem.scale != default_scale(problem.shape.head_dim)) {

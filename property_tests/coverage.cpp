@@ -77,10 +77,10 @@ void require_ranks(std::vector<std::string>& classes, const Capabilities& can) {
 }
 
 void require_extras(std::vector<std::string>& classes, const Capabilities& can) {
-  require(classes, {{can.modifiers, "soft-capping"},
-                    {can.modifiers, "ALiBi"},
-                    {can.modifiers, "sinks"},
-                    {can.modifiers, "dropout"},
+  require(classes, {{can.modifiers.softcap, "soft-capping"},
+                    {can.modifiers.alibi, "ALiBi"},
+                    {can.modifiers.sinks, "sinks"},
+                    {can.modifiers.dropout, "dropout"},
                     {can.backward, kGradientsClass}});
 }
 

@@ -16,7 +16,7 @@ Capabilities abilities() {
   can.traces = true;
   can.threads = true;
   can.skips_empty_blocks = true;
-  can.modifiers = true;
+  can.modifiers = kAllModifiers;
   can.cuda = true;
   return can;
 }
@@ -26,7 +26,7 @@ Capabilities abilities_on_devices() {
   can.dtypes = {DType::f16, DType::bf16};
   can.traces = false;
   can.threads = false;
-  can.modifiers = false;
+  can.modifiers = {};
   can.bit_masks = false;
   can.counts_traffic = false;  // copies, not messages: closed forms of messages do not apply
   return can;

@@ -45,6 +45,18 @@ struct MaskAbilities {
   bool intersections = true;  ///< of several of those it takes
 };
 
+/// Score modifiers that a subject honours, of Problem::modifiers.
+struct ModifierAbilities {
+  bool softcap = false;
+  bool alibi = false;
+  bool sinks = false;
+  bool dropout = false;
+  bool any() const { return softcap || alibi || sinks || dropout; }
+  friend bool operator==(const ModifierAbilities&, const ModifierAbilities&) = default;
+};
+inline constexpr ModifierAbilities kAllModifiers = {
+    .softcap = true, .alibi = true, .sinks = true, .dropout = true};
+
 struct Capabilities {
   std::vector<DType> dtypes;
   bool many_ranks = true;         ///< honours RunOptions::ranks, layout, transport
@@ -56,7 +68,6 @@ struct Capabilities {
   bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
   bool skips_empty_blocks = false;
   bool threads = false;       ///< honours RunOptions::threads
-  bool modifiers = false;     ///< honours Problem::modifiers
   bool traces = false;        ///< keeps RankStats::events when RunOptions::trace is set
   bool cuda = false;          ///< honours DeviceKind::cuda, in builds that have it
   bool bit_masks = true;      ///< takes masks that are matrices of bits
@@ -70,6 +81,7 @@ struct Capabilities {
   /// The row sum divides once, when all is summed up. false where weights are divided before they
   /// meet V: then not even a mean of integers is exact.
   bool divides_last = true;
+  ModifierAbilities modifiers = {};
 
   // What the implementations of others may leave out; everything else takes all of it.
   bool foreign = false;        ///< made by foreign_subject(): throws Unsupported by itself

@@ -173,6 +173,14 @@ std::string limited_mask(const std::string& mask, const Capabilities& can) {
   return kept.empty() ? "full" : kept;
 }
 
+CaseModifiers limited_modifiers(CaseModifiers modifiers, const ModifierAbilities& can) {
+  if (!can.softcap) modifiers.softcap = 0;
+  if (!can.alibi) modifiers.alibi = false;
+  if (!can.sinks) modifiers.sinks = false;
+  if (!can.dropout) modifiers.dropout_percent = 0;
+  return modifiers;
+}
+
 /// The same case in the shape and with the mask that the subject can take.
 Case limited_problem(Case c, const Capabilities& can) {
   const Case before = c;
@@ -215,7 +223,7 @@ Case limited_to(Case c, const Capabilities& can) {
   const bool known = std::find(can.dtypes.begin(), can.dtypes.end(), c.dtype) != can.dtypes.end();
   if (!known && !can.dtypes.empty()) c.dtype = can.dtypes[c.seed % can.dtypes.size()];
   if (!can.many_ranks) c.ranks = 1;
-  if (!can.modifiers) c.modifiers = {};
+  c.modifiers = limited_modifiers(c.modifiers, can.modifiers);
   if (!can.bit_masks && c.mask.find("bits:") != std::string::npos) c.mask = "causal";
   if (!can.schedules) c.schedule = "ring";
   if (!can.schedules && !can.prefetches) c.slots = 2;

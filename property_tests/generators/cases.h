@@ -23,8 +23,8 @@ std::vector<Case> simpler_cases(const Case& c);
 /// Falls with every step of simpler_cases(): what makes shrinking end.
 std::int64_t complexity(const Case& c);
 
-/// `c` as this subject can run it: one of its dtypes, one rank when it knows only one, shapes and
-/// masks that it takes.
+/// `c` as this subject can run it: one of its dtypes, one rank when it knows only one, shapes,
+/// masks and modifiers that it takes.
 Case limited_to(Case c, const Capabilities& can);
 
 /// The classes a case falls in, for coverage: "mask causal", "layout zigzag", "more ranks than

@@ -95,6 +95,13 @@ std::uint64_t address_for(const void* place) {
   return kFirst + hash % (kRange / kSpacing) * kSpacing;
 }
 
+template <class Number>
+Segment add_array(Pages& pages, const std::vector<Number>& numbers) {
+  const Segment segment = pages.add(std::ssize(numbers) * std::int64_t{sizeof(Number)});
+  std::memcpy(pages.array(segment), numbers.data(), static_cast<std::size_t>(segment.bytes));
+  return segment;
+}
+
 }  // namespace
 
 Segment Pages::add(std::int64_t bytes) {
@@ -137,9 +144,10 @@ Segment add_output(Pages& pages, const Extents& extents, DType dtype, std::uint6
 }
 
 Segment add_numbers(Pages& pages, const std::vector<std::int64_t>& numbers) {
-  const Segment segment = pages.add(std::ssize(numbers) * std::int64_t{sizeof(std::int64_t)});
-  std::memcpy(pages.array(segment), numbers.data(), static_cast<std::size_t>(segment.bytes));
-  return segment;
+  return add_array(pages, numbers);
+}
+Segment add_numbers(Pages& pages, const std::vector<double>& numbers) {
+  return add_array(pages, numbers);
 }
 
 Segment add_bytes(Pages& pages, const std::vector<std::uint8_t>& bytes) {

@@ -42,6 +42,7 @@ Segment add_tensor(Pages& pages, const TensorView<const double>& values, DType d
 Segment add_output(Pages& pages, const Extents& extents, DType dtype, std::uint64_t mark,
                    ringlab_tensor& shape);
 Segment add_numbers(Pages& pages, const std::vector<std::int64_t>& numbers);
+Segment add_numbers(Pages& pages, const std::vector<double>& numbers);
 Segment add_bytes(Pages& pages, const std::vector<std::uint8_t>& bytes);
 
 /// An output after the call, in doubles. `complaint` says when elements still hold the NaN of

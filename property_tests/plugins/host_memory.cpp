@@ -81,6 +81,9 @@ void MappedCall::point(ringlab_call& call) const {
   call.mask.visible_begin = reinterpret_cast<const std::int64_t*>(at(kBegins));
   call.mask.visible_end = reinterpret_cast<const std::int64_t*>(at(kEnds));
   call.mask.bytes = at(kBytes);
+  call.modifiers.alibi_slopes = reinterpret_cast<const double*>(at(kSlopes));
+  call.modifiers.sinks = reinterpret_cast<const double*>(at(kSinks));
+  call.modifiers.kept = at(kKept);
 }
 
 void describe_address(const void* address, bool write, char* text, std::size_t size) {

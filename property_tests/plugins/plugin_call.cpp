@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "property_tests/plugins/plugin_mask.h"
+#include "property_tests/plugins/plugin_modifiers.h"
 
 namespace ringlab::plugins {
 namespace {
@@ -60,6 +61,7 @@ PluginCall::PluginCall(const AttentionInput& input, const RunOptions& options,
   call.tile_keys = options.tile_keys;
   add_inputs(input);
   add_mask(input.problem.mask, can.masks);
+  add_modifiers(input.problem.modifiers);
   add_outputs(input.dout.has_value(), can);
 }
 
@@ -82,6 +84,16 @@ void PluginCall::add_mask(const Mask& mask, std::uint32_t abilities) {
   if (!forms.starts.empty()) segments[kStarts] = add_numbers(inputs_, forms.starts);
   const bool wants_bytes = (abilities & RINGLAB_MASK_BYTES) != 0 && forms.mask.kinds != 0;
   if (wants_bytes) segments[kBytes] = add_bytes(inputs_, forms.bytes);
+}
+
+void PluginCall::add_modifiers(const Modifiers& modifiers) {
+  message_.call.modifiers = plugin_modifiers(modifiers);
+  Segment* segments = message_.segments;
+  if (!modifiers.alibi_slopes.empty()) {
+    segments[kSlopes] = add_numbers(inputs_, modifiers.alibi_slopes);
+  }
+  if (!modifiers.sinks.empty()) segments[kSinks] = add_numbers(inputs_, modifiers.sinks);
+  if (modifiers.dropout != 0) segments[kKept] = add_bytes(inputs_, kept_pairs(modifiers, shape_));
 }
 
 void PluginCall::add_outputs(bool gradients, const ringlab_abilities& can) {

@@ -26,6 +26,7 @@ class PluginCall {
  private:
   void add_inputs(const AttentionInput& input);
   void add_mask(const Mask& mask, std::uint32_t abilities);
+  void add_modifiers(const Modifiers& modifiers);
   void add_outputs(bool gradients, const ringlab_abilities& can);
   void output(SegmentId id, const Extents& extents, DType dtype, ringlab_tensor& shape);
 

@@ -48,6 +48,15 @@ std::int64_t count(const char* field, std::int64_t declared, const std::string& 
 
 bool has(std::int32_t flag) { return flag != 0; }
 
+/// What ringlab_abilities::modifiers says, in our words.
+verify::ModifierAbilities modifier_abilities(std::uint32_t abilities) {
+  const auto claims = [&](std::uint32_t kind) { return (abilities & kind) != 0; };
+  return {.softcap = claims(RINGLAB_MODIFIER_SOFTCAP),
+          .alibi = claims(RINGLAB_MODIFIER_ALIBI),
+          .sinks = claims(RINGLAB_MODIFIER_SINKS),
+          .dropout = claims(RINGLAB_MODIFIER_DROPOUT)};
+}
+
 /// Once for every tile but the first one's own scale.
 std::int64_t rescales(std::int64_t keys, std::int64_t keys_per_rescale) {
   const std::int64_t tile = std::max<std::int64_t>(1, keys_per_rescale);
@@ -125,6 +134,7 @@ verify::Capabilities plugin_capabilities(const ringlab_abilities& can, const std
   result.any_scale = has(can.any_scale);
   result.strided_inputs = has(can.strided_inputs);
   result.masks = mask_abilities(can.masks);
+  result.modifiers = modifier_abilities(can.modifiers);
   const std::int64_t most = count("can.max_head_dim", can.max_head_dim, who);
   if (most > 0) result.max_head_dim = most;
   result.head_dim_multiple = std::max<std::int64_t>(

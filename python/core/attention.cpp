@@ -65,7 +65,7 @@ void check_wishes(const verify::Subject& subject, const GivenInput& given, const
   if (wishes.given("threads") && !can.threads) {
     refuse_wish("threads", "shares out its work", subject.name);
   }
-  if (given.problem.modifiers.any() && !can.modifiers) {
+  if (given.problem.modifiers.any() && !can.modifiers.any()) {
     refuse_wish("softcap, alibi, sinks, dropout", "modifies scores", subject.name);
   }
   if (wishes.take<bool>("with_error").value_or(false)) {
@@ -199,7 +199,7 @@ nb::dict ability(const verify::Subject& subject) {
   can["schedules"] = subject.can.schedules;
   can["slots"] = subject.can.schedules || subject.can.prefetches;
   can["threads"] = subject.can.threads;
-  can["modifiers"] = subject.can.modifiers;
+  can["modifiers"] = subject.can.modifiers.any();
   can["bounds_its_error"] = false;
   return can;
 }
@@ -210,7 +210,8 @@ nb::list subjects() {
   reference.title = "the exact reference: float64, compensated, with a bound on its own error";
   reference.can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
   reference.can.many_ranks = false;
-  reference.can.backward = reference.can.threads = reference.can.modifiers = true;
+  reference.can.backward = reference.can.threads = true;
+  reference.can.modifiers = verify::kAllModifiers;
   nb::list abilities;
   abilities.append(ability(reference));
   abilities[0]["bounds_its_error"] = true;

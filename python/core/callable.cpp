@@ -26,9 +26,8 @@ struct Word {
   const char* name;
   bool Abilities::*member;
 };
-constexpr std::array<Word<Capabilities>, 15> kAbilities = {
+constexpr std::array<Word<Capabilities>, 14> kAbilities = {
     {{"backward", &Capabilities::backward},
-     {"modifiers", &Capabilities::modifiers},
      {"lse", &Capabilities::lse},
      {"masked_may_be_nan", &Capabilities::masked_may_be_nan},
      {"deterministic", &Capabilities::deterministic},
@@ -60,6 +59,7 @@ Capabilities abilities(const Wishes& wishes) {
   for (const auto& [name, member] : kAbilities) {
     can.*member = limits.take<bool>(name).value_or(can.*member);
   }
+  if (limits.take<bool>("modifiers").value_or(false)) can.modifiers = verify::kAllModifiers;
   for (const auto& [name, member] : kMasks) {
     can.masks.*member = limits.take<bool>(name).value_or(can.masks.*member);
   }
@@ -92,6 +92,10 @@ class Promise {
     for (const auto& [member, number] : told_) profile.*member = number;
     profile.lse_merges = lse_merges_;
     profile.accumulation_chain = chain_;
+    const Shape& shape = problem.shape;
+    profile.key_gradient_stores =
+        stores_before_the_last(shape.q_tokens, queries_per_store_, shape.q_heads / shape.kv_heads);
+    profile.query_gradient_stores = stores_before_the_last(keys, keys_per_store_, 1);
     return profile;
   }
 
@@ -126,6 +130,8 @@ class Promise {
     step_ = whole("keys_per_rescale", 32, 1);
     lse_merges_ = whole("lse_merges", 0, 0);
     chain_ = whole("accumulation_chain", 0, 0);
+    queries_per_store_ = whole("queries_per_store", 0, 0);
+    keys_per_store_ = whole("keys_per_store", 0, 0);
   }
   std::int64_t whole(const char* name, std::int64_t otherwise, std::int64_t least) const {
     const std::int64_t number = numbers_.take<std::int64_t>(name).value_or(otherwise);
@@ -137,6 +143,7 @@ class Promise {
   std::vector<std::pair<double NumericsProfile::*, double>> told_;
   bool weights_rounded_ = false;
   std::int64_t step_ = 32, lse_merges_ = 0, chain_ = 0;
+  std::int64_t queries_per_store_ = 0, keys_per_store_ = 0;  // 0: when complete
 };
 
 nb::list list_of(const std::vector<double>& numbers) {

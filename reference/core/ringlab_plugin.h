@@ -90,12 +90,50 @@ typedef struct ringlab_mask {
   const void* reserved_forms[4];  ///< NULL
 } ringlab_mask;
 
+/// What is done to scores and weights besides scale and mask: bits of ringlab_modifiers::kinds, and
+/// of ringlab_abilities::modifiers. With query i at key position p (see the masks), in this order:
+///   s_ij = scale · q_i·k_j
+///   s_ij = softcap · tanh(s_ij / softcap)           RINGLAB_MODIFIER_SOFTCAP
+///   s_ij = s_ij - alibi_slopes[h] · |p - j|         RINGLAB_MODIFIER_ALIBI, h: the query head
+///   the mask
+///   lse_i = log(e^{sinks[h]} + Σ_j e^{s_ij})        RINGLAB_MODIFIER_SINKS
+///   o_i   = Σ_j f_ij e^{s_ij - lse_i} v_j           RINGLAB_MODIFIER_DROPOUT, f_ij is 0 where the
+///                                                   pair is dropped, else dropout_factor
+/// Dropout leaves the lse alone. A query that sees no key but has a sink gets o = 0 and
+/// lse = sinks[h].
+enum {
+  RINGLAB_MODIFIER_SOFTCAP = 1,
+  RINGLAB_MODIFIER_ALIBI = 2,
+  RINGLAB_MODIFIER_SINKS = 4,
+  RINGLAB_MODIFIER_DROPOUT = 8
+};
+
+/// The modifiers of a call. Numbers are doubles: round each of them once to the type computed in.
+/// Gradients are those of q, k and v; that of the sinks is not asked for.
+typedef struct ringlab_modifiers {
+  uint32_t kinds;  ///< RINGLAB_MODIFIER_SOFTCAP …, several at a time
+  /// dropout · 2^32, rounded: what the words of our generator are compared with.
+  uint32_t dropout_threshold;
+  double softcap;              ///< 0: none
+  const double* alibi_slopes;  ///< (q_heads); NULL: none
+  const double* sinks;         ///< (q_heads); NULL: none
+  double dropout;              ///< probability of dropping a pair; 0: none
+  double dropout_factor;       ///< 1 / (1 - dropout) of the pairs that are kept; 1: none
+  /// Which pairs are kept is a function of the seed, the batch, the query head, i and j
+  /// (reference/core/modifiers.h). Kernels with a generator of their own cannot know it:
+  uint64_t dropout_seed;
+  /// it is written down here, (batch, q_heads, q_tokens, kv_tokens), 1: kept; NULL: all of them.
+  const uint8_t* kept;
+  const void* reserved[4];  ///< NULL
+} ringlab_modifiers;
+
 /// How ranks share the tokens, for plugins that set ringlab_abilities::ranks.
 enum { RINGLAB_CONTIGUOUS = 0, RINGLAB_ZIGZAG = 1, RINGLAB_STRIPED = 2 };
 
 /// One attention: o = softmax(scale · q kᵀ, masked) v; lse_i = log Σ_j exp(scale · q_i·k_j), the
-/// natural logarithm. A query that sees no key gets o = 0 and lse = -inf. Query head h reads K/V
-/// head h / (q_heads / kv_heads). Every element of every output has to be written.
+/// natural logarithm; both modified as `modifiers` says. A query that sees no key gets o = 0 and
+/// lse = -inf. Query head h reads K/V head h / (q_heads / kv_heads). Every element of every output
+/// has to be written.
 typedef struct ringlab_call {
   uint32_t struct_size;  ///< sizeof(ringlab_call) of the caller
   uint32_t version;      ///< RINGLAB_PLUGIN_VERSION of the caller
@@ -121,10 +159,18 @@ typedef struct ringlab_call {
   /// Where a call that fails may say why: zero-terminated text in at most message_size bytes.
   char* message;
   size_t message_size;
+  // Since there are modifiers:
+  ringlab_modifiers modifiers;  ///< kinds is 0 without ringlab_abilities::modifiers
 } ringlab_call;
 
+/// Whether the caller knows a member that calls did not have from the start: `modifiers`. One that
+/// does not has no such wishes either.
+#define RINGLAB_CALL_HAS(call, member) \
+  ((call)->struct_size >= offsetof(ringlab_call, member) + sizeof((call)->member))
+
 /// What the kernel can do. All zero: f32 would still have to be named in `dtypes`; equal heads and
-/// lengths, no mask, forward only. What is not claimed is not tested, and the verdict says so.
+/// lengths, no mask, no modifiers, forward only. What is not claimed is not tested, and the verdict
+/// says so.
 typedef struct ringlab_abilities {
   uint32_t dtypes;            ///< RINGLAB_DTYPE_BIT(…) of every type it takes
   uint32_t masks;             ///< RINGLAB_MASK_…; no mask at all is always asked for
@@ -149,7 +195,9 @@ typedef struct ringlab_abilities {
   int32_t ranks;              ///< honours ringlab_call::ranks and layout
   int64_t max_head_dim;       ///< of v_dim, too; 0: any
   int64_t head_dim_multiple;  ///< of v_dim, too; 0: any
-  int64_t reserved[8];        ///< 0
+  uint32_t modifiers;  ///< RINGLAB_MODIFIER_… of every kind it takes, and any of them together
+  uint32_t reserved_bits;  ///< 0
+  int64_t reserved[7];     ///< 0
 } ringlab_abilities;
 
 /// The arithmetic that the kernel promises for inputs of one dtype, from which the error bound of

@@ -74,8 +74,23 @@ class PluginTest(ProgramTest):
         self.assertIn("error", result.out)
         self.assertTrue(output.exists())
 
+    def test_modifiers_that_a_plugin_claims_are_run_and_others_are_refused(self):
+        path = self.plugin("flash1")
+        wishes = ["--random", "--tokens", 60, "--heads", 2]
+        result = self.succeeds("run", path, *wishes, "--softcap", 5, "--alibi", "default",
+                               "--check")
+        self.assertIn("error", result.out)
+        self.fails(2, ["--sinks", "a subject that knows this modifier"], "run", path, *wishes,
+                   "--softcap", 5, "--sinks", 1)
+        self.fails(2, ["--softcap", "a subject that modifies scores"], "run",
+                   self.plugin("template"), *wishes, "--softcap", 5)
+
     def test_list_shows_what_a_plugin_claims(self):
-        result = self.succeeds("list", self.plugin("flash1"))
+        path = self.folder / "list.json"
+        result = self.succeeds("list", self.plugin("flash1"), "--json", path)
+        self.assertIn("softcap alibi", result.out)
+        self.assertEqual(json.loads(path.read_text())["subjects"][0]["modifier_kinds"],
+                         ["softcap", "alibi"])
         self.assertIn("the loop order of the first FlashAttention", result.out)
         self.assertNotIn("broadcast", result.out)
 

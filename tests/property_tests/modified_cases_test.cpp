@@ -36,7 +36,7 @@ Subject two_loops(Forget forget) {
                         return profile;
                       }};
   subject.can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
-  subject.can.modifiers = true;
+  subject.can.modifiers = kAllModifiers;
   return subject;
 }
 
@@ -54,7 +54,7 @@ TEST(ModifiedCases, are_drawn_for_a_subject_that_can_and_hold_for_a_correct_one)
 
 TEST(ModifiedCases, are_not_drawn_for_a_subject_that_cannot) {
   Subject subject = two_loops([](Modifiers&) {});
-  subject.can.modifiers = false;
+  subject.can.modifiers = {};
   LawVerdict verdict = verify_law(subject, find_law("equals_reference"), {});
   EXPECT_FALSE(verdict.failure);
   EXPECT_EQ(verdict.classes.count("sinks"), 0u);

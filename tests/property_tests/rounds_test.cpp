@@ -270,7 +270,8 @@ TEST(Coverage, requires_nothing_that_a_subject_cannot_do) {
   }
   EXPECT_THAT(required, Contains("mask causal"));
   EXPECT_THAT(required, Contains("dtype f32"));
-  can.modifiers = can.backward = can.many_ranks = can.schedules = true;
+  can.modifiers = kAllModifiers;
+  can.backward = can.many_ranks = can.schedules = true;
   EXPECT_THAT(required_classes(can), Contains("dropout"));
   EXPECT_THAT(required_classes(can), Contains("gradients"));
   EXPECT_THAT(required_classes(can), Contains("schedule double"));

@@ -114,6 +114,25 @@ TEST(ForeignSubject, each_ability_that_is_missing_has_its_obstacle) {
   EXPECT_THAT(missing([](auto& can) { can.bit_masks = false; }, c), HasSubstr("bits"));
 }
 
+TEST(ForeignSubject, each_modifier_that_is_missing_has_its_obstacle) {
+  const auto without = [](bool ModifierAbilities::*missing, const CaseModifiers& modifiers) {
+    Capabilities can;
+    can.modifiers = kAllModifiers;
+    can.modifiers.*missing = false;
+    return obstacle(can, make_problem({.shape = {1, 2, 2, 4, 4, 8, 8}, .modifiers = modifiers}));
+  };
+  const CaseModifiers softcap{.softcap = 3}, alibi{.alibi = true}, sinks{.sinks = true},
+      dropout{.dropout_percent = 30};
+  EXPECT_EQ(without(&ModifierAbilities::softcap, softcap), "knows no soft-capping");
+  EXPECT_EQ(without(&ModifierAbilities::alibi, alibi), "knows no ALiBi");
+  EXPECT_EQ(without(&ModifierAbilities::sinks, sinks), "knows no sinks");
+  EXPECT_EQ(without(&ModifierAbilities::dropout, dropout), "knows no dropout");
+  EXPECT_EQ(without(&ModifierAbilities::dropout, softcap), "");
+  EXPECT_EQ(obstacle(Capabilities{},
+                     make_problem({.shape = {.q_tokens = 1, .kv_tokens = 1}, .modifiers = alibi})),
+            "knows no score modifiers");
+}
+
 TEST(ForeignSubject, a_run_beyond_its_abilities_is_unsupported_and_the_case_discarded) {
   const Subject subject = less_able(as_little_as_possible());
   const Trial trial = make_trial({.shape = {1, 2, 1, 4, 4, 8, 8}});

@@ -74,12 +74,26 @@ Mask read_mask(const ringlab_mask& mask, std::int64_t queries, std::int64_t keys
   return Mask(std::move(terms)).bind(queries, keys);
 }
 
+/// Which pairs are dropped follows from the seed, as in the engine.
+Modifiers read_modifiers(const ringlab_modifiers& given, std::int64_t q_heads) {
+  const auto per_head = [q_heads](const double* numbers) {
+    return numbers == nullptr ? std::vector<double>()
+                              : std::vector<double>(numbers, numbers + q_heads);
+  };
+  return {.softcap = given.softcap,
+          .alibi_slopes = per_head(given.alibi_slopes),
+          .sinks = per_head(given.sinks),
+          .dropout = given.dropout,
+          .dropout_seed = given.dropout_seed};
+}
+
 Problem read_problem(const ringlab_call& call) {
   const Extents q = extents_of(call.q), k = extents_of(call.k), v = extents_of(call.v);
   return {.shape = {q.batch, q.heads, k.heads, q.tokens, k.tokens, q.channels, v.channels},
           .dtype = dtype_of_code(call.q.dtype),
           .scale = call.scale,
-          .mask = read_mask(call.mask, q.tokens, k.tokens)};
+          .mask = read_mask(call.mask, q.tokens, k.tokens),
+          .modifiers = read_modifiers(call.modifiers, q.heads)};
 }
 
 LayoutKind layout_of_code(std::int32_t code) {
@@ -165,6 +179,13 @@ ringlab_abilities abilities_of(const verify::Capabilities& can) {
     if (taken) abilities.dtypes |= RINGLAB_DTYPE_BIT(code);
   }
   abilities.masks = RINGLAB_MASK_BYTES;
+  const auto modifier = [&](bool known, std::uint32_t kind) {
+    if (known) abilities.modifiers |= kind;
+  };
+  modifier(can.modifiers.softcap, RINGLAB_MODIFIER_SOFTCAP);
+  modifier(can.modifiers.alibi, RINGLAB_MODIFIER_ALIBI);
+  modifier(can.modifiers.sinks, RINGLAB_MODIFIER_SINKS);
+  modifier(can.modifiers.dropout, RINGLAB_MODIFIER_DROPOUT);
   abilities.backward = can.backward;
   abilities.ranks = can.many_ranks;
   abilities.deterministic = can.deterministic;

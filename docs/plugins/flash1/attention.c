@@ -1,5 +1,6 @@
 /* The loop order of the first FlashAttention (Dao, Fu, Ermon, Rudra & Ré 2022, Algorithm 1): tiles
- * of keys outside, tiles of queries inside, and after each tile a normalised O is written back. */
+ * of keys outside, tiles of queries inside, and after each tile a normalised O is written back.
+ * Scores may be soft-capped and have ALiBi. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,10 +15,18 @@ typedef struct {
   const float *q, *k, *v; /* of one head */
   float *o, *max, *sum;
   int64_t rows, keys, d, dv;
+  float softcap, slope; /* 0: none */
 } head_t;
 
 static int visible(const head_t* head, int64_t i, int64_t j) {
   return j >= head->call->mask.visible_begin[i] && j < head->call->mask.visible_end[i];
+}
+
+/* Soft-capping, and after it ALiBi: a slope times the distance of the two positions. */
+static float modified(const head_t* head, int64_t i, int64_t j, float score) {
+  const int64_t apart = head->call->mask.positions[i] - j;
+  if (head->softcap != 0) score = head->softcap * tanhf(score / head->softcap);
+  return score - head->slope * fabsf((float)apart);
 }
 
 /* S_ij of one row of a tile and its maximum. */
@@ -28,7 +37,8 @@ static float scores(const head_t* head, int64_t i, int64_t first, int64_t count,
     for (int64_t c = 0; c < head->d; ++c) {
       sum += head->q[i * head->d + c] * head->k[(first + j) * head->d + c];
     }
-    s[j] = visible(head, i, first + j) ? (float)head->call->scale * sum : -INFINITY;
+    sum = modified(head, i, first + j, (float)head->call->scale * sum);
+    s[j] = visible(head, i, first + j) ? sum : -INFINITY;
     top = fmaxf(top, s[j]);
   }
   return top;
@@ -71,6 +81,14 @@ static void attend(head_t* head) {
   }
 }
 
+/* Older callers have none to give. */
+static void take_modifiers(head_t* head, int64_t q_head) {
+  if (!RINGLAB_CALL_HAS(head->call, modifiers)) return;
+  const ringlab_modifiers* given = &head->call->modifiers;
+  head->softcap = (float)given->softcap;
+  if (given->alibi_slopes != NULL) head->slope = (float)given->alibi_slopes[q_head];
+}
+
 static int32_t run(const ringlab_call* call, void* context) {
   (void)context;
   const int64_t heads = call->q.extents[1], kv_heads = call->k.extents[1];
@@ -91,6 +109,7 @@ static int32_t run(const ringlab_call* call, void* context) {
                    .keys = keys,
                    .d = d,
                    .dv = dv};
+    take_modifiers(&head, h % heads);
     attend(&head);
     for (int64_t i = 0; i < rows; ++i) {
       ((float*)call->lse.data)[h * rows + i] = head.max[i] + logf(head.sum[i]);
@@ -117,7 +136,8 @@ static const ringlab_plugin plugin = {
             .deterministic = 1,
             .masked_may_be_nan = 1,
             .same_bits_per_row = 1,
-            .divides_last = 1},
+            .divides_last = 1,
+            .modifiers = RINGLAB_MODIFIER_SOFTCAP | RINGLAB_MODIFIER_ALIBI},
     /* O is divided and multiplied again at every tile: one rounding of it more per rescale. */
     .numerics = {[RINGLAB_F32] = {.keys_per_rescale = kKeys, .u_partial = 0x1p-22}},
     .run = run};

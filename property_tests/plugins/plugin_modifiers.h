@@ -1,0 +1,20 @@
+// Score modifiers in the form that plugins read.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/core/modifiers.h"
+#include "reference/core/problem.h"
+#include "reference/core/ringlab_plugin.h"
+
+namespace ringlab::plugins {
+
+/// `modifiers` without its pointers.
+ringlab_modifiers plugin_modifiers(const Modifiers& modifiers);
+
+/// What dropout does with every pair, (batch, q_heads, q_tokens, kv_tokens): 1 where it is kept. As
+/// much memory as all scores in bytes.
+std::vector<std::uint8_t> kept_pairs(const Modifiers& modifiers, const Shape& shape);
+
+}  // namespace ringlab::plugins
