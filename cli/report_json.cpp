@@ -40,18 +40,6 @@ Json ranks_json(const RunResult& result) {
   return ranks;
 }
 
-Json profile_json(const NumericsProfile& profile) {
-  return {{"out_dtype", std::string(dtype_info(profile.out_dtype).name)},
-          {"u_accumulate", profile.u_accumulate},
-          {"exp_error", profile.exp_error},
-          {"u_probability", profile.u_probability},
-          {"p_underflow", profile.p_underflow},
-          {"u_partial", profile.u_partial},
-          {"u_query", profile.u_query},
-          {"u_lse", profile.u_lse},
-          {"max_rescales", profile.max_rescales}};
-}
-
 Json law_json(const verify::LawVerdict& law) {
   const bool skipped = !law.skipped.empty();
   Json json = {{"id", law.id},

@@ -11,7 +11,6 @@ namespace ringlab::cli {
 
 Json report_json(const Report& report);
 Json ranks_json(const RunResult& result);
-Json profile_json(const NumericsProfile& profile);
 Json law_json(const verify::LawVerdict& law);
 Json coverage_json(const verify::Coverage& coverage);
 

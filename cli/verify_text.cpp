@@ -8,6 +8,7 @@
 
 #include "cli/insight_output.h"
 #include "cli/report/human.h"
+#include "cli/report/profile_json.h"
 #include "cli/report_json.h"
 #include "cli/text_table.h"
 
@@ -157,7 +158,7 @@ Json subject_json(const SubjectResult& subject) {
           {"passed", subject.passed()},
           {"verdict", subject.verdict()},
           {"worst_ratio", json_number(subject.worst_ratio())},
-          {"profile", profile_json(subject.profile)},
+          {"profile", report::profile_json(subject.profile)},
           {"input", input},
           {"laws_held", subject.laws_held()},
           {"laws_skipped", subject.laws.laws_skipped()},

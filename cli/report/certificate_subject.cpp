@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/report/certificate.h"
+#include "cli/report/profile_json.h"
 #include "cli/report/verdict.h"
 #include "property_tests/sha256.h"
 
@@ -59,17 +60,6 @@ Json input_record(const SubjectResult& subject) {
   }
   json["tensors"] = tensors;
   return json;
-}
-
-Json profile_record(const NumericsProfile& profile) {
-  return {{"out_dtype", std::string(dtype_info(profile.out_dtype).name)},
-          {"u_accumulate", profile.u_accumulate},
-          {"exp_error", profile.exp_error},
-          {"u_probability", profile.u_probability},
-          {"u_partial", profile.u_partial},
-          {"u_query", profile.u_query},
-          {"u_lse", profile.u_lse},
-          {"max_rescales", profile.max_rescales}};
 }
 
 /// Laws, cases, and how many of the laws held, of those that `picked` takes.
@@ -129,7 +119,7 @@ Json certified_subject(const SubjectResult& subject, bool all_laws) {
                {"title", subject.subject.title},
                {"verdict", word_text(verdict.word)},
                {"sentence", verdict.sentence},
-               {"declared_numerics", profile_record(subject.profile)},
+               {"declared_numerics", profile_json(subject.profile)},
                {"input", input_record(subject)},
                {"rounds", subject.rounds},
                {"cases_sha256", case_list_digest(subject.laws)}};

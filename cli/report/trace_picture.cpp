@@ -11,7 +11,7 @@
 namespace ringlab::report {
 namespace {
 
-constexpr double kTraceWidth = 1100, kTraceLeft = 112, kRight = 14, kTraceTop = 8, kAxis = 26;
+constexpr double kTraceWidth = 1100, kTraceLeft = 112, kTraceRight = 14, kTraceTop = 8, kAxis = 26;
 constexpr double kLaneHeight = 11, kRankGap = 8;
 constexpr double kRankHeight = kLanes * kLaneHeight + kRankGap;
 constexpr double kLeastBar = 0.4;  // of something very short, so that it is seen
@@ -23,7 +23,7 @@ struct Scale {
   double x(std::int64_t ns) const {
     const double share =
         span_ns == 0 ? 0 : static_cast<double>(ns - begin_ns) / static_cast<double>(span_ns);
-    return kTraceLeft + share * (kTraceWidth - kTraceLeft - kRight);
+    return kTraceLeft + share * (kTraceWidth - kTraceLeft - kTraceRight);
   }
 };
 
@@ -64,7 +64,7 @@ void draw_ranks(Svg& svg, int ranks) {
     svg.text(2, lane_top(rank, Lane::receive), fmt::format("rank {}", rank), "label");
     for (int lane = 0; lane < kLanes; ++lane) {
       const double y = lane_top(rank, static_cast<Lane>(lane));
-      svg.rect({kTraceLeft, y, kTraceWidth - kTraceLeft - kRight, kLaneHeight - 1.5}, "track");
+      svg.rect({kTraceLeft, y, kTraceWidth - kTraceLeft - kTraceRight, kLaneHeight - 1.5}, "track");
       svg.text(kTraceLeft - 6, y + 8.2, lane_name(static_cast<Lane>(lane)), "lane", "end");
     }
   }

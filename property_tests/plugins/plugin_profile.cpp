@@ -103,6 +103,12 @@ NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem
   for (const Promise& promise : promises) take(promise, who);
   profile.accumulation_chain = count("accumulation_chain", n.accumulation_chain, who);
   profile.lse_merges = count("lse_merges", n.lse_merges, who, INT32_MAX);
+  const Shape& shape = problem.shape;
+  profile.key_gradient_stores =
+      stores_before_the_last(shape.q_tokens, count("queries_per_store", n.queries_per_store, who),
+                             shape.q_heads / shape.kv_heads);
+  profile.query_gradient_stores =
+      stores_before_the_last(shape.kv_tokens, count("keys_per_store", n.keys_per_store, who), 1);
   return profile;
 }
 

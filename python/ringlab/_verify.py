@@ -74,6 +74,8 @@ class Profile:
     keys_per_rescale: int = 32  #: the tile of an online softmax
     accumulation_chain: int = 0  #: longest chain of additions; 0: as many as there are keys
     lse_merges: int = 0  #: how often (o, lse) pairs of parts are merged
+    queries_per_store: int = 0  #: dk and dv are rounded to their dtype once in so many queries; 0: once
+    keys_per_store: int = 0  #: dq to its dtype, once in so many keys; 0: once
     exp_underflow: float | None = None  #: absolute error of an exp that underflows
     product_underflow: float | None = None  #: of a product that does
 

@@ -12,8 +12,9 @@ namespace {
 /// The sums of gradient_bound for one token, one entry per channel.
 class GradientSums {
  public:
-  explicit GradientSums(std::int64_t channels)
-      : propagated_(static_cast<std::size_t>(channels)), magnitude_(propagated_) {}
+  /// Partial sums are stored `stores` times before they are complete.
+  GradientSums(std::int64_t channels, std::int64_t stores)
+      : stores_(stores), propagated_(static_cast<std::size_t>(channels)), magnitude_(propagated_) {}
 
   /// One more product a · values[c], with |a| <= size and |computed a - a| <= error.
   void add(double size, double error, const double* values) {
@@ -38,11 +39,12 @@ class GradientSums {
                                     .propagated = propagated_[c] * kOutward,
                                     .magnitude = magnitude_[c] * kOutward,
                                     .scale = std::abs(scale),
-                                    .value = value});
+                                    .value = value,
+                                    .stores = stores_});
   }
 
  private:
-  std::int64_t terms_ = 0;
+  std::int64_t terms_ = 0, stores_ = 0;
   std::vector<double> propagated_, magnitude_;
 };
 
@@ -80,8 +82,8 @@ class BackwardBounds {
     const Shape& shape = input.problem.shape;
     const std::size_t tokens =
         static_cast<std::size_t>(shape.batch * shape.kv_heads * shape.kv_tokens);
-    dk_.assign(tokens, GradientSums(shape.head_dim));
-    dv_.assign(tokens, GradientSums(shape.v_dim));
+    dk_.assign(tokens, GradientSums(shape.head_dim, profile_.key_gradient_stores));
+    dv_.assign(tokens, GradientSums(shape.v_dim, profile_.key_gradient_stores));
     result_ = {Tensor<double>(shape.q()), Tensor<double>(shape.k()), Tensor<double>(shape.v())};
   }
 
@@ -102,7 +104,7 @@ class BackwardBounds {
     const std::vector<double> relative = probability_errors(at);
     find_value_errors(at, upstream);
     const double row_error = mean_error(at, gradients, relative, upstream);
-    GradientSums dq(input_.problem.shape.head_dim);
+    GradientSums dq(input_.problem.shape.head_dim, profile_.query_gradient_stores);
     std::vector<double> mean_key(static_cast<std::size_t>(input_.problem.shape.head_dim));
     std::vector<double> mean_share(mean_key.size());
     for (std::size_t n = 0; n < row_.key.size(); ++n) {

@@ -35,6 +35,22 @@ double weight_underflow(const NumericsProfile& profile) {
   return profile.exp_underflow * (static_cast<double>(profile.max_rescales) + 1.0);
 }
 
+/// What partial gradients lose when they are stored in the type of the gradients and read back,
+/// scaled or not yet scaled, of which these are the largest.
+double storing_error(const NumericsProfile& profile, const GradientTerms& terms, double scaled,
+                     double unscaled) {
+  // Storing a number of that type again changes nothing, so t terms are rounded t times at most,
+  // the last time when the sum is complete.
+  const std::int64_t stores = std::min(terms.stores, terms.terms - 1);
+  if (stores <= 0) return 0;
+  const auto count = static_cast<double>(stores);
+  const double gamma = gamma_bound(count, dtype_info(profile.out_dtype).unit_roundoff);
+  const double largest = std::max(scaled, unscaled) * (1 + gamma);
+  if (std::isinf(half_ulp(profile.out_dtype, largest))) return kInfinity;
+  const double lost = half_least(profile.out_dtype) * std::max(terms.scale, 1.0);
+  return gamma * scaled + count * lost * (1 + gamma);
+}
+
 /// Absolute errors of weights are relative to the computed maximum, ℓ to the true one.
 double lift_of(double max_error, double row_sum) { return std::exp(max_error) / row_sum; }
 
@@ -168,6 +184,12 @@ NumericsProfile carried_profile(DType dtype, std::int64_t max_rescales) {
     profile.max_finite = dtype_info(DType::f64).max_finite;
   }
   return profile;
+}
+
+std::int64_t stores_before_the_last(std::int64_t tokens, std::int64_t per_store,
+                                    std::int64_t heads) {
+  if (per_store == 0 || tokens == 0) return 0;
+  return heads * ((tokens - 1) / per_store + 1) - 1;
 }
 
 double gamma_bound(double n, double u) {
@@ -319,9 +341,12 @@ double gradient_bound(const NumericsProfile& profile, const GradientTerms& terms
   if (!(magnitude * std::max(terms.scale, 1.0) * (1 + gamma) <= profile.max_finite)) {
     return kInfinity;
   }
-  const double sum = terms.scale * (terms.propagated + (gamma + profile.u_query) * magnitude +
-                                    profile.product_underflow * 2 * count) +
-                     profile.product_underflow * (count + 1);
+  const double added = terms.scale * (terms.propagated + (gamma + profile.u_query) * magnitude +
+                                      profile.product_underflow * 2 * count) +
+                       profile.product_underflow * (count + 1);
+  const double stored =
+      storing_error(profile, terms, terms.scale * terms.magnitude + added, magnitude * (1 + gamma));
+  const double sum = added + stored * (1 + gamma);
   const double computed = sum + 3 * profile.u_work * (terms.value + sum);
   return no_promise_unless_valid(computed + half_ulp(profile.out_dtype, terms.value + computed));
 }

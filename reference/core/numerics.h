@@ -31,6 +31,10 @@ struct NumericsProfile {
   /// Longest chain of additions that one term of the row sum or of P·V goes through; 0 means as
   /// many as there are keys. A kernel that adds tiles up separately has tile size plus tile count.
   std::int64_t accumulation_chain = 0;
+  /// How often a partial sum of dk or dv, and of dq, is stored in out_dtype and read back before it
+  /// is complete: a kernel that adds to its gradients in memory does so tile by tile.
+  std::int64_t key_gradient_stores = 0;
+  std::int64_t query_gradient_stores = 0;
   double product_underflow = 0x1p-149;  ///< error of a product below the normal range
   double exp_underflow = 0x1p-126;      ///< error of an exp below the normal range, flushed or not
   double query_underflow = 0x1p-149;    ///< the same of a pre-scaled q; unused when u_query is 0
@@ -44,6 +48,11 @@ struct NumericsProfile {
 
 /// A correct kernel of ringlab: inputs of `dtype`, everything else in f32 (f64 for f64).
 NumericsProfile carried_profile(DType dtype, std::int64_t max_rescales);
+
+/// How often a sum over `tokens` tokens of each of `heads` heads is stored before it is complete by
+/// a kernel that stores it once in `per_store` tokens of a head; 0 for one that never does.
+std::int64_t stores_before_the_last(std::int64_t tokens, std::int64_t per_store,
+                                    std::int64_t heads);
 
 /// gamma_n(u) = n·u / (1 - n·u); +inf when n·u >= 1.
 double gamma_bound(double n, double u);
@@ -154,10 +163,11 @@ double score_gradient_error(const NumericsProfile& profile, const ScoreGradientT
 /// One element of dq, dk or dv: scale Σ a_t b_t over `terms` products.
 struct GradientTerms {
   std::int64_t terms = 0;
-  double propagated = 0;  ///< Σ |δa_t| |b_t|
-  double magnitude = 0;   ///< Σ |a_t| |b_t|
-  double scale = 1;       ///< |scale| for dq and dk, 1 for dv
-  double value = 0;       ///< |scale Σ a_t b_t|
+  double propagated = 0;    ///< Σ |δa_t| |b_t|
+  double magnitude = 0;     ///< Σ |a_t| |b_t|
+  double scale = 1;         ///< |scale| for dq and dk, 1 for dv
+  double value = 0;         ///< |scale Σ a_t b_t|
+  std::int64_t stores = 0;  ///< of partial sums: key_gradient_stores or query_gradient_stores
 };
 double gradient_bound(const NumericsProfile& profile, const GradientTerms& terms);
 

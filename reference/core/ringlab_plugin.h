@@ -224,7 +224,11 @@ typedef struct ringlab_numerics {
   int64_t lse_merges;        ///< how often (o, lse) pairs of parts are merged [0]
   double exp_underflow;      ///< absolute error of an exp that underflows [2^-126, f64: 2^-1022]
   double product_underflow;  ///< of a product that does [2^-149, f64: 2^-1074]; 2^-126 when flushed
-  double reserved[8];        ///< 0
+  /// dk and dv are rounded to their dtype, and added to again, once in so many queries of a query
+  /// head; dq once in so many keys [0: rounded once, when complete].
+  int64_t queries_per_store;
+  int64_t keys_per_store;
+  double reserved[6];  ///< 0
 } ringlab_numerics;
 
 /// What `ringlab_plugin_v1` returns.

@@ -193,6 +193,7 @@ RINGLAB_PLUGIN_EXPORT const ringlab_plugin* ringlab_plugin_v1(void) {
   if (is("crash_at_load")) raise(SIGSEGV);
   if (is("no_dtypes")) wrong.can.dtypes = 0;
   if (is("silly_numerics")) wrong.numerics[RINGLAB_F32].exp_error = -1;
+  if (is("silly_stores")) wrong.numerics[RINGLAB_F32].keys_per_store = -1;
   if (is("no_lse")) wrong.can.lse = 0;
   return &wrong;
 }

@@ -174,6 +174,7 @@ TEST(LoadingAPlugin, that_crashes_is_an_environment_error) {
 TEST(LoadingAPlugin, whose_description_makes_no_sense_is_an_input_error) {
   EXPECT_THAT(load_error_with("no_dtypes"), HasSubstr("RINGLAB_DTYPE_BIT of one dtype at least"));
   EXPECT_THAT(load_error_with("silly_numerics"), HasSubstr("exp_error"));
+  EXPECT_THAT(load_error_with("silly_stores"), HasSubstr("keys_per_store"));
 }
 
 }  // namespace

@@ -49,6 +49,40 @@ def right_with_gradients(q, k, v, *, mask, scale, dout=None):
     return o, lse, dq.astype(q.dtype), dk.astype(k.dtype), dv.astype(v.dtype)
 
 
+def gradients_in_parts(q, k, v, *, mask, scale, dout=None):
+    """As `right_with_gradients`, but P and dS are rounded to the dtype of q, and every 4 queries of a head
+    are added to dk and dv, every 4 keys to dq, where they lie: in the dtype of q."""
+    o, lse = right(q, k, v, mask=mask, scale=scale)
+    if dout is None:
+        return o, lse
+
+    def rounded(x):
+        return x.astype(q.dtype).astype(np.float64)
+
+    group = q.shape[1] // k.shape[1]
+    wide = [x.astype(np.float64) for x in (q, k, v, dout, o)]
+    kk, vv = np.repeat(wide[1], group, axis=1), np.repeat(wide[2], group, axis=1)
+    scores = np.where(mask.matrix(), scale * (wide[0] @ kk.swapaxes(2, 3)), -np.inf)
+    top = scores.max(axis=3, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    total = weights.sum(axis=3, keepdims=True)
+    p = weights / np.where(total > 0, total, 1)
+    ds = rounded(p * (wide[3] @ vv.swapaxes(2, 3) - (wide[3] * wide[4]).sum(axis=3, keepdims=True)))
+    p = rounded(p)
+    dq, dk, dv = np.zeros_like(wide[0]), np.zeros_like(kk), np.zeros_like(vv)
+    for part in range(0, q.shape[2], 4):
+        rows = slice(part, part + 4)
+        dk = rounded(dk + scale * ds[:, :, rows].swapaxes(2, 3) @ wide[0][:, :, rows])
+        dv = rounded(dv + p[:, :, rows].swapaxes(2, 3) @ wide[3][:, :, rows])
+    for part in range(0, k.shape[2], 4):
+        keys = slice(part, part + 4)
+        dq = rounded(dq + scale * ds[:, :, :, keys] @ kk[:, :, keys])
+    in_groups = (k.shape[0], k.shape[1], group)
+    dk = dk.reshape(*in_groups, *k.shape[2:]).sum(axis=2)
+    dv = dv.reshape(*in_groups, *v.shape[2:]).sum(axis=2)
+    return o, lse, dq.astype(q.dtype), dk.astype(k.dtype), dv.astype(v.dtype)
+
+
 def mask_off_by_one(q, k, v, *, mask, scale):
     """Every row sees one key more than it may."""
     allowed = mask.matrix().copy()

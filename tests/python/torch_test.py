@@ -50,9 +50,20 @@ class CausalOf:
 
 
 class TheirAttention(unittest.TestCase):
-    def test_the_math_backend_passes_in_float32(self):
+    def test_the_math_backend_passes_in_every_dtype(self):
         report = ringlab.verify(functions.math, arrays="torch", cases=10, progress=False,
-                                limits=functions.LIMITS)
+                                dtypes=functions.DTYPES, backward=True, limits=functions.LIMITS)
+        self.assertTrue(report.passed, str(report))
+
+    def test_the_flash_backend_passes_in_wide_dtypes(self):
+        report = ringlab.verify(functions.flash, arrays="torch", cases=10, progress=False,
+                                dtypes=["f64", "f32"], backward=True, limits=functions.FLASH_LIMITS)
+        self.assertTrue(report.passed, str(report))
+
+    def test_the_flash_backend_passes_in_small_dtypes_with_what_it_rounds_promised(self):
+        report = ringlab.verify(functions.flash, arrays="torch", cases=10, progress=False,
+                                dtypes=["f16", "bf16"], backward=True, limits=functions.FLASH_LIMITS,
+                                profile=functions.FLASH)
         self.assertTrue(report.passed, str(report))
 
     def test_a_wrong_scale_is_found(self):
@@ -62,6 +73,73 @@ class TheirAttention(unittest.TestCase):
         report = ringlab.verify(wrong, arrays="torch", cases=10, progress=False,
                                 limits=functions.LIMITS)
         self.assertIn("equals_reference", [law.id for law in report.broken])
+
+
+class TheirFlashGradients(unittest.TestCase):
+    """What docs/python.md says of them: partial sums are stored in the dtype of the gradients."""
+
+    def dv(self, backend, heads, queries, upstream, dtype=torch.bfloat16):
+        """Of one key whose weight is exactly 1, so dv is the sum of what is upstream of each query."""
+        q = torch.zeros(1, heads, queries, 8, dtype=dtype)
+        k = torch.zeros(1, 1, 1, 8, dtype=dtype)
+        dout = torch.zeros_like(q)
+        for (head, query), number in upstream.items():
+            dout[0, head, query, :] = number
+        got = backend(q, k, k.clone(), mask=AllPairs, scale=1.0, dout=dout)
+        return got[3][0, 0, 0, 0].item()
+
+    def test_a_half_ulp_is_lost_between_two_blocks_of_queries(self):
+        for dtype, half in ((torch.bfloat16, 2.0**-9), (torch.float16, 2.0**-12)):
+            for queries, block in ((33, 32), (191, 32), (192, 64), (767, 64), (768, 256)):
+                inside = {(0, 0): 1.0, (0, 1): half, (0, block - 1): -1.0}
+                across = {(0, 0): 1.0, (0, 1): half, (0, block): -1.0}
+                self.assertEqual(self.dv(functions.flash, 1, queries, inside, dtype), half)
+                self.assertEqual(self.dv(functions.flash, 1, queries, across, dtype), 0)
+                self.assertEqual(self.dv(functions.math, 1, queries, across, dtype), half)
+
+    def test_a_half_ulp_is_lost_between_two_heads_that_share_a_key(self):
+        upstream = {(0, 0): 1.0, (0, 1): 2.0**-9, (1, 0): -1.0}
+        self.assertEqual(self.dv(functions.flash, 2, 2, upstream), 0)
+        self.assertEqual(self.dv(functions.math, 2, 2, upstream), 2.0**-9)
+
+    def test_a_half_ulp_is_lost_between_two_blocks_of_keys(self):
+        """Of 1024 equal weights; dS is 1 where v is 1, so that dq is the sum of k there."""
+        for backend, block_end, left in ((functions.flash, 511, 2.0**-9), (functions.flash, 512, 0.0),
+                                         (functions.math, 512, 2.0**-9)):
+            q = torch.zeros(1, 1, 1, 8, dtype=torch.bfloat16)
+            k, v = torch.zeros(2, 1, 1, 1024, 8, dtype=torch.bfloat16)
+            for key, number in ((0, 1.0), (1, 2.0**-9), (block_end, -1.0)):
+                k[0, 0, key, :] = number
+                v[0, 0, key, 0], v[0, 0, 1023 - key, 0] = 1, -1  # o is 0
+            dout = torch.zeros_like(q)
+            dout[..., 0] = 1024
+            dq = backend(q, k, v, mask=AllPairs, scale=1.0, dout=dout)[1]
+            self.assertEqual(dq[0, 0, 0, 0].item(), left)
+
+    def test_the_law_asks_for_the_promise(self):
+        def verdict(profile):
+            return ringlab.verify(functions.flash, arrays="torch", dtypes=["bf16"], backward=True,
+                                  cases=200, laws=["gradients_equal_reference"], progress=False,
+                                  limits=functions.FLASH_LIMITS, profile=profile)
+
+        self.assertFalse(verdict(functions.WEIGHTS).passed)
+        self.assertTrue(verdict(functions.FLASH).passed)
+
+    def test_a_dv_that_misses_a_query_is_still_found(self):
+        def wrong(q, k, v, *, mask, scale, dout=None):
+            if dout is not None:
+                dout = dout.clone()
+                dout[:, :, -1:] = 0
+            return functions.flash(q, k, v, mask=mask, scale=scale, dout=dout)
+
+        report = ringlab.verify(wrong, arrays="torch", dtypes=["bf16"], backward=True, cases=10,
+                                laws=["gradients_equal_reference"], progress=False,
+                                limits=functions.FLASH_LIMITS, profile=functions.FLASH)
+        self.assertFalse(report.passed)
+
+
+class AllPairs:
+    kind = "full"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """`ringlab.verify` on functions in NumPy: right ones pass, wrong ones are found, and said to be."""
+import dataclasses
 import math
 import signal
 import sys
@@ -63,6 +64,15 @@ class RightFunctions(unittest.TestCase):
         report = self.passes(functions.right_with_gradients, backward=True)
         held = {law.id for law in report.laws if law.verdict == "held"}
         self.assertIn("gradients_equal_reference", held)
+
+    def test_partial_gradients_in_a_small_dtype_are_promised(self):
+        in_parts = ringlab.Profile(rounds_weights=True, queries_per_store=4, keys_per_store=4)
+        self.passes(functions.gradients_in_parts, dtypes=["f16"], backward=True, profile=in_parts)
+        for wish in ("queries_per_store", "keys_per_store"):
+            silent = dataclasses.replace(in_parts, **{wish: 0})
+            report = verify(functions.gradients_in_parts, dtypes=["f16"], backward=True, profile=silent,
+                            cases=100, laws=["gradients_equal_reference"])
+            self.assertFalse(report.passed, wish)
 
     def test_the_reference_and_the_engine_pass_their_own_laws(self):
         def engine(q, k, v, *, mask, scale, **problem):

@@ -29,12 +29,12 @@ bool promises_nothing(const BackwardTolerance& allowed) {
 
 /// Empty where a gradient may overflow the dtype: such a case is no test of a kernel.
 std::optional<Report> check(std::uint64_t seed, DType dtype, const KernelOptions& options,
-                            BackwardMistake mistake) {
+                            const KernelOptions& promised, BackwardMistake mistake) {
   const testing::RandomCase c =
       testing::random_case(seed, {.tokens = 16, .dim = 7, .dtype = dtype});
   const ExactBackward exact = exact_backward(c.input(), c.dout.view());
   const BackwardTolerance allowed = backward_tolerance(
-      c.input(), c.dout.view(), exact, testing::emulated_profile(c.problem, options));
+      c.input(), c.dout.view(), exact, testing::emulated_profile(c.problem, promised));
   const testing::Gradients got = run_emulated_backward(c.input(), c.dout, options, mistake);
   if (promises_nothing(allowed)) return std::nullopt;
   return Report{{compare("dq", got.dq.view(), exact.dq.view(), allowed.dq.view()),
@@ -42,15 +42,23 @@ std::optional<Report> check(std::uint64_t seed, DType dtype, const KernelOptions
                  compare("dv", got.dv.view(), exact.dv.view(), allowed.dv.view())}};
 }
 
-void expect_no_false_alarm(DType dtype, bool cast, std::uint64_t cases) {
+std::optional<Report> check(std::uint64_t seed, DType dtype, const KernelOptions& options,
+                            BackwardMistake mistake = BackwardMistake::none) {
+  return check(seed, dtype, options, options, mistake);
+}
+
+void expect_no_false_alarm(DType dtype, bool cast, std::uint64_t cases, bool stores = false) {
   std::array<double, 3> worst{};
   std::int64_t failed = 0, discarded = 0;
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
-    const KernelOptions options{.tile = 1 + static_cast<std::int64_t>(seed % 7),
-                                .powers_of_two = seed % 2 == 0,
-                                .cast_probabilities = cast,
-                                .flush_to_zero = seed % 5 == 0};
-    const std::optional<Report> report = check(seed, dtype, options, BackwardMistake::none);
+    const KernelOptions options{
+        .tile = 1 + static_cast<std::int64_t>(seed % 7),
+        .powers_of_two = seed % 2 == 0,
+        .cast_probabilities = cast,
+        .flush_to_zero = seed % 5 == 0,
+        .queries_per_store = stores ? 1 + static_cast<std::int64_t>(seed % 3) : 0,
+        .keys_per_store = stores ? 1 + static_cast<std::int64_t>(seed % 5) : 0};
+    const std::optional<Report> report = check(seed, dtype, options);
     if (!report) {
       ++discarded;
       continue;
@@ -63,7 +71,10 @@ void expect_no_false_alarm(DType dtype, bool cast, std::uint64_t cases) {
   std::printf(
       "  %-5s%s %5ld cases, %ld discarded, %ld false alarms, worst error / bound dq %.3f dk %.3f "
       "dv %.3f\n",
-      std::string(dtype_info(dtype).name).c_str(), cast ? " (P, dS cast)" : "",
+      std::string(dtype_info(dtype).name).c_str(),
+      stores ? " (P, dS cast, partial sums stored)"
+      : cast ? " (P, dS cast)"
+             : "",
       static_cast<long>(cases), static_cast<long>(discarded), static_cast<long>(failed), worst[0],
       worst[1], worst[2]);
   EXPECT_EQ(failed, 0);
@@ -77,6 +88,43 @@ TEST(BackwardBound, never_fails_a_correct_kernel) {
   expect_no_false_alarm(DType::bf16, true, 1500);
   expect_no_false_alarm(DType::f16, true, 1500);
   expect_no_false_alarm(DType::f64, false, 1000);
+}
+
+TEST(BackwardBound, never_fails_a_kernel_that_says_that_it_stores_partial_gradients) {
+  expect_no_false_alarm(DType::f32, true, 1500, true);
+  expect_no_false_alarm(DType::bf16, true, 1500, true);
+  expect_no_false_alarm(DType::f16, true, 1500, true);
+  expect_no_false_alarm(DType::f64, true, 500, true);
+}
+
+TEST(BackwardBound, fails_a_kernel_that_stores_partial_gradients_and_does_not_say_so) {
+  std::array<int, 3> failed{};
+  constexpr int kCases = 300;
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const std::optional<Report> report =
+        check(seed, DType::bf16, {.queries_per_store = 1, .keys_per_store = 1}, {},
+              BackwardMistake::none);
+    if (!report) continue;
+    for (std::size_t t = 0; t < failed.size(); ++t) failed[t] += !report->tensors[t].passed();
+  }
+  std::printf("  of %d cases: dq %d, dk %d, dv %d\n", kCases, failed[0], failed[1], failed[2]);
+  for (const int cases : failed) EXPECT_GT(cases, kCases / 10);
+}
+
+TEST(BackwardBound, finds_planted_mistakes_in_kernels_that_store_partial_gradients) {
+  const KernelOptions options{.queries_per_store = 4, .keys_per_store = 4};
+  for (const BackwardMistake mistake :
+       {BackwardMistake::scale_missing_in_dk, BackwardMistake::row_term_missing,
+        BackwardMistake::lse_of_the_next_row,
+        BackwardMistake::dv_from_probability_of_the_next_key}) {
+    int caught = 0;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+      const std::optional<Report> report = check(seed, DType::bf16, options, mistake);
+      caught += report && !report->passed();
+    }
+    std::printf("  caught in %d of 200 cases\n", caught);
+    EXPECT_GT(caught, 60) << static_cast<int>(mistake);
+  }
 }
 
 TEST(BackwardBound, finds_planted_mistakes) {

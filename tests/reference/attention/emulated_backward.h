@@ -57,7 +57,14 @@ class EmulatedBackward {
       mean += real(dout_(b, h, i, c)) * real(forward_.out(b, h, i, c));
     }
     if (mistake_ == BackwardMistake::row_term_missing) mean = 0;
+    if (begins_part(i, options_.queries_per_store)) {
+      for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
+        store(dk_, b, g, j);
+        store(dv_, b, g, j);
+      }
+    }
     for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
+      if (begins_part(j, options_.keys_per_store)) store(dq_, b, h, i);
       if (!visible_(i, j)) continue;
       const Real dot = product(b, h, g, i, j);
       const Real p = probability(dot, b, h, i, j);
@@ -111,6 +118,15 @@ class EmulatedBackward {
   static Real real(double x) { return static_cast<Real>(x); }
   Real cast(Real x) const {
     return options_.cast_probabilities ? real(round_to(input_.problem.dtype, x)) : x;
+  }
+  static bool begins_part(std::int64_t token, std::int64_t per_store) {
+    return per_store > 0 && token % per_store == 0;
+  }
+  void store(Tensor<Real>& sums, std::int64_t b, std::int64_t h, std::int64_t t) const {
+    for (std::int64_t c = 0; c < sums.extents().channels; ++c) {
+      sums(b, h, t, c) =
+          real(round_to(input_.problem.dtype, static_cast<double>(sums(b, h, t, c))));
+    }
   }
   Tensor<double> stored(const Tensor<Real>& values) const {
     Tensor<double> result(values.extents());

@@ -31,6 +31,9 @@ struct KernelOptions {
   bool flush_to_zero = false;       ///< exp results below the normal range become zero
   bool tanh_from_exp = false;       ///< with an absolute error
   bool sink_last = false;           ///< merged after the keys, not before them
+  std::int64_t queries_per_store =
+      0;                            ///< dk and dv go to memory in the input dtype; 0: when complete
+  std::int64_t keys_per_store = 0;  ///< the same of dq
   Mistake mistake = Mistake::none;
   ModifierMistake modifier_mistake = ModifierMistake::none;
 };
@@ -196,6 +199,11 @@ inline NumericsProfile emulated_profile(const Problem& problem, const KernelOpti
     profile.u_probability = info.unit_roundoff;
     profile.p_underflow = info.min_subnormal / 2;
   }
+  const Shape& shape = problem.shape;
+  profile.key_gradient_stores = stores_before_the_last(shape.q_tokens, options.queries_per_store,
+                                                       shape.q_heads / shape.kv_heads);
+  profile.query_gradient_stores =
+      stores_before_the_last(shape.kv_tokens, options.keys_per_store, 1);
   if (options.tanh_from_exp) {
     // Two roundings of the exponent, which tanh flattens, exp, sum, quotient, difference.
     profile.tanh_floor = 3 * profile.exp_error + 4 * profile.u_work;

@@ -228,6 +228,63 @@ TEST(GradientBound, is_zero_for_no_terms_and_infinite_for_an_overflow) {
   EXPECT_LT(bound, 0.6e-3);
 }
 
+TEST(GradientBound, covers_partial_sums_that_are_stored_in_a_small_type) {
+  // 1 + 2^-9 is stored as 1, and then -1 arrives: all of the sum is lost.
+  const NumericsProfile profile = carried_profile(DType::bf16, 1);
+  GradientTerms terms{.terms = 3, .magnitude = 2 + 0x1p-9, .value = 0x1p-9};
+  EXPECT_LT(gradient_bound(profile, terms), 0x1p-9);
+  terms.stores = 1;
+  EXPECT_GE(gradient_bound(profile, terms), 0x1p-9);
+  // Roundings that are proportional to the sum follow its scale.
+  const double whole = gradient_bound(profile, terms);
+  terms.scale = 0.25;
+  terms.value /= 4;
+  EXPECT_NEAR(gradient_bound(profile, terms), whole / 4, whole * 1e-9);
+}
+
+TEST(GradientBound, counts_stores_that_change_something) {
+  const NumericsProfile profile = carried_profile(DType::bf16, 1);
+  const auto bound = [&](std::int64_t terms, std::int64_t stores) {
+    return gradient_bound(profile,
+                          {.terms = terms, .magnitude = 1, .value = 0x1p-9, .stores = stores});
+  };
+  EXPECT_EQ(bound(1, 5), bound(1, 0));
+  EXPECT_EQ(bound(3, 5), bound(3, 2));
+  EXPECT_GT(bound(6, 5), bound(6, 2));
+  EXPECT_EQ(bound(1000, 256), kInfinity);  // a relative error of 100 %
+}
+
+TEST(GradientBound, promises_nothing_where_a_partial_sum_may_overflow_its_type) {
+  const NumericsProfile profile = carried_profile(DType::f16, 1);
+  GradientTerms terms{.terms = 4, .magnitude = 6e4, .value = 1};
+  EXPECT_LT(gradient_bound(profile, terms), kInfinity);
+  terms.stores = 2;
+  EXPECT_LT(gradient_bound(profile, terms), kInfinity);
+  terms.magnitude = 7e4;
+  EXPECT_EQ(gradient_bound(profile, terms), kInfinity);
+  terms.scale = 1e-3;  // it may be scaled only afterwards
+  EXPECT_EQ(gradient_bound(profile, terms), kInfinity);
+  terms.stores = 0;
+  EXPECT_LT(gradient_bound(profile, terms), kInfinity);
+}
+
+TEST(GradientBound, covers_partial_sums_below_the_normal_range) {
+  const NumericsProfile profile = carried_profile(DType::f16, 1);
+  const double least = dtype_info(DType::f16).min_subnormal;
+  GradientTerms terms{.terms = 3, .magnitude = least, .value = least};
+  const double whole = gradient_bound(profile, terms);
+  terms.stores = 2;
+  EXPECT_GE(gradient_bound(profile, terms), whole + 2 * (least / 2));
+}
+
+TEST(GradientStores, are_once_in_so_many_tokens_of_each_head_but_for_the_last) {
+  EXPECT_EQ(stores_before_the_last(100, 0, 4), 0);
+  EXPECT_EQ(stores_before_the_last(0, 32, 4), 0);
+  EXPECT_EQ(stores_before_the_last(32, 32, 1), 0);
+  EXPECT_EQ(stores_before_the_last(33, 32, 1), 1);
+  EXPECT_EQ(stores_before_the_last(33, 32, 4), 7);
+}
+
 TEST(ProbabilityError, contains_the_error_of_the_saved_lse) {
   const NumericsProfile profile = carried_profile(DType::f32, 1);
   ProbabilityTerms terms{.score = {.head_dim = 4, .absolute_products = 1}, .lse = 2};
