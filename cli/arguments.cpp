@@ -68,21 +68,25 @@ bool same_file(const std::string& a, const std::string& b) {
   return canonical(a) == canonical(b) || std::filesystem::equivalent(a, b, unreadable);
 }
 
-// Boost takes "--=x" for the operand x.
-void refuse_nameless(const Command& command, const std::vector<std::string>& words) {
+// Boost wants a name for operands, and takes "--NAME=x" and "--=x" for the operand x.
+constexpr const char* kOperands = "operand";
+
+void refuse_named_operands(const Command& command, const std::vector<std::string>& words) {
+  const std::string named = fmt::format("--{}", kOperands);
   for (const std::string& word : words) {
     if (word == "--") return;  // operands from here on
-    if (word.starts_with("--=")) refuse_unknown(command, word);
+    const std::string name = word.substr(0, word.find('='));
+    if (name == named || (name == "--" && name != word)) refuse_unknown(command, word);
   }
 }
 
 // What Boost reports, in our words.
 po::variables_map parse(const Command& command, const std::vector<std::string>& words) {
-  refuse_nameless(command, words);
+  refuse_named_operands(command, words);
   po::options_description all = visible_options(command);
-  all.add_options()("operand", po::value<std::vector<std::string>>());
+  all.add_options()(kOperands, po::value<std::vector<std::string>>());
   po::positional_options_description operands;
-  operands.add("operand", -1);
+  operands.add(kOperands, -1);
   using namespace po::command_line_style;
   po::variables_map map;
   try {
@@ -112,7 +116,7 @@ Arguments::Arguments(const Command& command, const std::vector<std::string>& wor
     : command_(command) {
   const po::variables_map map = parse(command, join_negative_numbers(command, words));
   help_wanted_ = map.count("help") != 0;
-  if (map.count("operand")) operands_ = map["operand"].as<std::vector<std::string>>();
+  if (map.count(kOperands)) operands_ = map[kOperands].as<std::vector<std::string>>();
   for (const OptionSpec& option : command.options) {
     if (!map.count(option.name)) continue;
     values_[option.name] = option.value.empty() ? "" : map[option.name].as<std::string>();

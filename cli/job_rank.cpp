@@ -61,7 +61,9 @@ std::vector<std::int64_t> rows_to_check(const JobPlan& plan) {
 void print_checked_rows(const JobPlan& plan, Json& document, Output& output) {
   const std::vector<std::int64_t> rows = rows_to_check(plan);
   document["checked_rows"] = rows;
-  output.print("checked {}\n", describe_rows(rows.size(), plan.input.problem, plan.backward));
+  output.print("checked {}\n",
+               describe_rows(rows.size(), plan.input.problem,
+                             plan.backward ? GradientCheck::none : GradientCheck::no_gradients));
 }
 
 // What the job found, rank 0's to print.

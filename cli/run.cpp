@@ -132,12 +132,23 @@ bool is_engine_on_devices(const Plan& plan) {
   return is_engine(plan.subject) && plan.options.device == DeviceKind::cuda;
 }
 
-// What a check of some rows makes of random input: q, k and v of a group of heads, as doubles.
+// What a check of some rows makes of random input: q, k and v of a group of heads, as doubles; for
+// sums of gradients, before that, the inputs of a rank once more.
 std::int64_t check_bytes(const Plan& plan) {
   if (plan.check_rows == 0) return 0;
   const Shape& s = plan.loaded.problem.shape;
-  return 8 * (s.q_tokens * s.head_dim * (s.q_heads / s.kv_heads) +
-              s.kv_tokens * (s.head_dim + s.v_dim));
+  const std::int64_t rows = 8 * (s.q_tokens * s.head_dim * (s.q_heads / s.kv_heads) +
+                                 s.kv_tokens * (s.head_dim + s.v_dim));
+  if (!plan.backward) return rows;
+  const std::int64_t inputs = s.q().size() + s.k().size() + s.v().size() + s.out().size();
+  return std::max(rows, inputs / plan.options.ranks * dtype_info(plan.loaded.problem.dtype).bytes);
+}
+
+// Gradients of what is too long for a reference are checked by their sums.
+std::optional<verify::GradientIdentities> wanted_identities(const Plan& plan) {
+  if (!plan.loaded.by_rows || !plan.backward || plan.check_rows == 0) return std::nullopt;
+  const Problem& problem = plan.loaded.problem;
+  return verify::GradientIdentities(problem, plan.subject.profile(problem, plan.options));
 }
 
 void choose_rows(Plan& plan) {
@@ -208,12 +219,13 @@ void print_costs(const Plan& plan, const RunResult& result, Json& document, Outp
   report_memory(account, document, output);
 }
 
-RunResult run_plan(const Plan& plan) {
+RunResult run_plan(const Plan& plan, verify::GradientIdentities* identities) {
   if (plan.loaded.by_rows) {
     return run_random_rows({.input = {plan.loaded.problem, plan.loaded.seed},
                             .options = plan.options,
                             .last_pass = plan.account().last_pass,
-                            .kept_rows = plan.rows});
+                            .kept_rows = plan.rows,
+                            .identities = identities});
   }
   const AttentionInput input = plan.loaded.input();
   if (is_engine(plan.subject) && !is_engine_on_devices(plan)) {
@@ -253,8 +265,33 @@ void print_settlement(const verify::Settlement& settled, Json& document, Output&
       report::human_count(settled.wrong), report::human_count(settled.left));
 }
 
+// Whether the sums of gradients are what they have to be.
+bool check_identities(const verify::GradientIdentities& sums, Json& document, Output& output) {
+  bool all_hold = true;
+  document["identities"] = Json::array();
+  for (const verify::Identity& identity : sums.results()) {
+    all_hold &= identity.holds();
+    document["identities"].push_back({{"law", identity.law},
+                                      {"name", identity.name},
+                                      {"off_over_likely", json_number(identity.worst)},
+                                      {"where", identity.where},
+                                      {"holds", identity.holds()}});
+    output.print("check  {}  {}  {}: off by {} of what rounding makes likely (wrong above {}){}\n",
+                 identity.law, identity.holds() ? "ok   " : "WRONG", identity.name,
+                 report::human_ratio(identity.worst), verify::Identity::kMost,
+                 identity.where.empty() ? "" : ", most in " + identity.where);
+  }
+  return all_hold;
+}
+
+GradientCheck gradients_checked(const Plan& plan, const verify::GradientIdentities* identities) {
+  if (!plan.backward) return GradientCheck::no_gradients;
+  return identities != nullptr ? GradientCheck::by_sums : GradientCheck::none;
+}
+
 // Whether the result is right, when that was asked.
-bool check_plan(const Plan& plan, const RunResult& result, Json& document, Output& output) {
+bool check_plan(const Plan& plan, const RunResult& result,
+                const verify::GradientIdentities* identities, Json& document, Output& output) {
   document["passed"] = nullptr;
   CheckedResult checked;
   if (plan.check) {
@@ -263,16 +300,18 @@ bool check_plan(const Plan& plan, const RunResult& result, Json& document, Outpu
   } else if (plan.check_rows > 0) {
     checked.report = compare_rows(plan, result);
     document["checked_rows"] = plan.rows;
-    output.print("checked {}\n",
-                 describe_rows(plan.rows.size(), plan.loaded.problem, plan.backward));
+    output.print("checked {}\n", describe_rows(plan.rows.size(), plan.loaded.problem,
+                                               gradients_checked(plan, identities)));
   } else {
     return true;
   }
   print_check(checked.report, output);
   if (plan.check) print_settlement(checked.settled, document, output);
-  document["passed"] = checked.passed();
+  const bool sums_hold = identities == nullptr || check_identities(*identities, document, output);
+  const bool passed = checked.passed() && sums_hold;
+  document["passed"] = passed;
   document["check"] = report_json(checked.report);
-  return checked.passed();
+  return passed;
 }
 
 Json print_paces(const RunOptions& options, const RunResult& result, Output& output) {
@@ -289,7 +328,9 @@ int run(Arguments& arguments) {
   Output output(arguments);
   const Plan plan = take_plan(arguments);
   Json document = {{"configuration", print_plan(plan, output)}, {"notes", plan.loaded.notes}};
-  const RunResult result = run_plan(plan);
+  std::optional<verify::GradientIdentities> identities = wanted_identities(plan);
+  verify::GradientIdentities* const sums = identities ? &*identities : nullptr;
+  const RunResult result = run_plan(plan, sums);
   document.update(print_result(result, output));
   document.update(print_paces(plan.options, result, output));
   print_costs(plan, result, document, output);
@@ -297,7 +338,7 @@ int run(Arguments& arguments) {
     output.print("wrote {} events to {}\n", write_trace(*plan.trace_path, result),
                  *plan.trace_path);
   }
-  const bool right = check_plan(plan, result, document, output);
+  const bool right = check_plan(plan, result, sums, document, output);
   if (plan.output_path && right) {
     write_results(*plan.output_path, plan.loaded, {result.output, result.gradients});
     output.print("wrote {} to {}\n", result.gradients ? "o, lse, dq, dk, dv" : "o and lse",

@@ -123,13 +123,15 @@ void check_row_count(std::int64_t wanted, const Problem& problem) {
                      fmt::format("{}", wanted), "--check compares them all."});
 }
 
-std::string describe_rows(std::size_t rows, const Problem& problem, bool backward) {
+std::string describe_rows(std::size_t rows, const Problem& problem, GradientCheck gradients) {
   const Shape& shape = problem.shape;
   return fmt::format("o and lse of {} of {} query rows, all {} heads{}",
                      report::human_count(static_cast<std::int64_t>(rows)),
                      report::human_count(shape.q_tokens),
                      report::human_count(shape.batch * shape.q_heads),
-                     backward ? "; the gradients were not checked" : "");
+                     gradients == GradientCheck::none      ? "; the gradients were not checked"
+                     : gradients == GradientCheck::by_sums ? "; gradients by sums over all tokens"
+                                                           : "");
 }
 
 }  // namespace ringlab::cli

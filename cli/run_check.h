@@ -41,7 +41,9 @@ OptionSpec check_rows_option();
 std::int64_t take_check_rows(Arguments& arguments);
 /// Usage error when there are fewer rows than that.
 void check_row_count(std::int64_t wanted, const Problem& problem);
-/// "o and lse of 64 of 1 048 576 query rows, all 8 heads", and that gradients are not among them.
-std::string describe_rows(std::size_t rows, const Problem& problem, bool backward);
+/// What a check of some rows does for gradients.
+enum class GradientCheck { no_gradients, none, by_sums };
+/// "o and lse of 64 of 1 048 576 query rows, all 8 heads", and how gradients were checked.
+std::string describe_rows(std::size_t rows, const Problem& problem, GradientCheck gradients);
 
 }  // namespace ringlab::cli

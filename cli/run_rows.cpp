@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -72,6 +73,24 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
 }
 
+/// Makes the rank's rows once more, those of one rank at a time.
+template <class Element>
+void add_gradients(const RowRun& run, const ring::RankPlace& place,
+                   const ring::NativeResult<Element>& mine) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const ring::NativeShard<Element> given = make_rows<Element>(run, place);
+  run.identities->add<Element>({.queries = place.queries,
+                                .q = given.q,
+                                .dout = *given.dout,
+                                .out = mine.out.view(),
+                                .dq = mine.gradients->dq.view(),
+                                .k = given.k,
+                                .v = given.v,
+                                .dk = mine.gradients->dk.view(),
+                                .dv = mine.gradients->dv.view()});
+}
+
 template <class Element>
 ring::NativeEnds<Element> ends_of(const RowRun& run, AttentionOutput& kept) {
   return {.source = [&](const ring::RankPlace& place) { return make_rows<Element>(run, place); },
@@ -80,6 +99,7 @@ ring::NativeEnds<Element> ends_of(const RowRun& run, AttentionOutput& kept) {
                 const std::vector<Kept> rows = kept_of(place.queries, run.kept_rows);
                 copy_rows(mine.out, rows, kept.out);
                 copy_rows(mine.lse, rows, kept.lse);
+                if (run.identities != nullptr && mine.gradients) add_gradients(run, place, mine);
               }};
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/random_input.h"
+#include "property_tests/gradient_identities.h"
 #include "reference/core/run.h"
 
 namespace ringlab::cli {
@@ -20,6 +21,7 @@ struct RowRun {
   RunOptions options;
   Pass last_pass = Pass::forward;
   std::vector<std::int64_t> kept_rows;
+  verify::GradientIdentities* identities = nullptr;  ///< is given all gradients, if there are any
 };
 RunResult run_random_rows(const RowRun& run);
 

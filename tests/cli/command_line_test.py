@@ -51,6 +51,8 @@ class UsageTest(ProgramTest):
 
     def test_an_option_without_a_name_is_unknown(self):
         self.fails(2, "--=ring", "run", "--=ring", "--text", self.text)
+        self.fails(2, "--operand=ring", "run", "--operand=ring", "--text", self.text)
+        self.fails(2, "--operand", "run", "--operand", "ring", "--text", self.text)
 
     def test_abbreviated_options_are_unknown(self):
         self.fails(2, "--transp", "run", "ring", "--text", self.text, "--transp", "threads")

@@ -53,12 +53,27 @@ class RandomInputTest(ProgramTest):
         self.assertEqual(outputs[0], outputs[2])
         self.assertNotEqual(outputs[0], outputs[1])
 
-    def test_gradients_are_computed_and_the_check_says_that_it_leaves_them_out(self):
+    def test_gradients_are_checked_by_their_sums(self):
         result = self.succeeds("run", "optimized", "--random", *SIZES, "--ranks", 3, "--backward",
                                "--check-rows", 7)
-        self.assertIn("o and lse of 7 of 96 query rows, all 4 heads; the gradients were not checked",
+        self.assertIn("o and lse of 7 of 96 query rows, all 4 heads; gradients by sums over all tokens",
                       result.out)
+        self.assertIn("P40  ok     sum of dv = sum of dout", result.out)
         self.assertIn("every rank are as computed", result.out)
+        sums = self.document("optimized", "--random", *SIZES, "--ranks", 3, "--backward",
+                             "--check-rows", 7)["identities"]
+        self.assertEqual([one["law"] for one in sums], ["P40", "P42", "P43"])
+        for one in sums:
+            self.assertTrue(one["holds"])
+            self.assertGreater(one["off_over_likely"], 0)
+            self.assertIn("K/V head", one["where"])
+
+    def test_gradients_of_other_input_are_left_out_and_the_check_says_so(self):
+        text = self.file("text.txt", "It was the best of times, it was the worst of times. " * 4)
+        result = self.succeeds("run", "optimized", "--text", text, "--tokens", 100, "--backward",
+                               "--check-rows", 9)
+        self.assertIn("; the gradients were not checked", result.out)
+        self.assertNotIn("P40", result.out)
 
     def test_any_input_can_be_checked_by_rows(self):
         text = self.file("text.txt", "It was the best of times, it was the worst of times. " * 4)

@@ -1,0 +1,78 @@
+// Sums over the gradients of all tokens that come out the same whatever the data: a check of
+// gradients that needs no reference, for sequences that none is computed for.
+//
+// Bounds of such sums grow with every addition and are far above what a lost part of a long
+// sequence changes. What a sum is off by is therefore compared with what roundings that are
+// independent of each other make likely (Higham & Mary 2019): right for random data, where terms
+// are as often positive as negative; data whose terms cancel by design may exceed it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reference/core/numerics.h"
+#include "reference/core/positions.h"
+#include "reference/core/problem.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab::verify {
+
+/// What one rank has of a run with gradients: (batch, heads, its tokens, channels) each.
+template <class Element>
+struct GradientRows {
+  const Positions& queries;
+  TensorView<const Element> q, dout, out, dq;
+  TensorView<const Element> k, v, dk, dv;
+};
+
+/// One identity, where it is off the most.
+struct Identity {
+  std::string law;   ///< the law of small problems that says the same: "P40"
+  std::string name;  ///< "sum of dv = sum of dout"
+  double worst = 0;  ///< what it is off by, over what rounding makes likely
+  std::string where = {};
+  /// Several times what correct kernels have been seen to reach (docs/numerics.md).
+  static constexpr double kMost = 8;
+  bool holds() const { return worst <= kMost; }  // NaN does not
+};
+
+/// Gathers the sums of every K/V head, rank by rank. Sums are of doubles; memory O(heads · v_dim).
+class GradientIdentities {
+ public:
+  GradientIdentities(const Problem& problem, const NumericsProfile& profile);
+
+  /// Every token belongs to one call; one at a time.
+  template <class Element>
+  void add(const GradientRows<Element>& rows);
+
+  /// Those that hold for the problem: with dropout and sinks weights do not sum to one.
+  std::vector<Identity> results() const;
+
+ private:
+  /// Of one batch entry and K/V head. Squares are of the terms of the sum before them.
+  struct Sums {
+    std::vector<double> dv, dv_squares, dout, dout_squares;  // per channel
+    double q_dq = 0, q_dq_squares = 0, k_dk = 0, k_dk_squares = 0;
+    double v_dv = 0, v_dv_squares = 0, o_dout = 0, o_dout_squares = 0, row_squares = 0;
+    double q_squares = 0, k_squares = 0, v_squares = 0, largest_q = 0, largest_k = 0;  // of norms
+  };
+  template <class Element>
+  void add_queries(const GradientRows<Element>& rows, std::int64_t batch, std::int64_t kv_head);
+  template <class Element>
+  void add_keys(const GradientRows<Element>& rows, std::int64_t batch, std::int64_t kv_head);
+  Sums& sums_of(std::int64_t batch, std::int64_t kv_head);
+  bool sees_something(std::int64_t query) const;
+  Identity sum_of_dv() const;
+  Identity scores_are_bilinear() const;
+  Identity output_is_linear() const;
+  std::string place(std::size_t n) const;
+  double least() const;
+  double rounding() const;
+  double row_error(const Sums& sums) const;
+
+  Problem problem_;
+  NumericsProfile profile_;
+  std::vector<Sums> sums_;
+};
+
+}  // namespace ringlab::verify
