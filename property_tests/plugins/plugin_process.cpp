@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "property_tests/plugins/plugin_call.h"
@@ -103,10 +104,15 @@ std::string hint_for(const std::string& why) {
 
 PluginProcess::PluginProcess(std::string path, PluginOptions options)
     : path_(std::move(path)), options_(std::move(options)) {
-  if (!std::filesystem::is_regular_file(path_)) {
+  std::error_code failure;  // a name that is too long is no surprise either
+  const std::filesystem::file_status found = std::filesystem::status(path_, failure);
+  if (found.type() == std::filesystem::file_type::not_found) {
+    failure = std::make_error_code(std::errc::no_such_file_or_directory);
+  }
+  if (!std::filesystem::is_regular_file(found)) {
     throw_input_error({.where = "plugin " + path_,
                        .expected = "a shared library",
-                       .actual = std::filesystem::exists(path_) ? "no file" : "nothing there",
+                       .actual = failure ? "nothing there (" + failure.message() + ")" : "no file",
                        .hint = ""});
   }
   const ElfHeader header = elf_header(path_);

@@ -97,6 +97,8 @@ class PluginTest(ProgramTest):
     def test_what_cannot_be_loaded_is_explained(self):
         missing = self.folder / "libmissing.so"
         self.fails(3, ["libmissing.so", "nothing there"], "verify", missing)
+        endless = f"./{'a' * 300}.so"
+        self.fails(3, ["plugin " + endless, "a shared library", "too long"], "verify", endless)
         text = self.file("libtext.so", "no library at all, just a few words in a row .............")
         self.fails(3, ["no ELF file", "shared library for this machine"], "verify", text)
         self.fails(3, ["exports no symbol", "docs/plugins.md"], "verify", self.plugin("no_entry"))

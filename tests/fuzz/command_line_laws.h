@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/arguments.h"
@@ -61,7 +62,8 @@ inline Words words_of(const Bytes& bytes) {
 
 inline void refuse_files_that_exist(const cli::Arguments& arguments) {
   for (const char* name : {"text", "input"}) {
-    if (!std::filesystem::exists(arguments.text(name))) continue;
+    std::error_code unreadable;  // a name that is too long, for one
+    if (!std::filesystem::exists(arguments.text(name), unreadable)) continue;
     throw_input_error({name, "no file", "one", ""});
   }
 }
