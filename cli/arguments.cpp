@@ -76,7 +76,10 @@ void refuse_named_operands(const Command& command, const std::vector<std::string
   for (const std::string& word : words) {
     if (word == "--") return;  // operands from here on
     const std::string name = word.substr(0, word.find('='));
-    if (name == named || (name == "--" && name != word)) refuse_unknown(command, word);
+    const bool nameless = name == "--" && name != word;
+    // Boost's texts have placeholders between %: it looks for them in names, too, without an end.
+    const bool endless = name.starts_with("--") && name.find('%') != std::string::npos;
+    if (name == named || nameless || endless) refuse_unknown(command, word);
   }
 }
 

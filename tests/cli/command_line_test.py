@@ -52,6 +52,7 @@ class UsageTest(ProgramTest):
     def test_an_option_without_a_name_is_unknown(self):
         self.fails(2, "--=ring", "run", "--=ring", "--text", self.text)
         self.fails(2, "--operand=ring", "run", "--operand=ring", "--text", self.text)
+        self.fails(2, "an unknown one", "run", "--%option%%prefix%=", "--text", self.text)
         self.fails(2, "--operand", "run", "--operand", "ring", "--text", self.text)
 
     def test_abbreviated_options_are_unknown(self):
