@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/device_run.h"
+#include "cli/gradient_sums.h"
 #include "cli/job_summary.h"
 #include "cli/job_trace.h"
 #include "cli/report/human.h"
@@ -58,12 +59,16 @@ std::vector<std::int64_t> rows_to_check(const JobPlan& plan) {
       plan.check_rows);
 }
 
+GradientCheck gradients_checked(const JobPlan& plan) {
+  if (!plan.backward) return GradientCheck::no_gradients;
+  return plan.input.random ? GradientCheck::by_sums : GradientCheck::none;
+}
+
 void print_checked_rows(const JobPlan& plan, Json& document, Output& output) {
   const std::vector<std::int64_t> rows = rows_to_check(plan);
   document["checked_rows"] = rows;
   output.print("checked {}\n",
-               describe_rows(rows.size(), plan.input.problem,
-                             plan.backward ? GradientCheck::none : GradientCheck::no_gradients));
+               describe_rows(rows.size(), plan.input.problem, gradients_checked(plan)));
 }
 
 // What the job found, rank 0's to print.
@@ -74,6 +79,7 @@ struct JobResult {
   std::vector<std::string> devices;  // of the ranks, with Carrier::nccl
   std::string kernels, nccl;
   double clock_uncertainty_s = 0;
+  std::optional<verify::GradientIdentities> sums;  // of gradients, when they are checked so
   bool right = true;
 };
 
@@ -116,6 +122,7 @@ void print_job(const JobPlan& plan, const JobResult& job, Output& output) {
   document.update(print_pace(job.paces, seconds, WaitsAre::measured, output));
   document["passed"] = plan.checks() ? Json(job.right) : Json(nullptr);
   if (plan.check_rows > 0) print_checked_rows(plan, document, output);
+  if (job.sums) print_identities(*job.sums, document, output);
   if (plan.checks()) output.print("check  {}\n", job.right ? "ok" : "WRONG");
   if (plan.trace_path) print_trace(plan, job, document, output);
   if (plan.output && job.right) output.print("wrote {}\n", plan.output->path);
@@ -159,6 +166,29 @@ Report check_rows(const JobPlan& plan, int rank, const ring::ShardResult& result
                                mine.output);
 }
 
+// Of all ranks on rank 0: what checks gradients that no reference is computed for.
+std::optional<verify::GradientIdentities> gradient_sums(const JobPlan& plan,
+                                                        const ring::ShardResult& result,
+                                                        Communicator& network) {
+  if (plan.check_rows == 0 || gradients_checked(plan) != GradientCheck::by_sums) return {};
+  const Problem& problem = plan.input.problem;
+  const Layout queries = make_layout(plan.options, problem.shape.q_tokens, plan.options.q_layout);
+  const Positions& mine = queries.positions(network.rank());
+  verify::GradientIdentities sums(problem, verify::engine_subject().profile(problem, plan.options));
+  const ring::ShardInput given = plan.input.shard();
+  sums.add<double>({.queries = mine,
+                    .q = given.q,
+                    .dout = *given.dout,
+                    .out = result.output.out.view(),
+                    .dq = result.gradients->dq.view(),
+                    .k = given.k,
+                    .v = given.v,
+                    .dk = result.gradients->dk.view(),
+                    .dv = result.gradients->dv.view()});
+  gather_sums(sums, network);
+  return sums;
+}
+
 RankSummary summarize(const JobPlan& plan, const ring::ShardResult& result,
                       const std::optional<JobClock>& clock, int rank) {
   RankSummary summary{.stats = result.stats,
@@ -190,7 +220,8 @@ int run_job_rank(const JobPlan& plan, Output* output, JobSession& session) {
   for (const RankSummary& rank : job.ranks) {
     job.clock_uncertainty_s = std::max(job.clock_uncertainty_s, rank.clock_uncertainty_s);
   }
-  job.right = agree_on_outcome(job.ranks, network);
+  job.sums = gradient_sums(plan, result, network);
+  job.right = agree_on_outcome(job.ranks, !job.sums || job.sums->hold(), network);
   if (plan.output && job.right) {
     write_job_output(*plan.output,
                      {.problem = plan.input.problem,

@@ -67,8 +67,9 @@ std::vector<RankSummary> gather(const RankSummary& mine, Communicator& network) 
   return all;
 }
 
-bool agree_on_outcome(const std::vector<RankSummary>& all, Communicator& network) {
-  std::int64_t right = 1;
+bool agree_on_outcome(const std::vector<RankSummary>& all, bool found_right,
+                      Communicator& network) {
+  std::int64_t right = found_right ? 1 : 0;
   if (network.rank() == 0) {
     for (const RankSummary& summary : all) right &= summary.right ? 1 : 0;
     for (int rank = 1; rank < network.ranks(); ++rank) {

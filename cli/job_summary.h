@@ -22,8 +22,9 @@ struct RankSummary {
 /// All summaries on rank 0, nothing elsewhere. To be called by all ranks.
 std::vector<RankSummary> gather(const RankSummary& mine, Communicator& network);
 
-/// Whether every rank is right, as rank 0, which has all summaries, tells the others.
-bool agree_on_outcome(const std::vector<RankSummary>& all, Communicator& network);
+/// Whether every rank is right, and what rank 0 found besides, as rank 0, which has all summaries,
+/// tells the others. `found_right` counts on rank 0 only.
+bool agree_on_outcome(const std::vector<RankSummary>& all, bool found_right, Communicator& network);
 
 /// The table of the ranks, and the same as an array.
 Json print_summaries(const std::vector<RankSummary>& all, bool checked, Output& output);

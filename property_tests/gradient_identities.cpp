@@ -61,6 +61,35 @@ GradientIdentities::GradientIdentities(const Problem& problem, const NumericsPro
                {.dv = none, .dv_squares = none, .dout = none, .dout_squares = none});
 }
 
+std::vector<double*> GradientIdentities::Sums::added() {
+  std::vector<double*> all = {&q_dq,        &q_dq_squares, &k_dk,      &k_dk_squares,
+                              &v_dv,        &v_dv_squares, &o_dout,    &o_dout_squares,
+                              &row_squares, &q_squares,    &k_squares, &v_squares};
+  for (std::vector<double>* channels : {&dv, &dv_squares, &dout, &dout_squares}) {
+    for (double& channel : *channels) all.push_back(&channel);
+  }
+  return all;
+}
+
+std::vector<double*> GradientIdentities::Sums::largest() { return {&largest_q, &largest_k}; }
+
+std::vector<double> GradientIdentities::gathered() const {
+  std::vector<double> numbers;
+  for (Sums sums : sums_) {
+    for (const double* number : sums.added()) numbers.push_back(*number);
+    for (const double* number : sums.largest()) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+void GradientIdentities::add_gathered(const std::vector<double>& others) {
+  auto next = others.begin();
+  for (Sums& sums : sums_) {
+    for (double* number : sums.added()) *number += *next++;
+    for (double* number : sums.largest()) *number = std::max(*number, *next++);
+  }
+}
+
 GradientIdentities::Sums& GradientIdentities::sums_of(std::int64_t batch, std::int64_t kv_head) {
   return sums_[static_cast<std::size_t>(batch * problem_.shape.kv_heads + kv_head)];
 }
@@ -207,6 +236,8 @@ std::vector<Identity> GradientIdentities::results() const {
   if (modifiers.sinks.empty() && modifiers.dropout == 0) found.insert(found.begin(), sum_of_dv());
   return found;
 }
+
+bool GradientIdentities::hold() const { return std::ranges::all_of(results(), &Identity::holds); }
 
 template void GradientIdentities::add(const GradientRows<double>&);
 template void GradientIdentities::add(const GradientRows<float>&);

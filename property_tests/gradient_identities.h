@@ -45,8 +45,14 @@ class GradientIdentities {
   template <class Element>
   void add(const GradientRows<Element>& rows);
 
+  /// What was gathered so far, as numbers to send.
+  std::vector<double> gathered() const;
+  /// Adds what another rank has gathered of the same problem.
+  void add_gathered(const std::vector<double>& others);
+
   /// Those that hold for the problem: with dropout and sinks weights do not sum to one.
   std::vector<Identity> results() const;
+  bool hold() const;
 
  private:
   /// Of one batch entry and K/V head. Squares are of the terms of the sum before them.
@@ -55,6 +61,10 @@ class GradientIdentities {
     double q_dq = 0, q_dq_squares = 0, k_dk = 0, k_dk_squares = 0;
     double v_dv = 0, v_dv_squares = 0, o_dout = 0, o_dout_squares = 0, row_squares = 0;
     double q_squares = 0, k_squares = 0, v_squares = 0, largest_q = 0, largest_k = 0;  // of norms
+
+    /// Its numbers, always in the same order: of what adds up, and of what is the largest of all.
+    std::vector<double*> added();
+    std::vector<double*> largest();
   };
   template <class Element>
   void add_queries(const GradientRows<Element>& rows, std::int64_t batch, std::int64_t kv_head);

@@ -12,9 +12,9 @@ namespace {
 using Row = std::function<double(std::int64_t token, std::int64_t channel)>;
 
 /// One K/V head with the query heads that read it.
-class HeadGroup {
+class HeadMaker {
  public:
-  HeadGroup(const Case& c, std::int64_t batch, std::int64_t kv_head)
+  HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head)
       : case_(c), batch_(batch), kv_head_(kv_head), draws_(c.seed, {batch, kv_head}) {
     const auto d = c.shape.head_dim;
     scale_ = c.unit_scale ? 1.0 : default_scale(d);
@@ -192,7 +192,7 @@ AttentionTensors make_tensors(const Case& c) {
   AttentionTensors data{Tensor<double>(c.shape.q()), Tensor<double>(c.shape.k()),
                         Tensor<double>(c.shape.v())};
   for (std::int64_t b = 0; b < c.shape.batch; ++b) {
-    for (std::int64_t g = 0; g < c.shape.kv_heads; ++g) HeadGroup(c, b, g).fill(data);
+    for (std::int64_t g = 0; g < c.shape.kv_heads; ++g) HeadMaker(c, b, g).fill(data);
   }
   return data;
 }

@@ -34,7 +34,7 @@ include(precompiled_headers)
 option(RINGLAB_UNITY "Compile the files of a target a few at a time" OFF)
 set(ringlab_files_together 8)
 function(ringlab_unity target)
-  if(NOT RINGLAB_UNITY OR RINGLAB_FUZZ)
+  if(NOT RINGLAB_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON

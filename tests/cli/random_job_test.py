@@ -40,6 +40,33 @@ class RandomJobTest(JobTest):
         self.assertIn("check  WRONG", job.out, job.said())
         self.ended_with(job, 1)
 
+    def test_gradients_are_checked_by_sums_that_are_those_of_threads(self):
+        path, sizes = self.folder / "run.json", [*SIZES, "--mask", "causal", "--backward"]
+        job = self.job(3, "--random", *sizes, "--check-rows", 4, "--json", path)
+        self.assertEqual(job.code, 0, job.said())
+        self.assertIn("gradients by sums over all tokens", job.out)
+        of_processes = json.loads(path.read_text())["identities"]
+        self.succeeds("run", "optimized", "--random", *sizes, "--ranks", 3, "--check-rows", 4,
+                      "--json", path)
+        of_threads = json.loads(path.read_text())["identities"]
+        self.assertEqual([one["law"] for one in of_processes], ["P40", "P42", "P43"])
+        for one, other in zip(of_processes, of_threads, strict=True):
+            self.assertTrue(one["holds"])
+            # Sums of doubles in another order.
+            self.assertAlmostEqual(one["off_over_likely"], other["off_over_likely"], 4)
+
+    def test_a_flipped_bit_of_a_gradient_is_found_in_the_sums(self):
+        path = self.folder / "run.json"
+        # Message 16 of rank 1 is dV, which o and lse do not see.
+        job = self.job(3, "--random", *SIZES, "--backward", "--check-rows", 4, "--json", path,
+                       fault="1:16:before_send:flip=-2")
+        self.ended_with(job, 1)
+        document = json.loads(path.read_text())
+        self.assertFalse(document["passed"])
+        self.assertEqual({one["law"]: one["holds"] for one in document["identities"]},
+                         {"P40": False, "P42": True, "P43": False})
+        self.assertTrue(all(rank["worst_ratio"] <= 1 for rank in document["ranks"]))
+
 
 if __name__ == "__main__":
     skip_without_mpi()

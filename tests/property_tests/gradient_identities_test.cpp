@@ -41,28 +41,25 @@ struct Computed {
   Tensor<double> dout, out;
   AttentionGradients gradients;
 
-  /// The rows of these tokens are added in one call each.
-  std::vector<Identity> identities(const std::vector<Positions>& queries,
-                                   const std::vector<Positions>& keys) const {
-    GradientIdentities sums(run.problem, engine_subject().profile(run.problem, run.options));
-    for (std::size_t part = 0; part < queries.size(); ++part) {
-      const auto of_queries = [&](const Tensor<double>& x) {
-        return shard_of<double>(x.view(), queries[part]);
-      };
-      const auto of_keys = [&](const Tensor<double>& x) {
-        return shard_of<double>(x.view(), keys[part]);
-      };
-      const Tensor<double> q = of_queries(data.q), g = of_queries(dout), o = of_queries(out),
-                           dq = of_queries(gradients.dq), k = of_keys(data.k), v = of_keys(data.v),
-                           dk = of_keys(gradients.dk), dv = of_keys(gradients.dv);
-      sums.add<double>({queries[part], q.view(), g.view(), o.view(), dq.view(), k.view(), v.view(),
-                        dk.view(), dv.view()});
-    }
-    return sums.results();
+  GradientIdentities none() const {
+    return {run.problem, engine_subject().profile(run.problem, run.options)};
+  }
+  void add(const Positions& queries, const Positions& keys, GradientIdentities& sums) const {
+    const auto of_queries = [&](const Tensor<double>& x) {
+      return shard_of<double>(x.view(), queries);
+    };
+    const auto of_keys = [&](const Tensor<double>& x) { return shard_of<double>(x.view(), keys); };
+    const Tensor<double> q = of_queries(data.q), g = of_queries(dout), o = of_queries(out),
+                         dq = of_queries(gradients.dq), k = of_keys(data.k), v = of_keys(data.v),
+                         dk = of_keys(gradients.dk), dv = of_keys(gradients.dv);
+    sums.add<double>({queries, q.view(), g.view(), o.view(), dq.view(), k.view(), v.view(),
+                      dk.view(), dv.view()});
   }
   std::vector<Identity> identities() const {
     const Shape& shape = run.problem.shape;
-    return identities({Positions::all(shape.q_tokens)}, {Positions::all(shape.kv_tokens)});
+    GradientIdentities sums = none();
+    add(Positions::all(shape.q_tokens), Positions::all(shape.kv_tokens), sums);
+    return sums.results();
   }
   double worst() const {
     double most = 0;
@@ -192,18 +189,38 @@ INSTANTIATE_TEST_SUITE_P(DTypes, IdentitiesOf,
                            return std::string(dtype_info(dtype.param).name);
                          });
 
+void expect_the_same(const std::vector<Identity>& a, const std::vector<Identity>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t n = 0; n < a.size(); ++n) {
+    EXPECT_EQ(a[n].name, b[n].name);
+    EXPECT_NEAR(a[n].worst, b[n].worst, 1e-4);  // sums of doubles in another order
+  }
+}
+
 TEST(GradientIdentities, are_the_same_whoever_holds_the_tokens) {
   const Computed computed = compute(causal_run(DType::f32, 100, 3));
   const Layout layout(LayoutKind::zigzag, 100, 3);
-  std::vector<Positions> parts;
-  for (int rank = 0; rank < 3; ++rank) parts.push_back(layout.positions(rank));
-  const std::vector<Identity> whole = computed.identities();
-  const std::vector<Identity> by_rank = computed.identities(parts, parts);
-  ASSERT_EQ(whole.size(), by_rank.size());
-  for (std::size_t n = 0; n < whole.size(); ++n) {
-    EXPECT_EQ(whole[n].name, by_rank[n].name);
-    EXPECT_NEAR(whole[n].worst, by_rank[n].worst, 1e-4);  // sums of doubles in another order
+  GradientIdentities by_one = computed.none(), by_each = computed.none();
+  for (int rank = 0; rank < 3; ++rank) {
+    const Positions tokens = layout.positions(rank);
+    computed.add(tokens, tokens, by_one);
+    GradientIdentities of_rank = computed.none();
+    computed.add(tokens, tokens, of_rank);
+    by_each.add_gathered(of_rank.gathered());
   }
+  expect_the_same(by_one.results(), computed.identities());
+  expect_the_same(by_each.results(), computed.identities());
+  EXPECT_TRUE(by_each.hold());
+}
+
+TEST(GradientIdentities, do_not_hold_when_what_one_rank_gathered_is_missing) {
+  const Computed computed = compute(causal_run(DType::f32, 100, 3));
+  const Layout layout(LayoutKind::zigzag, 100, 3);
+  GradientIdentities sums = computed.none();
+  for (const int rank : {0, 2}) {
+    computed.add(layout.positions(rank), layout.positions(rank), sums);
+  }
+  EXPECT_FALSE(sums.hold());
 }
 
 std::vector<std::string> laws_of(const IdentityRun& run) {

@@ -1,9 +1,11 @@
 // What only free-running threads have: deadlines in wall time.
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <thread>
+#include <vector>
 
 #include "tests/optimized/transport/any_network.h"
 #include "tests/repetitions.h"
@@ -100,21 +102,27 @@ std::vector<int> counted(int count, int first) {
 }
 
 TEST(ThreadNetwork, long_messages_of_any_length_arrive_in_both_directions_at_once) {
+  // Made once, and compared as bytes: the thread sanitizer looks at every number that is touched.
+  const std::array sent = {counted(3 * kLong, 0), counted(3 * kLong, 1), counted(3 * kLong, 2)};
+  const auto arrived = [&](const std::vector<int>& received, int from) {
+    return std::memcmp(received.data(), sent[static_cast<std::size_t>(from)].data(),
+                       received.size() * sizeof(int)) == 0;
+  };
   for (const int length : {kLong - 1, kLong, kLong + 1, 2 * kLong + 65535, 3 * kLong}) {
     for (const bool rendezvous : {false, true}) {
       const AnyNetwork network{.name = "", .rendezvous = rendezvous};
       network.run(3, [&](Communicator& n) {
         const int next = (n.rank() + 1) % 3, before = (n.rank() + 2) % 3;
-        const std::vector<int> mine = counted(length, n.rank());
-        std::vector<int> first(mine.size()), second(mine.size());
+        const int* mine = sent[static_cast<std::size_t>(n.rank())].data();
+        std::vector<int> first(static_cast<std::size_t>(length), -1), second = first;
         const std::array requests = {
             n.post_receive(before, 0, writable_bytes_of(first.data(), length)),
             n.post_receive(next, 0, writable_bytes_of(second.data(), length)),
-            n.post_send(before, 0, bytes_of(mine.data(), length)),
-            n.post_send(next, 0, bytes_of(mine.data(), length))};
+            n.post_send(before, 0, bytes_of(mine, length)),
+            n.post_send(next, 0, bytes_of(mine, length))};
         for (const Request request : requests) n.wait(request);
-        EXPECT_EQ(first, counted(length, before));
-        EXPECT_EQ(second, counted(length, next));
+        EXPECT_TRUE(arrived(first, before));
+        EXPECT_TRUE(arrived(second, next));
       });
     }
   }
