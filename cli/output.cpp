@@ -65,6 +65,13 @@ void check_writable(const std::string& option, const std::string& path) {
   if (::access(folder.c_str(), W_OK) != 0) {
     throw_environment_error({"--" + option, "a folder that can be written", folder.string(), ""});
   }
+  const std::string name = std::filesystem::path(path).filename().string();
+  const long longest = ::pathconf(folder.c_str(), _PC_NAME_MAX);  // -1: the system does not say
+  if (longest >= 0 && std::ssize(name) > longest) {
+    throw_environment_error(
+        {"--" + option, fmt::format("a name of at most {} bytes in {}", longest, folder.string()),
+         fmt::format("{} bytes", name.size()), ""});
+  }
   if (std::filesystem::is_directory(path, ignored) && option != "output") {
     throw_environment_error({"--" + option, "a file", path + ", a folder", ""});
   }

@@ -210,6 +210,9 @@ class OutputTest(ProgramTest):
             self.fails(4, option, *self.words, option, self.folder / "missing" / "x.safetensors")
         self.fails(4, "--html", "verify", "--quick", "--html", self.folder / "missing" / "x.html")
         self.fails(4, "", *self.words, "--json", self.folder)
+        too_long = self.folder / ("x" * 300)
+        for words in [[*self.words, "--output"], ["verify", "--quick", "--html"]]:
+            self.fails(4, [words[-1], "at most 255 bytes", "300 bytes"], *words, too_long)
         result = ringlab(*self.words, "--output", self.text / "o.safetensors")
         self.assertEqual(result.code, 4, result.err)
         self.assertEqual(self.left(), ["text.txt"])
