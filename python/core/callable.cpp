@@ -20,6 +20,7 @@ namespace {
 
 using verify::Capabilities;
 using verify::MaskAbilities;
+using verify::ModifierAbilities;
 
 template <class Abilities>
 struct Word {
@@ -47,6 +48,11 @@ constexpr std::array<Word<MaskAbilities>, 5> kMasks = {
      {"documents", &MaskAbilities::documents},
      {"prefix", &MaskAbilities::prefix},
      {"intersections", &MaskAbilities::intersections}}};
+constexpr std::array<Word<ModifierAbilities>, 4> kModifiers = {
+    {{"softcap", &ModifierAbilities::softcap},
+     {"alibi", &ModifierAbilities::alibi},
+     {"sinks", &ModifierAbilities::sinks},
+     {"dropout", &ModifierAbilities::dropout}}};
 
 Capabilities abilities(const Wishes& wishes) {
   Capabilities can;
@@ -59,7 +65,9 @@ Capabilities abilities(const Wishes& wishes) {
   for (const auto& [name, member] : kAbilities) {
     can.*member = limits.take<bool>(name).value_or(can.*member);
   }
-  if (limits.take<bool>("modifiers").value_or(false)) can.modifiers = verify::kAllModifiers;
+  for (const auto& [name, member] : kModifiers) {
+    can.modifiers.*member = limits.take<bool>(name).value_or(false);
+  }
   for (const auto& [name, member] : kMasks) {
     can.masks.*member = limits.take<bool>(name).value_or(can.masks.*member);
   }

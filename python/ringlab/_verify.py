@@ -17,6 +17,7 @@ from ringlab._report import Failure, LawVerdict, Replay, Report
 
 MASKS = ("full", "causal", "window", "documents", "prefix", "matrix", "intersections")
 DTYPES = ("f64", "f32", "f16", "bf16")
+MODIFIERS = ("softcap", "alibi", "sinks", "dropout")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +87,10 @@ def laws() -> list[Law]:
 
 
 def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
-           masks: Iterable[str] = MASKS, backward: bool = False, modifiers: bool = False,
-           laws: Iterable[str] | None = None, cases: int = 40, seconds: float | None = None,
-           seed: int = 1, profile: Profile | None = None, limits: Limits | None = None,
+           masks: Iterable[str] = MASKS, backward: bool = False,
+           modifiers: bool | Iterable[str] = False, laws: Iterable[str] | None = None,
+           cases: int = 40, seconds: float | None = None, seed: int = 1,
+           profile: Profile | None = None, limits: Limits | None = None,
            arrays: str | Callable[[np.ndarray], Any] = "numpy", progress: bool = True,
            name: str | None = None) -> Report:
     """Checks any implementation of attention against the exact reference and the laws.
@@ -99,8 +101,9 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
     `mask.matrix()`. o is (batch, q_heads, q_tokens, v_dim), lse (batch, q_heads, q_tokens), the
     natural logarithm of the sum of e^score. Raise NotImplementedError for what fn cannot do: such
     cases are discarded. With `backward` it is also given `dout`, the gradient of a loss by o, in some
-    calls, and then returns (o, lse, dq, dk, dv), or (o, dq, dk, dv). With `modifiers` it may be given
-    softcap, alibi_slopes, sinks, and dropout with dropout_seed (reference/core/modifiers.h).
+    calls, and then returns (o, lse, dq, dk, dv), or (o, dq, dk, dv). `modifiers` are kinds of
+    `MODIFIERS`, or True for all of them, that it may be given: softcap, alibi_slopes, sinks, and
+    dropout with dropout_seed (reference/core/modifiers.h).
 
     Every call has fresh copies of its inputs, at new addresses, and what it returns is copied. A
     changed input, a wrong shape and an exception are verdicts.
@@ -112,7 +115,7 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
 
     The verdict is a `Report`; nothing is raised for a function that is wrong. Raises UsageError.
     """
-    settings = _Settings.of(fn, name, list(dtypes), list(masks), backward, modifiers, profile,
+    settings = _Settings.of(fn, name, _words(dtypes), _words(masks), backward, modifiers, profile,
                             limits, arrays)
     if cases < 1:
         raise usage_error("cases", "at least 1", cases)
@@ -130,11 +133,12 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
 
 
 def replay(fn: Callable[..., Any], token: str, *, dtypes: Iterable[str] = DTYPES,
-           masks: Iterable[str] = MASKS, backward: bool = True, modifiers: bool = True,
-           profile: Profile | None = None, limits: Limits | None = None,
+           masks: Iterable[str] = MASKS, backward: bool = True,
+           modifiers: bool | Iterable[str] = True, profile: Profile | None = None,
+           limits: Limits | None = None,
            arrays: str | Callable[[np.ndarray], Any] = "numpy") -> Replay:
     """Runs the one case of a failure's token again; arguments as of `verify`."""
-    return _Settings.of(fn, None, list(dtypes), list(masks), backward, modifiers, profile, limits,
+    return _Settings.of(fn, None, _words(dtypes), _words(masks), backward, modifiers, profile, limits,
                         arrays).replay(fn, token)
 
 
@@ -151,7 +155,7 @@ class _Settings:
     dtypes: list[str]
     masks: list[str]
     backward: bool
-    modifiers: bool
+    modifiers: list[str]
     profile: Profile
     limits: Limits
     arrays: str | Callable[[np.ndarray], Any]
@@ -159,24 +163,30 @@ class _Settings:
 
     @staticmethod
     def of(fn: Callable[..., Any], name: str | None, dtypes: list[str], masks: list[str],
-           backward: bool, modifiers: bool, profile: Profile | None, limits: Limits | None,
-           arrays: str | Callable[[np.ndarray], Any]) -> _Settings:
+           backward: bool, modifiers: bool | Iterable[str], profile: Profile | None,
+           limits: Limits | None, arrays: str | Callable[[np.ndarray], Any]) -> _Settings:
         if not callable(fn):
             raise usage_error("fn", "a function", type(fn).__name__)
         _check_words("dtypes", dtypes, DTYPES)
         _check_words("masks", masks, MASKS)
         if arrays not in ("numpy", "torch") and not callable(arrays):
             raise usage_error("arrays", '"numpy", "torch" or a function', repr(arrays))
+        if isinstance(modifiers, bool):
+            modifiers = MODIFIERS if modifiers else ()
+        kinds = _words(modifiers)
+        if kinds:
+            _check_words("modifiers", kinds, MODIFIERS)
         limits = limits or Limits()
         gives_lse = _gives_lse(fn, dtypes[0], arrays) if limits.lse is None else limits.lse
-        return _Settings(_name_of(fn, name), dtypes, masks, backward, modifiers,
+        return _Settings(_name_of(fn, name), dtypes, masks, backward, kinds,
                          profile or Profile(), limits, arrays, gives_lse)
 
     def wishes(self, fn: Callable[..., Any]) -> dict[str, Any]:
         """As the compiled half reads them."""
         limits = dataclasses.asdict(self.limits) | {
-            "lse": self.gives_lse, "backward": self.backward, "modifiers": self.modifiers,
-            "bit_masks": "matrix" in self.masks}
+            "lse": self.gives_lse, "backward": self.backward, "bit_masks": "matrix" in self.masks}
+        for kind in self.modifiers:
+            limits[kind] = True
         for kind in ("causal", "window", "documents", "prefix", "intersections"):
             limits[kind] = kind in self.masks
         return {"name": self.name, "call": VerifiedCallable(fn, self.arrays, self.gives_lse),
@@ -197,6 +207,10 @@ class _Settings:
                 "modifiers": self.modifiers, "gives_lse": self.gives_lse,
                 "arrays": self.arrays if isinstance(self.arrays, str) else self.arrays.__name__,
                 "limits": changed(self.limits), "profile": changed(self.profile)}
+
+
+def _words(given: str | Iterable[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
 
 
 def _check_words(what: str, words: list[str], known: tuple[str, ...]) -> None:

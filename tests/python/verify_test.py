@@ -86,6 +86,25 @@ class RightFunctions(unittest.TestCase):
         skipped = {law.skipped for law in report.laws} - {""}
         self.assertEqual(len(skipped), 2, skipped)  # ranks and slots, which it does not show
 
+    def test_only_the_kinds_of_modifiers_that_it_knows_reach_it(self):
+        seen = set()
+
+        def with_softcap(q, k, v, *, mask, scale, **problem):
+            seen.update(problem)
+            return ringlab.attention(q, k, v, mask=mask, scale=scale, return_lse=True, **problem)
+
+        law = {"laws": ["equals_reference"], "cases": 60}
+        for modifiers in ("softcap", ["softcap"]):
+            seen.clear()
+            report = self.passes(with_softcap, modifiers=modifiers, **law)
+            self.assertEqual(seen, {"softcap"})
+            self.assertEqual(report.settings["modifiers"], ["softcap"])
+        seen.clear()
+        self.passes(with_softcap, **law)
+        self.assertEqual(seen, set())
+        with self.assertRaisesRegex(ringlab.UsageError, "modifiers.*softcap, alibi.*'alibis'"):
+            ringlab.verify(with_softcap, modifiers=["alibis"])
+
     def test_what_it_cannot_do_is_discarded_and_said(self):
         def causal_only(q, k, v, *, mask, scale):
             if mask.kind != "causal" or q.shape[1] != k.shape[1]:
