@@ -48,7 +48,8 @@ bool can_move_a_piece(const Operation& operation) {
 
 std::string missed_deadline(double timeout_s) {
   std::ostringstream text;
-  text << "no progress within " << timeout_s << " s, the deadline: the peer is stalled or slow";
+  text << "no progress within " << timeout_s
+       << " s, the deadline: the peer is stalled, or needs a longer one (--timeout)";
   return text.str();
 }
 
