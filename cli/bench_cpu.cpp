@@ -6,9 +6,11 @@
 
 #include "cli/bench/roofline.h"
 #include "cli/bench_output.h"
+#include "cli/bench_widths.h"
 #include "cli/machine.h"
 #include "cli/text_table.h"
 #include "optimized/cpu/vectors.h"
+#include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
@@ -53,6 +55,7 @@ std::vector<OptionSpec> bench_goal_options() {
   return {
       {"quick", "", "shorter sequences, fewer rounds", "with cpu or gpu"},
       {"only", "GOALS", "some goals: families or ids, with commas between", "with cpu or gpu"},
+      {"widths", "", "no goals: the kernels at head_dim 1 to 256, odd ones too", "with cpu"},
       {"torch-python", "PATH", "a Python with PyTorch (RINGLAB_TORCH_PYTHON)", "with cpu or gpu"},
       {"html", "FILE", "write a report with pictures", "with cpu or gpu"}};
 }
@@ -60,13 +63,21 @@ std::vector<OptionSpec> bench_goal_options() {
 int bench_cpu(Arguments& arguments) {
   Output output(arguments);
   const bench::Plan plan = take_plan(arguments, bench::all_goals());
-  const std::optional<std::string> page = take_page(arguments);
+  const bool widths = arguments.take_switch("widths");
+  const std::optional<std::string> page = widths ? std::nullopt : take_page(arguments);
+  if (widths && arguments.given("only")) {
+    throw_usage_error({"--widths", "no --only beside it", "--only", "It measures no goals."});
+  }
   arguments.reject_unused();
   const Processor processor = find_processor();
   const Json configuration = {
       {"processor", processor.model},           {"threads", processor.threads},
       {"vectors", cpu::vectors_in_use()},       {"rounds", plan.rounds},
       {"sizes", plan.quick ? "quick" : "full"}, {"goals", plan.goals.size()}};
+  if (widths) {
+    bench_widths(plan, configuration, output);
+    return 0;
+  }
   output.print_configuration(configuration);
   const std::vector<bench::Outcome> outcomes = measure_with_progress(plan, bench::cpu_families());
   print_goals(outcomes, output);

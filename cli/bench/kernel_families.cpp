@@ -5,30 +5,18 @@
 
 #include "cli/bench/attention_work.h"
 #include "cli/bench/families.h"
-#include "cli/bench/peak_loop.h"
+#include "cli/bench/peak_share.h"
 
 namespace ringlab::bench {
 namespace {
 
-/// Some work of which the operations are known.
-struct Counted {
-  std::string id;
-  double flops;
-  std::function<void()> work;
-};
-
-/// Each one's share of the peak, taken in turn with it.
-Findings shares_of_peak(const Plan& plan, Operation operation, const std::vector<Counted>& all) {
-  const PeakLoop peak(operation);
-  const double peak_flops = peak.run(all.front().flops / 2);
-  std::vector<Contender> contenders = {on_one_thread("peak", [&] { peak.run(peak_flops); })};
-  for (const Counted& one : all) contenders.push_back(on_one_thread(one.id, one.work));
-  const std::vector<Timing> timings = time_in_turn(contenders, plan.timing());
+Findings findings_of(const Plan& plan, Operation operation, const std::vector<Counted>& all) {
+  const std::vector<PeakShare> shares = shares_of_peak(operation, all, plan.timing());
   Findings findings;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    findings.reached(all[i].id, inverse(timings[i + 1].ratio, all[i].flops / peak_flops));
-    findings.beside(all[i].id, "Gflop/s", inverse(timings[i + 1].seconds, all[i].flops * 1e-9));
-    findings.beside(all[i].id, "peak, Gflop/s", inverse(timings[0].seconds, peak_flops * 1e-9));
+    findings.reached(all[i].id, shares[i].share);
+    findings.beside(all[i].id, "Gflop/s", shares[i].gflops_per_s);
+    findings.beside(all[i].id, "peak, Gflop/s", shares[i].peak_gflops_per_s);
   }
   return findings;
 }
@@ -52,7 +40,7 @@ Findings measure_forward(const Plan& plan) {
       all.push_back({id, work->forward_flops(), [work] { work->run_kernel(); }});
     }
   }
-  return shares_of_peak(plan, Operation::f32_fma, all);
+  return findings_of(plan, Operation::f32_fma, all);
 }
 
 Findings measure_bf16(const Plan& plan) {
@@ -63,7 +51,7 @@ Findings measure_bf16(const Plan& plan) {
     const auto work = one_head<BFloat16>(plan.quick ? 2048 : 4096, head_dim, "full");
     all.push_back({id, work->forward_flops(), [work] { work->run_kernel(); }});
   }
-  return shares_of_peak(plan, Operation::bf16_dot, all);
+  return findings_of(plan, Operation::bf16_dot, all);
 }
 
 Findings measure_backward(const Plan& plan) {
@@ -76,7 +64,7 @@ Findings measure_backward(const Plan& plan) {
       all.push_back({id, work->backward_flops(), [work] { work->run_backward_kernel(); }});
     }
   }
-  return shares_of_peak(plan, Operation::f32_fma, all);
+  return findings_of(plan, Operation::f32_fma, all);
 }
 
 }  // namespace ringlab::bench

@@ -121,10 +121,24 @@ class BenchTest(ProgramTest):
                               "/no/such/python")
         self.assertIn("/no/such/python", found["goals"][0]["reason"])
 
+    def test_every_head_dim_has_a_share_of_the_peak_for_every_kernel(self):
+        found, text = self.bench("--widths")
+        widths = found["widths"]
+        self.assertLessEqual({1, 17, 80, 96, 192, 256}, set(widths["head_dims"]))
+        self.assertEqual([kernel["name"] for kernel in widths["kernels"]],
+                         ["f32 forward", "f32 backward", "bf16 forward", "bf16 backward"])
+        for kernel in widths["kernels"]:
+            self.assertIn(f"{kernel['name']}: share of the peak, {kernel['peak']}", text)
+            self.assertEqual(len(kernel["shares"]), len(widths["head_dims"]))
+            for share in kernel["shares"]:
+                self.assertGreater(share["value"], 0)
+                self.assertLess(share["value"], 2, "no kernel is twice as fast as the processor")
+
     def test_wrong_command_lines_are_refused(self):
         for words, said in [(["--only", "C99"], "C99"), (["--only", "C1,"], "''"),
                             (["--rounds", "2"], "--rounds"), (["--tokens", "64"], "--tokens"),
-                            (["--html", "-"], "--html")]:
+                            (["--html", "-"], "--html"), (["--widths", "--only", "C1"], "--widths"),
+                            (["--widths", "--html", "x.html"], "--html")]:
             self.fails(2, said, "bench", "cpu", *words)
         self.fails(2, "--only", "bench", "--only", "C1", "--tokens", "16", "--rounds", "3")
         self.fails(4, "--html", "bench", "cpu", "--html", "/no/such/folder/x.html")
