@@ -31,7 +31,8 @@ std::string device_effect(const BuildInfo& build, const CudaDriver& driver,
   if (too_old(build, driver)) return "idle: the driver is too old for this build";
   if (device.major < 8) return "idle: kernels need compute capability 8.0 or newer";
   const bool hopper = device.major == 9 && device.minor == 0;
-  return hopper ? "--device cuda: Hopper kernel (wgmma) forward, portable (mma.sync) backward"
+  return hopper ? "--device cuda: Hopper kernels (wgmma), portable (mma.sync) backward above 128 "
+                  "channels"
                 : "--device cuda: portable kernels (mma.sync)";
 }
 

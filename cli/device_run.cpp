@@ -6,6 +6,7 @@
 
 #include "optimized/ring/device_engine.h"
 #include "reference/core/error.h"
+#include "stages/common/device_list.h"
 
 namespace ringlab::cli {
 namespace {
@@ -38,6 +39,15 @@ void check_device_wishes(const verify::Subject& subject, const Arguments& argume
       refuse(option, "no score modifiers with --device cuda", "one");
     }
   }
+}
+
+void require_device_of(const verify::Subject& subject, DeviceKind device) {
+  if (device == DeviceKind::cpu && !subject.can.cpu) {
+    throw_usage_error({"--device", fmt::format("cuda: {} runs on devices only", subject.name),
+                       "cpu", "`ringlab list` shows what each subject can."});
+  }
+  stages::require_device(device);
+  if (subject.require) subject.require();
 }
 
 void describe_device_engine(const Problem& problem, const RunOptions& options,

@@ -10,6 +10,10 @@ namespace ringlab::cli {
 /// Usage error where the subject has no kernels for devices, and for options without effect there.
 void check_device_wishes(const verify::Subject& subject, const Arguments& arguments);
 
+/// Usage error where the subject does not run on that device; environment error that says what is
+/// missing where it cannot be used here.
+void require_device_of(const verify::Subject& subject, DeviceKind device);
+
 /// Adds the kernels and devices that the engine uses; takes away what has no effect on them.
 void describe_device_engine(const Problem& problem, const RunOptions& options, Json& configuration);
 

@@ -10,6 +10,8 @@
 #include "cli/report/human.h"
 #include "cli/text_table.h"
 #include "optimized/cpu/vectors.h"
+#include "optimized/cuda/cudnn/cudnn_library.h"
+#include "optimized/ring/cudnn_engine.h"
 #include "optimized/ring/device_engine.h"
 #include "optimized/transport/mpi_session.h"
 #include "optimized/transport/nccl_library.h"
@@ -39,12 +41,6 @@ Finding memory_finding(const Memory& memory) {
   return {"memory", found, "tensors are held as doubles: 8 bytes per element of q, k, v, o"};
 }
 
-Finding library_finding(const Library& library, const std::string& use) {
-  if (library.file.empty()) return {library.name, "not found", "nothing in this build needs it"};
-  return {library.name, fmt::format("{} ({})", library.version, library.file),
-          "present; " + use + " is not part of this build"};
-}
-
 Json library_json(const Library& library) {
   return {{"found", !library.file.empty()}, {"version", library.version}, {"file", library.file}};
 }
@@ -64,6 +60,32 @@ Finding nccl_finding(const Library& nccl) {
   return {nccl.name, found,
           fmt::format("no --transport nccl ({}): install libnccl2, or let {} name a libnccl.so.2",
                       nccl.problem, nccl::kLibraryVariable)};
+}
+
+// What is there to compute with, and what is missing for the subject cudnn.
+Finding cudnn_finding(const Library& cudnn) {
+  const std::string found =
+      cudnn.file.empty() ? "not found" : fmt::format("{} ({})", cudnn.version, cudnn.file);
+  if (!ring::cudnn_available()) {
+    return {
+        cudnn.name, found,
+        "no subject cudnn: install libcudnn9-dev-cuda, run scripts/cudnn_frontend, configure with "
+        "-DRINGLAB_CUDA=ON and -DRINGLAB_CUDNN=ON"};
+  }
+  if (!cudnn.file.empty()) {
+    return {cudnn.name, found, "NVIDIA's attention in rings: the subject cudnn, --device cuda"};
+  }
+  return {cudnn.name, found,
+          fmt::format("no subject cudnn ({}): install libcudnn9-cuda, or let {} name a "
+                      "libcudnn.so.9",
+                      cudnn.problem, cudnn::kLibraryVariable)};
+}
+
+Json cudnn_json(const Library& cudnn) {
+  Json json = library_json(cudnn);
+  json["compiled_in"] = ring::cudnn_available();
+  json["problem"] = cudnn.problem;
+  return json;
 }
 
 Json nccl_json(const Library& nccl) {
@@ -105,7 +127,7 @@ int doctor(Arguments& arguments) {
       memory_finding(memory)};
   for (const Finding& finding : cuda_findings(build, driver)) findings.push_back(finding);
   findings.push_back(nccl_finding(nccl));
-  findings.push_back(library_finding(cudnn, "a vendor's attention to compare with"));
+  findings.push_back(cudnn_finding(cudnn));
   findings.push_back(mpi_finding(mpi));
 
   TextTable table({{"what"}, {"found"}, {"enables"}});
@@ -124,7 +146,7 @@ int doctor(Arguments& arguments) {
                              {"limit_bytes", memory.limit_bytes}}},
                            {"cuda", cuda_json(build, driver)},
                            {"nccl", nccl_json(nccl)},
-                           {"cudnn", library_json(cudnn)},
+                           {"cudnn", cudnn_json(cudnn)},
                            {"mpi", mpi_json(mpi)}});
   return 0;
 }

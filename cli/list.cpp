@@ -9,6 +9,7 @@
 #include "cli/plugin_subjects.h"
 #include "cli/text_table.h"
 #include "property_tests/subject.h"
+#include "property_tests/vendor_subject.h"
 
 namespace ringlab::cli {
 namespace {
@@ -89,6 +90,13 @@ std::vector<std::string> dtypes_on_devices(const verify::Subject& subject) {
   return names;
 }
 
+Json device_names(const verify::Capabilities& can) {
+  Json names = Json::array();
+  if (can.cpu) names.push_back("cpu");
+  if (can.cuda) names.push_back("cuda");
+  return names;
+}
+
 Json subject_json(const verify::Subject& subject, const std::vector<std::string>& dtypes) {
   const verify::Capabilities& can = subject.can;
   return {{"name", subject.name},
@@ -107,13 +115,18 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"modifier_kinds", modifier_names(can.modifiers)},
           {"traces", can.traces},
           {"dtypes_on_devices", dtypes_on_devices(subject)},
-          {"devices", can.cuda ? Json{"cpu", "cuda"} : Json{"cpu"}},
+          {"devices", device_names(can)},
           {"lse", can.lse},
           {"deterministic", can.deterministic}};
 }
 
+std::vector<verify::Subject> with_vendors(std::vector<verify::Subject> subjects) {
+  subjects.push_back(verify::cudnn_subject());
+  return subjects;
+}
+
 std::vector<verify::Subject> subjects_to_list(Arguments& arguments) {
-  if (arguments.operands().empty()) return verify::all_subjects();
+  if (arguments.operands().empty()) return with_vendors(verify::all_subjects());
   std::vector<verify::Subject> subjects;
   for (const std::string& name : arguments.operands()) {
     subjects.push_back(subject_named(name, arguments));

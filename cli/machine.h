@@ -43,6 +43,7 @@ struct Library {
 };
 /// The one that --transport nccl would use; `problem` says why there is none.
 Library find_nccl();
+/// The one that the subject cudnn would use; `problem` says why there is none.
 Library find_cudnn();
 Library find_mpi();
 

@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "cli/machine.h"
+#include "optimized/cuda/cudnn/cudnn_library.h"
 #include "optimized/transport/nccl_library.h"
 #include "reference/core/error.h"
 
@@ -104,13 +105,13 @@ Library find_nccl() {
 }
 
 Library find_cudnn() {
-  const Loaded cudnn({"libcudnn.so.9", "libcudnn.so.8"});
-  Library library{"cuDNN", "", cudnn.name()};
-  if (auto* get_version = cudnn.function<std::size_t()>("cudnnGetVersion")) {
-    const std::size_t version = get_version();  // 91002 is 9.10.2, 8907 is 8.9.7
-    const std::size_t major = version >= 90000 ? 10000 : 1000;
-    library.version =
-        fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
+  Library library{"cuDNN", "", ""};
+  try {
+    const cudnn::Library found = cudnn::open_library(cudnn::library_name());
+    library.version = cudnn::version_text(found.version);
+    library.file = found.file;
+  } catch (const Error& error) {
+    library.problem = error.parts().actual;
   }
   return library;
 }

@@ -1,4 +1,4 @@
-// Subjects by name: ours, and plugins by their paths.
+// Subjects by name: ours, those of vendors, and plugins by their paths.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace ringlab::cli {
 
-/// "ring", "05", or "./libmine.so": anything with a slash, or that ends in ".so", is a plugin,
-/// which is loaded. Its calls may take as long as --timeout says where it is given, else 10 s.
-/// Errors as of find_subject() and plugin_subject().
+/// "ring", "05", "cudnn", or "./libmine.so": anything with a slash, or that ends in ".so", is a
+/// plugin, which is loaded. Its calls may take as long as --timeout says where it is given, else 10
+/// s. Errors as of find_subject() and plugin_subject().
 verify::Subject subject_named(const std::string& name, Arguments& arguments);
 
 /// What a reader of the verdict should know of these subjects: what was not checked because they

@@ -30,7 +30,6 @@
 #include "property_tests/sampled_check.h"
 #include "property_tests/subject.h"
 #include "reference/core/error.h"
-#include "stages/common/device_list.h"
 
 namespace ringlab::cli {
 namespace {
@@ -55,6 +54,11 @@ void print_ranks(const RunResult& result, Output& output) {
   output.print("\n{}", table.text());
 }
 
+[[noreturn]] void refuse_problem(const verify::Subject& subject, const std::string& reason) {
+  throw_input_error({subject.name, "a problem that it can take", "that it " + reason,
+                     "`ringlab list` shows what it claims."});
+}
+
 void check_capabilities(const verify::Subject& subject, const Problem& problem,
                         const RunOptions& options) {
   const auto& dtypes = subject.can_on(options.device).dtypes;
@@ -72,10 +76,7 @@ void check_capabilities(const verify::Subject& subject, const Problem& problem,
                        fmt::format("{}", options.ranks), ""});
   }
   const std::string reason = subject.can.foreign ? verify::obstacle(subject.can, problem) : "";
-  if (!reason.empty()) {
-    throw_input_error({subject.name, "a problem that it can take", "that it " + reason,
-                       "`ringlab list` shows what it claims."});
-  }
+  if (!reason.empty()) refuse_problem(subject, reason);
 }
 
 // Options that this subject would ignore are refused: nothing on a command line is without effect.
@@ -177,7 +178,7 @@ Plan take_plan(Arguments& arguments) {
   const bool by_rows = is_engine(plan.subject) && !plan.check && !plan.output_path;
   plan.loaded = load_input(arguments, {.gradients = plan.backward, .by_rows = by_rows});
   arguments.reject_unused();
-  stages::require_device(plan.options.device);
+  require_device_of(plan.subject, plan.options.device);
   check_capabilities(plan.subject, plan.loaded.problem, plan.options);
   if (is_engine_on_devices(plan)) ring::check_device_run(plan.loaded.problem, plan.options);
   choose_rows(plan);
@@ -213,7 +214,7 @@ Json print_result(const RunResult& result, Output& output) {
 
 // Only what executes schedules has closed forms of its own.
 void print_costs(const Plan& plan, const RunResult& result, Json& document, Output& output) {
-  if (!plan.subject.can.schedules || is_engine_on_devices(plan)) return;
+  if (!plan.subject.can.schedules || plan.options.device == DeviceKind::cuda) return;
   RunAccount account = plan.account();
   for (const RankStats& rank : result.ranks) account.measured.push_back(&rank);
   report_costs(account, document, output);
@@ -233,7 +234,11 @@ RunResult run_plan(const Plan& plan, verify::GradientIdentities* identities) {
     return run_engine_shown(input, plan.options);
   }
   const Progress progress("running " + plan.subject.name);
-  return plan.subject.run(input, plan.options);
+  try {
+    return plan.subject.run(input, plan.options);
+  } catch (const verify::Unsupported& reason) {
+    refuse_problem(plan.subject, reason.what());
+  }
 }
 
 Report compare_rows(const Plan& plan, const RunResult& result) {

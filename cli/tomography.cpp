@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/device_run.h"
 #include "cli/plugin_subjects.h"
 #include "cli/problem_options.h"
 #include "cli/report/softmax_page.h"
@@ -9,7 +10,6 @@
 #include "property_tests/diagnosis/tomography.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
-#include "stages/common/device_list.h"
 
 namespace ringlab::cli {
 namespace {
@@ -60,7 +60,7 @@ int run_tomography(Arguments& arguments, Output& output) {
       load_input(arguments, {.tokens = 32, .mask = "causal", .built_in = true});
   arguments.reject_unused();
   check_small(loaded.problem.shape);
-  stages::require_device(options.device);
+  for (const verify::Subject& subject : subjects) require_device_of(subject, options.device);
   output.print("= right   - too little   + too much   0 lost   ! must not be seen   ? no number\n");
   Json results = Json::array();
   std::vector<report::SoftmaxMap> maps;

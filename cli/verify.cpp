@@ -10,6 +10,7 @@
 #include "cli/build_info.h"
 #include "cli/certificate.h"
 #include "cli/certificate_check.h"
+#include "cli/device_run.h"
 #include "cli/plugin_subjects.h"
 #include "cli/problem_options.h"
 #include "cli/run_options.h"
@@ -20,7 +21,6 @@
 #include "cli/verify_work.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
-#include "stages/common/device_list.h"
 
 namespace ringlab::cli {
 namespace {
@@ -113,7 +113,9 @@ VerifyJob take_job(Arguments& arguments) {
   job.loaded =
       load_input(arguments, {.tokens = quick ? 256 : 1024, .mask = "causal", .built_in = true});
   arguments.reject_unused();
-  stages::require_device(job.options.device);
+  for (const verify::Subject& subject : job.plan.subjects) {
+    require_device_of(subject, job.options.device);
+  }
   for (const std::string& note : notes_on(job.plan.subjects)) job.loaded.notes.push_back(note);
   return job;
 }

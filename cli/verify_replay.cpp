@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <string>
 
+#include "cli/device_run.h"
 #include "cli/plugin_subjects.h"
 #include "property_tests/plugins/plugin_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
-#include "stages/common/device_list.h"
 
 namespace ringlab::cli {
 namespace {
@@ -36,7 +36,7 @@ int replay_token(Arguments& arguments, Output& output) {
   const verify::Replay again = verify::replay(token, [&](const std::string& name) {
     verify::Subject subject = subject_named(name, arguments);
     arguments.reject_unused();
-    stages::require_device(device);
+    require_device_of(subject, device);
     return verify::on_device(std::move(subject), device);
   });
   const bool broken = again.result.outcome == verify::Outcome::broken;

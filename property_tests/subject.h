@@ -70,6 +70,7 @@ struct Capabilities {
   bool threads = false;       ///< honours RunOptions::threads
   bool traces = false;        ///< keeps RankStats::events when RunOptions::trace is set
   bool cuda = false;          ///< honours DeviceKind::cuda, in builds that have it
+  bool cpu = true;            ///< honours DeviceKind::cpu
   bool bit_masks = true;      ///< takes masks that are matrices of bits
   bool deterministic = true;  ///< same bits from run to run
   /// Keys appended at the end leave every earlier partial sum as it was. false for kernels that
@@ -110,6 +111,8 @@ struct Subject {
   std::function<NumericsProfile(const Problem&, const RunOptions&)> profile;
   int tile_queries = 32;  ///< what it is fastest with
   int tile_keys = 32;
+  /// Environment error where what it needs besides a device is missing; may be empty.
+  std::function<void()> require = {};
   /// Where it can less on devices than on the CPU.
   std::optional<Capabilities> can_on_devices = {};
 

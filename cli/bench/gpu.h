@@ -40,6 +40,9 @@ class Gpu {
   virtual GpuWork matrix_product(std::int64_t n) = 0;
   /// From bf16 inputs to bf16 outputs, with all that belongs to the pass.
   virtual GpuWork attention(const GpuCase& one) = 0;
+  /// The same by cuDNN, without PyTorch around it. Environment error where this build or this
+  /// machine has none, and for gradients, which it is not asked for.
+  virtual GpuWork cudnn_attention(const GpuCase& one) = 0;
   /// The forward pass of a ring, zigzag, its ranks all on this device; with one rank it is one
   /// shot. Its seconds are those of the host, from the first launch until all is done.
   virtual GpuWork ring(const GpuCase& one, int ranks) = 0;

@@ -39,17 +39,21 @@ Problem problem_of(const GpuCase& one) {
 }
 
 std::string kernel_name(const GpuCase& one, const RunOptions& options) {
-  if (one.pass == Pass::backward) return "portable";
   const ring::KernelChoice choice = ring::choose_kernels(problem_of(one), options, 1);
-  return choice.forward == ring::ForwardKernel::hopper ? "Hopper" : "portable";
+  const bool is_hopper = one.pass == Pass::backward ? choice.is_backward_hopper
+                                                    : choice.forward == ring::ForwardKernel::hopper;
+  return is_hopper ? "Hopper" : "portable";
 }
 
 GpuAttention::GpuAttention(int device, const GpuCase& one)
-    : device_(device),
-      case_(one),
-      problem_(problem_of(one)),
-      kernels_(ring::device_kernels<Element>(ring::choose_kernels(problem_, {}, 1).forward,
-                                             problem_.shape)) {
+    : GpuAttention(
+          device, one,
+          ring::device_kernels<Element>(ring::choose_kernels(problem_of(one), {}, 1).forward,
+                                        problem_of(one).shape)) {}
+
+GpuAttention::GpuAttention(int device, const GpuCase& one,
+                           const ring::DeviceKernels<Element>& kernels)
+    : device_(device), case_(one), problem_(problem_of(one)), kernels_(kernels) {
   const std::int64_t q = rows() * one.head_dim, kv = one.kv_heads * one.tokens * one.head_dim;
   q_ = normal_tensor(device, q, 1);
   k_ = normal_tensor(device, kv, 2);
@@ -65,10 +69,10 @@ GpuAttention::GpuAttention(int device, const GpuCase& one)
 
 void GpuAttention::make_mask() {
   const Positions all = Positions::all(case_.tokens);
-  const std::vector<cuda::KeyRange> ranges = cuda::visible_rows(problem_.mask, all, all);
-  mask_rows_ = {device_, ranges};
-  forward_tiles_ = {device_, cuda::visible_to_tiles(ranges, kernels_.forward_tile_queries)};
-  backward_tiles_ = {device_, cuda::visible_to_tiles(ranges, kernels_.backward_tile_queries)};
+  host_rows_ = cuda::visible_rows(problem_.mask, all, all);
+  mask_rows_ = {device_, host_rows_};
+  forward_tiles_ = {device_, cuda::visible_to_tiles(host_rows_, kernels_.forward_tile_queries)};
+  backward_tiles_ = {device_, cuda::visible_to_tiles(host_rows_, kernels_.backward_tile_queries)};
 }
 
 void GpuAttention::make_gradients() {
@@ -100,7 +104,8 @@ cuda::ForwardCall<Element> GpuAttention::forward_call() const {
           .v = v_.data(),
           .mask = {.rows = mask_rows_.data(),
                    .tiles = forward_tiles_.data(),
-                   .hides_nothing = case_.mask == "full"},
+                   .hides_nothing = case_.mask == "full",
+                   .host_rows = host_rows_.data()},
           .scale = static_cast<float>(problem_.scale * std::numbers::log2e),
           .running = {.states = states_.data(), .accs = accs_.data()},
           .out = out_.data(),

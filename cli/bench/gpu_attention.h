@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/bench/gpu_case.h"
 #include "optimized/cuda/device.h"
@@ -20,6 +21,8 @@ std::string kernel_name(const GpuCase& one, const RunOptions& options);
 class GpuAttention {
  public:
   GpuAttention(int device, const GpuCase& one);
+  /// With kernels of the caller's choice.
+  GpuAttention(int device, const GpuCase& one, const ring::DeviceKernels<BFloat16>& kernels);
 
   std::string kernel() const { return kernel_name(case_, {}); }
   /// Forward: one launch. Backward: delta, gradients summed up from zero, and rounded.
@@ -43,6 +46,7 @@ class GpuAttention {
   cuda::DeviceTensor<Element> q_, k_, v_, out_, dout_, dq_, dk_, dv_;
   cuda::DeviceTensor<float> lse_, delta_, dq_sum_, dk_sum_, dv_sum_, accs_;
   cuda::DeviceTensor<SoftmaxState<float>> states_;
+  std::vector<cuda::KeyRange> host_rows_;
   cuda::DeviceTensor<cuda::KeyRange> mask_rows_;
   cuda::DeviceTensor<cuda::TileKeys> forward_tiles_, backward_tiles_;
 };

@@ -55,6 +55,8 @@ class CudaGpu : public Gpu {
             }};
   }
 
+  GpuWork cudnn_attention(const GpuCase& one) override { return make_cudnn_attention(timer_, one); }
+
   GpuWork ring(const GpuCase& one, int ranks) override { return make_ring(one, ranks); }
   GpuWork hops(const HopCase& one) override { return make_hops(timer_, one); }
 

@@ -9,6 +9,9 @@ namespace ringlab::bench {
 /// A kernel on one stream and copies on another, step by step. `timer` outlives what is made here.
 GpuWork make_hops(const GpuTimer& timer, const HopCase& one);
 
+/// Gpu::cudnn_attention().
+GpuWork make_cudnn_attention(const GpuTimer& timer, const GpuCase& one);
+
 /// The forward pass of a ring of ranks that are all on the first device.
 GpuWork make_ring(const GpuCase& one, int ranks);
 

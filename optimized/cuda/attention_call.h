@@ -16,6 +16,7 @@ namespace ringlab::cuda {
 struct KeyRange {
   std::int32_t first = 0;
   std::int32_t last = 0;
+  friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
 /// What a tile of queries sees: no row sees anything outside `any`, every row sees all of `all`.
@@ -42,6 +43,7 @@ struct BlockMask {
   const TileKeys* tiles = nullptr;  ///< (ceil(queries / tile_queries of the kernel))
   /// Every query sees every key, as `rows` and `tiles` say too: known where kernels are chosen.
   bool hides_nothing = false;
+  const KeyRange* host_rows = nullptr;  ///< `rows` in the host's memory, for vendors' kernels
 };
 
 /// Running states that come in and go out, so that the hops of a ring need no merge pass. Maxima

@@ -52,6 +52,12 @@ void select_device(int device) {
   check_cuda(cudaSetDevice(device), "cudaSetDevice", name_of(device));
 }
 
+int current_device() {
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice", "devices");
+  return device;
+}
+
 void connect_devices(int devices) {
   for (int device = 0; device < devices; ++device) {
     select_device(device);

@@ -32,6 +32,8 @@ struct DeviceFacts {
 DeviceFacts device_facts(int device);
 /// Makes it the current one of this thread.
 void select_device(int device);
+/// The current one.
+int current_device();
 /// Lets the devices of these numbers read each other's memory where the machine can; where it
 /// cannot, copies between them go through the host.
 void connect_devices(int devices);

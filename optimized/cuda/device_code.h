@@ -38,6 +38,8 @@ RINGLAB_KERNEL_CODE float shuffle_xor(float value, int mask);
 RINGLAB_KERNEL_CODE std::uint32_t shuffle(std::uint32_t value, int lane);
 /// The sum over all threads that call it of `value` added to *sum in global memory, in any order.
 RINGLAB_KERNEL_CODE void atomic_add(float* sum, float value);
+/// The same for two neighbours, each by itself. `pair` is aligned to 8 bytes. (red.v2, sm_90)
+RINGLAB_KERNEL_CODE void atomic_add_pair(float* pair, float low, float high);
 /// *counter before `value` was added, atomically.
 RINGLAB_KERNEL_CODE int atomic_add(int* counter, int value);
 
@@ -116,6 +118,12 @@ RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], Operand a, Operand b, 
 template <class Element, int N>
 RINGLAB_KERNEL_CODE void multiply_weights(float (&d)[N / 2], const std::uint32_t (&p)[4], Operand v,
                                           int key);
+/// d (64, N) = or += Aᵀ B for 16 rows beginning at `row`: A (rows, 64 columns, one box) and B
+/// (rows, N columns), both in shared memory. N a multiple of 64. `accumulate` false: d is
+/// overwritten.
+template <class Element, int N>
+RINGLAB_KERNEL_CODE void multiply_columns(float (&d)[N / 2], Operand a, Operand b, int row,
+                                          bool accumulate);
 
 // Registers (setmaxnreg, sm_90a).
 

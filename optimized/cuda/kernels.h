@@ -27,4 +27,21 @@ std::string why_not_hopper(const BlockShape& shape, float scale, int compute_cap
 template <class Element>
 void forward_hopper(const ForwardCall<Element>& call, Stream stream);
 
+/// Whether backward_hopper() takes such heads.
+constexpr bool takes_backward_hopper(std::int64_t head_dim, std::int64_t v_dim) {
+  return head_dim <= 128 && v_dim <= 128;
+}
+
+/// Empty when backward_hopper() takes such a problem on a device of this compute capability, else
+/// why not.
+std::string why_not_backward_hopper(const BlockShape& shape, int compute_capability);
+
+/// The backward pass on the current device. f16 and bf16; full speed for head_dim = v_dim = 64 or
+/// 128, correct for multiples of 8 up to 128. Tiles of the mask, numbers, and what becomes of what
+/// is not finite are those of backward_portable(), as is dQ where `deterministic`. Nothing is
+/// launched for no queries or no keys. Input error for what why_not_backward_hopper() tells;
+/// environment error naming the call when CUDA fails.
+template <class Element>
+void backward_hopper(const BackwardCall<Element>& call, Stream stream);
+
 }  // namespace ringlab::cuda

@@ -40,6 +40,9 @@ void clear_states(const ClearStates& call, Stream stream);
 /// The running state becomes out and lse.
 template <class Element>
 void finish_rows(const FinishRows<Element>& call, Stream stream);
+/// Finished rows are merged into a running state.
+template <class Element>
+void merge_rows(const MergeRows<Element>& call, Stream stream);
 /// Σ_c dout out of every row, in f32.
 template <class Element>
 void delta_rows(const DeltaRows<Element>& call, Stream stream);

@@ -48,6 +48,16 @@ RINGLAB_KERNEL_CODE std::uint32_t shuffle(std::uint32_t value, int lane) {
   return __shfl_sync(0xffffffffu, value, lane);
 }
 RINGLAB_KERNEL_CODE void atomic_add(float* sum, float value) { atomicAdd(sum, value); }
+RINGLAB_KERNEL_CODE void atomic_add_pair(float* pair, float low, float high) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(pair)),
+      "f"(low), "f"(high)
+      : "memory");
+#else
+  __trap();
+#endif
+}
 RINGLAB_KERNEL_CODE int atomic_add(int* counter, int value) { return atomicAdd(counter, value); }
 
 // Numbers.
@@ -199,6 +209,14 @@ RINGLAB_KERNEL_CODE void multiply_weights(float (&d)[N / 2], const std::uint32_t
                                           int key) {
   static_assert(N % kBoxChannels == 0);
   ptx::wgmma<Element, N>(d, p, columns_descriptor(ptx::address(v.shared), v.box_rows, key));
+}
+template <class Element, int N>
+RINGLAB_KERNEL_CODE void multiply_columns(float (&d)[N / 2], Operand a, Operand b, int row,
+                                          bool accumulate) {
+  static_assert(N % kBoxChannels == 0);
+  ptx::wgmma_columns<Element, N>(d, columns_descriptor(ptx::address(a.shared), a.box_rows, row),
+                                 columns_descriptor(ptx::address(b.shared), b.box_rows, row),
+                                 accumulate);
 }
 
 // Registers.

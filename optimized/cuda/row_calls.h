@@ -14,6 +14,20 @@ struct ClearStates {
   RunningState running;
 };
 
+/// Finished rows, out and lse, are merged into some rows of a running state: rows first … first +
+/// count - 1 of the `queries` of every head. An lse of -inf adds nothing, whatever out is.
+template <class Element>
+struct MergeRows {
+  std::int64_t heads = 0;  ///< of all batches
+  std::int32_t queries = 0;
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+  std::int32_t channels = 0;     ///< a multiple of 2
+  const Element* out = nullptr;  ///< (heads, count, channels)
+  const float* lse = nullptr;    ///< (heads, count), natural
+  RunningState running;          ///< of heads · queries rows
+};
+
 /// A row that saw nothing becomes 0 and -inf; one whose sum is NaN becomes NaN.
 template <class Element>
 struct FinishRows {

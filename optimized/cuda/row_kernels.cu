@@ -20,6 +20,11 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 template <class Element>
 __global__ void __launch_bounds__(kRowThreads)
+    merge_kernel(const __grid_constant__ MergeRows<Element> call) {
+  merge_rows_block(call);
+}
+template <class Element>
+__global__ void __launch_bounds__(kRowThreads)
     delta_kernel(const __grid_constant__ DeltaRows<Element> call) {
   delta_rows_block(call);
 }
@@ -53,6 +58,12 @@ void finish_rows(const FinishRows<Element>& call, Stream stream) {
 }
 
 template <class Element>
+void merge_rows(const MergeRows<Element>& call, Stream stream) {
+  launch_kernel(merge_kernel<Element>,
+                plan("merge_rows", tiles_of(call.heads * call.count, kRowWarps), stream), call);
+}
+
+template <class Element>
 void delta_rows(const DeltaRows<Element>& call, Stream stream) {
   launch_kernel(delta_kernel<Element>, plan("delta_rows", tiles_of(call.rows, kRowWarps), stream),
                 call);
@@ -66,6 +77,8 @@ void scale_to(const ScaleTo<Element>& call, Stream stream) {
 
 template void finish_rows(const FinishRows<Half>&, Stream);
 template void finish_rows(const FinishRows<BFloat16>&, Stream);
+template void merge_rows(const MergeRows<Half>&, Stream);
+template void merge_rows(const MergeRows<BFloat16>&, Stream);
 template void delta_rows(const DeltaRows<Half>&, Stream);
 template void delta_rows(const DeltaRows<BFloat16>&, Stream);
 template void scale_to(const ScaleTo<Half>&, Stream);

@@ -2,6 +2,7 @@
 // number of blocks of kRowThreads threads will do.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -40,6 +41,40 @@ RINGLAB_KERNEL_CODE void finish_rows_block(const FinishRows<Element>& call) {
       const auto acc = *reinterpret_cast<const FloatPair*>(call.running.accs + at);
       *reinterpret_cast<ElementPair<Element>*>(call.out + at) =
           round_pair<Element>(acc.low / divisor, acc.high / divisor);
+    }
+  }
+}
+
+/// One lane reads the state and tells the others, since it is the one that writes it.
+RINGLAB_KERNEL_CODE float told_by_first_lane(float value) {
+  return std::bit_cast<float>(shuffle(std::bit_cast<std::uint32_t>(value), 0));
+}
+
+template <class Element>
+RINGLAB_KERNEL_CODE void merge_rows_block(const MergeRows<Element>& call) {
+  constexpr float kPowersOfTwo = 1.44269504088896341f;  // in a power of e
+  const std::int64_t rows = call.heads * call.count;
+  for (std::int64_t row = first_row(); row < rows; row += row_step()) {
+    const float lse = call.lse[row];
+    if (lse == kEmptyRowMax<float>) continue;
+    const std::int64_t to = row / call.count * call.queries + call.first + row % call.count;
+    SoftmaxState<float> state;
+    if (lane_index() == 0) state = call.running.states[to];
+    const float before = told_by_first_lane(state.row_max);
+    const float other = lse * kPowersOfTwo;
+    const float top = other <= before ? before : other;  // NaN stays
+    const float mine = before == kEmptyRowMax<float> ? 0 : exp2_approx(before - top);
+    const float theirs = exp2_approx(other - top);
+    if (lane_index() == 0) {
+      call.running.states[to] = {top, state.row_sum * mine + theirs};
+    }
+    for (int channel = 2 * lane_index(); channel < call.channels; channel += 2 * kWarpLanes) {
+      auto* const acc =
+          reinterpret_cast<FloatPair*>(call.running.accs + to * call.channels + channel);
+      const auto out =
+          *reinterpret_cast<const ElementPair<Element>*>(call.out + row * call.channels + channel);
+      *acc = {acc->low * mine + widen(out.low) * theirs,
+              acc->high * mine + widen(out.high) * theirs};
     }
   }
 }

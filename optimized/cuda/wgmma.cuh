@@ -111,14 +111,18 @@ namespace ptx {
 #define RINGLAB_D_120 RINGLAB_D_112, RINGLAB_EIGHT(112)
 #define RINGLAB_D_128 RINGLAB_D_120, RINGLAB_EIGHT(120)
 
-// Both operands in shared memory, not transposed: COUNT registers, then the numbers of the two
-// descriptors and of the flag that keeps what d held.
-#define RINGLAB_WGMMA_SHARED(SHAPE, TYPE, COUNT, A, B, KEEP)                         \
-  asm volatile("{ .reg .pred keep; setp.ne.b32 keep, %" #KEEP                        \
-               ", 0; wgmma.mma_async.sync.aligned." SHAPE ".f32." TYPE "." TYPE      \
-               " {" RINGLAB_UP_TO_##COUNT "}, %" #A ", %" #B ", keep, 1, 1, 0, 0; }" \
-               : RINGLAB_D_##COUNT                                                   \
+// Both operands in shared memory: COUNT registers, then the numbers of the two descriptors and of
+// the flag that keeps what d held. TRANSPOSED: both are, or neither.
+#define RINGLAB_WGMMA_BOTH_SHARED(SHAPE, TYPE, COUNT, A, B, KEEP, TRANSPOSED)                  \
+  asm volatile("{ .reg .pred keep; setp.ne.b32 keep, %" #KEEP                                  \
+               ", 0; wgmma.mma_async.sync.aligned." SHAPE ".f32." TYPE "." TYPE                \
+               " {" RINGLAB_UP_TO_##COUNT "}, %" #A ", %" #B ", keep, 1, 1, " TRANSPOSED "; }" \
+               : RINGLAB_D_##COUNT                                                             \
                : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)))
+#define RINGLAB_WGMMA_SHARED(SHAPE, TYPE, COUNT, A, B, KEEP) \
+  RINGLAB_WGMMA_BOTH_SHARED(SHAPE, TYPE, COUNT, A, B, KEEP, "0, 0")
+#define RINGLAB_WGMMA_COLUMNS(SHAPE, TYPE, COUNT, A, B, KEEP) \
+  RINGLAB_WGMMA_BOTH_SHARED(SHAPE, TYPE, COUNT, A, B, KEEP, "1, 1")
 
 // A in registers, B transposed.
 #define RINGLAB_WGMMA_REGISTERS(SHAPE, TYPE, COUNT, A0, A1, A2, A3, B)                          \
@@ -173,9 +177,22 @@ RINGLAB_KERNEL_CODE void wgmma(float (&d)[N / 2], const std::uint32_t (&p)[4], s
   RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_REGISTERS, 256, 128, 128, 129, 130, 131, 132)
 }
 
+template <class Element, int N>
+RINGLAB_KERNEL_CODE void wgmma_columns(float (&d)[N / 2], std::uint64_t a, std::uint64_t b,
+                                       bool accumulate) {
+  static_assert(std::is_same_v<Element, Half> || std::is_same_v<Element, BFloat16>);
+  static_assert(N % 64 == 0 && N >= 64 && N <= 256);
+  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_COLUMNS, 64, 32, 32, 33, 34)
+  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_COLUMNS, 128, 64, 64, 65, 66)
+  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_COLUMNS, 192, 96, 96, 97, 98)
+  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_COLUMNS, 256, 128, 128, 129, 130)
+}
+
 #undef RINGLAB_WGMMA_CASE
 #undef RINGLAB_WGMMA_REGISTERS
+#undef RINGLAB_WGMMA_COLUMNS
 #undef RINGLAB_WGMMA_SHARED
+#undef RINGLAB_WGMMA_BOTH_SHARED
 #undef RINGLAB_EIGHT
 
 }  // namespace ptx

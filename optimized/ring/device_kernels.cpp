@@ -49,6 +49,11 @@ void check_capability(int device, const cuda::DeviceFacts& facts) {
                            .hint = "Use --device cpu"});
 }
 
+bool is_backward_hopper(ForwardKernel forward, const Shape& shape) {
+  return forward == ForwardKernel::hopper &&
+         cuda::takes_backward_hopper(shape.head_dim, shape.v_dim);
+}
+
 /// "NVIDIA A100", or "2 x NVIDIA A100, NVIDIA H100".
 std::string names_of(const std::map<std::string, int>& counts) {
   std::string text;
@@ -63,8 +68,9 @@ std::string names_of(const std::map<std::string, int>& counts) {
 }  // namespace
 
 std::string KernelChoice::text() const {
+  if (is_backward_hopper) return "forward and backward: Hopper (wgmma)";
   if (forward == ForwardKernel::hopper) {
-    return "forward: Hopper (wgmma), backward: portable (mma.sync)";
+    return "forward: Hopper (wgmma), backward: portable (mma.sync), for more than 128 channels";
   }
   return "forward and backward: portable (mma.sync); the Hopper kernel does not take " +
          why_not_hopper;
@@ -76,13 +82,19 @@ KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOpti
   const auto scale = static_cast<float>(problem.scale * std::numbers::log2e);
   const std::string reason =
       cuda::why_not_hopper(largest_block(problem, options), scale, facts.compute_capability);
-  return {.forward = reason.empty() ? ForwardKernel::hopper : ForwardKernel::portable,
+  const auto forward = reason.empty() ? ForwardKernel::hopper : ForwardKernel::portable;
+  return {.forward = forward,
+          .is_backward_hopper = is_backward_hopper(forward, problem.shape),
           .why_not_hopper = reason,
           .devices = facts.name};
 }
 
 KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, int devices) {
-  KernelChoice choice{.forward = ForwardKernel::hopper, .why_not_hopper = {}, .devices = {}};
+  KernelChoice choice{
+      .forward = ForwardKernel::hopper,
+      .is_backward_hopper = is_backward_hopper(ForwardKernel::hopper, problem.shape),
+      .why_not_hopper = {},
+      .devices = {}};
   const int used = devices == 0 ? cuda::device_count() : devices;
   std::map<std::string, int> names;
   for (int device = 0; device < std::min(used, options.ranks); ++device) {
@@ -90,6 +102,7 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
     ++names[one.devices];
     if (one.forward == ForwardKernel::hopper) continue;
     choice.forward = one.forward;
+    choice.is_backward_hopper = false;
     choice.why_not_hopper = one.why_not_hopper;
   }
   choice.devices = names_of(names);
@@ -106,7 +119,8 @@ DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape)
                                          : cuda::forward_portable_tile_queries(),
           .backward_tile_queries = cuda::backward_portable_tile_queries(head_dim, v_dim),
           .forward = hopper ? &cuda::forward_hopper<Element> : &cuda::forward_portable<Element>,
-          .backward = &cuda::backward_portable<Element>,
+          .backward = is_backward_hopper(forward, shape) ? &cuda::backward_hopper<Element>
+                                                         : &cuda::backward_portable<Element>,
           .clear_states = &cuda::clear_states,
           .finish_rows = &cuda::finish_rows<Element>,
           .delta_rows = &cuda::delta_rows<Element>,

@@ -12,10 +12,11 @@ enum class ForwardKernel { hopper, portable };
 /// Which kernels compute, and on what.
 struct KernelChoice {
   ForwardKernel forward = ForwardKernel::portable;
-  std::string why_not_hopper;  ///< empty for ForwardKernel::hopper
-  std::string devices;         ///< "2 x NVIDIA H100 80GB HBM3"
+  bool is_backward_hopper = false;  ///< false wherever `forward` is portable
+  std::string why_not_hopper;       ///< empty for ForwardKernel::hopper
+  std::string devices;              ///< "2 x NVIDIA H100 80GB HBM3"
 
-  /// "forward: Hopper (wgmma), backward: portable (mma.sync)", and why not Hopper.
+  /// "forward and backward: Hopper (wgmma)", or which is portable and why.
   std::string text() const;
 };
 
@@ -25,7 +26,8 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
 /// The same for the one device with this number, of which `devices` is the name.
 KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOptions& options);
 
-/// The host functions of kernels.h and portable.h. Usage errors for shapes are run_on_devices'.
+/// The host functions of kernels.h and portable.h; the backward pass is Hopper's where the forward
+/// pass is and it takes the heads. Usage errors for shapes are run_on_devices'.
 template <class Element>
 DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape);
 

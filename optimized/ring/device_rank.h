@@ -33,6 +33,7 @@ struct DeviceMask {
   cuda::DeviceTensor<cuda::KeyRange> rows;
   cuda::DeviceTensor<cuda::TileKeys> forward_tiles, backward_tiles;
   bool hides_nothing = false;
+  std::vector<cuda::KeyRange> host_rows;
 };
 
 /// Memory is allocated, and inputs are copied in, when it is made; and freed when it goes.
@@ -86,7 +87,8 @@ class DeviceRank {
             .v = kv.second,
             .mask = {.rows = mask.rows.data(),
                      .tiles = mask.forward_tiles.data(),
-                     .hides_nothing = mask.hides_nothing},
+                     .hides_nothing = mask.hides_nothing,
+                     .host_rows = mask.host_rows.data()},
             .scale = scale(),
             .running = running(),
             .out = out_.data(),
@@ -242,7 +244,8 @@ class DeviceRank {
       masks_[operation.owner] = {{device(), ranges},
                                  tiles(given_.kernels.forward_tile_queries),
                                  tiles(given_.kernels.backward_tile_queries),
-                                 cuda::sees_all(ranges, tokens(operation.owner))};
+                                 cuda::sees_all(ranges, tokens(operation.owner)),
+                                 ranges};
     }
   }
 

@@ -51,6 +51,25 @@ if(RINGLAB_NCCL STREQUAL "ON" AND NOT RINGLAB_HAVE_NCCL)
 endif()
 message(STATUS "ringlab: NCCL ${RINGLAB_HAVE_NCCL}")
 
+set(RINGLAB_HAVE_CUDNN OFF)
+if(RINGLAB_HAVE_CUDA AND NOT RINGLAB_CUDNN STREQUAL "OFF")
+  # Headers only: the library is found when the program runs. scripts/cudnn_frontend fetches those of
+  # the frontend.
+  find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_path(CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h
+            HINTS ${RINGLAB_CUDNN_FRONTEND} ${PROJECT_BINARY_DIR}/cudnn-frontend/include
+                  ${PROJECT_SOURCE_DIR}/build/cudnn-frontend/include ${CUDAToolkit_INCLUDE_DIRS})
+  if(CUDNN_INCLUDE_DIR AND CUDNN_FRONTEND_INCLUDE_DIR)
+    set(RINGLAB_HAVE_CUDNN ON)
+  endif()
+endif()
+if(RINGLAB_CUDNN STREQUAL "ON" AND NOT RINGLAB_HAVE_CUDNN)
+  message(FATAL_ERROR "RINGLAB_CUDNN=ON, but no CUDA, cudnn.h or cudnn_frontend.h was found: install "
+                      "libcudnn9-dev-cuda, run scripts/cudnn_frontend or configure with "
+                      "-DRINGLAB_CUDNN_FRONTEND=…/include, or with -DRINGLAB_CUDNN=OFF.")
+endif()
+message(STATUS "ringlab: cuDNN ${RINGLAB_HAVE_CUDNN}")
+
 set(RINGLAB_HAVE_MPI OFF)
 if(NOT RINGLAB_MPI STREQUAL "OFF")
   enable_language(C)  # FindMPI tries its C interface with a C compiler

@@ -97,6 +97,66 @@ class ListTest(DeviceTest):
         self.assertEqual(engine["dtypes_on_devices"], ["f16", "bf16"])
 
 
+class CudnnTest(DeviceTest):
+    """The subject cudnn, as far as it goes without a device."""
+
+    def cudnn(self, *words):
+        return ["run", "cudnn", "--text", self.text, *words]
+
+    def test_it_is_listed_for_devices_only(self):
+        self.succeeds("list", "--json", self.folder / "list.json")
+        subjects = json.loads((self.folder / "list.json").read_text())["subjects"]
+        [cudnn] = [subject for subject in subjects if subject["name"] == "cudnn"]
+        self.assertEqual(cudnn["devices"], ["cuda"])
+        self.assertEqual(cudnn["dtypes_on_devices"], ["f16", "bf16"])
+        self.assertFalse(cudnn["backward"])
+
+    def test_the_cpu_is_refused(self):
+        expected = ["--device", "cuda", "cudnn", "devices only"]
+        self.fails(2, expected, *self.cudnn("--dtype", "bf16"))
+        self.fails(2, expected, "verify", "cudnn", "--quick")
+        self.fails(2, expected, "verify", "cudnn", "--tomography")
+
+    def test_what_it_does_not_do_is_refused(self):
+        on_devices = self.cudnn("--device", "cuda", "--dtype", "bf16")
+        self.fails(2, ["--backward", "cudnn"], *on_devices, "--backward")
+        self.fails(2, ["--threads", "cudnn"], *on_devices, "--threads", "2")
+        self.fails(2, ["--softcap"], *on_devices, "--softcap", "3")
+        self.fails(2, ["--trace"], *on_devices, "--trace", self.folder / "trace.json")
+
+    def test_without_a_device_it_says_so_and_writes_nothing(self):
+        self.needs_no_device()
+        out = self.folder / "out.safetensors"
+        self.fails(4, ["device cuda"], *self.cudnn("--device", "cuda", "--dtype", "bf16",
+                                                   "--output", out))
+        self.fails(4, ["device cuda"], "verify", "cudnn", "--quick", "--device", "cuda")
+        self.assertFalse(out.exists())
+
+    def test_doctor_says_what_is_missing(self):
+        before = os.environ.get("RINGLAB_CUDNN_LIBRARY")
+        os.environ["RINGLAB_CUDNN_LIBRARY"] = "libnosuchcudnn.so.9"
+        try:
+            result = self.succeeds("doctor", "--json", self.folder / "doctor.json")
+        finally:
+            os.environ.pop("RINGLAB_CUDNN_LIBRARY")
+            if before is not None:
+                os.environ["RINGLAB_CUDNN_LIBRARY"] = before
+        cudnn = json.loads((self.folder / "doctor.json").read_text())["cudnn"]
+        self.assertFalse(cudnn["found"])
+        self.assertIn("libnosuchcudnn.so.9", cudnn["problem"])
+        wanted = "RINGLAB_CUDNN_LIBRARY" if cudnn["compiled_in"] else "scripts/cudnn_frontend"
+        self.assertIn(wanted, result.out)
+
+    def test_it_is_right_on_devices(self):
+        self.needs_device()
+        cudnn = json.loads(self.succeeds("doctor", "--json", "-").out)["cudnn"]
+        if not cudnn["compiled_in"] or not cudnn["found"]:
+            self.skipTest("no cuDNN, or a build without it")
+        for ranks in ("1", "3"):
+            self.succeeds(*self.cudnn("--device", "cuda", "--dtype", "bf16", "--ranks", ranks,
+                                      "--mask", "causal", "--check"))
+
+
 class DoctorTest(DeviceTest):
     """With a driver of our own that claims to have devices."""
 

@@ -48,6 +48,10 @@ RINGLAB_KERNEL_CODE void atomic_add(float* sum, float value) {
   emulator::let_others_run();
   *sum += value;
 }
+RINGLAB_KERNEL_CODE void atomic_add_pair(float* pair, float low, float high) {
+  atomic_add(pair, low);
+  atomic_add(pair + 1, high);
+}
 RINGLAB_KERNEL_CODE int atomic_add(int* counter, int value) {
   emulator::let_others_run();
   const int before = *counter;
@@ -116,7 +120,7 @@ RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], Operand a, Operand b, 
   static_assert(N % 16 == 0 && N >= 16 && N <= 256);
   emulator::instructions::multiply_rows({.type = dtype_of<Element>,
                                          .n = N,
-                                         .has_registers = false,
+                                         .form = emulator::ProductForm::rows,
                                          .a = 0,
                                          .b = 0,
                                          .accumulate = accumulate},
@@ -128,11 +132,23 @@ RINGLAB_KERNEL_CODE void multiply_weights(float (&d)[N / 2], const std::uint32_t
   static_assert(N % 64 == 0 && N >= 64 && N <= 256);
   emulator::instructions::multiply_weights({.type = dtype_of<Element>,
                                             .n = N,
-                                            .has_registers = true,
+                                            .form = emulator::ProductForm::weights,
                                             .a = 0,
                                             .b = 0,
                                             .accumulate = true},
                                            d, p, v, key);
+}
+template <class Element, int N>
+RINGLAB_KERNEL_CODE void multiply_columns(float (&d)[N / 2], Operand a, Operand b, int row,
+                                          bool accumulate) {
+  static_assert(N % 64 == 0 && N >= 64 && N <= 256);
+  emulator::instructions::multiply_columns({.type = dtype_of<Element>,
+                                            .n = N,
+                                            .form = emulator::ProductForm::columns,
+                                            .a = 0,
+                                            .b = 0,
+                                            .accumulate = accumulate},
+                                           d, a, b, row);
 }
 
 template <int Registers>

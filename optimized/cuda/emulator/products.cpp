@@ -56,6 +56,16 @@ std::vector<float> read_transposed(SharedMemory& shared, const ProductShape& sha
   return b;
 }
 
+/// (64, 16) of which the columns are rows in shared memory.
+std::vector<float> read_transposed_left(SharedMemory& shared, const ProductShape& shape) {
+  std::vector<float> rows(16 * 64), a(64 * 16);
+  read_columns(shared, shape.type, shape.a, 64, rows.data());
+  for (std::size_t k = 0; k < 16; ++k) {
+    for (std::size_t m = 0; m < 64; ++m) a[m * 16 + k] = rows[k * 64 + m];
+  }
+  return a;
+}
+
 /// d (64, n) = or += a (64, 16) b (16, n); the sum of the 16 products first.
 void multiply(const ProductShape& shape, const float* a, const float* b, float* d) {
   const auto n = static_cast<std::size_t>(shape.n);
@@ -162,8 +172,9 @@ void Warpgroup::do_next(Block& block, int first_thread) {
   const ProductShape& shape = next.shape;
   std::vector<float> a(64 * 16);
   std::vector<float> b;
-  if (shape.has_registers) {
-    a = unpack_rows(shape.type, next.p);
+  if (shape.form != ProductForm::rows) {
+    a = shape.form == ProductForm::weights ? unpack_rows(shape.type, next.p)
+                                           : read_transposed_left(block.shared, shape);
     b.resize(static_cast<std::size_t>(16 * shape.n));
     read_columns(block.shared, shape.type, shape.b, shape.n, b.data());
   } else {
@@ -246,6 +257,15 @@ void multiply_weights(const ProductShape& without_descriptors, float* d,
   ProductShape shape = without_descriptors;
   shape.b = columns_descriptor(operand_address(v), v.box_rows, key);
   warpgroup_here().issue(shape, d, p);
+}
+
+void multiply_columns(const ProductShape& without_descriptors, float* d, const Operand& a,
+                      const Operand& b, int row) {
+  check_begin(row);
+  ProductShape shape = without_descriptors;
+  shape.a = columns_descriptor(operand_address(a), a.box_rows, row);
+  shape.b = columns_descriptor(operand_address(b), b.box_rows, row);
+  warpgroup_here().issue(shape, d, nullptr);
 }
 
 void products_begin() { warpgroup_here().begin(); }

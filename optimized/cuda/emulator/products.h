@@ -14,12 +14,19 @@ namespace ringlab::cuda::emulator {
 
 struct Block;
 
+/// Where A comes from, and which operands are transposed.
+enum class ProductForm {
+  rows,     ///< shared memory; neither
+  weights,  ///< registers; B
+  columns,  ///< shared memory; both
+};
+
 /// What a wgmma instruction says, the same for all 128 threads.
 struct ProductShape {
   DType type;
   int n;
-  bool has_registers;  ///< A comes from registers, and B is transposed
-  std::uint64_t a;     ///< descriptors
+  ProductForm form;
+  std::uint64_t a;  ///< descriptors
   std::uint64_t b;
   bool accumulate;
 
@@ -87,6 +94,8 @@ void multiply_rows(const ProductShape& without_descriptors, float* d, const Oper
                    const Operand& b, int channel);
 void multiply_weights(const ProductShape& without_descriptors, float* d,
                       const std::uint32_t (&p)[4], const Operand& v, int key);
+void multiply_columns(const ProductShape& without_descriptors, float* d, const Operand& a,
+                      const Operand& b, int row);
 void products_begin();
 void products_commit();
 void products_wait(int pending);

@@ -18,6 +18,7 @@ struct FakeGpu : Gpu {
   double slowdown_under_copies = 1;
   double step_overhead_s = 0;
   bool has_product = true;
+  double cudnn_flops_per_s = 0;                      ///< 0: there is no cuDNN
   std::int64_t most_tokens = std::int64_t{1} << 40;  ///< longer ones are out of memory
   std::vector<HopCase> hops_asked = {};
 
@@ -30,6 +31,10 @@ struct FakeGpu : Gpu {
   GpuWork attention(const GpuCase& one) override {
     if (one.tokens > most_tokens) fail("memory", "none");
     return {"fake kernel", [s = one.flops() / attention_flops_per_s] { return s; }};
+  }
+  GpuWork cudnn_attention(const GpuCase& one) override {
+    if (cudnn_flops_per_s == 0 || one.pass == Pass::backward) fail("cuDNN", "none");
+    return {"fake cuDNN", [s = one.flops() / cudnn_flops_per_s] { return s; }};
   }
   GpuWork ring(const GpuCase& one, int ranks) override {
     if (one.tokens > most_tokens) fail("memory", "none");

@@ -134,6 +134,22 @@ TEST(GpuMatches, a_peer_that_answers_is_compared_with_ours_on_the_same_problem) 
   EXPECT_NEAR(outcomes[1].value->median, 0.01 * 500e12 / one.flops(), 1e-9);
 }
 
+/// cuDNN itself comes before PyTorch's, which has to be asked for gradients and for other back
+/// ends.
+TEST(GpuMatches, cudnn_is_asked_directly_where_it_is_there) {
+  FakeGpu gpu;
+  gpu.cudnn_flops_per_s = 400e12;
+  for (const Outcome& one : measure_on(gpu, "G1,G2,G4")) {
+    ASSERT_TRUE(one.value) << one.goal.id << ": " << one.reason;
+    EXPECT_NEAR(one.value->median, 500.0 / 400, 1e-9) << one.goal.id;
+    EXPECT_NEAR(beside(one, "peer, TFLOP/s"), 400, 1e-9) << one.goal.id;
+  }
+  for (const Outcome& one : measure_on(gpu, "G3,G5")) {
+    EXPECT_EQ(one.verdict(), Verdict::skipped) << one.goal.id;
+    EXPECT_NE(one.reason.find("/no/such/python"), std::string::npos) << one.reason;
+  }
+}
+
 TEST(GpuMatches, a_peer_that_cannot_says_why_and_ours_is_measured) {
   FakeGpu gpu;
   const auto outcomes = measure_against(fake_python("cannot do it"), gpu, "G2.t8k");

@@ -4,6 +4,7 @@
 #include "optimized/cuda/kernels.h"
 #include "optimized/cuda/portable.h"
 #include "optimized/cuda/row_kernels.cuh"
+#include "tests/optimized/cuda/backward_hopper_kernels.h"
 #include "tests/optimized/cuda/hopper_kernels.h"
 #include "tests/optimized/cuda/portable_kernels.h"
 
@@ -26,6 +27,15 @@ void portable(const ForwardCall<Element>& call, Stream) {
   portable_kernels<Element>().forward(call, kSeed);
 }
 
+template <class Element>
+void hopper_backward(const BackwardCall<Element>& call, Stream) {
+  emulated_backward_hopper(call, kSeed);
+}
+template <class Element>
+void portable_backward(const BackwardCall<Element>& call, Stream) {
+  portable_kernels<Element>().backward(call, kSeed);
+}
+
 }  // namespace
 
 template <class Element>
@@ -38,8 +48,9 @@ ring::DeviceKernels<Element> emulated_device_kernels(EmulatedForward forward, co
                                             : forward_portable_tile_queries(),
           .backward_tile_queries = backward_portable_tile_queries(head_dim, v_dim),
           .forward = is_hopper ? &hopper<Element> : &portable<Element>,
-          .backward = [](const BackwardCall<Element>& call,
-                         Stream) { portable_kernels<Element>().backward(call, kSeed); },
+          .backward = is_hopper && takes_backward_hopper(head_dim, v_dim)
+                          ? &hopper_backward<Element>
+                          : &portable_backward<Element>,
           .clear_states = [](const ClearStates& call,
                              Stream) { on_rows([&] { clear_states_block(call); }); },
           .finish_rows = [](const FinishRows<Element>& call,

@@ -129,6 +129,15 @@ struct AtomicBody {
   }
 };
 
+/// sums (2) += 1 and 3 by every thread.
+struct AtomicPairBody {
+  static constexpr int kThreads = 128;
+  static constexpr int kSharedBytes = 0;
+  static constexpr int kBlocks = 4;
+  float* sums;
+  RINGLAB_KERNEL_CODE void operator()() const { atomic_add_pair(sums, 1.0f, 3.0f); }
+};
+
 /// pairs (threads): packed numbers; powers (threads): 2^-thread.
 template <class Element>
 struct NumbersBody {
@@ -300,6 +309,38 @@ struct WeightProductBody {
     for (int i = 0; i < N / 2; ++i) d[place_of_register<N>(i)] = sum[i];
   }
   RINGLAB_KERNEL_CODE static float widened(Element x) { return static_cast<float>(x); }
+};
+
+/// d (64, N) = a (rows, 64) transposed times b (rows, N), rows from `first` on.
+template <class Element, int N>
+struct ColumnProductBody {
+  static constexpr int kThreads = 128;
+  static constexpr int kRows = 64;
+  static constexpr int kSharedBytes =
+      (1 + N / kBoxChannels) * kRows * static_cast<int>(kBoxRowBytes);
+  const Element* a;
+  const Element* b;
+  int first;
+  float* d;
+  RINGLAB_KERNEL_CODE void operator()() const {
+    std::byte* const left = shared_memory();
+    std::byte* const right = left + kRows * static_cast<int>(kBoxRowBytes);
+    store_as_boxes(left, a, kRows, 64, kRows);
+    store_as_boxes(right, b, kRows, N, kRows);
+    sync_block();
+    float sum[N / 2];
+    RINGLAB_UNROLL
+    for (int i = 0; i < N / 2; ++i) sum[i] = 1000;  // overwritten
+    products_begin();
+    for (int row = first; row < kRows; row += 16) {
+      multiply_columns<Element, N>(sum, {left, kRows}, {right, kRows}, row, row > first);
+    }
+    products_commit();
+    products_wait<0>();
+    hold(sum);
+    RINGLAB_UNROLL
+    for (int i = 0; i < N / 2; ++i) d[place_of_register<N>(i)] = sum[i];
+  }
 };
 
 }  // namespace ringlab::cuda

@@ -106,6 +106,14 @@ TEST_F(Instructions, atomic_additions_lose_nothing) {
   for (int i = 0; i < kAll; ++i) EXPECT_EQ(drawn[static_cast<std::size_t>(i)], i);
 }
 
+TEST_F(HopperInstructions, atomic_additions_of_pairs_lose_nothing) {
+  constexpr int kAll = AtomicPairBody::kBlocks * AtomicPairBody::kThreads;
+  const auto sums = Machine::of(filled<float>(2));
+  Machine::run(AtomicPairBody{sums.data()}, AtomicPairBody::kBlocks);
+  EXPECT_EQ(sums.values()[0], kAll);
+  EXPECT_EQ(sums.values()[1], 3 * kAll);
+}
+
 template <class Element>
 void check_numbers() {
   constexpr int kThreads = NumbersBody<Element>::kThreads;
@@ -230,4 +238,36 @@ void check_all_weights() {
 TEST_F(HopperInstructions, products_of_weights_are_right_for_every_number_of_channels) {
   check_all_weights<Half>();
   check_all_weights<BFloat16>();
+}
+
+template <class Element, int N>
+void check_columns(int first) {
+  using Body = ColumnProductBody<Element, N>;
+  const auto a = small_integers<Element>(Body::kRows * 64, N);
+  const auto b = small_integers<Element>(Body::kRows * N, N + 1);
+  const auto on_a = Machine::of(a), on_b = Machine::of(b);
+  const auto d = Machine::of(filled<float>(64 * N, -1));
+  Machine::run(Body{on_a.data(), on_b.data(), first, d.data()});
+  const auto got = d.values();
+  int wrong = 0;
+  for (int row = 0; row < 64; ++row) {
+    for (int column = 0; column < N; ++column) {
+      double want = 0;
+      for (int k = first; k < Body::kRows; ++k) want += wide(a, 64, k, row) * wide(b, N, k, column);
+      wrong += got[static_cast<std::size_t>(row * N + column)] != want;
+    }
+  }
+  EXPECT_EQ(wrong, 0) << "N " << N << ", rows from " << first;
+}
+
+template <class Element>
+void check_all_columns() {
+  check_columns<Element, 64>(0);
+  check_columns<Element, 128>(16);
+  check_columns<Element, 192>(32);
+  check_columns<Element, 256>(48);
+}
+TEST_F(HopperInstructions, products_of_columns_are_right_from_any_row) {
+  check_all_columns<Half>();
+  check_all_columns<BFloat16>();
 }

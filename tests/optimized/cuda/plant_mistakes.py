@@ -27,6 +27,12 @@ def hopper_entry(mistake: dict) -> str:
     return f'&{mistake["id"]}::emulate_hopper_tile<{mistake["id"]}::SmallHopperTile<BFloat16>>'
 
 
+def hopper_backward_entry(mistake: dict) -> str:
+    name = mistake["id"]
+    return (f"&{name}::emulate_backward_hopper<{name}::HopperBackwardTile<BFloat16, 64>, "
+            f"{name}::HopperQueryGradients::here>")
+
+
 @dataclasses.dataclass
 class Family:
     """Kernels that are spoilt together."""
@@ -50,7 +56,14 @@ FAMILIES = {
         headers=["optimized/cuda/emulator/tensor_map.h", "tests/optimized/cuda/hopper_mistakes.h"],
         copies="tests/optimized/cuda/hopper_kernels-inl.h",
         list="std::vector<HopperMistake> hopper_mistakes()",
-        entry=hopper_entry)}
+        entry=hopper_entry),
+    "hopper_backward": Family(
+        files=["query_walk.h", "backward_hopper.cuh", "backward_hopper_shapes.h"],
+        headers=["optimized/cuda/backward_queries.cuh", "optimized/cuda/emulator/tensor_map.h",
+                 "tests/optimized/cuda/hopper_backward_mistakes.h"],
+        copies="tests/optimized/cuda/backward_hopper_kernels-inl.h",
+        list="std::vector<HopperBackwardMistake> hopper_backward_mistakes()",
+        entry=hopper_backward_entry)}
 
 
 def planted(source: str, mistake: dict) -> str:

@@ -111,6 +111,77 @@ TYPED_TEST(RowKernels, finish_rows_divides_and_leaves_empty_rows_empty) {
   }
 }
 
+/// Rows 2 to 5 of the seven of each of two heads: into an empty state, into others, and with
+/// nothing.
+TYPED_TEST(RowKernels, merge_rows_adds_finished_rows_to_their_places) {
+  constexpr std::int32_t kQueries = 7, kFirst = 2, kCount = 4, kChannels = 40;
+  constexpr std::int64_t kHeads = 2, kRows = kHeads * kQueries;
+  const std::vector<float> before = normal_values(kRows * kChannels, 4);
+  const auto out = rounded<TypeParam>(normal_values(kHeads * kCount * kChannels, 5));
+  for (const int blocks : kBlocks) {
+    std::vector<float> lse = normal_values(kHeads * kCount, 6);
+    lse[1] = -kInfinity;
+    std::vector<float> accs = before;
+    std::vector<SoftmaxState<float>> states(kRows, {1.0f, 2.0f});
+    states[kFirst] = {};
+    std::fill_n(accs.begin() + kFirst * kChannels, kChannels, 0.0f);
+    const std::vector<float> old_accs = accs;
+    const std::vector<SoftmaxState<float>> old = states;
+    const MergeRows<TypeParam> call{.heads = kHeads,
+                                    .queries = kQueries,
+                                    .first = kFirst,
+                                    .count = kCount,
+                                    .channels = kChannels,
+                                    .out = out.data(),
+                                    .lse = lse.data(),
+                                    .running = {states.data(), accs.data()}};
+    launch(blocks, [&] { merge_rows_block(call); });
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      const std::int64_t head = row / kQueries, i = row % kQueries - kFirst;
+      const bool is_merged = i >= 0 && i < kCount && lse[head * kCount + i] != -kInfinity;
+      const double mine = std::exp2(static_cast<double>(old[row].row_max));
+      const double theirs = is_merged ? std::exp(static_cast<double>(lse[head * kCount + i])) : 0;
+      const double unit = std::exp2(static_cast<double>(states[row].row_max));
+      const double sum = mine * old[row].row_sum + theirs;
+      // Two exponentials of 2 ulp each, and what rounds the exponents that they are of.
+      constexpr double kError = 2 * (0x1p-22 + 4 * 0x1p-24 * 4);
+      EXPECT_NEAR(states[row].row_sum * unit, sum, kError * sum) << "row " << row;
+      for (int c = 0; c < kChannels; ++c) {
+        const std::int64_t at = row * kChannels + c;
+        if (!is_merged) {
+          EXPECT_EQ(accs[at], old_accs[at]);
+          continue;
+        }
+        const double other = static_cast<double>(out[(head * kCount + i) * kChannels + c]);
+        const double magnitude = mine * std::abs(old_accs[at]) + theirs * std::abs(other);
+        EXPECT_NEAR(accs[at] * unit, mine * old_accs[at] + theirs * other, kError * magnitude);
+      }
+    }
+    EXPECT_EQ(states[kFirst].row_sum, 1) << "the first to come is taken as it is";
+  }
+}
+
+TYPED_TEST(RowKernels, merge_rows_keeps_what_is_no_number) {
+  const auto one = rounded<TypeParam>({1, 1});
+  for (const auto& [state, lse] :
+       {std::pair{SoftmaxState<float>{0, 1}, kNaN}, std::pair{SoftmaxState<float>{}, kNaN},
+        std::pair{SoftmaxState<float>{-kInfinity, kNaN}, 0.0f},
+        std::pair{SoftmaxState<float>{kNaN, 1}, 0.0f}}) {
+    SoftmaxState<float> merged = state;
+    float accs[2] = {1, 1};
+    const MergeRows<TypeParam> call{.heads = 1,
+                                    .queries = 1,
+                                    .first = 0,
+                                    .count = 1,
+                                    .channels = 2,
+                                    .out = one.data(),
+                                    .lse = &lse,
+                                    .running = {&merged, accs}};
+    launch(1, [&] { merge_rows_block(call); });
+    EXPECT_TRUE(std::isnan(merged.row_sum));
+  }
+}
+
 TYPED_TEST(RowKernels, delta_rows_sums_the_products_of_a_row) {
   for (const int channels : {2, 8, 64, 72, 256}) {
     constexpr std::int64_t kRows = 7;

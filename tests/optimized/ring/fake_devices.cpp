@@ -40,7 +40,7 @@ std::map<const std::byte*, Piece>& pieces() {
 
 // Of all that is counted and of all pieces. Work itself is done outside of it.
 std::mutex counting;
-thread_local int current_device = -1;
+thread_local int selected_device = -1;
 
 void must(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
@@ -69,8 +69,9 @@ Handle new_handle() {
 int device_count() { return fake_devices().devices; }
 void select_device(int device) {
   must(device >= 0 && device < fake_devices().devices, "a device that is not there");
-  current_device = device;
+  selected_device = device;
 }
+int current_device() { return selected_device; }
 void connect_devices(int) {}
 
 DeviceFacts device_facts(int device) { return {"fake", 80, "bus " + std::to_string(device)}; }
@@ -138,8 +139,8 @@ bool has_ended(int, Stream stream) {
 void wait_for_device(int device) { select_device(device); }
 
 void add_values(float* to, const float* from, std::int64_t count, Stream) {
-  must_lie_on(current_device, reinterpret_cast<std::byte*>(to), count * 4);
-  must_lie_on(current_device, reinterpret_cast<const std::byte*>(from), count * 4);
+  must_lie_on(selected_device, reinterpret_cast<std::byte*>(to), count * 4);
+  must_lie_on(selected_device, reinterpret_cast<const std::byte*>(from), count * 4);
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 void spin(std::int64_t nanoseconds, Stream) { fake_devices().spun_ns += nanoseconds; }

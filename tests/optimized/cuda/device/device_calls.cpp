@@ -100,8 +100,9 @@ void portable_forward(const ForwardCall<Element>& call, std::uint64_t) {
   forward(call, forward_portable_tile_queries(), forward_portable<Element>);
 }
 
-template <class Element>
-void portable_backward(const BackwardCall<Element>& call, std::uint64_t) {
+/// Both kernels have the same tiles of the mask.
+template <class Element, class Launch>
+void backward(const BackwardCall<Element>& call, Launch launch) {
   const BlockShape& s = call.shape;
   const Counts n(s, backward_portable_tile_queries(s.head_dim, s.v_dim));
   const Inputs<Element> inputs(call, n);
@@ -119,7 +120,7 @@ void portable_backward(const BackwardCall<Element>& call, std::uint64_t) {
   on_device.dq = dq.data();
   on_device.dk = dk.data();
   on_device.dv = dv.data();
-  backward_portable(on_device, nullptr);
+  launch(on_device, nullptr);
   wait_for_device(0);
   inputs.check();
   dout.expect_unchanged({call.dout, n.out}, "dout");
@@ -128,6 +129,11 @@ void portable_backward(const BackwardCall<Element>& call, std::uint64_t) {
   dq.copy_to(call.dq, "dq");
   dk.copy_to(call.dk, "dk");
   dv.copy_to(call.dv, "dv");
+}
+
+template <class Element>
+void portable_backward(const BackwardCall<Element>& call, std::uint64_t) {
+  backward(call, backward_portable<Element>);
 }
 
 }  // namespace
@@ -139,6 +145,13 @@ void device_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid&
 }
 template void device_forward_hopper(const ForwardCall<Half>&, const EmulatedGrid&);
 template void device_forward_hopper(const ForwardCall<BFloat16>&, const EmulatedGrid&);
+
+template <class Element>
+void device_backward_hopper(const BackwardCall<Element>& call, std::uint64_t) {
+  backward(call, backward_hopper<Element>);
+}
+template void device_backward_hopper(const BackwardCall<Half>&, std::uint64_t);
+template void device_backward_hopper(const BackwardCall<BFloat16>&, std::uint64_t);
 
 template <class Element>
 PortableKernels<Element> device_portable_kernels() {

@@ -11,6 +11,10 @@ namespace ringlab::cuda {
 template <class Element>
 void device_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid& grid);
 
+/// The seed has no effect.
+template <class Element>
+void device_backward_hopper(const BackwardCall<Element>& call, std::uint64_t seed);
+
 template <class Element>
 PortableKernels<Element> device_portable_kernels();
 

@@ -1,0 +1,37 @@
+// What cuDNN and its frontend say becomes ringlab::Error.
+#pragma once
+
+#include <cudnn_frontend.h>
+
+#include <string>
+
+#include "optimized/cuda/cudnn/sdpa_runner.h"
+
+namespace ringlab::cudnn {
+
+/// Of a step in making a plan or running it, for the graph named `where`: a Refusal where cuDNN has
+/// no kernel for it, another environment error for all else, unless all is well.
+inline void check_cudnn(const cudnn_frontend::error_t& said, const char* step,
+                        const std::string& where) {
+  using Code = cudnn_frontend::error_code_t;
+  if (said.is_good()) return;
+  const ErrorParts parts{.where = where + ", " + step,
+                         .expected = "success",
+                         .actual = said.err_msg,
+                         .hint = "--device cuda with another subject has kernels of its own"};
+  const bool refused = said.code == Code::GRAPH_NOT_SUPPORTED ||
+                       said.code == Code::HEURISTIC_QUERY_FAILED ||
+                       said.code == Code::GRAPH_EXECUTION_PLAN_CREATION_FAILED;
+  if (refused) throw Refusal(parts);
+  throw Error(ErrorKind::environment, parts);
+}
+
+inline void check_cudnn(cudnnStatus_t status, const char* call, const std::string& where) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  throw_environment_error({.where = where + ", " + call,
+                           .expected = "success",
+                           .actual = cudnn_frontend::detail::get_error_string(status),
+                           .hint = ""});
+}
+
+}  // namespace ringlab::cudnn

@@ -1,0 +1,24 @@
+#include "optimized/cuda/cudnn/cudnn_profile.h"
+
+#include "optimized/cuda/kernel_profile.h"
+
+namespace ringlab::cudnn {
+
+NumericsProfile cudnn_profile(DType dtype, std::int64_t blocks, std::int64_t merges) {
+  // References of exponentials as in the Hopper kernel: releases for new chips have them, too.
+  NumericsProfile profile = cuda::hopper_profile(dtype, blocks);
+  // log2 e times the factor of the scores is rounded three times on its way, instead of once.
+  profile.u_accumulate += 2 * profile.u_work;
+  if (merges == 0) return profile;
+  profile.lse_merges = merges;
+  profile.u_partial = dtype_info(dtype).unit_roundoff;
+  // Outputs are rounded once for each merge, not once for each block. So rescaling is counted by
+  // merges, each as inexact as all those of its blocks.
+  profile.max_rescales = merges;
+  const double share = static_cast<double>(blocks + merges + 1) / static_cast<double>(merges + 1);
+  profile.exp_error *= share;
+  profile.u_work *= share;
+  return profile;
+}
+
+}  // namespace ringlab::cudnn

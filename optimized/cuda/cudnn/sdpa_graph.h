@@ -1,0 +1,70 @@
+// What cuDNN is asked for one piece of a block, as plain values: sizes, strides, diagonals. No
+// cuDNN header is seen here; graphs are built from these in sdpa_plans.cpp.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "optimized/cuda/attention_call.h"
+#include "optimized/cuda/cudnn/mask_pieces.h"
+#include "reference/core/dtype.h"
+
+namespace ringlab::cudnn {
+
+/// Sizes and strides in elements: batch, heads, rows, channels.
+struct SdpaTensor {
+  std::array<std::int64_t, 4> sizes = {};
+  std::array<std::int64_t, 4> strides = {};
+  friend auto operator<=>(const SdpaTensor&, const SdpaTensor&) = default;
+};
+
+/// Where diagonals begin: query 0 meets key 0, or the last query meets the last key.
+enum class Corner { top_left, bottom_right };
+
+/// With s = keys - queries from the bottom right corner and 0 from the top left one, query i sees
+/// key j where j <= i + s + right_bound and j > i + s - left_bound.
+struct SdpaDiagonals {
+  Corner corner = Corner::top_left;
+  std::optional<std::int32_t> left_bound;
+  std::optional<std::int32_t> right_bound;
+  friend auto operator<=>(const SdpaDiagonals&, const SdpaDiagonals&) = default;
+};
+
+/// One forward pass, o and lse (natural, f32). It is the key of the plans that are kept.
+struct SdpaGraph {
+  DType dtype = DType::bf16;
+  SdpaTensor q, k, v, out, lse;
+  SdpaDiagonals diagonals;
+  float scale = 1;  ///< of scores; not times log2 e
+  friend auto operator<=>(const SdpaGraph&, const SdpaGraph&) = default;
+};
+
+/// The graph, and how many elements before its first one q, k and v have in the block's tensors.
+struct SdpaCall {
+  SdpaGraph graph;
+  std::int64_t q_offset = 0;
+  std::int64_t k_offset = 0;
+  std::int64_t v_offset = 0;
+};
+
+/// out and lse are dense, with the piece's queries only. `scale` is the block's, times log2 e.
+SdpaCall sdpa_call(const cuda::BlockShape& shape, const MaskPiece& piece, float scale, DType dtype);
+
+/// Whether the piece holds all queries, so that its out and lse are the block's.
+bool holds_all_queries(const cuda::BlockShape& shape, const MaskPiece& piece);
+
+/// Empty when cuDNN may be asked for such a block on a device of this compute capability (90 for
+/// 9.0), else why not. Some of what passes cuDNN refuses all the same: Refusal.
+std::string why_not_cudnn(const cuda::BlockShape& shape, float scale, int compute_capability);
+
+/// A block may have as many: each of another size has a plan of its own, which takes cuDNN a good
+/// part of a second to make.
+inline constexpr std::size_t kMostPieces = 128;
+/// Usage error for more.
+void check_piece_count(std::size_t pieces);
+
+}  // namespace ringlab::cudnn

@@ -1,0 +1,37 @@
+// Who computes a graph: cuDNN (sdpa_plans.h), or in tests something that does what it says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "optimized/cuda/cudnn/sdpa_graph.h"
+#include "optimized/cuda/stream.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cudnn {
+
+/// Device pointers to the first element of each tensor of a graph, aligned to 16 bytes.
+struct SdpaPointers {
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  void* out = nullptr;
+  float* lse = nullptr;
+  std::byte* workspace = nullptr;
+};
+
+/// Both are about the current device, and throw a Refusal for a graph that cuDNN does not take.
+struct SdpaRunner {
+  std::function<std::int64_t(const SdpaGraph&)> workspace_bytes;
+  /// Only puts work on the stream.
+  std::function<void(const SdpaGraph&, const SdpaPointers&, cuda::Stream)> run;
+};
+
+/// cuDNN has no kernel for a graph. Another one may well have.
+class Refusal : public Error {
+ public:
+  explicit Refusal(ErrorParts parts) : Error(ErrorKind::environment, std::move(parts)) {}
+};
+
+}  // namespace ringlab::cudnn

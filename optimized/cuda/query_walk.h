@@ -1,0 +1,87 @@
+// Which tiles of queries a block of keys meets, and how: the loop of the backward pass by keys.
+//
+// Tiles of BlockMask::tiles may be smaller than those that a kernel computes with, since other
+// kernels use the same ones: a tile here is `parts` of them.
+#pragma once
+
+#include <cstdint>
+
+#include "optimized/cuda/attention_call.h"
+#include "reference/core/host_device.h"
+
+namespace ringlab::cuda {
+
+/// none: no query sees any of the keys. full: all queries exist, as do all keys, and see each
+/// other. partial: everything else, and where it could not be told.
+enum class Meeting : std::int32_t { none, partial, full };
+
+/// Tiles first … last - 1.
+struct TileSpan {
+  std::int32_t first = 0;
+  std::int32_t last = 0;
+};
+
+/// Goes through the tiles that meet the keys first_key … first_key + block_keys - 1, head by head.
+/// Begins before the first one.
+struct QueryWalk {
+  const TileKeys* mask_tiles = nullptr;
+  std::int32_t mask_queries = 64;  ///< of a tile of the mask
+  std::int32_t parts = 1;
+  std::int32_t queries = 0;
+  std::int32_t heads = 1;
+  std::int32_t first_key = 0;
+  std::int32_t block_keys = 64;
+  TileSpan span;  ///< no tile outside meets the keys
+
+  std::int32_t head = 0;
+  std::int32_t tile = -1;
+  Meeting meeting = Meeting::none;  ///< of this tile; none at the end
+
+  RINGLAB_HD constexpr std::int32_t tile_queries() const { return mask_queries * parts; }
+  RINGLAB_HD constexpr std::int32_t first_query() const { return tile * tile_queries(); }
+
+  RINGLAB_HD constexpr std::int32_t tiles() const {
+    return queries == 0 ? 0 : (queries - 1) / tile_queries() + 1;
+  }
+
+  RINGLAB_HD constexpr bool advance() {
+    for (; head < heads; ++head, tile = -1) {
+      if (tile < span.first) tile = span.first - 1;
+      while (++tile < span.last) {
+        meeting = meeting_of(tile);
+        if (meeting != Meeting::none) return true;
+      }
+    }
+    meeting = Meeting::none;
+    return false;
+  }
+
+  RINGLAB_HD constexpr Meeting meeting_of(std::int32_t which) const {
+    const std::int32_t mask_count = (queries - 1) / mask_queries + 1;
+    bool any = false;
+    bool all = queries / tile_queries() > which;  // nobody is missing
+    for (std::int32_t part = which * parts; part < (which + 1) * parts; ++part) {
+      if (part >= mask_count) break;
+      const TileKeys keys = mask_tiles[part];
+      any = any || (keys.any.first < keys.any.last && keys.any.first < first_key + block_keys &&
+                    keys.any.last > first_key);
+      all = all && keys.all.first <= first_key && keys.all.last >= first_key + block_keys;
+    }
+    if (!any) return Meeting::none;
+    return all ? Meeting::full : Meeting::partial;
+  }
+};
+
+/// Which keys of which K/V head a thread block has. Early keys come first: under masks that look
+/// back most queries see them, and what takes longest should not begin last.
+struct KeyBlock {
+  std::int32_t first_key;
+  std::int32_t kv_head;  ///< of all batches, numbered through
+};
+RINGLAB_HD constexpr KeyBlock key_block_at(const BlockShape& shape, std::int32_t index,
+                                           std::int32_t block_keys) {
+  const std::int32_t heads = shape.batch * shape.kv_heads;
+  return {index / heads * block_keys, index % heads};
+}
+
+}  // namespace ringlab::cuda

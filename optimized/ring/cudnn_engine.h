@@ -1,0 +1,31 @@
+// The ring engine with cuDNN's attention as its block kernel, as the rest of the program sees it:
+// in every build, with or without CUDA and cuDNN.
+#pragma once
+
+#include <string>
+
+#include "reference/core/numerics.h"
+#include "reference/core/run.h"
+
+namespace ringlab::ring {
+
+/// Empty when cuDNN may be asked for it, else why not, as the end of a sentence: types other than
+/// f16 and bf16, gradients, score modifiers, bit matrices, lossy wires, shapes and scales that its
+/// attention lacks, masks of too many pieces. Known without a device.
+std::string why_not_on_cudnn(const AttentionInput& input, const RunOptions& options);
+
+/// Whether this build has CUDA and what it takes of cuDNN.
+bool cudnn_available();
+
+/// Environment error that says what is missing: CUDA or cuDNN in this build, a device, cuDNN on
+/// this machine.
+void require_cudnn();
+
+/// As run_engine_on_devices(). Usage error for why_not_on_cudnn(); cudnn::Refusal, an environment
+/// error, for what cuDNN has no kernel for.
+RunResult run_engine_on_cudnn(const AttentionInput& input, const RunOptions& options);
+
+/// What is asked of its results: cudnn_profile().
+NumericsProfile cudnn_engine_profile(const Problem& problem, const RunOptions& options);
+
+}  // namespace ringlab::ring

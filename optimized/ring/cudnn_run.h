@@ -1,0 +1,20 @@
+// The part of cudnn_engine.h that needs CUDA: cudnn_run.cpp, or where there is none
+// cudnn_run_absent.cpp.
+#pragma once
+
+#include "optimized/ring/native.h"
+
+namespace ringlab::ring {
+
+/// As cudnn_available().
+bool is_cudnn_compiled_in();
+
+/// As require_cudnn().
+void require_cudnn_and_devices();
+
+/// Channels are multiples of 8. Environment error for devices that cuDNN's attention does not take.
+template <class Element>
+NativeSummary run_native_on_cudnn(const Problem& problem, const RunOptions& options,
+                                  const NativeEnds<Element>& ends);
+
+}  // namespace ringlab::ring

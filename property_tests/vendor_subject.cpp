@@ -1,0 +1,50 @@
+#include "property_tests/vendor_subject.h"
+
+#include "optimized/cuda/cudnn/sdpa_runner.h"
+#include "optimized/ring/cudnn_engine.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// What NVIDIA does not say of its kernels is not expected of them.
+Capabilities cudnn_abilities() {
+  Capabilities can;
+  can.dtypes = {DType::f16, DType::bf16};
+  can.counts_traffic = false;     // copies, not messages: closed forms of messages do not apply
+  can.masked_may_be_nan = false;  // a zero weight times a NaN is NaN
+  can.schedules = true;
+  can.skips_empty_blocks = true;
+  can.cuda = true;
+  can.cpu = false;
+  can.bit_masks = false;
+  can.sums_keys_in_order = false;
+  can.same_bits_per_row = false;
+  can.divides_last = false;  // outputs are divided piece by piece
+  can.max_head_dim = 256;
+  return can;
+}
+
+}  // namespace
+
+Subject cudnn_subject() {
+  return {
+      .name = "cudnn",
+      .title =
+          "cudnn: NVIDIA's fused attention as the block kernel of the ring engine; on devices only",
+      .can = cudnn_abilities(),
+      .run =
+          [](const AttentionInput& input, const RunOptions& options) {
+            const std::string reason = ring::why_not_on_cudnn(input, options);
+            if (!reason.empty()) throw Unsupported(reason);
+            try {
+              return ring::run_engine_on_cudnn(input, options);
+            } catch (const cudnn::Refusal& refusal) {
+              throw Unsupported(std::string("is refused: ") + refusal.what());
+            }
+          },
+      .profile = ring::cudnn_engine_profile,
+      .require = ring::require_cudnn,
+      .can_on_devices = cudnn_abilities()};
+}
+
+}  // namespace ringlab::verify

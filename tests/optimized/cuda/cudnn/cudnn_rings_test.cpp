@@ -1,0 +1,245 @@
+// Whole rings with cuDNN's attention as their block kernel, where there is neither a device nor
+// cuDNN: devices are plain memory, row kernels are emulated, and a plain loop does what graphs say.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "optimized/cuda/cudnn/forward_cudnn.h"
+#include "optimized/cuda/emulator/emulate.h"
+#include "optimized/cuda/portable.h"
+#include "optimized/cuda/row_kernels.cuh"
+#include "optimized/ring/cudnn_engine.h"
+#include "optimized/ring/padded_channels.h"
+#include "optimized/ring/whole_tensors.h"
+#include "property_tests/vendor_subject.h"
+#include "property_tests/verify.h"
+#include "reference/core/error.h"
+#include "tests/optimized/cuda/cudnn/cudnn_trial.h"
+#include "tests/optimized/cuda/cudnn/memory_sdpa.h"
+#include "tests/optimized/ring/fake_devices.h"
+
+namespace ringlab::cudnn {
+namespace {
+
+/// Graphs that were run since it was made.
+struct Asked {
+  int runs = 0;
+};
+
+SdpaRunner counted(SdpaRunner runner, Asked& asked) {
+  return {.workspace_bytes = runner.workspace_bytes,
+          .run = [run = runner.run, &asked](const SdpaGraph& graph, const SdpaPointers& pointers,
+                                            cuda::Stream stream) {
+            ++asked.runs;
+            run(graph, pointers, stream);
+          }};
+}
+
+template <class Code>
+void on_rows(const Code& code) {
+  cuda::emulator::emulate({.blocks = 2, .threads = cuda::kRowThreads, .seed = 7}, code);
+}
+
+template <class Element>
+ring::DeviceKernels<Element> kernels_with(const SdpaRunner& runner) {
+  ring::DeviceKernels<Element> kernels;
+  kernels.why_not = cuda::why_not_portable;
+  kernels.clear_states = [](const cuda::ClearStates& call, cuda::Stream) {
+    on_rows([&] { cuda::clear_states_block(call); });
+  };
+  kernels.finish_rows = [](const cuda::FinishRows<Element>& call, cuda::Stream) {
+    on_rows([&] { cuda::finish_rows_block(call); });
+  };
+  kernels.forward = CudnnForward<Element>(
+      {.runner = runner,
+       .clear_states = kernels.clear_states,
+       .merge_rows = [](const cuda::MergeRows<Element>& call,
+                        cuda::Stream) { on_rows([&] { cuda::merge_rows_block(call); }); },
+       .finish_rows = kernels.finish_rows});
+  return kernels;
+}
+
+RunResult run_on_memory(const AttentionInput& input, const RunOptions& options,
+                        const SdpaRunner& runner) {
+  RunResult result = ring::empty_result(input);
+  const auto run = [&]<class Element>(Element) {
+    const Problem padded = ring::with_padded_channels(input.problem);
+    ring::take_summary(
+        ring::run_on_devices<Element>(
+            padded, options,
+            ring::padded_ends(input.problem.shape, ring::whole_ends<Element>(input, result)),
+            kernels_with<Element>(runner)),
+        result);
+  };
+  input.problem.dtype == DType::f16 ? run(Half{}) : run(BFloat16{});
+  return result;
+}
+
+std::string check(const cuda::DevicesCase& c, DType dtype, const SdpaRunner& runner) {
+  const cuda::DevicesTrial trial = cuda::make_trial(c, dtype);
+  const AttentionInput input = forward_input(trial);
+  if (ring::why_not_on_cudnn(input, trial.options) != "") return "refused: " + c.text();
+  const std::string wrong = judge(trial, run_on_memory(input, trial.options, runner));
+  return wrong.empty() ? "" : c.text() + ": " + wrong;
+}
+
+TEST(CudnnRings, equal_the_exact_reference_in_random_cases) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const DType dtype = seed % 2 ? DType::f16 : DType::bf16;
+    ASSERT_EQ(check(random_case(seed, 64), dtype, memory_runner()), "");
+  }
+}
+
+TEST(CudnnRings, give_back_all_memory) {
+  ASSERT_EQ(check(random_case(3, 32), DType::f16, memory_runner()), "");
+  EXPECT_EQ(ring::fake_devices().live_bytes, 0);
+}
+
+/// 48 tokens: 1 to 4 ranks divide them, and twice as many.
+cuda::DevicesCase causal_ring(int ranks, LayoutKind layout, const std::string& schedule) {
+  return {.ring = {.shape = {.q_heads = 2,
+                             .kv_heads = 1,
+                             .q_tokens = 48,
+                             .kv_tokens = 48,
+                             .head_dim = 16,
+                             .v_dim = 16},
+                   .mask = "causal",
+                   .layout = layout,
+                   .ranks = ranks,
+                   .seed = 2},
+          .schedule = schedule};
+}
+
+TEST(CudnnRings, ask_once_for_each_block_of_a_causal_ring_that_is_seen) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const LayoutKind layout : {LayoutKind::contiguous, LayoutKind::zigzag}) {
+      Asked asked;
+      const auto c = causal_ring(ranks, layout, "ring");
+      ASSERT_EQ(check(c, DType::bf16, counted(memory_runner(), asked)), "");
+      const bool all = layout == LayoutKind::zigzag;
+      EXPECT_EQ(asked.runs, all ? ranks * ranks : ranks * (ranks + 1) / 2) << c.text();
+    }
+  }
+}
+
+/// What a call of the whole problem writes is the result, bit for bit.
+TEST(CudnnRings, of_one_rank_and_one_piece_are_the_call_itself) {
+  const cuda::DevicesTrial trial =
+      cuda::make_trial(causal_ring(1, LayoutKind::contiguous, "ring"), DType::bf16);
+  SdpaRunner runner = memory_runner();
+  runner.run = [](const SdpaGraph& graph, const SdpaPointers& pointers, cuda::Stream) {
+    for (std::int64_t i = 0; i < 2 * 48 * 16; ++i) {
+      static_cast<BFloat16*>(pointers.out)[i] = static_cast<BFloat16>(1.5);
+    }
+    for (std::int64_t i = 0; i < 2 * 48; ++i) pointers.lse[i] = 0.1f;
+    EXPECT_EQ(graph.q.sizes[2], 48);
+  };
+  const RunResult got = run_on_memory(forward_input(trial), trial.options, runner);
+  for (const double x : got.output.out.values()) ASSERT_EQ(x, 1.5);
+  for (const double x : got.output.lse.values()) ASSERT_EQ(x, 0.1f);
+}
+
+/// One mistake each in what stands for cuDNN: what this file accepts must find them.
+TEST(CudnnRings, with_a_mistake_in_the_attention_are_found) {
+  const auto with = [](auto change) {
+    SdpaRunner runner = memory_runner();
+    runner.run = [run = runner.run, change](SdpaGraph graph, SdpaPointers pointers,
+                                            cuda::Stream stream) {
+      change(graph, pointers);
+      run(graph, pointers, stream);
+    };
+    return runner;
+  };
+  const auto found = [](const SdpaRunner& runner) {
+    for (const LayoutKind layout : {LayoutKind::contiguous, LayoutKind::striped}) {
+      auto c = causal_ring(3, layout, "ring");
+      c.ring.shape.kv_tokens = 60;  // diagonals from both corners
+      c.ring.mask = "causal+window:20,0";
+      if (!check(c, DType::bf16, runner).empty()) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(found(with([](SdpaGraph&, SdpaPointers&) {})));
+  EXPECT_TRUE(found(with([](SdpaGraph& g, SdpaPointers&) { g.diagonals.right_bound.reset(); })));
+  EXPECT_TRUE(found(with([](SdpaGraph& g, SdpaPointers&) { g.diagonals.left_bound.reset(); })));
+  EXPECT_TRUE(found(with([](SdpaGraph& g, SdpaPointers&) {
+    if (g.diagonals.left_bound) ++*g.diagonals.left_bound;
+  })));
+  EXPECT_TRUE(
+      found(with([](SdpaGraph& g, SdpaPointers&) { g.diagonals.corner = Corner::top_left; })));
+  EXPECT_TRUE(found(with([](SdpaGraph& g, SdpaPointers&) { g.scale *= 1.4426950f; })));
+  EXPECT_TRUE(found(with([](SdpaGraph& g, SdpaPointers&) { g.q.strides[1] = 0; })));
+}
+
+/// Blocks whose lse is in base 2 instead of e merge with wrong weights.
+TEST(CudnnRings, with_an_lse_of_another_base_are_found) {
+  SdpaRunner runner = memory_runner();
+  runner.run = [run = runner.run](const SdpaGraph& graph, const SdpaPointers& pointers,
+                                  cuda::Stream stream) {
+    run(graph, pointers, stream);
+    const std::int64_t rows = graph.lse.sizes[0] * graph.lse.strides[0];
+    for (std::int64_t i = 0; i < rows; ++i) pointers.lse[i] *= 1.4426950f;
+  };
+  EXPECT_NE(check(causal_ring(3, LayoutKind::zigzag, "ring"), DType::f16, runner), "");
+}
+
+/// Passes that what stands for cuDNN keeps; all that the subject claims.
+TEST(CudnnRings, obey_every_law) {
+  verify::Subject subject = verify::on_device(verify::cudnn_subject(), DeviceKind::cuda);
+  subject.run = [](const AttentionInput& input, const RunOptions& options) {
+    const std::string reason = ring::why_not_on_cudnn(input, options);
+    if (!reason.empty()) throw verify::Unsupported(reason);
+    return run_on_memory(input, options, memory_runner());
+  };
+  const verify::SubjectVerdict verdict =
+      verify::verify_subject(subject, {.seed = 4, .cases_per_law = 6, .shrink = false});
+  for (const verify::LawVerdict& law : verdict.laws) {
+    EXPECT_FALSE(law.failure) << law.id << " " << law.name << ": "
+                              << (law.failure ? law.failure->message + "\n" + law.failure->token
+                                              : "");
+  }
+  EXPECT_GT(verdict.laws_passed(), 15);
+}
+
+TEST(WhyNotOnCudnn, names_what_cudnn_does_not_do) {
+  const cuda::DevicesTrial trial =
+      cuda::make_trial(causal_ring(2, LayoutKind::zigzag, "ring"), DType::bf16);
+  const auto reason = [&](auto change) {
+    AttentionInput input = forward_input(trial);
+    RunOptions options = trial.options;
+    change(input, options);
+    return ring::why_not_on_cudnn(input, options);
+  };
+  EXPECT_EQ(reason([](AttentionInput&, RunOptions&) {}), "");
+  EXPECT_EQ(reason([](AttentionInput& a, RunOptions&) { a.problem.dtype = DType::f32; }),
+            "does not compute in f32");
+  EXPECT_EQ(reason([&](AttentionInput& a, RunOptions&) { a.dout = trial.ring.dout.view(); }),
+            "gives no gradients");
+  EXPECT_EQ(reason([](AttentionInput& a, RunOptions&) { a.problem.modifiers.softcap = 2; }),
+            "knows no score modifiers");
+  EXPECT_EQ(reason([](AttentionInput&, RunOptions& o) { o.wire = WireFormat::fp8; }),
+            "takes no wire that rounds K and V");
+  EXPECT_EQ(reason([](AttentionInput& a, RunOptions&) { a.problem.shape.head_dim = 320; }),
+            "takes no head_dim = 320");
+  EXPECT_EQ(reason([](AttentionInput& a, RunOptions&) {
+              a.problem.scale = -1;
+            }).find("takes no scale = -1"),
+            0u);
+}
+
+/// Every query of the whole sequence ends in another stripe: a piece for each.
+TEST(WhyNotOnCudnn, refuses_masks_of_many_pieces) {
+  cuda::DevicesCase c = causal_ring(2, LayoutKind::striped, "ring");
+  c.ring.shape.q_tokens = c.ring.shape.kv_tokens = 2000;
+  const cuda::DevicesTrial trial = cuda::make_trial(c, DType::bf16);
+  RunOptions options = trial.options;
+  const AttentionInput input = forward_input(trial);
+  EXPECT_EQ(ring::why_not_on_cudnn(input, options), "");
+  options.kv_layout = Layout(LayoutKind::contiguous, 2000, 2);
+  EXPECT_NE(ring::why_not_on_cudnn(input, options).find("pieces"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ringlab::cudnn

@@ -1,0 +1,69 @@
+// cuDNN's attention on a device: skipped where there is no GPU or no cuDNN.
+#include "optimized/cuda/cudnn/sdpa_plans.h"
+#include "optimized/ring/cudnn_engine.h"
+#include "tests/optimized/cuda/cudnn/cudnn_trial.h"
+#include "tests/optimized/cuda/device/device_test.h"
+
+namespace ringlab::cudnn {
+namespace {
+
+class CudnnOnDevices : public cuda::DeviceTest<cuda::Needs::any_kernel> {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped()) return;
+    try {
+      require_cudnn();
+    } catch (const Error& error) {
+      GTEST_SKIP() << "no cuDNN: " << error.what();
+    }
+  }
+};
+
+/// Empty, also where cuDNN has no kernel; `refused` counts those.
+std::string check(const cuda::DevicesCase& c, DType dtype, int& refused) {
+  const cuda::DevicesTrial trial = cuda::make_trial(c, dtype);
+  try {
+    const std::string wrong =
+        judge(trial, ring::run_engine_on_cudnn(forward_input(trial), trial.options));
+    return wrong.empty() ? "" : c.text() + ": " + wrong;
+  } catch (const Refusal&) {
+    ++refused;
+    return "";
+  }
+}
+
+TEST_F(CudnnOnDevices, equals_the_exact_reference_in_random_rings) {
+  constexpr int kCases = 40;
+  int refused = 0;
+  for (unsigned seed = 0; seed < kCases; ++seed) {
+    const DType dtype = seed % 2 ? DType::f16 : DType::bf16;
+    ASSERT_EQ(check(random_case(seed, 128), dtype, refused), "");
+  }
+  EXPECT_LT(refused, kCases / 2) << "cases that cuDNN has no kernel for";
+}
+
+TEST_F(CudnnOnDevices, takes_what_models_look_like) {
+  for (const LayoutKind layout :
+       {LayoutKind::contiguous, LayoutKind::striped, LayoutKind::zigzag}) {
+    for (const int ranks : {1, 3}) {
+      const cuda::DevicesCase c{.ring = {.shape = {.q_heads = 8,
+                                                   .kv_heads = 2,
+                                                   .q_tokens = 600,
+                                                   .kv_tokens = 600,
+                                                   .head_dim = 128,
+                                                   .v_dim = 128},
+                                         .mask = "causal",
+                                         .layout = layout,
+                                         .ranks = ranks,
+                                         .seed = 8},
+                                .schedule = "ring"};
+      int refused = 0;
+      ASSERT_EQ(check(c, DType::bf16, refused), "");
+      EXPECT_EQ(refused, 0) << c.text();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringlab::cudnn
