@@ -6,6 +6,7 @@
 // running state: a pass more for each piece of each hop, and a rounding more for each merge.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,7 +34,12 @@ class StreamScratch {
   /// At least so many bytes; what they hold is lost when more are wanted.
   std::byte* of(int device, cuda::Stream stream, std::int64_t bytes) {
     Piece& piece = pieces_[{device, stream}];
-    if (piece.bytes < bytes) piece = {cuda::allocate(device, bytes), bytes};
+    if (piece.bytes >= bytes) return piece.memory.get();
+    const std::int64_t size = std::max(bytes, 2 * piece.bytes);
+    cuda::OwnedMemory larger = cuda::allocate(device, size);
+    // Kept: what was issued before, or captured as a graph, uses it still.
+    outgrown_.push_back(std::exchange(piece.memory, std::move(larger)));
+    piece.bytes = size;
     return piece.memory.get();
   }
 
@@ -43,6 +49,7 @@ class StreamScratch {
     std::int64_t bytes = 0;
   };
   std::map<std::pair<int, cuda::Stream>, Piece> pieces_;
+  std::vector<cuda::OwnedMemory> outgrown_;  // together less than what is in use
 };
 
 /// DeviceKernels::forward. Usage error for a mask of more than kMostPieces pieces; errors of the

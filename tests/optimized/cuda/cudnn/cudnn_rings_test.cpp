@@ -2,6 +2,7 @@
 // cuDNN: devices are plain memory, row kernels are emulated, and a plain loop does what graphs say.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -110,6 +111,17 @@ cuda::DevicesCase causal_ring(int ranks, LayoutKind layout, const std::string& s
                    .ranks = ranks,
                    .seed = 2},
           .schedule = schedule};
+}
+
+TEST(CudnnScratch, that_grows_keeps_what_was_handed_out) {
+  StreamScratch scratch;
+  std::array<std::byte, 64> bytes{};
+  std::byte* const small = scratch.of(0, {}, 64);
+  EXPECT_EQ(scratch.of(0, {}, 64), small);
+  EXPECT_NE(scratch.of(0, {}, 65), small);
+  // Work that was issued before uses it; the fake devices know what was freed.
+  EXPECT_NO_THROW(cuda::copy_in(0, small, bytes));
+  EXPECT_NE(scratch.of(0, {}, 64), small);
 }
 
 TEST(CudnnRings, ask_once_for_each_block_of_a_causal_ring_that_is_seen) {
