@@ -90,11 +90,7 @@ KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOpti
 }
 
 KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, int devices) {
-  KernelChoice choice{
-      .forward = ForwardKernel::hopper,
-      .is_backward_hopper = is_backward_hopper(ForwardKernel::hopper, problem.shape),
-      .why_not_hopper = {},
-      .devices = {}};
+  KernelChoice choice{.forward = ForwardKernel::hopper, .why_not_hopper = {}, .devices = {}};
   const int used = devices == 0 ? cuda::device_count() : devices;
   std::map<std::string, int> names;
   for (int device = 0; device < std::min(used, options.ranks); ++device) {
@@ -102,9 +98,9 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
     ++names[one.devices];
     if (one.forward == ForwardKernel::hopper) continue;
     choice.forward = one.forward;
-    choice.is_backward_hopper = false;
     choice.why_not_hopper = one.why_not_hopper;
   }
+  choice.is_backward_hopper = is_backward_hopper(choice.forward, problem.shape);
   choice.devices = names_of(names);
   return choice;
 }

@@ -9,6 +9,7 @@
 #include "optimized/cuda/kernels.h"
 #include "reference/attention/exact.h"
 #include "tests/optimized/cuda/backward_hopper_kernels.h"
+#include "tests/optimized/cuda/expect_same_bits.h"
 #include "tests/optimized/cuda/ring_trial.h"
 
 namespace ringlab::cuda {

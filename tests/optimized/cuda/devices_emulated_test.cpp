@@ -13,6 +13,7 @@
 #include "reference/core/error.h"
 #include "tests/optimized/cuda/devices_trial.h"
 #include "tests/optimized/cuda/emulated_devices.h"
+#include "tests/optimized/cuda/expect_laws.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -68,11 +69,7 @@ TEST(EmulatedEngine, obeys_every_law) {
   const verify::SubjectVerdict verdict = verify::verify_subject(
       emulated_subject(),
       {.seed = 3, .cases_per_law = 1, .laws = laws_that_kernels_promise(), .shrink = false});
-  for (const verify::LawVerdict& law : verdict.laws) {
-    EXPECT_FALSE(law.failure) << law.id << " " << law.name << ": "
-                              << (law.failure ? law.failure->message + "\n" + law.failure->token
-                                              : "");
-  }
+  expect_no_law_broken(verdict);
   EXPECT_GT(verdict.laws_passed(), 20);
 }
 

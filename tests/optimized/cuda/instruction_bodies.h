@@ -239,6 +239,16 @@ RINGLAB_KERNEL_CODE int place_of_register(int i) {
   return row * N + 8 * (i / 4) + 2 * (thread % 4) + i % 2;
 }
 
+/// Ends the products that a warpgroup has issued; d (64, N) becomes their sum.
+template <int N>
+RINGLAB_KERNEL_CODE void end_products(float (&sum)[N / 2], float* d) {
+  products_commit();
+  products_wait<0>();
+  hold(sum);
+  RINGLAB_UNROLL
+  for (int i = 0; i < N / 2; ++i) d[place_of_register<N>(i)] = sum[i];
+}
+
 /// d (64, N) = a (64, channels) times b (N, channels) transposed, channels from `first` on.
 template <class Element, int N>
 struct RowProductBody {
@@ -263,11 +273,7 @@ struct RowProductBody {
     for (int channel = first; channel < kChannels; channel += 16) {
       multiply_rows<Element, N>(sum, {left, 64}, {right, N}, channel, channel > first);
     }
-    products_commit();
-    products_wait<0>();
-    hold(sum);
-    RINGLAB_UNROLL
-    for (int i = 0; i < N / 2; ++i) d[place_of_register<N>(i)] = sum[i];
+    end_products<N>(sum, d);
   }
 };
 
@@ -302,11 +308,7 @@ struct WeightProductBody {
     products_begin();
     multiply_weights<Element, N>(sum, weights[0], {shared_memory(), kBoxRows}, 16);
     multiply_weights<Element, N>(sum, weights[1], {shared_memory(), kBoxRows}, 32);
-    products_commit();
-    products_wait<0>();
-    hold(sum);
-    RINGLAB_UNROLL
-    for (int i = 0; i < N / 2; ++i) d[place_of_register<N>(i)] = sum[i];
+    end_products<N>(sum, d);
   }
   RINGLAB_KERNEL_CODE static float widened(Element x) { return static_cast<float>(x); }
 };
@@ -335,11 +337,7 @@ struct ColumnProductBody {
     for (int row = first; row < kRows; row += 16) {
       multiply_columns<Element, N>(sum, {left, kRows}, {right, kRows}, row, row > first);
     }
-    products_commit();
-    products_wait<0>();
-    hold(sum);
-    RINGLAB_UNROLL
-    for (int i = 0; i < N / 2; ++i) d[place_of_register<N>(i)] = sum[i];
+    end_products<N>(sum, d);
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include "optimized/cuda/kernel_profile.h"
 #include "reference/core/error.h"
+#include "tests/optimized/cuda/expect_same_bits.h"
 #include "tests/optimized/cuda/ring_trial.h"
 
 namespace ringlab::cuda {

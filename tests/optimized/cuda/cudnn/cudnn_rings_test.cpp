@@ -19,6 +19,7 @@
 #include "reference/core/error.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
 #include "tests/optimized/cuda/cudnn/memory_sdpa.h"
+#include "tests/optimized/cuda/expect_laws.h"
 #include "tests/optimized/ring/fake_devices.h"
 
 namespace ringlab::cudnn {
@@ -207,11 +208,7 @@ TEST(CudnnRings, obey_every_law) {
   };
   const verify::SubjectVerdict verdict =
       verify::verify_subject(subject, {.seed = 4, .cases_per_law = 6, .shrink = false});
-  for (const verify::LawVerdict& law : verdict.laws) {
-    EXPECT_FALSE(law.failure) << law.id << " " << law.name << ": "
-                              << (law.failure ? law.failure->message + "\n" + law.failure->token
-                                              : "");
-  }
+  cuda::expect_no_law_broken(verdict);
   EXPECT_GT(verdict.laws_passed(), 15);
 }
 

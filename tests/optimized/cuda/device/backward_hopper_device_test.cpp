@@ -6,6 +6,7 @@
 #include "reference/attention/exact.h"
 #include "tests/optimized/cuda/device/device_calls.h"
 #include "tests/optimized/cuda/device/device_test.h"
+#include "tests/optimized/cuda/expect_same_bits.h"
 #include "tests/optimized/cuda/ring_trial.h"
 
 namespace ringlab::cuda {
