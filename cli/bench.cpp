@@ -199,9 +199,12 @@ Command bench_command() {
                      {"million", "", "also time the oracle on 256 rows of 2^20 tokens"},
                      json_option()};
   for (const OptionSpec& option : bench_goal_options()) command.options.push_back(option);
-  command.examples = {"ringlab bench", "ringlab bench cpu --quick --html bench.html",
+  command.examples = {"ringlab bench",
+                      "ringlab bench cpu --quick --html bench.html",
                       "ringlab bench cpu --only C1,C3 --rounds 21",
                       "ringlab bench gpu --only G1,G2 --json gpu.json",
+                      "ringlab bench gpu --ladder",
+                      "ringlab bench gpu --overlap --quick",
                       "ringlab bench --tokens 4096 --ranks 8 --json bench.json"};
   command.more =
       "With cpu: how near the kernels come to the processor's peak and to other libraries, as "

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
 
 #include "cli/bench/gpu_families.h"
 #include "cli/bench/gpu_goals.h"
+#include "cli/bench_ladder.h"
 #include "cli/bench_output.h"
+#include "cli/bench_overlap.h"
 #include "cli/report/human.h"
 
 namespace ringlab::cli {
@@ -31,18 +34,53 @@ Json clocks_json(double before_hz, double after_hz) {
   return {{"before_hz", json_number(before_hz)}, {"after_hz", json_number(after_hz)}};
 }
 
+/// What `bench gpu` can measure in place of goals.
+struct WithoutGoals {
+  const char* option;
+  const char* key;  ///< in the document
+  Json (*measure)(const bench::GpuBench&, const bench::Plan&, Output&);
+};
+constexpr WithoutGoals kWithoutGoals[] = {{"ladder", "ladders", bench_ladder},
+                                          {"overlap", "overlaps", bench_overlap}};
+
+/// The one that was asked for; null for none. Usage error for two, and for goals beside one.
+const WithoutGoals* take_other(Arguments& arguments) {
+  const WithoutGoals* found = nullptr;
+  for (const WithoutGoals& one : kWithoutGoals) {
+    if (!arguments.take_switch(one.option)) continue;
+    const std::string option = std::string("--") + one.option;
+    if (found) {
+      throw_usage_error({option, std::string("no --") + found->option + " beside it", "both", ""});
+    }
+    if (arguments.given("only")) {
+      throw_usage_error({option, "no --only beside it", "--only", "It measures no goals."});
+    }
+    found = &one;
+  }
+  return found;
+}
+
 }  // namespace
 
 int bench_gpu(Arguments& arguments) {
   Output output(arguments);
   const bench::Plan plan = take_plan(arguments, bench::gpu_goals());
-  const std::optional<std::string> page = take_page(arguments);
+  const WithoutGoals* const other = take_other(arguments);
+  const std::optional<std::string> page = other ? std::nullopt : take_page(arguments);
   arguments.reject_unused();
   const std::unique_ptr<bench::Gpu> gpu = bench::open_gpu();
   Json configuration = configuration_of(gpu->facts(), plan);
+  if (other) configuration.erase("goals");
   output.print_configuration(configuration);
   const double before_hz = gpu->clock_hz();
   const bench::GpuBench bench{.gpu = *gpu};
+  if (other) {
+    const Json found = other->measure(bench, plan, output);
+    output.finish("bench", {{"configuration", configuration},
+                            {"clocks", clocks_json(before_hz, gpu->clock_hz())},
+                            {other->key, found}});
+    return 0;
+  }
   const std::vector<bench::Outcome> outcomes =
       measure_with_progress(plan, bench::gpu_families(bench));
   const double after_hz = gpu->clock_hz();

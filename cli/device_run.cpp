@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "optimized/ring/device_engine.h"
+#include "property_tests/engine_subject.h"
 #include "reference/core/error.h"
 #include "stages/common/device_list.h"
 
@@ -41,6 +42,29 @@ void check_device_wishes(const verify::Subject& subject, const Arguments& argume
   }
 }
 
+std::vector<OptionSpec> device_options() {
+  return {
+      {"graph", "", "capture the run on devices as a CUDA graph, and launch that",
+       "with --device cuda"},
+      {"free-sms", "N", "multiprocessors that the forward kernel for Hopper leaves to others (0)",
+       "with --device cuda"}};
+}
+
+void take_device_options(Arguments& arguments, const verify::Subject& subject,
+                         RunOptions& options) {
+  if (options.device != DeviceKind::cuda) return;
+  if (subject.name != verify::engine_subject().name) {
+    for (const OptionSpec& option : device_options()) {
+      if (!arguments.given(option.name)) continue;
+      throw_usage_error({"--" + option.name, "the subject optimized, whose runs on devices take it",
+                         subject.name, "Leave it out."});
+    }
+  }
+  constexpr int kMost = 1024;
+  options.as_graph = arguments.take_switch("graph");
+  options.free_multiprocessors = static_cast<int>(arguments.take_integer("free-sms", 0, 0, kMost));
+}
+
 void require_device_of(const verify::Subject& subject, DeviceKind device) {
   if (device == DeviceKind::cpu && !subject.can.cpu) {
     throw_usage_error({"--device", fmt::format("cuda: {} runs on devices only", subject.name),
@@ -59,6 +83,8 @@ void describe_device_engine(const Problem& problem, const RunOptions& options,
   const ring::DeviceChoice choice = ring::describe_device_run(problem, options);
   configuration["devices"] = choice.devices;
   configuration["kernels"] = choice.kernels;
+  configuration["graph"] = options.as_graph;
+  configuration["free_sms"] = options.free_multiprocessors;
 }
 
 void describe_device_job(const DeviceJob& job, Json& configuration) {
@@ -67,6 +93,8 @@ void describe_device_job(const DeviceJob& job, Json& configuration) {
   }
   configuration["kernels"] = job.kernels;
   configuration["nccl"] = job.nccl;
+  configuration["graph"] = job.options.as_graph;
+  configuration["free_sms"] = job.options.free_multiprocessors;
 }
 
 }  // namespace ringlab::cli

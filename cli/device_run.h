@@ -1,6 +1,9 @@
 // `ringlab run SUBJECT --device cuda`: what is refused, and what the engine says of itself.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "property_tests/subject.h"
@@ -9,6 +12,12 @@ namespace ringlab::cli {
 
 /// Usage error where the subject has no kernels for devices, and for options without effect there.
 void check_device_wishes(const verify::Subject& subject, const Arguments& arguments);
+
+/// --graph and --free-sms, of `run`.
+std::vector<OptionSpec> device_options();
+/// Into `options`. Usage error for a subject whose runs on devices take neither; on the CPU they are
+/// not taken.
+void take_device_options(Arguments& arguments, const verify::Subject& subject, RunOptions& options);
 
 /// Usage error where the subject does not run on that device; environment error that says what is
 /// missing where it cannot be used here.
@@ -20,6 +29,7 @@ void describe_device_engine(const Problem& problem, const RunOptions& options, J
 /// What a job computes with, as rank 0 found it.
 struct DeviceJob {
   std::string kernels, nccl;
+  const RunOptions& options;
 };
 /// The same for --transport nccl, whose deadlines have an effect.
 void describe_device_job(const DeviceJob& job, Json& configuration);

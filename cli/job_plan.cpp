@@ -8,19 +8,25 @@
 #include "cli/run_check.h"
 #include "cli/run_options.h"
 #include "optimized/cpu/vectors.h"
+#include "optimized/ring/cudnn_engine.h"
 #include "optimized/ring/device_engine.h"
 #include "property_tests/engine_subject.h"
+#include "property_tests/vendor_subject.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
 
-void check_subject(const Arguments& arguments, Carrier carrier) {
-  const std::string& subject = arguments.operands()[0];
-  if (subject == "optimized") return;
+verify::Subject take_subject(const Arguments& arguments, Carrier carrier) {
+  const std::string& name = arguments.operands()[0];
+  verify::Subject engine = verify::engine_subject(), cudnn = verify::cudnn_subject();
+  if (name == engine.name) return engine;
+  if (carrier == Carrier::nccl && name == cudnn.name) return cudnn;
   throw_usage_error({"--transport " + carrier_name(carrier),
-                     "the subject optimized, which runs on processes", subject,
-                     fmt::format("Run {} with --transport threads.", subject)});
+                     carrier == Carrier::nccl
+                         ? "the subject optimized or cudnn, which run on processes"
+                         : "the subject optimized, which runs on processes",
+                     name, fmt::format("Run {} with --transport threads.", name)});
 }
 
 // The first of these is what each carrier serves.
@@ -36,8 +42,9 @@ void check_device(DeviceKind device, Carrier carrier) {
   }
 }
 
-RunOptions take_options(Arguments& arguments, Carrier carrier, int ranks) {
-  if (carrier == Carrier::nccl) check_device_wishes(verify::engine_subject(), arguments);
+RunOptions take_options(Arguments& arguments, const verify::Subject& subject, Carrier carrier,
+                        int ranks) {
+  if (carrier == Carrier::nccl) check_device_wishes(subject, arguments);
   RunOptions options = take_run_options(
       arguments, {.ranks = ranks, .tile_queries = cpu::kTileQueries, .tile_keys = cpu::kTileKeys});
   if (options.ranks != ranks) {
@@ -46,7 +53,16 @@ RunOptions take_options(Arguments& arguments, Carrier carrier, int ranks) {
                        fmt::format("Leave it out with --transport {}.", carrier_name(carrier))});
   }
   check_device(options.device, carrier);
+  take_device_options(arguments, subject, options);
   return options;
+}
+
+void check_on_devices(const JobPlan& plan) {
+  if (plan.attention() == ring::AttentionOf::ringlab) {
+    return ring::check_device_run(plan.input.problem, plan.options);
+  }
+  ring::check_on_cudnn(plan.input.problem, plan.options,
+                       plan.backward ? Pass::backward : Pass::forward);
 }
 
 // Paths of files that rank 0 alone writes are checked where it runs.
@@ -60,12 +76,19 @@ void take_trace(Arguments& arguments, const JobSession& session, JobPlan& plan) 
 
 }  // namespace
 
+ring::AttentionOf JobPlan::attention() const {
+  return subject.name == verify::cudnn_subject().name ? ring::AttentionOf::cudnn
+                                                      : ring::AttentionOf::ringlab;
+}
+
 std::string carrier_name(Carrier carrier) { return carrier == Carrier::mpi ? "mpi" : "nccl"; }
 
 JobPlan take_job_plan(Arguments& arguments, Carrier carrier, const JobSession& session) {
-  check_subject(arguments, carrier);
-  refuse_unknown_modifiers(arguments, verify::engine_subject());
-  JobPlan plan{.carrier = carrier, .options = take_options(arguments, carrier, session.ranks())};
+  const verify::Subject subject = take_subject(arguments, carrier);
+  refuse_unknown_modifiers(arguments, subject);
+  JobPlan plan{.carrier = carrier,
+               .subject = subject,
+               .options = take_options(arguments, subject, carrier, session.ranks())};
   plan.check = arguments.take_switch("check");
   plan.check_rows = take_check_rows(arguments);
   plan.backward = arguments.take_switch("backward");
@@ -79,8 +102,9 @@ JobPlan take_job_plan(Arguments& arguments, Carrier carrier, const JobSession& s
   arguments.reject_unused();
   check_row_count(plan.check_rows, plan.input.problem);
   if (carrier == Carrier::nccl) {
-    ring::check_device_run(plan.input.problem, plan.options);
+    check_on_devices(plan);
     ring::require_nccl();
+    if (plan.subject.require) plan.subject.require();
   }
   return plan;
 }

@@ -7,7 +7,9 @@
 
 #include "cli/job_output.h"
 #include "cli/shard_input.h"
+#include "optimized/ring/device_engine.h"
 #include "optimized/transport/job_session.h"
+#include "property_tests/subject.h"
 #include "reference/core/run.h"
 
 namespace ringlab::cli {
@@ -20,6 +22,7 @@ std::string carrier_name(Carrier carrier);
 
 struct JobPlan {
   Carrier carrier = Carrier::mpi;
+  verify::Subject subject;
   RunOptions options;
   bool check = false;
   std::int64_t check_rows = 0;
@@ -28,6 +31,8 @@ struct JobPlan {
   std::optional<std::string> trace_path = {};
   RankInput input = {};
 
+  /// With Carrier::nccl.
+  ring::AttentionOf attention() const;
   bool checks() const { return check || check_rows > 0; }
 };
 

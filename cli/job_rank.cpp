@@ -17,7 +17,6 @@
 #include "optimized/ring/device_engine.h"
 #include "optimized/transport/faulty_communicator.h"
 #include "optimized/transport/tell_all.h"
-#include "property_tests/engine_subject.h"
 #include "property_tests/sampled_check.h"
 
 namespace ringlab::cli {
@@ -84,7 +83,7 @@ struct JobResult {
 };
 
 Json configuration_of(const JobPlan& plan, const JobResult& job) {
-  Json configuration = {{"subject", "optimized"}};
+  Json configuration = {{"subject", plan.subject.name}};
   LoadedInput described;
   described.problem = plan.input.problem;
   described.origin = plan.input.origin;
@@ -92,7 +91,8 @@ Json configuration_of(const JobPlan& plan, const JobResult& job) {
   describe_run_options(plan.options, configuration);
   configuration["transport"] = carrier_name(plan.carrier);
   if (plan.carrier == Carrier::nccl) {
-    describe_device_job({.kernels = job.kernels, .nccl = job.nccl}, configuration);
+    describe_device_job({.kernels = job.kernels, .nccl = job.nccl, .options = plan.options},
+                        configuration);
   }
   return configuration;
 }
@@ -144,9 +144,10 @@ ring::ShardResult run_engine_of(const JobPlan& plan, const std::optional<JobCloc
 ring::ShardResult run_on_device(const JobPlan& plan, JobSession& session, JobResult& job) {
   ring::DeviceShardResult result = ring::run_engine_rank_over_nccl(
       plan.input.problem, plan.options, plan.input.shard(),
-      {.network = session.network(), .check_others = [&session](const std::string& operation) {
-         session.check_others(operation);
-       }});
+      {.network = session.network(),
+       .check_others =
+           [&session](const std::string& operation) { session.check_others(operation); }},
+      plan.attention());
   job.devices = tell_all_over(session.network(), kDevicesTag)(result.device);
   job.kernels = std::move(result.kernels);
   job.nccl = std::move(result.nccl);
@@ -159,7 +160,7 @@ Report check_rows(const JobPlan& plan, int rank, const ring::ShardResult& result
   const Layout queries = make_layout(plan.options, problem.shape.q_tokens, plan.options.q_layout);
   const RankRows mine = rows_of_rank(rows_to_check(plan), queries.positions(rank), result.output);
   return verify::check_sampled({.problem = problem,
-                                .profile = verify::engine_subject().profile(problem, plan.options),
+                                .profile = plan.subject.profile(problem, plan.options),
                                 .rows = mine.rows},
                                plan.input.random ? random_groups(*plan.input.random, mine.rows)
                                                  : verify::groups_of(plan.input.whole->input()),
@@ -174,7 +175,7 @@ std::optional<verify::GradientIdentities> gradient_sums(const JobPlan& plan,
   const Problem& problem = plan.input.problem;
   const Layout queries = make_layout(plan.options, problem.shape.q_tokens, plan.options.q_layout);
   const Positions& mine = queries.positions(network.rank());
-  verify::GradientIdentities sums(problem, verify::engine_subject().profile(problem, plan.options));
+  verify::GradientIdentities sums(problem, plan.subject.profile(problem, plan.options));
   const ring::ShardInput given = plan.input.shard();
   sums.add<double>({.queries = mine,
                     .q = given.q,
@@ -195,9 +196,10 @@ RankSummary summarize(const JobPlan& plan, const ring::ShardResult& result,
                       .seconds = result.seconds,
                       .clock_uncertainty_s = clock ? clock->uncertainty_s : 0};
   if (!plan.checks()) return summary;
-  const Report report = plan.check
-                            ? check_shard(plan.input.whole->input(), plan.options, rank, result)
-                            : check_rows(plan, rank, result);
+  const Report report =
+      plan.check ? check_shard(plan.input.whole->input(), plan.options,
+                               plan.subject.profile(plan.input.problem, plan.options), rank, result)
+                 : check_rows(plan, rank, result);
   summary.right = report.passed();
   summary.worst = report.worst_ratio();
   for (const TensorReport& tensor : report.tensors) summary.compared += tensor.compared;

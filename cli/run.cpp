@@ -168,6 +168,7 @@ Plan take_plan(Arguments& arguments) {
   plan.options = take_run_options(arguments, {.tile_queries = plan.subject.tile_queries,
                                               .tile_keys = plan.subject.tile_keys,
                                               .many_threads = plan.subject.can.threads});
+  take_device_options(arguments, plan.subject, plan.options);
   plan.check = arguments.take_switch("check");
   plan.check_rows = take_check_rows(arguments);
   plan.backward = arguments.take_switch("backward");
@@ -348,6 +349,7 @@ Command run_command() {
   command.options.push_back(output_shards_option());
   for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
   for (const OptionSpec& option : job_option_specs()) command.options.push_back(option);
+  for (const OptionSpec& option : device_options()) command.options.push_back(option);
   command.options.push_back({"backward", "",
                              "gradients too: with --input, of the tensor do in it; else of a "
                              "random one"});

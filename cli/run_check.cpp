@@ -8,7 +8,6 @@
 
 #include "cli/progress.h"
 #include "cli/report/human.h"
-#include "property_tests/engine_subject.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
@@ -62,12 +61,11 @@ CheckedResult check_result(const AttentionInput& input, const NumericsProfile& p
   return checked;
 }
 
-Report check_shard(const AttentionInput& input, const RunOptions& options, int rank,
-                   const ring::ShardResult& got) {
+Report check_shard(const AttentionInput& input, const RunOptions& options,
+                   const NumericsProfile& profile, int rank, const ring::ShardResult& got) {
   const Shape& shape = input.problem.shape;
   const Rows rows{make_layout(options, shape.q_tokens, options.q_layout).positions(rank),
                   make_layout(options, shape.kv_tokens, options.kv_layout).positions(rank)};
-  const NumericsProfile profile = verify::engine_subject().profile(input.problem, options);
   Report report{.tensors = {TensorReport{.tensor = "o", .worst = {}},
                             TensorReport{.tensor = "lse", .worst = {}}}};
   const ExactOptions exact_rows{.rows = rows.queries.to_list(), .threads = 1};

@@ -82,6 +82,9 @@ struct Capabilities {
   /// The row sum divides once, when all is summed up. false where weights are divided before they
   /// meet V: then not even a mean of integers is exact.
   bool divides_last = true;
+  /// A power of a number next to 0 is exactly 1. false where approximate powers are promised, which
+  /// may be a step off there as anywhere else.
+  bool powers_next_to_0_are_1 = true;
   ModifierAbilities modifiers = {};
 
   // What the implementations of others may leave out; everything else takes all of it.

@@ -10,7 +10,8 @@ namespace {
 Capabilities cudnn_abilities() {
   Capabilities can;
   can.dtypes = {DType::f16, DType::bf16};
-  can.counts_traffic = false;     // copies, not messages: closed forms of messages do not apply
+  can.counts_traffic = false;  // copies, not messages: closed forms of messages do not apply
+  can.backward = true;
   can.masked_may_be_nan = false;  // a zero weight times a NaN is NaN
   can.schedules = true;
   can.skips_empty_blocks = true;
@@ -20,6 +21,7 @@ Capabilities cudnn_abilities() {
   can.sums_keys_in_order = false;
   can.same_bits_per_row = false;
   can.divides_last = false;  // outputs are divided piece by piece
+  can.powers_next_to_0_are_1 = false;
   can.max_head_dim = 256;
   return can;
 }
@@ -34,10 +36,10 @@ Subject cudnn_subject() {
       .can = cudnn_abilities(),
       .run =
           [](const AttentionInput& input, const RunOptions& options) {
-            const std::string reason = ring::why_not_on_cudnn(input, options);
-            if (!reason.empty()) throw Unsupported(reason);
             try {
               return ring::run_engine_on_cudnn(input, options);
+            } catch (const ring::NotOnCudnn& no) {
+              throw Unsupported(no.reason());
             } catch (const cudnn::Refusal& refusal) {
               throw Unsupported(std::string("is refused: ") + refusal.what());
             }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/bench/gpu_case.h"
 
@@ -29,6 +30,14 @@ struct GpuWork {
   std::function<double()> seconds;
 };
 
+/// A version of a kernel, and what it adds to the one before it.
+struct GpuVersion {
+  std::string name;
+  std::string what;
+  bool is_step = true;  ///< false: the kernel with one thing changed
+  GpuWork work;
+};
+
 /// Environment errors where memory, a library or a kernel is missing.
 class Gpu {
  public:
@@ -41,12 +50,15 @@ class Gpu {
   /// From bf16 inputs to bf16 outputs, with all that belongs to the pass.
   virtual GpuWork attention(const GpuCase& one) = 0;
   /// The same by cuDNN, without PyTorch around it. Environment error where this build or this
-  /// machine has none, and for gradients, which it is not asked for.
+  /// machine has none.
   virtual GpuWork cudnn_attention(const GpuCase& one) = 0;
   /// The forward pass of a ring, zigzag, its ranks all on this device; with one rank it is one
   /// shot. Its seconds are those of the host, from the first launch until all is done.
   virtual GpuWork ring(const GpuCase& one, int ranks) = 0;
   virtual GpuWork hops(const HopCase& one) = 0;
+  /// The versions of the forward kernel that compute this case; the last step is the kernel itself.
+  /// Environment error on a device that it is not for.
+  virtual std::vector<GpuVersion> versions(const GpuCase& one) = 0;
 };
 
 /// The first device. Environment error where there is none, or no CUDA in this build.

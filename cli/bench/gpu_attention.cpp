@@ -85,6 +85,7 @@ void GpuAttention::make_gradients() {
   dk_sum_ = {device_, k_.size()};
   dv_sum_ = {device_, v_.size()};
   kernels_.forward(forward_call(), nullptr);
+  gives_results_ = kernels_.gives_results && kernels_.gives_results(backward_call());
 }
 
 cuda::BlockShape GpuAttention::shape() const {
@@ -122,11 +123,14 @@ cuda::BackwardCall<Element> GpuAttention::backward_call() const {
           .delta = delta_.data(),
           .mask = {.rows = mask_rows_.data(),
                    .tiles = backward_tiles_.data(),
-                   .hides_nothing = case_.mask == "full"},
+                   .hides_nothing = case_.mask == "full",
+                   .host_rows = host_rows_.data()},
           .scale = static_cast<float>(problem_.scale * std::numbers::log2e),
           .dq = dq_sum_.data(),
           .dk = dk_sum_.data(),
-          .dv = dv_sum_.data()};
+          .dv = dv_sum_.data(),
+          .out = out_.data(),
+          .results = {.dq = dq_.data(), .dk = dk_.data(), .dv = dv_.data()}};
 }
 
 void GpuAttention::issue(cuda::Stream stream) const {
@@ -136,16 +140,25 @@ void GpuAttention::issue(cuda::Stream stream) const {
 }
 
 void GpuAttention::issue_backward(cuda::Stream stream) const {
+  const cuda::BackwardCall<Element> call = backward_call();
+  if (gives_results_) return kernels_.backward(call, stream);
+  issue_with_sums(call, stream);
+}
+
+void GpuAttention::issue_with_sums(const cuda::BackwardCall<Element>& call,
+                                   cuda::Stream stream) const {
   const auto channels = static_cast<std::int32_t>(case_.head_dim);
-  const auto scale = static_cast<float>(problem_.scale);
-  kernels_.delta_rows({.rows = rows(),
-                       .channels = channels,
-                       .out = out_.data(),
-                       .dout = dout_.data(),
-                       .delta = delta_.data()},
-                      stream);
+  const float scale = kernels_.sums_are_scaled ? 1 : static_cast<float>(problem_.scale);
+  if (kernels_.delta_rows) {
+    kernels_.delta_rows({.rows = rows(),
+                         .channels = channels,
+                         .out = out_.data(),
+                         .dout = dout_.data(),
+                         .delta = delta_.data()},
+                        stream);
+  }
   for (const auto* sum : {&dq_sum_, &dk_sum_, &dv_sum_}) clear(*sum, stream);
-  kernels_.backward(backward_call(), stream);
+  kernels_.backward(call, stream);
   kernels_.scale_to({.count = dq_.size(), .from = dq_sum_.data(), .scale = scale, .to = dq_.data()},
                     stream);
   kernels_.scale_to({.count = dk_.size(), .from = dk_sum_.data(), .scale = scale, .to = dk_.data()},

@@ -25,7 +25,8 @@ class GpuAttention {
   GpuAttention(int device, const GpuCase& one, const ring::DeviceKernels<BFloat16>& kernels);
 
   std::string kernel() const { return kernel_name(case_, {}); }
-  /// Forward: one launch. Backward: delta, gradients summed up from zero, and rounded.
+  /// Forward: one launch. Backward: delta, gradients summed up from zero, and rounded; or one launch
+  /// where the kernels give the results themselves.
   void issue(cuda::Stream stream) const;
 
  private:
@@ -37,6 +38,7 @@ class GpuAttention {
   void make_mask();
   void make_gradients();
   void issue_backward(cuda::Stream stream) const;
+  void issue_with_sums(const cuda::BackwardCall<Element>& call, cuda::Stream stream) const;
   std::int64_t rows() const { return case_.q_heads * case_.tokens; }
 
   const int device_;
@@ -49,6 +51,7 @@ class GpuAttention {
   std::vector<cuda::KeyRange> host_rows_;
   cuda::DeviceTensor<cuda::KeyRange> mask_rows_;
   cuda::DeviceTensor<cuda::TileKeys> forward_tiles_, backward_tiles_;
+  bool gives_results_ = false;  // the kernels write the gradients themselves
 };
 
 }  // namespace ringlab::bench

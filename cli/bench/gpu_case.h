@@ -36,8 +36,9 @@ double matrix_flops(std::int64_t n);
 /// "4k", or all digits where it is not a multiple of 1024.
 std::string tokens_text(std::int64_t tokens);
 
-/// Where a hop's bytes come from: other memory of the device, or pinned memory of the host.
-enum class HopFrom { device, host };
+/// Where a hop's bytes come from: other memory of the device, or pinned memory of the host, by copy
+/// engines; or from the device itself by NCCL, whose copies are kernels.
+enum class HopFrom { device, host, nccl };
 /// What of a step is done: the kernel, the copies, both at the same time; kernel_of_both is the
 /// time of the kernel alone while copies go on beside it.
 enum class HopPart { kernel, copies, both, kernel_of_both };
@@ -49,6 +50,7 @@ struct HopCase {
   HopPart part = HopPart::both;
   HopFrom from = HopFrom::host;
   std::int64_t bytes = 0;
+  int left_free = 0;  ///< multiprocessors that the forward kernel leaves to others
   int copies = 1;
   int steps = 1;
 };

@@ -59,6 +59,9 @@ class CudaGpu : public Gpu {
 
   GpuWork ring(const GpuCase& one, int ranks) override { return make_ring(one, ranks); }
   GpuWork hops(const HopCase& one) override { return make_hops(timer_, one); }
+  std::vector<GpuVersion> versions(const GpuCase& one) override {
+    return make_versions(timer_, one);
+  }
 
  private:
   const GpuTimer timer_{kDevice};

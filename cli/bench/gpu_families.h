@@ -25,6 +25,9 @@ Findings measure_gpu_rings(const GpuBench& bench, const Plan& plan);    ///< G7
 Findings measure_gpu_hops(const GpuBench& bench, const Plan& plan);     ///< G8
 Findings measure_gpu_steps(const GpuBench& bench, const Plan& plan);    ///< G9
 
+/// The case with so many copies that they outlast the kernel.
+HopCase with_enough_copies(Gpu& gpu, HopCase one);
+
 /// Repeats the work until so much time has passed, once at least: clocks rise under load.
 void warm_up(const GpuBench& bench, const GpuWork& work);
 

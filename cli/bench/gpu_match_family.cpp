@@ -1,4 +1,7 @@
 // G1 to G6: our kernels, the peak of matrix products, and the peers, in turn.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -33,6 +36,12 @@ auto perhaps(Make make) -> Perhaps<decltype(make())> {
   }
 }
 
+/// What is measured against, and why it is no other, or nothing.
+struct Opponent {
+  std::function<double()> seconds = {};
+  std::vector<std::string> missing = {};
+};
+
 std::unique_ptr<Peer> start_torch(const Plan& plan) {
   const std::string python = plan.torch_python.empty() ? "python3" : plan.torch_python;
   return std::make_unique<Peer>(PeerCommand{
@@ -64,16 +73,18 @@ class Matches {
     warm_up(bench_, ours);
     std::vector<Contender> contenders = {{"ours", {}, ours.seconds}};
     if (multiply_) contenders.push_back({"product", {}, multiply_});
-    const std::function<double()> peer = peer_of(match, one);
-    if (peer) contenders.push_back({"peer", {}, peer});
+    const Opponent peer = peer_of(match, one);
+    if (peer.seconds) contenders.push_back({"peer", {}, peer.seconds});
     const std::vector<Timing> timings = time_in_turn(contenders, options);
     if (!timings[0].failure.empty()) return findings.skip(id, timings[0].failure);
     findings.by(id, ours.kernel);
     add_figures(id, one, timings, findings);
-    compare(id, peer ? timings.back().failure : peer_.missing, timings.back(), findings);
-    if (peer && timings.back().failure.empty()) {
-      findings.beside(id, "peer, TFLOP/s", inverse(timings.back().seconds, one.flops() * 1e-12));
+    const Timing& theirs = timings.back();
+    if (!peer.seconds || !theirs.failure.empty()) {
+      return findings.skip(id, reasons(peer, theirs.failure));
     }
+    findings.reached(id, theirs.ratio);
+    findings.beside(id, "peer, TFLOP/s", inverse(theirs.seconds, one.flops() * 1e-12));
   }
 
  private:
@@ -94,18 +105,30 @@ class Matches {
     one.kv_heads /= 4;
     return one;
   }
-  /// cuDNN itself where it can be had; else what PyTorch has; else empty.
-  std::function<double()> peer_of(const GpuMatch& match, const GpuCase& one) {
+  /// cuDNN itself where it can be had; else what PyTorch has; else nobody.
+  Opponent peer_of(const GpuMatch& match, const GpuCase& one) {
+    Opponent peer;
     if (match.backend == "cudnn") {
       const auto direct = perhaps([&] {
         GpuWork work = bench_.gpu.cudnn_attention(one);
         warm_up(bench_, work);
         return work;
       });
-      if (direct.thing) return direct.thing->seconds;
+      if (direct.thing) return {direct.thing->seconds, {}};
+      peer.missing.push_back(direct.missing);
     }
-    if (!peer_.thing) return {};
-    return asked(one.request(match.backend), one.flops());
+    if (!peer_.thing) {
+      peer.missing.push_back(peer_.missing);
+    } else {
+      peer.seconds = asked(one.request(match.backend), one.flops());
+    }
+    return peer;
+  }
+  /// All of them, `failure` that of the one who was there in the end.
+  static std::string reasons(const Opponent& peer, const std::string& failure) {
+    std::vector<std::string> all = peer.missing;
+    if (peer.seconds) all.push_back(failure);
+    return fmt::format("{}", fmt::join(all, "; "));
   }
   std::function<double()> asked(const std::string& request, double flops) {
     const double least =
@@ -121,11 +144,6 @@ class Matches {
     const double product = matrix_flops(kMatrix);
     findings.beside(id, "share of matrix peak", scaled(timings[1].ratio, one.flops() / product));
     findings.beside(id, "matrix peak, TFLOP/s", inverse(timings[1].seconds, product * 1e-12));
-  }
-  void compare(const std::string& id, const std::string& missing, const Timing& peer,
-               Findings& findings) const {
-    if (missing.empty()) return findings.reached(id, peer.ratio);
-    findings.skip(id, missing);
   }
 
   const GpuBench& bench_;

@@ -46,19 +46,6 @@ void measure_ring_of(const GpuBench& bench, const Plan& plan, int ranks,
   findings.beside(id, "TFLOP/s", inverse(timings[0].seconds, one.flops() * 1e-12));
 }
 
-/// So many copies that they outlast the kernel.
-HopCase with_enough_copies(Gpu& gpu, HopCase one) {
-  constexpr double kLonger = 1.5;
-  constexpr double kMostCopies = 4096;
-  one.part = HopPart::kernel;
-  const double kernel_s = gpu.hops(one).seconds();
-  one.part = HopPart::copies;
-  const double copy_s = gpu.hops(one).seconds();
-  const double copies = std::ceil(kLonger * kernel_s / copy_s);
-  one.copies = static_cast<int>(std::clamp(copies, 1.0, kMostCopies));
-  return one;
-}
-
 void measure_hop(const GpuBench& bench, const Plan& plan, HopFrom from, Findings& findings) {
   const std::string id = hop_goal(from);
   const TimingOptions options = plan.timing(from == HopFrom::device ? 0 : 1, 2);
@@ -149,6 +136,18 @@ void measure_step(const GpuBench& bench, const TimingOptions& options, std::int6
 }
 
 }  // namespace
+
+HopCase with_enough_copies(Gpu& gpu, HopCase one) {
+  constexpr double kLonger = 1.5;
+  constexpr double kMostCopies = 4096;
+  one.part = HopPart::kernel;
+  const double kernel_s = gpu.hops(one).seconds();
+  one.part = HopPart::copies;
+  const double copy_s = gpu.hops(one).seconds();
+  const double copies = std::ceil(kLonger * kernel_s / copy_s);
+  one.copies = static_cast<int>(std::clamp(copies, 1.0, kMostCopies));
+  return one;
+}
 
 Findings measure_gpu_rings(const GpuBench& bench, const Plan& plan) {
   Findings findings;

@@ -1,6 +1,10 @@
 // Works on a device that are more than one launch.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <vector>
+
 #include "cli/bench/gpu.h"
 #include "cli/bench/gpu_timer.h"
 
@@ -9,8 +13,22 @@ namespace ringlab::bench {
 /// A kernel on one stream and copies on another, step by step. `timer` outlives what is made here.
 GpuWork make_hops(const GpuTimer& timer, const HopCase& one);
 
+/// Copies on a stream, in order, of `bytes` each.
+class HopCopies {
+ public:
+  virtual ~HopCopies() = default;
+  virtual void issue(int copies, cuda::Stream stream) = 0;
+};
+/// By copy engines.
+std::unique_ptr<HopCopies> make_engine_copies(int device, HopFrom from, std::int64_t bytes);
+/// By NCCL, from the device to itself. Environment error where there is no NCCL.
+std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes);
+
 /// Gpu::cudnn_attention().
 GpuWork make_cudnn_attention(const GpuTimer& timer, const GpuCase& one);
+
+/// Gpu::versions().
+std::vector<GpuVersion> make_versions(const GpuTimer& timer, const GpuCase& one);
 
 /// The forward pass of a ring of ranks that are all on the first device.
 GpuWork make_ring(const GpuCase& one, int ranks);

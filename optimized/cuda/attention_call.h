@@ -71,6 +71,14 @@ struct ForwardCall {
   float* lse = nullptr;
 };
 
+/// Gradients in the problem's type, as they leave.
+template <class Element>
+struct GradientResults {
+  Element* dq = nullptr;
+  Element* dk = nullptr;
+  Element* dv = nullptr;
+};
+
 /// The backward pass: adds to dq, dk and dv, in f32, without the factor `scale` of dq and dk.
 /// `lse` (natural) and `delta`, Σ_c dout out, are those of the whole sequence. `deterministic`:
 /// the same bits from run to run, more slowly.
@@ -89,6 +97,8 @@ struct BackwardCall {
   float* dq = nullptr;
   float* dk = nullptr;
   float* dv = nullptr;
+  const Element* out = nullptr;        ///< of the whole sequence, for kernels that take no `delta`
+  GradientResults<Element> results{};  ///< null unless the block is all there is to the pass
 };
 
 }  // namespace ringlab::cuda

@@ -4,15 +4,19 @@
 // Kernels make descriptors here and so does the emulated GPU, which then reads matrices as the PTX
 // ISA says a descriptor is read. Addresses are 32-bit addresses in the window of shared memory.
 //
-// A box of R rows and 64 channels of 16 bits, as load_box leaves it, and the next one:
+// A box of R rows and 64 channels of 16 bits, as load_box leaves it. A unit of 16 bytes lies at the
+// place whose number is its own with bits 4 … 6 of the address exclusive-ored with bits 7 … 9:
+// "swizzled by 128 bytes". Eight rows, 1024 bytes, are one period.
 //
-//             16-byte units of a row:  0  1  2  3  4  5  6  7      a unit lies at the place whose
-//   row 0     0                       [0][1][2][3][4][5][6][7]     number is its own with bits 4 …
-//   6 row 1     128                     [1][0][3][2][5][4][7][6]     of the address exclusive-ored
-//   row 2     256                     [2][3][0][1][6][7][4][5]     with bits 7 … 9: "swizzled by
-//   128 …                                                              bytes". Eight rows, 1024
-//   bytes, row 8     1024                    [0][1][2][3][4][5][6][7]     are one period. … channel
-//   64, row 0: 128 R
+//   at byte   16-byte units, by place
+//
+//         0   [0][1][2][3][4][5][6][7]   row 0
+//       128   [1][0][3][2][5][4][7][6]   row 1
+//       256   [2][3][0][1][6][7][4][5]   row 2
+//         …
+//      1024   [0][1][2][3][4][5][6][7]   row 8
+//         …
+//     128 R   [0][1][2][3][4][5][6][7]   row 0 of channels 64 … 127: the next box
 //
 // In the words of the PTX ISA such a period is a tile of eight rows by 64 channels, and:
 //

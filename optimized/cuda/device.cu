@@ -87,7 +87,7 @@ void MemoryTraits::destroy(int device, std::byte* memory) noexcept {
   cudaSetDevice(device);
   cudaFree(memory);
 }
-void GraphTraits::destroy(int device, CUgraphExec_st* graph) noexcept {
+void GraphTraits::destroy(int device, Graph graph) noexcept {
   cudaSetDevice(device);
   cudaGraphExecDestroy(graph);
 }
@@ -147,6 +147,47 @@ void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream s
   check_cuda(cudaMemcpyPeerAsync(to.memory, to.device, from.memory, from.device,
                                  static_cast<std::size_t>(bytes), stream),
              "cudaMemcpyPeerAsync", name_of(from.device) + " to " + name_of(to.device));
+}
+
+void record_event(int device, Event event, Stream stream, const std::string& where) {
+  select_device(device);
+  check_cuda(cudaEventRecord(event, stream), "cudaEventRecord", where);
+}
+
+void wait_for_event(int device, Event event, Stream stream, const std::string& where) {
+  select_device(device);
+  check_cuda(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent", where);
+}
+
+// NCCL wants a mode that leaves threads alone: it launches from one of its own, which may allocate.
+void begin_capture(int device, Stream stream) {
+  select_device(device);
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+             "cudaStreamBeginCapture", name_of(device));
+}
+
+OwnedGraph end_capture(int device, Stream stream) {
+  select_device(device);
+  cudaGraph_t captured = nullptr;
+  check_cuda(cudaStreamEndCapture(stream, &captured), "cudaStreamEndCapture", name_of(device));
+  cudaGraphExec_t launchable = nullptr;
+  const cudaError_t made = cudaGraphInstantiate(&launchable, captured, 0);
+  cudaGraphDestroy(captured);
+  check_cuda(made, "cudaGraphInstantiate", name_of(device));
+  return {device, launchable};
+}
+
+void drop_capture(int device, Stream stream) noexcept {
+  cudaSetDevice(device);
+  cudaGraph_t captured = nullptr;
+  cudaStreamEndCapture(stream, &captured);
+  if (captured != nullptr) cudaGraphDestroy(captured);
+  cudaGetLastError();  // that it was broken off is no error of the next launch
+}
+
+void launch(const OwnedGraph& graph, Stream stream) {
+  select_device(graph.device());
+  check_cuda(cudaGraphLaunch(graph.get(), stream), "cudaGraphLaunch", name_of(graph.device()));
 }
 
 bool has_ended(int device, Stream stream) {

@@ -20,6 +20,8 @@ namespace ringlab::cuda {
 
 /// cudaEvent_t.
 using Event = CUevent_st*;
+/// cudaGraphExec_t: what was captured, ready to be launched.
+using Graph = CUgraphExec_st*;
 
 /// How many there are; an environment error for none.
 int device_count();
@@ -75,12 +77,13 @@ struct MemoryTraits {
   static void destroy(int device, std::byte* memory) noexcept;
 };
 struct GraphTraits {
-  static void destroy(int device, CUgraphExec_st* graph) noexcept;
+  /// What runs of it goes on to its end.
+  static void destroy(int device, Graph graph) noexcept;
 };
 using OwnedStream = DeviceOwned<Stream, StreamTraits>;
 using OwnedEvent = DeviceOwned<Event, EventTraits>;
 using OwnedMemory = DeviceOwned<std::byte*, MemoryTraits>;
-using OwnedGraph = DeviceOwned<CUgraphExec_st*, GraphTraits>;
+using OwnedGraph = DeviceOwned<Graph, GraphTraits>;
 
 /// Does not wait for the default stream.
 OwnedStream make_stream(int device);
@@ -101,6 +104,21 @@ struct DevicePlace {
 };
 /// On `stream`, which may belong to either device; also within one.
 void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream);
+/// The event stands for what `stream` was given so far; `where` is what errors name.
+void record_event(int device, Event event, Stream stream, const std::string& where);
+/// What `stream` is given from now on runs after what the event stands for, of whatever device.
+void wait_for_event(int device, Event event, Stream stream, const std::string& where);
+
+/// From now on what this thread puts on `stream`, and on streams that wait for events of it, is not
+/// done but becomes part of a graph. Until it ends the thread may neither allocate nor wait.
+void begin_capture(int device, Stream stream);
+/// An error unless all streams were joined to the one that it began with.
+OwnedGraph end_capture(int device, Stream stream);
+/// Ends it without a graph.
+void drop_capture(int device, Stream stream) noexcept;
+/// After what the stream was given, and as often as one likes.
+void launch(const OwnedGraph& graph, Stream stream);
+
 /// Whether all work of the stream has ended; its errors are thrown here.
 bool has_ended(int device, Stream stream);
 /// Until all work of all streams of the device has ended; its errors are thrown here.

@@ -5,11 +5,15 @@
 // ("producer"), warpgroups that only compute ("consumers", 64 queries each), and in every consumer
 // the scores of the next block of keys on the tensor cores while the softmax of this one runs.
 //
-// Legend      S = Q Kᵀ, "scores"; P = 2^(scale S - row_max), "weights"; acc = Σ P V, not divided
-//   C         channels, head_dim and v_dim padded to a multiple of 64; the tensor maps pad with
-//   zeros block     kKeys keys, what one stage of the pipeline holds of K or of V tile kQueries
-//   queries of one head, what a thread block works on at a time t, g, i   lane t of the 4 that
-//   share row g of 8, and row g + 8; i says which of the two
+// Legend
+//
+//   S         Q Kᵀ, "scores"
+//   P         2^(scale S - row_max), "weights"
+//   acc       Σ P V, not divided
+//   C         channels: head_dim and v_dim, padded to a multiple of 64 by the tensor maps
+//   block     kKeys keys, what one stage of the pipeline holds of K or of V
+//   tile      kQueries queries of one head, what a thread block works on at a time
+//   t, g, i   lane t of the 4 that share row g of 8, and row g + 8; i says which of the two
 //
 // Shared memory (128-byte rows, swizzled: device_code.h), here for C = 128, two stages:
 //
@@ -49,6 +53,7 @@
 
 #include "optimized/cuda/attention_call.h"
 #include "optimized/cuda/device_code.h"
+#include "optimized/cuda/exp2_polynomial.h"
 #include "optimized/cuda/tile_order.h"
 #include "reference/core/state.h"
 
@@ -56,11 +61,23 @@ namespace ringlab::cuda {
 
 // --- sizes -------------------------------------------------------------------------------------
 
+/// What makes the kernel fast, piece by piece, so that what each is worth can be measured
+/// (forward_hopper_ladder.h). The defaults are the kernel.
+struct HopperTactics {
+  bool scores_ahead = true;       ///< S of the next block is issued before P V of this one
+  bool takes_turns = true;        ///< consumers take turns in issuing products
+  bool knows_full_blocks = true;  ///< blocks that all queries see have no comparisons
+  bool waits_late = true;         ///< ptxas is kept from waiting for P V before the softmax
+  int slack = 8;                  ///< how far scores may exceed their row_max, in base 2
+  int polynomials = 0;            ///< of 8 weights, how many are made by multiply-adds
+};
+
 /// One shape of the kernel. Consumers: 2 or 3. Keys: of a block, a multiple of 16.
 template <class ElementType, int kPaddedChannels, int kConsumerGroups, int kBlockKeys,
-          int kPipelineStages>
+          int kPipelineStages, HopperTactics kHopperTactics = HopperTactics{}>
 struct HopperTile {
   using Element = ElementType;
+  static constexpr HopperTactics kTactics = kHopperTactics;
   static constexpr int kChannels = kPaddedChannels;
   static constexpr int kConsumers = kConsumerGroups;
   static constexpr int kKeys = kBlockKeys;
@@ -68,7 +85,7 @@ struct HopperTile {
   static constexpr int kQueries = 64 * kConsumers;
   static constexpr int kThreads = 128 * (1 + kConsumers);
   /// With more channels products take longer than the softmax and hide it by themselves.
-  static constexpr bool kTakesTurns = kChannels <= 128;
+  static constexpr bool kTakesTurns = kTactics.takes_turns && kChannels <= 128;
   /// The 64 Ki registers of a multiprocessor, in steps of 8 per thread.
   static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
   static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
@@ -211,9 +228,6 @@ RINGLAB_KERNEL_CODE void produce(const HopperParams<typename Tile::Element>& par
 
 // --- a consumer: its registers -----------------------------------------------------------------
 
-/// How far scores may exceed the row_max that they are weighed with, in base 2.
-inline constexpr float kSlack = 8;
-
 /// Which rows a thread works on, and its part of them: columns (of scores: keys, of acc: channels)
 /// 8 n + 2 t and the next one of its two rows. Arrays are [4 n + 2 i + (0 or 1)], see
 /// device_code.h.
@@ -222,15 +236,16 @@ struct Rows {
   float scores[Tile::kKeys / 2];
   std::uint32_t weights[Tile::kKeys / 16][4];
   float acc[Tile::kChannels / 2];
-  float row_max[2];  ///< -inf, or at most kSlack below the largest of this row so far
+  float row_max[2];  ///< -inf, or at most `slack` below the largest of this row so far
   float row_sum[2];  ///< of this thread's columns only
   float factor[2];   ///< what acc has yet to be multiplied by
-  KeyRange sees[2];
+  KeyRange sees[2];  ///< less first_column()
   std::int32_t query[2];
   std::int32_t head;
 };
 
 RINGLAB_KERNEL_CODE int lane_of_row() { return thread_index() % 4; }
+RINGLAB_KERNEL_CODE int first_column() { return 2 * lane_of_row(); }
 
 /// Over the four lanes that share a row.
 RINGLAB_KERNEL_CODE float sum_of_row(float value) {
@@ -263,7 +278,7 @@ RINGLAB_KERNEL_CODE void for_pairs_of_row(const BlockShape& shape, const Rows<Ti
   if (rows.query[i] >= shape.queries) return;
   RINGLAB_UNROLL
   for (int n = 0; n < Tile::kChannels / 8; ++n) {
-    const int column = 8 * n + 2 * lane_of_row();
+    const int column = 8 * n + first_column();
     if (column < shape.v_dim) act(column, 4 * n + 2 * i);
   }
 }
@@ -306,8 +321,9 @@ RINGLAB_KERNEL_CODE void begin_rows(const ForwardCall<typename Tile::Element>& c
   for (int i = 0; i < 2; ++i) {
     rows.query[i] =
         place.tile * Tile::kQueries + 64 * consumer + 16 * (thread / 32) + thread % 32 / 4 + 8 * i;
-    rows.sees[i] = {};
-    if (rows.query[i] < call.shape.queries) rows.sees[i] = call.mask.rows[rows.query[i]];
+    KeyRange sees;
+    if (rows.query[i] < call.shape.queries) sees = call.mask.rows[rows.query[i]];
+    rows.sees[i] = {sees.first - first_column(), sees.last - first_column()};
   }
   begin_state(call, rows);
 }
@@ -362,21 +378,20 @@ RINGLAB_KERNEL_CODE void end_rows(const ForwardCall<typename Tile::Element>& cal
 
 // --- a consumer: softmax -----------------------------------------------------------------------
 
-/// Scores of keys that a row does not see become -inf; `first` is the block's first key. The
-/// comparison is of unsigned numbers: what lies before the interval is far behind it.
+/// Scores of keys that a row does not see become -inf; `first` is the block's first key. Compared
+/// are numbers that the compiler knows, so that no more than two registers are needed for a row.
 template <class Tile>
 RINGLAB_KERNEL_CODE void hide_unseen(Rows<Tile>& rows, int first) {
   RINGLAB_UNROLL
   for (int i = 0; i < 2; ++i) {
-    const auto begin = static_cast<std::uint32_t>(rows.sees[i].first);
-    const std::uint32_t seen = static_cast<std::uint32_t>(rows.sees[i].last) - begin;
-    const std::uint32_t lane = static_cast<std::uint32_t>(first + 2 * lane_of_row()) - begin;
+    const std::int32_t begin = rows.sees[i].first - first;
+    const std::int32_t end = rows.sees[i].last - first;
     RINGLAB_UNROLL
     for (int n = 0; n < Tile::kKeys / 8; ++n) {
       RINGLAB_UNROLL
       for (int e = 0; e < 2; ++e) {
-        const bool hidden = lane + static_cast<std::uint32_t>(8 * n + e) >= seen;
-        if (hidden) rows.scores[4 * n + 2 * i + e] = kEmptyRowMax<float>;
+        const int key = 8 * n + e;
+        if (key < begin || key >= end) rows.scores[4 * n + 2 * i + e] = kEmptyRowMax<float>;
       }
     }
   }
@@ -387,10 +402,16 @@ RINGLAB_KERNEL_CODE void hide_unseen(Rows<Tile>& rows, int first) {
 template <class Tile>
 RINGLAB_KERNEL_CODE void raise_row_max(Rows<Tile>& rows, int i, float top) {
   rows.factor[i] = 1;
-  if (!(top > rows.row_max[i] + kSlack)) return;
+  if (!(top > rows.row_max[i] + Tile::kTactics.slack)) return;
   rows.factor[i] = exp2_approx(rows.row_max[i] - top);  // 0 when nothing was seen before
   rows.row_max[i] = top;
   rows.row_sum[i] *= rows.factor[i];
+}
+
+/// 2^x for the n-th weight of a thread.
+template <class Tile>
+RINGLAB_KERNEL_CODE float weight_of(float x, int n) {
+  return n % 8 < Tile::kTactics.polynomials ? exp2_polynomial(x) : exp2_approx(x);
 }
 
 /// Scores become weights, in place: 2^(scale · score - row_max), and their sum is taken.
@@ -411,7 +432,7 @@ RINGLAB_KERNEL_CODE void weigh(Rows<Tile>& rows, float scale) {
       RINGLAB_UNROLL
       for (int e = 0; e < 2; ++e) {
         float& score = rows.scores[4 * n + 2 * i + e];
-        score = exp2_approx(fmaf(score, scale, -shift));
+        score = weight_of<Tile>(fmaf(score, scale, -shift), 2 * n + e);
         rows.row_sum[i] += score;
       }
     }
@@ -507,7 +528,8 @@ enum class Block { full, partial };
 /// Scores of the block that begins at key `first` become weights; acc may still be busy.
 template <Block kBlock, class Tile>
 RINGLAB_KERNEL_CODE void soften(const Consumer<Tile>& consumer, Rows<Tile>& rows, int first) {
-  if constexpr (kBlock == Block::partial) hide_unseen(rows, first);
+  constexpr bool kCompares = kBlock == Block::partial || !Tile::kTactics.knows_full_blocks;
+  if constexpr (kCompares) hide_unseen(rows, first);
   weigh(rows, consumer.params.call.scale);
 }
 
@@ -539,7 +561,9 @@ RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, Rows<Tile>& rows, 
   consumer.release_k();
   soften<kBlock>(consumer, rows, first);
   hold(rows.scores);
-  compute_before_waiting(rows.row_sum[0] + rows.row_sum[1]);
+  if constexpr (Tile::kTactics.waits_late) {
+    compute_before_waiting(rows.row_sum[0] + rows.row_sum[1]);
+  }
   products_wait<0>();
   hold(rows.acc);
   consumer.release_v();
@@ -559,6 +583,35 @@ RINGLAB_KERNEL_CODE void last_products(Consumer<Tile>& consumer, Rows<Tile>& row
   consumer.release_v();
 }
 
+/// Without scores_ahead: P V of the block before, and then the scores of this one.
+template <Block kBlock, class Tile>
+RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first) {
+  consumer.take_turn();
+  consumer.issue_weighted_sum(rows);
+  products_wait<0>();
+  hold(rows.acc);
+  consumer.release_v();
+  consumer.wait_for_k();
+  consumer.issue_scores(rows);
+  consumer.pass_turn();
+  products_wait<0>();
+  hold(rows.scores);
+  consumer.release_k();
+  soften<kBlock>(consumer, rows, first);
+  rescale(rows);
+  round_weights(rows);
+  consumer.place.advance();
+}
+
+template <Block kBlock, class Tile>
+RINGLAB_KERNEL_CODE void step(Consumer<Tile>& consumer, Rows<Tile>& rows, int first) {
+  if constexpr (Tile::kTactics.scores_ahead) {
+    next_block<kBlock>(consumer, rows, first);
+  } else {
+    block_after_block<kBlock>(consumer, rows, first);
+  }
+}
+
 /// From the last block to the first: partial ones, full ones, partial ones.
 template <class Tile>
 RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, Rows<Tile>& rows, KeyWalk walk) {
@@ -566,12 +619,10 @@ RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, Rows<Tile>& rows, K
   int block = walk.blocks - 1;
   first_block(consumer, rows, first_key(block));
   for (--block; block >= walk.full_end; --block) {
-    next_block<Block::partial>(consumer, rows, first_key(block));
+    step<Block::partial>(consumer, rows, first_key(block));
   }
-  for (; block >= walk.full_begin; --block) {
-    next_block<Block::full>(consumer, rows, first_key(block));
-  }
-  for (; block >= 0; --block) next_block<Block::partial>(consumer, rows, first_key(block));
+  for (; block >= walk.full_begin; --block) step<Block::full>(consumer, rows, first_key(block));
+  for (; block >= 0; --block) step<Block::partial>(consumer, rows, first_key(block));
   last_products(consumer, rows);
 }
 
@@ -645,7 +696,8 @@ RINGLAB_KERNEL_CODE void redo_rows(const HopperParams<typename Tile::Element>& p
     RINGLAB_UNROLL
     for (int i = 0; i < 2; ++i) {
       const float product = score_of(call, rows, i, call.k + number * shape.head_dim);
-      if (key < rows.sees[i].first || key >= rows.sees[i].last) continue;
+      const int column = key - first_column();
+      if (column < rows.sees[i].first || column >= rows.sees[i].last) continue;
       add_key(call, rows, i, product * call.scale, call.v + number * shape.v_dim);
     }
   }

@@ -22,10 +22,11 @@ std::string why_not_hopper(const BlockShape& shape, float scale, int compute_cap
 /// The forward pass on the current device. f16 and bf16; full speed for head_dim = v_dim = 64 or
 /// 128, correct for multiples of 8 up to 256. What is not finite reaches the rows that see it and
 /// no others. Nothing is launched for no queries. Bits do not depend on the order in which thread
-/// blocks run. Input error for what why_not_hopper() tells; environment error naming the call when
-/// CUDA fails.
+/// blocks run. It takes all multiprocessors but `left_free` (one at least), and keeps them until it
+/// is done: what else is to run beside it, as NCCL's copies, needs some. Input error for what
+/// why_not_hopper() tells; environment error naming the call when CUDA fails.
 template <class Element>
-void forward_hopper(const ForwardCall<Element>& call, Stream stream);
+void forward_hopper(const ForwardCall<Element>& call, Stream stream, int left_free = 0);
 
 /// Whether backward_hopper() takes such heads.
 constexpr bool takes_backward_hopper(std::int64_t head_dim, std::int64_t v_dim) {

@@ -43,6 +43,11 @@ void finish_rows(const FinishRows<Element>& call, Stream stream);
 /// Finished rows are merged into a running state.
 template <class Element>
 void merge_rows(const MergeRows<Element>& call, Stream stream);
+/// Rows of the problem's type are added to sums in f32.
+template <class Element>
+void add_rows(const AddRows<Element>& call, Stream stream);
+/// Numbers of rows are moved together.
+void pack_rows(const PackRows& call, Stream stream);
 /// Σ_c dout out of every row, in f32.
 template <class Element>
 void delta_rows(const DeltaRows<Element>& call, Stream stream);

@@ -28,6 +28,29 @@ struct MergeRows {
   RunningState running;          ///< of heads · queries rows
 };
 
+/// Rows are added to some rows of sums in f32: rows first … first + count - 1 of the `rows` of
+/// every head.
+template <class Element>
+struct AddRows {
+  std::int64_t heads = 0;  ///< of all batches
+  std::int32_t rows = 0;
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+  std::int32_t channels = 0;      ///< a multiple of 2
+  const Element* from = nullptr;  ///< (heads, count, channels)
+  float* to = nullptr;            ///< (heads, rows, channels)
+};
+
+/// One number for each of some rows of every head, as in AddRows, moved together.
+struct PackRows {
+  std::int64_t heads = 0;
+  std::int32_t rows = 0;
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+  const float* from = nullptr;  ///< (heads, rows)
+  float* to = nullptr;          ///< (heads, count)
+};
+
 /// A row that saw nothing becomes 0 and -inf; one whose sum is NaN becomes NaN.
 template <class Element>
 struct FinishRows {

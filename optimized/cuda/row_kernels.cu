@@ -25,6 +25,14 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 template <class Element>
 __global__ void __launch_bounds__(kRowThreads)
+    add_kernel(const __grid_constant__ AddRows<Element> call) {
+  add_rows_block(call);
+}
+__global__ void __launch_bounds__(kRowThreads) pack_kernel(const __grid_constant__ PackRows call) {
+  pack_rows_block(call);
+}
+template <class Element>
+__global__ void __launch_bounds__(kRowThreads)
     delta_kernel(const __grid_constant__ DeltaRows<Element> call) {
   delta_rows_block(call);
 }
@@ -64,6 +72,17 @@ void merge_rows(const MergeRows<Element>& call, Stream stream) {
 }
 
 template <class Element>
+void add_rows(const AddRows<Element>& call, Stream stream) {
+  launch_kernel(add_kernel<Element>,
+                plan("add_rows", tiles_of(call.heads * call.count, kRowWarps), stream), call);
+}
+
+void pack_rows(const PackRows& call, Stream stream) {
+  launch_kernel(pack_kernel,
+                plan("pack_rows", tiles_of(call.heads * call.count, kRowThreads), stream), call);
+}
+
+template <class Element>
 void delta_rows(const DeltaRows<Element>& call, Stream stream) {
   launch_kernel(delta_kernel<Element>, plan("delta_rows", tiles_of(call.rows, kRowWarps), stream),
                 call);
@@ -79,6 +98,8 @@ template void finish_rows(const FinishRows<Half>&, Stream);
 template void finish_rows(const FinishRows<BFloat16>&, Stream);
 template void merge_rows(const MergeRows<Half>&, Stream);
 template void merge_rows(const MergeRows<BFloat16>&, Stream);
+template void add_rows(const AddRows<Half>&, Stream);
+template void add_rows(const AddRows<BFloat16>&, Stream);
 template void delta_rows(const DeltaRows<Half>&, Stream);
 template void delta_rows(const DeltaRows<BFloat16>&, Stream);
 template void scale_to(const ScaleTo<Half>&, Stream);

@@ -80,6 +80,28 @@ RINGLAB_KERNEL_CODE void merge_rows_block(const MergeRows<Element>& call) {
 }
 
 template <class Element>
+RINGLAB_KERNEL_CODE void add_rows_block(const AddRows<Element>& call) {
+  const std::int64_t rows = call.heads * call.count;
+  for (std::int64_t row = first_row(); row < rows; row += row_step()) {
+    const std::int64_t to = row / call.count * call.rows + call.first + row % call.count;
+    for (int channel = 2 * lane_index(); channel < call.channels; channel += 2 * kWarpLanes) {
+      auto* const sum = reinterpret_cast<FloatPair*>(call.to + to * call.channels + channel);
+      const auto from =
+          *reinterpret_cast<const ElementPair<Element>*>(call.from + row * call.channels + channel);
+      *sum = {sum->low + widen(from.low), sum->high + widen(from.high)};
+    }
+  }
+}
+
+RINGLAB_KERNEL_CODE void pack_rows_block(const PackRows& call) {
+  const std::int64_t first = static_cast<std::int64_t>(block_index()) * kRowThreads;
+  const std::int64_t step = static_cast<std::int64_t>(block_count()) * kRowThreads;
+  for (std::int64_t row = first + thread_index(); row < call.heads * call.count; row += step) {
+    call.to[row] = call.from[row / call.count * call.rows + call.first + row % call.count];
+  }
+}
+
+template <class Element>
 RINGLAB_KERNEL_CODE void delta_rows_block(const DeltaRows<Element>& call) {
   for (std::int64_t row = first_row(); row < call.rows; row += row_step()) {
     float sum = 0;

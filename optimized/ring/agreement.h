@@ -11,7 +11,7 @@ namespace ringlab::ring {
 
 /// Everything that has to be the same on all ranks, in words: shapes, dtype, scale, mask (with the
 /// bits of a matrix), modifiers, layouts, schedule, wire, integrity, tiles, gradients wanted,
-/// format version.
+/// a graph or not, format version.
 std::string agreement_text(const Problem& problem, const RunOptions& options, Pass last_pass);
 
 /// Exchanges the hash of `text` with all ranks in ceil(log2 P) rounds (dissemination: Hensgen,

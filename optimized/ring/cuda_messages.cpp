@@ -1,10 +1,10 @@
 #include "optimized/ring/cuda_messages.h"
 
-#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "optimized/ring/device_checks.h"
+#include "optimized/ring/device_launch.h"
 #include "optimized/ring/device_rank.h"
 #include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
@@ -28,19 +28,10 @@ class RankRun {
 
   RankStats run(const NativeEnds<Element>& ends) {
     take_in(ends);
-    const auto begin = std::chrono::steady_clock::now();
-    try {
-      streams_.select(run_.rank);
-      issue_all();
-      links_.wait(compute_stream());
-    } catch (...) {
-      links_.abort();
-      throw;
-    }
+    const double seconds = execute();
     streams_.finish();
     NativeResult<Element> result = rank_->result();
-    result.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    result.seconds = seconds;
     count_visits();
     stats_.peak_bytes = rank_->held_bytes();
     stats_.peak_kv_bytes = rank_->kv_bytes();
@@ -80,6 +71,19 @@ class RankRun {
       issued.events.push_back(cuda::make_event(run_.device));
     }
     return issued;
+  }
+
+  double execute() {
+    try {
+      streams_.select(run_.rank);
+      return seconds_of_last(
+          run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
+          [&] { links_.wait(compute_stream()); });
+    } catch (...) {
+      streams_.drop_graph();  // or the abort would wait for it
+      links_.abort();
+      throw;
+    }
   }
 
   cuda::Stream compute_stream() const { return streams_.of(run_.rank, StreamKind::compute); }
@@ -186,6 +190,7 @@ RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
   const StreamSetting setting = stream_setting(problem, options);
   check_device_abilities(problem, options);
   check_kernels(problem, kernels);
+  check_launches(run.issue_as, run.launches);
   check_range("rank", run.rank, 0, options.ranks - 1);
   check_range("device", run.device, 0, cuda::device_count() - 1);
   return RankRun<Element>(setting, kernels, links, run).run(ends);

@@ -19,11 +19,13 @@ struct DeviceMessage {
   std::int64_t bytes = 0;
 };
 
-/// Connects a rank with all others, once for chunks and once for sums.
+/// Connects a rank with all others, once for chunks and once for sums. After an error of exchange()
+/// or wait() whoever has memory in use there aborts before it goes.
 class DeviceLinks {
  public:
   virtual ~DeviceLinks() = default;
-  /// Puts all messages on `stream`, as one group; `operation` is what errors name.
+  /// Puts all messages on `stream`, as one group; `operation` is what errors name. Where the stream
+  /// is captured they are part of the graph when it returns, and travel whenever that is launched.
   virtual void exchange(StreamKind kind, std::span<const DeviceMessage> messages,
                         cuda::Stream stream, const std::string& operation) = 0;
   /// Until all that is on the stream has ended; an error when a peer is lost or a deadline passes.
@@ -37,11 +39,14 @@ struct MessageRun {
   int rank = 0;
   int device = 0;
   Repeatable gradients = Repeatable::no;
+  IssueAs issue_as = IssueAs::streams;  ///< the same for all ranks
+  int launches = 1;                     ///< as DeviceRun::launches, and the same for all ranks
 };
 
 /// As run_on_devices(), for one rank; all ranks must call it with the same problem and options, and
-/// want gradients or not alike. Source and sink are called once, for this rank. On an error the
-/// links are aborted before memory of the device is freed, which would wait for what is there.
+/// want gradients or not alike. Source and sink are called once, for this rank. On an error what
+/// was captured is let go, as NCCL's abort waits for it, and the links are aborted, before memory
+/// of the device is freed, which would wait for what is there.
 template <class Element>
 RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
                              const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,

@@ -1,12 +1,12 @@
 #include "optimized/ring/cuda_streams.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "optimized/cuda/stream_kernels.h"
 #include "optimized/ring/device_checks.h"
+#include "optimized/ring/device_launch.h"
 #include "optimized/ring/device_rank.h"
 #include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
@@ -38,15 +38,8 @@ class DevicesRun {
 
   NativeSummary run(const NativeEnds<Element>& ends) {
     take_in(ends);
-    const auto begin = std::chrono::steady_clock::now();
-    if (run_.issue_as == IssueAs::graph) {
-      streams_.launch_as_graph([&] { issue_all(); });
-    } else {
-      issue_all();
-    }
-    streams_.finish();
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds = seconds_of_last(
+        run_.issue_as, run_.launches, streams_, [&] { issue_all(); }, [&] { streams_.finish(); });
     return hand_over(ends, seconds);
   }
 
@@ -218,6 +211,7 @@ NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
   const StreamSetting setting = stream_setting(problem, options);
   check_device_abilities(problem, options);
   check_kernels(problem, kernels);
+  check_launches(run.issue_as, run.launches);
   const int there = cuda::device_count();
   if (run.devices != 0) check_range("devices", run.devices, 1, there);
   const int devices = run.devices == 0 ? there : run.devices;

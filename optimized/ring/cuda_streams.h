@@ -27,8 +27,13 @@ struct DeviceKernels {
   std::function<void(const cuda::BackwardCall<Element>&, cuda::Stream)> backward;
   std::function<void(const cuda::ClearStates&, cuda::Stream)> clear_states;
   std::function<void(const cuda::FinishRows<Element>&, cuda::Stream)> finish_rows;
+  /// Empty where `backward` takes BackwardCall::out instead of delta.
   std::function<void(const cuda::DeltaRows<Element>&, cuda::Stream)> delta_rows;
   std::function<void(const cuda::ScaleTo<Element>&, cuda::Stream)> scale_to;
+  bool sums_are_scaled = false;  ///< what `backward` adds to dq and dk has the factor `scale`
+  /// Whether `backward` writes BackwardCall::results of this call, which are not null, and leaves
+  /// the sums alone. Empty: it never does.
+  std::function<bool(const cuda::BackwardCall<Element>&)> gives_results = {};
 };
 
 enum class IssueAs { streams, graph };
@@ -38,6 +43,7 @@ struct DeviceRun {
   int devices = 0;  ///< 0: all that there are
   CopyBy copy_by = CopyBy::receiver;
   IssueAs issue_as = IssueAs::streams;
+  int launches = 1;  ///< of the graph, one after the other over the same buffers; the last is timed
   Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
   StreamEdit edit = {};                   ///< with_delays() and the like
 };

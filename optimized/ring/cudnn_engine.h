@@ -4,15 +4,29 @@
 
 #include <string>
 
+#include "reference/core/error.h"
 #include "reference/core/numerics.h"
 #include "reference/core/run.h"
 
 namespace ringlab::ring {
 
 /// Empty when cuDNN may be asked for it, else why not, as the end of a sentence: types other than
-/// f16 and bf16, gradients, score modifiers, bit matrices, lossy wires, shapes and scales that its
-/// attention lacks, masks of too many pieces. Known without a device.
-std::string why_not_on_cudnn(const AttentionInput& input, const RunOptions& options);
+/// f16 and bf16, score modifiers, bit matrices, lossy wires, shapes and scales that its attention
+/// lacks, masks of too many pieces, gradients of one query and the only key. Known without a device.
+std::string why_not_on_cudnn(const Problem& problem, const RunOptions& options, Pass last_pass);
+
+/// A usage error for what why_not_on_cudnn() says.
+class NotOnCudnn : public Error {
+ public:
+  explicit NotOnCudnn(std::string reason);
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
+/// NotOnCudnn unless cuDNN may be asked for it.
+void check_on_cudnn(const Problem& problem, const RunOptions& options, Pass last_pass);
 
 /// Whether this build has CUDA and what it takes of cuDNN.
 bool cudnn_available();
@@ -21,8 +35,9 @@ bool cudnn_available();
 /// this machine.
 void require_cudnn();
 
-/// As run_engine_on_devices(). Usage error for why_not_on_cudnn(); cudnn::Refusal, an environment
-/// error, for what cuDNN has no kernel for.
+/// As run_engine_on_devices(). NotOnCudnn before a device is asked for; cudnn::Refusal, an
+/// environment error, for what cuDNN has no kernel for. Gradients have the same bits from run to
+/// run, for which cuDNN's workspace grows with queries times keys of a chunk.
 RunResult run_engine_on_cudnn(const AttentionInput& input, const RunOptions& options);
 
 /// What is asked of its results: cudnn_profile().

@@ -5,9 +5,9 @@
 
 namespace ringlab::ring {
 
-/// Forward: cuDNN (forward_cudnn.h). Backward: the portable kernel, which takes any lse.
+/// cuDNN in both passes and row kernels of ours (cudnn_in_rings.h).
 /// Environment error where there is no cuDNN.
 template <class Element>
-DeviceKernels<Element> cudnn_kernels(const Shape& shape);
+DeviceKernels<Element> cudnn_kernels();
 
 }  // namespace ringlab::ring

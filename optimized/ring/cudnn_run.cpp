@@ -9,28 +9,24 @@
 #include "reference/core/error.h"
 
 namespace ringlab::ring {
-namespace {
 
-void check_devices(const Problem& problem, const RunOptions& options) {
+void check_cudnn_on(int device, const Problem& problem) {
   const Shape& s = problem.shape;
   const cuda::BlockShape shape{.q_heads = static_cast<std::int32_t>(s.q_heads),
                                .kv_heads = static_cast<std::int32_t>(s.kv_heads),
                                .head_dim = static_cast<std::int32_t>(s.head_dim),
                                .v_dim = static_cast<std::int32_t>(s.v_dim)};
   const auto scale = static_cast<float>(problem.scale * std::numbers::log2e);
-  const int devices = std::min(cuda::device_count(), options.ranks);
-  for (int device = 0; device < devices; ++device) {
-    const cuda::DeviceFacts facts = cuda::device_facts(device);
-    const std::string reason = cudnn::why_not_cudnn(shape, scale, facts.compute_capability);
-    if (reason.empty()) continue;
-    throw_environment_error({.where = "cuDNN on device " + std::to_string(device),
-                             .expected = "what its attention takes",
-                             .actual = reason,
-                             .hint = "`optimized` has kernels of its own"});
-  }
+  const cuda::DeviceFacts facts = cuda::device_facts(device);
+  const std::string reason = cudnn::why_not_cudnn(shape, scale, facts.compute_capability);
+  if (reason.empty()) return;
+  throw_environment_error({.where = "cuDNN on device " + std::to_string(device),
+                           .expected = "what its attention takes",
+                           .actual = reason,
+                           .hint = "`optimized` has kernels of its own"});
 }
 
-}  // namespace
+std::string cudnn_text() { return cudnn::require_cudnn(); }
 
 bool is_cudnn_compiled_in() { return cudnn::compiled_in(); }
 
@@ -42,8 +38,10 @@ void require_cudnn_and_devices() {
 template <class Element>
 NativeSummary run_native_on_cudnn(const Problem& problem, const RunOptions& options,
                                   const NativeEnds<Element>& ends) {
-  check_devices(problem, options);
-  return run_on_devices<Element>(problem, options, ends, cudnn_kernels<Element>(problem.shape));
+  const int devices = std::min(cuda::device_count(), options.ranks);
+  for (int device = 0; device < devices; ++device) check_cudnn_on(device, problem);
+  return run_on_devices<Element>(problem, options, ends, cudnn_kernels<Element>(),
+                                 {.gradients = Repeatable::same_bits});
 }
 template NativeSummary run_native_on_cudnn(const Problem&, const RunOptions&,
                                            const NativeEnds<Half>&);

@@ -2,6 +2,8 @@
 // cudnn_run_absent.cpp.
 #pragma once
 
+#include <string>
+
 #include "optimized/ring/native.h"
 
 namespace ringlab::ring {
@@ -11,6 +13,13 @@ bool is_cudnn_compiled_in();
 
 /// As require_cudnn().
 void require_cudnn_and_devices();
+
+/// "cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)". Environment error where there is none.
+std::string cudnn_text();
+
+/// Environment error unless cuDNN's attention takes the problem on this device. Channels are
+/// multiples of 8.
+void check_cudnn_on(int device, const Problem& problem);
 
 /// Channels are multiples of 8. Environment error for devices that cuDNN's attention does not take.
 template <class Element>

@@ -4,6 +4,7 @@
 
 #include "optimized/cuda/kernel_profile.h"
 #include "optimized/cuda/portable.h"
+#include "optimized/ring/cudnn_engine.h"
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/padded_channels.h"
 #include "optimized/ring/whole_tensors.h"
@@ -15,6 +16,8 @@
 #endif
 #ifdef RINGLAB_HAVE_NCCL
 #include "optimized/ring/agreement.h"
+#include "optimized/ring/cudnn_kernels.h"
+#include "optimized/ring/cudnn_run.h"
 #include "optimized/ring/nccl_run.h"
 #include "optimized/ring/shard_rows.h"
 #include "optimized/transport/nccl_group.h"
@@ -36,9 +39,11 @@ template <class Element>
 NativeSummary run_padded(const Problem& problem, const RunOptions& options,
                          const NativeEnds<Element>& ends) {
   const KernelChoice choice = choose_kernels(problem, options);
-  return run_on_devices<Element>(problem, options, ends,
-                                 device_kernels<Element>(choice.forward, problem.shape),
-                                 {.gradients = Repeatable::same_bits});
+  return run_on_devices<Element>(
+      problem, options, ends,
+      device_kernels<Element>(choice.forward, problem.shape, options.free_multiprocessors),
+      {.issue_as = options.as_graph ? IssueAs::graph : IssueAs::streams,
+       .gradients = Repeatable::same_bits});
 }
 #else
 void require_cuda() {
@@ -58,16 +63,35 @@ NativeSummary run_padded(const Problem&, const RunOptions&, const NativeEnds<Ele
 constexpr bool kHasNccl = true;
 std::string nccl_text() { return nccl::require_nccl(); }
 
+/// And what they are called.
+template <class Element>
+struct RankKernels {
+  DeviceKernels<Element> kernels;
+  std::string text;
+};
+template <class Element>
+RankKernels<Element> rank_kernels(AttentionOf attention, int device, const Problem& padded,
+                                  const RunOptions& options) {
+  if (attention == AttentionOf::cudnn) {
+    check_cudnn_on(device, padded);
+    return {cudnn_kernels<Element>(), cudnn_text()};
+  }
+  const KernelChoice choice = choose_kernels_on(device, padded, options);
+  return {device_kernels<Element>(choice.forward, padded.shape, options.free_multiprocessors),
+          choice.text()};
+}
+
 template <class Element>
 DeviceShardResult run_shard(const Problem& problem, const RunOptions& options,
-                            const ShardInput& shard, const NcclJob& job) {
+                            const ShardInput& shard, const NcclJob& job, AttentionOf attention) {
   const NarrowRows<Element> rows(shard);
   const RankDevice device =
       choose_rank_device(tell_all_of(job), job.network.rank(), this_machine());
   const Problem padded = with_padded_channels(problem);
-  const KernelChoice choice = choose_kernels_on(device.number, padded, options);
+  const RankKernels<Element> chosen =
+      rank_kernels<Element>(attention, device.number, padded, options);
   DeviceShardResult result{.shard = {},
-                           .kernels = choice.text(),
+                           .kernels = chosen.text,
                            .device = device.model + ", " + device.name,
                            .nccl = nccl_text()};
   const NativeEnds<Element> ends{.source = [&](const RankPlace&) { return rows.shard(); },
@@ -75,18 +99,21 @@ DeviceShardResult run_shard(const Problem& problem, const RunOptions& options,
                                      [&](const RankPlace&, NativeResult<Element>&& mine) {
                                        result.shard = widened_result(std::move(mine));
                                      }};
-  run_rank_over_nccl<Element>(padded, options, padded_ends(problem.shape, ends),
-                              device_kernels<Element>(choice.forward, padded.shape), job, device);
+  run_rank_over_nccl<Element>(padded, options, padded_ends(problem.shape, ends), chosen.kernels,
+                              job, device);
   return result;
 }
 
 DeviceShardResult run_over_nccl(const Problem& problem, const RunOptions& options,
-                                const ShardInput& shard, const ProcessJob& job) {
+                                const ShardInput& shard, const ProcessJob& job,
+                                AttentionOf attention) {
   const Pass last_pass = shard.dout ? Pass::backward : Pass::forward;
-  agree(agreement_text(problem, options, last_pass), job.network);
+  const char* const whose = attention == AttentionOf::cudnn ? "|cudnn" : "";
+  agree(agreement_text(problem, options, last_pass) + whose, job.network);
   const NcclJob talk{.network = job.network, .check_others = job.check_others};
-  return problem.dtype == DType::f16 ? run_shard<Half>(problem, options, shard, talk)
-                                     : run_shard<BFloat16>(problem, options, shard, talk);
+  return problem.dtype == DType::f16
+             ? run_shard<Half>(problem, options, shard, talk, attention)
+             : run_shard<BFloat16>(problem, options, shard, talk, attention);
 }
 #else
 constexpr bool kHasNccl = false;
@@ -98,7 +125,7 @@ std::string nccl_text() {
                            .hint = "Install libnccl-dev and configure with -DRINGLAB_NCCL=ON"});
 }
 DeviceShardResult run_over_nccl(const Problem&, const RunOptions&, const ShardInput&,
-                                const ProcessJob&) {
+                                const ProcessJob&, AttentionOf) {
   return {};
 }
 #endif
@@ -169,10 +196,15 @@ void require_nccl() {
 }
 
 DeviceShardResult run_engine_rank_over_nccl(const Problem& problem, const RunOptions& options,
-                                            const ShardInput& shard, const ProcessJob& job) {
-  check_device_run(problem, options);
+                                            const ShardInput& shard, const ProcessJob& job,
+                                            AttentionOf attention) {
+  if (attention == AttentionOf::cudnn) {
+    check_on_cudnn(problem, options, shard.dout ? Pass::backward : Pass::forward);
+  } else {
+    check_device_run(problem, options);
+  }
   require_nccl();
-  return run_over_nccl(problem, options, shard, job);
+  return run_over_nccl(problem, options, shard, job, attention);
 }
 
 NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& options) {

@@ -51,17 +51,22 @@ struct ProcessJob {
 
 struct DeviceShardResult {
   ShardResult shard;
-  std::string kernels;  ///< as DeviceChoice::kernels
+  std::string kernels;  ///< as DeviceChoice::kernels, or "cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)"
   std::string device;   ///< "NVIDIA A100, 0000:17:00.0 of machine …"
   std::string nccl;     ///< "2.28.9 (/usr/lib/libnccl.so.2)"
 };
+
+/// Whose kernels attend to a chunk.
+enum class AttentionOf { ringlab, cudnn };
 
 /// As run_engine_rank(), for a rank that computes on a device; chunks and sums travel over NCCL.
 /// Ranks take the devices of their machine in turn. Where NCCL is older than 2.30, ranks that share
 /// a device are refused before it could hang. options.timeout_s is the deadline of each exchange,
 /// and of all that is on the device together.
+/// Ranks agree on whose kernels attend; what cuDNN is not asked for is NotOnCudnn.
 DeviceShardResult run_engine_rank_over_nccl(const Problem& problem, const RunOptions& options,
-                                            const ShardInput& shard, const ProcessJob& job);
+                                            const ShardInput& shard, const ProcessJob& job,
+                                            AttentionOf attention = AttentionOf::ringlab);
 
 /// What the kernels on devices promise for this problem, whichever are chosen.
 NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& options);

@@ -27,8 +27,9 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
 KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOptions& options);
 
 /// The host functions of kernels.h and portable.h; the backward pass is Hopper's where the forward
-/// pass is and it takes the heads. Usage errors for shapes are run_on_devices'.
+/// pass is and it takes the heads. Usage errors for shapes are run_on_devices'. `left_free`: of
+/// forward_hopper(); other kernels stay on no multiprocessor.
 template <class Element>
-DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape);
+DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape, int left_free = 0);
 
 }  // namespace ringlab::ring

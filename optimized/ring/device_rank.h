@@ -107,11 +107,14 @@ class DeviceRank {
             .delta = delta_.data(),
             .mask = {.rows = mask.rows.data(),
                      .tiles = mask.backward_tiles.data(),
-                     .hides_nothing = mask.hides_nothing},
+                     .hides_nothing = mask.hides_nothing,
+                     .host_rows = mask.host_rows.data()},
             .scale = scale(),
             .dq = dq_sum_.data(),
             .dk = gradients.first,
-            .dv = gradients.second};
+            .dv = gradients.second,
+            .out = out_.data(),
+            .results = is_alone() ? results() : cuda::GradientResults<Element>{}};
   }
   cuda::ClearStates clear_call() const {
     return {.rows = rows(), .channels = channels(shape().v_dim), .running = running()};
@@ -130,15 +133,16 @@ class DeviceRank {
             .dout = dout_.data(),
             .delta = delta_.data()};
   }
-  /// dQ, dK and dV from their sums, rounded once; dQ and dK get their factor here.
+  /// dQ, dK and dV from their sums, rounded once; dQ and dK get their factor here, if not before.
   std::vector<cuda::ScaleTo<Element>> scale_calls() const {
-    const auto factor = static_cast<float>(given_.setting.problem.scale);
+    const auto factor =
+        given_.kernels.sums_are_scaled ? 1 : static_cast<float>(given_.setting.problem.scale);
     const DevicePair<float> sums = sum(rank(), kHome);
-    Element* const dk = dkv_.data();
+    const cuda::GradientResults<Element> to = results();
     const std::int64_t keys = sums.second - sums.first;
-    return {{.count = dq_.size(), .from = dq_sum_.data(), .scale = factor, .to = dq_.data()},
-            {.count = keys, .from = sums.first, .scale = factor, .to = dk},
-            {.count = sums.count - keys, .from = sums.second, .scale = 1, .to = dk + keys}};
+    return {{.count = dq_.size(), .from = dq_sum_.data(), .scale = factor, .to = to.dq},
+            {.count = keys, .from = sums.first, .scale = factor, .to = to.dk},
+            {.count = sums.count - keys, .from = sums.second, .scale = 1, .to = to.dv}};
   }
   /// What gradients are summed up in from zero.
   void clear_sums(cuda::Stream stream) const {
@@ -190,6 +194,11 @@ class DeviceRank {
   std::int64_t tokens(int owner) const { return given_.setting.keys.positions(owner).size(); }
   float scale() const {
     return static_cast<float>(given_.setting.problem.scale * std::numbers::log2e);
+  }
+  bool is_alone() const { return given_.setting.options.ranks == 1; }
+  cuda::GradientResults<Element> results() const {
+    const DevicePair<Element> dkv = pair_at(dkv_.data(), rank());
+    return {.dq = dq_.data(), .dk = dkv.first, .dv = dkv.second};
   }
   cuda::RunningState running() const { return {.states = states_.data(), .accs = accs_.data()}; }
   Extents row_extents(std::int64_t width) const {

@@ -39,6 +39,12 @@ class DeviceWork {
       if (first_ == kNobody) first_ = operation.owner;
       last_ = operation.owner;
     }
+    if (!programs.backward || !kernels.gives_results) return;
+    for (const StreamOperation& operation : programs.backward->operations) {
+      if (operation.action != StreamAction::attend || operation.rank != rank.rank()) continue;
+      const cuda::BackwardCall<Element> call = rank.backward_call(operation);
+      has_sums_ = !call.results.dq || !kernels.gives_results(call);
+    }
   }
 
   void attend(Pass pass, const StreamOperation& operation, cuda::Stream stream) const {
@@ -48,8 +54,11 @@ class DeviceWork {
       call.finishes = operation.owner == last_;
       return kernels_->forward(call, stream);
     }
-    const DevicePair<float> sum = rank_->sum(operation.owner, operation.gradient);
-    cuda::fill_zeros(rank_->device(), reinterpret_cast<std::byte*>(sum.first), sum.bytes(), stream);
+    if (has_sums_) {
+      const DevicePair<float> sum = rank_->sum(operation.owner, operation.gradient);
+      cuda::fill_zeros(rank_->device(), reinterpret_cast<std::byte*>(sum.first), sum.bytes(),
+                       stream);
+    }
     cuda::BackwardCall<Element> call = rank_->backward_call(operation);
     call.deterministic = gradients_ == Repeatable::same_bits;
     kernels_->backward(call, stream);
@@ -67,10 +76,13 @@ class DeviceWork {
       kernels_->clear_states(rank_->clear_call(), stream);
       kernels_->finish_rows(rank_->finish_call(), stream);
     }
-    if (has_backward_) kernels_->delta_rows(rank_->delta_call(), stream);
+    if (has_backward_ && kernels_->delta_rows) kernels_->delta_rows(rank_->delta_call(), stream);
   }
-  void begin_backward(cuda::Stream stream) const { rank_->clear_sums(stream); }
+  void begin_backward(cuda::Stream stream) const {
+    if (has_sums_) rank_->clear_sums(stream);
+  }
   void end_backward(cuda::Stream stream) const {
+    if (!has_sums_) return;
     for (const auto& call : rank_->scale_calls()) kernels_->scale_to(call, stream);
   }
 
@@ -79,6 +91,7 @@ class DeviceWork {
   const DeviceKernels<Element>* kernels_;
   Repeatable gradients_;
   bool has_backward_;
+  bool has_sums_ = true;                  // else the kernels write the gradients themselves
   int first_ = kNobody, last_ = kNobody;  // owners of the chunks, forward
 };
 

@@ -26,11 +26,16 @@ class IssuedStreams {
   void wait(const StreamOperation& operation, cuda::Event event) const;
 
   /// All streams go on after what the first one has been given.
-  void fork();
+  void fork() const;
   /// The first stream goes on after what all have been given.
-  void join();
-  /// What `issue` puts on the streams is captured, made a graph, and launched once.
+  void join() const;
+  /// What `issue` puts on the streams is captured, made a graph, and launched on the first stream.
   void launch_as_graph(const std::function<void()>& issue);
+  /// Launches it once more.
+  void launch_graph() const;
+  /// Nothing is launched any more; what runs goes on. It holds what was captured until it has
+  /// ended: NCCL's communicators end only when nothing does.
+  void drop_graph() noexcept;
   /// Until all has ended.
   void finish() const;
 

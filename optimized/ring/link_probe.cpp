@@ -32,9 +32,14 @@ void probe(DeviceLinks& links, StreamKind kind, const LinkEnds& ends) {
   const std::vector<DeviceMessage> messages = {
       {MessageSide::send, next, said.data(), said.bytes()},
       {MessageSide::receive, previous, heard.data(), heard.bytes()}};
-  links.exchange(kind, messages, stream.get(),
-                 std::string("pass a word round the links for ") + name_of(kind));
-  links.wait(stream.get());
+  try {
+    links.exchange(kind, messages, stream.get(),
+                   std::string("pass a word round the links for ") + name_of(kind));
+    links.wait(stream.get());
+  } catch (...) {
+    links.abort();
+    throw;
+  }
   std::vector<std::byte> words(static_cast<std::size_t>(kBytes));
   heard.read(0, words);
   if (words == words_of(previous, kind)) return;

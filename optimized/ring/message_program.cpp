@@ -146,18 +146,60 @@ class RankWorks {
   const std::vector<StreamWork>& on_streams() const { return on_streams_; }
 
  private:
-  /// Rounds; in a round chunks, then sums, then what is computed.
-  std::vector<std::size_t> in_order() const {
-    std::vector<std::size_t> numbers;
-    for (std::size_t i = 0; i < works_.size(); ++i) {
-      if (works_[i].concerns(rank_)) numbers.push_back(i);
+  using Numbers = std::vector<std::size_t>;
+
+  /// Copies in rounds, in a round chunks before sums; between them what is computed, but no sooner
+  /// than copies need it. A kernel that stays on all multiprocessors would hold up messages that
+  /// were issued after it.
+  Numbers in_order() const {
+    const Numbers copies = copies_in_rounds();
+    const Numbers computed =
+        those([](const StreamOperation& operation) { return !is_copy(operation); });
+    Numbers order;
+    std::vector<bool> is_issued(works_.size());
+    const auto issue = [&](std::size_t number) {
+      order.push_back(number);
+      is_issued[number] = true;
+    };
+    auto next = computed.begin();
+    for (auto first = copies.begin(); first != copies.end();) {
+      const auto end = end_of_exchange(first, copies.end());
+      while (!std::all_of(first, end,
+                          [&](auto copy) { return needs_nothing_else(copy, is_issued); })) {
+        issue(*next++);
+      }
+      std::for_each(first, end, issue);
+      first = end;
     }
-    std::ranges::stable_sort(numbers, {}, [&](std::size_t number) {
-      const Work& work = works_[number];
-      const StreamKind stream = stream_of(work.operation);
-      return std::tuple(work.round, stream == StreamKind::compute, stream);
-    });
+    std::for_each(next, computed.end(), issue);
+    return order;
+  }
+
+  template <class Predicate>
+  Numbers those(Predicate predicate) const {
+    Numbers numbers;
+    for (std::size_t i = 0; i < works_.size(); ++i) {
+      if (works_[i].concerns(rank_) && predicate(works_[i].operation)) numbers.push_back(i);
+    }
     return numbers;
+  }
+  std::tuple<int, StreamKind> exchange_of(std::size_t copy) const {
+    return {works_[copy].round, stream_of(works_[copy].operation)};
+  }
+  Numbers copies_in_rounds() const {
+    Numbers numbers = those([](const StreamOperation& operation) { return is_copy(operation); });
+    std::ranges::stable_sort(numbers, {}, [&](std::size_t copy) { return exchange_of(copy); });
+    return numbers;
+  }
+  template <class Iterator>
+  Iterator end_of_exchange(Iterator first, Iterator end) const {
+    return std::find_if(first, end,
+                        [&](std::size_t copy) { return exchange_of(copy) != exchange_of(*first); });
+  }
+  bool needs_nothing_else(std::size_t number, const std::vector<bool>& is_issued) const {
+    return std::ranges::all_of(works_[number].after, [&](const auto& earlier) {
+      return earlier.first != rank_ || is_issued[earlier.second];
+    });
   }
 
   void add(std::size_t number) {

@@ -6,9 +6,10 @@
 // ncclGroupStart and ncclGroupEnd). Chunks and sums each have a stream and a communicator.
 //
 // All exchanges have a round. Both ends of a message are in the same round, a rank issues its
-// exchanges in the order of rounds, chunks before sums, and what an exchange waits for needs
-// earlier rounds only: so ranks cannot wait for each other in a circle, be the communicators
-// executed side by side or in the order of issue. A rank waits for events of its own only.
+// exchanges in the order of rounds, chunks before sums, each before all computing that it does not
+// need, and what an exchange waits for needs earlier rounds only: so ranks cannot wait for each
+// other in a circle, be the communicators executed side by side or in the order of issue. A rank
+// waits for events of its own only.
 //
 // Proved by message_check.h, executed by random_messages.h.
 #pragma once

@@ -1,5 +1,8 @@
 #include "optimized/ring/nccl_links.h"
 
+#include <system_error>
+#include <thread>
+
 #include "optimized/cuda/device.h"
 
 namespace ringlab::ring {
@@ -19,19 +22,28 @@ NcclLinks::NcclLinks(const nccl::GroupPlace& place, int device, const TellAll& t
       chunks_(place, on_device(device, tell_all_for_chunks)),
       sums_(place, on_device(device, tell_all_for_sums)) {}
 
+NcclLinks::~NcclLinks() {
+  if (has_failed_) abort();
+}
+
 template <class Body>
 void NcclLinks::guarded(Body body) {
   try {
     body();
   } catch (...) {
-    abort();
+    has_failed_ = true;
     throw;
   }
 }
 
 void NcclLinks::abort() noexcept {
+  std::thread sums;
+  try {
+    sums = std::thread([this] { sums_.abort(); });
+  } catch (const std::system_error&) {  // no thread to be had: one after the other may yet do
+  }
   chunks_.abort();
-  sums_.abort();
+  sums.joinable() ? sums.join() : sums_.abort();
 }
 
 void NcclLinks::exchange(StreamKind kind, std::span<const DeviceMessage> messages,

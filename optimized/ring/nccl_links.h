@@ -13,19 +13,23 @@ class NcclLinks final : public DeviceLinks {
   /// `place.deadline` is also that of wait(), and so of both passes together.
   NcclLinks(const nccl::GroupPlace& place, int device, const TellAll& tell_all_for_chunks,
             const TellAll& tell_all_for_sums);
+  /// Aborts both after an error of either.
+  ~NcclLinks() override;
 
   void exchange(StreamKind kind, std::span<const DeviceMessage> messages, cuda::Stream stream,
                 const std::string& operation) override;
   void wait(cuda::Stream stream) override;
+  /// Both at the same time: a graph, or memory, that one waits for may wait for the other.
   void abort() noexcept override;
 
  private:
-  /// After an error neither communicator may keep the device busy.
+  /// An error of one is that of both.
   template <class Body>
   void guarded(Body body);
 
   const int device_;
   nccl::Group chunks_, sums_;
+  bool has_failed_ = false;
 };
 
 }  // namespace ringlab::ring

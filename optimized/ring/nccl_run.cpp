@@ -33,11 +33,14 @@ RankStats run_rank_over_nccl(const Problem& problem, const RunOptions& options,
                              const NcclJob& job, const RankDevice& device) {
   const nccl::GroupPlace place = place_of(options, job, device);
   check_range("ranks", options.ranks, place.ranks, place.ranks);
-  NcclLinks links(place, device.number, tell_all_of(job), tell_all_of(job));
+  NcclLinks links(place, device.number, tell_all_of(job), tell_all_of(job));  // outlives graphs
   probe_links(links, {.rank = place.rank, .ranks = place.ranks, .device = device.number});
   return run_rank_on_device<Element>(
       problem, options, ends, kernels, links,
-      {.rank = place.rank, .device = device.number, .gradients = Repeatable::same_bits});
+      {.rank = place.rank,
+       .device = device.number,
+       .gradients = Repeatable::same_bits,
+       .issue_as = options.as_graph ? IssueAs::graph : IssueAs::streams});
 }
 
 #define RINGLAB_RUN_RANK_OVER_NCCL_OF(Element)                                                     \

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "optimized/transport/post_check.h"
 #include "reference/core/error.h"
 
 namespace ringlab {
@@ -43,14 +44,6 @@ std::filesystem::path FileCommunicator::file_of(int from, int to, int tag,
                           std::to_string(tag) + "." + std::to_string(number));
 }
 
-void FileCommunicator::check_peer(const char* call, int peer, int tag) const {
-  if (peer >= 0 && peer < ranks() && tag >= 0) return;
-  throw_usage_error({.where = name_of(rank()) + ", " + call,
-                     .expected = "a peer in 0 … " + std::to_string(ranks() - 1) +
-                                 " and a tag that is not negative",
-                     .actual = name_of(peer) + ", tag " + std::to_string(tag)});
-}
-
 Request FileCommunicator::new_request() {
   // The rank is part of the number, so that a request handed to another rank is recognised.
   const std::int64_t id = next_id_;
@@ -74,7 +67,7 @@ void FileCommunicator::write(const std::filesystem::path& file,
 }
 
 Request FileCommunicator::post_send(int to, int tag, std::span<const std::byte> bytes) {
-  check_peer("post_send", to, tag);
+  check_post({rank(), "post_send", to, tag}, ranks());
   check_others("post a send to " + name_of(to));
   write(file_of(rank(), to, tag, sent_[{to, tag}]++), bytes);
   traffic_.sent_bytes += std::ssize(bytes);
@@ -85,7 +78,7 @@ Request FileCommunicator::post_send(int to, int tag, std::span<const std::byte> 
 }
 
 Request FileCommunicator::post_receive(int from, int tag, std::span<std::byte> buffer) {
-  check_peer("post_receive", from, tag);
+  check_post({rank(), "post_receive", from, tag}, ranks());
   check_others("post a receive from " + name_of(from));
   const Request request = new_request();
   receives_[request.id] = {from, tag, file_of(from, rank(), tag, expected_[{from, tag}]++), buffer};

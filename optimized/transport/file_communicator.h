@@ -49,7 +49,6 @@ class FileCommunicator final : public Communicator {
   using Line = std::pair<int, int>;
 
   std::filesystem::path file_of(int from, int to, int tag, std::int64_t number) const;
-  void check_peer(const char* call, int peer, int tag) const;
   void write(const std::filesystem::path& file, std::span<const std::byte> bytes) const;
   /// Whether it was there; it is removed then.
   bool take(const Receive& receive, Clock::time_point begin);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "optimized/transport/post_check.h"
 #include "reference/core/error.h"
 
 namespace ringlab::in_process {
@@ -23,20 +24,8 @@ int peer_of(const Operation& operation) {
 MessageTable::MessageTable(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
 void MessageTable::check(const Address& address, Direction direction) const {
-  const std::string where = "rank " + std::to_string(address.rank) +
-                            (direction == Direction::send ? ", post_send" : ", post_receive");
-  if (address.peer < 0 || address.peer >= ranks()) {
-    throw_usage_error({.where = where,
-                       .expected = "a peer in 0 … " + std::to_string(ranks() - 1),
-                       .actual = "rank " + std::to_string(address.peer),
-                       .hint = ""});
-  }
-  if (address.tag < 0) {
-    throw_usage_error({.where = where,
-                       .expected = "a tag >= 0",
-                       .actual = "tag " + std::to_string(address.tag),
-                       .hint = ""});
-  }
+  const char* const call = direction == Direction::send ? "post_send" : "post_receive";
+  check_post({address.rank, call, address.peer, address.tag}, ranks());
 }
 
 MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction direction) {

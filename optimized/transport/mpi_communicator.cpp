@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "optimized/transport/post_check.h"
 #include "reference/core/error.h"
 
 namespace ringlab::mpi {
@@ -75,20 +76,7 @@ std::string MpiCommunicator::describe(const Posted& posted) {
 }
 
 void MpiCommunicator::check_can_post(bool is_send, int peer, int tag) {
-  const std::string where =
-      "rank " + std::to_string(rank()) + (is_send ? ", post_send" : ", post_receive");
-  if (peer < 0 || peer >= ranks()) {
-    throw_usage_error({.where = where,
-                       .expected = "a peer in 0 … " + std::to_string(ranks() - 1),
-                       .actual = "rank " + std::to_string(peer),
-                       .hint = ""});
-  }
-  if (tag < 0 || tag > largest_tag_) {
-    throw_usage_error({.where = where,
-                       .expected = "a tag in 0 … " + std::to_string(largest_tag_),
-                       .actual = "tag " + std::to_string(tag),
-                       .hint = ""});
-  }
+  check_post({rank(), is_send ? "post_send" : "post_receive", peer, tag}, ranks(), largest_tag_);
   throw_if_told({.doing = (is_send ? "post a send to rank " : "post a receive from rank ") +
                           std::to_string(peer),
                  .peer = peer},

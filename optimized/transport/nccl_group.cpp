@@ -113,7 +113,12 @@ Group::Group(const GroupPlace& place, const TellAll& tell_all) : place_(place) {
   const std::vector<Introduction> introductions = check_introductions(place, texts);
   check_versions(introductions);
   check_devices(introductions);
-  connect(texts.front());
+  try {
+    connect(texts.front());
+  } catch (...) {
+    abort();
+    throw;
+  }
 }
 
 void Group::connect(const std::string& introduction_of_rank_0) {
@@ -132,6 +137,10 @@ void Group::connect(const std::string& introduction_of_rank_0) {
 
 Group::~Group() {
   if (!communicator_) return;
+  if (has_failed_) {
+    abort();
+    return;
+  }
   const auto begin = Clock::now();
   ncclResult_t status = calls().finalize(communicator_);
   while (status == ncclInProgress && Clock::now() - begin < place_.deadline) {
@@ -148,7 +157,7 @@ Group::~Group() {
 void Group::exchange(std::span<const Part> parts, CUstream_st* stream,
                      const std::string& operation) {
   const auto begin = Clock::now();
-  if (!communicator_) fail(operation, begin, "the communicator was aborted before");
+  check_usable(operation);
   ncclResult_t status = calls().group_start();
   for (const Part& part : parts) {
     if (part.bytes == 0 || (status != ncclSuccess && status != ncclInProgress)) continue;
@@ -167,7 +176,7 @@ void Group::exchange(std::span<const Part> parts, CUstream_st* stream,
 
 void Group::wait(const std::function<bool()>& is_over, const std::string& operation) {
   const auto begin = Clock::now();
-  if (!communicator_) fail(operation, begin, "the communicator was aborted before");
+  check_usable(operation);
   while (!is_over()) {
     is_in_progress(operation, begin);
     pause(operation, begin);
@@ -175,9 +184,14 @@ void Group::wait(const std::function<bool()>& is_over, const std::string& operat
 }
 
 void Group::check(const std::string& operation) {
-  const auto begin = Clock::now();
-  if (!communicator_) fail(operation, begin, "the communicator was aborted before");
-  is_in_progress(operation, begin);
+  check_usable(operation);
+  is_in_progress(operation, Clock::now());
+}
+
+void Group::check_usable(const std::string& operation) {
+  if (!communicator_ || has_failed_) {
+    fail(operation, Clock::now(), "the communicator failed or was aborted before");
+  }
 }
 
 void Group::abort() noexcept {
@@ -202,7 +216,7 @@ void Group::pause(const std::string& operation, Clock::time_point begin) {
   try {
     if (place_.check_others) place_.check_others(operation);
   } catch (...) {
-    abort();
+    has_failed_ = true;
     throw;
   }
   if (Clock::now() - begin >= place_.deadline) {
@@ -212,7 +226,7 @@ void Group::pause(const std::string& operation, Clock::time_point begin) {
 }
 
 void Group::fail(const std::string& operation, Clock::time_point begin, const std::string& reason) {
-  abort();
+  has_failed_ = true;
   const std::chrono::duration<double> elapsed = Clock::now() - begin;
   throw RankError({.rank = place_.rank,
                    .operation = operation,

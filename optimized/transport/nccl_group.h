@@ -40,8 +40,10 @@ struct Part {
 };
 
 /// Its communicator does not block the host: NCCL is asked for news until the deadline. After a
-/// deadline or an error the communicator is aborted, so that nothing of it stays on the device, and
-/// every operation is a RankError that names the rank, the operation and NCCL's reason.
+/// deadline or an error, which is a RankError that names the rank, the operation and NCCL's reason,
+/// every other operation is one, and abort() is what is left; the end of the group does it, if
+/// nobody did. When to abort is for the owner to say: NCCL waits there until no graph holds
+/// messages of the communicator, and so until nothing else keeps that graph on the device.
 class Group {
  public:
   /// Collective. Rank 0 makes the id; `tell_all` hands it to the others. An environment error
@@ -52,8 +54,8 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  /// All parts as one group, on `stream`. Returns when NCCL has put it there; parts without bytes
-  /// are left out, on both ends.
+  /// All parts as one group, on `stream`, which may be captured. Returns when NCCL has put it there;
+  /// parts without bytes are left out, on both ends.
   void exchange(std::span<const Part> parts, CUstream_st* stream, const std::string& operation);
   /// Until `is_over()`, which asks the device. Sooner, with an error, when NCCL reports one.
   void wait(const std::function<bool()>& is_over, const std::string& operation);
@@ -75,8 +77,12 @@ class Group {
   [[noreturn]] void fail(const std::string& operation, Clock::time_point begin,
                          const std::string& reason);
 
+  /// An error after another one.
+  void check_usable(const std::string& operation);
+
   const GroupPlace place_;
   ncclComm* communicator_ = nullptr;
+  bool has_failed_ = false;
 };
 
 /// Loads NCCL, or says why not: an environment error. Returns "2.28.9 (/usr/lib/libnccl.so.2)".

@@ -79,6 +79,12 @@ LawResult permuted_channels(const Subject& subject, const Case& c) {
       both(same_out(before, after), shifted_lse(before, after, [](auto...) { return 0.0; })));
 }
 
+/// All weights are 1, or as near as powers are.
+LawResult mean_of_all(const Subject& subject, const Trial& trial, const IntegerScores& scores) {
+  if (subject.can.powers_next_to_0_are_1) return exact_up_to_division(subject, trial, scores);
+  return equals_exact(measure(subject, trial));
+}
+
 /// Scale towards 0 and towards infinity: the mean of all visible values, and of those at the
 /// maximum. 2^-80 makes every weight exactly 1; 2^10 makes every gap of an integer score 0.
 LawResult temperature_limits(const Subject& subject, const Case& c) {
@@ -88,7 +94,7 @@ LawResult temperature_limits(const Subject& subject, const Case& c) {
   trial.problem.scale = 0x1p-80;
   IntegerScores scores = integer_scores(trial, 0x1p-80);
   scores.weight = all;
-  const LawResult flat = exact_up_to_division(subject, trial, scores);
+  const LawResult flat = mean_of_all(subject, trial, scores);
   trial.problem.scale = 1024;
   scores.unit = 1024;
   scores.weight = only_top;

@@ -4,8 +4,18 @@ include(CMakePackageConfigHelpers)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/ringlab)
 
+# device_engine is there in every build; without CUDA it says what is missing.
+set(installed core attention io cpu_kernels fibres transport ring_engine stages cuda_calls cudnn_calls
+    device_engine)
+if(RINGLAB_HAVE_CUDA)
+  list(APPEND installed cuda_hopper cuda_kernels cuda_devices cudnn_attention ring_devices)
+endif()
+if(RINGLAB_HAVE_NCCL)
+  list(APPEND installed nccl_transport nccl_links)
+endif()
+
 # Headers keep their root-relative names below include/ringlab: "reference/core/mask.h".
-install(TARGETS core attention io cpu_kernels fibres transport ring_engine stages EXPORT ringlab_targets
+install(TARGETS ${installed} EXPORT ringlab_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringlab
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringlab)
 install(TARGETS ringlab ringlab-plugin-host RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -36,6 +36,24 @@ class RefusedTest(DeviceTest):
                 self.fails(2, [option, "--device cuda"], *self.on_devices(option, value))
         self.assertFalse((self.folder / "trace.json").exists())
 
+    def test_a_graph_is_for_the_engine_on_devices(self):
+        self.fails(2, ["--graph", "with --device cuda"], "run", "optimized", "--text", self.text,
+                   "--graph")
+        self.fails(2, ["--graph", "with --device cuda"], "run", "reference", "--text", self.text,
+                   "--graph")
+        for subject in ("ring", "cudnn"):
+            self.fails(2, ["--graph", "the subject optimized", subject], "run", subject, "--text",
+                       self.text, "--device", "cuda", "--dtype", "bf16", "--graph")
+        self.fails(2, "graph", "verify", "optimized", "--device", "cuda", "--graph")
+
+    def test_free_multiprocessors_are_of_the_engine_on_devices(self):
+        self.fails(2, ["--free-sms", "with --device cuda"], "run", "optimized", "--text", self.text,
+                   "--free-sms", "8")
+        self.fails(2, ["--free-sms", "the subject optimized", "ring"], "run", "ring", "--text",
+                   self.text, "--device", "cuda", "--dtype", "bf16", "--free-sms", "8")
+        for count in ("-1", "many", "5000"):
+            self.fails(2, "--free-sms", *self.on_devices("--free-sms", count))
+
     def test_score_modifiers_are_refused(self):
         for words in [("--softcap", "3"), ("--alibi", "default"), ("--sinks", "1"),
                       ("--dropout", "0.1")]:
@@ -56,6 +74,7 @@ class RefusedTest(DeviceTest):
         self.needs_no_device()
         out = self.folder / "out.safetensors"
         for words in [(), ("--dtype", "bf16"), ("--dtype", "f16", "--backward", "--ranks", "3"),
+                      ("--dtype", "bf16", "--graph"),
                       ("--dtype", "bf16", "--output", out), ("--dtype", "bf16", "--check-rows", "3"),
                       ("--schedule", "double:2", "--ranks", "4", "--dtype", "bf16")]:
             with self.subTest(words=words):
@@ -79,6 +98,17 @@ class OnDevicesTest(DeviceTest):
         self.assertIn("mma.sync", document["configuration"]["kernels"])
         self.assertIn(self.cuda["devices"][0]["name"], document["configuration"]["devices"])
         self.assertTrue(document["passed"], result.out)
+
+    def test_a_graph_has_the_bits_of_streams(self):
+        self.needs_device()
+        words = self.on_devices("--dtype", "bf16", "--ranks", "3", "--backward", "--check")
+        written = []
+        for name, more in [("streams", []), ("graph", ["--graph"])]:
+            report, out = self.folder / f"{name}.json", self.folder / f"{name}.safetensors"
+            self.succeeds(*words, *more, "--json", report, "--output", out)
+            self.assertEqual(json.loads(report.read_text())["configuration"]["graph"], bool(more))
+            written.append(out.read_bytes())
+        self.assertEqual(*written)
 
     def test_what_the_kernels_cannot_do_is_a_usage_error(self):
         self.needs_device()
@@ -109,7 +139,7 @@ class CudnnTest(DeviceTest):
         [cudnn] = [subject for subject in subjects if subject["name"] == "cudnn"]
         self.assertEqual(cudnn["devices"], ["cuda"])
         self.assertEqual(cudnn["dtypes_on_devices"], ["f16", "bf16"])
-        self.assertFalse(cudnn["backward"])
+        self.assertTrue(cudnn["backward"])
 
     def test_the_cpu_is_refused(self):
         expected = ["--device", "cuda", "cudnn", "devices only"]
@@ -119,7 +149,6 @@ class CudnnTest(DeviceTest):
 
     def test_what_it_does_not_do_is_refused(self):
         on_devices = self.cudnn("--device", "cuda", "--dtype", "bf16")
-        self.fails(2, ["--backward", "cudnn"], *on_devices, "--backward")
         self.fails(2, ["--threads", "cudnn"], *on_devices, "--threads", "2")
         self.fails(2, ["--softcap"], *on_devices, "--softcap", "3")
         self.fails(2, ["--trace"], *on_devices, "--trace", self.folder / "trace.json")
@@ -154,7 +183,7 @@ class CudnnTest(DeviceTest):
             self.skipTest("no cuDNN, or a build without it")
         for ranks in ("1", "3"):
             self.succeeds(*self.cudnn("--device", "cuda", "--dtype", "bf16", "--ranks", ranks,
-                                      "--mask", "causal", "--check"))
+                                      "--mask", "causal", "--backward", "--check"))
 
 
 class DoctorTest(DeviceTest):

@@ -11,6 +11,7 @@
 #include "optimized/ring/device_kernels.h"
 #include "reference/core/error.h"
 #include "reference/core/small_float.h"
+#include "tests/optimized/ring/kernels_on_streams.h"
 
 namespace ringlab::ring {
 namespace {
@@ -129,18 +130,18 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
 }
 
 template <class Element>
-DeviceKernels<Element> device_kernels(ForwardKernel, const Shape&) {
-  return {.why_not = [](const BlockShape&) { return std::string(); },
-          .forward_tile_queries = kTileQueries,
-          .backward_tile_queries = kTileQueries,
-          .forward = forward<Element>,
-          .backward = backward<Element>,
-          .clear_states = [](const cuda::ClearStates&, Stream) {},
-          .finish_rows = finish_rows<Element>,
-          .delta_rows = delta_rows<Element>,
-          .scale_to = scale_to<Element>};
+DeviceKernels<Element> device_kernels(ForwardKernel, const Shape&, int) {
+  return on_streams<Element>({.why_not = [](const BlockShape&) { return std::string(); },
+                              .forward_tile_queries = kTileQueries,
+                              .backward_tile_queries = kTileQueries,
+                              .forward = forward<Element>,
+                              .backward = backward<Element>,
+                              .clear_states = [](const cuda::ClearStates&, Stream) {},
+                              .finish_rows = finish_rows<Element>,
+                              .delta_rows = delta_rows<Element>,
+                              .scale_to = scale_to<Element>});
 }
-template DeviceKernels<Half> device_kernels(ForwardKernel, const Shape&);
-template DeviceKernels<BFloat16> device_kernels(ForwardKernel, const Shape&);
+template DeviceKernels<Half> device_kernels(ForwardKernel, const Shape&, int);
+template DeviceKernels<BFloat16> device_kernels(ForwardKernel, const Shape&, int);
 
 }  // namespace ringlab::ring

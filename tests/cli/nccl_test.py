@@ -26,12 +26,12 @@ class NcclTest(device_test.DeviceTest):
         self.nccl = json.loads(self.succeeds("doctor", "--json", "-").out)["nccl"]
         self.meeting = self.folder / "meeting"
 
-    def words(self, *words):
-        return ["run", "optimized", *SMALL, "--device", "cuda", "--transport", "nccl",
+    def words(self, *words, subject="optimized"):
+        return ["run", subject, *SMALL, "--device", "cuda", "--transport", "nccl",
                 "--dtype", "bf16", *words]
 
-    def rank_words(self, rank, ranks, *words):
-        return self.words("--ranks", ranks, "--rank", rank, "--meet", self.meeting, *words)
+    def rank_words(self, rank, ranks, *words, **subject):
+        return self.words("--ranks", ranks, "--rank", rank, "--meet", self.meeting, *words, **subject)
 
     def meet(self, ranks, *words, each=None, **variables):
         """All ranks as processes; what each of them ended with."""
@@ -59,6 +59,16 @@ class NcclTest(device_test.DeviceTest):
 
 
 class RefusedTest(NcclTest):
+    def test_what_cudnn_does_not_do_is_refused_before_a_device_is_asked_for(self):
+        for words, part in [(["--dtype", "f32"], "f32"), (["--wire", "fp8"], "wire"),
+                            (["--softcap", 3], "--softcap"), (["--threads", 2], "--threads")]:
+            with self.subTest(words=words):
+                given = self.rank_words(0, 1, subject="cudnn")
+                if words[0] == "--dtype":
+                    given[given.index("bf16")] = words[1]
+                    words = []
+                self.fails(2, [part], *given, *words)
+
     def test_it_is_for_devices_and_for_the_engine(self):
         self.fails(2, ["--device", "cuda with --transport nccl"], "run", "optimized", *SMALL,
                    "--transport", "nccl", "--ranks", 1, "--rank", 0, "--meet", self.meeting)
@@ -76,6 +86,12 @@ class RefusedTest(NcclTest):
             self.fails(2, ["--rank", "from 0 to 1"],
                        *self.words("--ranks", 2, "--rank", rank, "--meet", self.meeting))
         self.assertFalse(self.meeting.exists())
+
+    def test_a_graph_is_for_devices(self):
+        self.fails(2, ["--graph", "with --device cuda"], "run", "optimized", *SMALL, "--graph")
+        words = self.rank_words(0, 1, "--graph")
+        self.fails(2, ["--graph", "the subject optimized", "cudnn"],
+                   *["cudnn" if word == "optimized" else word for word in words])
 
     def test_rank_and_meet_mean_nothing_elsewhere(self):
         for words in (["--meet", self.meeting], ["--rank", 0]):
@@ -199,6 +215,17 @@ class OnDevicesTest(NcclTest):
         self.assertIn(self.nccl["version"], document["configuration"]["nccl"])
         self.assertEqual(list(self.meeting.iterdir()), [])
 
+    def test_a_graph_has_the_bits_of_streams(self):
+        ranks = min(4, len(self.cuda["devices"]))
+        written = []
+        for name, more in [("streams", []), ("graph", ["--graph"])]:
+            out = self.folder / f"{name}.safetensors"
+            results = self.meet(ranks, "--backward", "--mask", "causal", "--output", out, *more)
+            self.assertEqual([result.code for result in results], [0] * ranks,
+                             [result.err for result in results])
+            written.append(out.read_bytes())
+        self.assertEqual(*written)
+
     def test_more_ranks_than_devices_are_refused_before_nccl_2_30(self):
         if tuple(map(int, self.nccl["version"].split("."))) >= (2, 30):
             self.skipTest("this NCCL lets ranks share a device")
@@ -231,6 +258,7 @@ class OnMemoryTest(NcclTest):
         for words, values in [([], heads * tokens * (dim + 1)),
                               (["--mask", "causal", "--backward"], None),
                               (["--mask", "window:3,0", "--layout", "zigzag"], None),
+                              (["--graph", "--backward"], None),
                               (["--schedule", "allgather"], None)]:
             with self.subTest(words=words):
                 result = self.run_alone(*self.rank_words(0, 1, *words, "--check", "--json", report,
@@ -240,6 +268,7 @@ class OnMemoryTest(NcclTest):
                 self.assertTrue(document["passed"])
                 self.assertEqual(document["configuration"]["transport"], "nccl")
                 self.assertIn("fake_nccl", document["configuration"]["nccl"])
+                self.assertEqual(document["configuration"]["graph"], "--graph" in words)
                 [rank] = document["ranks"]
                 self.assertIn("bus 0 of machine", rank["device"])
                 self.assertEqual(rank["sent_bytes"], 0)
@@ -248,12 +277,49 @@ class OnMemoryTest(NcclTest):
                 self.assertGreater(output.stat().st_size, heads * tokens * dim * 2)
                 self.assertEqual(list(self.meeting.iterdir()), [])
 
+    def test_cudnn_is_the_block_kernel_where_it_is_wanted(self):
+        cudnn = json.loads(self.succeeds("doctor", "--json", "-").out)["cudnn"]
+        if not cudnn["compiled_in"] or not cudnn["found"]:
+            self.skipTest("no cuDNN, or a build without it")
+        report = self.folder / "run.json"
+        for words in ([], ["--mask", "causal", "--backward"], ["--mask", "window:3,0", "--backward"]):
+            for check in (["--check"], ["--check-rows", 5]):
+                with self.subTest(words=words, check=check):
+                    self.run_alone(*self.rank_words(0, 1, *words, *check, "--json", report,
+                                                    subject="cudnn"))
+                    document = json.loads(report.read_text())
+                    self.assertTrue(document["passed"])
+                    self.assertEqual(document["configuration"]["subject"], "cudnn")
+                    self.assertIn(cudnn["version"], document["configuration"]["kernels"])
+
+    def test_ranks_with_kernels_of_different_kinds_are_refused(self):
+        cudnn = json.loads(self.succeeds("doctor", "--json", "-").out)["cudnn"]
+        if not cudnn["compiled_in"] or not cudnn["found"]:
+            self.skipTest("no cuDNN, or a build without it")
+        processes = [subprocess.Popen([self.program, *map(str, self.rank_words(
+            rank, 2, subject=("optimized", "cudnn")[rank]))], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=self.variables) for rank in range(2)]
+        for process in processes:
+            _, err = process.communicate(timeout=60)
+            self.assertNotEqual(process.returncode, 0, err)
+            self.assertIn(b"agree with all ranks", err)
+
     def test_rows_can_be_checked_and_results_kept_apart(self):
         output = self.folder / "out.safetensors"
         result = self.run_alone(*self.rank_words(0, 1, "--check-rows", 5, "--output", output,
                                                  "--output-shards", "apart"))
         self.assertIn("5 of 37 query rows", result.out)
         self.assertTrue(output.with_suffix(".rank-0.safetensors").exists())
+
+    def test_one_rank_with_a_graph_and_one_without_do_not_begin(self):
+        processes = [subprocess.Popen([self.program, *map(str, self.rank_words(
+            rank, 2, "--timeout", 20, *(["--graph"] if rank else [])))],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.variables)
+            for rank in range(2)]
+        for process in processes:
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 4, err)
+            self.assertIn(b"different shapes, masks or options", err)
 
     def test_mpirun_brings_it_up_as_well(self):
         if not shutil.which("mpirun"):

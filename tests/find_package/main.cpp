@@ -1,12 +1,18 @@
-// Real text → q, k, v → a ring of four ranks → compared with the exact answer → a file.
+// Real text → q, k, v → a ring of four ranks → compared with the exact answer → a file; and the same
+// on devices, or what is missing for that.
 #include <iostream>
 
+#include "optimized/ring/device_engine.h"
 #include "optimized/transport/in_process.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 #include "reference/io/text_input.h"
 #include "stages/common/stage.h"
+#ifdef HAS_DEVICES
+#include "optimized/ring/cuda_streams.h"
+#include "optimized/ring/device_kernels.h"
+#endif
 
 namespace {
 
@@ -37,6 +43,41 @@ bool ring_agrees(const std::string& file) {
   return report.passed() && ringlab::io::read_safetensors(file).contains("o");
 }
 
+bool device_ring_agrees() {
+  ringlab::io::TextInput text = ringlab::io::text_input_from_bytes(
+      "To be, or not to be, that is the question.",
+      {.head_dim = 8, .v_dim = 8, .dtype = ringlab::DType::bf16});
+  text.problem.mask = ringlab::parse_mask("causal").bind(text.tokens, text.tokens);
+  const ringlab::AttentionInput input = text.tensors.input(text.problem);
+  const ringlab::RunOptions options{.ranks = 4, .device = ringlab::DeviceKind::cuda};
+  try {
+    ringlab::ring::require_devices();
+  } catch (const ringlab::Error& error) {
+    std::cout << "on devices: " << error.what() << "\n";
+    return error.kind() == ringlab::ErrorKind::environment;
+  }
+  const ringlab::RunResult result = ringlab::ring::run_engine_on_devices(input, options);
+  const ringlab::ExactForward exact = ringlab::exact_forward(input);
+  const ringlab::Report report = ringlab::compare_forward(
+      result.output, exact,
+      ringlab::forward_tolerance(input, exact,
+                                 ringlab::ring::device_engine_profile(text.problem, options)));
+  std::cout << "on devices: " << report.summary() << "\n";
+  return report.passed();
+}
+
+#ifdef HAS_DEVICES
+/// What device_engine is made of can be used by itself.
+bool kernels_can_be_chosen() {
+  const ringlab::Shape shape{.q_tokens = 4, .kv_tokens = 4, .head_dim = 64, .v_dim = 64};
+  const auto kernels = ringlab::ring::device_kernels<ringlab::BFloat16>(
+      ringlab::ring::ForwardKernel::portable, shape);
+  return kernels.forward && kernels.why_not({.head_dim = 64, .v_dim = 64}).empty();
+}
+#else
+bool kernels_can_be_chosen() { return true; }
+#endif
+
 bool ranks_can_talk() {
   const auto summary = ringlab::run_threads(2, {}, [](ringlab::Communicator& network) {
     int value = network.rank();
@@ -53,7 +94,10 @@ bool ranks_can_talk() {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {
-    return ring_agrees(argv[1]) && ranks_can_talk() ? 0 : 1;
+    return ring_agrees(argv[1]) && ranks_can_talk() && device_ring_agrees() &&
+                   kernels_can_be_chosen()
+               ? 0
+               : 1;
   } catch (const ringlab::Error& error) {
     std::cerr << error.what() << "\n";
     return error.exit_code();

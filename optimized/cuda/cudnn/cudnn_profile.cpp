@@ -4,11 +4,14 @@
 
 namespace ringlab::cudnn {
 
-NumericsProfile cudnn_profile(DType dtype, std::int64_t blocks, std::int64_t merges) {
+NumericsProfile cudnn_profile(DType dtype, const CudnnWork& work) {
+  const std::int64_t blocks = work.blocks, merges = work.merges;
   // References of exponentials as in the Hopper kernel: releases for new chips have them, too.
   NumericsProfile profile = cuda::hopper_profile(dtype, blocks);
   // log2 e times the factor of the scores is rounded three times on its way, instead of once.
   profile.u_accumulate += 2 * profile.u_work;
+  profile.query_gradient_stores = work.query_gradient_stores;
+  profile.key_gradient_stores = work.key_gradient_stores;
   if (merges == 0) return profile;
   profile.lse_merges = merges;
   profile.u_partial = dtype_info(dtype).unit_roundoff;

@@ -9,9 +9,18 @@
 
 namespace ringlab::cudnn {
 
-/// Rows meet at most `blocks` blocks of keys of the kernel, and their results are merged `merges`
-/// times from outputs rounded to `dtype`; 0 where the kernel's own results are those of the run.
+/// Of what a run is made.
+struct CudnnWork {
+  std::int64_t blocks = 0;  ///< of keys of the kernel, which a row meets at most
+  /// How often outputs rounded to the problem's type are merged; 0 where those of the kernel are
+  /// the run's.
+  std::int64_t merges = 0;
+  /// How many partial sums of dq, and of dk and dv, are rounded to it before they are added up.
+  std::int64_t query_gradient_stores = 0;
+  std::int64_t key_gradient_stores = 0;
+};
+
 /// f16 and bf16.
-NumericsProfile cudnn_profile(DType dtype, std::int64_t blocks, std::int64_t merges);
+NumericsProfile cudnn_profile(DType dtype, const CudnnWork& work);
 
 }  // namespace ringlab::cudnn

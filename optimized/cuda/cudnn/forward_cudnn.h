@@ -6,15 +6,13 @@
 // running state: a pass more for each piece of each hop, and a rounding more for each merge.
 #pragma once
 
-#include <algorithm>
 #include <functional>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "optimized/cuda/cudnn/sdpa_runner.h"
-#include "optimized/cuda/device.h"
+#include "optimized/cuda/cudnn/stream_scratch.h"
 #include "optimized/cuda/row_calls.h"
 
 namespace ringlab::cudnn {
@@ -28,36 +26,14 @@ struct CudnnParts {
   std::function<void(const cuda::FinishRows<Element>&, cuda::Stream)> finish_rows;
 };
 
-/// Memory of streams. Work of a stream is done in order, so a piece of it serves call after call.
-class StreamScratch {
- public:
-  /// At least so many bytes; what they hold is lost when more are wanted.
-  std::byte* of(int device, cuda::Stream stream, std::int64_t bytes) {
-    Piece& piece = pieces_[{device, stream}];
-    if (piece.bytes >= bytes) return piece.memory.get();
-    const std::int64_t size = std::max(bytes, 2 * piece.bytes);
-    cuda::OwnedMemory larger = cuda::allocate(device, size);
-    // Kept: what was issued before, or captured as a graph, uses it still.
-    outgrown_.push_back(std::exchange(piece.memory, std::move(larger)));
-    piece.bytes = size;
-    return piece.memory.get();
-  }
-
- private:
-  struct Piece {
-    cuda::OwnedMemory memory;
-    std::int64_t bytes = 0;
-  };
-  std::map<std::pair<int, cuda::Stream>, Piece> pieces_;
-  std::vector<cuda::OwnedMemory> outgrown_;  // together less than what is in use
-};
-
 /// DeviceKernels::forward. Usage error for a mask of more than kMostPieces pieces; errors of the
 /// runner pass through. Copies share their memory.
 template <class Element>
 class CudnnForward {
  public:
-  explicit CudnnForward(CudnnParts<Element> parts) : parts_(std::move(parts)) {}
+  explicit CudnnForward(CudnnParts<Element> parts,
+                        std::shared_ptr<StreamScratch> scratch = std::make_shared<StreamScratch>())
+      : parts_(std::move(parts)), scratch_(std::move(scratch)) {}
 
   void operator()(const cuda::ForwardCall<Element>& call, cuda::Stream stream) const {
     const std::vector<MaskPiece> pieces = pieces_of(call);
@@ -100,16 +76,13 @@ class CudnnForward {
     std::int64_t lse = 0;
     std::int64_t bytes = 0;
   };
-  static constexpr std::int64_t kAlignment = 256;  // of what cudaMalloc gives, too
-  static std::int64_t aligned(std::int64_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  }
   Layout layout_of(const SdpaGraph& graph, std::int64_t result_rows) const {
-    const std::int64_t out = aligned(parts_.runner.workspace_bytes(graph));
+    const std::int64_t out = aligned_bytes(parts_.runner.workspace_bytes(graph));
     const std::int64_t lse =
-        out + aligned(result_rows * graph.out.sizes[3] * std::int64_t{sizeof(Element)});
-    return {
-        .out = out, .lse = lse, .bytes = lse + aligned(result_rows * std::int64_t{sizeof(float)})};
+        out + aligned_bytes(result_rows * graph.out.sizes[3] * std::int64_t{sizeof(Element)});
+    return {.out = out,
+            .lse = lse,
+            .bytes = lse + aligned_bytes(result_rows * std::int64_t{sizeof(float)})};
   }
 
   static SdpaPointers inputs(const Call& call, const SdpaCall& asked) {
@@ -148,7 +121,7 @@ class CudnnForward {
   }
 
   CudnnParts<Element> parts_;
-  std::shared_ptr<StreamScratch> scratch_ = std::make_shared<StreamScratch>();
+  std::shared_ptr<StreamScratch> scratch_;
 };
 
 }  // namespace ringlab::cudnn

@@ -35,6 +35,31 @@ SdpaDiagonals diagonals_of(const MaskPiece& piece) {
   return diagonals;
 }
 
+float scale_of_scores(float in_base_2) {
+  return static_cast<float>(static_cast<double>(in_base_2) * std::numbers::ln2);
+}
+
+bool is_one_pair(const MaskPiece& piece) {
+  return piece.query_count() == 1 && piece.key_count() == 1;
+}
+
+/// What the backward pass is asked for in place of a piece.
+struct BackwardKeys {
+  cuda::KeyRange keys;
+  SdpaDiagonals diagonals;
+};
+/// The next key is hidden by a diagonal from the top left corner; for the last key, the one before
+/// it by two from the bottom right corner.
+BackwardKeys backward_keys(const MaskPiece& piece, std::int32_t keys) {
+  if (!is_one_pair(piece)) return {piece.keys, diagonals_of(piece)};
+  if (piece.keys.last < keys) {
+    return {{piece.keys.first, piece.keys.last + 1},
+            {.corner = Corner::top_left, .left_bound = {}, .right_bound = 0}};
+  }
+  return {{piece.keys.first - 1, piece.keys.last},
+          {.corner = Corner::bottom_right, .left_bound = 1, .right_bound = 0}};
+}
+
 std::string capability_text(int capability) {
   return "compute capability " + std::to_string(capability / 10) + "." +
          std::to_string(capability % 10);
@@ -62,11 +87,46 @@ SdpaCall sdpa_call(const cuda::BlockShape& shape, const MaskPiece& piece, float 
                 .out = dense(shape.batch, shape.q_heads, queries, shape.v_dim),
                 .lse = dense(shape.batch, shape.q_heads, queries, 1),
                 .diagonals = diagonals_of(piece),
-                .scale = static_cast<float>(static_cast<double>(scale) * std::numbers::ln2)};
+                .scale = scale_of_scores(scale)};
   call.q_offset = std::int64_t{piece.queries.first} * shape.head_dim;
   call.k_offset = std::int64_t{piece.keys.first} * shape.head_dim;
   call.v_offset = std::int64_t{piece.keys.first} * shape.v_dim;
   return call;
+}
+
+SdpaBackwardCall sdpa_backward_call(const cuda::BlockShape& shape, const MaskPiece& piece,
+                                    float scale, DType dtype, bool deterministic) {
+  const BackwardKeys asked = backward_keys(piece, shape.keys);
+  const std::int64_t queries = piece.query_count(), keys = asked.keys.last - asked.keys.first;
+  const SdpaTensor out = some_rows(shape.batch, shape.q_heads, shape.queries, queries, shape.v_dim);
+  SdpaBackwardCall call;
+  call.graph = {.dtype = dtype,
+                .q = some_rows(shape.batch, shape.q_heads, shape.queries, queries, shape.head_dim),
+                .k = some_rows(shape.batch, shape.kv_heads, shape.keys, keys, shape.head_dim),
+                .v = some_rows(shape.batch, shape.kv_heads, shape.keys, keys, shape.v_dim),
+                .out = out,
+                .lse = dense(shape.batch, shape.q_heads, queries, 1),
+                .dout = out,
+                .dq = dense(shape.batch, shape.q_heads, queries, shape.head_dim),
+                .dk = dense(shape.batch, shape.kv_heads, keys, shape.head_dim),
+                .dv = dense(shape.batch, shape.kv_heads, keys, shape.v_dim),
+                .diagonals = asked.diagonals,
+                .scale = scale_of_scores(scale),
+                .deterministic = deterministic};
+  call.keys = asked.keys;
+  call.q_offset = std::int64_t{piece.queries.first} * shape.head_dim;
+  call.k_offset = std::int64_t{asked.keys.first} * shape.head_dim;
+  call.v_offset = std::int64_t{asked.keys.first} * shape.v_dim;
+  call.out_offset = std::int64_t{piece.queries.first} * shape.v_dim;
+  return call;
+}
+
+bool takes_backward(const MaskPiece& piece, std::int64_t keys) {
+  return !is_one_pair(piece) || keys > 1;
+}
+
+bool holds_all(const cuda::BlockShape& shape, const MaskPiece& piece) {
+  return holds_all_queries(shape, piece) && piece.keys == cuda::KeyRange{0, shape.keys};
 }
 
 bool holds_all_queries(const cuda::BlockShape& shape, const MaskPiece& piece) {
@@ -87,6 +147,14 @@ void check_piece_count(std::size_t pieces) {
                      .expected = std::to_string(kMostPieces) + " pieces of a block at most",
                      .actual = std::to_string(pieces),
                      .hint = "Give queries and keys the same layout, or run `optimized`"});
+}
+
+void check_backward_piece(const MaskPiece& piece, std::int64_t keys) {
+  if (takes_backward(piece, keys)) return;
+  throw_usage_error({.where = "gradients",
+                     .expected = "more than one key in a chunk of keys that a single query sees",
+                     .actual = "one query and one key",
+                     .hint = "Use fewer ranks, or run `optimized`"});
 }
 
 }  // namespace ringlab::cudnn

@@ -54,6 +54,41 @@ struct SdpaCall {
 /// out and lse are dense, with the piece's queries only. `scale` is the block's, times log2 e.
 SdpaCall sdpa_call(const cuda::BlockShape& shape, const MaskPiece& piece, float scale, DType dtype);
 
+/// One backward pass: dq, dk and dv, each rounded, from o and lse (natural, f32) of all keys. dk
+/// and dv are those of K/V heads, summed up over the query heads that read them. A key of plans,
+/// too.
+struct SdpaBackwardGraph {
+  DType dtype = DType::bf16;
+  SdpaTensor q, k, v, out, lse, dout, dq, dk, dv;
+  SdpaDiagonals diagonals;
+  float scale = 1;             ///< of scores; dq and dk have it as a factor
+  bool deterministic = false;  ///< by memory of queries times keys on most devices
+  friend auto operator<=>(const SdpaBackwardGraph&, const SdpaBackwardGraph&) = default;
+};
+
+/// The graph; whose keys they are; and how many elements before its first one q, k, v and out (as
+/// dout) have in the block's tensors.
+struct SdpaBackwardCall {
+  SdpaBackwardGraph graph;
+  cuda::KeyRange keys;
+  std::int64_t q_offset = 0;
+  std::int64_t k_offset = 0;
+  std::int64_t v_offset = 0;
+  std::int64_t out_offset = 0;
+};
+
+/// lse, dq, dk and dv are dense, with the piece's queries and keys only. A piece of one query and
+/// one key, which cuDNN does not take, has a key beside it that is hidden.
+SdpaBackwardCall sdpa_backward_call(const cuda::BlockShape& shape, const MaskPiece& piece,
+                                    float scale, DType dtype, bool deterministic);
+
+/// Whether the backward pass can be asked for the piece of a block of so many keys: not where that
+/// is one query and the only key.
+bool takes_backward(const MaskPiece& piece, std::int64_t keys);
+
+/// Whether gradients of the piece are those of the block.
+bool holds_all(const cuda::BlockShape& shape, const MaskPiece& piece);
+
 /// Whether the piece holds all queries, so that its out and lse are the block's.
 bool holds_all_queries(const cuda::BlockShape& shape, const MaskPiece& piece);
 
@@ -66,5 +101,7 @@ std::string why_not_cudnn(const cuda::BlockShape& shape, float scale, int comput
 inline constexpr std::size_t kMostPieces = 128;
 /// Usage error for more.
 void check_piece_count(std::size_t pieces);
+/// Usage error unless takes_backward().
+void check_backward_piece(const MaskPiece& piece, std::int64_t keys);
 
 }  // namespace ringlab::cudnn

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -25,7 +26,7 @@ namespace {
 
 namespace fe = cudnn_frontend;
 
-enum Uid : std::int64_t { kQ = 1, kK, kV, kOut, kLse };
+enum Uid : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv };
 
 const Library& library() {
   static const Library found = [] {
@@ -50,12 +51,9 @@ void describe_output(fe::graph::Tensor_attributes& attributes, Uid uid, const Sd
       .set_stride({tensor.strides.begin(), tensor.strides.end()});
 }
 
-fe::graph::SDPA_attributes options_of(const SdpaGraph& wanted) {
-  auto options = fe::graph::SDPA_attributes()
-                     .set_name("attention")
-                     .set_generate_stats(true)
-                     .set_attn_scale(wanted.scale);
-  const SdpaDiagonals& diagonals = wanted.diagonals;
+/// Both passes say it alike.
+template <class Options>
+void take_in(const SdpaDiagonals& diagonals, Options& options) {
   if (diagonals.left_bound || diagonals.right_bound) {
     options.set_diagonal_alignment(diagonals.corner == Corner::bottom_right
                                        ? fe::DiagonalAlignment_t::BOTTOM_RIGHT
@@ -63,15 +61,32 @@ fe::graph::SDPA_attributes options_of(const SdpaGraph& wanted) {
   }
   if (diagonals.left_bound) options.set_diagonal_band_left_bound(*diagonals.left_bound);
   if (diagonals.right_bound) options.set_diagonal_band_right_bound(*diagonals.right_bound);
+}
+
+fe::graph::SDPA_attributes options_of(const SdpaGraph& wanted) {
+  auto options = fe::graph::SDPA_attributes()
+                     .set_name("attention")
+                     .set_generate_stats(true)
+                     .set_attn_scale(wanted.scale);
+  take_in(wanted.diagonals, options);
+  return options;
+}
+fe::graph::SDPA_backward_attributes options_of(const SdpaBackwardGraph& wanted) {
+  auto options = fe::graph::SDPA_backward_attributes()
+                     .set_name("gradients")
+                     .set_attn_scale(wanted.scale)
+                     .set_deterministic_algorithm(wanted.deterministic);
+  take_in(wanted.diagonals, options);
   return options;
 }
 
-void describe(fe::graph::Graph& graph, const SdpaGraph& wanted) {
-  graph
-      .set_io_data_type(wanted.dtype == DType::f16 ? fe::DataType_t::HALF
-                                                   : fe::DataType_t::BFLOAT16)
+void set_types(fe::graph::Graph& graph, DType dtype) {
+  graph.set_io_data_type(dtype == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
+}
+
+void describe(fe::graph::Graph& graph, const SdpaGraph& wanted) {
   const auto [out, lse] = graph.sdpa(graph.tensor(input_of("q", kQ, wanted.q)),
                                      graph.tensor(input_of("k", kK, wanted.k)),
                                      graph.tensor(input_of("v", kV, wanted.v)), options_of(wanted));
@@ -80,14 +95,55 @@ void describe(fe::graph::Graph& graph, const SdpaGraph& wanted) {
   lse->set_data_type(fe::DataType_t::FLOAT);
 }
 
-/// "cuDNN attention, q (1, 8, 512, 128), k (1, 2, 512, 128)".
-std::string name_of(const SdpaGraph& graph) {
-  return fmt::format("cuDNN attention, q ({}), k ({})", fmt::join(graph.q.sizes, ", "),
-                     fmt::join(graph.k.sizes, ", "));
+void describe(fe::graph::Graph& graph, const SdpaBackwardGraph& wanted) {
+  const auto given = [&](const char* name, Uid uid, const SdpaTensor& tensor) {
+    return graph.tensor(input_of(name, uid, tensor));
+  };
+  const auto q = given("q", kQ, wanted.q), k = given("k", kK, wanted.k),
+             v = given("v", kV, wanted.v), out = given("o", kOut, wanted.out),
+             dout = given("do", kDout, wanted.dout),
+             lse = graph.tensor(
+                 input_of("lse", kLse, wanted.lse).set_data_type(fe::DataType_t::FLOAT));
+  const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, lse, options_of(wanted));
+  describe_output(*dq, kDq, wanted.dq);
+  describe_output(*dk, kDk, wanted.dk);
+  describe_output(*dv, kDv, wanted.dv);
 }
 
-void describe_and_check(fe::graph::Graph& graph, const SdpaGraph& wanted, int capability) {
+std::string name_of(const char* what, const SdpaTensor& q, const SdpaTensor& k) {
+  return fmt::format("cuDNN {}, q ({}), k ({})", what, fmt::join(q.sizes, ", "),
+                     fmt::join(k.sizes, ", "));
+}
+/// "cuDNN attention, q (1, 8, 512, 128), k (1, 2, 512, 128)".
+std::string name_of(const SdpaGraph& graph) { return name_of("attention", graph.q, graph.k); }
+/// "cuDNN gradients, q (1, 8, 512, 128), k (1, 2, 512, 128)".
+std::string name_of(const SdpaBackwardGraph& graph) {
+  return name_of("gradients", graph.q, graph.k);
+}
+
+using Tensors = std::unordered_map<std::int64_t, void*>;
+/// The frontend wants all of them writable.
+void* writable(const void* data) { return const_cast<void*>(data); }
+Tensors tensors_of(const SdpaPointers& p) {
+  return {
+      {kQ, writable(p.q)}, {kK, writable(p.k)}, {kV, writable(p.v)}, {kOut, p.out}, {kLse, p.lse}};
+}
+Tensors tensors_of(const SdpaBackwardPointers& p) {
+  return {{kQ, writable(p.q)},
+          {kK, writable(p.k)},
+          {kV, writable(p.v)},
+          {kOut, writable(p.out)},
+          {kDout, writable(p.dout)},
+          {kLse, writable(p.lse)},
+          {kDq, p.dq},
+          {kDk, p.dk},
+          {kDv, p.dv}};
+}
+
+template <class Wanted>
+void describe_and_check(fe::graph::Graph& graph, const Wanted& wanted, int capability) {
   graph.set_sm_version(capability);
+  set_types(graph, wanted.dtype);
   describe(graph, wanted);
   check_cudnn(graph.validate(), "validate", name_of(wanted));
 }
@@ -105,26 +161,25 @@ class PlansOfDevice {
     check_cudnn(fe::detail::create_handle(&handle_), "cudnnCreate", "cuDNN");
   }
 
-  const Plan& of(const SdpaGraph& wanted) {
-    const auto found = plans_.find(wanted);
-    if (found != plans_.end()) return *found->second;
-    return *plans_.emplace(wanted, make(wanted)).first->second;
+  template <class Wanted>
+  const Plan& of(const Wanted& wanted) {
+    auto& plans = std::get<std::map<Wanted, std::unique_ptr<Plan>>>(plans_);
+    const auto found = plans.find(wanted);
+    if (found != plans.end()) return *found->second;
+    return *plans.emplace(wanted, make(wanted)).first->second;
   }
-  void run(const SdpaGraph& wanted, const SdpaPointers& pointers, cuda::Stream stream) {
+  template <class Wanted, class Pointers>
+  void run(const Wanted& wanted, const Pointers& pointers, cuda::Stream stream) {
     const Plan& plan = of(wanted);
-    const auto writable = [](const void* data) { return const_cast<void*>(data); };
-    std::unordered_map<std::int64_t, void*> tensors = {{kQ, writable(pointers.q)},
-                                                       {kK, writable(pointers.k)},
-                                                       {kV, writable(pointers.v)},
-                                                       {kOut, pointers.out},
-                                                       {kLse, pointers.lse}};
+    Tensors tensors = tensors_of(pointers);
     check_cudnn(fe::detail::set_stream(handle_, stream), "cudnnSetStream", "cuDNN");
     check_cudnn(plan.graph.execute(handle_, tensors, pointers.workspace), "execute",
                 name_of(wanted));
   }
 
  private:
-  std::unique_ptr<Plan> make(const SdpaGraph& wanted) const {
+  template <class Wanted>
+  std::unique_ptr<Plan> make(const Wanted& wanted) const {
     const std::string name = name_of(wanted);
     auto plan = std::make_unique<Plan>();
     fe::graph::Graph& graph = plan->graph;
@@ -139,17 +194,21 @@ class PlansOfDevice {
 
   int capability_;
   cudnnHandle_t handle_ = nullptr;
-  std::map<SdpaGraph, std::unique_ptr<Plan>> plans_;
+  std::tuple<std::map<SdpaGraph, std::unique_ptr<Plan>>,
+             std::map<SdpaBackwardGraph, std::unique_ptr<Plan>>>
+      plans_;
 };
 
 /// Those of all devices; one thread at a time, since handles are not to be shared.
 class Plans {
  public:
-  std::int64_t workspace_bytes(const SdpaGraph& graph) {
+  template <class Wanted>
+  std::int64_t workspace_bytes(const Wanted& graph) {
     const std::scoped_lock lock(one_at_a_time_);
     return on_current_device().of(graph).workspace_bytes;
   }
-  void run(const SdpaGraph& graph, const SdpaPointers& pointers, cuda::Stream stream) {
+  template <class Wanted, class Pointers>
+  void run(const Wanted& graph, const Pointers& pointers, cuda::Stream stream) {
     const std::scoped_lock lock(one_at_a_time_);
     on_current_device().run(graph, pointers, stream);
   }
@@ -187,6 +246,14 @@ auto as_errors(Body body) {
   }
 }
 
+template <class Wanted>
+void check_any(const Wanted& graph, int compute_capability) {
+  as_errors([&] {
+    fe::graph::Graph built;
+    describe_and_check(built, graph, compute_capability);
+  });
+}
+
 }  // namespace
 
 bool compiled_in() { return true; }
@@ -196,21 +263,24 @@ std::string require_cudnn() {
 }
 
 void check_graph(const SdpaGraph& graph, int compute_capability) {
-  as_errors([&] {
-    fe::graph::Graph built;
-    describe_and_check(built, graph, compute_capability);
-  });
+  check_any(graph, compute_capability);
+}
+void check_graph(const SdpaBackwardGraph& graph, int compute_capability) {
+  check_any(graph, compute_capability);
 }
 
 SdpaRunner cudnn_runner() {
   require_cudnn();
-  return {
-      .workspace_bytes =
-          [](const SdpaGraph& graph) {
-            return as_errors([&] { return plans().workspace_bytes(graph); });
-          },
-      .run = [](const SdpaGraph& graph, const SdpaPointers& pointers,
-                cuda::Stream stream) { as_errors([&] { plans().run(graph, pointers, stream); }); }};
+  constexpr auto workspace_bytes = [](const auto& graph) {
+    return as_errors([&] { return plans().workspace_bytes(graph); });
+  };
+  constexpr auto run = [](const auto& graph, const auto& pointers, cuda::Stream stream) {
+    as_errors([&] { plans().run(graph, pointers, stream); });
+  };
+  return {.workspace_bytes = workspace_bytes,
+          .run = run,
+          .backward_workspace_bytes = workspace_bytes,
+          .run_backward = run};
 }
 
 }  // namespace ringlab::cudnn

@@ -18,6 +18,7 @@ std::string require_cudnn();
 /// What the frontend says of a graph for devices of this compute capability before cuDNN is asked:
 /// nothing, or a Refusal. Needs cuDNN and no device.
 void check_graph(const SdpaGraph& graph, int compute_capability);
+void check_graph(const SdpaBackwardGraph& graph, int compute_capability);
 
 /// Plans are made at the first call for a graph and device, and kept while the program runs.
 /// Environment errors name the graph and what cuDNN says.

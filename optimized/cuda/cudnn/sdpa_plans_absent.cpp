@@ -18,6 +18,7 @@ namespace {
 bool compiled_in() { return false; }
 std::string require_cudnn() { say_what_is_missing(); }
 void check_graph(const SdpaGraph&, int) { say_what_is_missing(); }
+void check_graph(const SdpaBackwardGraph&, int) { say_what_is_missing(); }
 SdpaRunner cudnn_runner() { say_what_is_missing(); }
 
 }  // namespace ringlab::cudnn

@@ -21,11 +21,29 @@ struct SdpaPointers {
   std::byte* workspace = nullptr;
 };
 
-/// Both are about the current device, and throw a Refusal for a graph that cuDNN does not take.
+/// The same for a backward pass.
+struct SdpaBackwardPointers {
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  const void* out = nullptr;
+  const void* dout = nullptr;
+  const float* lse = nullptr;
+  void* dq = nullptr;
+  void* dk = nullptr;
+  void* dv = nullptr;
+  std::byte* workspace = nullptr;
+};
+
+/// All are about the current device, and throw a Refusal for a graph that cuDNN does not take.
 struct SdpaRunner {
   std::function<std::int64_t(const SdpaGraph&)> workspace_bytes;
   /// Only puts work on the stream.
   std::function<void(const SdpaGraph&, const SdpaPointers&, cuda::Stream)> run;
+  std::function<std::int64_t(const SdpaBackwardGraph&)> backward_workspace_bytes;
+  /// As run().
+  std::function<void(const SdpaBackwardGraph&, const SdpaBackwardPointers&, cuda::Stream)>
+      run_backward;
 };
 
 /// cuDNN has no kernel for a graph. Another one may well have.

@@ -18,6 +18,7 @@ struct FakeGpu : Gpu {
   double slowdown_under_copies = 1;
   double step_overhead_s = 0;
   bool has_product = true;
+  bool has_nccl = true;
   double cudnn_flops_per_s = 0;                      ///< 0: there is no cuDNN
   std::int64_t most_tokens = std::int64_t{1} << 40;  ///< longer ones are out of memory
   std::vector<HopCase> hops_asked = {};
@@ -33,7 +34,7 @@ struct FakeGpu : Gpu {
     return {"fake kernel", [s = one.flops() / attention_flops_per_s] { return s; }};
   }
   GpuWork cudnn_attention(const GpuCase& one) override {
-    if (cudnn_flops_per_s == 0 || one.pass == Pass::backward) fail("cuDNN", "none");
+    if (cudnn_flops_per_s == 0) fail("cuDNN", "none");
     return {"fake cuDNN", [s = one.flops() / cudnn_flops_per_s] { return s; }};
   }
   GpuWork ring(const GpuCase& one, int ranks) override {
@@ -42,8 +43,19 @@ struct FakeGpu : Gpu {
     return {"fake kernel", [s = factor * one.flops() / attention_flops_per_s] { return s; }};
   }
   GpuWork hops(const HopCase& one) override {
+    if (one.from == HopFrom::nccl && !has_nccl) fail("NCCL", "none");
     hops_asked.push_back(one);
     return {"fake kernel", [s = hop_seconds(one)] { return s; }};
+  }
+  std::vector<GpuVersion> versions(const GpuCase& one) override {
+    if (one.tokens > most_tokens) fail("memory", "none");
+    const auto version = [&](const char* name, double share, bool is_step) {
+      return GpuVersion{name,
+                        "what",
+                        is_step,
+                        {name, [s = one.flops() / (share * attention_flops_per_s)] { return s; }}};
+    };
+    return {version("half", 0.5, true), version("aside", 0.8, false), version("whole", 1, true)};
   }
 
  private:

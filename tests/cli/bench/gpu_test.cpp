@@ -10,6 +10,8 @@
 
 #include "cli/bench/gpu_families.h"
 #include "cli/bench/gpu_goals.h"
+#include "cli/bench/gpu_ladder.h"
+#include "cli/bench/gpu_overlap.h"
 #include "tests/cli/bench/fake_gpu.h"
 
 namespace ringlab::bench {
@@ -134,20 +136,32 @@ TEST(GpuMatches, a_peer_that_answers_is_compared_with_ours_on_the_same_problem) 
   EXPECT_NEAR(outcomes[1].value->median, 0.01 * 500e12 / one.flops(), 1e-9);
 }
 
-/// cuDNN itself comes before PyTorch's, which has to be asked for gradients and for other back
-/// ends.
+/// cuDNN itself comes before PyTorch's, which has to be asked for other back ends.
 TEST(GpuMatches, cudnn_is_asked_directly_where_it_is_there) {
   FakeGpu gpu;
   gpu.cudnn_flops_per_s = 400e12;
-  for (const Outcome& one : measure_on(gpu, "G1,G2,G4")) {
+  for (const Outcome& one : measure_on(gpu, "G1,G2,G4,G5")) {
     ASSERT_TRUE(one.value) << one.goal.id << ": " << one.reason;
     EXPECT_NEAR(one.value->median, 500.0 / 400, 1e-9) << one.goal.id;
     EXPECT_NEAR(beside(one, "peer, TFLOP/s"), 400, 1e-9) << one.goal.id;
   }
-  for (const Outcome& one : measure_on(gpu, "G3,G5")) {
+  for (const Outcome& one : measure_on(gpu, "G3")) {
     EXPECT_EQ(one.verdict(), Verdict::skipped) << one.goal.id;
     EXPECT_NE(one.reason.find("/no/such/python"), std::string::npos) << one.reason;
+    EXPECT_EQ(one.reason.find("cuDNN"), std::string::npos) << one.reason;
   }
+}
+
+TEST(GpuMatches, where_cudnn_can_be_had_in_no_way_both_reasons_are_named) {
+  FakeGpu gpu;
+  for (const Outcome& one : measure_on(gpu, "G1,G5")) {
+    EXPECT_EQ(one.verdict(), Verdict::skipped) << one.goal.id;
+    EXPECT_NE(one.reason.find("expected cuDNN"), std::string::npos) << one.reason;
+    EXPECT_NE(one.reason.find("/no/such/python"), std::string::npos) << one.reason;
+  }
+  const auto outcomes = measure_against(fake_python("cannot do it"), gpu, "G5");
+  EXPECT_NE(outcomes[0].reason.find("expected cuDNN"), std::string::npos) << outcomes[0].reason;
+  EXPECT_NE(outcomes[0].reason.find("cannot do it"), std::string::npos) << outcomes[0].reason;
 }
 
 TEST(GpuMatches, a_peer_that_cannot_says_why_and_ours_is_measured) {
@@ -262,6 +276,72 @@ TEST(GpuGoals, some_of_them_cost_only_themselves) {
   ASSERT_EQ(outcomes.size(), 2u);
   EXPECT_EQ(outcomes[0].goal.id, "G7.p4");
   EXPECT_TRUE(outcomes[0].value && outcomes[1].value);
+}
+
+TEST(Ladder, has_every_width_and_mask) {
+  std::set<std::string> texts;
+  for (const GpuCase& one : ladder_cases(false)) texts.insert(one.text());
+  EXPECT_EQ(texts.size(), 4u);
+  EXPECT_TRUE(texts.contains("causal, 16k tokens, head_dim 64"));
+}
+
+TEST(Ladder, compares_every_version_with_the_last_step) {
+  FakeGpu gpu;
+  const GpuCase one = ladder_cases(true)[0];
+  const Ladder ladder = measure_ladder({.gpu = gpu, .warm_up_s = 0}, one, {.rounds = 3});
+  ASSERT_EQ(ladder.rungs.size(), 3u);
+  EXPECT_EQ(ladder.rungs[0].name, "half");
+  EXPECT_NEAR(ladder.rungs[0].speed.median, 0.5, 1e-12);
+  EXPECT_NEAR(ladder.rungs[0].flops_per_s.median, 250e12, 1);
+  EXPECT_EQ(ladder.rungs[1].name, "whole") << "steps come first";
+  EXPECT_NEAR(ladder.rungs[1].speed.median, 1, 1e-12);
+  EXPECT_EQ(ladder.rungs[2].name, "aside");
+  EXPECT_FALSE(ladder.rungs[2].is_step);
+  EXPECT_NEAR(ladder.rungs[2].speed.median, 0.8, 1e-12);
+}
+
+TEST(Ladder, what_the_device_cannot_do_is_an_environment_error) {
+  FakeGpu gpu;
+  gpu.most_tokens = 1;
+  try {
+    measure_ladder({.gpu = gpu, .warm_up_s = 0}, ladder_cases(true)[0], {.rounds = 3});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::environment);
+  }
+}
+
+TEST(Overlap, has_copy_engines_and_nccl_with_multiprocessors_left_free) {
+  std::set<std::pair<std::string, int>> options;
+  for (const OverlapOption& one : overlap_options())
+    options.insert({text_of(one.from), one.left_free});
+  EXPECT_EQ(options.size(), 6u);
+  EXPECT_TRUE(options.contains({"NCCL, to itself", 16}));
+}
+
+TEST(Overlap, is_the_speed_of_kernels_and_copies_beside_each_other) {
+  FakeGpu gpu;
+  gpu.slowdown_under_copies = 1.25;
+  const GpuCase attention{.tokens = 1024};
+  const Overlap found =
+      measure_overlap({.gpu = gpu, .warm_up_s = 0}, {.from = HopFrom::nccl, .left_free = 8},
+                      attention, {.rounds = 3});
+  EXPECT_EQ(found.failure, "");
+  EXPECT_NEAR(found.kernel_alone.median, 1, 1e-12);
+  EXPECT_NEAR(found.kernel_under_copies.median, 0.8, 1e-12);
+  EXPECT_NEAR(found.copies_alone_bytes_per_s.median, 50e9, 1);
+  EXPECT_NEAR(found.copies_under_kernel_bytes_per_s.median, 50e9, 1);
+  EXPECT_TRUE(std::ranges::any_of(gpu.hops_asked, [](const HopCase& one) {
+    return one.left_free == 8 && one.from == HopFrom::nccl && one.part == HopPart::kernel_of_both;
+  }));
+}
+
+TEST(Overlap, what_cannot_be_had_says_why) {
+  FakeGpu gpu;
+  gpu.has_nccl = false;
+  const Overlap found = measure_overlap({.gpu = gpu, .warm_up_s = 0}, {.from = HopFrom::nccl},
+                                        {.tokens = 1024}, {.rounds = 3});
+  EXPECT_NE(found.failure.find("NCCL"), std::string::npos) << found.failure;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "tests/optimized/cuda/backward_hopper_kernels.h"
 #include "tests/optimized/cuda/hopper_kernels.h"
 #include "tests/optimized/cuda/portable_kernels.h"
+#include "tests/optimized/ring/kernels_on_streams.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -43,22 +44,23 @@ ring::DeviceKernels<Element> emulated_device_kernels(EmulatedForward forward, co
   const auto head_dim = static_cast<std::int32_t>(shape.head_dim);
   const auto v_dim = static_cast<std::int32_t>(shape.v_dim);
   const bool is_hopper = forward == EmulatedForward::hopper;
-  return {.why_not = why_not_portable,
-          .forward_tile_queries = is_hopper ? forward_hopper_tile_queries(head_dim, v_dim)
-                                            : forward_portable_tile_queries(),
-          .backward_tile_queries = backward_portable_tile_queries(head_dim, v_dim),
-          .forward = is_hopper ? &hopper<Element> : &portable<Element>,
-          .backward = is_hopper && takes_backward_hopper(head_dim, v_dim)
-                          ? &hopper_backward<Element>
-                          : &portable_backward<Element>,
-          .clear_states = [](const ClearStates& call,
-                             Stream) { on_rows([&] { clear_states_block(call); }); },
-          .finish_rows = [](const FinishRows<Element>& call,
-                            Stream) { on_rows([&] { finish_rows_block(call); }); },
-          .delta_rows = [](const DeltaRows<Element>& call,
-                           Stream) { on_rows([&] { delta_rows_block(call); }); },
-          .scale_to = [](const ScaleTo<Element>& call,
-                         Stream) { on_rows([&] { scale_to_block(call); }); }};
+  return ring::on_streams<Element>(
+      {.why_not = why_not_portable,
+       .forward_tile_queries = is_hopper ? forward_hopper_tile_queries(head_dim, v_dim)
+                                         : forward_portable_tile_queries(),
+       .backward_tile_queries = backward_portable_tile_queries(head_dim, v_dim),
+       .forward = is_hopper ? &hopper<Element> : &portable<Element>,
+       .backward = is_hopper && takes_backward_hopper(head_dim, v_dim)
+                       ? &hopper_backward<Element>
+                       : &portable_backward<Element>,
+       .clear_states = [](const ClearStates& call,
+                          Stream) { on_rows([&] { clear_states_block(call); }); },
+       .finish_rows = [](const FinishRows<Element>& call,
+                         Stream) { on_rows([&] { finish_rows_block(call); }); },
+       .delta_rows = [](const DeltaRows<Element>& call,
+                        Stream) { on_rows([&] { delta_rows_block(call); }); },
+       .scale_to = [](const ScaleTo<Element>& call,
+                      Stream) { on_rows([&] { scale_to_block(call); }); }});
 }
 template ring::DeviceKernels<Half> emulated_device_kernels(EmulatedForward, const Shape&);
 template ring::DeviceKernels<BFloat16> emulated_device_kernels(EmulatedForward, const Shape&);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "optimized/cuda/attention_call.h"
 
@@ -14,7 +15,8 @@ struct EmulatedGrid {
 };
 
 template <class Element>
-using EmulatedHopper = void (*)(const ForwardCall<Element>& call, const EmulatedGrid& grid);
+using EmulatedHopper =
+    std::function<void(const ForwardCall<Element>& call, const EmulatedGrid& grid)>;
 
 template <class Element>
 void emulated_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid& grid);

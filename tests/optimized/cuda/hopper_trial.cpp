@@ -1,5 +1,6 @@
 #include "tests/optimized/cuda/hopper_trial.h"
 
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -38,8 +39,8 @@ bool tells_nothing(const ExactForward& exact, const ForwardTolerance& allowed) {
 }  // namespace
 
 template <class Element>
-AttentionOutput run_hopper(const RingTrial& trial, EmulatedHopper<Element> kernel,
-                           const EmulatedGrid& grid) {
+AttentionOutput run_hopper(const RingTrial& trial, const EmulatedHopper<Element>& kernel,
+                           const EmulatedGrid& grid, std::int32_t tile_queries) {
   const Shape& s = trial.problem.shape;
   AttentionOutput output{Tensor<double>(s.out()), Tensor<double>(s.lse())};
   const int ranks = trial.q_layout.ranks();
@@ -54,7 +55,9 @@ AttentionOutput run_hopper(const RingTrial& trial, EmulatedHopper<Element> kerne
       const std::vector<Element> v = take<Element>(trial.tensors.v, keys);
       const BlockShape shape = block_shape(s, queries.size(), keys.size());
       const ChunkMask mask(trial.problem, queries, keys,
-                           forward_hopper_tile_queries(shape.head_dim, shape.v_dim));
+                           tile_queries > 0
+                               ? tile_queries
+                               : forward_hopper_tile_queries(shape.head_dim, shape.v_dim));
       BlockMask view = mask.view();
       view.hides_nothing = sees_all(mask.rows, keys.size());
       kernel({.shape = shape,
@@ -75,9 +78,10 @@ AttentionOutput run_hopper(const RingTrial& trial, EmulatedHopper<Element> kerne
   }
   return output;
 }
-template AttentionOutput run_hopper(const RingTrial&, EmulatedHopper<Half>, const EmulatedGrid&);
-template AttentionOutput run_hopper(const RingTrial&, EmulatedHopper<BFloat16>,
-                                    const EmulatedGrid&);
+template AttentionOutput run_hopper(const RingTrial&, const EmulatedHopper<Half>&,
+                                    const EmulatedGrid&, std::int32_t);
+template AttentionOutput run_hopper(const RingTrial&, const EmulatedHopper<BFloat16>&,
+                                    const EmulatedGrid&, std::int32_t);
 
 RingTrial backwards(RingTrial trial) {
   const Tensor<double> k = trial.tensors.k;
@@ -88,15 +92,24 @@ RingTrial backwards(RingTrial trial) {
   return trial;
 }
 
-std::string judge_hopper(const RingTrial& trial, const AttentionOutput& got) {
+std::string judge_hopper(const RingTrial& trial, const AttentionOutput& got, double exp_error) {
   const ExactForward exact = exact_forward(trial.input());
-  const ForwardTolerance allowed =
-      forward_tolerance(trial.input(), exact, hopper_profile(trial.problem.dtype, trial.blocks()));
+  NumericsProfile profile = hopper_profile(trial.problem.dtype, trial.blocks());
+  profile.exp_error += exp_error;
+  const ForwardTolerance allowed = forward_tolerance(trial.input(), exact, profile);
   if (trial.problem.mask.count_all() > 0 && tells_nothing(exact, allowed)) {
     return "no output is larger than its tolerance";
   }
   const Report report = compare_forward(got, exact, allowed);
   return report.passed() ? "" : report.summary();
+}
+
+std::string label(const HopperVersion& version) {
+  std::string name = std::string(version.name) + "_" + std::to_string(version.channels);
+  for (char& letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  }
+  return name;
 }
 
 }  // namespace ringlab::cuda

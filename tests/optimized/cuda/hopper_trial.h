@@ -4,21 +4,27 @@
 #include <cstdint>
 #include <string>
 
+#include "optimized/cuda/forward_hopper_ladder.h"
 #include "tests/optimized/cuda/hopper_kernels.h"
 #include "tests/optimized/cuda/ring_trial.h"
 
 namespace ringlab::cuda {
 
 /// Every rank's queries meet every chunk, the state is carried; what has not been written is NaN.
+/// `tile_queries`: of the mask's tiles; 0 for those of the kernel as it is.
 template <class Element>
-AttentionOutput run_hopper(const RingTrial& trial, EmulatedHopper<Element> kernel,
-                           const EmulatedGrid& grid);
+AttentionOutput run_hopper(const RingTrial& trial, const EmulatedHopper<Element>& kernel,
+                           const EmulatedGrid& grid, std::int32_t tile_queries = 0);
 
 /// The trial with its keys in the opposite order: late maxima become early ones, which the kernel,
 /// walking backwards, meets last.
 RingTrial backwards(RingTrial trial);
 
-/// Empty, or what is wrong with it by the bounds of hopper_profile().
-std::string judge_hopper(const RingTrial& trial, const AttentionOutput& got);
+/// Empty, or what is wrong with it by the bounds of hopper_profile(), with weights that are off by
+/// `exp_error` besides.
+std::string judge_hopper(const RingTrial& trial, const AttentionOutput& got, double exp_error = 0);
+
+/// The version's name and channels, as a test's: "lazy_rescaling_64".
+std::string label(const HopperVersion& version);
 
 }  // namespace ringlab::cuda

@@ -182,6 +182,54 @@ TYPED_TEST(RowKernels, merge_rows_keeps_what_is_no_number) {
   }
 }
 
+/// Rows 2 to 4 of the seven of each of three heads.
+TYPED_TEST(RowKernels, add_rows_adds_to_its_places_and_to_no_others) {
+  constexpr std::int32_t kHeads = 3, kRows = 7, kFirst = 2, kCount = 3;
+  for (const int channels : {2, 8, 72}) {
+    const std::vector<float> before = normal_values(kHeads * kRows * channels, 8);
+    const auto from = rounded<TypeParam>(normal_values(kHeads * kCount * channels, 9));
+    for (const int blocks : kBlocks) {
+      std::vector<float> to = before;
+      const AddRows<TypeParam> call{.heads = kHeads,
+                                    .rows = kRows,
+                                    .first = kFirst,
+                                    .count = kCount,
+                                    .channels = channels,
+                                    .from = from.data(),
+                                    .to = to.data()};
+      launch(blocks, [&] { add_rows_block(call); });
+      for (std::int64_t row = 0; row < kHeads * kRows; ++row) {
+        const std::int64_t head = row / kRows, i = row % kRows - kFirst;
+        const bool is_added = i >= 0 && i < kCount;
+        for (int c = 0; c < channels; ++c) {
+          const auto at = static_cast<std::size_t>(row * channels + c);
+          const auto source = static_cast<std::size_t>((head * kCount + i) * channels + c);
+          const float more = is_added ? static_cast<float>(from[source]) : 0;
+          EXPECT_EQ(to[at], before[at] + more) << "row " << row << ", channel " << c;
+        }
+      }
+    }
+  }
+}
+
+TEST(PackRowsKernel, moves_numbers_of_rows_together) {
+  constexpr std::int32_t kHeads = 50, kRows = 11, kFirst = 4, kCount = 6;
+  const std::vector<float> from = normal_values(kHeads * kRows, 10);
+  for (const int blocks : kBlocks) {
+    std::vector<float> to(kHeads * kCount, kNaN);
+    const PackRows call{.heads = kHeads,
+                        .rows = kRows,
+                        .first = kFirst,
+                        .count = kCount,
+                        .from = from.data(),
+                        .to = to.data()};
+    launch(blocks, [&] { pack_rows_block(call); });
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      EXPECT_EQ(to[i], from[i / kCount * kRows + kFirst + i % kCount]) << i;
+    }
+  }
+}
+
 TYPED_TEST(RowKernels, delta_rows_sums_the_products_of_a_row) {
   for (const int channels : {2, 8, 64, 72, 256}) {
     constexpr std::int64_t kRows = 7;

@@ -29,5 +29,12 @@ TEST(Agreement, tells_modifiers_apart_down_to_the_last_bit) {
   EXPECT_EQ(texts.size(), std::size(all));
 }
 
+// What one rank's graph sends, NCCL wants another one's graph to receive.
+TEST(Agreement, tells_a_graph_from_streams) {
+  const Problem problem{.shape = {.q_tokens = 5, .kv_tokens = 5}, .mask = Mask().bind(5, 5)};
+  EXPECT_NE(agreement_text(problem, {.as_graph = true}, Pass::forward),
+            agreement_text(problem, {}, Pass::forward));
+}
+
 }  // namespace
 }  // namespace ringlab::ring

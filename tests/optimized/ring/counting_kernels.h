@@ -9,6 +9,7 @@
 #include "optimized/ring/cuda_streams.h"
 #include "property_tests/generators/draws.h"
 #include "reference/core/small_float.h"
+#include "tests/optimized/ring/kernels_on_streams.h"
 #include "tests/optimized/ring/stream_trial.h"
 
 namespace ringlab::ring {
@@ -78,33 +79,34 @@ void count_backward(const cuda::BackwardCall<Element>& call, Stream) {
 
 template <class Element>
 DeviceKernels<Element> counting_kernels() {
-  return {.why_not = [](const cuda::BlockShape&) { return std::string(); },
-          .forward_tile_queries = kTileQueries,
-          .backward_tile_queries = kTileQueries,
-          .forward = count_forward<Element>,
-          .backward = count_backward<Element>,
-          .clear_states =
-              [](const cuda::ClearStates& call, Stream) {
-                std::fill_n(call.running.states, call.rows, SoftmaxState<float>{0, 0});
-                std::fill_n(call.running.accs, call.rows * call.channels, 0.0f);
-              },
-          .finish_rows =
-              [](const cuda::FinishRows<Element>& call, Stream) {
-                std::fill_n(call.out, call.rows * call.channels, Element(0.0f));
-                std::fill_n(call.lse, call.rows, 0.0f);
-              },
-          .delta_rows =
-              [](const cuda::DeltaRows<Element>& call, Stream) {
-                for (std::int64_t row = 0; row < call.rows; ++row) {
-                  call.delta[row] = static_cast<float>(call.dout[row * call.channels]);
-                }
-              },
-          .scale_to =
-              [](const cuda::ScaleTo<Element>& call, Stream) {
-                for (std::int64_t i = 0; i < call.count; ++i) {
-                  call.to[i] = static_cast<Element>(call.scale * call.from[i]);
-                }
-              }};
+  return on_streams<Element>(
+      {.why_not = [](const cuda::BlockShape&) { return std::string(); },
+       .forward_tile_queries = kTileQueries,
+       .backward_tile_queries = kTileQueries,
+       .forward = count_forward<Element>,
+       .backward = count_backward<Element>,
+       .clear_states =
+           [](const cuda::ClearStates& call, Stream) {
+             std::fill_n(call.running.states, call.rows, SoftmaxState<float>{0, 0});
+             std::fill_n(call.running.accs, call.rows * call.channels, 0.0f);
+           },
+       .finish_rows =
+           [](const cuda::FinishRows<Element>& call, Stream) {
+             std::fill_n(call.out, call.rows * call.channels, Element(0.0f));
+             std::fill_n(call.lse, call.rows, 0.0f);
+           },
+       .delta_rows =
+           [](const cuda::DeltaRows<Element>& call, Stream) {
+             for (std::int64_t row = 0; row < call.rows; ++row) {
+               call.delta[row] = static_cast<float>(call.dout[row * call.channels]);
+             }
+           },
+       .scale_to =
+           [](const cuda::ScaleTo<Element>& call, Stream) {
+             for (std::int64_t i = 0; i < call.count; ++i) {
+               call.to[i] = static_cast<Element>(call.scale * call.from[i]);
+             }
+           }});
 }
 
 /// What those kernels make of the whole, pair by pair, as bits per rank.

@@ -27,6 +27,7 @@ void compare_many_trials(DType dtype, std::uint64_t seed) {
     run.devices = draws.chance(30) ? 1 : 0;
     run.copy_by = draws.chance(50) ? CopyBy::sender : CopyBy::receiver;
     run.issue_as = draws.chance(50) ? IssueAs::graph : IssueAs::streams;
+    if (run.issue_as == IssueAs::graph) run.launches = static_cast<int>(draws.between(1, 3));
     if (draws.chance(30)) {
       run.edit = [](const StreamProgram& program) { return with_delays(program, 3, 10); };
     }
@@ -71,6 +72,8 @@ TEST(Devices, refuse_what_they_cannot_do) {
   EXPECT_NO_THROW(device_bits<Half>(trial, {}));
   EXPECT_THROW(device_bits<BFloat16>(trial, {}), Error);
   EXPECT_THROW(device_bits<Half>(trial, {.devices = 99}), Error);
+  EXPECT_THROW(device_bits<Half>(trial, {.launches = 2}), Error);
+  EXPECT_THROW(device_bits<Half>(trial, {.issue_as = IssueAs::graph, .launches = 0}), Error);
   Trial modified = trial;
   modified.problem.modifiers.softcap = 3;
   EXPECT_THROW(device_bits<Half>(modified, {}), Error);

@@ -1,17 +1,18 @@
-// In place of optimized/cuda/device.cu, stream_kernels.cu and optimized/ring/issued_streams.cu.
+// In place of optimized/cuda/device.cu and stream_kernels.cu, with fake_streams.cpp.
 #include "tests/optimized/ring/fake_devices.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 
 #include "optimized/cuda/device.h"
 #include "optimized/cuda/stream_kernels.h"
-#include "optimized/ring/issued_streams.h"
 #include "reference/core/error.h"
+#include "tests/optimized/ring/fake_streams.h"
 
 namespace ringlab::ring {
 
@@ -41,6 +42,7 @@ std::map<const std::byte*, Piece>& pieces() {
 // Of all that is counted and of all pieces. Work itself is done outside of it.
 std::mutex counting;
 thread_local int selected_device = -1;
+thread_local std::set<Stream> streams_of_thread;
 
 void must(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
@@ -76,7 +78,8 @@ void connect_devices(int) {}
 
 DeviceFacts device_facts(int device) { return {"fake", 80, "bus " + std::to_string(device)}; }
 
-void StreamTraits::destroy(int, Stream) noexcept {
+void StreamTraits::destroy(int, Stream stream) noexcept {
+  streams_of_thread.erase(stream);
   const std::scoped_lock lock(counting);
   --fake_devices().live_handles;
 }
@@ -84,21 +87,27 @@ void EventTraits::destroy(int, Event) noexcept {
   const std::scoped_lock lock(counting);
   --fake_devices().live_handles;
 }
-void GraphTraits::destroy(int, CUgraphExec_st*) noexcept {}
 void MemoryTraits::destroy(int, std::byte* memory) noexcept {
+  const int stopped = ring::stop_graphs_of_thread();
   const std::scoped_lock lock(counting);
+  fake_devices().graphs_cut_off += stopped;
   if (fake_devices().on_free) fake_devices().on_free(memory, pieces().at(memory).bytes);
   fake_devices().live_bytes -= pieces().at(memory).bytes;
   pieces().erase(memory);
   ::operator delete (memory, std::align_val_t{16});
 }
 
-OwnedStream make_stream(int device) { return {device, new_handle<Stream>()}; }
+OwnedStream make_stream(int device) {
+  const auto stream = new_handle<Stream>();
+  streams_of_thread.insert(stream);
+  return {device, stream};
+}
 OwnedEvent make_event(int device) { return {device, new_handle<Event>()}; }
 
 /// NaN at first, whatever the type.
 OwnedMemory allocate(int device, std::int64_t bytes) {
   if (bytes == 0) return {device, nullptr};
+  ring::must_not_capture("memory is allocated");
   const std::scoped_lock lock(counting);
   FakeDevices& all = fake_devices();
   if (all.live_bytes + bytes > all.most_bytes) {
@@ -115,69 +124,49 @@ OwnedMemory allocate(int device, std::int64_t bytes) {
 }
 
 void copy_in(int device, std::byte* to, std::span<const std::byte> from) {
+  ring::must_not_capture("memory is written");
+  ring::must_not_run("memory is written");
   must_lie_on(device, to, static_cast<std::int64_t>(from.size()));
   std::ranges::copy(from, to);
 }
 void copy_out(int device, const std::byte* from, std::span<std::byte> to) {
+  ring::must_not_capture("memory is read");
+  ring::must_not_run("memory is read");
   must_lie_on(device, from, static_cast<std::int64_t>(to.size()));
   std::copy_n(from, to.size(), to.begin());
 }
-void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream) {
+void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream) {
   must_lie_on(device, memory, bytes);
-  std::fill_n(memory, bytes, std::byte{0});
+  ring::put_on(stream, [=] { std::fill_n(memory, bytes, std::byte{0}); });
 }
-void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream) {
+void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream) {
   must_lie_on(to.device, to.memory, bytes);
   must_lie_on(from.device, from.memory, bytes);
-  std::copy_n(from.memory, bytes, to.memory);
+  ring::put_on(stream, [=] { std::copy_n(from.memory, bytes, to.memory); });
   const std::scoped_lock lock(counting);
   fake_devices().copies_between += to.device != from.device ? 1 : 0;
 }
 bool has_ended(int, Stream stream) {
-  return !fake_devices().has_ended || fake_devices().has_ended(stream);
+  if (!ring::graphs_have_ended(stream)) return false;
+  const auto& has_ended_now = fake_devices().has_ended;
+  if (!has_ended_now) return true;
+  // What is waited for was joined to all others that this thread has.
+  return has_ended_now(stream) && std::ranges::all_of(streams_of_thread, has_ended_now);
 }
-void wait_for_device(int device) { select_device(device); }
+void wait_for_device(int device) {
+  select_device(device);
+  ring::end_graphs_of_thread();
+}
 
-void add_values(float* to, const float* from, std::int64_t count, Stream) {
+void add_values(float* to, const float* from, std::int64_t count, Stream stream) {
   must_lie_on(selected_device, reinterpret_cast<std::byte*>(to), count * 4);
   must_lie_on(selected_device, reinterpret_cast<const std::byte*>(from), count * 4);
-  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+  ring::put_on(stream, [=] {
+    for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+  });
 }
-void spin(std::int64_t nanoseconds, Stream) { fake_devices().spun_ns += nanoseconds; }
+void spin(std::int64_t nanoseconds, Stream stream) {
+  ring::put_on(stream, [=] { fake_devices().spun_ns += nanoseconds; });
+}
 
 }  // namespace ringlab::cuda
-
-namespace ringlab::ring {
-
-IssuedStreams::IssuedStreams(std::vector<int> devices, int first_rank)
-    : devices_(std::move(devices)), first_rank_(first_rank) {
-  for (const int device : devices_) {
-    for (int kind = 0; kind < kStreamsPerRank; ++kind) {
-      streams_.push_back(cuda::make_stream(device));
-    }
-  }
-}
-void IssuedStreams::select(int rank) const { cuda::select_device(device_of(rank)); }
-std::vector<cuda::Event> IssuedStreams::make_events(const StreamProgram& program) {
-  std::vector<cuda::Event> events;
-  for (int event = 0; event < program.events; ++event) {
-    events_.push_back(cuda::make_event(0));
-    events.push_back(events_.back().get());
-  }
-  return events;
-}
-void IssuedStreams::record(const StreamOperation&, cuda::Event event) const {
-  if (event == nullptr) throw std::logic_error("no event");
-}
-void IssuedStreams::wait(const StreamOperation&, cuda::Event event) const {
-  if (event == nullptr) throw std::logic_error("no event");
-}
-void IssuedStreams::fork() {}
-void IssuedStreams::join() {}
-void IssuedStreams::launch_as_graph(const std::function<void()>& issue) {
-  issue();
-  ++fake_devices().graphs;
-}
-void IssuedStreams::finish() const {}
-
-}  // namespace ringlab::ring

@@ -1,4 +1,5 @@
-// Devices that are plain memory: work is done when it is issued, and nothing may be left behind.
+// Devices that are plain memory: work is done when it is issued, or when the graph that it became
+// part of runs (fake_streams.h), and nothing may be left behind.
 // Threads may use them side by side, each with a current device of its own.
 #pragma once
 
@@ -19,7 +20,8 @@ struct FakeDevices {
   std::int64_t most_bytes = std::int64_t{1} << 40;
   std::int64_t copies_between = 0;  ///< from one device to another
   std::int64_t spun_ns = 0;
-  int graphs = 0;
+  int graphs = 0;          ///< how many were launched
+  int graphs_cut_off = 0;  ///< whose memory was freed while they ran
   /// Whether a stream's work has ended; what was issued is done, so it has, unless set.
   std::function<bool(cuda::Stream)> has_ended = {};
   /// Called before memory is given back.

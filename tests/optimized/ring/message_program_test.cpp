@@ -54,6 +54,28 @@ TEST(MessageProgram, of_one_rank_is_one_attend) {
   EXPECT_EQ(place(0, programs[0].operations.front()), "rank 0, step 0: attend to chunk 0");
 }
 
+/// All streams, in the order of issue; records and waits are left out.
+std::string issued(const MessageProgram& program) {
+  std::string text;
+  for (const MessageOperation& o : program.operations) {
+    if (o.action == MessageAction::record || o.action == MessageAction::wait) continue;
+    text += text.empty() ? "" : ", ";
+    text += o.action == MessageAction::exchange ? "exchange " + std::to_string(o.step)
+                                                : "attend " + std::to_string(o.owner);
+  }
+  return text;
+}
+
+/// A kernel that keeps all multiprocessors would hold up what is issued after it.
+TEST(MessageProgram, issues_an_exchange_before_what_it_does_not_need) {
+  const auto two_slots = make_message_programs(build_schedule({}, full_need(4), Pass::forward));
+  EXPECT_EQ(issued(two_slots[1]),
+            "exchange 1, exchange 2, attend 1, attend 0, exchange 3, attend 3, attend 2");
+  const auto one_slot =
+      make_message_programs(build_schedule({.slots = 1}, full_need(3), Pass::forward));
+  EXPECT_EQ(issued(one_slot[0]), "exchange 1, attend 0, attend 2, exchange 2, attend 1");
+}
+
 /// Nobody waits for more rounds than the kind of schedule has exchanges.
 TEST(MessageProgram, has_as_many_rounds_of_chunks_as_there_are_exchanges) {
   for (int ranks = 1; ranks <= 7; ++ranks) {

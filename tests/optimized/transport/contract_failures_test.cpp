@@ -133,6 +133,10 @@ TEST_P(TransportFailures, bad_peers_and_tags_are_usage_errors) {
   EXPECT_EQ(kind_of([](Communicator& n) { n.post_send(0, -1, {}); }), ErrorKind::usage);
   EXPECT_EQ(kind_of([](Communicator& n) { n.post_receive(2, 0, {}); }), ErrorKind::usage);
   EXPECT_EQ(kind_of([](Communicator& n) { n.post_receive(0, -7, {}); }), ErrorKind::usage);
+  expect_text(GetParam().error_of(2, [](Communicator& n) { n.post_send(2, 0, {}); }),
+              {"rank", "post_send", "a peer in 0 … 1", "rank 2"});
+  expect_text(GetParam().error_of(2, [](Communicator& n) { n.post_receive(0, -7, {}); }),
+              {"rank", "post_receive", "a tag in 0 … ", "tag -7"});
 }
 
 TEST_P(TransportFailures, a_request_is_waited_for_once_and_by_its_own_rank) {

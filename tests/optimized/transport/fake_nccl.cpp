@@ -4,12 +4,26 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
+
+namespace ringlab::nccl {
+
+/// What graphs know of a communicator, which may be gone before they are.
+struct Life {
+  std::atomic<bool> has_ended = false;
+  std::atomic<int> graphs = 0;  // exchanges that they hold
+};
+
+}  // namespace ringlab::nccl
 
 struct ncclComm {
   int id = 0;
@@ -17,6 +31,9 @@ struct ncclComm {
   int ranks = 1;
   int polls = 0;  // after an operation it is in progress for a while
   int left = 0;   // ends that have not met their other end
+  bool finalizes = false;
+  std::function<void()> put = {};  // what is on the stream when it no longer is
+  std::shared_ptr<ringlab::nccl::Life> life = std::make_shared<ringlab::nccl::Life>();
 };
 
 namespace ringlab::nccl {
@@ -29,6 +46,7 @@ struct End {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
   const CUstream_st* stream = nullptr;
+  std::shared_ptr<std::atomic<int>> open = {};  // ends of its exchange that have not met
 };
 /// Communicator, sender, receiver; true: sends.
 using Line = std::tuple<int, int, int, bool>;
@@ -47,6 +65,7 @@ void arrive(const End& send, const End& receive) {
   for (const End* end : {&send, &receive}) {
     --left[end->stream];
     --end->communicator->left;
+    --*end->open;
   }
 }
 
@@ -62,7 +81,55 @@ void meet(const End& mine) {
   theirs.pop_front();
 }
 
+void post(const std::vector<End>& ends) {
+  for (const End& end : ends) {
+    ++left[end.stream];
+    ++end.communicator->left;
+    ++state.messages;
+    meet(end);
+  }
+}
+
+/// An exchange in a graph, for as long as that is.
+class Captured {
+ public:
+  Captured(const std::vector<End>& ends, std::shared_ptr<Life> life)
+      : ends_(ends), life_(std::move(life)) {
+    ++life_->graphs;
+  }
+  ~Captured() { --life_->graphs; }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+
+  void start() {
+    const std::scoped_lock lock(mutex);
+    if (life_->has_ended) return;
+    *ends_.front().open = static_cast<int>(ends_.size());
+    post(ends_);
+  }
+  bool is_over() const { return life_->has_ended || *ends_.front().open == 0; }
+
+ private:
+  const std::vector<End> ends_;
+  const std::shared_ptr<Life> life_;
+};
+
+/// On its stream, or in the graph that this is captured for.
+void put_on_stream(const std::vector<End>& ends) {
+  if (state.capture) {
+    const auto captured = std::make_shared<Captured>(ends, ends.front().communicator->life);
+    if (state.capture(
+            ends.front().stream, [captured] { captured->start(); },
+            [captured] { return captured->is_over(); })) {
+      state.captured += static_cast<int>(ends.size());
+      return;
+    }
+  }
+  post(ends);
+}
+
 ncclResult_t put(const End& end) {
+  if (end.communicator->polls > 0) return ncclInvalidArgument;
   if (end.peer < 0 || end.peer >= end.communicator->ranks) return ncclInvalidArgument;
   group.push_back(end);
   return ncclSuccess;
@@ -73,7 +140,19 @@ void forget(ncclComm_t communicator) {
   for (auto& [line, ends] : posted) {
     std::erase_if(ends, [&](const End& end) { return end.communicator == communicator; });
   }
-  delete communicator;
+  communicator->life->has_ended = true;
+}
+
+void wait_for_graphs(const Life& life) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (life.graphs > 0) {
+    if (std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(state.patience_ms)) {
+      ++state.stuck_aborts;
+      return;
+    }
+    if (state.run_graphs) state.run_graphs();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 void reset() {
@@ -81,7 +160,11 @@ void reset() {
   state.version = 22809;
   state.failing_rank = -1;
   state.inits = state.aborts = state.destroyed = state.messages = 0;
+  state.captured = state.stuck_aborts = 0;
+  state.patience_ms = 2000;
   state.meets_in_exchange = state.spoils = false;
+  state.capture = {};
+  state.run_graphs = {};
   posted.clear();
   left.clear();
   ranks_that_came.clear();
@@ -145,9 +228,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* news) {
   const std::scoped_lock lock(mutex);
   const bool all_came = ranks_that_came[communicator->id] == communicator->ranks;
-  const bool waits = state.meets_in_exchange && communicator->left > 0;
+  const bool waits = (state.meets_in_exchange && communicator->left > 0) ||
+                     (communicator->finalizes && communicator->life->graphs > 0);
   *news = all_came && communicator->polls == 0 && !waits ? ncclSuccess : ncclInProgress;
-  if (communicator->polls > 0) --communicator->polls;
+  if (communicator->polls > 0 && --communicator->polls == 0 && communicator->put) {
+    std::exchange(communicator->put, {})();
+  }
   if (state.failing_rank == communicator->rank) *news = ncclRemoteError;
   return ncclSuccess;
 }
@@ -155,18 +241,24 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* news) 
 ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
   const std::scoped_lock lock(mutex);
   communicator->polls = 2;
+  communicator->finalizes = true;
   return ncclInProgress;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   const std::scoped_lock lock(mutex);
   ++state.destroyed;
   forget(communicator);
+  delete communicator;
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
-  const std::scoped_lock lock(mutex);
-  ++state.aborts;
-  forget(communicator);
+  {
+    const std::scoped_lock lock(mutex);
+    ++state.aborts;
+    forget(communicator);
+  }
+  wait_for_graphs(*communicator->life);
+  delete communicator;
   return ncclSuccess;
 }
 
@@ -177,22 +269,21 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclSend(const void* memory, std::size_t bytes, ncclDataType_t, int peer,
                       ncclComm_t communicator, cudaStream_t stream) {
   auto* const from = static_cast<std::byte*>(const_cast<void*>(memory));
-  return put({communicator, true, peer, from, bytes, stream});
+  return put({communicator, true, peer, from, bytes, stream, {}});
 }
 ncclResult_t ncclRecv(void* memory, std::size_t bytes, ncclDataType_t, int peer,
                       ncclComm_t communicator, cudaStream_t stream) {
-  return put({communicator, false, peer, static_cast<std::byte*>(memory), bytes, stream});
+  return put({communicator, false, peer, static_cast<std::byte*>(memory), bytes, stream, {}});
 }
 ncclResult_t ncclGroupEnd() {
   const std::scoped_lock lock(mutex);
-  for (const End& end : group) {
-    ++left[end.stream];
-    ++end.communicator->left;
-    ++state.messages;
-    end.communicator->polls = 3;
-    meet(end);
-  }
-  group.clear();
+  std::vector<End> ends = std::exchange(group, {});
+  if (ends.empty()) return ncclSuccess;
+  const auto open = std::make_shared<std::atomic<int>>(static_cast<int>(ends.size()));
+  for (End& end : ends) end.open = open;
+  const ncclComm_t communicator = ends.front().communicator;  // of all of them
+  communicator->polls = 3;
+  communicator->put = [ends] { put_on_stream(ends); };
   return ncclInProgress;
 }
 

@@ -109,6 +109,23 @@ TEST_F(NcclGroup, with_a_message_that_is_never_sent_is_aborted_at_the_deadline) 
   EXPECT_EQ(fake_nccl().destroyed, 2);
 }
 
+// Its owner may have to let go of a graph first.
+TEST_F(NcclGroup, that_failed_is_aborted_when_its_owner_says_so_or_at_its_end) {
+  for (const bool by_owner : {true, false}) {
+    reset_fake_nccl();
+    const auto errors = on_all_ranks(1, 20, [&](Group& group, int) {
+      EXPECT_THROW(group.wait([] { return false; }, "round 1"), RankError);
+      EXPECT_EQ(fake_nccl().aborts, 0);
+      if (by_owner) group.abort();
+      EXPECT_EQ(fake_nccl().aborts, by_owner ? 1 : 0);
+      group.check("round 2");
+    });
+    EXPECT_NE(errors[0].find("failed or was aborted before"), std::string::npos) << errors[0];
+    EXPECT_EQ(fake_nccl().aborts, 1);
+    EXPECT_EQ(fake_nccl().destroyed, 0);
+  }
+}
+
 TEST_F(NcclGroup, that_lost_a_rank_says_so_long_before_the_deadline) {
   const auto errors = on_all_ranks(2, 60000, [](Group& group, int rank) {
     if (rank != 1) return;

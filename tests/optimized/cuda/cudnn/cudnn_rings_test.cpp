@@ -2,22 +2,17 @@
 // cuDNN: devices are plain memory, row kernels are emulated, and a plain loop does what graphs say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
-#include <limits>
-#include <stdexcept>
 #include <string>
+#include <utility>
 
-#include "optimized/cuda/cudnn/forward_cudnn.h"
-#include "optimized/cuda/emulator/emulate.h"
-#include "optimized/cuda/portable.h"
-#include "optimized/cuda/row_kernels.cuh"
 #include "optimized/ring/cudnn_engine.h"
-#include "optimized/ring/padded_channels.h"
-#include "optimized/ring/whole_tensors.h"
 #include "property_tests/vendor_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
+#include "tests/optimized/cuda/cudnn/memory_rings.h"
 #include "tests/optimized/cuda/cudnn/memory_sdpa.h"
 #include "tests/optimized/cuda/expect_laws.h"
 #include "tests/optimized/ring/fake_devices.h"
@@ -28,70 +23,59 @@ namespace {
 /// Graphs that were run since it was made.
 struct Asked {
   int runs = 0;
+  int backward_runs = 0;
 };
 
 SdpaRunner counted(SdpaRunner runner, Asked& asked) {
-  return {.workspace_bytes = runner.workspace_bytes,
-          .run = [run = runner.run, &asked](const SdpaGraph& graph, const SdpaPointers& pointers,
-                                            cuda::Stream stream) {
-            ++asked.runs;
-            run(graph, pointers, stream);
-          }};
+  runner.run = [run = runner.run, &asked](const SdpaGraph& graph, const SdpaPointers& pointers,
+                                          cuda::Stream stream) {
+    ++asked.runs;
+    run(graph, pointers, stream);
+  };
+  runner.run_backward = [run = runner.run_backward, &asked](const SdpaBackwardGraph& graph,
+                                                            const SdpaBackwardPointers& pointers,
+                                                            cuda::Stream stream) {
+    ++asked.backward_runs;
+    EXPECT_TRUE(graph.deterministic);
+    run(graph, pointers, stream);
+  };
+  return runner;
 }
 
-template <class Code>
-void on_rows(const Code& code) {
-  cuda::emulator::emulate({.blocks = 2, .threads = cuda::kRowThreads, .seed = 7}, code);
-}
-
-template <class Element>
-ring::DeviceKernels<Element> kernels_with(const SdpaRunner& runner) {
-  ring::DeviceKernels<Element> kernels;
-  kernels.why_not = cuda::why_not_portable;
-  kernels.clear_states = [](const cuda::ClearStates& call, cuda::Stream) {
-    on_rows([&] { cuda::clear_states_block(call); });
-  };
-  kernels.finish_rows = [](const cuda::FinishRows<Element>& call, cuda::Stream) {
-    on_rows([&] { cuda::finish_rows_block(call); });
-  };
-  kernels.forward = CudnnForward<Element>(
-      {.runner = runner,
-       .clear_states = kernels.clear_states,
-       .merge_rows = [](const cuda::MergeRows<Element>& call,
-                        cuda::Stream) { on_rows([&] { cuda::merge_rows_block(call); }); },
-       .finish_rows = kernels.finish_rows});
-  return kernels;
-}
-
-RunResult run_on_memory(const AttentionInput& input, const RunOptions& options,
-                        const SdpaRunner& runner) {
-  RunResult result = ring::empty_result(input);
-  const auto run = [&]<class Element>(Element) {
-    const Problem padded = ring::with_padded_channels(input.problem);
-    ring::take_summary(
-        ring::run_on_devices<Element>(
-            padded, options,
-            ring::padded_ends(input.problem.shape, ring::whole_ends<Element>(input, result)),
-            kernels_with<Element>(runner)),
-        result);
-  };
-  input.problem.dtype == DType::f16 ? run(Half{}) : run(BFloat16{});
-  return result;
+std::string why_not(const AttentionInput& input, const RunOptions& options) {
+  return ring::why_not_on_cudnn(input.problem, options,
+                                input.dout ? Pass::backward : Pass::forward);
 }
 
 std::string check(const cuda::DevicesCase& c, DType dtype, const SdpaRunner& runner) {
   const cuda::DevicesTrial trial = cuda::make_trial(c, dtype);
-  const AttentionInput input = forward_input(trial);
-  if (ring::why_not_on_cudnn(input, trial.options) != "") return "refused: " + c.text();
+  const AttentionInput input = trial.input();
+  if (why_not(input, trial.options) != "") return "refused: " + c.text();
   const std::string wrong = judge(trial, run_on_memory(input, trial.options, runner));
   return wrong.empty() ? "" : c.text() + ": " + wrong;
 }
 
-TEST(CudnnRings, equal_the_exact_reference_in_random_cases) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
-    const DType dtype = seed % 2 ? DType::f16 : DType::bf16;
-    ASSERT_EQ(check(random_case(seed, 64), dtype, memory_runner()), "");
+/// Those that cuDNN has no gradients of are judged without.
+std::string check_what_there_is(const cuda::DevicesCase& c, DType dtype, int& without) {
+  const cuda::DevicesTrial trial = cuda::make_trial(c, dtype);
+  AttentionInput input = trial.input();
+  if (why_not(input, trial.options) != "") {
+    ++without;
+    input.dout.reset();
   }
+  if (why_not(input, trial.options) != "") return "refused: " + c.text();
+  const std::string wrong = judge(trial, run_on_memory(input, trial.options, memory_runner()));
+  return wrong.empty() ? "" : c.text() + ": " + wrong;
+}
+
+TEST(CudnnRings, equal_the_exact_reference_in_random_cases) {
+  constexpr int kCases = 60;
+  int without = 0;
+  for (unsigned seed = 0; seed < kCases; ++seed) {
+    const DType dtype = seed % 2 ? DType::f16 : DType::bf16;
+    ASSERT_EQ(check_what_there_is(random_case(seed, 64), dtype, without), "");
+  }
+  EXPECT_LT(without, kCases / 6) << "cases without gradients";
 }
 
 TEST(CudnnRings, give_back_all_memory) {
@@ -133,6 +117,7 @@ TEST(CudnnRings, ask_once_for_each_block_of_a_causal_ring_that_is_seen) {
       ASSERT_EQ(check(c, DType::bf16, counted(memory_runner(), asked)), "");
       const bool all = layout == LayoutKind::zigzag;
       EXPECT_EQ(asked.runs, all ? ranks * ranks : ranks * (ranks + 1) / 2) << c.text();
+      EXPECT_EQ(asked.backward_runs, asked.runs) << c.text();
     }
   }
 }
@@ -149,9 +134,23 @@ TEST(CudnnRings, of_one_rank_and_one_piece_are_the_call_itself) {
     for (std::int64_t i = 0; i < 2 * 48; ++i) pointers.lse[i] = 0.1f;
     EXPECT_EQ(graph.q.sizes[2], 48);
   };
-  const RunResult got = run_on_memory(forward_input(trial), trial.options, runner);
+  runner.run_backward = [](const SdpaBackwardGraph& graph, const SdpaBackwardPointers& pointers,
+                           cuda::Stream) {
+    for (const auto& [gradient, count] :
+         {std::pair{pointers.dq, 2 * 48 * 16}, {pointers.dk, 48 * 16}, {pointers.dv, 48 * 16}}) {
+      std::fill_n(static_cast<BFloat16*>(gradient), count, static_cast<BFloat16>(2.5));
+    }
+    EXPECT_EQ(pointers.lse[0], 0.1f);
+    EXPECT_EQ(static_cast<float>(static_cast<const BFloat16*>(pointers.out)[0]), 1.5f);
+    EXPECT_EQ(graph.k.sizes[2], 48);
+  };
+  const RunResult got = run_on_memory(trial.input(), trial.options, runner);
   for (const double x : got.output.out.values()) ASSERT_EQ(x, 1.5);
   for (const double x : got.output.lse.values()) ASSERT_EQ(x, 0.1f);
+  for (const Tensor<double>* gradient :
+       {&got.gradients->dq, &got.gradients->dk, &got.gradients->dv}) {
+    for (const double x : gradient->values()) ASSERT_EQ(x, 2.5);
+  }
 }
 
 /// One mistake each in what stands for cuDNN: what this file accepts must find them.
@@ -186,6 +185,58 @@ TEST(CudnnRings, with_a_mistake_in_the_attention_are_found) {
   EXPECT_TRUE(found(with([](SdpaGraph& g, SdpaPointers&) { g.q.strides[1] = 0; })));
 }
 
+TEST(CudnnRings, with_a_mistake_in_the_gradients_are_found) {
+  const auto found = [](auto change) {
+    SdpaRunner runner = memory_runner();
+    runner.run_backward = [run = runner.run_backward, change](SdpaBackwardGraph graph,
+                                                              SdpaBackwardPointers pointers,
+                                                              cuda::Stream stream) {
+      change(graph, pointers);
+      run(graph, pointers, stream);
+    };
+    for (const LayoutKind layout : {LayoutKind::contiguous, LayoutKind::striped}) {
+      auto c = causal_ring(3, layout, "ring");
+      c.ring.shape.kv_tokens = 60;
+      c.ring.shape.batch = 2;
+      c.ring.mask = "causal+window:20,0";
+      if (!check(c, DType::f16, runner).empty()) return true;
+    }
+    return false;
+  };
+  using Graph = SdpaBackwardGraph;
+  using Pointers = SdpaBackwardPointers;
+  EXPECT_FALSE(found([](Graph&, Pointers&) {}));
+  EXPECT_TRUE(found([](Graph& g, Pointers&) { g.diagonals.right_bound.reset(); }));
+  EXPECT_TRUE(found([](Graph& g, Pointers&) { g.diagonals.left_bound.reset(); }));
+  EXPECT_TRUE(found([](Graph& g, Pointers&) { g.diagonals.corner = Corner::top_left; }));
+  EXPECT_TRUE(found([](Graph& g, Pointers&) { g.scale *= 1.4426950f; }));
+  EXPECT_TRUE(found([](Graph& g, Pointers&) { g.q.strides[1] = 0; }));
+  EXPECT_TRUE(found([](Graph& g, Pointers&) { g.dout.strides[1] = g.dout.strides[2]; }));
+  EXPECT_TRUE(found([](Graph& g, Pointers&) { g.out.strides[0] = 0; }));
+  EXPECT_TRUE(found([](Graph& g, Pointers&) { g.lse.strides[1] = 0; }));
+  EXPECT_TRUE(found([](Graph&, Pointers& p) { p.out = p.dout; }));
+  EXPECT_TRUE(found([](Graph&, Pointers& p) { std::swap(p.dk, p.dv); }));
+}
+
+/// A mask of one query and one key in the middle of a chunk, at its end, and in a chunk of its own.
+TEST(CudnnRings, have_gradients_of_single_pairs_but_for_a_chunk_of_one_key) {
+  for (const LayoutKind layout : {LayoutKind::contiguous, LayoutKind::striped}) {
+    cuda::DevicesCase c = causal_ring(2, layout, "ring");
+    c.ring.mask = "documents:5,1,17,1,1,23";
+    EXPECT_EQ(check(c, DType::bf16, memory_runner()), "");
+    c.ring.mask = "window:0,0";
+    EXPECT_EQ(check(c, DType::bf16, memory_runner()), "");
+  }
+  cuda::DevicesCase c = causal_ring(3, LayoutKind::contiguous, "ring");
+  c.ring.shape.q_tokens = c.ring.shape.kv_tokens = 3;
+  const cuda::DevicesTrial trial = cuda::make_trial(c, DType::bf16);
+  EXPECT_EQ(why_not(trial.input(), trial.options),
+            "gives no gradients where a chunk has one key and a single query sees it");
+  AttentionInput forward = trial.input();
+  forward.dout.reset();
+  EXPECT_EQ(why_not(forward, trial.options), "");
+}
+
 /// Blocks whose lse is in base 2 instead of e merge with wrong weights.
 TEST(CudnnRings, with_an_lse_of_another_base_are_found) {
   SdpaRunner runner = memory_runner();
@@ -202,7 +253,7 @@ TEST(CudnnRings, with_an_lse_of_another_base_are_found) {
 TEST(CudnnRings, obey_every_law) {
   verify::Subject subject = verify::on_device(verify::cudnn_subject(), DeviceKind::cuda);
   subject.run = [](const AttentionInput& input, const RunOptions& options) {
-    const std::string reason = ring::why_not_on_cudnn(input, options);
+    const std::string reason = why_not(input, options);
     if (!reason.empty()) throw verify::Unsupported(reason);
     return run_on_memory(input, options, memory_runner());
   };
@@ -216,16 +267,14 @@ TEST(WhyNotOnCudnn, names_what_cudnn_does_not_do) {
   const cuda::DevicesTrial trial =
       cuda::make_trial(causal_ring(2, LayoutKind::zigzag, "ring"), DType::bf16);
   const auto reason = [&](auto change) {
-    AttentionInput input = forward_input(trial);
+    AttentionInput input = trial.input();
     RunOptions options = trial.options;
     change(input, options);
-    return ring::why_not_on_cudnn(input, options);
+    return why_not(input, options);
   };
   EXPECT_EQ(reason([](AttentionInput&, RunOptions&) {}), "");
   EXPECT_EQ(reason([](AttentionInput& a, RunOptions&) { a.problem.dtype = DType::f32; }),
             "does not compute in f32");
-  EXPECT_EQ(reason([&](AttentionInput& a, RunOptions&) { a.dout = trial.ring.dout.view(); }),
-            "gives no gradients");
   EXPECT_EQ(reason([](AttentionInput& a, RunOptions&) { a.problem.modifiers.softcap = 2; }),
             "knows no score modifiers");
   EXPECT_EQ(reason([](AttentionInput&, RunOptions& o) { o.wire = WireFormat::fp8; }),
@@ -244,10 +293,9 @@ TEST(WhyNotOnCudnn, refuses_masks_of_many_pieces) {
   c.ring.shape.q_tokens = c.ring.shape.kv_tokens = 2000;
   const cuda::DevicesTrial trial = cuda::make_trial(c, DType::bf16);
   RunOptions options = trial.options;
-  const AttentionInput input = forward_input(trial);
-  EXPECT_EQ(ring::why_not_on_cudnn(input, options), "");
+  EXPECT_EQ(why_not(trial.input(), options), "");
   options.kv_layout = Layout(LayoutKind::contiguous, 2000, 2);
-  EXPECT_NE(ring::why_not_on_cudnn(input, options).find("pieces"), std::string::npos);
+  EXPECT_NE(why_not(trial.input(), options).find("pieces"), std::string::npos);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <random>
 
+#include "reference/core/error.h"
 #include "tests/optimized/cuda/cudnn/memory_sdpa.h"
 
 namespace ringlab::cudnn {
@@ -125,6 +126,90 @@ TEST(SdpaGraph, is_the_key_of_plans_and_does_not_know_where_a_piece_lies) {
   EXPECT_NE(graph(0, 8), graph(0, 16));
   EXPECT_NE(graph(0, 8), graph(0, 8, 2));
   EXPECT_NE((graph(0, 8) < graph(0, 16)), (graph(0, 16) < graph(0, 8)));
+}
+
+/// What the backward pass reads lies where the forward pass has it; what it writes is dense.
+TEST(SdpaBackwardGraph, finds_every_element_of_a_piece_in_the_whole_tensors) {
+  const MaskPiece piece{.queries = {7, 19}, .keys = {11, 30}};
+  const SdpaBackwardCall call = sdpa_backward_call(kShape, piece, 1, DType::bf16, true);
+  const SdpaBackwardGraph& graph = call.graph;
+  EXPECT_EQ(call.keys, piece.keys);
+  EXPECT_EQ(graph.q.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 16}));
+  EXPECT_EQ(graph.k.sizes, (std::array<std::int64_t, 4>{2, 3, 19, 16}));
+  EXPECT_EQ(graph.v.sizes, (std::array<std::int64_t, 4>{2, 3, 19, 24}));
+  EXPECT_EQ(graph.out.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 24}));
+  EXPECT_EQ(graph.dout, graph.out);
+  EXPECT_EQ(graph.lse.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 1}));
+  EXPECT_EQ(graph.dq.sizes, graph.q.sizes);
+  EXPECT_EQ(graph.dk.sizes, graph.k.sizes);
+  EXPECT_EQ(graph.dv.sizes, graph.v.sizes);
+  for (const std::int64_t b : {0, 1}) {
+    for (const std::int64_t h : {0, 1, 2}) {
+      for (const std::int64_t row : {0, 5, 11}) {
+        for (const std::int64_t c : {0, 9, 15}) {
+          EXPECT_EQ(call.q_offset + place(graph.q, {b, h, row, c}),
+                    place(b, h, 7 + row, c, 6, 40, 16));
+          EXPECT_EQ(call.k_offset + place(graph.k, {b, h, row, c}),
+                    place(b, h, 11 + row, c, 3, 50, 16));
+          EXPECT_EQ(call.v_offset + place(graph.v, {b, h, row, c}),
+                    place(b, h, 11 + row, c, 3, 50, 24));
+          EXPECT_EQ(call.out_offset + place(graph.out, {b, h, row, c}),
+                    place(b, h, 7 + row, c, 6, 40, 24));
+          EXPECT_EQ(place(graph.lse, {b, h, row, 0}), place(b, h, row, 0, 6, 12, 1));
+          EXPECT_EQ(place(graph.dq, {b, h, row, c}), place(b, h, row, c, 6, 12, 16));
+          EXPECT_EQ(place(graph.dk, {b, h, row, c}), place(b, h, row, c, 3, 19, 16));
+          EXPECT_EQ(place(graph.dv, {b, h, row, c}), place(b, h, row, c, 3, 19, 24));
+        }
+      }
+    }
+  }
+}
+
+TEST(SdpaBackwardGraph, has_the_diagonals_and_the_scale_of_the_forward_pass) {
+  for (const bool rises : {false, true}) {
+    for (const bool leaves : {false, true}) {
+      const MaskPiece piece{.queries = {2, 8}, .keys = {5, 14}, .rises = rises, .leaves = leaves};
+      const SdpaGraph forward = sdpa_call(kShape, piece, 0.3f, DType::f16).graph;
+      const SdpaBackwardGraph backward =
+          sdpa_backward_call(kShape, piece, 0.3f, DType::f16, false).graph;
+      EXPECT_EQ(backward.diagonals, forward.diagonals);
+      EXPECT_EQ(backward.scale, forward.scale);
+      EXPECT_EQ(backward.dtype, DType::f16);
+    }
+  }
+}
+
+/// cuDNN takes no single pair: a neighbour that is hidden comes with the key.
+TEST(SdpaBackwardGraph, of_one_query_and_one_key_has_another_key_that_is_hidden) {
+  for (std::int32_t key = 0; key < kShape.keys; ++key) {
+    const MaskPiece piece{.queries = {3, 4}, .keys = {key, key + 1}};
+    ASSERT_TRUE(takes_backward(piece, kShape.keys));
+    const SdpaBackwardCall call = sdpa_backward_call(kShape, piece, 1, DType::bf16, false);
+    ASSERT_EQ(call.graph.k.sizes[2], 2);
+    ASSERT_EQ(call.graph.dk.sizes[2], 2);
+    ASSERT_GE(call.keys.first, 0);
+    ASSERT_LE(call.keys.last, kShape.keys);
+    for (const std::int32_t j : {0, 1}) {
+      ASSERT_EQ(shows(call.graph, 0, j), call.keys.first + j == key) << key;
+    }
+    EXPECT_EQ(call.k_offset, call.keys.first * kShape.head_dim);
+    EXPECT_EQ(call.v_offset, call.keys.first * kShape.v_dim);
+  }
+}
+
+TEST(SdpaBackwardGraph, is_not_asked_for_one_query_and_the_only_key) {
+  const MaskPiece pair{.queries = {3, 4}, .keys = {0, 1}};
+  EXPECT_FALSE(takes_backward(pair, 1));
+  EXPECT_THROW(check_backward_piece(pair, 1), Error);
+  EXPECT_NO_THROW(check_backward_piece(pair, 2));
+  EXPECT_TRUE(takes_backward({.queries = {3, 5}, .keys = {0, 1}}, 1));
+}
+
+TEST(SdpaBackwardGraph, of_the_whole_block_holds_all_queries_and_all_keys) {
+  EXPECT_TRUE(holds_all(kShape, {.queries = {0, 40}, .keys = {0, 50}}));
+  EXPECT_FALSE(holds_all(kShape, {.queries = {0, 40}, .keys = {0, 49}}));
+  EXPECT_FALSE(holds_all(kShape, {.queries = {0, 40}, .keys = {1, 50}}));
+  EXPECT_FALSE(holds_all(kShape, {.queries = {1, 40}, .keys = {0, 50}}));
 }
 
 TEST(SdpaGraph, tells_pieces_with_all_queries_from_others) {

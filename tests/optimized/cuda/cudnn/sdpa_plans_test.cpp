@@ -25,13 +25,26 @@ class SdpaPlans : public testing::Test {
   }
 };
 
-std::string refusal_of(const SdpaGraph& graph, int capability) {
+template <class Graph>
+std::string refusal_of(const Graph& graph, int capability) {
   try {
     check_graph(graph, capability);
   } catch (const Refusal& refusal) {
     return refusal.what();
   }
   return "";
+}
+
+/// Of both passes.
+std::string refusal_of_piece(const cuda::BlockShape& shape, const MaskPiece& piece, DType dtype,
+                             int capability) {
+  std::string refusal = refusal_of(sdpa_call(shape, piece, 1, dtype).graph, capability);
+  for (const bool deterministic : {false, true}) {
+    if (!refusal.empty() || !takes_backward(piece, shape.keys)) return refusal;
+    refusal =
+        refusal_of(sdpa_backward_call(shape, piece, 1, dtype, deterministic).graph, capability);
+  }
+  return refusal;
 }
 
 /// Of every block of the ring: the first refusal.
@@ -45,7 +58,7 @@ std::string refusal_of(const cuda::DevicesCase& c, DType dtype, int capability) 
       const cuda::BlockShape shape = cuda::block_shape(c.ring.shape, queries.size(), keys.size());
       for (const MaskPiece& piece :
            cut_mask(cuda::visible_rows(ring.problem.mask, queries, keys))) {
-        const std::string refusal = refusal_of(sdpa_call(shape, piece, 1, dtype).graph, capability);
+        const std::string refusal = refusal_of_piece(shape, piece, dtype, capability);
         if (!refusal.empty()) return c.text() + ": " + refusal;
       }
     }
@@ -73,6 +86,32 @@ TEST_F(SdpaPlans, a_graph_that_makes_no_sense_is_refused_by_name) {
   const std::string refusal = refusal_of(wrong, 90);
   EXPECT_NE(refusal.find("q (1, 4, 64, 64), k (1, 2, 32, 64)"), std::string::npos) << refusal;
   EXPECT_NE(refusal.find("ottom right"), std::string::npos) << refusal;
+}
+
+TEST_F(SdpaPlans, the_widest_heads_are_good_for_hopper_in_both_passes) {
+  const cuda::BlockShape shape{
+      .q_heads = 2, .queries = 40, .keys = 70, .head_dim = 256, .v_dim = 256};
+  ASSERT_EQ(why_not_cudnn(shape, 1, 90), "");
+  const MaskPiece piece{.queries = {0, 40}, .keys = {3, 60}, .rises = true};
+  EXPECT_EQ(refusal_of_piece(shape, piece, DType::bf16, 90), "");
+  EXPECT_NE(refusal_of_piece(shape, piece, DType::bf16, 80), "");
+}
+
+/// The reason for takes_backward(), and that a hidden neighbour is enough.
+TEST_F(SdpaPlans, gradients_of_a_single_pair_are_refused_and_with_a_hidden_key_are_not) {
+  const cuda::BlockShape shape{.queries = 4, .keys = 4, .head_dim = 64, .v_dim = 64};
+  for (const std::int32_t key : {0, 3}) {
+    const MaskPiece pair{.queries = {1, 2}, .keys = {key, key + 1}};
+    const SdpaBackwardGraph graph = sdpa_backward_call(shape, pair, 1, DType::bf16, false).graph;
+    SdpaBackwardGraph alone = graph;
+    alone.diagonals = {};
+    for (SdpaTensor* tensor : {&alone.k, &alone.v, &alone.dk, &alone.dv}) tensor->sizes[2] = 1;
+    for (const int capability : kCapabilities) {
+      EXPECT_EQ(refusal_of(graph, capability), "");
+      const std::string refusal = refusal_of(alone, capability);
+      EXPECT_NE(refusal.find("cuDNN gradients, q (1, 1, 1, 64)"), std::string::npos) << refusal;
+    }
+  }
 }
 
 }  // namespace

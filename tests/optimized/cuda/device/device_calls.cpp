@@ -141,10 +141,19 @@ void portable_backward(const BackwardCall<Element>& call, std::uint64_t) {
 template <class Element>
 void device_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid&) {
   forward(call, forward_hopper_tile_queries(call.shape.head_dim, call.shape.v_dim),
-          forward_hopper<Element>);
+          [](const ForwardCall<Element>& on_device, Stream stream) {
+            forward_hopper(on_device, stream);
+          });
 }
 template void device_forward_hopper(const ForwardCall<Half>&, const EmulatedGrid&);
 template void device_forward_hopper(const ForwardCall<BFloat16>&, const EmulatedGrid&);
+
+void device_forward_hopper_version(const HopperVersion& version,
+                                   const ForwardCall<BFloat16>& call) {
+  forward(call, version.tile_queries, [&](const ForwardCall<BFloat16>& on_device, Stream stream) {
+    forward_hopper_version(version, on_device, stream);
+  });
+}
 
 template <class Element>
 void device_backward_hopper(const BackwardCall<Element>& call, std::uint64_t) {

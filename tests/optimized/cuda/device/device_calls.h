@@ -2,6 +2,7 @@
 // them: everything goes to the device between canaries, and back.
 #pragma once
 
+#include "optimized/cuda/forward_hopper_ladder.h"
 #include "tests/optimized/cuda/hopper_kernels.h"
 #include "tests/optimized/cuda/portable_kernels.h"
 
@@ -10,6 +11,8 @@ namespace ringlab::cuda {
 /// Throws when a kernel wrote outside its outputs. Blocks and seeds have no effect.
 template <class Element>
 void device_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid& grid);
+
+void device_forward_hopper_version(const HopperVersion& version, const ForwardCall<BFloat16>& call);
 
 /// The seed has no effect.
 template <class Element>

@@ -1,0 +1,38 @@
+// What the forward kernel and the copies of a hop cost each other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench/gpu_families.h"
+#include "cli/bench/timing.h"
+
+namespace ringlab::bench {
+
+/// Copies by `from` under a kernel that leaves some multiprocessors to others.
+struct OverlapOption {
+  HopFrom from = HopFrom::device;
+  int left_free = 0;
+};
+
+/// Speeds are shares of that of the kernel alone, on all multiprocessors.
+struct Overlap {
+  OverlapOption option = {};
+  Spread kernel_alone = {};
+  Spread kernel_under_copies = {};
+  Spread copies_alone_bytes_per_s = {};
+  Spread copies_under_kernel_bytes_per_s = {};
+  std::string failure = {};  ///< why it has no figures; empty when it has
+};
+
+/// "device memory", "pinned host memory", "NCCL, to itself".
+std::string text_of(HopFrom from);
+
+/// Copy engines, and NCCL with none, 4, 8 and 16 multiprocessors left free.
+std::vector<OverlapOption> overlap_options();
+
+/// What cannot be had here says so in `failure`.
+Overlap measure_overlap(const GpuBench& bench, const OverlapOption& option,
+                        const GpuCase& attention, const TimingOptions& options);
+
+}  // namespace ringlab::bench

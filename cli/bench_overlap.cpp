@@ -1,0 +1,82 @@
+#include "cli/bench_overlap.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <vector>
+
+#include "cli/bench/gpu_overlap.h"
+#include "cli/bench_output.h"
+#include "cli/progress.h"
+#include "cli/text_table.h"
+
+namespace ringlab::cli {
+namespace {
+
+Json overlap_json(const bench::Overlap& one) {
+  Json json = {{"copies_by", bench::text_of(one.option.from)}, {"left_free", one.option.left_free}};
+  if (!one.failure.empty()) {
+    json["failure"] = one.failure;
+    return json;
+  }
+  json["kernel_alone"] = spread_json(one.kernel_alone);
+  json["kernel_under_copies"] = spread_json(one.kernel_under_copies);
+  json["copies_alone_bytes_per_s"] = spread_json(one.copies_alone_bytes_per_s);
+  json["copies_under_kernel_bytes_per_s"] = spread_json(one.copies_under_kernel_bytes_per_s);
+  return json;
+}
+
+void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output) {
+  TextTable table({{"copies by"},
+                   {"SMs left free", Align::right},
+                   {"kernel alone", Align::right},
+                   {"kernel under copies", Align::right},
+                   {"copies, GB/s", Align::right},
+                   {"under the kernel", Align::right}});
+  for (const bench::Overlap& one : overlaps) {
+    const std::string left = fmt::format("{}", one.option.left_free);
+    if (!one.failure.empty()) {
+      table.add({bench::text_of(one.option.from), left, "-", "-", "-", "-"});
+      continue;
+    }
+    const auto share = [](const bench::Spread& speed) {
+      return fmt::format("{:.3f}", speed.median);
+    };
+    const auto rate = [](const bench::Spread& speed) {
+      return fmt::format("{:.1f}", speed.median * 1e-9);
+    };
+    table.add({bench::text_of(one.option.from), left, share(one.kernel_alone),
+               share(one.kernel_under_copies), rate(one.copies_alone_bytes_per_s),
+               rate(one.copies_under_kernel_bytes_per_s)});
+  }
+  output.print("\n{}", table.text());
+  output.print("Kernels: speed over that of the kernel alone on all multiprocessors.\n");
+  for (const bench::Overlap& one : overlaps) {
+    if (one.failure.empty()) continue;
+    output.print("{}, {} left free: {}\n", bench::text_of(one.option.from), one.option.left_free,
+                 one.failure);
+  }
+}
+
+}  // namespace
+
+Json bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, Output& output) {
+  const std::vector<bench::OverlapOption> rows = bench::overlap_options();
+  const bench::GpuCase attention{.tokens = plan.quick ? 4096 : 8192};
+  std::atomic<std::int64_t> done = 0;
+  std::vector<bench::Overlap> overlaps;
+  {
+    const Progress progress("timing kernels under copies",
+                            {&done, static_cast<std::int64_t>(rows.size()) * plan.rounds});
+    for (const bench::OverlapOption& row : rows) {
+      const auto step = [&](int, int) { ++done; };
+      overlaps.push_back(bench::measure_overlap(bench, row, attention, {plan.rounds, step}));
+    }
+  }
+  print_overlaps(overlaps, output);
+  Json json = Json::array();
+  for (const bench::Overlap& one : overlaps) json.push_back(overlap_json(one));
+  return json;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,45 @@
+// Memory that calls of cuDNN need for a while: workspaces, and results before they are merged.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "optimized/cuda/device.h"
+
+namespace ringlab::cudnn {
+
+/// Rounded up to a multiple of what cudaMalloc aligns to.
+inline std::int64_t aligned_bytes(std::int64_t bytes) {
+  constexpr std::int64_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// Memory of streams. Work of a stream is done in order, so a piece of it serves call after call.
+class StreamScratch {
+ public:
+  /// At least so many bytes; what they hold is lost when more are wanted.
+  std::byte* of(int device, cuda::Stream stream, std::int64_t bytes) {
+    Piece& piece = pieces_[{device, stream}];
+    if (piece.bytes >= bytes) return piece.memory.get();
+    const std::int64_t size = std::max(bytes, 2 * piece.bytes);
+    cuda::OwnedMemory larger = cuda::allocate(device, size);
+    // Kept: what was issued before, or captured as a graph, uses it still.
+    outgrown_.push_back(std::exchange(piece.memory, std::move(larger)));
+    piece.bytes = size;
+    return piece.memory.get();
+  }
+
+ private:
+  struct Piece {
+    cuda::OwnedMemory memory;
+    std::int64_t bytes = 0;
+  };
+  std::map<std::pair<int, cuda::Stream>, Piece> pieces_;
+  std::vector<cuda::OwnedMemory> outgrown_;  // together less than what is in use
+};
+
+}  // namespace ringlab::cudnn

@@ -1,0 +1,66 @@
+// How the forward kernels for Hopper are launched, and what is checked before.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <string>
+
+#include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/forward_hopper_shapes.h"
+#include "optimized/cuda/kernels.h"
+#include "optimized/cuda/portable_launch.cuh"
+#include "optimized/cuda/stream.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cuda {
+
+/// static: each file that launches it has a kernel of its own, registered once.
+template <class Tile>
+static __global__ void __launch_bounds__(Tile::kThreads, 1)
+    forward_hopper_kernel(const __grid_constant__ HopperParams<typename Tile::Element> params) {
+  forward_hopper_tiles<Tile>(params);
+}
+
+/// Of the current device.
+inline int hopper_attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice", "forward_hopper");
+  check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute",
+             "forward_hopper");
+  return value;
+}
+
+/// Input error where the kernel does not take the call on the current device.
+template <class Element>
+void check_hopper_call(const ForwardCall<Element>& call) {
+  const int capability = 10 * hopper_attribute(cudaDevAttrComputeCapabilityMajor) +
+                         hopper_attribute(cudaDevAttrComputeCapabilityMinor);
+  const std::string reason = why_not_hopper(call.shape, call.scale, capability);
+  if (reason.empty()) return;
+  throw_input_error({.where = "forward_hopper",
+                     .expected = "compute capability 9.0, scale > 0, head_dim and v_dim multiples "
+                                 "of 8 up to 256, heads that group",
+                     .actual = reason,
+                     .hint = "The portable kernels take every GPU since 8.0, and every scale."});
+}
+
+/// One thread block per multiprocessor but `left_free`, one at least.
+inline int persistent_blocks(int left_free) {
+  return std::max(1, hopper_attribute(cudaDevAttrMultiProcessorCount) - left_free);
+}
+
+/// At most so many thread blocks as there are tiles.
+template <class Tile>
+void launch_hopper(const HopperParams<typename Tile::Element>& params, Tile, Stream stream,
+                   int blocks) {
+  launch_kernel(forward_hopper_kernel<Tile>,
+                {.name = "forward_hopper",
+                 .blocks = std::min(blocks, tile_count(params.order)),
+                 .threads = Tile::kThreads,
+                 .shared_bytes = kHopperSharedBytes<Tile>,
+                 .stream = stream},
+                params);
+}
+
+}  // namespace ringlab::cuda
