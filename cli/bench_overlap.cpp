@@ -14,7 +14,9 @@ namespace ringlab::cli {
 namespace {
 
 Json overlap_json(const bench::Overlap& one) {
-  Json json = {{"copies_by", bench::text_of(one.option.from)}, {"left_free", one.option.left_free}};
+  Json json = {{"copies_by", bench::text_of(one.option.from)},
+               {"stays", one.option.grid.stays},
+               {"left_free", one.option.grid.left_free}};
   if (!one.failure.empty()) {
     json["failure"] = one.failure;
     return json;
@@ -28,15 +30,15 @@ Json overlap_json(const bench::Overlap& one) {
 
 void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output) {
   TextTable table({{"copies by"},
-                   {"SMs left free", Align::right},
+                   {"the kernel"},
                    {"kernel alone", Align::right},
                    {"kernel under copies", Align::right},
                    {"copies, GB/s", Align::right},
                    {"under the kernel", Align::right}});
   for (const bench::Overlap& one : overlaps) {
-    const std::string left = fmt::format("{}", one.option.left_free);
+    const std::string grid = bench::text_of(one.option.grid);
     if (!one.failure.empty()) {
-      table.add({bench::text_of(one.option.from), left, "-", "-", "-", "-"});
+      table.add({bench::text_of(one.option.from), grid, "-", "-", "-", "-"});
       continue;
     }
     const auto share = [](const bench::Spread& speed) {
@@ -45,15 +47,15 @@ void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output)
     const auto rate = [](const bench::Spread& speed) {
       return fmt::format("{:.1f}", speed.median * 1e-9);
     };
-    table.add({bench::text_of(one.option.from), left, share(one.kernel_alone),
+    table.add({bench::text_of(one.option.from), grid, share(one.kernel_alone),
                share(one.kernel_under_copies), rate(one.copies_alone_bytes_per_s),
                rate(one.copies_under_kernel_bytes_per_s)});
   }
   output.print("\n{}", table.text());
-  output.print("Kernels: speed over that of the kernel alone on all multiprocessors.\n");
+  output.print("Kernels: speed over that of the kernel alone that stays on all multiprocessors.\n");
   for (const bench::Overlap& one : overlaps) {
     if (one.failure.empty()) continue;
-    output.print("{}, {} left free: {}\n", bench::text_of(one.option.from), one.option.left_free,
+    output.print("{}, {}: {}\n", bench::text_of(one.option.from), bench::text_of(one.option.grid),
                  one.failure);
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "optimized/cuda/kernels.h"
 #include "reference/core/schedule.h"
 
 namespace ringlab::bench {
@@ -50,7 +51,7 @@ struct HopCase {
   HopPart part = HopPart::both;
   HopFrom from = HopFrom::host;
   std::int64_t bytes = 0;
-  int left_free = 0;  ///< multiprocessors that the forward kernel leaves to others
+  cuda::ForwardGrid grid = {};
   int copies = 1;
   int steps = 1;
 };

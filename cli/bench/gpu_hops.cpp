@@ -13,7 +13,7 @@ namespace {
 ring::DeviceKernels<BFloat16> kernels_of(const HopCase& one) {
   const Problem problem = problem_of(one.attention);
   return ring::device_kernels<BFloat16>(ring::choose_kernels(problem, {}, 1).forward, problem.shape,
-                                        one.left_free);
+                                        one.grid);
 }
 
 std::unique_ptr<HopCopies> copies_of(int device, const HopCase& one) {

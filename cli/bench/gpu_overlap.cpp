@@ -1,5 +1,7 @@
 #include "cli/bench/gpu_overlap.h"
 
+#include <fmt/format.h>
+
 #include "reference/core/error.h"
 
 namespace ringlab::bench {
@@ -7,18 +9,18 @@ namespace {
 
 void fill_in(const GpuBench& bench, const HopCase& one, const TimingOptions& options,
              Overlap& overlap) {
-  const auto part = [&](HopPart which, int left_free) {
+  const auto part = [&](HopPart which, const cuda::ForwardGrid& grid) {
     HopCase of_part = one;
     of_part.part = which;
-    of_part.left_free = left_free;
+    of_part.grid = grid;
     return bench.gpu.hops(of_part).seconds;
   };
   const std::vector<Timing> timings =
-      time_in_turn({{"kernel", {}, part(HopPart::kernel, 0)},
-                    {"kernel alone", {}, part(HopPart::kernel, one.left_free)},
-                    {"kernel under copies", {}, part(HopPart::kernel_of_both, one.left_free)},
-                    {"copies", {}, part(HopPart::copies, one.left_free)},
-                    {"both", {}, part(HopPart::both, one.left_free)}},
+      time_in_turn({{"kernel", {}, part(HopPart::kernel, {})},
+                    {"kernel alone", {}, part(HopPart::kernel, one.grid)},
+                    {"kernel under copies", {}, part(HopPart::kernel_of_both, one.grid)},
+                    {"copies", {}, part(HopPart::copies, one.grid)},
+                    {"both", {}, part(HopPart::both, one.grid)}},
                    options);
   for (const Timing& timing : timings) {
     overlap.failure = timing.failure;
@@ -46,14 +48,22 @@ std::string text_of(HopFrom from) {
   return "";
 }
 
+std::string text_of(const cuda::ForwardGrid& grid) {
+  return grid.stays ? fmt::format("stays, {} left free", grid.left_free) : "a block per tile";
+}
+
 std::vector<OverlapOption> overlap_options() {
-  return {{HopFrom::device, 0}, {HopFrom::host, 0}, {HopFrom::nccl, 0},
-          {HopFrom::nccl, 4},   {HopFrom::nccl, 8}, {HopFrom::nccl, 16}};
+  std::vector<OverlapOption> all = {{HopFrom::device, {}}, {HopFrom::host, {}}};
+  all.push_back({HopFrom::nccl, {.stays = false}});
+  for (const int left_free : {0, 4, 8, 16}) {
+    all.push_back({HopFrom::nccl, {.left_free = left_free}});
+  }
+  return all;
 }
 
 Overlap measure_overlap(const GpuBench& bench, const OverlapOption& option,
                         const GpuCase& attention, const TimingOptions& options) {
-  HopCase one{.attention = attention, .from = option.from, .left_free = option.left_free};
+  HopCase one{.attention = attention, .from = option.from, .grid = option.grid};
   one.bytes = attention.kv_bytes();
   Overlap overlap{.option = option};
   try {

@@ -9,13 +9,13 @@
 
 namespace ringlab::bench {
 
-/// Copies by `from` under a kernel that leaves some multiprocessors to others.
+/// Copies by `from` under a kernel with such a grid.
 struct OverlapOption {
   HopFrom from = HopFrom::device;
-  int left_free = 0;
+  cuda::ForwardGrid grid = {};
 };
 
-/// Speeds are shares of that of the kernel alone, on all multiprocessors.
+/// Speeds are shares of that of the kernel alone, which stays on all multiprocessors.
 struct Overlap {
   OverlapOption option = {};
   Spread kernel_alone = {};
@@ -27,8 +27,11 @@ struct Overlap {
 
 /// "device memory", "pinned host memory", "NCCL, to itself".
 std::string text_of(HopFrom from);
+/// "stays, 8 left free".
+std::string text_of(const cuda::ForwardGrid& grid);
 
-/// Copy engines, and NCCL with none, 4, 8 and 16 multiprocessors left free.
+/// Copy engines, and NCCL with a thread block per tile, and with 0, 4, 8 and 16 multiprocessors left
+/// free.
 std::vector<OverlapOption> overlap_options();
 
 /// What cannot be had here says so in `failure`.

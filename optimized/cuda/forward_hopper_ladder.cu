@@ -47,8 +47,7 @@ void forward_hopper_version(const HopperVersion& version, const ForwardCall<BFlo
     if (!is_same(one, version)) return;
     auto params = hopper_params<decltype(tile)>(call, make_tensor_map);
     if (!version.sections) params.order.section_heads = std::max(params.order.heads, 1);
-    launch_hopper(params, tile, stream,
-                  version.persistent ? persistent_blocks(0) : tile_count(params.order));
+    launch_hopper(params, tile, stream, {.stays = version.persistent});
   });
 }
 

@@ -45,18 +45,19 @@ void check_hopper_call(const ForwardCall<Element>& call) {
                      .hint = "The portable kernels take every GPU since 8.0, and every scale."});
 }
 
-/// One thread block per multiprocessor but `left_free`, one at least.
-inline int persistent_blocks(int left_free) {
-  return std::max(1, hopper_attribute(cudaDevAttrMultiProcessorCount) - left_free);
+/// Thread blocks of a grid: one for each tile, or fewer.
+inline int blocks_of(const ForwardGrid& grid, int tiles) {
+  if (!grid.stays) return tiles;
+  const int free = hopper_attribute(cudaDevAttrMultiProcessorCount) - grid.left_free;
+  return std::clamp(free, 1, tiles);
 }
 
-/// At most so many thread blocks as there are tiles.
 template <class Tile>
 void launch_hopper(const HopperParams<typename Tile::Element>& params, Tile, Stream stream,
-                   int blocks) {
+                   const ForwardGrid& grid) {
   launch_kernel(forward_hopper_kernel<Tile>,
                 {.name = "forward_hopper",
-                 .blocks = std::min(blocks, tile_count(params.order)),
+                 .blocks = blocks_of(grid, tile_count(params.order)),
                  .threads = Tile::kThreads,
                  .shared_bytes = kHopperSharedBytes<Tile>,
                  .stream = stream},

@@ -19,14 +19,23 @@ constexpr std::int32_t forward_hopper_tile_queries(std::int32_t head_dim, std::i
 /// 9.0), else why not. The portable kernels (portable.h) take what this one does not.
 std::string why_not_hopper(const BlockShape& shape, float scale, int compute_capability);
 
+/// Which multiprocessors forward_hopper() takes, and for how long. No other kernel fits on one beside
+/// it.
+struct ForwardGrid {
+  /// Thread blocks stay where they are and take tile after tile, each its share: the fastest, but
+  /// where another kernel has a multiprocessor, a share is done last. Else a thread block does one
+  /// tile, and kernels that wait, as NCCL's copies, come in between.
+  bool stays = true;
+  int left_free = 0;  ///< where it stays: multiprocessors left to others; it takes one at least
+};
+
 /// The forward pass on the current device. f16 and bf16; full speed for head_dim = v_dim = 64 or
 /// 128, correct for multiples of 8 up to 256. What is not finite reaches the rows that see it and
 /// no others. Nothing is launched for no queries. Bits do not depend on the order in which thread
-/// blocks run. It takes all multiprocessors but `left_free` (one at least), and keeps them until it
-/// is done: what else is to run beside it, as NCCL's copies, needs some. Input error for what
-/// why_not_hopper() tells; environment error naming the call when CUDA fails.
+/// blocks run. Input error for what why_not_hopper() tells; environment error naming the call when
+/// CUDA fails.
 template <class Element>
-void forward_hopper(const ForwardCall<Element>& call, Stream stream, int left_free = 0);
+void forward_hopper(const ForwardCall<Element>& call, Stream stream, const ForwardGrid& grid = {});
 
 /// Whether backward_hopper() takes such heads.
 constexpr bool takes_backward_hopper(std::int64_t head_dim, std::int64_t v_dim) {

@@ -41,7 +41,8 @@ NativeSummary run_padded(const Problem& problem, const RunOptions& options,
   const KernelChoice choice = choose_kernels(problem, options);
   return run_on_devices<Element>(
       problem, options, ends,
-      device_kernels<Element>(choice.forward, problem.shape, options.free_multiprocessors),
+      device_kernels<Element>(choice.forward, problem.shape,
+                              {.left_free = options.free_multiprocessors}),
       {.issue_as = options.as_graph ? IssueAs::graph : IssueAs::streams,
        .gradients = Repeatable::same_bits});
 }
@@ -69,6 +70,11 @@ struct RankKernels {
   DeviceKernels<Element> kernels;
   std::string text;
 };
+/// NCCL's copies are kernels: they need multiprocessors that are left free, or a turn between tiles.
+cuda::ForwardGrid grid_beside_messages(const RunOptions& options) {
+  const int left_free = options.free_multiprocessors;
+  return {.stays = options.ranks == 1 || left_free > 0, .left_free = left_free};
+}
 template <class Element>
 RankKernels<Element> rank_kernels(AttentionOf attention, int device, const Problem& padded,
                                   const RunOptions& options) {
@@ -77,7 +83,7 @@ RankKernels<Element> rank_kernels(AttentionOf attention, int device, const Probl
     return {cudnn_kernels<Element>(), cudnn_text()};
   }
   const KernelChoice choice = choose_kernels_on(device, padded, options);
-  return {device_kernels<Element>(choice.forward, padded.shape, options.free_multiprocessors),
+  return {device_kernels<Element>(choice.forward, padded.shape, grid_beside_messages(options)),
           choice.text()};
 }
 

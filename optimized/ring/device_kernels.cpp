@@ -67,10 +67,10 @@ std::string names_of(const std::map<std::string, int>& counts) {
 
 template <class Element>
 std::function<void(const cuda::ForwardCall<Element>&, cuda::Stream)> forward_of(
-    ForwardKernel forward, int left_free) {
+    ForwardKernel forward, const cuda::ForwardGrid& grid) {
   if (forward == ForwardKernel::portable) return &cuda::forward_portable<Element>;
-  return [left_free](const cuda::ForwardCall<Element>& call, cuda::Stream stream) {
-    cuda::forward_hopper(call, stream, left_free);
+  return [grid](const cuda::ForwardCall<Element>& call, cuda::Stream stream) {
+    cuda::forward_hopper(call, stream, grid);
   };
 }
 
@@ -115,7 +115,8 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
 }
 
 template <class Element>
-DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape, int left_free) {
+DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape,
+                                      const cuda::ForwardGrid& grid) {
   const auto head_dim = static_cast<std::int32_t>(shape.head_dim);
   const auto v_dim = static_cast<std::int32_t>(shape.v_dim);
   const bool hopper = forward == ForwardKernel::hopper;
@@ -123,7 +124,7 @@ DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape,
           .forward_tile_queries = hopper ? cuda::forward_hopper_tile_queries(head_dim, v_dim)
                                          : cuda::forward_portable_tile_queries(),
           .backward_tile_queries = cuda::backward_portable_tile_queries(head_dim, v_dim),
-          .forward = forward_of<Element>(forward, left_free),
+          .forward = forward_of<Element>(forward, grid),
           .backward = is_backward_hopper(forward, shape) ? &cuda::backward_hopper<Element>
                                                          : &cuda::backward_portable<Element>,
           .clear_states = &cuda::clear_states,
@@ -131,7 +132,8 @@ DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape,
           .delta_rows = &cuda::delta_rows<Element>,
           .scale_to = &cuda::scale_to<Element>};
 }
-template DeviceKernels<Half> device_kernels(ForwardKernel, const Shape&, int);
-template DeviceKernels<BFloat16> device_kernels(ForwardKernel, const Shape&, int);
+template DeviceKernels<Half> device_kernels(ForwardKernel, const Shape&, const cuda::ForwardGrid&);
+template DeviceKernels<BFloat16> device_kernels(ForwardKernel, const Shape&,
+                                                const cuda::ForwardGrid&);
 
 }  // namespace ringlab::ring

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "optimized/cuda/kernels.h"
 #include "optimized/ring/cuda_streams.h"
 
 namespace ringlab::ring {
@@ -27,9 +28,10 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
 KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOptions& options);
 
 /// The host functions of kernels.h and portable.h; the backward pass is Hopper's where the forward
-/// pass is and it takes the heads. Usage errors for shapes are run_on_devices'. `left_free`: of
-/// forward_hopper(); other kernels stay on no multiprocessor.
+/// pass is and it takes the heads. Usage errors for shapes are run_on_devices'. `grid`: of
+/// forward_hopper(); other kernels stay nowhere.
 template <class Element>
-DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape, int left_free = 0);
+DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape,
+                                      const cuda::ForwardGrid& grid = {});
 
 }  // namespace ringlab::ring

@@ -130,7 +130,7 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
 }
 
 template <class Element>
-DeviceKernels<Element> device_kernels(ForwardKernel, const Shape&, int) {
+DeviceKernels<Element> device_kernels(ForwardKernel, const Shape&, const cuda::ForwardGrid&) {
   return on_streams<Element>({.why_not = [](const BlockShape&) { return std::string(); },
                               .forward_tile_queries = kTileQueries,
                               .backward_tile_queries = kTileQueries,
@@ -141,7 +141,8 @@ DeviceKernels<Element> device_kernels(ForwardKernel, const Shape&, int) {
                               .delta_rows = delta_rows<Element>,
                               .scale_to = scale_to<Element>});
 }
-template DeviceKernels<Half> device_kernels(ForwardKernel, const Shape&, int);
-template DeviceKernels<BFloat16> device_kernels(ForwardKernel, const Shape&, int);
+template DeviceKernels<Half> device_kernels(ForwardKernel, const Shape&, const cuda::ForwardGrid&);
+template DeviceKernels<BFloat16> device_kernels(ForwardKernel, const Shape&,
+                                                const cuda::ForwardGrid&);
 
 }  // namespace ringlab::ring

@@ -54,10 +54,11 @@ std::string check_backward(const RingTrial& trial, const PortableKernels<BFloat1
 }
 
 /// Empty, or how the first case that shows it shows that the kernels are wrong.
-std::string find_mistake(const PortableKernels<BFloat16>& kernels, int channels) {
+std::string find_mistake(const PortableKernels<BFloat16>& kernels, int channels,
+                         std::uint64_t seeds = kSeeds) {
   for (const RingCase& c : cases(channels)) {
     const RingTrial trial = make_trial(c, DType::bf16);
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
       try {
         std::string wrong;
         if (kernels.forward) wrong = check_forward(trial, kernels, seed);
@@ -84,8 +85,9 @@ INSTANTIATE_TEST_SUITE_P(All, PortableMistakes, testing::ValuesIn(planted_mistak
                          [](const auto& mistake) { return mistake.param.id; });
 
 TEST(PortableMistakes, none_is_found_where_there_is_none) {
-  EXPECT_EQ(find_mistake(correct(), 64), "");
-  EXPECT_EQ(find_mistake(correct(), 256), "");
+  constexpr std::uint64_t kOnce = 1;  // all orders of threads are cuda_portable_test's
+  EXPECT_EQ(find_mistake(correct(), 64, kOnce), "");
+  EXPECT_EQ(find_mistake(correct(), 256, kOnce), "");
 }
 
 }  // namespace
