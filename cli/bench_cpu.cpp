@@ -10,7 +10,6 @@
 #include "cli/machine.h"
 #include "cli/text_table.h"
 #include "optimized/cpu/vectors.h"
-#include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
@@ -67,9 +66,7 @@ int bench_cpu(Arguments& arguments) {
   const bench::Plan plan = take_plan(arguments, bench::all_goals());
   const bool widths = arguments.take_switch("widths");
   const std::optional<std::string> page = widths ? std::nullopt : take_page(arguments);
-  if (widths && arguments.given("only")) {
-    throw_usage_error({"--widths", "no --only beside it", "--only", "It measures no goals."});
-  }
+  if (widths) refuse_goals_beside(arguments, "--widths");
   arguments.reject_unused();
   const Processor processor = find_processor();
   const Json configuration = {

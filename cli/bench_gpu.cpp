@@ -11,6 +11,7 @@
 #include "cli/bench_output.h"
 #include "cli/bench_overlap.h"
 #include "cli/report/human.h"
+#include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
@@ -52,9 +53,7 @@ const WithoutGoals* take_other(Arguments& arguments) {
     if (found) {
       throw_usage_error({option, std::string("no --") + found->option + " beside it", "both", ""});
     }
-    if (arguments.given("only")) {
-      throw_usage_error({option, "no --only beside it", "--only", "It measures no goals."});
-    }
+    refuse_goals_beside(arguments, option);
     found = &one;
   }
   return found;

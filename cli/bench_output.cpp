@@ -10,6 +10,7 @@
 #include "cli/build_info.h"
 #include "cli/progress.h"
 #include "cli/text_table.h"
+#include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 
 namespace ringlab::cli {
@@ -68,6 +69,11 @@ bench::Plan take_plan(Arguments& arguments, const std::vector<bench::Goal>& goal
   const char* const known = std::getenv("RINGLAB_TORCH_PYTHON");
   plan.torch_python = arguments.take_text("torch-python").value_or(known ? known : "");
   return plan;
+}
+
+void refuse_goals_beside(const Arguments& arguments, const std::string& option) {
+  if (!arguments.given("only")) return;
+  throw_usage_error({option, "no --only beside it", "--only", "It measures no goals."});
 }
 
 std::optional<std::string> take_page(Arguments& arguments) {

@@ -14,6 +14,8 @@ namespace ringlab::cli {
 
 /// --quick, --rounds, --only (of `goals`) and --torch-python as a plan.
 bench::Plan take_plan(Arguments& arguments, const std::vector<bench::Goal>& goals);
+/// Usage error for --only: what `option` measures has no goals.
+void refuse_goals_beside(const Arguments& arguments, const std::string& option);
 /// --html, if it was given and can be written.
 std::optional<std::string> take_page(Arguments& arguments);
 

@@ -16,9 +16,7 @@ GpuWork make_cudnn_attention(const GpuTimer& timer, const GpuCase& one) {
   const std::string name = cudnn::require_cudnn();
   const auto attention =
       std::make_shared<GpuAttention>(kFirstDevice, one, ring::cudnn_kernels<BFloat16>());
-  return {name, [&timer, attention] {
-            return timer.seconds_of([&](cuda::Stream stream) { attention->issue(stream); });
-          }};
+  return make_pass(timer, name, attention);
 }
 
 }  // namespace ringlab::bench

@@ -50,9 +50,7 @@ class CudaGpu : public Gpu {
 
   GpuWork attention(const GpuCase& one) override {
     const auto attention = std::make_shared<GpuAttention>(kDevice, one);
-    return {attention->kernel(), [this, attention] {
-              return timer_.seconds_of([&](cuda::Stream stream) { attention->issue(stream); });
-            }};
+    return make_pass(timer_, attention->kernel(), attention);
   }
 
   GpuWork cudnn_attention(const GpuCase& one) override { return make_cudnn_attention(timer_, one); }
@@ -68,6 +66,13 @@ class CudaGpu : public Gpu {
 };
 
 }  // namespace
+
+GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
+                  std::shared_ptr<const GpuAttention> attention) {
+  return {kernel, [&timer, attention] {
+            return timer.seconds_of([&](cuda::Stream stream) { attention->issue(stream); });
+          }};
+}
 
 std::unique_ptr<Gpu> open_gpu() {
   cuda::device_count();  // says so when there is none

@@ -35,9 +35,7 @@ GpuWork work_of(const GpuTimer& timer, const cuda::HopperVersion& version, const
     cuda::forward_hopper_version(version, call, stream);
   };
   const auto attention = std::make_shared<GpuAttention>(kLadderDevice, one, kernels);
-  return {std::string(version.name), [&timer, attention] {
-            return timer.seconds_of([&](cuda::Stream stream) { attention->issue(stream); });
-          }};
+  return make_pass(timer, std::string(version.name), attention);
 }
 
 }  // namespace

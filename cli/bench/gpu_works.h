@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cli/bench/gpu.h"
@@ -23,6 +24,11 @@ class HopCopies {
 std::unique_ptr<HopCopies> make_engine_copies(int device, HopFrom from, std::int64_t bytes);
 /// By NCCL, from the device to itself. Environment error where there is no NCCL.
 std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes);
+
+class GpuAttention;
+/// The pass, timed by the device. `timer` outlives what is made here.
+GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
+                  std::shared_ptr<const GpuAttention> attention);
 
 /// Gpu::cudnn_attention().
 GpuWork make_cudnn_attention(const GpuTimer& timer, const GpuCase& one);

@@ -25,18 +25,8 @@ __global__ void __launch_bounds__(kBackwardThreads)
   backward_queries_block<Element, kChannels>(call);
 }
 
-int capability_here() {
-  int device = 0, major = 0, minor = 0;
-  check_cuda(cudaGetDevice(&device), "cudaGetDevice", "backward_hopper");
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-             "cudaDeviceGetAttribute", "backward_hopper");
-  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
-             "cudaDeviceGetAttribute", "backward_hopper");
-  return 10 * major + minor;
-}
-
 void check_shape(const BlockShape& shape) {
-  const std::string reason = why_not_backward_hopper(shape, capability_here());
+  const std::string reason = why_not_backward_hopper(shape, capability_here("backward_hopper"));
   if (reason.empty()) return;
   throw_input_error({.where = "backward_hopper",
                      .expected = "compute capability 9.0, head_dim and v_dim multiples of 8 up to "

@@ -7,26 +7,16 @@
 namespace ringlab::cuda {
 namespace {
 
-std::vector<HopperVersion> collect_versions() {
-  std::vector<HopperVersion> all;
-  for_each_hopper_version([&](const HopperVersion& version, auto) { all.push_back(version); });
-  return all;
-}
-
 bool takes(const HopperVersion& version, const ForwardCall<BFloat16>& call) {
   const std::int32_t channels = std::max(call.shape.head_dim, call.shape.v_dim);
   return channels <= version.channels &&
          (call.mask.hides_nothing || !version.needs_everything_seen);
 }
 
-bool is_same(const HopperVersion& a, const HopperVersion& b) {
-  return a.name == b.name && a.channels == b.channels;
-}
-
 }  // namespace
 
 std::span<const HopperVersion> hopper_versions() {
-  static const std::vector<HopperVersion> all = collect_versions();
+  static const std::vector<HopperVersion> all = list_hopper_versions();
   return all;
 }
 
@@ -43,8 +33,7 @@ void forward_hopper_version(const HopperVersion& version, const ForwardCall<BFlo
                        .hint = "forward_hopper() takes it."});
   }
   if (call.shape.queries == 0) return;
-  for_each_hopper_version([&](const HopperVersion& one, auto tile) {
-    if (!is_same(one, version)) return;
+  with_hopper_version(version, [&](auto tile) {
     auto params = hopper_params<decltype(tile)>(call, make_tensor_map);
     if (!version.sections) params.order.section_heads = std::max(params.order.heads, 1);
     launch_hopper(params, tile, stream, {.stays = version.persistent});

@@ -1,6 +1,8 @@
 // The versions of forward_hopper_ladder.h and the tiles that they are compiled with.
 #pragma once
 
+#include <vector>
+
 #include "optimized/cuda/forward_hopper.cuh"
 #include "optimized/cuda/forward_hopper_ladder.h"
 
@@ -87,6 +89,20 @@ constexpr void for_each_hopper_version(Visitor&& visit) {
   ladder::for_each_aside<128>(visit);
   ladder::visit_version<HopperTile<BFloat16, 128, 2, 128, 3>>(
       visit, {.name = "three stages", .what = "K and V two blocks ahead", .kind = kAside});
+}
+
+/// Calls visit(tile) for that one of them.
+template <class Visitor>
+void with_hopper_version(const HopperVersion& version, Visitor&& visit) {
+  for_each_hopper_version([&](const HopperVersion& one, auto tile) {
+    if (one.name == version.name && one.channels == version.channels) visit(tile);
+  });
+}
+
+inline std::vector<HopperVersion> list_hopper_versions() {
+  std::vector<HopperVersion> all;
+  for_each_hopper_version([&](const HopperVersion& version, auto) { all.push_back(version); });
+  return all;
 }
 
 }  // namespace ringlab::cuda

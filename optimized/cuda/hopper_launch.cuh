@@ -22,21 +22,11 @@ static __global__ void __launch_bounds__(Tile::kThreads, 1)
   forward_hopper_tiles<Tile>(params);
 }
 
-/// Of the current device.
-inline int hopper_attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  check_cuda(cudaGetDevice(&device), "cudaGetDevice", "forward_hopper");
-  check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute",
-             "forward_hopper");
-  return value;
-}
-
 /// Input error where the kernel does not take the call on the current device.
 template <class Element>
 void check_hopper_call(const ForwardCall<Element>& call) {
-  const int capability = 10 * hopper_attribute(cudaDevAttrComputeCapabilityMajor) +
-                         hopper_attribute(cudaDevAttrComputeCapabilityMinor);
-  const std::string reason = why_not_hopper(call.shape, call.scale, capability);
+  const std::string reason =
+      why_not_hopper(call.shape, call.scale, capability_here("forward_hopper"));
   if (reason.empty()) return;
   throw_input_error({.where = "forward_hopper",
                      .expected = "compute capability 9.0, scale > 0, head_dim and v_dim multiples "
@@ -48,7 +38,8 @@ void check_hopper_call(const ForwardCall<Element>& call) {
 /// Thread blocks of a grid: one for each tile, or fewer.
 inline int blocks_of(const ForwardGrid& grid, int tiles) {
   if (!grid.stays) return tiles;
-  const int free = hopper_attribute(cudaDevAttrMultiProcessorCount) - grid.left_free;
+  const int free =
+      attribute_here(cudaDevAttrMultiProcessorCount, "forward_hopper") - grid.left_free;
   return std::clamp(free, 1, tiles);
 }
 

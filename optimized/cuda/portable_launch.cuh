@@ -15,6 +15,19 @@
 
 namespace ringlab::cuda {
 
+/// Of the current device; `kernel` is for the error.
+inline int attribute_here(cudaDeviceAttr which, const char* kernel) {
+  int device = 0, value = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice", kernel);
+  check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute", kernel);
+  return value;
+}
+/// 90 for 9.0.
+inline int capability_here(const char* kernel) {
+  return 10 * attribute_here(cudaDevAttrComputeCapabilityMajor, kernel) +
+         attribute_here(cudaDevAttrComputeCapabilityMinor, kernel);
+}
+
 inline std::int64_t tiles_of(std::int64_t rows, std::int64_t tile_rows) {
   return (rows + tile_rows - 1) / tile_rows;
 }

@@ -50,6 +50,13 @@ RINGLAB_KERNEL_CODE float told_by_first_lane(float value) {
   return std::bit_cast<float>(shuffle(std::bit_cast<std::uint32_t>(value), 0));
 }
 
+/// The number among all `rows` of every head of the row-th of those that begin at `first`, `count` of
+/// each head.
+RINGLAB_KERNEL_CODE std::int64_t row_among_all(std::int64_t row, std::int32_t first,
+                                               std::int32_t count, std::int32_t rows) {
+  return row / count * rows + first + row % count;
+}
+
 template <class Element>
 RINGLAB_KERNEL_CODE void merge_rows_block(const MergeRows<Element>& call) {
   constexpr float kPowersOfTwo = 1.44269504088896341f;  // in a power of e
@@ -57,7 +64,7 @@ RINGLAB_KERNEL_CODE void merge_rows_block(const MergeRows<Element>& call) {
   for (std::int64_t row = first_row(); row < rows; row += row_step()) {
     const float lse = call.lse[row];
     if (lse == kEmptyRowMax<float>) continue;
-    const std::int64_t to = row / call.count * call.queries + call.first + row % call.count;
+    const std::int64_t to = row_among_all(row, call.first, call.count, call.queries);
     SoftmaxState<float> state;
     if (lane_index() == 0) state = call.running.states[to];
     const float before = told_by_first_lane(state.row_max);
@@ -83,7 +90,7 @@ template <class Element>
 RINGLAB_KERNEL_CODE void add_rows_block(const AddRows<Element>& call) {
   const std::int64_t rows = call.heads * call.count;
   for (std::int64_t row = first_row(); row < rows; row += row_step()) {
-    const std::int64_t to = row / call.count * call.rows + call.first + row % call.count;
+    const std::int64_t to = row_among_all(row, call.first, call.count, call.rows);
     for (int channel = 2 * lane_index(); channel < call.channels; channel += 2 * kWarpLanes) {
       auto* const sum = reinterpret_cast<FloatPair*>(call.to + to * call.channels + channel);
       const auto from =
@@ -97,7 +104,7 @@ RINGLAB_KERNEL_CODE void pack_rows_block(const PackRows& call) {
   const std::int64_t first = static_cast<std::int64_t>(block_index()) * kRowThreads;
   const std::int64_t step = static_cast<std::int64_t>(block_count()) * kRowThreads;
   for (std::int64_t row = first + thread_index(); row < call.heads * call.count; row += step) {
-    call.to[row] = call.from[row / call.count * call.rows + call.first + row % call.count];
+    call.to[row] = call.from[row_among_all(row, call.first, call.count, call.rows)];
   }
 }
 

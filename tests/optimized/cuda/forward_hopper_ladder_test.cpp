@@ -24,12 +24,6 @@ namespace {
 
 #include "tests/optimized/cuda/hopper_kernels-inl.h"
 
-std::vector<HopperVersion> versions() {
-  std::vector<HopperVersion> all;
-  for_each_hopper_version([&](const HopperVersion& version, auto) { all.push_back(version); });
-  return all;
-}
-
 /// Without those that differ in the grid alone, which is the emulator's.
 std::vector<HopperVersion> versions_of_the_code() {
   std::vector<HopperVersion> all;
@@ -43,8 +37,7 @@ std::vector<HopperVersion> versions_of_the_code() {
 AttentionOutput run(const HopperVersion& version, const RingTrial& trial,
                     const EmulatedGrid& grid) {
   AttentionOutput got;
-  for_each_hopper_version([&](const HopperVersion& one, auto tile) {
-    if (one.name != version.name || one.channels != version.channels) return;
+  with_hopper_version(version, [&](auto tile) {
     got = run_hopper<BFloat16>(trial, &emulate_hopper_tile<decltype(tile)>, grid,
                                version.tile_queries);
   });
@@ -84,7 +77,7 @@ TEST(HopperVersions, end_at_the_kernel_as_it_is) {
 
 TEST(HopperVersions, have_names_and_words_of_their_own) {
   std::set<std::pair<std::int32_t, std::string_view>> names;
-  for (const HopperVersion& version : versions()) {
+  for (const HopperVersion& version : list_hopper_versions()) {
     EXPECT_FALSE(version.what.empty()) << version.name;
     EXPECT_TRUE(names.insert({version.channels, version.name}).second) << version.name;
   }

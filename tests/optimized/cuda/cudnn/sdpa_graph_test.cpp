@@ -33,27 +33,37 @@ std::int64_t place(const SdpaTensor& tensor, const std::array<std::int64_t, 4>& 
   return sum;
 }
 
-TEST(SdpaGraph, finds_every_element_of_a_piece_in_the_whole_tensors) {
-  const MaskPiece piece{.queries = {7, 19}, .keys = {11, 30}};
-  const SdpaCall call = sdpa_call(kShape, piece, 1, DType::bf16);
-  const SdpaGraph& graph = call.graph;
+/// Of queries 7 … 18 and keys 11 … 29: what both passes read.
+template <class Call>
+void expect_inputs_of_the_piece(const Call& call) {
+  const auto& graph = call.graph;
   EXPECT_EQ(graph.q.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 16}));
   EXPECT_EQ(graph.k.sizes, (std::array<std::int64_t, 4>{2, 3, 19, 16}));
   EXPECT_EQ(graph.v.sizes, (std::array<std::int64_t, 4>{2, 3, 19, 24}));
   EXPECT_EQ(graph.out.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 24}));
   EXPECT_EQ(graph.lse.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 1}));
+}
+template <class Call>
+void expect_inputs_of_the_piece_at(const Call& call, const std::array<std::int64_t, 4>& at) {
+  const auto& graph = call.graph;
+  const auto [b, h, row, c] = at;
+  EXPECT_EQ(call.q_offset + place(graph.q, at), place(b, h, 7 + row, c, 6, 40, 16));
+  EXPECT_EQ(call.k_offset + place(graph.k, at), place(b, h, 11 + row, c, 3, 50, 16));
+  EXPECT_EQ(call.v_offset + place(graph.v, at), place(b, h, 11 + row, c, 3, 50, 24));
+  EXPECT_EQ(place(graph.lse, {b, h, row, 0}), place(b, h, row, 0, 6, 12, 1));
+}
+
+TEST(SdpaGraph, finds_every_element_of_a_piece_in_the_whole_tensors) {
+  const MaskPiece piece{.queries = {7, 19}, .keys = {11, 30}};
+  const SdpaCall call = sdpa_call(kShape, piece, 1, DType::bf16);
+  const SdpaGraph& graph = call.graph;
+  expect_inputs_of_the_piece(call);
   for (const std::int64_t b : {0, 1}) {
     for (const std::int64_t h : {0, 1, 2}) {
       for (const std::int64_t row : {0, 5, 11}) {
         for (const std::int64_t c : {0, 9, 15}) {
-          EXPECT_EQ(call.q_offset + place(graph.q, {b, h, row, c}),
-                    place(b, h, 7 + row, c, 6, 40, 16));
-          EXPECT_EQ(call.k_offset + place(graph.k, {b, h, row, c}),
-                    place(b, h, 11 + row, c, 3, 50, 16));
-          EXPECT_EQ(call.v_offset + place(graph.v, {b, h, row, c}),
-                    place(b, h, 11 + row, c, 3, 50, 24));
+          expect_inputs_of_the_piece_at(call, {b, h, row, c});
           EXPECT_EQ(place(graph.out, {b, h, row, c}), place(b, h, row, c, 6, 12, 24));
-          EXPECT_EQ(place(graph.lse, {b, h, row, 0}), place(b, h, row, 0, 6, 12, 1));
         }
       }
     }
@@ -134,12 +144,8 @@ TEST(SdpaBackwardGraph, finds_every_element_of_a_piece_in_the_whole_tensors) {
   const SdpaBackwardCall call = sdpa_backward_call(kShape, piece, 1, DType::bf16, true);
   const SdpaBackwardGraph& graph = call.graph;
   EXPECT_EQ(call.keys, piece.keys);
-  EXPECT_EQ(graph.q.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 16}));
-  EXPECT_EQ(graph.k.sizes, (std::array<std::int64_t, 4>{2, 3, 19, 16}));
-  EXPECT_EQ(graph.v.sizes, (std::array<std::int64_t, 4>{2, 3, 19, 24}));
-  EXPECT_EQ(graph.out.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 24}));
+  expect_inputs_of_the_piece(call);
   EXPECT_EQ(graph.dout, graph.out);
-  EXPECT_EQ(graph.lse.sizes, (std::array<std::int64_t, 4>{2, 6, 12, 1}));
   EXPECT_EQ(graph.dq.sizes, graph.q.sizes);
   EXPECT_EQ(graph.dk.sizes, graph.k.sizes);
   EXPECT_EQ(graph.dv.sizes, graph.v.sizes);
@@ -147,15 +153,9 @@ TEST(SdpaBackwardGraph, finds_every_element_of_a_piece_in_the_whole_tensors) {
     for (const std::int64_t h : {0, 1, 2}) {
       for (const std::int64_t row : {0, 5, 11}) {
         for (const std::int64_t c : {0, 9, 15}) {
-          EXPECT_EQ(call.q_offset + place(graph.q, {b, h, row, c}),
-                    place(b, h, 7 + row, c, 6, 40, 16));
-          EXPECT_EQ(call.k_offset + place(graph.k, {b, h, row, c}),
-                    place(b, h, 11 + row, c, 3, 50, 16));
-          EXPECT_EQ(call.v_offset + place(graph.v, {b, h, row, c}),
-                    place(b, h, 11 + row, c, 3, 50, 24));
+          expect_inputs_of_the_piece_at(call, {b, h, row, c});
           EXPECT_EQ(call.out_offset + place(graph.out, {b, h, row, c}),
                     place(b, h, 7 + row, c, 6, 40, 24));
-          EXPECT_EQ(place(graph.lse, {b, h, row, 0}), place(b, h, row, 0, 6, 12, 1));
           EXPECT_EQ(place(graph.dq, {b, h, row, c}), place(b, h, row, c, 6, 12, 16));
           EXPECT_EQ(place(graph.dk, {b, h, row, c}), place(b, h, row, c, 3, 19, 16));
           EXPECT_EQ(place(graph.dv, {b, h, row, c}), place(b, h, row, c, 3, 19, 24));
