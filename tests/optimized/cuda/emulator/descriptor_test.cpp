@@ -18,6 +18,28 @@ TEST(descriptor, fields_lie_where_the_ptx_isa_puts_them) {
   EXPECT_EQ(bits & ~(0x3fffull | 0x3fffull << 16 | 0x3fffull << 32 | 1ull << 62), 0u);
 }
 
+// What Triton 3.6.0 emits for sm_90a for products of bf16 matrices whose boxes lie at 0, read off its
+// PTX: boxes of 64 and of 128 rows, K-major and MN-major. It leaves the leading offset 0 where it is
+// not used.
+TEST(descriptor, is_what_another_compiler_makes_of_the_same_boxes) {
+  constexpr std::uint64_t kNotUsed = ~(0x3fffull << 16);
+  struct Box {
+    int rows, first;
+    std::uint64_t bits;
+  };
+  for (const Box box : {Box{64, 0, 0x4000004000000000}, Box{64, 16, 0x4000004000000002},
+                        Box{64, 48, 0x4000004000000006}, Box{64, 64, 0x4000004000000200},
+                        Box{64, 112, 0x4000004000000206}, Box{128, 32, 0x4000004000000004},
+                        Box{128, 64, 0x4000004000000400}, Box{128, 96, 0x4000004000000404}}) {
+    EXPECT_EQ(rows_descriptor(0, box.rows, box.first) & kNotUsed, box.bits);
+  }
+  for (const Box box : {Box{64, 0, 0x4000004002000000}, Box{64, 16, 0x4000004002000080},
+                        Box{64, 48, 0x4000004002000180}, Box{128, 0, 0x4000004004000000},
+                        Box{128, 64, 0x4000004004000200}, Box{128, 112, 0x4000004004000380}}) {
+    EXPECT_EQ(columns_descriptor(0, box.rows, box.first), box.bits);
+  }
+}
+
 TEST(descriptor, channels_advance_inside_a_row_and_then_to_the_next_box) {
   const auto start = [](int channel) {
     return static_cast<std::uint32_t>(rows_descriptor(2048, 96, channel) & 0x3fff) * 16;

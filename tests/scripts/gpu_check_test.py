@@ -1,0 +1,205 @@
+"""scripts/gpu_check on a machine, and with programs, that are made up: what it calls held, failed and
+left out, and what stays of it."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PYTHON = f"#!{sys.executable}\nimport json, os, sys, time\nwords = sys.argv[1:]\n"
+
+# `ringlab`: FAKE says, by the name of a command, what it should do instead of its best.
+RINGLAB = PYTHON + """
+fake = json.loads(os.environ.get("FAKE", "{}"))
+goal = {"id": "G1.full", "value": 0.95, "met": "at least"}
+subject = {"verdict": "pass", "laws_held": 3, "worst_ratio": 0.5, "input": {"passed": True}}
+subject.update(fake.get("verify", {}))
+version = {"name": "turns", "speed": {"median": 1.25}}
+cuda = {"problem": "", "driver_problem": "", **fake.get("cuda", {})}
+library = {"found": True, "compiled_in": True}
+names = "broadcast online_softmax flash_blocks merge ring causal_ring overlapped_ring balanced_ring"
+names = [*names.split(), "overlapped_causal_ring", "optimized", "cudnn"]
+documents = {
+    "doctor": {"cuda": cuda, "nccl": library, "cudnn": library},
+    "list": {"subjects": [{"name": name, "devices": ["cpu", "cuda"]} for name in names]},
+    "verify": {"subjects": [subject]},
+    "bench": {"goals": fake.get("goals", [goal]), "overlaps": [1, 2],
+              "ladders": [{"head_dim": 64, "mask": "full", "versions": [version]}]},
+    "run": {},
+}
+if "--json" in words:
+    with open(words[words.index("--json") + 1], "w") as file:
+        json.dump(documents[words[0]], file)
+for word in words:
+    if word in fake.get("fails", []):
+        sys.exit("ringlab: something: expected this, found that. Do the other.")
+"""
+
+# A GoogleTest program: its suites, and what becomes of their tests.
+TESTS = PYTHON + """
+suites = json.loads(os.environ.get("SUITES", '{"Portable": "pass"}'))
+if "--gtest_list_tests" in words:
+    print("Running main() from ./googletest/src/gtest_main.cc")
+    for suite in suites: print(f"{suite}.\\n  one\\n  two")
+    sys.exit()
+option = dict(word.split("=", 1) for word in words)
+wanted = option.get("--gtest_filter", "stages.").split(".")[0]
+what = next((what for name, what in suites.items() if wanted in name.split("/")), "pass")
+if what == "hang": time.sleep(20)
+if what == "crash": os.abort()
+inside = {"pass": "", "fail": "<failure message='no'/>"}.get(what, f"<skipped message='f.cpp:1&#10;{what}'/>")
+path = option["--gtest_output"].removeprefix("xml:")
+with open(path, "w") as file:
+    file.write(f"<testsuites><testsuite><testcase name='one'>{inside}</testcase>"
+               f"<testcase name='two'>{inside}</testcase></testsuite></testsuites>")
+sys.exit(1 if what == "fail" else 0)
+"""
+
+NVIDIA_SMI = "#!/bin/sh\necho 'Fake GPU, 580.1, 80 GiB'\n"
+
+
+class GpuCheckTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ringlab-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.program("build/bin/ringlab", RINGLAB)
+        self.program("build/bin/cuda_device_test", TESTS)
+        self.program("build/bin/stages_cuda_test", TESTS)
+        self.program("path/nvidia-smi", NVIDIA_SMI)
+        self.out = self.folder / "out"
+
+    def program(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def environment(self, suites=None, fake=None, seconds=100):
+        return {**os.environ, "PATH": f"{self.folder / 'path'}:{os.environ['PATH']}",
+                "GPU_CHECK_BUILD": str(self.folder / "build"), "GPU_CHECK_OUT": str(self.out),
+                "GPU_CHECK_SECONDS": str(seconds), "FAKE": json.dumps(fake or {}),
+                "SUITES": json.dumps(suites or {"Portable": "pass"})}
+
+    def gpu_check(self, *parts, **what):
+        return subprocess.run([ROOT / "scripts/gpu_check", *parts], capture_output=True, text=True,
+                              env=self.environment(**what), check=False, timeout=100)
+
+    def rows(self):
+        found = json.loads((self.out / "results.json").read_text())["checks"]
+        return {row["check"]: (row["verdict"], row["found"]) for row in found}
+
+    def test_without_a_gpu_or_programs_nothing_is_run(self):
+        self.program("path/nvidia-smi", "#!/bin/sh\nexit 9\n")
+        done = self.gpu_check()
+        self.assertEqual((done.returncode, done.stdout), (4, ""))
+        self.assertIn("no NVIDIA GPU here", done.stderr)
+        self.program("path/nvidia-smi", NVIDIA_SMI)
+        (self.folder / "build/bin/stages_cuda_test").unlink()
+        done = self.gpu_check()
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("stages_cuda_test", done.stderr)
+
+    def test_a_driver_that_this_build_cannot_use_is_not_a_pass(self):
+        done = self.gpu_check(fake={"cuda": {"driver_problem": "too old for CUDA 13.0"}})
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("too old for CUDA 13.0", done.stderr)
+
+    def test_wrong_words_are_refused(self):
+        for words in (["--prepare"], ["--quick"], ["bench"]):
+            self.assertEqual(self.gpu_check(*words).returncode, 2, words)
+
+    def test_all_that_holds_is_a_table_with_figures(self):
+        done = self.gpu_check()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = self.rows()
+        self.assertNotIn("failed", {row[0] for row in rows.values()})
+        self.assertEqual(rows["tests_Portable"], ("held", "2 passed"))
+        self.assertEqual(rows["bench_G2"], ("held", "G1.full 0.950 (at least)"))
+        self.assertIn("64 full: turns 1.250", rows["bench_ladder"][1])
+        for name in ("run_nccl_graph", "run_16k_causal_128", "verify_cudnn", "verify_ring"):
+            self.assertEqual(rows[name][0], "held", name)
+        for part in ("Fake GPU", "command: scripts/gpu_check", "0 failed", "bench_G9"):
+            self.assertIn(part, done.stdout)
+
+    def test_only_the_parts_that_are_asked_for(self):
+        self.assertEqual(self.gpu_check("tests").returncode, 0)
+        self.assertEqual(set(self.rows()), {"tests_Portable", "tests_stages"})
+
+    def test_tests_that_were_skipped_for_want_of_a_gpu_have_failed(self):
+        done = self.gpu_check("tests", suites={"Powers": "no NVIDIA GPU: none",
+                                               "Portable": "pass", "I/stages/0": "no CUDA device"})
+        self.assertEqual(done.returncode, 1)
+        rows = self.rows()
+        self.assertEqual(rows["tests_Powers"][0], "failed")
+        self.assertIn("2 of 2 skipped: no NVIDIA GPU", rows["tests_Powers"][1])
+        self.assertEqual(rows["tests_stages"][0], "failed")
+        self.assertEqual(rows["tests_Portable"][0], "held")
+
+    def test_tests_that_were_skipped_for_another_reason_are_left_out(self):
+        done = self.gpu_check("tests", suites={"CudnnOnDevices": "no cuDNN: not found"})
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(self.rows()["tests_CudnnOnDevices"], ("left out", "2 skipped: no cuDNN: not found"))
+        self.assertIn("1 left out", done.stdout)
+
+    def test_a_suite_that_crashes_or_fails_does_not_take_the_next_with_it(self):
+        done = self.gpu_check("tests", suites={"DeviceMemory": "crash", "Powers": "fail",
+                                               "A/Devices/0": "pass"})
+        self.assertEqual(done.returncode, 1)
+        rows = self.rows()
+        self.assertEqual([rows[f"tests_{name}"][0] for name in ("DeviceMemory", "Powers", "Devices")],
+                         ["failed", "failed", "held"])
+        self.assertIn("0 passed, 2 failed: one", rows["tests_Powers"][1])
+
+    def test_a_suite_that_hangs_is_ended(self):
+        done = self.gpu_check("tests", suites={"DeviceMemory": "hang", "Powers": "pass"}, seconds=7)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("timed out", self.rows()["tests_DeviceMemory"][1])
+        self.assertEqual(self.rows()["tests_Powers"], ("left out", "no time"))
+
+    def test_a_run_that_fails_is_told_with_its_last_words(self):
+        done = self.gpu_check("runs", fake={"fails": ["--graph"]})
+        self.assertEqual(done.returncode, 1)
+        rows = self.rows()
+        self.assertEqual(rows["run_graph"][0], "failed")
+        self.assertIn("expected this, found that", rows["run_graph"][1])
+        self.assertEqual(rows["run_optimized"][0], "held")
+
+    def test_laws_alone_are_not_enough(self):
+        skipped = {"input": {"passed": True, "skipped": "does not compute in f32"}}
+        self.assertEqual(self.gpu_check("laws", fake={"verify": skipped}).returncode, 1)
+        self.assertIn("does not compute in f32", self.rows()["verify_optimized"][1])
+
+    def test_goals_of_which_none_was_measured_are_left_out(self):
+        none = {"id": "G3", "value": None, "met": "skipped", "reason": "no PyTorch"}
+        self.gpu_check("goals", fake={"goals": [none]})
+        self.assertEqual(self.rows()["bench_G3"], ("left out", "no PyTorch"))
+        self.gpu_check("goals", fake={"goals": [{**none, "value": 1.5, "met": "missed"}, none]})
+        self.assertEqual(self.rows()["bench_G3"], ("held", "G3 1.500 (missed), 1 not measured"))
+
+    def test_what_was_finished_stays_when_it_is_killed(self):
+        process = subprocess.Popen([ROOT / "scripts/gpu_check", "tests"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True,
+                                   env=self.environment({"DeviceMemory": "pass", "Powers": "hang"}))
+        try:
+            until = time.monotonic() + 30
+            while time.monotonic() < until and not (
+                    (self.out / "results.json").exists() and self.rows()):
+                time.sleep(0.05)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self.assertEqual(self.rows(), {"tests_DeviceMemory": ("held", "2 passed")})
+        self.assertIn("tests_DeviceMemory", (self.out / "table.txt").read_text())
+        with tarfile.open(self.out / "logs.tar.gz") as archive:
+            self.assertIn("logs/tests_DeviceMemory.log", archive.getnames())
+
+
+if __name__ == "__main__":
+    unittest.main()
