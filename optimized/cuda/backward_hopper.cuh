@@ -65,6 +65,7 @@
 #include "optimized/cuda/descriptor.h"
 #include "optimized/cuda/query_walk.h"
 #include "optimized/cuda/tile_order.h"
+#include "optimized/cuda/uniform.cuh"
 
 namespace ringlab::cuda {
 
@@ -311,12 +312,6 @@ struct PairParts {
   std::uint32_t rounded_p[Tile::kQueries / 16][4];
   std::uint32_t rounded_ds[Tile::kQueries / 16][4];
 };
-
-/// The same for all lanes, and the compiler sees that: addresses of operands stay out of the
-/// registers that threads have each.
-RINGLAB_KERNEL_CODE int consumer_number() {
-  return static_cast<int>(shuffle(static_cast<std::uint32_t>(thread_index()) / 128 - 1, 0));
-}
 
 /// Calls act(query of the tile, index) for the first of every two values of a thread's row i.
 template <class Tile, class Act>

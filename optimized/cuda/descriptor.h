@@ -61,20 +61,24 @@ RINGLAB_HD constexpr std::uint64_t matrix_descriptor(MatrixFields fields) {
          kSwizzledBy128Bytes;
 }
 
+// Offsets are added to the descriptor of the operand's start, which is made once for all products:
+// they are constants, and shared memory ends long before the 18 bits of an address do.
+
 /// 16 channels from `channel` of rows in boxes of `box_rows` rows, of which the first is at
 /// `start`.
 RINGLAB_HD constexpr std::uint64_t rows_descriptor(std::uint32_t start, int box_rows, int channel) {
   const auto box = static_cast<std::uint32_t>(channel / kBoxChannels * box_rows) * kBoxRowBytes;
   const auto in_row = static_cast<std::uint32_t>(channel % kBoxChannels * 2);
-  return matrix_descriptor(
-      {.start = start + box + in_row, .leading = 16, .stride = kSwizzlePeriodBytes});
+  return matrix_descriptor({.start = start, .leading = 16, .stride = kSwizzlePeriodBytes}) +
+         (box + in_row) / 16;
 }
 
 /// 16 rows from `key`, all channels from the first on, transposed.
 RINGLAB_HD constexpr std::uint64_t columns_descriptor(std::uint32_t start, int box_rows, int key) {
-  return matrix_descriptor({.start = start + static_cast<std::uint32_t>(key) * kBoxRowBytes,
+  return matrix_descriptor({.start = start,
                             .leading = static_cast<std::uint32_t>(box_rows) * kBoxRowBytes,
-                            .stride = kSwizzlePeriodBytes});
+                            .stride = kSwizzlePeriodBytes}) +
+         static_cast<std::uint32_t>(key) * kBoxRowBytes / 16;
 }
 
 }  // namespace ringlab::cuda

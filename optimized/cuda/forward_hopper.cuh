@@ -55,6 +55,7 @@
 #include "optimized/cuda/device_code.h"
 #include "optimized/cuda/exp2_polynomial.h"
 #include "optimized/cuda/tile_order.h"
+#include "optimized/cuda/uniform.cuh"
 #include "reference/core/state.h"
 
 namespace ringlab::cuda {
@@ -705,13 +706,19 @@ RINGLAB_KERNEL_CODE void redo_rows(const HopperParams<typename Tile::Element>& p
 
 // --- the kernel --------------------------------------------------------------------------------
 
+RINGLAB_KERNEL_CODE KeyWalk uniform_walk(KeyWalk walk) {
+  return {uniform(walk.first), uniform(walk.blocks), uniform(walk.full_begin),
+          uniform(walk.full_end)};
+}
+
 template <class Tile>
 RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& params,
                                  HopperShared<Tile> shared) {
-  Consumer<Tile> consumer{params, shared, thread_index() / 128 - 1};
+  Consumer<Tile> consumer{params, shared, consumer_number()};
   Rows<Tile> rows;
   if (consumer.number == Tile::kConsumers - 1) consumer.pass_turn();
   for_each_tile<Tile>(params, [&](TilePlace place, KeyWalk walk) {
+    walk = uniform_walk(walk);
     begin_rows(params.call, place, consumer.number, rows);
     if (walk.blocks > 0) {
       walk_keys(consumer, rows, walk);

@@ -46,7 +46,7 @@ constexpr void for_each_step(Visitor& visit) {
   on_the_way(Tile<kChannels, kTurns>{}, "turns",
              "one consumer's products under the softmax of the others");
   on_the_way(Tile<kChannels, kTwoLoops>{}, "full blocks", "no comparisons where all is seen");
-  on_the_way(Tile<kChannels>{}, "lazy rescaling", "only for scores that exceed by 2^8");
+  on_the_way(Tile<kChannels>{}, "lazy rescaling", "only for scores that exceed the reference by 8");
   visit_version<Tile<kChannels>>(
       visit,
       {.name = "persistent", .what = "a thread block per multiprocessor", .sections = false});

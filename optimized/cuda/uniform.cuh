@@ -1,0 +1,23 @@
+// Values that all lanes of a warp have in common.
+//
+// ptxas sees that a number is such a value only where it comes from a shuffle, a constant or a
+// parameter. It then keeps the number, and what follows from it, in the registers that a warp has
+// once: descriptors of operands have to be there, and every one that is not costs instructions
+// that move it, between two products.
+#pragma once
+
+#include <cstdint>
+
+#include "optimized/cuda/device_code.h"
+
+namespace ringlab::cuda {
+
+/// x, which must be the same in all lanes.
+RINGLAB_KERNEL_CODE int uniform(int x) {
+  return static_cast<int>(shuffle(static_cast<std::uint32_t>(x), 0));
+}
+
+/// 0 for the first warpgroup that computes; the one before it copies.
+RINGLAB_KERNEL_CODE int consumer_number() { return uniform(thread_index() / 128 - 1); }
+
+}  // namespace ringlab::cuda
