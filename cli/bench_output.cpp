@@ -50,7 +50,9 @@ std::string folder_of_this_program() {
 }  // namespace
 
 Json spread_json(const bench::Spread& spread) {
-  return {{"p10", json_number(spread.p10)}, {"p90", json_number(spread.p90)}};
+  return {{"median", json_number(spread.median)},
+          {"p10", json_number(spread.p10)},
+          {"p90", json_number(spread.p90)}};
 }
 
 Json goals_json(const std::vector<Outcome>& outcomes) {

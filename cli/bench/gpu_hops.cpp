@@ -54,7 +54,7 @@ class Hops {
 
  private:
   /// A call takes less.
-  std::int64_t issue_ns() const { return case_.from == HopFrom::nccl ? 100'000 : 10'000; }
+  std::int64_t issue_ns() const { return case_.from == HopFrom::nccl ? 400'000 : 10'000; }
 
   bool computes() const { return case_.part != HopPart::copies; }
   bool copies() const { return case_.part != HopPart::kernel; }

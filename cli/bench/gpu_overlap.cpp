@@ -39,9 +39,9 @@ void fill_in(const GpuBench& bench, const HopCase& one, const TimingOptions& opt
 std::string text_of(HopFrom from) {
   switch (from) {
     case HopFrom::device:
-      return "copy engine, device memory";
+      return "cudaMemcpyAsync, device memory";
     case HopFrom::host:
-      return "copy engine, pinned host memory";
+      return "cudaMemcpyAsync, pinned host memory";
     case HopFrom::nccl:
       return "NCCL, to itself";
   }

@@ -140,10 +140,14 @@ void measure_step(const GpuBench& bench, const TimingOptions& options, std::int6
 HopCase with_enough_copies(Gpu& gpu, HopCase one) {
   constexpr double kLonger = 1.5;
   constexpr double kMostCopies = 4096;
-  one.part = HopPart::kernel;
-  const double kernel_s = gpu.hops(one).seconds();
-  one.part = HopPart::copies;
-  const double copy_s = gpu.hops(one).seconds();
+  const auto seconds_of = [&](HopPart part) {
+    one.part = part;
+    const GpuWork work = gpu.hops(one);
+    work.seconds();  // the first time takes longer
+    return work.seconds();
+  };
+  const double kernel_s = seconds_of(HopPart::kernel);
+  const double copy_s = seconds_of(HopPart::copies);
   const double copies = std::ceil(kLonger * kernel_s / copy_s);
   one.copies = static_cast<int>(std::clamp(copies, 1.0, kMostCopies));
   return one;

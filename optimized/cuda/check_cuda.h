@@ -12,6 +12,7 @@ namespace ringlab::cuda {
 /// Environment error naming the place, the call and CUDA's own words, unless `status` is success.
 inline void check_cuda(cudaError_t status, const char* call, const std::string& where) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();  // it is told here, and no error of the next launch
   throw_environment_error(
       {.where = where + ", " + call,
        .expected = "success",

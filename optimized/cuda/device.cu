@@ -126,6 +126,9 @@ void copy_in(int device, std::byte* to, std::span<const std::byte> from) {
   select_device(device);
   check_cuda(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice),
              "cudaMemcpy to the device", name_of(device));
+  // From memory that is not pinned it returns before the last bytes are there (CUDA driver API, "API
+  // synchronization behavior"), and streams that do not wait for the default one would not know.
+  check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize", name_of(device));
 }
 
 void copy_out(int device, const std::byte* from, std::span<std::byte> to) {
@@ -144,6 +147,12 @@ void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream
 
 void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream) {
   if (bytes == 0) return;
+  if (to.device == from.device) {
+    select_device(to.device);
+    return check_cuda(cudaMemcpyAsync(to.memory, from.memory, static_cast<std::size_t>(bytes),
+                                      cudaMemcpyDeviceToDevice, stream),
+                      "cudaMemcpyAsync", name_of(to.device));
+  }
   check_cuda(cudaMemcpyPeerAsync(to.memory, to.device, from.memory, from.device,
                                  static_cast<std::size_t>(bytes), stream),
              "cudaMemcpyPeerAsync", name_of(from.device) + " to " + name_of(to.device));
@@ -193,7 +202,10 @@ void launch(const OwnedGraph& graph, Stream stream) {
 bool has_ended(int device, Stream stream) {
   select_device(device);
   const cudaError_t status = cudaStreamQuery(stream);
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // no error of the next launch
+    return false;
+  }
   check_cuda(status, "cudaStreamQuery", name_of(device));
   return true;
 }

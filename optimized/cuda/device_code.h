@@ -37,6 +37,7 @@ RINGLAB_KERNEL_CODE float shuffle_xor(float value, int mask);
 /// The value of lane `lane`. All lanes of the warp.
 RINGLAB_KERNEL_CODE std::uint32_t shuffle(std::uint32_t value, int lane);
 /// The sum over all threads that call it of `value` added to *sum in global memory, in any order.
+/// Subnormal numbers count as 0, before and after.
 RINGLAB_KERNEL_CODE void atomic_add(float* sum, float value);
 /// The same for two neighbours, each by itself. `pair` is aligned to 8 bytes. (red.v2, sm_90)
 RINGLAB_KERNEL_CODE void atomic_add_pair(float* pair, float low, float high);

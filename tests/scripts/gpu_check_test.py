@@ -176,6 +176,13 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(self.gpu_check("laws", fake={"verify": skipped}).returncode, 1)
         self.assertIn("does not compute in f32", self.rows()["verify_optimized"][1])
 
+    def test_a_sanitizer_that_does_not_know_the_gpu_is_left_out(self):
+        for said, verdict in [("Device not supported", "left out"), ("Invalid write", "failed")]:
+            self.program("path/compute-sanitizer", f"#!/bin/sh\necho '{said}'\nexit 9\n")
+            self.gpu_check("sanitizer")
+            self.assertEqual(self.rows()["sanitizer_memcheck"][0], verdict)
+            self.assertIn(said, self.rows()["sanitizer_memcheck"][1])
+
     def test_goals_of_which_none_was_measured_are_left_out(self):
         none = {"id": "G3", "value": None, "met": "skipped", "reason": "no PyTorch"}
         self.gpu_check("goals", fake={"goals": [none]})

@@ -46,7 +46,7 @@ RINGLAB_KERNEL_CODE std::uint32_t shuffle(std::uint32_t value, int lane) {
 }
 RINGLAB_KERNEL_CODE void atomic_add(float* sum, float value) {
   emulator::let_others_run();
-  *sum += value;
+  *sum = emulator::flushed_sum(*sum, value);
 }
 RINGLAB_KERNEL_CODE void atomic_add_pair(float* pair, float low, float high) {
   atomic_add(pair, low);

@@ -23,6 +23,11 @@ int step_of(float x) {
   return static_cast<int>((bits * 0x9e3779b1u >> 7) % 3) - 1;
 }
 
+/// x, or 0 with its sign where x is subnormal.
+float flushed(float x) {
+  return std::abs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x;
+}
+
 }  // namespace
 
 float widen(DType type, std::uint16_t bits) {
@@ -35,6 +40,8 @@ void unpack(DType type, std::uint32_t pair, float* values) {
   values[0] = widen(type, static_cast<std::uint16_t>(pair & 0xffffu));
   values[1] = widen(type, static_cast<std::uint16_t>(pair >> 16));
 }
+
+float flushed_sum(float a, float b) { return flushed(flushed(a) + flushed(b)); }
 
 float exp2_approx(float x) {
   constexpr float kSmallest = std::numeric_limits<float>::min();

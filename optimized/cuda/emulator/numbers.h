@@ -11,6 +11,8 @@ namespace ringlab::cuda::emulator {
 float widen(DType type, std::uint16_t bits);
 /// Both halves, the low one first.
 void unpack(DType type, std::uint32_t pair, float* values);
+/// a + b as atomics add: subnormal numbers and sums count as 0.
+float flushed_sum(float a, float b);
 /// 2^x: rounded to nearest where x is an integer, else off by one more step up or down, or not,
 /// depending on x: a GPU is allowed two. Subnormal arguments and results count as 0.
 float exp2_approx(float x);

@@ -160,7 +160,8 @@ TEST_F(HopperInstructions, a_box_lies_swizzled_and_zeros_lie_where_there_is_no_t
                                       .rows = kRows,
                                       .channels = kChannels,
                                       .box_rows = LoadBoxBody::kBoxRows});
-  constexpr int kCorners[][3] = {{0, 0, 0}, {2, 5, 64}, {1, -3, 8}, {1, 12, 0}, {2, 40, 0}};
+  constexpr int kCorners[][3] = {{0, 0, 0},  {2, 5, 64}, {1, -3, 8},
+                                 {1, 12, 0}, {2, 40, 0}, {1, 0, 128}};
   for (const auto& [head, row, channel] : kCorners) {
     const auto out = Machine::of(filled<std::uint16_t>(kCount, 0xffff));
     Machine::run(LoadBoxBody{map, head, row, channel, out.data()});

@@ -42,7 +42,7 @@ std::string check(const cuda::DevicesCase& c, DType dtype, int& refused) {
 }
 
 TEST_F(CudnnOnDevices, equals_the_exact_reference_in_random_rings) {
-  constexpr int kCases = 40;
+  constexpr int kCases = 12;  // cuDNN makes plans for every shape: about eight for a case
   int refused = 0;
   for (unsigned seed = 0; seed < kCases; ++seed) {
     const DType dtype = seed % 2 ? DType::f16 : DType::bf16;

@@ -20,6 +20,14 @@ TEST(numbers, powers_of_two_are_off_by_at_most_two_steps_and_sometimes_by_one) {
   EXPECT_GT(off, 1000);
 }
 
+TEST(numbers, sums_by_atomics_lose_what_is_subnormal) {
+  constexpr float kSmallest = std::numeric_limits<float>::min();
+  EXPECT_EQ(flushed_sum(kSmallest, kSmallest / 2), kSmallest);
+  EXPECT_EQ(flushed_sum(kSmallest / 2, 1), 1);
+  EXPECT_EQ(flushed_sum(kSmallest, -1.5f * kSmallest), 0);
+  EXPECT_EQ(flushed_sum(2 * kSmallest, -kSmallest), kSmallest);
+}
+
 TEST(numbers, powers_of_integers_and_of_limits_are_exact) {
   for (int x = -126; x < 128; ++x) {
     EXPECT_EQ(exp2_approx(static_cast<float>(x)), std::ldexp(1.0f, x));
