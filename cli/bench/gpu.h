@@ -28,7 +28,13 @@ struct GpuWork {
   /// Does it once and returns the seconds it took by the device's clock, what was in its caches
   /// written over before.
   std::function<double()> seconds;
+  /// What is wrong with the results of the last time, as far as a sample of them shows; empty where
+  /// nothing is, or where nobody looks.
+  std::function<std::string()> wrong = {};
 };
+
+/// "wrong results: …", or empty.
+std::string wrong_results_of(const GpuWork& work);
 
 /// A version of a kernel, and what it adds to the one before it.
 struct GpuVersion {

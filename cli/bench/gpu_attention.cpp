@@ -139,6 +139,34 @@ void GpuAttention::issue(cuda::Stream stream) const {
   kernels_.forward(forward_call(), stream);
 }
 
+template <class T>
+Tensor<T> GpuAttention::last_heads(const cuda::DeviceTensor<T>& tensor, std::int64_t heads,
+                                   std::int64_t channels) const {
+  Tensor<T> read({1, heads, case_.tokens, channels});
+  tensor.read(tensor.size() - read.size(), read.values());
+  return read;
+}
+
+GpuSample GpuAttention::sample() const {
+  const bool has_gradients = case_.pass == Pass::backward;
+  const std::int64_t queries = has_gradients ? case_.q_heads / case_.kv_heads : 1;
+  const std::int64_t channels = case_.head_dim;
+  GpuSample sample{.problem = problem_};
+  sample.problem.shape.q_heads = queries;
+  sample.problem.shape.kv_heads = 1;
+  sample.q = last_heads(q_, queries, channels);
+  sample.k = last_heads(k_, 1, channels);
+  sample.v = last_heads(v_, 1, channels);
+  sample.out = last_heads(out_, queries, channels);
+  sample.lse = last_heads(lse_, queries, 1);
+  if (!has_gradients) return sample;
+  sample.dout = last_heads(dout_, queries, channels);
+  sample.dq = last_heads(dq_, queries, channels);
+  sample.dk = last_heads(dk_, 1, channels);
+  sample.dv = last_heads(dv_, 1, channels);
+  return sample;
+}
+
 void GpuAttention::issue_backward(cuda::Stream stream) const {
   const cuda::BackwardCall<Element> call = backward_call();
   if (gives_results_) return kernels_.backward(call, stream);

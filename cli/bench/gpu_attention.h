@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/bench/gpu_case.h"
+#include "cli/bench/gpu_sample.h"
 #include "optimized/cuda/device.h"
 #include "optimized/ring/cuda_streams.h"
 #include "reference/core/problem.h"
@@ -28,6 +29,9 @@ class GpuAttention {
   /// Forward: one launch. Backward: delta, gradients summed up from zero, and rounded; or one launch
   /// where the kernels give the results themselves.
   void issue(cuda::Stream stream) const;
+  /// Of the last K/V head: the last query head that reads it, or with gradients all of them. What
+  /// was issued has ended.
+  GpuSample sample() const;
 
  private:
   using Element = BFloat16;
@@ -39,6 +43,9 @@ class GpuAttention {
   void make_gradients();
   void issue_backward(cuda::Stream stream) const;
   void issue_with_sums(const cuda::BackwardCall<Element>& call, cuda::Stream stream) const;
+  template <class T>
+  Tensor<T> last_heads(const cuda::DeviceTensor<T>& tensor, std::int64_t heads,
+                       std::int64_t channels) const;
   std::int64_t rows() const { return case_.q_heads * case_.tokens; }
 
   const int device_;

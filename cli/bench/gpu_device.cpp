@@ -68,10 +68,12 @@ class CudaGpu : public Gpu {
 }  // namespace
 
 GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
-                  std::shared_ptr<const GpuAttention> attention) {
-  return {kernel, [&timer, attention] {
+                  std::shared_ptr<const GpuAttention> attention, double exp_error) {
+  return {kernel,
+          [&timer, attention] {
             return timer.seconds_of([&](cuda::Stream stream) { attention->issue(stream); });
-          }};
+          },
+          [attention, exp_error] { return wrong_in(attention->sample(), exp_error); }};
 }
 
 std::unique_ptr<Gpu> open_gpu() {

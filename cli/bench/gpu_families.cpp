@@ -14,6 +14,11 @@ void warm_up(const GpuBench& bench, const GpuWork& work) {
   } while (passed() < bench.warm_up_s);
 }
 
+std::string wrong_results_of(const GpuWork& work) {
+  const std::string wrong = work.wrong ? work.wrong() : "";
+  return wrong.empty() ? "" : "wrong results: " + wrong;
+}
+
 std::vector<Family> gpu_families(const GpuBench& bench) {
   const auto with = [&bench](Findings (*measure)(const GpuBench&, const Plan&)) {
     return [&bench, measure](const Plan& plan) { return measure(bench, plan); };

@@ -56,6 +56,7 @@ Ladder measure_ladder(const GpuBench& bench, const GpuCase& one, const TimingOpt
                     .speed = {},
                     .failure = timing.failure};
     if (rung.failure.empty()) rung.failure = timings[0].failure;
+    if (rung.failure.empty()) rung.failure = wrong_results_of(versions[i].work);
     if (rung.failure.empty()) {
       rung.flops_per_s = inverse(timing.seconds, one.flops());
       rung.speed = inverse(timing.ratio, 1);

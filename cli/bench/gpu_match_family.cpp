@@ -77,6 +77,9 @@ class Matches {
     if (peer.seconds) contenders.push_back({"peer", {}, peer.seconds});
     const std::vector<Timing> timings = time_in_turn(contenders, options);
     if (!timings[0].failure.empty()) return findings.skip(id, timings[0].failure);
+    if (const std::string wrong = wrong_results_of(ours); !wrong.empty()) {
+      return findings.skip(id, wrong);
+    }
     findings.by(id, ours.kernel);
     add_figures(id, one, timings, findings);
     const Timing& theirs = timings.back();

@@ -35,7 +35,7 @@ GpuWork work_of(const GpuTimer& timer, const cuda::HopperVersion& version, const
     cuda::forward_hopper_version(version, call, stream);
   };
   const auto attention = std::make_shared<GpuAttention>(kLadderDevice, one, kernels);
-  return make_pass(timer, std::string(version.name), attention);
+  return make_pass(timer, std::string(version.name), attention, version.exp_error);
 }
 
 }  // namespace

@@ -26,9 +26,10 @@ std::unique_ptr<HopCopies> make_engine_copies(int device, HopFrom from, std::int
 std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes);
 
 class GpuAttention;
-/// The pass, timed by the device. `timer` outlives what is made here.
+/// The pass, timed by the device. `timer` outlives what is made here. `exp_error` is as that of
+/// wrong_in().
 GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
-                  std::shared_ptr<const GpuAttention> attention);
+                  std::shared_ptr<const GpuAttention> attention, double exp_error = 0);
 
 /// Gpu::cudnn_attention().
 GpuWork make_cudnn_attention(const GpuTimer& timer, const GpuCase& one);

@@ -8,12 +8,13 @@
 // Legend
 //
 //   S         Q Kᵀ, "scores"
-//   P         2^(scale S - row_max), "weights"
+//   P         2^(scale S - row_max), "weights"; the call's scale has log2 e in it
 //   acc       Σ P V, not divided
 //   C         channels: head_dim and v_dim, padded to a multiple of 64 by the tensor maps
 //   block     kKeys keys, what one stage of the pipeline holds of K or of V
 //   tile      kQueries queries of one head, what a thread block works on at a time
-//   t, g, i   lane t of the 4 that share row g of 8, and row g + 8; i says which of the two
+//   t, g, i   lane t of the 4 that share row g of 8, and row g + 8; i says which of the two. Of S
+//             and of acc it has columns 8 n + 2 t + e, at [4 n + 2 i + e] (device_code.h)
 //
 // Shared memory (128-byte rows, swizzled: device_code.h), here for C = 128, two stages:
 //
@@ -476,7 +477,7 @@ struct Consumer {
   PipelinePlace<Tile::kStages> place = {};
   PipelinePlace<1> q_place = {};
 
-  /// S = Q K, whose buffers are full.
+  /// S = Q Kᵀ, whose buffers are full.
   RINGLAB_KERNEL_CODE void issue_scores(Rows<Tile>& rows) const {
     const Operand q{shared.q + number * 64 * 128, Tile::kQueries};
     const Operand k{shared.k(place.stage), Tile::kKeys};

@@ -189,6 +189,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(self.rows()["bench_G3"], ("left out", "no PyTorch"))
         self.gpu_check("goals", fake={"goals": [{**none, "value": 1.5, "met": "missed"}, none]})
         self.assertEqual(self.rows()["bench_G3"], ("held", "G3 1.500 (missed), 1 not measured"))
+        self.gpu_check("goals", fake={"goals": [{**none, "reason": "wrong results: o"}]})
+        self.assertEqual(self.rows()["bench_G3"], ("failed", "G3: wrong results: o"))
 
     def test_what_was_finished_stays_when_it_is_killed(self):
         process = subprocess.Popen([ROOT / "scripts/gpu_check", "tests"], stdout=subprocess.DEVNULL,

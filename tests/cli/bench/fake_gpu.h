@@ -19,6 +19,7 @@ struct FakeGpu : Gpu {
   double step_overhead_s = 0;
   bool has_product = true;
   bool has_nccl = true;
+  std::string wrong = {};                            ///< what is wrong with attention
   double cudnn_flops_per_s = 0;                      ///< 0: there is no cuDNN
   std::int64_t most_tokens = std::int64_t{1} << 40;  ///< longer ones are out of memory
   std::vector<HopCase> hops_asked = {};
@@ -31,7 +32,8 @@ struct FakeGpu : Gpu {
   }
   GpuWork attention(const GpuCase& one) override {
     if (one.tokens > most_tokens) fail("memory", "none");
-    return {"fake kernel", [s = one.flops() / attention_flops_per_s] { return s; }};
+    return {"fake kernel", [s = one.flops() / attention_flops_per_s] { return s; },
+            [this] { return wrong; }};
   }
   GpuWork cudnn_attention(const GpuCase& one) override {
     if (cudnn_flops_per_s == 0) fail("cuDNN", "none");
@@ -53,7 +55,8 @@ struct FakeGpu : Gpu {
       return GpuVersion{name,
                         "what",
                         is_step,
-                        {name, [s = one.flops() / (share * attention_flops_per_s)] { return s; }}};
+                        {name, [s = one.flops() / (share * attention_flops_per_s)] { return s; },
+                         [this, share] { return share == 0.8 ? wrong : ""; }}};
     };
     return {version("half", 0.5, true), version("aside", 0.8, false), version("whole", 1, true)};
   }

@@ -136,6 +136,22 @@ TEST(GpuMatches, a_peer_that_answers_is_compared_with_ours_on_the_same_problem) 
   EXPECT_NEAR(outcomes[1].value->median, 0.01 * 500e12 / one.flops(), 1e-9);
 }
 
+TEST(GpuMatches, wrong_results_have_no_figures) {
+  FakeGpu gpu;
+  gpu.wrong = "o at (0, 0, 0, 0)";
+  const auto outcomes = measure_against(fake_python("0.01"), gpu, "G1.t4k");
+  ASSERT_EQ(outcomes.size(), 1u);
+  EXPECT_EQ(outcomes[0].verdict(), Verdict::skipped);
+  EXPECT_EQ(outcomes[0].reason, "wrong results: o at (0, 0, 0, 0)");
+  EXPECT_TRUE(outcomes[0].beside.empty());
+
+  const GpuBench bench{.gpu = gpu, .warm_up_s = 0};
+  const Ladder ladder = measure_ladder(bench, {}, {.rounds = 3});
+  for (const LadderRung& rung : ladder.rungs) {
+    EXPECT_EQ(rung.failure.empty(), rung.name != "aside") << rung.name;
+  }
+}
+
 /// cuDNN itself comes before PyTorch's, which has to be asked for other back ends.
 TEST(GpuMatches, cudnn_is_asked_directly_where_it_is_there) {
   FakeGpu gpu;

@@ -1,0 +1,25 @@
+// Whether what was timed is right: a sample of its results against the reference.
+#pragma once
+
+#include <string>
+
+#include "reference/core/problem.h"
+#include "reference/core/small_float.h"
+#include "reference/core/tensor.h"
+
+namespace ringlab::bench {
+
+/// One K/V head and query heads that read it: what a pass was given, (1, heads, tokens, channels)
+/// each, and what it gave. Without gradients dout, dq, dk and dv are empty.
+struct GpuSample {
+  Problem problem;  ///< of these heads
+  Tensor<BFloat16> q, k, v, out, dout, dq, dk, dv;
+  Tensor<float> lse;
+};
+
+/// Empty, or what is wrong: out and lse of some rows compared with the reference, in the bounds of
+/// the kernels for tensor cores, exponentials with a relative error of `exp_error` more; gradients
+/// by their sums over all tokens (property_tests/gradient_identities.h).
+std::string wrong_in(const GpuSample& sample, double exp_error = 0);
+
+}  // namespace ringlab::bench
