@@ -4,8 +4,10 @@
 
 #include <string_view>
 
+#include "optimized/ring/cudnn_engine.h"
 #include "optimized/ring/device_engine.h"
 #include "property_tests/engine_subject.h"
+#include "property_tests/vendor_subject.h"
 #include "reference/core/error.h"
 #include "stages/common/device_list.h"
 
@@ -63,6 +65,15 @@ void take_device_options(Arguments& arguments, const verify::Subject& subject,
   constexpr int kMost = 1024;
   options.as_graph = arguments.take_switch("graph");
   options.free_multiprocessors = static_cast<int>(arguments.take_integer("free-sms", 0, 0, kMost));
+}
+
+void check_problem_on_devices(const verify::Subject& subject, const Problem& problem,
+                              const RunOptions& options, Pass last_pass) {
+  if (options.device != DeviceKind::cuda) return;
+  if (subject.name == verify::engine_subject().name) ring::check_device_run(problem, options);
+  if (subject.name == verify::cudnn_subject().name) {
+    ring::check_on_cudnn(problem, options, last_pass);
+  }
 }
 
 void require_device_of(const verify::Subject& subject, DeviceKind device) {

@@ -19,6 +19,11 @@ std::vector<OptionSpec> device_options();
 /// not taken.
 void take_device_options(Arguments& arguments, const verify::Subject& subject, RunOptions& options);
 
+/// Usage error for what the subject cannot do on any device; known without one, so that the same
+/// command line ends alike on every machine. Other subjects, and the CPU, are left alone.
+void check_problem_on_devices(const verify::Subject& subject, const Problem& problem,
+                              const RunOptions& options, Pass last_pass);
+
 /// Usage error where the subject does not run on that device; environment error that says what is
 /// missing where it cannot be used here.
 void require_device_of(const verify::Subject& subject, DeviceKind device);

@@ -70,10 +70,19 @@ class RefusedTest(DeviceTest):
         self.fails(2, ["--device", "cpu with --transport mpi"],
                    *self.on_devices("--transport", "mpi"))
 
+    def test_what_no_kernel_does_is_a_usage_error_with_and_without_a_device(self):
+        for words, parts in [(("--dtype", "f32"), ["--dtype", "f16, bf16", "Give --dtype bf16"]),
+                             (("--dtype", "bf16", "--head-dim", "264"), ["head_dim", "256"]),
+                             (("--dtype", "bf16", "--wire", "fp8"), ["wire"]),
+                             (("--dtype", "bf16", "--check-rows", "10000"), ["--check-rows"]),
+                             ((), ["--dtype", "f32"])]:
+            with self.subTest(words=words):
+                self.fails(2, parts, *self.on_devices(*words))
+
     def test_without_a_device_the_engine_says_so_and_writes_nothing(self):
         self.needs_no_device()
         out = self.folder / "out.safetensors"
-        for words in [(), ("--dtype", "bf16"), ("--dtype", "f16", "--backward", "--ranks", "3"),
+        for words in [("--dtype", "bf16"), ("--dtype", "f16", "--backward", "--ranks", "3"),
                       ("--dtype", "bf16", "--graph"),
                       ("--dtype", "bf16", "--output", out), ("--dtype", "bf16", "--check-rows", "3"),
                       ("--schedule", "double:2", "--ranks", "4", "--dtype", "bf16")]:
@@ -95,7 +104,9 @@ class OnDevicesTest(DeviceTest):
         result = self.succeeds(*self.on_devices("--dtype", "bf16", "--ranks", "3", "--backward",
                                                 "--check", "--json", self.folder / "run.json"))
         document = json.loads((self.folder / "run.json").read_text())
-        self.assertIn("mma.sync", document["configuration"]["kernels"])
+        hopper = self.cuda["devices"][0]["compute_capability"] == "9.0"
+        self.assertIn("Hopper (wgmma)" if hopper else "mma.sync",
+                      document["configuration"]["kernels"])
         self.assertIn(self.cuda["devices"][0]["name"], document["configuration"]["devices"])
         self.assertTrue(document["passed"], result.out)
 
@@ -109,13 +120,6 @@ class OnDevicesTest(DeviceTest):
             self.assertEqual(json.loads(report.read_text())["configuration"]["graph"], bool(more))
             written.append(out.read_bytes())
         self.assertEqual(*written)
-
-    def test_what_the_kernels_cannot_do_is_a_usage_error(self):
-        self.needs_device()
-        self.fails(2, ["--dtype", "f16, bf16"], *self.on_devices("--dtype", "f32"))
-        self.fails(2, ["head_dim", "256"],
-                   *self.on_devices("--dtype", "bf16", "--head-dim", "264"))
-        self.fails(2, ["wire"], *self.on_devices("--dtype", "bf16", "--wire", "fp8"))
 
 
 class ListTest(DeviceTest):
@@ -151,6 +155,10 @@ class CudnnTest(DeviceTest):
         on_devices = self.cudnn("--device", "cuda", "--dtype", "bf16")
         self.fails(2, ["--threads", "cudnn"], *on_devices, "--threads", "2")
         self.fails(2, ["--softcap"], *on_devices, "--softcap", "3")
+        self.fails(2, ["cudnn", "wire"], *on_devices, "--wire", "fp8")
+        self.fails(2, ["cudnn", "head_dim = 512"], *on_devices, "--head-dim", "512")
+        self.fails(2, ["--dtype", "cudnn", "f16, bf16"],
+                   *self.cudnn("--device", "cuda", "--dtype", "f32"))
         self.fails(2, ["--trace"], *on_devices, "--trace", self.folder / "trace.json")
 
     def test_without_a_device_it_says_so_and_writes_nothing(self):
