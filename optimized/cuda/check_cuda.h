@@ -5,14 +5,14 @@
 
 #include <string>
 
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::cuda {
 
-/// Environment error naming the place, the call and CUDA's own words, unless `status` is success.
+/// MachineError naming the place, the call and CUDA's own words, unless `status` is success.
 inline void check_cuda(cudaError_t status, const char* call, const std::string& where) {
   if (status == cudaSuccess) return;
-  throw_environment_error(
+  throw MachineError(
       {.where = where + ", " + call,
        .expected = "success",
        .actual = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")",

@@ -3,6 +3,7 @@
 
 #include "optimized/cuda/check_cuda.h"
 #include "optimized/cuda/device.h"
+#include "optimized/cuda/driver_check.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -18,24 +19,33 @@ std::string mib(std::size_t bytes) {
 [[noreturn]] void throw_out_of_memory(int device, std::size_t bytes) {
   std::size_t free_bytes = 0, all_bytes = 0;
   const bool known = cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess;
-  throw_environment_error(
+  throw MachineError(
       {.where = name_of(device),
        .expected = mib(bytes) + " of memory in one piece",
        .actual = known ? mib(free_bytes) + " free of " + mib(all_bytes) : "out of memory",
        .hint = "Use more devices, fewer tokens or fewer slots, or free what others hold"});
 }
 
+/// The driver is asked first: what the runtime says of an old one names no versions.
+void check_driver() {
+  int driver = 0, runtime = 0;
+  check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", "devices");
+  check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", "devices");
+  if (const auto problem = driver_problem(driver, runtime)) throw MachineError(*problem);
+}
+
 }  // namespace
 
 int device_count() {
+  check_driver();
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaErrorNoDevice) check_cuda(status, "cudaGetDeviceCount", "devices");
   if (count > 0) return count;
-  throw_environment_error({.where = "devices",
-                           .expected = "a CUDA device",
-                           .actual = "none",
-                           .hint = "Use a machine with an NVIDIA GPU and driver"});
+  throw MachineError({.where = "devices",
+                      .expected = "a CUDA device",
+                      .actual = "none",
+                      .hint = "Use a machine with an NVIDIA GPU"});
 }
 
 DeviceFacts device_facts(int device) {

@@ -1,7 +1,7 @@
 // Devices, streams, events and device memory as values that clean up after themselves.
 //
 // No CUDA header is seen here. Every call names its device and leaves another one current. Errors
-// are environment errors that name device and call.
+// are MachineErrors that name device and call.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ using Event = CUevent_st*;
 /// cudaGraphExec_t: what was captured, ready to be launched.
 using Graph = CUgraphExec_st*;
 
-/// How many there are; an environment error for none.
+/// How many there are; an error for none, and for a driver that is missing or too old.
 int device_count();
 /// Its name, and 90 for compute capability 9.0; and which of the machine's it is: "0000:17:00.0".
 struct DeviceFacts {

@@ -21,6 +21,13 @@ class DeviceTest(ProgramTest):
         if self.cuda["compiled_in"] and self.cuda["devices"]:
             self.skipTest("this machine has a CUDA device and this build uses it")
 
+    def missing(self):
+        """What is said where there is no device: that, or versions of the driver."""
+        if not self.cuda["compiled_in"] or self.cuda["driver_found"]:
+            return ["a CUDA device"]
+        wanted = self.cuda["runtime_version"].split(".")[0]
+        return ["NVIDIA driver", f"one for CUDA {wanted}.0 or newer", "found none", "Install it"]
+
     def needs_device(self):
         if not self.cuda["compiled_in"] or not self.cuda["devices"]:
             self.skipTest("no NVIDIA GPU, or a build without CUDA")
@@ -87,7 +94,7 @@ class RefusedTest(DeviceTest):
                       ("--dtype", "bf16", "--output", out), ("--dtype", "bf16", "--check-rows", "3"),
                       ("--schedule", "double:2", "--ranks", "4", "--dtype", "bf16")]:
             with self.subTest(words=words):
-                self.fails(4, ["device cuda", "a CUDA device"], *self.on_devices(*words))
+                self.fails(4, ["device cuda", *self.missing()], *self.on_devices(*words))
         self.fails(4, ["device cuda"], "verify", "optimized", "--quick", "--device", "cuda")
         self.assertFalse(out.exists())
 

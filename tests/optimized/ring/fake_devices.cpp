@@ -11,7 +11,7 @@
 
 #include "optimized/cuda/device.h"
 #include "optimized/cuda/stream_kernels.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "tests/optimized/ring/fake_streams.h"
 
 namespace ringlab::ring {
@@ -111,8 +111,7 @@ OwnedMemory allocate(int device, std::int64_t bytes) {
   const std::scoped_lock lock(counting);
   FakeDevices& all = fake_devices();
   if (all.live_bytes + bytes > all.most_bytes) {
-    throw_environment_error(
-        {.where = "device", .expected = "memory", .actual = "none", .hint = ""});
+    throw MachineError({.where = "device", .expected = "memory", .actual = "none", .hint = ""});
   }
   auto* memory = static_cast<std::byte*>(
       ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{16}));
