@@ -228,7 +228,8 @@ Command verify_command() {
       "Rounds never repeat a case, and equal seeds, rounds and cases give equal ones. A law that "
       "was broken is not tried again.\n\n"
       "Exit codes: 0 all pass, 1 a subject is wrong, 4 none is but a kind of case that a subject "
-      "supports made up less than 2 % of all (with all laws and 500 cases or more), or a device, its "
+      "supports made up less than 2 % of all (with all laws and 500 cases or more), or a device, "
+      "its "
       "driver or its memory failed: no verdict.\n\n"
       "--check-certificate --again runs the command that the certificate holds, plugins and all: "
       "do so with certificates that you trust.\n\n" +

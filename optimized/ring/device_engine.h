@@ -60,8 +60,8 @@ struct DeviceShardResult {
 enum class AttentionOf { ringlab, cudnn };
 
 /// As run_engine_rank(), for a rank that computes on a device; chunks and sums travel over NCCL.
-/// Ranks take the devices of their machine in turn. Where NCCL is older than 2.30, ranks that share
-/// a device are refused before it could hang. options.timeout_s is the deadline of each exchange,
+/// Ranks take the devices of their machine in turn. Ranks that share a device are refused
+/// before NCCL could hang, unless it is 2.30 or newer and told so (nccl_group.h). options.timeout_s is the deadline of each exchange,
 /// and of all that is on the device together.
 /// Ranks agree on whose kernels attend; what cuDNN is not asked for is NotOnCudnn.
 DeviceShardResult run_engine_rank_over_nccl(const Problem& problem, const RunOptions& options,

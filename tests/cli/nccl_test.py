@@ -226,13 +226,13 @@ class OnDevicesTest(NcclTest):
             written.append(out.read_bytes())
         self.assertEqual(*written)
 
-    def test_more_ranks_than_devices_are_refused_before_nccl_2_30(self):
-        if tuple(map(int, self.nccl["version"].split("."))) >= (2, 30):
-            self.skipTest("this NCCL lets ranks share a device")
+    def test_more_ranks_than_devices_are_refused_unless_a_new_nccl_is_told(self):
+        is_new = tuple(map(int, self.nccl["version"].split("."))) >= (2, 30)
+        wanted = "NCCL_MULTI_RANK_GPU_ENABLE=1" if is_new else "NCCL 2.30"
         ranks = len(self.cuda["devices"]) + 1
-        for result in self.meet(ranks, "--timeout", 20):
+        for result in self.meet(ranks, "--timeout", 20, NCCL_MULTI_RANK_GPU_ENABLE="0"):
             self.assertEqual(result.code, 4, result.err)
-            self.assertIn("rank", result.err)
+            self.assertIn(wanted, result.err)
 
 
 class OnMemoryTest(NcclTest):
