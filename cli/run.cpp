@@ -29,6 +29,7 @@
 #include "optimized/ring/device_engine.h"
 #include "property_tests/sampled_check.h"
 #include "property_tests/subject.h"
+#include "property_tests/vendor_subject.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
@@ -202,6 +203,8 @@ Json print_plan(const Plan& plan, Output& output) {
   describe_run_options(plan.options, configuration);
   if (is_engine_on_devices(plan)) {
     describe_device_engine(plan.loaded.problem, plan.options, configuration);
+  } else if (plan.subject.name == verify::cudnn_subject().name) {
+    describe_cudnn_engine(plan.options, configuration);
   }
   output.print_configuration(configuration);
   for (const std::string& note : plan.loaded.notes) output.print("note: {}\n", note);

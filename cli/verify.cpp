@@ -108,6 +108,7 @@ VerifyJob take_job(Arguments& arguments) {
   VerifyJob job{.plan = take_plan(arguments, quick), .options = {}, .files = {}, .loaded = {}};
   check_some_can(job.plan.subjects, arguments);
   job.options = take_run_options(arguments, {4, LayoutKind::zigzag});
+  if (job.options.device == DeviceKind::cuda) take_deterministic(arguments, job.options);
   if (job.options.device == DeviceKind::cuda) keep_those_on_devices(job.plan.subjects, arguments);
   job.files = take_files(arguments);
   job.loaded =
@@ -192,6 +193,7 @@ Command verify_command() {
     if (option.name == "mask") option.help += " (causal)";
   }
   for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
+  command.options.push_back(deterministic_option());
   const std::vector<OptionSpec> own = {
       {"rows", "N", "query rows per head to compare with the reference (256)"},
       {"cases", "N", "random cases per law (40), and per round with --time or --rounds (10)"},

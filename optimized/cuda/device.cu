@@ -34,6 +34,13 @@ void check_driver() {
   if (const auto problem = driver_problem(driver, runtime)) throw MachineError(*problem);
 }
 
+bool can_reach(int device, int peer) {
+  int can = 0;
+  check_cuda(cudaDeviceCanAccessPeer(&can, device, peer), "cudaDeviceCanAccessPeer",
+             name_of(device));
+  return can != 0;
+}
+
 }  // namespace
 
 int device_count() {
@@ -68,15 +75,21 @@ int current_device() {
   return device;
 }
 
+std::vector<std::pair<int, int>> unconnected_devices(int devices) {
+  std::vector<std::pair<int, int>> pairs;
+  for (int device = 0; device < devices; ++device) {
+    for (int peer = 0; peer < devices; ++peer) {
+      if (peer != device && !can_reach(device, peer)) pairs.emplace_back(device, peer);
+    }
+  }
+  return pairs;
+}
+
 void connect_devices(int devices) {
   for (int device = 0; device < devices; ++device) {
     select_device(device);
     for (int peer = 0; peer < devices; ++peer) {
-      int can = 0;
-      if (peer == device) continue;
-      check_cuda(cudaDeviceCanAccessPeer(&can, device, peer), "cudaDeviceCanAccessPeer",
-                 name_of(device));
-      if (can == 0) continue;
+      if (peer == device || !can_reach(device, peer)) continue;
       const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
       cudaGetLastError();  // "already enabled" is no error of the next launch
       if (status == cudaErrorPeerAccessAlreadyEnabled) continue;
@@ -167,6 +180,14 @@ void record_event(int device, Event event, Stream stream, const std::string& whe
 void wait_for_event(int device, Event event, Stream stream, const std::string& where) {
   select_device(device);
   check_cuda(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent", where);
+}
+
+bool has_happened(int device, Event event) {
+  select_device(device);
+  const cudaError_t status = cudaEventQuery(event);
+  if (status == cudaErrorNotReady) return false;
+  check_cuda(status, "cudaEventQuery", name_of(device));
+  return true;
 }
 
 // NCCL wants a mode that leaves threads alone: it launches from one of its own, which may allocate.

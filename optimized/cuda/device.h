@@ -36,6 +36,8 @@ DeviceFacts device_facts(int device);
 void select_device(int device);
 /// The current one.
 int current_device();
+/// Those of the first `devices` that cannot reach each other's memory: from, to.
+std::vector<std::pair<int, int>> unconnected_devices(int devices);
 /// Lets the devices of these numbers read each other's memory where the machine can; where it
 /// cannot, copies between them go through the host.
 void connect_devices(int devices);
@@ -108,6 +110,9 @@ void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream s
 void record_event(int device, Event event, Stream stream, const std::string& where);
 /// What `stream` is given from now on runs after what the event stands for, of whatever device.
 void wait_for_event(int device, Event event, Stream stream, const std::string& where);
+
+/// Whether all that it stands for has ended; its errors are thrown here. Not of captured events.
+bool has_happened(int device, Event event);
 
 /// From now on what this thread puts on `stream`, and on streams that wait for events of it, is not
 /// done but becomes part of a graph. Until it ends the thread may neither allocate nor wait.

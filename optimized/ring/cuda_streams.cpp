@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "optimized/cuda/stream_kernels.h"
@@ -13,6 +14,7 @@
 #include "optimized/ring/native_checks.h"
 #include "reference/core/checks.h"
 #include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
@@ -39,7 +41,8 @@ class DevicesRun {
   NativeSummary run(const NativeEnds<Element>& ends) {
     take_in(ends);
     const double seconds = seconds_of_last(
-        run_.issue_as, run_.launches, streams_, [&] { issue_all(); }, [&] { streams_.finish(); });
+        run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
+        [&] { streams_.finish(run_.timeout_s); });
     return hand_over(ends, seconds);
   }
 
@@ -201,6 +204,14 @@ class DevicesRun {
   std::vector<Work> works_;  // by rank
 };
 
+/// To free it would wait for what does not end.
+void keep_for_ever(std::shared_ptr<void> run) {
+  static auto* const kept = new std::vector<std::shared_ptr<void>>();
+  static std::mutex adding;
+  const std::scoped_lock lock(adding);
+  kept->push_back(std::move(run));
+}
+
 }  // namespace
 
 template <class Element>
@@ -216,7 +227,13 @@ NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
   if (run.devices != 0) check_range("devices", run.devices, 1, there);
   const int devices = run.devices == 0 ? there : run.devices;
   cuda::connect_devices(devices);
-  return DevicesRun<Element>(setting, kernels, run, devices).run(ends);
+  auto devices_run = std::make_shared<DevicesRun<Element>>(setting, kernels, run, devices);
+  try {
+    return devices_run->run(ends);
+  } catch (const DeviceStuck&) {
+    keep_for_ever(std::move(devices_run));
+    throw;
+  }
 }
 
 #define RINGLAB_RUN_ON_DEVICES_OF(Element)                                                         \

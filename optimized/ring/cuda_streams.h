@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "optimized/cuda/attention_call.h"
@@ -38,6 +39,9 @@ struct DeviceKernels {
 
 enum class IssueAs { streams, graph };
 enum class Repeatable { no, same_bits };
+inline Repeatable repeatable_gradients(const RunOptions& options) {
+  return options.deterministic ? Repeatable::same_bits : Repeatable::no;
+}
 
 struct DeviceRun {
   int devices = 0;  ///< 0: all that there are
@@ -46,6 +50,9 @@ struct DeviceRun {
   int launches = 1;  ///< of the graph, one after the other over the same buffers; the last is timed
   Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
   StreamEdit edit = {};                   ///< with_delays() and the like
+  /// Of all that is on the devices together, of each launch. What has not ended by then is
+  /// DeviceStuck, which says where each stream stands; then nothing of the run is freed.
+  double timeout_s = std::numeric_limits<double>::infinity();
 };
 
 /// As run_native(), on devices: Half and BFloat16, exact wire, no modifiers, no bit matrices, rows

@@ -14,4 +14,11 @@ class MachineError : public Error {
   explicit MachineError(ErrorParts parts) : Error(ErrorKind::environment, std::move(parts)) {}
 };
 
+/// Work on a device does not end. What it uses was neither freed nor waited for, which would not
+/// end either: who can tell nobody else ends the program by std::_Exit.
+class DeviceStuck : public MachineError {
+ public:
+  using MachineError::MachineError;
+};
+
 }  // namespace ringlab

@@ -36,7 +36,7 @@ class DeviceTest(ProgramTest):
 class RefusedTest(DeviceTest):
     def test_options_without_effect_on_devices_are_refused(self):
         for option, value in [("--threads", "2"), ("--tile-queries", "64"), ("--tile-keys", "64"),
-                              ("--timeout", "5"), ("--transport", "threads"),
+                              ("--transport", "threads"),
                               ("--transport", "simulated"), ("--integrity", "full"),
                               ("--trace", self.folder / "trace.json")]:
             with self.subTest(option=option, value=value):
@@ -60,6 +60,28 @@ class RefusedTest(DeviceTest):
                    self.text, "--device", "cuda", "--dtype", "bf16", "--free-sms", "8")
         for count in ("-1", "many", "5000"):
             self.fails(2, "--free-sms", *self.on_devices("--free-sms", count))
+
+    def test_deterministic_is_of_gradients_on_devices(self):
+        self.fails(2, ["--deterministic", "with --device cuda"], "run", "optimized", "--text",
+                   self.text, "--backward", "--deterministic", "off")
+        self.fails(2, ["--deterministic", "--backward"],
+                   *self.on_devices("--dtype", "bf16", "--deterministic", "off"))
+        self.fails(2, ["--deterministic", "on", "off", "maybe"],
+                   *self.on_devices("--dtype", "bf16", "--backward", "--deterministic", "maybe"))
+        self.fails(2, ["--deterministic", "the subject optimized", "ring"], "run", "ring", "--text",
+                   self.text, "--device", "cuda", "--dtype", "bf16", "--deterministic", "off")
+        self.fails(2, ["--deterministic", "with --device cuda"], "verify", "optimized", "--quick",
+                   "--deterministic", "off")
+
+    def test_what_has_an_effect_on_devices_is_taken(self):
+        self.needs_no_device()
+        for subject in ("optimized", "cudnn"):
+            for words in (["--timeout", "5"], ["--backward", "--deterministic", "off"]):
+                with self.subTest(subject=subject, words=words):
+                    self.fails(4, ["expected"], "run", subject, "--text", self.text, "--device",
+                               "cuda", "--dtype", "bf16", *words)
+        self.fails(4, ["device cuda"], "verify", "optimized", "--quick", "--device", "cuda",
+                   "--deterministic", "off")
 
     def test_score_modifiers_are_refused(self):
         for words in [("--softcap", "3"), ("--alibi", "default"), ("--sinks", "1"),
@@ -127,6 +149,17 @@ class OnDevicesTest(DeviceTest):
             self.assertEqual(json.loads(report.read_text())["configuration"]["graph"], bool(more))
             written.append(out.read_bytes())
         self.assertEqual(*written)
+
+
+    def test_gradients_in_any_order_are_right_and_said_to_be(self):
+        self.needs_device()
+        for choice in ("on", "off"):
+            report = self.folder / f"{choice}.json"
+            self.succeeds(*self.on_devices("--dtype", "bf16", "--ranks", "3", "--backward",
+                                           "--check", "--deterministic", choice, "--json", report))
+            configuration = json.loads(report.read_text())["configuration"]
+            self.assertEqual(configuration["deterministic"], choice == "on")
+            self.assertEqual(configuration["timeout_s"], 60)
 
 
 class ListTest(DeviceTest):
@@ -232,9 +265,13 @@ class DoctorTest(DeviceTest):
                 self.assertIn("-DRINGLAB_CUDA=ON", effect)
             return
         self.assertIn("8.0 or newer", effects[0])
-        self.assertIn("portable", effects[1])
-        self.assertIn("Hopper", effects[2])
         self.assertNotIn("Hopper", effects[3])
+        known = {"80-real 90a-real": ["portable", "Hopper", "no code for 10.0"],
+                 "90a-real": ["no code for 8.0", "Hopper", "no code for 10.0"]}
+        expected = known.get(cuda["architectures"], ["", "Hopper", ""])
+        for effect, part in zip(effects[1:], expected):
+            self.assertIn(part, effect)
+            self.assertEqual("-DCMAKE_CUDA_ARCHITECTURES=" in effect, "no code" in effect)
         self.assertEqual(cuda["driver_problem"], "")
 
     def test_a_driver_older_than_the_runtime_is_told(self):

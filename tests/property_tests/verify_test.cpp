@@ -69,6 +69,24 @@ TEST(Verify, gives_no_verdict_on_an_input_where_the_machine_failed) {
                MachineError);
 }
 
+TEST(Verify, of_gradients_in_any_order_asks_for_them_and_leaves_out_laws_about_bits) {
+  Subject subject = naive_subject();
+  subject.can.backward = true;
+  int in_any_order = 0;
+  subject.run = [&, run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    in_any_order += options.deterministic ? 0 : 1;
+    return run(input, options);
+  };
+  const Trial trial = make_trial(Case{});
+  const Subject free = with_gradients_in_any_order(subject);
+  free.run(trial.input(), trial.options);
+  EXPECT_EQ(in_any_order, 1);
+  Law law = failing_law([](const Subject&, const Case&) { return LawResult{}; });
+  law.exact = true;
+  EXPECT_EQ(verify_law(subject, law, {}).skipped, "");
+  EXPECT_EQ(verify_law(free, law, {}).skipped, "its bits differ from run to run");
+}
+
 class WrongSubject : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(WrongSubject, fails_and_its_shrunk_token_replays_to_the_same_failure) {

@@ -75,6 +75,10 @@ void select_device(int device) {
 }
 int current_device() { return selected_device; }
 void connect_devices(int) {}
+std::vector<std::pair<int, int>> unconnected_devices(int) { return fake_devices().unconnected; }
+bool has_happened(int, Event event) {
+  return !fake_devices().has_happened || fake_devices().has_happened(event);
+}
 
 DeviceFacts device_facts(int device) { return {"fake", 80, "bus " + std::to_string(device)}; }
 

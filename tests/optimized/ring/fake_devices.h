@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
+#include <vector>
 
+#include "optimized/cuda/device.h"
 #include "optimized/cuda/stream.h"
 
 namespace ringlab::ring {
@@ -24,6 +27,10 @@ struct FakeDevices {
   int graphs_cut_off = 0;  ///< whose memory was freed while they ran
   /// Whether a stream's work has ended; what was issued is done, so it has, unless set.
   std::function<bool(cuda::Stream)> has_ended = {};
+  /// Whether what an event stands for has ended; it has, unless set.
+  std::function<bool(cuda::Event)> has_happened = {};
+  /// Pairs that cannot reach each other's memory.
+  std::vector<std::pair<int, int>> unconnected = {};
   /// Called before memory is given back.
   std::function<void(const std::byte* memory, std::int64_t bytes)> on_free = {};
 };
