@@ -65,6 +65,13 @@ DeviceFacts device_facts(int device) {
   return {properties.name, 10 * properties.major + properties.minor, bus};
 }
 
+DeviceMemory device_memory(int device) {
+  select_device(device);
+  std::size_t free_bytes = 0, all_bytes = 0;
+  check_cuda(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo", name_of(device));
+  return {static_cast<std::int64_t>(free_bytes), static_cast<std::int64_t>(all_bytes)};
+}
+
 void select_device(int device) {
   check_cuda(cudaSetDevice(device), "cudaSetDevice", name_of(device));
 }

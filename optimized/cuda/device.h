@@ -32,6 +32,12 @@ struct DeviceFacts {
   std::string bus = {};
 };
 DeviceFacts device_facts(int device);
+/// Bytes of its memory, and how many of them nobody holds.
+struct DeviceMemory {
+  std::int64_t free = 0;
+  std::int64_t all = 0;
+};
+DeviceMemory device_memory(int device);
 /// Makes it the current one of this thread.
 void select_device(int device);
 /// The current one.

@@ -8,6 +8,7 @@
 #include "optimized/cuda/stream_kernels.h"
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/device_launch.h"
+#include "optimized/ring/device_needs.h"
 #include "optimized/ring/device_rank.h"
 #include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
@@ -63,15 +64,30 @@ class DevicesRun {
       programs_.backward = program_of(Pass::backward);
       backward_events_ = streams_.make_events(*programs_.backward);
     }
+    check_memory();
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
-      const typename Rank::Given given{.setting = setting_,
-                                       .programs = programs_,
-                                       .kernels = kernels_,
-                                       .rank = rank,
-                                       .device = devices_[static_cast<std::size_t>(rank)]};
-      ranks_.push_back(std::make_unique<Rank>(given, shards[static_cast<std::size_t>(rank)]));
+      ranks_.push_back(
+          std::make_unique<Rank>(given_to(rank), shards[static_cast<std::size_t>(rank)]));
     }
     for (const auto& rank : ranks_) works_.emplace_back(*rank, programs_, kernels_, run_.gradients);
+  }
+  typename Rank::Given given_to(int rank) const {
+    return {.setting = setting_,
+            .programs = programs_,
+            .kernels = kernels_,
+            .rank = rank,
+            .device = devices_[static_cast<std::size_t>(rank)]};
+  }
+  /// Ranks that share a device are neighbours.
+  void check_memory() const {
+    std::vector<DeviceNeed> needs;
+    for (int rank = 0; rank < setting_.options.ranks; ++rank) {
+      const int device = devices_[static_cast<std::size_t>(rank)];
+      if (needs.empty() || needs.back().device != device) needs.push_back({.device = device});
+      ++needs.back().ranks;
+      needs.back().bytes += device_rank_bytes<Element>(given_to(rank));
+    }
+    for (const DeviceNeed& need : needs) check_device_memory(need);
   }
   StreamProgram program_of(Pass pass) const {
     return stream_program_of(setting_, pass, run_.copy_by, run_.edit);

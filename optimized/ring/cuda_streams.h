@@ -59,7 +59,7 @@ struct DeviceRun {
 /// in increasing order. Source and sink are called by this thread, rank after rank; between them
 /// all rows are on the devices. Of RankStats, what was sent, received and held is filled in; a
 /// message is a copy, without a header. Environment errors name device, rank and operation; when
-/// memory is short, how much is needed and free.
+/// memory is short, how much the whole run needs and how much is free, before any is allocated.
 template <class Element>
 NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
                              const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,

@@ -135,6 +135,35 @@ TEST(Devices, that_cannot_reach_each_other_are_named) {
   fake_devices().unconnected = {};
 }
 
+TEST(Devices, hold_what_is_said_before_to_the_byte) {
+  Draws draws(17);
+  fake_devices().devices = 1;
+  int refused = 0;
+  for (int i = 0; i < repetitions(60); ++i) {
+    const Trial trial = counting_trial(draws, DType::f16);
+    fake_devices().peak_bytes = 0;
+    device_bits<Half>(trial, {});
+    const std::int64_t peak = fake_devices().peak_bytes;
+    if (peak == 0) continue;
+    fake_devices().free_bytes = peak;
+    EXPECT_NO_THROW(device_bits<Half>(trial, {})) << trial.text();
+    fake_devices().free_bytes = peak - 1;
+    const std::int64_t allocations = fake_devices().allocations;
+    try {
+      device_bits<Half>(trial, {});
+      ADD_FAILURE() << trial.text();
+    } catch (const MachineError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("which the whole run of"), std::string::npos) << text;
+      EXPECT_NE(text.find("free of"), std::string::npos) << text;
+      ++refused;
+    }
+    EXPECT_EQ(fake_devices().allocations, allocations);
+    fake_devices().free_bytes = std::int64_t{1} << 40;
+  }
+  EXPECT_GT(refused, repetitions(60) / 2);
+}
+
 TEST(Devices, refuse_what_they_cannot_do) {
   Draws draws(11);
   Trial trial = counting_trial(draws, DType::f16);

@@ -80,6 +80,7 @@ bool has_happened(int, Event event) {
   return !fake_devices().has_happened || fake_devices().has_happened(event);
 }
 
+DeviceMemory device_memory(int) { return {fake_devices().free_bytes, std::int64_t{1} << 40}; }
 DeviceFacts device_facts(int device) { return {"fake", 80, "bus " + std::to_string(device)}; }
 
 void StreamTraits::destroy(int, Stream stream) noexcept {
@@ -122,6 +123,7 @@ OwnedMemory allocate(int device, std::int64_t bytes) {
   std::memset(memory, 0xff, static_cast<std::size_t>(bytes));
   pieces()[memory] = {bytes, device};
   all.live_bytes += bytes;
+  all.peak_bytes = std::max(all.peak_bytes, all.live_bytes);
   ++all.allocations;
   return {device, memory};
 }

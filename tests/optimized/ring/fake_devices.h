@@ -21,7 +21,9 @@ struct FakeDevices {
   std::int64_t live_bytes = 0;
   std::int64_t live_handles = 0;  ///< streams and events
   std::int64_t most_bytes = std::int64_t{1} << 40;
-  std::int64_t copies_between = 0;  ///< from one device to another
+  std::int64_t peak_bytes = 0;                      ///< of live_bytes
+  std::int64_t free_bytes = std::int64_t{1} << 40;  ///< of each device, as it says
+  std::int64_t copies_between = 0;                  ///< from one device to another
   std::int64_t spun_ns = 0;
   int graphs = 0;          ///< how many were launched
   int graphs_cut_off = 0;  ///< whose memory was freed while they ran
