@@ -5,6 +5,7 @@
 
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/device_launch.h"
+#include "optimized/ring/device_needs.h"
 #include "optimized/ring/device_rank.h"
 #include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
@@ -52,12 +53,14 @@ class RankRun {
     check_shard(setting_.problem, setting_.options, shard, run_.rank);
     forward_ = make_issued(Pass::forward, programs_.forward);
     if (shard.dout) backward_ = make_issued(Pass::backward, programs_.backward.emplace());
-    rank_.emplace(typename DeviceRank<Element>::Given{.setting = setting_,
-                                                      .programs = programs_,
-                                                      .kernels = kernels_,
-                                                      .rank = run_.rank,
-                                                      .device = run_.device},
-                  shard);
+    const typename DeviceRank<Element>::Given given{.setting = setting_,
+                                                    .programs = programs_,
+                                                    .kernels = kernels_,
+                                                    .rank = run_.rank,
+                                                    .device = run_.device};
+    check_device_memory(
+        {.device = run_.device, .ranks = 1, .bytes = device_rank_bytes<Element>(given)});
+    rank_.emplace(given, shard);
     work_.emplace(*rank_, programs_, kernels_, run_.gradients);
   }
 

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "optimized/cuda/stream_kernels.h"
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/device_launch.h"
+#include "optimized/ring/device_needs.h"
 #include "optimized/ring/device_rank.h"
 #include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
 #include "optimized/ring/native_checks.h"
 #include "reference/core/checks.h"
 #include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
@@ -39,7 +42,8 @@ class DevicesRun {
   NativeSummary run(const NativeEnds<Element>& ends) {
     take_in(ends);
     const double seconds = seconds_of_last(
-        run_.issue_as, run_.launches, streams_, [&] { issue_all(); }, [&] { streams_.finish(); });
+        run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
+        [&] { streams_.finish(run_.timeout_s); });
     return hand_over(ends, seconds);
   }
 
@@ -60,15 +64,30 @@ class DevicesRun {
       programs_.backward = program_of(Pass::backward);
       backward_events_ = streams_.make_events(*programs_.backward);
     }
+    check_memory();
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
-      const typename Rank::Given given{.setting = setting_,
-                                       .programs = programs_,
-                                       .kernels = kernels_,
-                                       .rank = rank,
-                                       .device = devices_[static_cast<std::size_t>(rank)]};
-      ranks_.push_back(std::make_unique<Rank>(given, shards[static_cast<std::size_t>(rank)]));
+      ranks_.push_back(
+          std::make_unique<Rank>(given_to(rank), shards[static_cast<std::size_t>(rank)]));
     }
     for (const auto& rank : ranks_) works_.emplace_back(*rank, programs_, kernels_, run_.gradients);
+  }
+  typename Rank::Given given_to(int rank) const {
+    return {.setting = setting_,
+            .programs = programs_,
+            .kernels = kernels_,
+            .rank = rank,
+            .device = devices_[static_cast<std::size_t>(rank)]};
+  }
+  /// Ranks that share a device are neighbours.
+  void check_memory() const {
+    std::vector<DeviceNeed> needs;
+    for (int rank = 0; rank < setting_.options.ranks; ++rank) {
+      const int device = devices_[static_cast<std::size_t>(rank)];
+      if (needs.empty() || needs.back().device != device) needs.push_back({.device = device});
+      ++needs.back().ranks;
+      needs.back().bytes += device_rank_bytes<Element>(given_to(rank));
+    }
+    for (const DeviceNeed& need : needs) check_device_memory(need);
   }
   StreamProgram program_of(Pass pass) const {
     return stream_program_of(setting_, pass, run_.copy_by, run_.edit);
@@ -201,6 +220,14 @@ class DevicesRun {
   std::vector<Work> works_;  // by rank
 };
 
+/// To free it would wait for what does not end.
+void keep_for_ever(std::shared_ptr<void> run) {
+  static auto* const kept = new std::vector<std::shared_ptr<void>>();
+  static std::mutex adding;
+  const std::scoped_lock lock(adding);
+  kept->push_back(std::move(run));
+}
+
 }  // namespace
 
 template <class Element>
@@ -216,7 +243,13 @@ NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
   if (run.devices != 0) check_range("devices", run.devices, 1, there);
   const int devices = run.devices == 0 ? there : run.devices;
   cuda::connect_devices(devices);
-  return DevicesRun<Element>(setting, kernels, run, devices).run(ends);
+  auto devices_run = std::make_shared<DevicesRun<Element>>(setting, kernels, run, devices);
+  try {
+    return devices_run->run(ends);
+  } catch (const DeviceStuck&) {
+    keep_for_ever(std::move(devices_run));
+    throw;
+  }
 }
 
 #define RINGLAB_RUN_ON_DEVICES_OF(Element)                                                         \

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "optimized/cuda/device.h"
@@ -36,17 +38,28 @@ class IssuedStreams {
   /// Nothing is launched any more; what runs goes on. It holds what was captured until it has
   /// ended: NCCL's communicators end only when nothing does.
   void drop_graph() noexcept;
-  /// Until all has ended.
-  void finish() const;
+  /// Until all has ended; DeviceStuck, which says where each stream stands, when it has not within
+  /// `timeout_s`. Without a deadline it asks the driver to wait.
+  void finish(double timeout_s = std::numeric_limits<double>::infinity()) const;
 
  private:
+  /// The end of an operation on a slot, where the program records an event of it.
+  struct Milestone {
+    cuda::Event event = nullptr;
+    std::string operation;
+  };
+
+  bool have_ended() const;
+  std::string standing() const;
+  std::string standing_of(std::size_t stream) const;
   int device_of(int rank) const { return devices_[static_cast<std::size_t>(rank - first_rank_)]; }
 
   std::vector<int> devices_;
   int first_rank_;
   std::vector<cuda::OwnedStream> streams_;
-  std::vector<cuda::OwnedEvent> ends_;    // of streams, for fork() and join()
-  std::vector<cuda::OwnedEvent> events_;  // of programs
+  std::vector<cuda::OwnedEvent> ends_;              // of streams, for fork() and join()
+  std::vector<cuda::OwnedEvent> events_;            // of programs
+  std::vector<std::vector<Milestone>> milestones_;  // by stream, in order
   cuda::OwnedGraph graph_;
 };
 

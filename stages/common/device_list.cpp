@@ -37,6 +37,11 @@ void require_device(DeviceKind device) {
   if (device == DeviceKind::cpu) return;
   const CudaStatus status = cuda_status();
   if (status.devices > 0) return;
+  if (status.problem) {
+    ErrorParts parts = *status.problem;
+    parts.where = "device cuda, " + parts.where;
+    throw_environment_error(parts);
+  }
   throw_environment_error(
       {.where = "device cuda",
        .expected = "a CUDA device",

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <typeindex>
 
+#include "reference/core/error.h"
 #include "reference/core/run.h"
 
 namespace ringlab::stages {
@@ -15,6 +17,7 @@ struct CudaStatus {
   int devices = 0;
   std::string
       text;  ///< one line: "not compiled in", why no device was found, or the devices' names
+  std::optional<ErrorParts> problem = {};  ///< of a driver that is missing or too old
 };
 CudaStatus cuda_status();
 

@@ -1,12 +1,21 @@
 // What the CUDA driver says about this machine, and the table of all kernels.
 #include <cuda_runtime.h>
 
+#include "optimized/cuda/driver_check.h"
 #include "stages/cuda/kernels.h"
 
 namespace ringlab::stages::cuda {
 
 CudaStatus device_status() {
   CudaStatus status{.compiled_in = true, .devices = 0, .text = ""};
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  if (const auto problem = ringlab::cuda::driver_problem(driver, runtime)) {
+    status.text = problem->where + ": " + problem->actual;
+    status.problem = problem;
+    return status;
+  }
   const cudaError_t found = cudaGetDeviceCount(&status.devices);
   if (found != cudaSuccess) {
     status.devices = 0;

@@ -11,7 +11,7 @@
 
 #include "optimized/cuda/device.h"
 #include "optimized/cuda/stream_kernels.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "tests/optimized/ring/fake_streams.h"
 
 namespace ringlab::ring {
@@ -75,7 +75,12 @@ void select_device(int device) {
 }
 int current_device() { return selected_device; }
 void connect_devices(int) {}
+std::vector<std::pair<int, int>> unconnected_devices(int) { return fake_devices().unconnected; }
+bool has_happened(int, Event event) {
+  return !fake_devices().has_happened || fake_devices().has_happened(event);
+}
 
+DeviceMemory device_memory(int) { return {fake_devices().free_bytes, std::int64_t{1} << 40}; }
 DeviceFacts device_facts(int device) { return {"fake", 80, "bus " + std::to_string(device)}; }
 
 void StreamTraits::destroy(int, Stream stream) noexcept {
@@ -111,14 +116,14 @@ OwnedMemory allocate(int device, std::int64_t bytes) {
   const std::scoped_lock lock(counting);
   FakeDevices& all = fake_devices();
   if (all.live_bytes + bytes > all.most_bytes) {
-    throw_environment_error(
-        {.where = "device", .expected = "memory", .actual = "none", .hint = ""});
+    throw MachineError({.where = "device", .expected = "memory", .actual = "none", .hint = ""});
   }
   auto* memory = static_cast<std::byte*>(
       ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{16}));
   std::memset(memory, 0xff, static_cast<std::size_t>(bytes));
   pieces()[memory] = {bytes, device};
   all.live_bytes += bytes;
+  all.peak_bytes = std::max(all.peak_bytes, all.live_bytes);
   ++all.allocations;
   return {device, memory};
 }

@@ -219,6 +219,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
   if (config->blocking != 0) return ncclInvalidArgument;
   const std::scoped_lock lock(mutex);
   ++state.inits;
+  state.most_blocks = config->maxCTAs;
   *communicator = new ncclComm{.rank = rank, .ranks = ranks};
   std::memcpy(&(*communicator)->id, id.internal, sizeof(int));
   ++ranks_that_came[(*communicator)->id];
