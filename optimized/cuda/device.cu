@@ -34,6 +34,16 @@ void check_driver() {
   if (const auto problem = driver_problem(driver, runtime)) throw MachineError(*problem);
 }
 
+/// What a query says.
+bool is_ready(cudaError_t status, const char* call, int device) {
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // no error of the next launch
+    return false;
+  }
+  check_cuda(status, call, name_of(device));
+  return true;
+}
+
 bool can_reach(int device, int peer) {
   int can = 0;
   check_cuda(cudaDeviceCanAccessPeer(&can, device, peer), "cudaDeviceCanAccessPeer",
@@ -200,10 +210,7 @@ void wait_for_event(int device, Event event, Stream stream, const std::string& w
 
 bool has_happened(int device, Event event) {
   select_device(device);
-  const cudaError_t status = cudaEventQuery(event);
-  if (status == cudaErrorNotReady) return false;
-  check_cuda(status, "cudaEventQuery", name_of(device));
-  return true;
+  return is_ready(cudaEventQuery(event), "cudaEventQuery", device);
 }
 
 // NCCL wants a mode that leaves threads alone: it launches from one of its own, which may allocate.
@@ -239,13 +246,7 @@ void launch(const OwnedGraph& graph, Stream stream) {
 
 bool has_ended(int device, Stream stream) {
   select_device(device);
-  const cudaError_t status = cudaStreamQuery(stream);
-  if (status == cudaErrorNotReady) {
-    cudaGetLastError();  // no error of the next launch
-    return false;
-  }
-  check_cuda(status, "cudaStreamQuery", name_of(device));
-  return true;
+  return is_ready(cudaStreamQuery(stream), "cudaStreamQuery", device);
 }
 
 void wait_for_device(int device) {
