@@ -35,7 +35,7 @@ class Alone {
     group_.exchange(parts, stream_.get(), "to itself");
   }
   /// The numbers from `first` on are to be sent.
-  void fill(int first) const {
+  void fill(int first) {
     std::vector<int> values(kCount);
     std::iota(values.begin(), values.end(), first);
     from_.write(0, values);
@@ -55,7 +55,7 @@ class Alone {
     return reinterpret_cast<std::byte*>(tensor.data());
   }
 
-  const DeviceTensor<int> from_{0, kCount}, to_{0, kCount};
+  DeviceTensor<int> from_{0, kCount}, to_{0, kCount};
   const OwnedStream stream_ = make_stream(0);
   nccl::Group group_{{.rank = 0, .ranks = 1, .device = "0"},
                      [](const std::string& mine) { return std::vector<std::string>{mine}; }};
