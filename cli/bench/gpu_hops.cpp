@@ -17,7 +17,7 @@ ring::DeviceKernels<BFloat16> kernels_of(const HopCase& one) {
 }
 
 std::unique_ptr<HopCopies> copies_of(int device, const HopCase& one) {
-  return one.from == HopFrom::nccl ? make_nccl_copies(device, one.bytes)
+  return one.from == HopFrom::nccl ? make_nccl_copies(device, one.bytes, one.nccl_blocks)
                                    : make_engine_copies(device, one.from, one.bytes);
 }
 

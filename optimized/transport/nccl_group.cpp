@@ -151,7 +151,8 @@ Group::Group(const GroupPlace& place, const TellAll& tell_all) : place_(place) {
   const std::optional<Sharers> sharers = sharers_of(introductions);
   if (sharers) check_sharing(introductions, *sharers);
   try {
-    connect(texts.front(), sharers ? kMostBlocksOfSharers : NCCL_CONFIG_UNDEF_INT);
+    const int wanted = place.most_blocks > 0 ? place.most_blocks : NCCL_CONFIG_UNDEF_INT;
+    connect(texts.front(), sharers ? kMostBlocksOfSharers : wanted);
   } catch (...) {
     abort();
     throw;

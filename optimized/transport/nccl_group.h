@@ -25,6 +25,7 @@ struct GroupPlace {
   /// current one of the thread.
   std::string device;
   std::chrono::milliseconds deadline{60000};  ///< of every operation
+  int most_blocks = 0;                        ///< thread blocks for messages; 0: as NCCL likes
   /// Asked while it waits: throws when another rank is known to have failed. May be empty.
   std::function<void(const std::string& operation)> check_others = {};
 };

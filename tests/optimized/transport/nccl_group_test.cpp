@@ -201,6 +201,12 @@ TEST_F(NcclGroup, of_two_ranks_on_a_device_wants_a_new_nccl_to_be_told_so_by_all
   EXPECT_EQ(fake_nccl().inits, 1);
 }
 
+TEST_F(NcclGroup, limits_the_thread_blocks_of_messages_to_what_is_asked_for) {
+  const Group group({.rank = 0, .ranks = 1, .device = "a", .most_blocks = 2},
+                    [](const std::string& mine) { return std::vector<std::string>{mine}; });
+  EXPECT_EQ(fake_nccl().most_blocks, 2);
+}
+
 TEST_F(NcclGroup, limits_the_thread_blocks_of_messages_where_ranks_share_a_device) {
   fake_nccl().version = 23000;
   ::setenv(kSharesVariable, "1", 1);
