@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "optimized/cuda/stream_kernels.h"
@@ -219,14 +218,6 @@ class DevicesRun {
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Work> works_;  // by rank
 };
-
-/// To free it would wait for what does not end.
-void keep_for_ever(std::shared_ptr<void> run) {
-  static auto* const kept = new std::vector<std::shared_ptr<void>>();
-  static std::mutex adding;
-  const std::scoped_lock lock(adding);
-  kept->push_back(std::move(run));
-}
 
 }  // namespace
 

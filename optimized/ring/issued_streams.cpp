@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <iterator>
+#include <mutex>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -129,6 +131,19 @@ void IssuedStreams::finish(double timeout_s) const {
   }
 }
 
+bool IssuedStreams::end_within(double timeout_s) const noexcept {
+  const auto begin = Clock::now();
+  try {
+    while (!have_ended()) {
+      const std::chrono::duration<double> elapsed = Clock::now() - begin;
+      if (elapsed.count() >= timeout_s) return false;
+      pause_after(elapsed);
+    }
+  } catch (const std::exception&) {  // of the device: nothing goes on there
+  }
+  return true;
+}
+
 bool IssuedStreams::have_ended() const {
   return std::ranges::all_of(streams_, [](const cuda::OwnedStream& stream) {
     return cuda::has_ended(stream.device(), stream.get());
@@ -163,6 +178,13 @@ std::string IssuedStreams::standing_of(std::size_t stream) const {
   text += next == all.begin() ? "nothing is known to have ended"
                               : "the last that ended is (" + std::prev(next)->operation + ")";
   return next == all.end() ? text : text + ", and not (" + next->operation + ")";
+}
+
+void keep_for_ever(std::shared_ptr<void> run) {
+  static auto* const kept = new std::vector<std::shared_ptr<void>>();
+  static std::mutex adding;
+  const std::scoped_lock lock(adding);
+  kept->push_back(std::move(run));
 }
 
 }  // namespace ringlab::ring

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class IssuedStreams {
   /// Until all has ended; DeviceStuck, which says where each stream stands, when it has not within
   /// `timeout_s`. Without a deadline it asks the driver to wait.
   void finish(double timeout_s = std::numeric_limits<double>::infinity()) const;
+  /// Whether all has ended, well or not, by then: for runs that are broken off.
+  bool end_within(double timeout_s) const noexcept;
 
  private:
   /// The end of an operation on a slot, where the program records an event of it.
@@ -62,5 +65,8 @@ class IssuedStreams {
   std::vector<std::vector<Milestone>> milestones_;  // by stream, in order
   cuda::OwnedGraph graph_;
 };
+
+/// What a stuck device uses: to free it would wait for what does not end.
+void keep_for_ever(std::shared_ptr<void> run);
 
 }  // namespace ringlab::ring

@@ -138,7 +138,11 @@ ncclResult_t put(const End& end) {
 /// Nothing of it stays on the device.
 void forget(ncclComm_t communicator) {
   for (auto& [line, ends] : posted) {
-    std::erase_if(ends, [&](const End& end) { return end.communicator == communicator; });
+    std::erase_if(ends, [&](const End& end) {
+      if (end.communicator != communicator) return false;
+      --left[end.stream];
+      return true;
+    });
   }
   communicator->life->has_ended = true;
 }
