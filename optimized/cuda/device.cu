@@ -23,7 +23,8 @@ std::string mib(std::size_t bytes) {
       {.where = name_of(device),
        .expected = mib(bytes) + " of memory in one piece",
        .actual = known ? mib(free_bytes) + " free of " + mib(all_bytes) : "out of memory",
-       .hint = "Use more devices, fewer tokens or fewer slots, or free what others hold"});
+       .hint = "Use fewer tokens or slots, more devices where ranks are devices, or free what "
+               "others hold"});
 }
 
 /// The driver is asked first: what the runtime says of an old one names no versions.
