@@ -43,7 +43,7 @@ void check_device_wishes(const verify::Subject& subject, const Arguments& argume
   if (!subject.can_on_devices) return;
   const bool processes = arguments.text("transport") == "nccl";
   for (const std::string_view option : kWithoutEffect) {
-    if (processes && option == "transport") continue;
+    if (option == (processes ? "transport" : "trace")) continue;
     if (arguments.given(std::string(option)))
       refuse(std::string(option), "to be left out with --device cuda", "it");
   }
@@ -94,6 +94,10 @@ void take_device_options(Arguments& arguments, const verify::Subject& subject,
   }
   take_deterministic(arguments, options);
   options.as_graph = arguments.take_switch("graph");
+  if (options.as_graph && arguments.given("trace")) {
+    throw_usage_error({"--trace", "no --graph beside it", "both",
+                       "What is in a graph cannot be timed piece by piece: leave out one."});
+  }
   options.free_multiprocessors = static_cast<int>(arguments.take_integer("free-sms", 0, 0, kMost));
 }
 

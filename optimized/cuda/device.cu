@@ -149,6 +149,19 @@ OwnedEvent make_event(int device) {
   return {device, event};
 }
 
+OwnedEvent make_timed_event(int device) {
+  select_device(device);
+  Event event = nullptr;
+  check_cuda(cudaEventCreate(&event), "cudaEventCreate", name_of(device));
+  return {device, event};
+}
+
+double seconds_between(Event first, Event second) {
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, first, second), "cudaEventElapsedTime", "events");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
 OwnedMemory allocate(int device, std::int64_t bytes) {
   select_device(device);
   if (bytes == 0) return {device, nullptr};

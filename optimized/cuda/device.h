@@ -97,6 +97,10 @@ using OwnedGraph = DeviceOwned<Graph, GraphTraits>;
 OwnedStream make_stream(int device);
 /// Without times, so that recording costs least.
 OwnedEvent make_event(int device);
+/// One that knows when it happened.
+OwnedEvent make_timed_event(int device);
+/// Between two of them, of the same device, that have happened.
+double seconds_between(Event first, Event second);
 /// cudaMalloc. When there is not enough, the error says how much was wanted and how much is free.
 OwnedMemory allocate(int device, std::int64_t bytes);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "optimized/cuda/stream_kernels.h"
@@ -9,6 +10,7 @@
 #include "optimized/ring/device_launch.h"
 #include "optimized/ring/device_needs.h"
 #include "optimized/ring/device_rank.h"
+#include "optimized/ring/device_trace.h"
 #include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
 #include "optimized/ring/native_checks.h"
@@ -40,6 +42,7 @@ class DevicesRun {
 
   NativeSummary run(const NativeEnds<Element>& ends) {
     take_in(ends);
+    if (setting_.options.trace) trace_.emplace(streams_, devices_);
     const double seconds = seconds_of_last(
         run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
         [&] { streams_.finish(run_.timeout_s); });
@@ -94,6 +97,7 @@ class DevicesRun {
 
   void issue_all() {
     streams_.fork();
+    if (trace_) trace_->start();
     issue(programs_.forward, forward_events_);
     for_each_rank([](const Work& work, cuda::Stream stream) { work.end_forward(stream); });
     if (programs_.backward) {
@@ -118,16 +122,16 @@ class DevicesRun {
     for (const StreamOperation& operation : program.operations) {
       const cuda::Stream stream = streams_.of(operation.rank, operation.stream);
       streams_.select(operation.rank);
+      if (touches_slots(operation)) {
+        if (!trace_) {
+          work_on_slots(program.pass, operation, stream);
+          continue;
+        }
+        trace_->around(operation, program.pass, bytes_of(operation),
+                       [&] { work_on_slots(program.pass, operation, stream); });
+        continue;
+      }
       switch (operation.action) {
-        case StreamAction::attend:
-          work_of(operation.rank).attend(program.pass, operation, stream);
-          break;
-        case StreamAction::copy:
-          copy(operation, stream);
-          break;
-        case StreamAction::add_gradient:
-          work_of(operation.rank).add(operation, stream);
-          break;
         case StreamAction::record:
           streams_.record(operation, events[static_cast<std::size_t>(operation.event)]);
           break;
@@ -137,7 +141,18 @@ class DevicesRun {
         case StreamAction::delay:
           cuda::spin(operation.delay_ns, stream);
           break;
+        default:
+          break;
       }
+    }
+  }
+  void work_on_slots(Pass pass, const StreamOperation& operation, cuda::Stream stream) {
+    if (operation.action == StreamAction::attend) {
+      work_of(operation.rank).attend(pass, operation, stream);
+    } else if (operation.action == StreamAction::copy) {
+      copy(operation, stream);
+    } else {
+      work_of(operation.rank).add(operation, stream);
     }
   }
 
@@ -166,13 +181,18 @@ class DevicesRun {
   const Rank& of(int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }
   const Work& work_of(int rank) const { return works_[static_cast<std::size_t>(rank)]; }
 
+  /// That a copy moves; 0 for others.
+  std::int64_t bytes_of(const StreamOperation& operation) const {
+    if (operation.action != StreamAction::copy) return 0;
+    const Rank& to = of(operation.to.rank);
+    return operation.held == Held::chunk ? to.chunk(operation.owner, operation.to.slot).bytes()
+                                         : to.sum(operation.owner, operation.to.slot).bytes();
+  }
+
   void count_copies(const StreamProgram& program, std::vector<RankStats>& stats) const {
     for (const StreamOperation& operation : program.operations) {
       if (operation.action != StreamAction::copy) continue;
-      const Rank& to = of(operation.to.rank);
-      const std::int64_t bytes = operation.held == Held::chunk
-                                     ? to.chunk(operation.owner, operation.to.slot).bytes()
-                                     : to.sum(operation.owner, operation.to.slot).bytes();
+      const std::int64_t bytes = bytes_of(operation);
       RankStats& sender = stats[static_cast<std::size_t>(operation.from.rank)];
       RankStats& receiver = stats[static_cast<std::size_t>(operation.to.rank)];
       sender.sent_bytes += bytes;
@@ -196,6 +216,11 @@ class DevicesRun {
     count_visits(summary.ranks);
     count_copies(programs_.forward, summary.ranks);
     if (programs_.backward) count_copies(*programs_.backward, summary.ranks);
+    if (trace_) {
+      std::vector<std::vector<TraceEvent>> events = trace_->events();
+      for (std::size_t i = 0; i < events.size(); ++i)
+        summary.ranks[i].events = std::move(events[i]);
+    }
     for (const auto& rank : ranks_) {
       RankStats& stats = summary.ranks[static_cast<std::size_t>(rank->rank())];
       stats.peak_bytes = rank->held_bytes();
@@ -217,6 +242,7 @@ class DevicesRun {
   std::vector<cuda::Event> forward_events_, backward_events_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Work> works_;  // by rank
+  std::optional<DeviceTrace> trace_;
 };
 
 }  // namespace
@@ -230,6 +256,7 @@ NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
   check_device_abilities(problem, options);
   check_kernels(problem, kernels);
   check_launches(run.issue_as, run.launches);
+  check_trace_wish(options, run.issue_as);
   const int there = cuda::device_count();
   if (run.devices != 0) check_range("devices", run.devices, 1, there);
   const int devices = run.devices == 0 ? there : run.devices;

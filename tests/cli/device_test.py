@@ -37,11 +37,14 @@ class RefusedTest(DeviceTest):
     def test_options_without_effect_on_devices_are_refused(self):
         for option, value in [("--threads", "2"), ("--tile-queries", "64"), ("--tile-keys", "64"),
                               ("--transport", "threads"),
-                              ("--transport", "simulated"), ("--integrity", "full"),
-                              ("--trace", self.folder / "trace.json")]:
+                              ("--transport", "simulated"), ("--integrity", "full")]:
             with self.subTest(option=option, value=value):
                 self.fails(2, [option, "--device cuda"], *self.on_devices(option, value))
-        self.assertFalse((self.folder / "trace.json").exists())
+
+    def test_a_graph_leaves_no_trace(self):
+        path = self.folder / "trace.json"
+        self.fails(2, ["--trace", "--graph"], *self.on_devices("--graph", "--trace", path))
+        self.assertFalse(path.exists())
 
     def test_a_graph_is_for_the_engine_on_devices(self):
         self.fails(2, ["--graph", "with --device cuda"], "run", "optimized", "--text", self.text,

@@ -7,6 +7,7 @@
 #include "optimized/ring/cuda_streams.h"
 #include "optimized/ring/device_copies.h"
 #include "reference/core/machine_error.h"
+#include "reference/core/trace_check.h"
 #include "tests/optimized/ring/counting_kernels.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/repetitions.h"
@@ -162,6 +163,53 @@ TEST(Devices, hold_what_is_said_before_to_the_byte) {
     fake_devices().free_bytes = std::int64_t{1} << 40;
   }
   EXPECT_GT(refused, repetitions(60) / 2);
+}
+
+NativeSummary summary_of(const Trial& trial, const DeviceRun& run) {
+  NativeSummary summary;
+  bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
+    summary =
+        run_on_devices<Half>(trial.problem, trial.options, ends, counting_kernels<Half>(), run);
+  });
+  return summary;
+}
+
+/// What is wrong with the events of one pass.
+std::vector<std::string> findings_of(const Trial& trial, const NativeSummary& summary, Pass pass) {
+  std::vector<std::vector<TraceEvent>> events(summary.ranks.size());
+  for (std::size_t rank = 0; rank < events.size(); ++rank) {
+    for (const TraceEvent& event : summary.ranks[rank].events) {
+      EXPECT_LT(event.begin_ns, event.end_ns);
+      if (event.pass == pass) events[rank].push_back(event);
+    }
+  }
+  const Shape& shape = trial.problem.shape;
+  const NeedMatrix need = need_matrix(
+      trial.problem.mask, make_layout(trial.options, shape.q_tokens, trial.options.q_layout),
+      make_layout(trial.options, shape.kv_tokens, trial.options.kv_layout));
+  return check_trace(events, build_schedule(schedule_spec(trial.options), need, pass));
+}
+
+TEST(Devices, leave_traces_that_obey_the_invariants_of_the_model) {
+  Draws draws(19);
+  fake_devices().devices = 3;
+  std::size_t events = 0;
+  for (int i = 0; i < repetitions(100); ++i) {
+    Trial trial = counting_trial(draws, DType::f16);
+    EXPECT_TRUE(summary_of(trial, {}).ranks[0].events.empty());
+    trial.options.trace = true;
+    const CopyBy copy_by = draws.chance(50) ? CopyBy::sender : CopyBy::receiver;
+    const NativeSummary summary = summary_of(trial, {.copy_by = copy_by});
+    for (const RankStats& rank : summary.ranks) events += rank.events.size();
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      if (pass == Pass::backward && !trial.gradients) continue;
+      const std::vector<std::string> findings = findings_of(trial, summary, pass);
+      ASSERT_TRUE(findings.empty()) << trial.text() << "\n" << findings.front();
+    }
+    EXPECT_THROW(summary_of(trial, {.issue_as = IssueAs::graph}), Error);
+    ASSERT_EQ(fake_devices().live_handles, 0);
+  }
+  EXPECT_GT(events, 100u);
 }
 
 TEST(Devices, refuse_what_they_cannot_do) {

@@ -58,6 +58,9 @@ void must_lie_on(int device, const std::byte* memory, std::int64_t bytes) {
   must(at->second.device == device, "memory of another device");
 }
 
+std::map<Event, std::int64_t> recorded;  // in microseconds
+std::int64_t last_recorded = 0;
+
 std::uintptr_t next_handle = 16;
 template <class Handle>
 Handle new_handle() {
@@ -88,8 +91,9 @@ void StreamTraits::destroy(int, Stream stream) noexcept {
   const std::scoped_lock lock(counting);
   --fake_devices().live_handles;
 }
-void EventTraits::destroy(int, Event) noexcept {
+void EventTraits::destroy(int, Event event) noexcept {
   const std::scoped_lock lock(counting);
+  recorded.erase(event);
   --fake_devices().live_handles;
 }
 void MemoryTraits::destroy(int, std::byte* memory) noexcept {
@@ -108,6 +112,11 @@ OwnedStream make_stream(int device) {
   return {device, stream};
 }
 OwnedEvent make_event(int device) { return {device, new_handle<Event>()}; }
+OwnedEvent make_timed_event(int device) { return make_event(device); }
+double seconds_between(Event first, Event second) {
+  const std::scoped_lock lock(counting);
+  return 1e-6 * static_cast<double>(recorded.at(second) - recorded.at(first));
+}
 
 /// NaN at first, whatever the type.
 OwnedMemory allocate(int device, std::int64_t bytes) {
@@ -175,3 +184,12 @@ void spin(std::int64_t nanoseconds, Stream stream) {
 }
 
 }  // namespace ringlab::cuda
+
+namespace ringlab::ring {
+
+void note_recorded(cuda::Event event) {
+  const std::scoped_lock lock(cuda::counting);
+  cuda::recorded[event] = ++cuda::last_recorded;
+}
+
+}  // namespace ringlab::ring

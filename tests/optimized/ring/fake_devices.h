@@ -38,4 +38,7 @@ struct FakeDevices {
 };
 FakeDevices& fake_devices();
 
+/// The event was recorded: a microsecond after the one before.
+void note_recorded(cuda::Event event);
+
 }  // namespace ringlab::ring

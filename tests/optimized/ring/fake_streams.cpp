@@ -230,6 +230,7 @@ using namespace ring;
 
 void record_event(int, Event event, Stream stream, const std::string&) {
   demand(event && stream, "no event or stream");
+  note_recorded(event);
   if (!capture) return;
   const auto at = capture->streams.find(stream);
   demand(at != capture->streams.end(), "an event of a stream that was left out of the capture");
