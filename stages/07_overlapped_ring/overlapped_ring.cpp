@@ -1,6 +1,7 @@
 #include "stages/07_overlapped_ring/overlapped_ring.h"
 
 #include "stages/common/costs.h"
+#include "stages/common/device_rings.h"
 #include "stages/common/run_ranks.h"
 #include "stages/common/stage_list.h"
 
@@ -12,6 +13,9 @@ Stage overlapped_ring_stage() {
           .idea = "Chunks are fetched into slots while earlier ones are computed on.",
           .run =
               [](const AttentionInput& input, const RunOptions& options) {
+                if (options.device == DeviceKind::cuda) {
+                  return run_overlapped_ring_on_devices(input, options);
+                }
                 return run_ranks(input, options, []<class Element>(RankProblem<Element>& r) {
                   overlapped_ring::attention(r);
                 });

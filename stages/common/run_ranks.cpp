@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "optimized/transport/in_process.h"
 #include "reference/core/checks.h"
@@ -132,49 +133,113 @@ NetworkSummary run_network(const RunOptions& options, const RankBody& body) {
   return run_simulated(options.ranks, options.delay_seed, network, body);
 }
 
+/// A run before and after its bodies: shards and layouts, results gathered.
+template <class Element>
+class Run {
+ public:
+  Run(const AttentionInput& input, const RunOptions& options)
+      : input_(input),
+        options_(options),
+        q_layout_(make_layout(options, input.problem.shape.q_tokens, options.q_layout)),
+        kv_layout_(make_layout(options, input.problem.shape.kv_tokens, options.kv_layout)) {
+    ranks_.reserve(static_cast<std::size_t>(options.ranks));
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      const Positions& queries = q_layout_.positions(rank);
+      ranks_.push_back(make_rank<Element>(input, queries, kv_layout_.positions(rank)));
+      if (input.dout) want_gradients(*input.dout, queries, ranks_.back());
+    }
+  }
+
+  RankData<Element>& data(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  /// The share of the communicator's rank.
+  RankProblem<Element> share(Communicator& communicator) {
+    RankData<Element>& mine = data(communicator.rank());
+    return {.problem = input_.problem,
+            .options = options_,
+            .q_layout = q_layout_,
+            .kv_layout = kv_layout_,
+            .q = std::as_const(mine.q).view(),
+            .k = std::as_const(mine.k).view(),
+            .v = std::as_const(mine.v).view(),
+            .out = mine.out.view(),
+            .lse = mine.lse.view(),
+            .out_positions = mine.out_positions,
+            .network = communicator,
+            .memory = mine.memory,
+            .work = mine.work,
+            .wants_gradients = input_.dout.has_value(),
+            .dout = std::as_const(mine.dout).view(),
+            .dq = mine.dq.view(),
+            .dk = mine.dk.view(),
+            .dv = mine.dv.view()};
+  }
+  RunResult result(const NetworkSummary& network) const {
+    const Shape& shape = input_.problem.shape;
+    RunResult result = collect(shape, ranks_, network);
+    if (input_.dout) result.gradients = collect_gradients(shape, q_layout_, kv_layout_, ranks_);
+    return result;
+  }
+
+ private:
+  const AttentionInput& input_;
+  const RunOptions& options_;
+  Layout q_layout_, kv_layout_;
+  std::vector<RankData<Element>> ranks_;
+};
+
+/// Seconds that `work` takes.
+template <class Work>
+double seconds_of(Work work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// A rank's number where nothing is posted: what travels is copied between devices.
+class RankNumber : public Communicator {
+ public:
+  RankNumber(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  Request post_send(int, int, std::span<const std::byte>) override { no_messages(); }
+  Request post_receive(int, int, std::span<std::byte>) override { no_messages(); }
+  void wait(Request) override { no_messages(); }
+  const Traffic& traffic() const override { return traffic_; }
+
+ private:
+  [[noreturn]] static void no_messages() {
+    throw std::logic_error("a message in a run whose ranks are driven by one thread");
+  }
+  int rank_, ranks_;
+  Traffic traffic_;
+};
+
 }  // namespace
 
 template <class Element>
 RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
                        const AttentionBody<Element>& body) {
   check_run(input, options);
-  const Layout q_layout = make_layout(options, input.problem.shape.q_tokens, options.q_layout);
-  const Layout kv_layout = make_layout(options, input.problem.shape.kv_tokens, options.kv_layout);
-  std::vector<RankData<Element>> ranks;
-  ranks.reserve(static_cast<std::size_t>(options.ranks));
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    ranks.push_back(make_rank<Element>(input, q_layout.positions(rank), kv_layout.positions(rank)));
-    if (input.dout) want_gradients(*input.dout, q_layout.positions(rank), ranks.back());
-  }
+  Run<Element> run(input, options);
   const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
-    RankData<Element>& mine = ranks[static_cast<std::size_t>(communicator.rank())];
-    RankProblem<Element> problem{.problem = input.problem,
-                                 .options = options,
-                                 .q_layout = q_layout,
-                                 .kv_layout = kv_layout,
-                                 .q = std::as_const(mine.q).view(),
-                                 .k = std::as_const(mine.k).view(),
-                                 .v = std::as_const(mine.v).view(),
-                                 .out = mine.out.view(),
-                                 .lse = mine.lse.view(),
-                                 .out_positions = mine.out_positions,
-                                 .network = communicator,
-                                 .memory = mine.memory,
-                                 .work = mine.work,
-                                 .wants_gradients = input.dout.has_value(),
-                                 .dout = std::as_const(mine.dout).view(),
-                                 .dq = mine.dq.view(),
-                                 .dk = mine.dk.view(),
-                                 .dv = mine.dv.view()};
-    const auto start = std::chrono::steady_clock::now();
-    body(problem);
-    mine.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    RankProblem<Element> share = run.share(communicator);
+    run.data(communicator.rank()).seconds = seconds_of([&] { body(share); });
   });
-  RunResult result = collect(input.problem.shape, ranks, network);
-  if (input.dout) {
-    result.gradients = collect_gradients(input.problem.shape, q_layout, kv_layout, ranks);
-  }
-  return result;
+  return run.result(network);
+}
+
+template <class Element>
+RunResult run_together_of(const AttentionInput& input, const RunOptions& options,
+                          const TogetherBody<Element>& body) {
+  check_run(input, options);
+  Run<Element> run(input, options);
+  std::vector<RankNumber> numbers;
+  for (int rank = 0; rank < options.ranks; ++rank) numbers.emplace_back(rank, options.ranks);
+  std::vector<RankProblem<Element>> shares;
+  for (RankNumber& number : numbers) shares.push_back(run.share(number));
+  NetworkSummary moved{.traffic = std::vector<Traffic>(shares.size())};
+  run.data(0).seconds = seconds_of([&] { body(shares, moved.traffic); });
+  return run.result(moved);
 }
 
 template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
@@ -185,5 +250,13 @@ template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
                                 const AttentionBody<Half>&);
 template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
                                 const AttentionBody<BFloat16>&);
+template RunResult run_together_of(const AttentionInput&, const RunOptions&,
+                                   const TogetherBody<double>&);
+template RunResult run_together_of(const AttentionInput&, const RunOptions&,
+                                   const TogetherBody<float>&);
+template RunResult run_together_of(const AttentionInput&, const RunOptions&,
+                                   const TogetherBody<Half>&);
+template RunResult run_together_of(const AttentionInput&, const RunOptions&,
+                                   const TogetherBody<BFloat16>&);
 
 }  // namespace ringlab::stages

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "reference/core/error.h"
@@ -19,25 +20,53 @@ template <class Element>
 RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
                        const AttentionBody<Element>& body);
 
-/// The same for a generic body, `[]<class E>(RankProblem<E>& r) { … }`. Compiled for the Elements
-/// named, run_ranks<float>(…), or for all four input types; others are usage errors then.
+/// All ranks, and what each of them has moved, which the body counts.
+template <class Element>
+using TogetherBody =
+    std::function<void(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved)>;
+
+/// As run_ranks_of(), but `body` is called once, by this thread, for all ranks: they are devices or
+/// shares of one, and what travels are copies between them. RankProblem::network knows the rank's
+/// number and takes no messages.
+template <class Element>
+RunResult run_together_of(const AttentionInput& input, const RunOptions& options,
+                          const TogetherBody<Element>& body);
+
+/// `run(Element{})` for the one of `Elements` that `dtype` names; usage error for another one.
+template <class... Elements, class Run>
+RunResult run_for_dtype(DType dtype, Run run) {
+  RunResult result;
+  const auto run_if = [&]<class Element>(Element element) {
+    if (dtype_of<Element> != dtype) return false;
+    result = run(element);
+    return true;
+  };
+  if ((run_if(Elements{}) || ...)) return result;
+  throw_usage_error({.where = "dtype",
+                     .expected = "a type this subject is compiled for",
+                     .actual = std::string(dtype_info(dtype).name),
+                     .hint = ""});
+}
+
+/// run_ranks_of() for a generic body, `[]<class E>(RankProblem<E>& r) { … }`. Compiled for the
+/// Elements named, run_ranks<float>(…), or for all four input types; others are usage errors then.
 template <class... Elements, class Body>
 RunResult run_ranks(const AttentionInput& input, const RunOptions& options, Body body) {
   if constexpr (sizeof...(Elements) == 0) {
     return run_ranks<double, float, Half, BFloat16>(input, options, body);
   } else {
-    RunResult result;
-    const auto run_if = [&]<class Element>(Element) {
-      if (dtype_of<Element> != input.problem.dtype) return false;
-      result = run_ranks_of<Element>(input, options, body);
-      return true;
-    };
-    if ((run_if(Elements{}) || ...)) return result;
-    throw_usage_error({.where = "dtype",
-                       .expected = "a type this subject is compiled for",
-                       .actual = std::string(dtype_info(input.problem.dtype).name),
-                       .hint = ""});
+    return run_for_dtype<Elements...>(input.problem.dtype, [&]<class Element>(Element) {
+      return run_ranks_of<Element>(input, options, body);
+    });
   }
+}
+
+/// run_together_of() for a generic body and all four input types.
+template <class Body>
+RunResult run_together(const AttentionInput& input, const RunOptions& options, Body body) {
+  return run_for_dtype<double, float, Half, BFloat16>(
+      input.problem.dtype,
+      [&]<class Element>(Element) { return run_together_of<Element>(input, options, body); });
 }
 
 }  // namespace ringlab::stages

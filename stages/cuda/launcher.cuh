@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reference/core/dtype.h"
+#include "stages/common/stream_kernel.h"
 #include "stages/cuda/cuda_block.cuh"
 #include "stages/cuda/device_arrays.cuh"
 #include "stages/cuda/kernels.h"
@@ -26,26 +27,42 @@ inline std::size_t shared_memory_limit(int rank) {
   return static_cast<std::size_t>(bytes);
 }
 
+/// The kernel's own code says what its blocks work in, and reads its arrays: where the host can.
 template <class Kernel>
-void launch_kernel(const void* host_kernel, const CudaLaunch& launch) {
-  Kernel kernel = *static_cast<const Kernel*>(host_kernel);
+BlockMemory memory_of(const Kernel& kernel, const StreamLaunch& launch) {
   MeasuringBlock measured(launch.threads);
   kernel(measured);
   const std::size_t bytes = (measured.shared_bytes() + 15) / 16 * 16;
   const bool fits = bytes <= shared_memory_limit(launch.rank);
+  return {.block = static_cast<std::int64_t>(bytes),
+          .scratch = fits ? 0 : static_cast<std::int64_t>(bytes) * launch.blocks};
+}
 
-  DeviceArrays arrays(launch.rank);
-  kernel.for_each_array([&](auto& array) { arrays.move_in(array); });
-  auto* spill = static_cast<std::byte*>(
-      arrays.allocate(fits ? 0 : bytes * static_cast<std::size_t>(launch.blocks)));
+/// Puts the kernel, whose arrays lie on the device, on the stream (null: the default one).
+template <class Kernel>
+void put_on_stream(const Kernel& kernel, const StreamLaunch& launch) {
+  const auto bytes = static_cast<std::size_t>(launch.memory.block);
+  const bool fits = launch.memory.scratch == 0;
   if (fits) {
     check_cuda(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(bytes)),
                "cudaFuncSetAttribute", launch.rank);
   }
   run_kernel<Kernel><<<static_cast<unsigned>(launch.blocks), static_cast<unsigned>(launch.threads),
-                       fits ? bytes : 0>>>(kernel, spill, bytes);
+                       fits ? bytes : 0, launch.stream>>>(kernel, launch.scratch, bytes);
   check_cuda(cudaGetLastError(), "kernel launch", launch.rank);
+}
+
+template <class Kernel>
+void launch_kernel(const void* host_kernel, const CudaLaunch& launch) {
+  Kernel kernel = *static_cast<const Kernel*>(host_kernel);
+  StreamLaunch on_default{.blocks = launch.blocks, .threads = launch.threads, .rank = launch.rank};
+  on_default.memory = memory_of(kernel, on_default);
+  DeviceArrays arrays(launch.rank);
+  kernel.for_each_array([&](auto& array) { arrays.move_in(array); });
+  on_default.scratch =
+      static_cast<std::byte*>(arrays.allocate(static_cast<std::size_t>(on_default.memory.scratch)));
+  put_on_stream(kernel, on_default);
   check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize", launch.rank);
   arrays.copy_back();
 }

@@ -1,19 +1,38 @@
 // Streams, events and graphs of devices that are plain memory.
 //
-// Work is done when it is put on a stream. Where the stream is captured it is done when the graph
+// Work is done when it is put on a stream. Where a thread defers it, it is done when a device is
+// waited for, and no sooner: in any order that streams and events leave open. Where the stream is captured it is done when the graph
 // is launched and its end asked for, and no sooner: piece by piece, in any order that streams and
 // events leave open. What CUDA would refuse, and what it would let pass though it is a mistake, is
 // a std::logic_error.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 
-#include "optimized/cuda/stream.h"
+#include "optimized/cuda/device.h"
 
 namespace ringlab::ring {
 
 /// Now, or as part of the graph.
 void put_on(cuda::Stream stream, std::function<void()> work);
+
+/// From now on this thread's work waits until it waits for a device; what is read or freed before is
+/// a std::logic_error or lost. The same seed gives the same order.
+void defer_work(std::uint64_t seed);
+/// Work is done at once again; what was deferred is dropped.
+void do_work_at_once() noexcept;
+
+/// How a program that orders streams by events is made wrong: asked at every call with what the
+/// caller says it is about. Nothing is wrong where they are empty.
+struct EventMistakes {
+  std::function<bool(const std::string& where)> leaves_out_wait = {};
+  /// The stream on which an event is recorded in place of the one it should be.
+  std::function<cuda::Stream(const std::string& where, cuda::Stream right)> records_on = {};
+};
+/// Of this thread.
+EventMistakes& event_mistakes();
 
 /// Work that goes on after its start until it is over, if the stream is captured; false: it is not,
 /// and nothing happened.

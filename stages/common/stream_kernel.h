@@ -1,0 +1,41 @@
+// A tile program as work of a stream: its arrays lie on the device already, and nobody waits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "optimized/cuda/stream.h"
+#include "stages/common/chunk_kernel.h"
+
+namespace ringlab::stages {
+
+/// What the blocks of a kernel work in, in bytes.
+struct BlockMemory {
+  std::int64_t block = 0;    ///< each
+  std::int64_t scratch = 0;  ///< device memory for all of them; 0 where shared memory does
+};
+
+/// One launch. The current device is the stream's.
+struct StreamLaunch {
+  std::int64_t blocks = 0;
+  int threads = 0;
+  int rank = 0;  ///< for error messages
+  BlockMemory memory = {};
+  std::byte* scratch = nullptr;  ///< as much as `memory` says, and no other launch's meanwhile
+  cuda::Stream stream = nullptr;
+};
+
+/// How a kernel of this type gets onto a stream.
+template <class Kernel>
+struct StreamKernel {
+  /// Of a kernel whose arrays are the host's; how many keys it has does not matter.
+  BlockMemory (*memory_of)(const Kernel& kernel, const StreamLaunch& launch) = nullptr;
+  /// Its arrays are the device's. Environment error that names the CUDA call and the rank.
+  void (*launch)(const Kernel& kernel, const StreamLaunch& launch) = nullptr;
+};
+
+/// Stages 07 to 09 on GPUs; defined where CUDA is compiled in (stages/cuda/chunk_kernel.cu).
+template <class Element>
+StreamKernel<ChunkKernel<Element>> chunk_kernel_on_streams();
+
+}  // namespace ringlab::stages

@@ -1,0 +1,266 @@
+// Stages 07 to 09 as they run on devices, on devices that are memory: whatever the streams do first,
+// the answers are right and the same, and every event that is left out or misplaced shows.
+#include "stages/common/streamed_ring.h"
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+#include "optimized/cuda/device.h"
+#include "stages/common/costs.h"
+#include "stages/common/run_ranks.h"
+#include "stages/common/streamed_tiles.h"
+#include "stages/tile/cpu_block.h"
+#include "tests/optimized/ring/fake_devices.h"
+#include "tests/optimized/ring/fake_streams.h"
+#include "tests/repetitions.h"
+#include "tests/stages/random_runs.h"
+#include "tests/stages/stage_test.h"
+
+namespace ringlab::stages::testing {
+namespace {
+
+/// The tile program as work of a stream that is memory.
+template <class Element>
+StreamKernel<ChunkKernel<Element>> kernel_on_memory() {
+  using Kernel = ChunkKernel<Element>;
+  return {.memory_of =
+              [](const Kernel&, const StreamLaunch&) {
+                return BlockMemory{8, 24};
+              },
+          .launch =
+              [](const Kernel& kernel, const StreamLaunch& launch) {
+                ring::put_on(launch.stream, [kernel, launch] {
+                  for (std::int64_t index = 0; index < launch.blocks; ++index) {
+                    CpuBlock block(index, launch.threads, 1);
+                    kernel(block);
+                  }
+                });
+              }};
+}
+
+/// Work is done in an order of its own as long as this lives.
+class RandomOrder {
+ public:
+  explicit RandomOrder(std::uint64_t seed) { ring::defer_work(seed); }
+  ~RandomOrder() { ring::do_work_at_once(); }
+  RandomOrder(const RandomOrder&) = delete;
+  RandomOrder& operator=(const RandomOrder&) = delete;
+};
+
+RunResult run_07(const AttentionInput& input, const RunOptions& options) {
+  return run_together(
+      input, options,
+      [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
+        run_streamed_ring(
+            ranks, moved, {.slots = options.slots}, [](RankProblem<Element>& r, int device) {
+              return StreamedTiles<Element>(r, device, tokens_of(r), kernel_on_memory<Element>());
+            });
+      });
+}
+
+struct StreamedStage {
+  const char* name;
+  RunResult (*run)(const AttentionInput& input, const RunOptions& options);
+
+  const Stage& stage() const {
+    return *std::ranges::find(all_stages(), std::string(name), &Stage::name);
+  }
+};
+
+class StreamedRingTest : public ::testing::TestWithParam<StreamedStage> {
+ protected:
+  void SetUp() override { ring::fake_devices() = {}; }
+  void TearDown() override {
+    EXPECT_EQ(ring::fake_devices().live_bytes, 0);
+    EXPECT_EQ(ring::fake_devices().live_handles, 0);
+    ring::event_mistakes() = {};
+  }
+
+  /// Empty for the right answer, else what is wrong.
+  static std::string check(const Problem& problem, const RunOptions& options, std::uint64_t seed) {
+    const AttentionTensors tensors = random_tensors(problem, seed);
+    const AttentionInput input = tensors.input(problem);
+    const RandomOrder order(seed);
+    return difference(GetParam().run(input, options).output,
+                      naive_attention(input, GetParam().stage().profile(problem, options)));
+  }
+  static RunOptions random_options(RandomRuns& runs) {
+    RunOptions options = runs.options();
+    options.slots = static_cast<int>(1 + runs.below(5));
+    ring::fake_devices().devices = static_cast<int>(1 + runs.below(4));
+    return options;
+  }
+
+  /// In how many of 60 runs with several hops the answer is wrong.
+  static int wrong_runs() {
+    RandomRuns runs(9);
+    int wrong = 0;
+    for (int round = 0; round < 60; ++round) {
+      RunOptions options = random_options(runs);
+      options.ranks = 4 + static_cast<int>(runs.below(4));
+      options.slots = 2 + static_cast<int>(runs.below(2));
+      const Problem problem = make_problem({1, 2, 1, 24, 24, 3, 2}, "full");
+      wrong += check(problem, options, runs.seed()).empty() ? 0 : 1;
+    }
+    return wrong;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, StreamedRingTest,
+                         ::testing::Values(StreamedStage{"overlapped_ring", run_07}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST_P(StreamedRingTest, equals_the_naive_attention_in_any_order_of_the_streams) {
+  RandomRuns runs(1);
+  for (int round = 0; round < repetitions(300); ++round) {
+    const Shape shape = runs.shape();
+    const auto dtype = static_cast<DType>(runs.below(4));
+    const Problem problem = make_problem(shape, runs.mask(shape), dtype);
+    RunOptions options = random_options(runs);
+    if (runs.below(2) == 1) {
+      options.q_layout = runs.uneven_layout(shape.q_tokens, options.ranks);
+      options.kv_layout = runs.uneven_layout(shape.kv_tokens, options.ranks);
+    }
+    ASSERT_EQ(check(problem, options, runs.seed()), "") << describe(problem, options);
+  }
+}
+
+TEST_P(StreamedRingTest, equals_the_naive_attention_under_bit_matrices) {
+  RandomRuns runs(2);
+  for (int round = 0; round < repetitions(30); ++round) {
+    const Shape shape = runs.shape();
+    Problem problem = make_problem(shape, "full");
+    problem.mask = Mask({runs.bits(shape)}).bind(shape.q_tokens, shape.kv_tokens);
+    ASSERT_EQ(check(problem, random_options(runs), runs.seed()), "");
+  }
+}
+
+TEST_P(StreamedRingTest, has_the_same_bits_in_every_order_and_those_of_the_cpu) {
+  RandomRuns runs(3);
+  for (int round = 0; round < repetitions(20); ++round) {
+    const Problem problem = make_problem({1, 2, 1, 21, 21, 3, 2}, "causal");
+    const AttentionTensors tensors = random_tensors(problem, runs.seed());
+    const RunOptions options = random_options(runs);
+    const Stage& plain = *std::ranges::find(all_stages(), "overlapped_ring", &Stage::name);
+    const AttentionOutput want = plain.run(tensors.input(problem), options).output;
+    for (int order = 0; order < 5; ++order) {
+      const RandomOrder random(runs.seed());
+      const AttentionOutput got = GetParam().run(tensors.input(problem), options).output;
+      ASSERT_EQ(got.out.values(), want.out.values()) << describe(problem, options);
+      ASSERT_EQ(got.lse.values(), want.lse.values()) << describe(problem, options);
+    }
+  }
+}
+
+TEST_P(StreamedRingTest, sends_and_holds_what_the_closed_forms_say) {
+  RandomRuns runs(4);
+  for (int round = 0; round < repetitions(100); ++round) {
+    const Shape shape = runs.shape();
+    const Problem problem = make_problem(shape, "causal", static_cast<DType>(runs.below(4)));
+    RunOptions options = random_options(runs);
+    if (runs.below(2) == 1) {
+      options.kv_layout = runs.uneven_layout(shape.kv_tokens, options.ranks);
+    }
+    const RunResult result =
+        GetParam().run(random_tensors(problem, runs.seed()).input(problem), options);
+    RunOptions on_devices = options;
+    on_devices.device = DeviceKind::cuda;
+    std::int64_t pairs = 0, sent = 0, received = 0;
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      const RankStats& stats = result.ranks[static_cast<std::size_t>(rank)];
+      const StageCosts costs = GetParam().stage().costs(problem, on_devices, rank);
+      ASSERT_EQ(stats.sent_bytes, costs.sent_bytes) << describe(problem, options);
+      ASSERT_EQ(stats.sent_messages, costs.sent_messages) << describe(problem, options);
+      ASSERT_EQ(stats.peak_kv_bytes, costs.peak_kv_bytes) << describe(problem, options);
+      for (const Visit& visit : stats.visits) pairs += visit.pairs;
+      sent += stats.sent_bytes, received += stats.received_bytes;
+    }
+    ASSERT_EQ(pairs, problem.mask.count_all());
+    ASSERT_EQ(sent, received);
+  }
+}
+
+TEST_P(StreamedRingTest, copies_between_devices_where_there_are_several) {
+  RunOptions options;
+  options.ranks = 4;
+  ring::fake_devices().devices = 2;
+  EXPECT_EQ(check(make_problem({1, 1, 1, 8, 8, 2, 2}, "full"), options, 1), "");
+  EXPECT_EQ(ring::fake_devices().copies_between, 4 * 3 * 2);  // each of K and V, three hops
+}
+
+TEST_P(StreamedRingTest, fails_when_memory_is_short_and_leaves_nothing_behind) {
+  RunOptions options;
+  options.ranks = 3;
+  const Problem problem = make_problem({1, 1, 1, 9, 9, 2, 2}, "full");
+  ASSERT_EQ(check(problem, options, 1), "");
+  for (std::int64_t most = 0; most < 1000; most += 40) {
+    ring::fake_devices().most_bytes = most;
+    EXPECT_THROW(check(problem, options, 1), Error) << most;
+    EXPECT_EQ(ring::fake_devices().live_bytes, 0);
+  }
+}
+
+// What a learner might leave out or misplace: each shows in some order.
+
+TEST_P(StreamedRingTest, nothing_is_wrong_without_a_mistake) { EXPECT_EQ(wrong_runs(), 0); }
+
+class LeftOutWaitTest : public StreamedRingTest {
+ protected:
+  static int wrong_runs_without(const char* wait) {
+    int left_out = 0;
+    ring::event_mistakes().leaves_out_wait = [&](const std::string& where) {
+      const bool leaves_out = where.find(wait) != std::string::npos;
+      left_out += leaves_out ? 1 : 0;
+      return leaves_out;
+    };
+    const int wrong = wrong_runs();
+    EXPECT_GT(left_out, 0) << wait;
+    return wrong;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, LeftOutWaitTest,
+                         ::testing::Values(StreamedStage{"overlapped_ring", run_07}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST_P(LeftOutWaitTest, a_chunk_computed_on_before_it_is_there_shows) {
+  EXPECT_GT(wrong_runs_without("there, before it is computed on"), 10);
+}
+TEST_P(LeftOutWaitTest, a_chunk_sent_on_before_it_is_there_shows) {
+  EXPECT_GT(wrong_runs_without("there, before it is sent on"), 10);
+}
+TEST_P(LeftOutWaitTest, a_slot_reused_before_its_chunk_is_computed_on_shows) {
+  EXPECT_GT(wrong_runs_without("computed on, before another one comes"), 10);
+}
+TEST_P(LeftOutWaitTest, a_slot_reused_before_its_chunk_is_sent_shows) {
+  EXPECT_GT(wrong_runs_without("sent on, before another one comes"), 10);
+}
+
+class MisplacedEventTest : public StreamedRingTest {
+ protected:
+  /// Events of this kind are recorded on the other stream of their rank.
+  static int wrong_runs_with_misplaced(const std::string& kind) {
+    std::map<std::string, std::map<std::string, cuda::Stream>> streams;  // by rank, by kind
+    ring::event_mistakes().records_on = [&](const std::string& where, cuda::Stream right) {
+      const std::string rank = where.substr(0, where.find(':'));
+      const std::string event = where.substr(where.rfind(' ') + 1);
+      streams[rank][event] = right;
+      if (event != kind) return right;
+      const auto other = streams[rank].find(kind == "arrived" ? "on" : "arrived");
+      return other == streams[rank].end() ? right : other->second;
+    };
+    return wrong_runs();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, MisplacedEventTest,
+                         ::testing::Values(StreamedStage{"overlapped_ring", run_07}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST_P(MisplacedEventTest, arrival_recorded_on_the_compute_stream_shows) {
+  EXPECT_GT(wrong_runs_with_misplaced("arrived"), 10);
+}
+TEST_P(MisplacedEventTest, the_end_of_computing_recorded_on_the_copy_stream_shows) {
+  EXPECT_GT(wrong_runs_with_misplaced("on"), 10);
+}
+
+}  // namespace
+}  // namespace ringlab::stages::testing
