@@ -14,9 +14,10 @@ namespace ringlab::cli {
 namespace {
 
 Json overlap_json(const bench::Overlap& one) {
-  Json json = {{"copies_by", bench::text_of(one.option.from)},
+  Json json = {{"copies_by", bench::copies_text(one.option)},
                {"stays", one.option.grid.stays},
-               {"left_free", one.option.grid.left_free}};
+               {"left_free", one.option.grid.left_free},
+               {"nccl_blocks", one.option.nccl_blocks}};
   if (!one.failure.empty()) {
     json["failure"] = one.failure;
     return json;
@@ -38,7 +39,7 @@ void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output)
   for (const bench::Overlap& one : overlaps) {
     const std::string grid = bench::text_of(one.option.grid);
     if (!one.failure.empty()) {
-      table.add({bench::text_of(one.option.from), grid, "-", "-", "-", "-"});
+      table.add({bench::copies_text(one.option), grid, "-", "-", "-", "-"});
       continue;
     }
     const auto share = [](const bench::Spread& speed) {
@@ -47,7 +48,7 @@ void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output)
     const auto rate = [](const bench::Spread& speed) {
       return fmt::format("{:.1f}", speed.median * 1e-9);
     };
-    table.add({bench::text_of(one.option.from), grid, share(one.kernel_alone),
+    table.add({bench::copies_text(one.option), grid, share(one.kernel_alone),
                share(one.kernel_under_copies), rate(one.copies_alone_bytes_per_s),
                rate(one.copies_under_kernel_bytes_per_s)});
   }
@@ -55,7 +56,7 @@ void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output)
   output.print("Kernels: speed over that of the kernel alone that stays on all multiprocessors.\n");
   for (const bench::Overlap& one : overlaps) {
     if (one.failure.empty()) continue;
-    output.print("{}, {}: {}\n", bench::text_of(one.option.from), bench::text_of(one.option.grid),
+    output.print("{}, {}: {}\n", bench::copies_text(one.option), bench::text_of(one.option.grid),
                  one.failure);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "cli/cuda_code.h"
 #include "cli/report/human.h"
 
 namespace ringlab::cli {
@@ -25,11 +26,21 @@ bool too_old(const BuildInfo& build, const CudaDriver& driver) {
   return version_number(driver.version) / 1000 < version_number(build.cuda_runtime) / 1000;
 }
 
+std::string capability_of(const CudaDevice& device) {
+  return fmt::format("{}.{}", device.major, device.minor);
+}
+
 std::string device_effect(const BuildInfo& build, const CudaDriver& driver,
                           const CudaDevice& device) {
   if (!build.cuda) return "idle: configure with -DRINGLAB_CUDA=ON to use --device cuda";
   if (too_old(build, driver)) return "idle: the driver is too old for this build";
   if (device.major < 8) return "idle: kernels need compute capability 8.0 or newer";
+  if (!has_code_for(build.cuda_architectures, device.major, device.minor)) {
+    return fmt::format(
+        "idle: this build has no code for {}; configure with "
+        "-DCMAKE_CUDA_ARCHITECTURES={}{}",
+        capability_of(device), device.major, device.minor);
+  }
   const bool hopper = device.major == 9 && device.minor == 0;
   return hopper ? "--device cuda: Hopper kernels (wgmma), portable (mma.sync) backward above 128 "
                   "channels"
@@ -40,10 +51,6 @@ std::string driver_effect(const BuildInfo& build, const CudaDriver& driver) {
   std::string problem = driver_problem(build, driver);
   if (!problem.empty()) return problem;
   return driver.devices.empty() ? driver.problem : fmt::format("{} devices", driver.devices.size());
-}
-
-std::string capability_of(const CudaDevice& device) {
-  return fmt::format("{}.{}", device.major, device.minor);
 }
 
 }  // namespace

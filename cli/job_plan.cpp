@@ -57,14 +57,6 @@ RunOptions take_options(Arguments& arguments, const verify::Subject& subject, Ca
   return options;
 }
 
-void check_on_devices(const JobPlan& plan) {
-  if (plan.attention() == ring::AttentionOf::ringlab) {
-    return ring::check_device_run(plan.input.problem, plan.options);
-  }
-  ring::check_on_cudnn(plan.input.problem, plan.options,
-                       plan.backward ? Pass::backward : Pass::forward);
-}
-
 // Paths of files that rank 0 alone writes are checked where it runs.
 void take_trace(Arguments& arguments, const JobSession& session, JobPlan& plan) {
   plan.trace_path = arguments.take_text("trace");
@@ -102,7 +94,8 @@ JobPlan take_job_plan(Arguments& arguments, Carrier carrier, const JobSession& s
   arguments.reject_unused();
   check_row_count(plan.check_rows, plan.input.problem);
   if (carrier == Carrier::nccl) {
-    check_on_devices(plan);
+    check_problem_on_devices(plan.subject, plan.input.problem, plan.options,
+                             plan.backward ? Pass::backward : Pass::forward);
     ring::require_nccl();
     if (plan.subject.require) plan.subject.require();
   }

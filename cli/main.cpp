@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/launcher.h"
 #include "optimized/cpu/vectors.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 
 namespace {
 
@@ -55,6 +55,10 @@ int report(const std::string& message, int exit_code) {
 int guarded(const std::vector<std::string>& words) {
   try {
     return dispatch(words);
+  } catch (const ringlab::DeviceStuck& error) {  // destructors at the end would wait for it
+    report(error.what(), error.exit_code());
+    std::fflush(nullptr);
+    std::_Exit(error.exit_code());
   } catch (const ringlab::Error& error) {
     if (ringlab::cli::first_rank_says_it(words, error)) return error.exit_code();
     return report(error.what(), error.exit_code());

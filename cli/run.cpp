@@ -29,6 +29,7 @@
 #include "optimized/ring/device_engine.h"
 #include "property_tests/sampled_check.h"
 #include "property_tests/subject.h"
+#include "property_tests/vendor_subject.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
@@ -59,6 +60,13 @@ void print_ranks(const RunResult& result, Output& output) {
                      "`ringlab list` shows what it claims."});
 }
 
+// What no machine can was refused before: then it is this one's device, driver or library.
+[[noreturn]] void refuse_on_this_machine(const verify::Subject& subject,
+                                         const std::string& reason) {
+  throw_environment_error({subject.name, "a problem that it can take on this machine",
+                           "that it " + reason, "`optimized` has kernels of its own."});
+}
+
 void check_capabilities(const verify::Subject& subject, const Problem& problem,
                         const RunOptions& options) {
   const auto& dtypes = subject.can_on(options.device).dtypes;
@@ -69,7 +77,8 @@ void check_capabilities(const verify::Subject& subject, const Problem& problem,
                        fmt::format("one that {} computes in{}: {}", subject.name,
                                    options.device == DeviceKind::cuda ? " on devices" : "",
                                    fmt::join(names, ", ")),
-                       std::string(dtype_info(problem.dtype).name), ""});
+                       std::string(dtype_info(problem.dtype).name),
+                       fmt::format("Give --dtype {}.", names.back())});
   }
   if (options.ranks > 1 && !subject.can.many_ranks) {
     throw_usage_error({"--ranks", fmt::format("1, as {} runs on one rank", subject.name),
@@ -179,10 +188,11 @@ Plan take_plan(Arguments& arguments) {
   const bool by_rows = is_engine(plan.subject) && !plan.check && !plan.output_path;
   plan.loaded = load_input(arguments, {.gradients = plan.backward, .by_rows = by_rows});
   arguments.reject_unused();
-  require_device_of(plan.subject, plan.options.device);
   check_capabilities(plan.subject, plan.loaded.problem, plan.options);
-  if (is_engine_on_devices(plan)) ring::check_device_run(plan.loaded.problem, plan.options);
+  check_problem_on_devices(plan.subject, plan.loaded.problem, plan.options,
+                           plan.account().last_pass);
   choose_rows(plan);
+  require_device_of(plan.subject, plan.options.device);
   if (plan.loaded.by_rows) check_run_fits_memory(plan.account(), check_bytes(plan));
   return plan;
 }
@@ -193,6 +203,8 @@ Json print_plan(const Plan& plan, Output& output) {
   describe_run_options(plan.options, configuration);
   if (is_engine_on_devices(plan)) {
     describe_device_engine(plan.loaded.problem, plan.options, configuration);
+  } else if (plan.subject.name == verify::cudnn_subject().name) {
+    describe_cudnn_engine(plan.options, configuration);
   }
   output.print_configuration(configuration);
   for (const std::string& note : plan.loaded.notes) output.print("note: {}\n", note);
@@ -238,6 +250,7 @@ RunResult run_plan(const Plan& plan, verify::GradientIdentities* identities) {
   try {
     return plan.subject.run(input, plan.options);
   } catch (const verify::Unsupported& reason) {
+    if (!plan.subject.can.foreign) refuse_on_this_machine(plan.subject, reason.what());
     refuse_problem(plan.subject, reason.what());
   }
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -10,7 +12,7 @@
 #include "cli/job_rank.h"
 #include "optimized/transport/folder_session.h"
 #include "optimized/transport/mpi_session.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::cli {
 namespace {
@@ -128,6 +130,10 @@ int run_job(Arguments& arguments) {
   const std::unique_ptr<JobSession> session = start_session(arguments);
   try {
     return run_in(*session, arguments);
+  } catch (const DeviceStuck& error) {  // destructors would wait for the device
+    const int code = end_with_failure(*session, error);
+    std::fflush(nullptr);
+    std::_Exit(code);
   } catch (const Error& error) {
     return end_with_failure(*session, error);
   } catch (const std::exception& error) {

@@ -74,7 +74,7 @@ std::vector<OptionSpec> run_option_specs() {
       {"tile-keys", "N", "keys of a key/value tile, 1 … 1024 (32; optimized: 128)"},
       {"threads", "N", "threads of each rank, 1 … 1024 (optimized: cores / ranks; with mpi: 1)"},
       {"timeout", "S",
-       "seconds a rank may wait for a message; with nccl, for all that its device does (60)",
+       "seconds a rank may wait for a message; on devices, for all that they do (60)",
        "with --transport threads, mpi or nccl"},
   };
 }

@@ -108,6 +108,7 @@ VerifyJob take_job(Arguments& arguments) {
   VerifyJob job{.plan = take_plan(arguments, quick), .options = {}, .files = {}, .loaded = {}};
   check_some_can(job.plan.subjects, arguments);
   job.options = take_run_options(arguments, {4, LayoutKind::zigzag});
+  if (job.options.device == DeviceKind::cuda) take_deterministic(arguments, job.options);
   if (job.options.device == DeviceKind::cuda) keep_those_on_devices(job.plan.subjects, arguments);
   job.files = take_files(arguments);
   job.loaded =
@@ -192,6 +193,7 @@ Command verify_command() {
     if (option.name == "mask") option.help += " (causal)";
   }
   for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
+  command.options.push_back(deterministic_option());
   const std::vector<OptionSpec> own = {
       {"rows", "N", "query rows per head to compare with the reference (256)"},
       {"cases", "N", "random cases per law (40), and per round with --time or --rounds (10)"},
@@ -228,7 +230,9 @@ Command verify_command() {
       "Rounds never repeat a case, and equal seeds, rounds and cases give equal ones. A law that "
       "was broken is not tried again.\n\n"
       "Exit codes: 0 all pass, 1 a subject is wrong, 4 none is but a kind of case that a subject "
-      "supports made up less than 2 % of all (with all laws and 500 cases or more).\n\n"
+      "supports made up less than 2 % of all (with all laws and 500 cases or more), or a device, "
+      "its "
+      "driver or its memory failed: no verdict.\n\n"
       "--check-certificate --again runs the command that the certificate holds, plugins and all: "
       "do so with certificates that you trust.\n\n" +
       std::string(kAboutPlugins);

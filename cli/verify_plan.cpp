@@ -92,6 +92,7 @@ Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded,
   configuration["subjects"] = fmt::format("{}", fmt::join(names, " "));
   describe_input(loaded, configuration);
   describe_run_options(options, configuration);
+  if (options.device == DeviceKind::cuda) configuration["deterministic"] = options.deterministic;
   const std::int64_t tokens = loaded.problem.shape.q_tokens;
   configuration["rows_compared"] =
       tokens <= plan.sampled_rows ? "all" : fmt::format("{} of {}", plan.sampled_rows, tokens);

@@ -31,13 +31,17 @@ int replay_token(Arguments& arguments, Output& output) {
   }
   const auto device = arguments.take_choice<DeviceKind>(
       "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
+  RunOptions options;
+  if (device == DeviceKind::cuda) take_deterministic(arguments, options);
   // Loading a plugin takes --timeout.
   if (!verify::names_a_plugin(subject_of_token(token))) arguments.reject_unused();
   const verify::Replay again = verify::replay(token, [&](const std::string& name) {
     verify::Subject subject = subject_named(name, arguments);
     arguments.reject_unused();
     require_device_of(subject, device);
-    return verify::on_device(std::move(subject), device);
+    subject = verify::on_device(std::move(subject), device);
+    return options.deterministic ? subject
+                                 : verify::with_gradients_in_any_order(std::move(subject));
   });
   const bool broken = again.result.outcome == verify::Outcome::broken;
   const char* outcome = broken                                               ? "broken"

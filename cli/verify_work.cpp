@@ -49,6 +49,11 @@ SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded
   return result;
 }
 
+verify::Subject as_asked(const verify::Subject& given, const RunOptions& options) {
+  verify::Subject subject = verify::on_device(given, options.device);
+  return options.deterministic ? subject : verify::with_gradients_in_any_order(std::move(subject));
+}
+
 // How far the laws are, on one line.
 class LawsLine {
  public:
@@ -136,8 +141,7 @@ VerifyOutcome verify_subjects(const VerifyPlan& plan, const LoadedInput& loaded,
     for (const verify::Subject& given : plan.subjects) {
       progress.update(static_cast<int>(outcome.subjects.size()),
                       static_cast<int>(plan.subjects.size()), given.name + " on the input");
-      outcome.subjects.push_back(
-          on_input(verify::on_device(given, options.device), loaded, options, rows));
+      outcome.subjects.push_back(on_input(as_asked(given, options), loaded, options, rows));
     }
   }
   std::optional<Interruption> interruption;

@@ -6,7 +6,7 @@
 
 #include "property_tests/laws/trial.h"
 #include "property_tests/verify.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::verify {
 namespace {
@@ -49,6 +49,8 @@ LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
     return law.check(within_abilities(subject), c);
   } catch (const Unsupported& reason) {
     return {Outcome::discarded, 0, std::string("it ") + reason.what()};
+  } catch (const MachineError&) {
+    throw;
   } catch (const SubjectLost& error) {
     return thrown(error.what(), error.ending());
   } catch (const RankError& error) {
@@ -97,6 +99,8 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
   try {
     verdict.run = run_checked(subject, input, options);
   } catch (const Unsupported&) {
+    throw;
+  } catch (const MachineError&) {
     throw;
   } catch (const SubjectLost& error) {
     verdict.error = error.what();

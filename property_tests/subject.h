@@ -127,6 +127,10 @@ struct Subject {
 /// The same subject, with every run and promise on `device`: the laws make options of their own.
 Subject on_device(Subject subject, DeviceKind device);
 
+/// The same subject, with RunOptions::deterministic off in every run: where it has gradients their
+/// bits are not promised.
+Subject with_gradients_in_any_order(Subject subject);
+
 /// Every stage as a subject, in order, and later the optimized variants.
 std::vector<Subject> all_subjects();
 /// By name or stage number ("ring", "05", "05_ring"); usage error naming the known ones otherwise.

@@ -49,6 +49,15 @@ Subject on_device(Subject subject, DeviceKind device) {
   return subject;
 }
 
+Subject with_gradients_in_any_order(Subject subject) {
+  if (subject.can.backward) subject.can.deterministic = false;
+  subject.run = [run = subject.run](const AttentionInput& input, RunOptions options) {
+    options.deterministic = false;
+    return run(input, options);
+  };
+  return subject;
+}
+
 std::vector<Subject> all_subjects() {
   std::vector<Subject> subjects;
   for (const stages::Stage& stage : stages::all_stages()) subjects.push_back(subject_of(stage));

@@ -88,7 +88,8 @@ struct Replay {
 Replay replay(const std::string& token,
               const std::function<Subject(const std::string&)>& find = find_subject);
 
-/// One law on one case; whatever is thrown is a broken result with its message.
+/// One law on one case; whatever is thrown is a broken result with its message, but for a
+/// MachineError, which goes on to the caller of this and of all that runs laws: no verdict.
 LawResult run_law(const Subject& subject, const Law& law, const Case& c);
 /// The token of that: "SUBJECT/LAW/CASE".
 std::string replay_token(const Subject& subject, const Law& law, const Case& c);

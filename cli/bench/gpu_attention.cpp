@@ -151,7 +151,8 @@ GpuSample GpuAttention::sample() const {
   const bool has_gradients = case_.pass == Pass::backward;
   const std::int64_t queries = has_gradients ? case_.q_heads / case_.kv_heads : 1;
   const std::int64_t channels = case_.head_dim;
-  GpuSample sample{.problem = problem_};
+  GpuSample sample;
+  sample.problem = problem_;
   sample.problem.shape.q_heads = queries;
   sample.problem.shape.kv_heads = 1;
   sample.q = last_heads(q_, queries, channels);

@@ -52,6 +52,7 @@ struct HopCase {
   HopFrom from = HopFrom::host;
   std::int64_t bytes = 0;
   cuda::ForwardGrid grid = {};
+  int nccl_blocks = 0;  ///< thread blocks of NCCL's copies, at most; 0: as NCCL likes
   int copies = 1;
   int steps = 1;
 };

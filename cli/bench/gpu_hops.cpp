@@ -17,7 +17,7 @@ ring::DeviceKernels<BFloat16> kernels_of(const HopCase& one) {
 }
 
 std::unique_ptr<HopCopies> copies_of(int device, const HopCase& one) {
-  return one.from == HopFrom::nccl ? make_nccl_copies(device, one.bytes)
+  return one.from == HopFrom::nccl ? make_nccl_copies(device, one.bytes, one.nccl_blocks)
                                    : make_engine_copies(device, one.from, one.bytes);
 }
 
@@ -27,8 +27,8 @@ class Hops {
       : timer_(timer),
         case_(one),
         copying_(cuda::make_stream(timer.device())),
-        begin_(make_timed_event(timer.device())),
-        end_(make_timed_event(timer.device())) {
+        begin_(cuda::make_timed_event(timer.device())),
+        end_(cuda::make_timed_event(timer.device())) {
     if (computes()) {
       attention_ = std::make_unique<GpuAttention>(timer.device(), one.attention, kernels_of(one));
     }
@@ -49,7 +49,7 @@ class Hops {
     for (int step = 0; step < case_.steps; ++step) issue_step(step);
     if (case_.part != HopPart::kernel_of_both) record_event(end_.get(), timer_.stream());
     cuda::wait_for_device(timer_.device());
-    return seconds_between(begin_.get(), end_.get());
+    return cuda::seconds_between(begin_.get(), end_.get());
   }
 
  private:

@@ -13,11 +13,12 @@ namespace {
 /// A communicator of one rank, which is its own neighbour.
 class NcclCopies final : public HopCopies {
  public:
-  NcclCopies(int device, std::int64_t bytes)
+  NcclCopies(int device, std::int64_t bytes, int most_blocks)
       : from_(device, bytes),
         to_(device, bytes),
-        group_({.rank = 0, .ranks = 1, .device = std::to_string(device)},
-               [](const std::string& mine) { return std::vector<std::string>{mine}; }) {}
+        group_(
+            {.rank = 0, .ranks = 1, .device = std::to_string(device), .most_blocks = most_blocks},
+            [](const std::string& mine) { return std::vector<std::string>{mine}; }) {}
 
   void issue(int copies, cuda::Stream stream) override {
     const std::array<nccl::Part, 2> parts = {{{nccl::Side::send, 0, from_.data(), from_.bytes()},
@@ -32,10 +33,10 @@ class NcclCopies final : public HopCopies {
 
 }  // namespace
 
-std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes) {
+std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes, int most_blocks) {
   nccl::require_nccl();
   cuda::select_device(device);
-  return std::make_unique<NcclCopies>(device, bytes);
+  return std::make_unique<NcclCopies>(device, bytes, most_blocks);
 }
 
 }  // namespace ringlab::bench

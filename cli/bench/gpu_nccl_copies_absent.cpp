@@ -6,7 +6,7 @@
 
 namespace ringlab::bench {
 
-std::unique_ptr<HopCopies> make_nccl_copies(int, std::int64_t) {
+std::unique_ptr<HopCopies> make_nccl_copies(int, std::int64_t, int) {
   throw_environment_error({.where = "bench gpu",
                            .expected = "a build with NCCL",
                            .actual = "one without it",

@@ -36,14 +36,17 @@ void fill_in(const GpuBench& bench, const HopCase& one, const TimingOptions& opt
 
 }  // namespace
 
-std::string text_of(HopFrom from) {
-  switch (from) {
+std::string copies_text(const OverlapOption& option) {
+  switch (option.from) {
     case HopFrom::device:
       return "cudaMemcpyAsync, device memory";
     case HopFrom::host:
       return "cudaMemcpyAsync, pinned host memory";
     case HopFrom::nccl:
-      return "NCCL, to itself";
+      return option.nccl_blocks == 0
+                 ? "NCCL, to itself"
+                 : fmt::format("NCCL, to itself, {} block{}", option.nccl_blocks,
+                               option.nccl_blocks == 1 ? "" : "s");
   }
   return "";
 }
@@ -58,12 +61,16 @@ std::vector<OverlapOption> overlap_options() {
   for (const int left_free : {0, 4, 8, 16}) {
     all.push_back({HopFrom::nccl, {.left_free = left_free}});
   }
+  for (const int blocks : {1, 2, 4, 8}) all.push_back({HopFrom::nccl, {.left_free = 8}, blocks});
   return all;
 }
 
 Overlap measure_overlap(const GpuBench& bench, const OverlapOption& option,
                         const GpuCase& attention, const TimingOptions& options) {
-  HopCase one{.attention = attention, .from = option.from, .grid = option.grid};
+  HopCase one{.attention = attention,
+              .from = option.from,
+              .grid = option.grid,
+              .nccl_blocks = option.nccl_blocks};
   one.bytes = attention.kv_bytes();
   Overlap overlap{.option = option};
   try {

@@ -13,6 +13,7 @@ namespace ringlab::bench {
 struct OverlapOption {
   HopFrom from = HopFrom::device;
   cuda::ForwardGrid grid = {};
+  int nccl_blocks = 0;  ///< as HopCase::nccl_blocks
 };
 
 /// Speeds are shares of that of the kernel alone, which stays on all multiprocessors.
@@ -25,13 +26,13 @@ struct Overlap {
   std::string failure = {};  ///< why it has no figures; empty when it has
 };
 
-/// "device memory", "pinned host memory", "NCCL, to itself".
-std::string text_of(HopFrom from);
+/// "cudaMemcpyAsync, pinned host memory", "NCCL, to itself, 2 blocks".
+std::string copies_text(const OverlapOption& option);
 /// "stays, 8 left free".
 std::string text_of(const cuda::ForwardGrid& grid);
 
-/// Copy engines, and NCCL with a thread block per tile, and with 0, 4, 8 and 16 multiprocessors left
-/// free.
+/// Copy engines; NCCL with a thread block per tile, with 0, 4, 8 and 16 multiprocessors left free, and
+/// with 8 and its own thread blocks limited to 1, 2, 4 and 8.
 std::vector<OverlapOption> overlap_options();
 
 /// What cannot be had here says so in `failure`.

@@ -83,7 +83,7 @@ std::string wrong_in_gradients(const GpuSample& sample, const NumericsProfile& p
 std::string wrong_in(const GpuSample& sample, double exp_error) {
   NumericsProfile profile = ring::device_engine_profile(sample.problem, {});
   profile.exp_error += exp_error;
-  const std::string wrong = wrong_in_rows(sample, profile);
+  std::string wrong = wrong_in_rows(sample, profile);
   if (!wrong.empty() || sample.dq.size() == 0) return wrong;
   return wrong_in_gradients(sample, profile);
 }

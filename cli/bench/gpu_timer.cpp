@@ -11,13 +11,6 @@ constexpr const char* kWhere = "bench gpu";
 
 }  // namespace
 
-cuda::OwnedEvent make_timed_event(int device) {
-  cuda::select_device(device);
-  cuda::Event event = nullptr;
-  cuda::check_cuda(cudaEventCreate(&event), "cudaEventCreate", kWhere);
-  return {device, event};
-}
-
 void record_event(cuda::Event event, cuda::Stream stream) {
   cuda::check_cuda(cudaEventRecord(event, stream), "cudaEventRecord", kWhere);
 }
@@ -26,18 +19,11 @@ void wait_for_event(cuda::Event event, cuda::Stream stream) {
   cuda::check_cuda(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent", kWhere);
 }
 
-double seconds_between(cuda::Event first, cuda::Event second) {
-  float milliseconds = 0;
-  cuda::check_cuda(cudaEventElapsedTime(&milliseconds, first, second), "cudaEventElapsedTime",
-                   kWhere);
-  return 1e-3 * static_cast<double>(milliseconds);
-}
-
 GpuTimer::GpuTimer(int device)
     : device_(device),
       stream_(cuda::make_stream(device)),
-      begin_(make_timed_event(device)),
-      end_(make_timed_event(device)),
+      begin_(cuda::make_timed_event(device)),
+      end_(cuda::make_timed_event(device)),
       flushed_(device, kFlushedBytes) {}
 
 void GpuTimer::flush_caches() const {
@@ -50,7 +36,7 @@ double GpuTimer::seconds_of(const std::function<void(cuda::Stream)>& issue) cons
   issue(stream());
   record_event(end_.get(), stream());
   cuda::wait_for_device(device_);
-  return seconds_between(begin_.get(), end_.get());
+  return cuda::seconds_between(begin_.get(), end_.get());
 }
 
 }  // namespace ringlab::bench

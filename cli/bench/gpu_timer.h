@@ -7,13 +7,9 @@
 
 namespace ringlab::bench {
 
-/// Events that know when they happened.
-cuda::OwnedEvent make_timed_event(int device);
 void record_event(cuda::Event event, cuda::Stream stream);
 /// What is put on the stream from now on waits for the event.
 void wait_for_event(cuda::Event event, cuda::Stream stream);
-/// Between two events that have happened.
-double seconds_between(cuda::Event first, cuda::Event second);
 
 /// A stream, and what it takes to time what is put on it.
 class GpuTimer {

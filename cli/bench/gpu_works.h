@@ -22,8 +22,9 @@ class HopCopies {
 };
 /// By copy engines.
 std::unique_ptr<HopCopies> make_engine_copies(int device, HopFrom from, std::int64_t bytes);
-/// By NCCL, from the device to itself. Environment error where there is no NCCL.
-std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes);
+/// By NCCL, from the device to itself, with at most so many thread blocks; 0: as NCCL likes.
+/// Environment error where there is no NCCL.
+std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes, int most_blocks);
 
 class GpuAttention;
 /// The pass, timed by the device. `timer` outlives what is made here. `exp_error` is as that of

@@ -5,15 +5,15 @@
 
 #include <string>
 
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::cuda {
 
-/// Environment error naming the place, the call and CUDA's own words, unless `status` is success.
+/// MachineError naming the place, the call and CUDA's own words, unless `status` is success.
 inline void check_cuda(cudaError_t status, const char* call, const std::string& where) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // it is told here, and no error of the next launch
-  throw_environment_error(
+  throw MachineError(
       {.where = where + ", " + call,
        .expected = "success",
        .actual = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")",

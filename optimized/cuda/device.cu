@@ -3,6 +3,7 @@
 
 #include "optimized/cuda/check_cuda.h"
 #include "optimized/cuda/device.h"
+#include "optimized/cuda/driver_check.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -18,24 +19,51 @@ std::string mib(std::size_t bytes) {
 [[noreturn]] void throw_out_of_memory(int device, std::size_t bytes) {
   std::size_t free_bytes = 0, all_bytes = 0;
   const bool known = cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess;
-  throw_environment_error(
+  throw MachineError(
       {.where = name_of(device),
        .expected = mib(bytes) + " of memory in one piece",
        .actual = known ? mib(free_bytes) + " free of " + mib(all_bytes) : "out of memory",
-       .hint = "Use more devices, fewer tokens or fewer slots, or free what others hold"});
+       .hint = "Use fewer tokens or slots, more devices where ranks are devices, or free what "
+               "others hold"});
+}
+
+/// The driver is asked first: what the runtime says of an old one names no versions.
+void check_driver() {
+  int driver = 0, runtime = 0;
+  check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion", "devices");
+  check_cuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion", "devices");
+  if (const auto problem = driver_problem(driver, runtime)) throw MachineError(*problem);
+}
+
+/// What a query says.
+bool is_ready(cudaError_t status, const char* call, int device) {
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // no error of the next launch
+    return false;
+  }
+  check_cuda(status, call, name_of(device));
+  return true;
+}
+
+bool can_reach(int device, int peer) {
+  int can = 0;
+  check_cuda(cudaDeviceCanAccessPeer(&can, device, peer), "cudaDeviceCanAccessPeer",
+             name_of(device));
+  return can != 0;
 }
 
 }  // namespace
 
 int device_count() {
+  check_driver();
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaErrorNoDevice) check_cuda(status, "cudaGetDeviceCount", "devices");
   if (count > 0) return count;
-  throw_environment_error({.where = "devices",
-                           .expected = "a CUDA device",
-                           .actual = "none",
-                           .hint = "Use a machine with an NVIDIA GPU and driver"});
+  throw MachineError({.where = "devices",
+                      .expected = "a CUDA device",
+                      .actual = "none",
+                      .hint = "Use a machine with an NVIDIA GPU"});
 }
 
 DeviceFacts device_facts(int device) {
@@ -48,6 +76,13 @@ DeviceFacts device_facts(int device) {
   return {properties.name, 10 * properties.major + properties.minor, bus};
 }
 
+DeviceMemory device_memory(int device) {
+  select_device(device);
+  std::size_t free_bytes = 0, all_bytes = 0;
+  check_cuda(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo", name_of(device));
+  return {static_cast<std::int64_t>(free_bytes), static_cast<std::int64_t>(all_bytes)};
+}
+
 void select_device(int device) {
   check_cuda(cudaSetDevice(device), "cudaSetDevice", name_of(device));
 }
@@ -58,15 +93,21 @@ int current_device() {
   return device;
 }
 
+std::vector<std::pair<int, int>> unconnected_devices(int devices) {
+  std::vector<std::pair<int, int>> pairs;
+  for (int device = 0; device < devices; ++device) {
+    for (int peer = 0; peer < devices; ++peer) {
+      if (peer != device && !can_reach(device, peer)) pairs.emplace_back(device, peer);
+    }
+  }
+  return pairs;
+}
+
 void connect_devices(int devices) {
   for (int device = 0; device < devices; ++device) {
     select_device(device);
     for (int peer = 0; peer < devices; ++peer) {
-      int can = 0;
-      if (peer == device) continue;
-      check_cuda(cudaDeviceCanAccessPeer(&can, device, peer), "cudaDeviceCanAccessPeer",
-                 name_of(device));
-      if (can == 0) continue;
+      if (peer == device || !can_reach(device, peer)) continue;
       const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
       cudaGetLastError();  // "already enabled" is no error of the next launch
       if (status == cudaErrorPeerAccessAlreadyEnabled) continue;
@@ -106,6 +147,19 @@ OwnedEvent make_event(int device) {
   check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate",
              name_of(device));
   return {device, event};
+}
+
+OwnedEvent make_timed_event(int device) {
+  select_device(device);
+  Event event = nullptr;
+  check_cuda(cudaEventCreate(&event), "cudaEventCreate", name_of(device));
+  return {device, event};
+}
+
+double seconds_between(Event first, Event second) {
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, first, second), "cudaEventElapsedTime", "events");
+  return 1e-3 * static_cast<double>(milliseconds);
 }
 
 OwnedMemory allocate(int device, std::int64_t bytes) {
@@ -168,6 +222,11 @@ void wait_for_event(int device, Event event, Stream stream, const std::string& w
   check_cuda(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent", where);
 }
 
+bool has_happened(int device, Event event) {
+  select_device(device);
+  return is_ready(cudaEventQuery(event), "cudaEventQuery", device);
+}
+
 // NCCL wants a mode that leaves threads alone: it launches from one of its own, which may allocate.
 void begin_capture(int device, Stream stream) {
   select_device(device);
@@ -201,13 +260,7 @@ void launch(const OwnedGraph& graph, Stream stream) {
 
 bool has_ended(int device, Stream stream) {
   select_device(device);
-  const cudaError_t status = cudaStreamQuery(stream);
-  if (status == cudaErrorNotReady) {
-    cudaGetLastError();  // no error of the next launch
-    return false;
-  }
-  check_cuda(status, "cudaStreamQuery", name_of(device));
-  return true;
+  return is_ready(cudaStreamQuery(stream), "cudaStreamQuery", device);
 }
 
 void wait_for_device(int device) {

@@ -1,7 +1,7 @@
 // Devices, streams, events and device memory as values that clean up after themselves.
 //
 // No CUDA header is seen here. Every call names its device and leaves another one current. Errors
-// are environment errors that name device and call.
+// are MachineErrors that name device and call.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ using Event = CUevent_st*;
 /// cudaGraphExec_t: what was captured, ready to be launched.
 using Graph = CUgraphExec_st*;
 
-/// How many there are; an environment error for none.
+/// How many there are; an error for none, and for a driver that is missing or too old.
 int device_count();
 /// Its name, and 90 for compute capability 9.0; and which of the machine's it is: "0000:17:00.0".
 struct DeviceFacts {
@@ -32,10 +32,18 @@ struct DeviceFacts {
   std::string bus = {};
 };
 DeviceFacts device_facts(int device);
+/// Bytes of its memory, and how many of them nobody holds.
+struct DeviceMemory {
+  std::int64_t free = 0;
+  std::int64_t all = 0;
+};
+DeviceMemory device_memory(int device);
 /// Makes it the current one of this thread.
 void select_device(int device);
 /// The current one.
 int current_device();
+/// Those of the first `devices` that cannot reach each other's memory: from, to.
+std::vector<std::pair<int, int>> unconnected_devices(int devices);
 /// Lets the devices of these numbers read each other's memory where the machine can; where it
 /// cannot, copies between them go through the host.
 void connect_devices(int devices);
@@ -89,6 +97,10 @@ using OwnedGraph = DeviceOwned<Graph, GraphTraits>;
 OwnedStream make_stream(int device);
 /// Without times, so that recording costs least.
 OwnedEvent make_event(int device);
+/// One that knows when it happened.
+OwnedEvent make_timed_event(int device);
+/// Between two of them, of the same device, that have happened.
+double seconds_between(Event first, Event second);
 /// cudaMalloc. When there is not enough, the error says how much was wanted and how much is free.
 OwnedMemory allocate(int device, std::int64_t bytes);
 
@@ -108,6 +120,9 @@ void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream s
 void record_event(int device, Event event, Stream stream, const std::string& where);
 /// What `stream` is given from now on runs after what the event stands for, of whatever device.
 void wait_for_event(int device, Event event, Stream stream, const std::string& where);
+
+/// Whether all that it stands for has ended; its errors are thrown here. Not of captured events.
+bool has_happened(int device, Event event);
 
 /// From now on what this thread puts on `stream`, and on streams that wait for events of it, is not
 /// done but becomes part of a graph. Until it ends the thread may neither allocate nor wait.

@@ -27,10 +27,10 @@ PFN_cuTensorMapEncodeTiled_v12000 encoder() {
                                               cudaEnableDefault, &found),
              "cudaGetDriverEntryPointByVersion", kWhere);
   if (found != cudaDriverEntryPointSuccess || !function) {
-    throw_environment_error({.where = kWhere,
-                             .expected = "a driver for CUDA 12.0 or newer",
-                             .actual = "one without cuTensorMapEncodeTiled",
-                             .hint = "Update the NVIDIA driver, or use the portable kernels."});
+    throw MachineError({.where = kWhere,
+                        .expected = "a driver for CUDA 12.0 or newer",
+                        .actual = "one without cuTensorMapEncodeTiled",
+                        .hint = "Update the NVIDIA driver, or use the portable kernels."});
   }
   return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
 }

@@ -75,7 +75,8 @@ std::string agreement_text(const Problem& problem, const RunOptions& options, Pa
          schedule_name(schedule_spec(options)) + "|" +
          numbers({options.ranks, static_cast<int>(options.direction), options.slots,
                   static_cast<int>(options.wire), static_cast<int>(options.integrity),
-                  options.tile_keys, static_cast<int>(last_pass), options.as_graph ? 1 : 0});
+                  options.tile_keys, static_cast<int>(last_pass), options.as_graph ? 1 : 0,
+                  options.deterministic ? 1 : 0});
 }
 
 int agreement_messages(int ranks) {

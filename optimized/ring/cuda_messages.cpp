@@ -1,19 +1,35 @@
 #include "optimized/ring/cuda_messages.h"
 
+#include <exception>
+#include <memory>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/device_launch.h"
+#include "optimized/ring/device_needs.h"
 #include "optimized/ring/device_rank.h"
 #include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
 #include "optimized/ring/native_checks.h"
 #include "reference/core/checks.h"
+#include "reference/core/machine_error.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
 namespace {
+
+[[noreturn]] void throw_stuck(const MessageRun& run, const std::string& first_error) {
+  std::ostringstream found;
+  found << "none within " << run.grace_s << " s; the error was: " << first_error;
+  throw DeviceStuck(
+      {.where = "rank " + std::to_string(run.rank) + ", device " + std::to_string(run.device),
+       .expected = "an end of what runs there, after an error",
+       .actual = found.str(),
+       .hint = ""});
+}
 
 template <class Element>
 class RankRun {
@@ -52,12 +68,14 @@ class RankRun {
     check_shard(setting_.problem, setting_.options, shard, run_.rank);
     forward_ = make_issued(Pass::forward, programs_.forward);
     if (shard.dout) backward_ = make_issued(Pass::backward, programs_.backward.emplace());
-    rank_.emplace(typename DeviceRank<Element>::Given{.setting = setting_,
-                                                      .programs = programs_,
-                                                      .kernels = kernels_,
-                                                      .rank = run_.rank,
-                                                      .device = run_.device},
-                  shard);
+    const typename DeviceRank<Element>::Given given{.setting = setting_,
+                                                    .programs = programs_,
+                                                    .kernels = kernels_,
+                                                    .rank = run_.rank,
+                                                    .device = run_.device};
+    check_device_memory(
+        {.device = run_.device, .ranks = 1, .bytes = device_rank_bytes<Element>(given)});
+    rank_.emplace(given, shard);
     work_.emplace(*rank_, programs_, kernels_, run_.gradients);
   }
 
@@ -79,9 +97,11 @@ class RankRun {
       return seconds_of_last(
           run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
           [&] { links_.wait(compute_stream()); });
-    } catch (...) {
+    } catch (const std::exception& error) {
       streams_.drop_graph();  // or the abort would wait for it
       links_.abort();
+      // Without others' messages what is on the device soon comes to its end, or never.
+      if (!streams_.end_within(run_.grace_s)) throw_stuck(run_, error.what());
       throw;
     }
   }
@@ -193,7 +213,13 @@ RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
   check_launches(run.issue_as, run.launches);
   check_range("rank", run.rank, 0, options.ranks - 1);
   check_range("device", run.device, 0, cuda::device_count() - 1);
-  return RankRun<Element>(setting, kernels, links, run).run(ends);
+  auto rank_run = std::make_shared<RankRun<Element>>(setting, kernels, links, run);
+  try {
+    return rank_run->run(ends);
+  } catch (const DeviceStuck&) {
+    keep_for_ever(std::move(rank_run));
+    throw;
+  }
 }
 
 #define RINGLAB_RUN_RANK_ON_DEVICE_OF(Element)                                                     \

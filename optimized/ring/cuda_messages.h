@@ -41,12 +41,14 @@ struct MessageRun {
   Repeatable gradients = Repeatable::no;
   IssueAs issue_as = IssueAs::streams;  ///< the same for all ranks
   int launches = 1;                     ///< as DeviceRun::launches, and the same for all ranks
+  double grace_s = 10;                  ///< for what is on the device when the run was broken off
 };
 
 /// As run_on_devices(), for one rank; all ranks must call it with the same problem and options, and
 /// want gradients or not alike. Source and sink are called once, for this rank. On an error what
 /// was captured is let go, as NCCL's abort waits for it, and the links are aborted, before memory
-/// of the device is freed, which would wait for what is there.
+/// of the device is freed, which would wait for what is there. What has not ended
+/// MessageRun::grace_s after that is DeviceStuck with the first error in it, and is not freed.
 template <class Element>
 RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
                              const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,

@@ -2,17 +2,21 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "optimized/cuda/stream_kernels.h"
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/device_launch.h"
+#include "optimized/ring/device_needs.h"
 #include "optimized/ring/device_rank.h"
+#include "optimized/ring/device_trace.h"
 #include "optimized/ring/device_work.h"
 #include "optimized/ring/issued_streams.h"
 #include "optimized/ring/native_checks.h"
 #include "reference/core/checks.h"
 #include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
@@ -38,8 +42,10 @@ class DevicesRun {
 
   NativeSummary run(const NativeEnds<Element>& ends) {
     take_in(ends);
+    if (setting_.options.trace) trace_.emplace(streams_, devices_);
     const double seconds = seconds_of_last(
-        run_.issue_as, run_.launches, streams_, [&] { issue_all(); }, [&] { streams_.finish(); });
+        run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
+        [&] { streams_.finish(run_.timeout_s); });
     return hand_over(ends, seconds);
   }
 
@@ -60,15 +66,30 @@ class DevicesRun {
       programs_.backward = program_of(Pass::backward);
       backward_events_ = streams_.make_events(*programs_.backward);
     }
+    check_memory();
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
-      const typename Rank::Given given{.setting = setting_,
-                                       .programs = programs_,
-                                       .kernels = kernels_,
-                                       .rank = rank,
-                                       .device = devices_[static_cast<std::size_t>(rank)]};
-      ranks_.push_back(std::make_unique<Rank>(given, shards[static_cast<std::size_t>(rank)]));
+      ranks_.push_back(
+          std::make_unique<Rank>(given_to(rank), shards[static_cast<std::size_t>(rank)]));
     }
     for (const auto& rank : ranks_) works_.emplace_back(*rank, programs_, kernels_, run_.gradients);
+  }
+  typename Rank::Given given_to(int rank) const {
+    return {.setting = setting_,
+            .programs = programs_,
+            .kernels = kernels_,
+            .rank = rank,
+            .device = devices_[static_cast<std::size_t>(rank)]};
+  }
+  /// Ranks that share a device are neighbours.
+  void check_memory() const {
+    std::vector<DeviceNeed> needs;
+    for (int rank = 0; rank < setting_.options.ranks; ++rank) {
+      const int device = devices_[static_cast<std::size_t>(rank)];
+      if (needs.empty() || needs.back().device != device) needs.push_back({.device = device});
+      ++needs.back().ranks;
+      needs.back().bytes += device_rank_bytes<Element>(given_to(rank));
+    }
+    for (const DeviceNeed& need : needs) check_device_memory(need);
   }
   StreamProgram program_of(Pass pass) const {
     return stream_program_of(setting_, pass, run_.copy_by, run_.edit);
@@ -76,6 +97,7 @@ class DevicesRun {
 
   void issue_all() {
     streams_.fork();
+    if (trace_) trace_->start();
     issue(programs_.forward, forward_events_);
     for_each_rank([](const Work& work, cuda::Stream stream) { work.end_forward(stream); });
     if (programs_.backward) {
@@ -100,16 +122,16 @@ class DevicesRun {
     for (const StreamOperation& operation : program.operations) {
       const cuda::Stream stream = streams_.of(operation.rank, operation.stream);
       streams_.select(operation.rank);
+      if (touches_slots(operation)) {
+        if (!trace_) {
+          work_on_slots(program.pass, operation, stream);
+          continue;
+        }
+        trace_->around(operation, program.pass, bytes_of(operation),
+                       [&] { work_on_slots(program.pass, operation, stream); });
+        continue;
+      }
       switch (operation.action) {
-        case StreamAction::attend:
-          work_of(operation.rank).attend(program.pass, operation, stream);
-          break;
-        case StreamAction::copy:
-          copy(operation, stream);
-          break;
-        case StreamAction::add_gradient:
-          work_of(operation.rank).add(operation, stream);
-          break;
         case StreamAction::record:
           streams_.record(operation, events[static_cast<std::size_t>(operation.event)]);
           break;
@@ -119,7 +141,18 @@ class DevicesRun {
         case StreamAction::delay:
           cuda::spin(operation.delay_ns, stream);
           break;
+        default:
+          break;
       }
+    }
+  }
+  void work_on_slots(Pass pass, const StreamOperation& operation, cuda::Stream stream) {
+    if (operation.action == StreamAction::attend) {
+      work_of(operation.rank).attend(pass, operation, stream);
+    } else if (operation.action == StreamAction::copy) {
+      copy(operation, stream);
+    } else {
+      work_of(operation.rank).add(operation, stream);
     }
   }
 
@@ -148,13 +181,18 @@ class DevicesRun {
   const Rank& of(int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }
   const Work& work_of(int rank) const { return works_[static_cast<std::size_t>(rank)]; }
 
+  /// That a copy moves; 0 for others.
+  std::int64_t bytes_of(const StreamOperation& operation) const {
+    if (operation.action != StreamAction::copy) return 0;
+    const Rank& to = of(operation.to.rank);
+    return operation.held == Held::chunk ? to.chunk(operation.owner, operation.to.slot).bytes()
+                                         : to.sum(operation.owner, operation.to.slot).bytes();
+  }
+
   void count_copies(const StreamProgram& program, std::vector<RankStats>& stats) const {
     for (const StreamOperation& operation : program.operations) {
       if (operation.action != StreamAction::copy) continue;
-      const Rank& to = of(operation.to.rank);
-      const std::int64_t bytes = operation.held == Held::chunk
-                                     ? to.chunk(operation.owner, operation.to.slot).bytes()
-                                     : to.sum(operation.owner, operation.to.slot).bytes();
+      const std::int64_t bytes = bytes_of(operation);
       RankStats& sender = stats[static_cast<std::size_t>(operation.from.rank)];
       RankStats& receiver = stats[static_cast<std::size_t>(operation.to.rank)];
       sender.sent_bytes += bytes;
@@ -178,6 +216,11 @@ class DevicesRun {
     count_visits(summary.ranks);
     count_copies(programs_.forward, summary.ranks);
     if (programs_.backward) count_copies(*programs_.backward, summary.ranks);
+    if (trace_) {
+      std::vector<std::vector<TraceEvent>> events = trace_->events();
+      for (std::size_t i = 0; i < events.size(); ++i)
+        summary.ranks[i].events = std::move(events[i]);
+    }
     for (const auto& rank : ranks_) {
       RankStats& stats = summary.ranks[static_cast<std::size_t>(rank->rank())];
       stats.peak_bytes = rank->held_bytes();
@@ -199,6 +242,7 @@ class DevicesRun {
   std::vector<cuda::Event> forward_events_, backward_events_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Work> works_;  // by rank
+  std::optional<DeviceTrace> trace_;
 };
 
 }  // namespace
@@ -212,11 +256,18 @@ NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
   check_device_abilities(problem, options);
   check_kernels(problem, kernels);
   check_launches(run.issue_as, run.launches);
+  check_trace_wish(options, run.issue_as);
   const int there = cuda::device_count();
   if (run.devices != 0) check_range("devices", run.devices, 1, there);
   const int devices = run.devices == 0 ? there : run.devices;
   cuda::connect_devices(devices);
-  return DevicesRun<Element>(setting, kernels, run, devices).run(ends);
+  auto devices_run = std::make_shared<DevicesRun<Element>>(setting, kernels, run, devices);
+  try {
+    return devices_run->run(ends);
+  } catch (const DeviceStuck&) {
+    keep_for_ever(std::move(devices_run));
+    throw;
+  }
 }
 
 #define RINGLAB_RUN_ON_DEVICES_OF(Element)                                                         \

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "optimized/cuda/attention_call.h"
@@ -38,6 +39,9 @@ struct DeviceKernels {
 
 enum class IssueAs { streams, graph };
 enum class Repeatable { no, same_bits };
+inline Repeatable repeatable_gradients(const RunOptions& options) {
+  return options.deterministic ? Repeatable::same_bits : Repeatable::no;
+}
 
 struct DeviceRun {
   int devices = 0;  ///< 0: all that there are
@@ -46,13 +50,16 @@ struct DeviceRun {
   int launches = 1;  ///< of the graph, one after the other over the same buffers; the last is timed
   Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
   StreamEdit edit = {};                   ///< with_delays() and the like
+  /// Of all that is on the devices together, of each launch. What has not ended by then is
+  /// DeviceStuck, which says where each stream stands; then nothing of the run is freed.
+  double timeout_s = std::numeric_limits<double>::infinity();
 };
 
 /// As run_native(), on devices: Half and BFloat16, exact wire, no modifiers, no bit matrices, rows
 /// in increasing order. Source and sink are called by this thread, rank after rank; between them
 /// all rows are on the devices. Of RankStats, what was sent, received and held is filled in; a
 /// message is a copy, without a header. Environment errors name device, rank and operation; when
-/// memory is short, how much is needed and free.
+/// memory is short, how much the whole run needs and how much is free, before any is allocated.
 template <class Element>
 NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
                              const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,

@@ -37,7 +37,8 @@ void require_cudnn();
 
 /// As run_engine_on_devices(). NotOnCudnn before a device is asked for; cudnn::Refusal, an
 /// environment error, for what cuDNN has no kernel for. Gradients have the same bits from run to
-/// run, for which cuDNN's workspace grows with queries times keys of a chunk.
+/// run where options.deterministic, for which cuDNN's workspace grows with queries times keys of a
+/// chunk.
 RunResult run_engine_on_cudnn(const AttentionInput& input, const RunOptions& options);
 
 /// What is asked of its results: cudnn_profile().

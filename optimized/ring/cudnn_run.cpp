@@ -40,8 +40,9 @@ NativeSummary run_native_on_cudnn(const Problem& problem, const RunOptions& opti
                                   const NativeEnds<Element>& ends) {
   const int devices = std::min(cuda::device_count(), options.ranks);
   for (int device = 0; device < devices; ++device) check_cudnn_on(device, problem);
-  return run_on_devices<Element>(problem, options, ends, cudnn_kernels<Element>(),
-                                 {.gradients = Repeatable::same_bits});
+  return run_on_devices<Element>(
+      problem, options, ends, cudnn_kernels<Element>(),
+      {.gradients = repeatable_gradients(options), .timeout_s = options.timeout_s});
 }
 template NativeSummary run_native_on_cudnn(const Problem&, const RunOptions&,
                                            const NativeEnds<Half>&);

@@ -12,6 +12,7 @@
 
 #ifdef RINGLAB_HAVE_CUDA
 #include "optimized/cuda/device.h"
+#include "optimized/ring/device_copies.h"
 #include "optimized/ring/device_kernels.h"
 #endif
 #ifdef RINGLAB_HAVE_NCCL
@@ -30,9 +31,12 @@ constexpr const char* kWhere = "device cuda";
 
 #ifdef RINGLAB_HAVE_CUDA
 void require_cuda() { cuda::device_count(); }
+std::string copies_of(const RunOptions& options) {
+  return copies_text(std::min(cuda::device_count(), options.ranks));
+}
 DeviceChoice choice_of(const Problem& problem, const RunOptions& options) {
   const KernelChoice choice = choose_kernels(problem, options);
-  return {choice.text(), choice.devices};
+  return {choice.text(), choice.devices, copies_of(options)};
 }
 template <class Element>
 NativeSummary run_padded(const Problem& problem, const RunOptions& options,
@@ -43,7 +47,8 @@ NativeSummary run_padded(const Problem& problem, const RunOptions& options,
       device_kernels<Element>(choice.forward, problem.shape,
                               {.left_free = options.free_multiprocessors}),
       {.issue_as = options.as_graph ? IssueAs::graph : IssueAs::streams,
-       .gradients = Repeatable::same_bits});
+       .gradients = repeatable_gradients(options),
+       .timeout_s = options.timeout_s});
 }
 #else
 void require_cuda() {
@@ -52,6 +57,7 @@ void require_cuda() {
                            .actual = "a build without CUDA: not compiled in",
                            .hint = "Use --device cpu, or build with -DRINGLAB_CUDA=ON"});
 }
+std::string copies_of(const RunOptions&) { return ""; }
 DeviceChoice choice_of(const Problem&, const RunOptions&) { return {}; }
 template <class Element>
 NativeSummary run_padded(const Problem&, const RunOptions&, const NativeEnds<Element>&) {
@@ -162,6 +168,11 @@ void check_device_run(const Problem& problem, const RunOptions& options) {
 }
 
 void require_devices() { require_cuda(); }
+
+std::string device_copies(const RunOptions& options) {
+  require_devices();
+  return copies_of(options);
+}
 
 DeviceChoice describe_device_run(const Problem& problem, const RunOptions& options) {
   require_devices();

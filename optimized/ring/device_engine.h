@@ -20,15 +20,21 @@ void check_device_run(const Problem& problem, const RunOptions& options);
 /// Environment error that says what is missing when there is no device, or no CUDA in this build.
 void require_devices();
 
+/// What copies_text() says of the devices that a run of so many ranks uses. Environment error where
+/// there is none.
+std::string device_copies(const RunOptions& options);
+
 /// Which kernels a run would use, and on what devices.
 struct DeviceChoice {
   std::string kernels;
   std::string devices;
+  std::string copies;  ///< between devices, where there are several: copies_text()
 };
 DeviceChoice describe_device_run(const Problem& problem, const RunOptions& options);
 
 /// As run_native(), on all devices that there are (cuda_streams.h), with gradients of the same bits
-/// from run to run. Half and BFloat16.
+/// from run to run where options.deterministic. options.timeout_s is the deadline of all that is on
+/// the devices together (DeviceRun::timeout_s). Half and BFloat16.
 template <class Element>
 NativeSummary run_native_on_devices(const Problem& problem, const RunOptions& options,
                                     const NativeEnds<Element>& ends);
@@ -60,8 +66,8 @@ struct DeviceShardResult {
 enum class AttentionOf { ringlab, cudnn };
 
 /// As run_engine_rank(), for a rank that computes on a device; chunks and sums travel over NCCL.
-/// Ranks take the devices of their machine in turn. Where NCCL is older than 2.30, ranks that share
-/// a device are refused before it could hang. options.timeout_s is the deadline of each exchange,
+/// Ranks take the devices of their machine in turn. Ranks that share a device are refused
+/// before NCCL could hang, unless it is 2.30 or newer and told so (nccl_group.h). options.timeout_s is the deadline of each exchange,
 /// and of all that is on the device together.
 /// Ranks agree on whose kernels attend; what cuDNN is not asked for is NotOnCudnn.
 DeviceShardResult run_engine_rank_over_nccl(const Problem& problem, const RunOptions& options,

@@ -6,6 +6,8 @@
 #include "optimized/ring/cuda_streams.h"
 #include "optimized/ring/issued_streams.h"
 #include "reference/core/checks.h"
+#include "reference/core/error.h"
+#include "reference/core/run.h"
 
 namespace ringlab::ring {
 
@@ -13,6 +15,13 @@ namespace ringlab::ring {
 inline void check_launches(IssueAs issue_as, int launches) {
   constexpr int kMost = 1 << 20;
   check_range("launches", launches, 1, issue_as == IssueAs::graph ? kMost : 1);
+}
+
+/// Usage error for a trace of a graph, whose operations nobody can time.
+inline void check_trace_wish(const RunOptions& options, IssueAs issue_as) {
+  if (!options.trace || issue_as == IssueAs::streams) return;
+  throw_usage_error(
+      {"trace", "a run on streams", "one that is captured as a graph", "Leave out one of the two"});
 }
 
 /// `issue()` puts the run on the streams, `wait()` waits for it. Seconds of the last launch, the

@@ -1,11 +1,52 @@
 #include "optimized/ring/issued_streams.h"
 
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <iterator>
+#include <mutex>
+#include <sstream>
+#include <thread>
 #include <utility>
 
+#include "reference/core/machine_error.h"
+
 namespace ringlab::ring {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostStreamsTold = 12;
+constexpr const char* kStreamNames[kStreamsPerRank] = {"kernels", "chunks", "sums"};
+
+std::size_t index_of(int rank, StreamKind kind) {
+  return static_cast<std::size_t>(stream_number(rank, kind));
+}
+
+std::string pass_name(Pass pass) { return pass == Pass::forward ? "forward, " : "backward, "; }
+
+[[noreturn]] void throw_stuck(double timeout_s, const std::string& standing) {
+  std::ostringstream seconds;
+  seconds << timeout_s;
+  throw DeviceStuck({.where = "devices",
+                     .expected = "an end within " + seconds.str() + " s",
+                     .actual = standing,
+                     .hint = "Give a longer --timeout where so much is to be done"});
+}
+
+/// So short that it adds little to what is measured.
+void pause_after(std::chrono::duration<double> elapsed) {
+  constexpr double kShare = 1.0 / 256, kLongestSeconds = 1e-3, kShortestSeconds = 20e-6;
+  const double pause_s = std::min(elapsed.count() * kShare, kLongestSeconds);
+  if (pause_s < kShortestSeconds) return std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::duration<double>(pause_s));
+}
+
+}  // namespace
 
 IssuedStreams::IssuedStreams(std::vector<int> devices, int first_rank)
     : devices_(std::move(devices)), first_rank_(first_rank) {
+  milestones_.resize(devices_.size() * kStreamsPerRank);
   for (const int device : devices_) {
     for (int kind = 0; kind < kStreamsPerRank; ++kind) {
       streams_.push_back(cuda::make_stream(device));
@@ -19,10 +60,17 @@ void IssuedStreams::select(int rank) const { cuda::select_device(device_of(rank)
 /// An event belongs to the device of the stream that records it.
 std::vector<cuda::Event> IssuedStreams::make_events(const StreamProgram& program) {
   std::vector<cuda::Event> events(static_cast<std::size_t>(program.events));
+  std::vector<const StreamOperation*> last(streams_.size());  // of each stream, on a slot
   for (const StreamOperation& operation : program.operations) {
+    const std::size_t stream = index_of(operation.rank - first_rank_, operation.stream);
+    if (touches_slots(operation)) last[stream] = &operation;
     if (operation.action != StreamAction::record) continue;
     events_.push_back(cuda::make_event(device_of(operation.rank)));
-    events[static_cast<std::size_t>(operation.event)] = events_.back().get();
+    const cuda::Event event = events_.back().get();
+    events[static_cast<std::size_t>(operation.event)] = event;
+    if (last[stream]) {
+      milestones_[stream].push_back({event, pass_name(program.pass) + place(*last[stream])});
+    }
   }
   return events;
 }
@@ -70,8 +118,73 @@ void IssuedStreams::launch_graph() const { cuda::launch(graph_, streams_.front()
 
 void IssuedStreams::drop_graph() noexcept { graph_ = {}; }
 
-void IssuedStreams::finish() const {
-  for (const int device : devices_) cuda::wait_for_device(device);
+void IssuedStreams::finish(double timeout_s) const {
+  if (timeout_s == std::numeric_limits<double>::infinity()) {
+    for (const int device : devices_) cuda::wait_for_device(device);
+    return;
+  }
+  const auto begin = Clock::now();
+  while (!have_ended()) {
+    const std::chrono::duration<double> elapsed = Clock::now() - begin;
+    if (elapsed.count() >= timeout_s) throw_stuck(timeout_s, standing());
+    pause_after(elapsed);
+  }
+}
+
+bool IssuedStreams::end_within(double timeout_s) const noexcept {
+  const auto begin = Clock::now();
+  try {
+    while (!have_ended()) {
+      const std::chrono::duration<double> elapsed = Clock::now() - begin;
+      if (elapsed.count() >= timeout_s) return false;
+      pause_after(elapsed);
+    }
+  } catch (const std::exception&) {  // of the device: nothing goes on there
+  }
+  return true;
+}
+
+bool IssuedStreams::have_ended() const {
+  return std::ranges::all_of(streams_, [](const cuda::OwnedStream& stream) {
+    return cuda::has_ended(stream.device(), stream.get());
+  });
+}
+
+/// Events that became part of a graph cannot be asked.
+std::string IssuedStreams::standing() const {
+  if (graph_.get() != nullptr) return "a graph that has not ended, at no place that could be told";
+  std::string text;
+  int told = 0, others = 0;
+  for (std::size_t stream = 0; stream < streams_.size(); ++stream) {
+    if (cuda::has_ended(streams_[stream].device(), streams_[stream].get())) continue;
+    if (told == kMostStreamsTold) {
+      ++others;
+      continue;
+    }
+    text += (told++ > 0 ? "; " : "") + standing_of(stream);
+  }
+  return others == 0 ? text : text + "; and " + std::to_string(others) + " streams more";
+}
+
+std::string IssuedStreams::standing_of(std::size_t stream) const {
+  const std::vector<Milestone>& all = milestones_[stream];
+  const int device = streams_[stream].device();
+  const auto next = std::ranges::find_if(
+      all, [&](const Milestone& one) { return !cuda::has_happened(device, one.event); });
+  const int rank = first_rank_ + static_cast<int>(stream) / kStreamsPerRank;
+  std::string text = "rank " + std::to_string(rank) + "'s stream of " +
+                     kStreamNames[stream % kStreamsPerRank] + " on device " +
+                     std::to_string(device) + ": ";
+  text += next == all.begin() ? "nothing is known to have ended"
+                              : "the last that ended is (" + std::prev(next)->operation + ")";
+  return next == all.end() ? text : text + ", and not (" + next->operation + ")";
+}
+
+void keep_for_ever(std::shared_ptr<void> run) {
+  static auto* const kept = new std::vector<std::shared_ptr<void>>();
+  static std::mutex adding;
+  const std::scoped_lock lock(adding);
+  kept->push_back(std::move(run));
 }
 
 }  // namespace ringlab::ring

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <limits>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "optimized/cuda/device.h"
@@ -36,18 +39,34 @@ class IssuedStreams {
   /// Nothing is launched any more; what runs goes on. It holds what was captured until it has
   /// ended: NCCL's communicators end only when nothing does.
   void drop_graph() noexcept;
-  /// Until all has ended.
-  void finish() const;
+  /// Until all has ended; DeviceStuck, which says where each stream stands, when it has not within
+  /// `timeout_s`. Without a deadline it asks the driver to wait.
+  void finish(double timeout_s = std::numeric_limits<double>::infinity()) const;
+  /// Whether all has ended, well or not, by then: for runs that are broken off.
+  bool end_within(double timeout_s) const noexcept;
 
  private:
+  /// The end of an operation on a slot, where the program records an event of it.
+  struct Milestone {
+    cuda::Event event = nullptr;
+    std::string operation;
+  };
+
+  bool have_ended() const;
+  std::string standing() const;
+  std::string standing_of(std::size_t stream) const;
   int device_of(int rank) const { return devices_[static_cast<std::size_t>(rank - first_rank_)]; }
 
   std::vector<int> devices_;
   int first_rank_;
   std::vector<cuda::OwnedStream> streams_;
-  std::vector<cuda::OwnedEvent> ends_;    // of streams, for fork() and join()
-  std::vector<cuda::OwnedEvent> events_;  // of programs
+  std::vector<cuda::OwnedEvent> ends_;              // of streams, for fork() and join()
+  std::vector<cuda::OwnedEvent> events_;            // of programs
+  std::vector<std::vector<Milestone>> milestones_;  // by stream, in order
   cuda::OwnedGraph graph_;
 };
+
+/// What a stuck device uses: to free it would wait for what does not end.
+void keep_for_ever(std::shared_ptr<void> run);
 
 }  // namespace ringlab::ring

@@ -39,7 +39,7 @@ RankStats run_rank_over_nccl(const Problem& problem, const RunOptions& options,
       problem, options, ends, kernels, links,
       {.rank = place.rank,
        .device = device.number,
-       .gradients = Repeatable::same_bits,
+       .gradients = repeatable_gradients(options),
        .issue_as = options.as_graph ? IssueAs::graph : IssueAs::streams});
 }
 

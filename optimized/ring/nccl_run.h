@@ -22,8 +22,8 @@ struct NcclJob {
 /// Texts of all ranks over the job's network, for whatever they are.
 TellAll tell_all_of(const NcclJob& job);
 
-/// As run_rank_on_device(), with gradients of the same bits from run to run, after the links have
-/// been tried. The ranks of the network, which must be options.ranks, have agreed before (see
+/// As run_rank_on_device(), with gradients as options.deterministic says, after the links have been
+/// tried. The ranks of the network, which must be options.ranks, have agreed before (see
 /// agreement.h) on all that must be the same. options.timeout_s is the deadline of connecting, of
 /// every exchange, and of all that is on the device together.
 template <class Element>

@@ -189,7 +189,8 @@ class Translation {
                    .owner = message.owner,
                    .held = message.held,
                    .from = from,
-                   .to = to}};
+                   .to = to,
+                   .from_step = send.step}};
     uses_.read(message.held, from, works_.size(), work);
     uses_.write(message.held, to, works_.size(), work);
     works_.push_back(std::move(work));

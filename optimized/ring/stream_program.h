@@ -53,6 +53,7 @@ struct StreamOperation {
   Held held = Held::chunk;    ///< copy
   SlotPlace from = {};        ///< copy
   SlotPlace to = {};          ///< copy
+  int from_step = 0;          ///< copy: of the rank that sends
   int event = kNoEvent;       ///< record, wait
   std::int64_t delay_ns = 0;  ///< delay
   friend bool operator==(const StreamOperation&, const StreamOperation&) = default;

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "reference/core/machine_error.h"
+
 namespace ringlab::in_process {
 namespace {
 
@@ -29,6 +31,23 @@ std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
       ErrorParts{.where = rank_name(rank), .expected = "", .actual = text, .hint = ""});
 }
 
+/// Of the same type.
+std::shared_ptr<const Error> copy_of(const Error& error) {
+  if (const auto* of_rank = dynamic_cast<const RankError*>(&error)) {
+    return std::make_shared<const RankError>(*of_rank);
+  }
+  if (const auto* of_machine = dynamic_cast<const MachineError*>(&error)) {
+    return std::make_shared<const MachineError>(*of_machine);
+  }
+  return std::make_shared<const Error>(error);
+}
+
+ErrorParts with_rank(ErrorParts parts, int rank) {
+  if (names_rank(parts.where, rank)) return parts;
+  parts.where = rank_name(rank) + (parts.where.empty() ? "" : ", " + parts.where);
+  return parts;
+}
+
 }  // namespace
 
 FirstFailure::FirstFailure(int ranks) {
@@ -39,12 +58,7 @@ FirstFailure::FirstFailure(int ranks) {
 
 void FirstFailure::record(int rank, const Error& error) {
   if (error_ && !(rank == rank_ && adds_the_step(*error_, error))) return;
-  const auto* of_rank = dynamic_cast<const RankError*>(&error);
-  if (of_rank) {
-    error_ = std::make_shared<const RankError>(*of_rank);
-  } else {
-    error_ = std::make_shared<const Error>(error);
-  }
+  error_ = copy_of(error);
   rank_ = rank;
 }
 
@@ -68,6 +82,9 @@ void FirstFailure::throw_to_survivor(int rank, const std::string& doing) const {
 
 void throw_copy(const Error& error) {
   if (const auto* of_rank = dynamic_cast<const RankError*>(&error)) throw RankError(*of_rank);
+  if (const auto* of_machine = dynamic_cast<const MachineError*>(&error)) {
+    throw MachineError(*of_machine);
+  }
   throw Error(error);
 }
 
@@ -76,12 +93,10 @@ std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& t
     std::rethrow_exception(thrown);
   } catch (const RankError& error) {
     return std::make_shared<const RankError>(error);
+  } catch (const MachineError& error) {
+    return std::make_shared<const MachineError>(with_rank(error.parts(), rank));
   } catch (const Error& error) {
-    ErrorParts parts = error.parts();
-    if (!names_rank(parts.where, rank)) {
-      parts.where = rank_name(rank) + (parts.where.empty() ? "" : ", " + parts.where);
-    }
-    return std::make_shared<const Error>(error.kind(), std::move(parts));
+    return std::make_shared<const Error>(error.kind(), with_rank(error.parts(), rank));
   } catch (const std::bad_alloc&) {
     return foreign_error(rank, kOutOfMemory);
   } catch (const std::exception& error) {

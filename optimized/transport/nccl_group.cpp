@@ -15,6 +15,10 @@ namespace {
 
 constexpr std::chrono::microseconds kPause{50};
 constexpr int kSharesDevices = 23000;
+constexpr const char* kSharesVariable = "NCCL_MULTI_RANK_GPU_ENABLE";  // off unless it is set
+// Thread blocks of an exchange where ranks share a device: those of all ranks, and of attention,
+// must be on it at the same time, or each waits for what has no room.
+constexpr int kMostBlocksOfSharers = 4;
 
 std::string reason_of(ncclResult_t status, ncclComm_t communicator) {
   std::string reason = calls().get_error_string(status);
@@ -43,8 +47,15 @@ int loaded_version(int rank) {
 struct Introduction {
   ncclUniqueId id = {};  // that of rank 0 counts
   int version = 0;
+  bool may_share = false;  // its NCCL was told that ranks share devices
   std::string device;
 };
+
+/// Read as NCCL reads it.
+bool may_share_devices() {
+  const char* const text = std::getenv(kSharesVariable);
+  return text && std::strtoll(text, nullptr, 0) != 0;
+}
 
 std::string introduction_of(const GroupPlace& place) {
   ncclUniqueId id{};
@@ -52,7 +63,7 @@ std::string introduction_of(const GroupPlace& place) {
     check_nccl(calls().get_unique_id(&id), "ncclGetUniqueId", place.rank, nullptr);
   }
   return std::string(id.internal, sizeof id.internal) + std::to_string(loaded_version(place.rank)) +
-         " " + place.device;
+         (may_share_devices() ? " 1 " : " 0 ") + place.device;
 }
 
 /// Empty when it is cut off.
@@ -60,9 +71,12 @@ std::optional<Introduction> parsed(const std::string& text) {
   Introduction introduction;
   const std::size_t end = text.find(' ', sizeof introduction.id);
   if (text.size() <= sizeof introduction.id || end == std::string::npos) return {};
+  constexpr std::size_t kFlag = 3;  // " 1 "
+  if (text.size() < end + kFlag) return {};
   std::memcpy(introduction.id.internal, text.data(), sizeof introduction.id);
   introduction.version = std::atoi(text.c_str() + sizeof introduction.id);
-  introduction.device = text.substr(end + 1);
+  introduction.may_share = text[end + 1] == '1';
+  introduction.device = text.substr(end + kFlag);
   return introduction;
 }
 
@@ -90,19 +104,41 @@ void check_versions(const std::vector<Introduction>& ranks) {
   }
 }
 
-/// NCCL before 2.30 cannot, and does not say whose device it is.
-void check_devices(const std::vector<Introduction>& ranks) {
-  if (ranks[0].version >= kSharesDevices) return;
+/// Two ranks on one device, the first of them first.
+struct Sharers {
+  std::size_t first = 0, second = 0;
+};
+std::optional<Sharers> sharers_of(const std::vector<Introduction>& ranks) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::size_t other = 0; other < rank; ++other) {
-      if (ranks[other].device != ranks[rank].device) continue;
-      throw_environment_error(
-          {.where = "rank " + std::to_string(rank),
-           .expected = "a device for every rank, or NCCL 2.30",
-           .actual = "device " + ranks[rank].device + ", which is rank " + std::to_string(other) +
-                     "'s, and NCCL " + version_text(ranks[rank].version),
-           .hint = "Use as many ranks as devices; ranks of one process can share a device"});
+      if (ranks[other].device == ranks[rank].device) return Sharers{other, rank};
     }
+  }
+  return {};
+}
+
+/// NCCL before 2.30 cannot, and does not say whose device it is; later ones want to be told, all of
+/// them, since any rank may be who looks for duplicates.
+void check_sharing(const std::vector<Introduction>& ranks, const Sharers& sharers) {
+  const Introduction& second = ranks[sharers.second];
+  const auto refuse = [&](const std::string& rank, const std::string& expected,
+                          const std::string& found, const std::string& hint) {
+    throw_environment_error({.where = "rank " + rank,
+                             .expected = "a device for every rank, or " + expected,
+                             .actual = "device " + second.device + " of ranks " +
+                                       std::to_string(sharers.first) + " and " +
+                                       std::to_string(sharers.second) + ", and " + found,
+                             .hint = hint + "; ranks of one process can share a device"});
+  };
+  if (second.version < kSharesDevices) {
+    refuse(std::to_string(sharers.second), "NCCL 2.30", "NCCL " + version_text(second.version),
+           "Use as many ranks as devices");
+  }
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].may_share) continue;
+    refuse(std::to_string(rank), std::string(kSharesVariable) + "=1 for all ranks",
+           "a rank without it",
+           "Use as many ranks as devices, or set " + std::string(kSharesVariable) + "=1");
   }
 }
 
@@ -112,20 +148,23 @@ Group::Group(const GroupPlace& place, const TellAll& tell_all) : place_(place) {
   const std::vector<std::string> texts = tell_all(introduction_of(place));
   const std::vector<Introduction> introductions = check_introductions(place, texts);
   check_versions(introductions);
-  check_devices(introductions);
+  const std::optional<Sharers> sharers = sharers_of(introductions);
+  if (sharers) check_sharing(introductions, *sharers);
   try {
-    connect(texts.front());
+    const int wanted = place.most_blocks > 0 ? place.most_blocks : NCCL_CONFIG_UNDEF_INT;
+    connect(texts.front(), sharers ? kMostBlocksOfSharers : wanted);
   } catch (...) {
     abort();
     throw;
   }
 }
 
-void Group::connect(const std::string& introduction_of_rank_0) {
+void Group::connect(const std::string& introduction_of_rank_0, int most_blocks) {
   const auto begin = Clock::now();
   const ncclUniqueId id = parsed(introduction_of_rank_0)->id;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  config.maxCTAs = most_blocks;
   const ncclResult_t status =
       calls().init_rank(&communicator_, place_.ranks, id, place_.rank, &config);
   const std::string operation = "connect " + std::to_string(place_.ranks) + " ranks";

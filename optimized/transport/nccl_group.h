@@ -25,6 +25,7 @@ struct GroupPlace {
   /// current one of the thread.
   std::string device;
   std::chrono::milliseconds deadline{60000};  ///< of every operation
+  int most_blocks = 0;                        ///< thread blocks for messages; 0: as NCCL likes
   /// Asked while it waits: throws when another rank is known to have failed. May be empty.
   std::function<void(const std::string& operation)> check_others = {};
 };
@@ -48,7 +49,8 @@ class Group {
  public:
   /// Collective. Rank 0 makes the id; `tell_all` hands it to the others. An environment error
   /// before NCCL could hang: where NCCL is missing, or not of the same version for all ranks, and
-  /// for two ranks on one device where it is older than 2.30.
+  /// for two ranks on one device where it is older than 2.30, or a rank's environment does not say
+  /// NCCL_MULTI_RANK_GPU_ENABLE=1. Ranks that share one use few thread blocks for messages.
   Group(const GroupPlace& place, const TellAll& tell_all);
   ~Group();
   Group(const Group&) = delete;
@@ -67,7 +69,7 @@ class Group {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void connect(const std::string& introduction_of_rank_0);
+  void connect(const std::string& introduction_of_rank_0, int most_blocks);
   /// Until NCCL has no operation of this communicator in progress.
   void settle(const std::string& operation, Clock::time_point begin);
   /// A short while, in which others are asked and the deadline may pass.

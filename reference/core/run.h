@@ -74,6 +74,7 @@ struct RunOptions {
   int threads = 1;  ///< of each rank, where a subject can use several
   DeviceKind device = DeviceKind::cpu;
   bool as_graph = false;                ///< on devices: captured as a graph, which is launched
+  bool deterministic = true;            ///< on devices: gradients of the same bits from run to run
   int free_multiprocessors = 0;         ///< on devices: kernels that stay leave so many to others
   std::int64_t tile_queries = 32;       ///< rows of a query tile, 1 … 1024
   std::int64_t tile_keys = 32;          ///< keys of a K/V tile, 1 … 1024

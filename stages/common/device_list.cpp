@@ -34,9 +34,25 @@ CudaStatus cuda_status() {
 }
 
 void require_device(DeviceKind device) {
-  if (device == DeviceKind::cpu) return;
-  const CudaStatus status = cuda_status();
+  if (device == DeviceKind::cuda) require_cuda(cuda_status());
+}
+
+void require_cuda(const CudaStatus& status) {
+  if (!status.unfit.empty()) {
+    throw_environment_error(
+        {.where = "device cuda",
+         .expected = "a GPU that the stages' kernels were compiled for (compute capability " +
+                     status.compiled_for + ")",
+         .actual = status.unfit,
+         .hint =
+             "Use --device cpu, or build with -DCMAKE_CUDA_ARCHITECTURES=native on this machine"});
+  }
   if (status.devices > 0) return;
+  if (status.problem) {
+    ErrorParts parts = *status.problem;
+    parts.where = "device cuda, " + parts.where;
+    throw_environment_error(parts);
+  }
   throw_environment_error(
       {.where = "device cuda",
        .expected = "a CUDA device",

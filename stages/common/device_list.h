@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <typeindex>
 
+#include "reference/core/error.h"
 #include "reference/core/run.h"
 
 namespace ringlab::stages {
@@ -15,11 +17,19 @@ struct CudaStatus {
   int devices = 0;
   std::string
       text;  ///< one line: "not compiled in", why no device was found, or the devices' names
+  std::optional<ErrorParts> problem = {};  ///< of a driver that is missing or too old
+  /// "NAME, compute capability 7.0" when the first device, on which all ranks run, cannot run the
+  /// kernels of this build; else empty.
+  std::string unfit = {};
+  /// The compute capabilities that the kernels were compiled for: "8.0, 9.0".
+  std::string compiled_for = {};
 };
 CudaStatus cuda_status();
 
 /// Environment error that says what is missing when `device` cannot be used here.
 void require_device(DeviceKind device);
+/// The same for the CUDA device, of a machine that offers `status`.
+void require_cuda(const CudaStatus& status);
 
 /// How to run one kernel on a GPU.
 struct CudaLaunch {
@@ -28,7 +38,8 @@ struct CudaLaunch {
   int rank = 0;  ///< for error messages
 };
 /// Copies the arrays of `*kernel` (of the type it was looked up by) to the device, runs it, copies
-/// the outputs back. Environment error with the CUDA call and the rank when something fails.
+/// the outputs back. Environment error with the CUDA call and the rank when something fails; with what
+/// was wanted and what is free when memory does not suffice.
 using CudaLauncher = void (*)(const void* kernel, const CudaLaunch& launch);
 
 /// Environment error when that kernel has no CUDA build.

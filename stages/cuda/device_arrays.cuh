@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/device.h"
 #include "stages/tile/array.h"
 
 namespace ringlab::stages::cuda {
@@ -15,19 +16,11 @@ using ringlab::cuda::check_cuda;
 class DeviceArrays {
  public:
   explicit DeviceArrays(int rank) : rank_(rank) {}
-  ~DeviceArrays() {
-    for (const Copy& copy : copies_) cudaFree(copy.device);
-  }
-  DeviceArrays(const DeviceArrays&) = delete;
-  DeviceArrays& operator=(const DeviceArrays&) = delete;
-
-  /// `bytes` of device memory; null when there are none to hold.
+  /// `bytes` of memory of the current device; null when there are none to hold.
   void* allocate(std::size_t bytes) {
-    void* device = nullptr;
-    if (bytes == 0) return device;
-    check_cuda(cudaMalloc(&device, bytes), "cudaMalloc", rank_);
-    copies_.push_back({device, nullptr, 0});
-    return device;
+    memory_.push_back(
+        ringlab::cuda::allocate(ringlab::cuda::current_device(), static_cast<std::int64_t>(bytes)));
+    return memory_.back().get();
   }
 
   /// Copies an array to the device and makes it point there. What is not const comes back.
@@ -38,26 +31,27 @@ class DeviceArrays {
     if (device != nullptr) {
       check_cuda(cudaMemcpy(device, array.data, bytes, cudaMemcpyHostToDevice),
                  "cudaMemcpy to the device", rank_);
-      if constexpr (!std::is_const_v<T>) copies_.back() = {device, array.data, bytes};
+      if constexpr (!std::is_const_v<T>) copies_.push_back({device, array.data, bytes});
     }
     array.data = static_cast<T*>(device);
   }
 
   void copy_back() const {
     for (const Copy& copy : copies_) {
-      if (copy.host == nullptr) continue;
       check_cuda(cudaMemcpy(copy.host, copy.device, copy.bytes, cudaMemcpyDeviceToHost),
                  "cudaMemcpy from the device", rank_);
     }
   }
 
  private:
+  /// An output, and where it goes back to.
   struct Copy {
     void* device;
-    void* host;  ///< where outputs go back to
+    void* host;
     std::size_t bytes;
   };
   int rank_;
+  std::vector<ringlab::cuda::OwnedMemory> memory_;
   std::vector<Copy> copies_;
 };
 

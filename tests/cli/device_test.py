@@ -21,6 +21,13 @@ class DeviceTest(ProgramTest):
         if self.cuda["compiled_in"] and self.cuda["devices"]:
             self.skipTest("this machine has a CUDA device and this build uses it")
 
+    def missing(self):
+        """What is said where there is no device: that, or versions of the driver."""
+        if not self.cuda["compiled_in"] or self.cuda["driver_found"]:
+            return ["a CUDA device"]
+        wanted = self.cuda["runtime_version"].split(".")[0]
+        return ["NVIDIA driver", f"one for CUDA {wanted}.0 or newer", "found none", "Install it"]
+
     def needs_device(self):
         if not self.cuda["compiled_in"] or not self.cuda["devices"]:
             self.skipTest("no NVIDIA GPU, or a build without CUDA")
@@ -29,12 +36,15 @@ class DeviceTest(ProgramTest):
 class RefusedTest(DeviceTest):
     def test_options_without_effect_on_devices_are_refused(self):
         for option, value in [("--threads", "2"), ("--tile-queries", "64"), ("--tile-keys", "64"),
-                              ("--timeout", "5"), ("--transport", "threads"),
-                              ("--transport", "simulated"), ("--integrity", "full"),
-                              ("--trace", self.folder / "trace.json")]:
+                              ("--transport", "threads"),
+                              ("--transport", "simulated"), ("--integrity", "full")]:
             with self.subTest(option=option, value=value):
                 self.fails(2, [option, "--device cuda"], *self.on_devices(option, value))
-        self.assertFalse((self.folder / "trace.json").exists())
+
+    def test_a_graph_leaves_no_trace(self):
+        path = self.folder / "trace.json"
+        self.fails(2, ["--trace", "--graph"], *self.on_devices("--graph", "--trace", path))
+        self.assertFalse(path.exists())
 
     def test_a_graph_is_for_the_engine_on_devices(self):
         self.fails(2, ["--graph", "with --device cuda"], "run", "optimized", "--text", self.text,
@@ -54,6 +64,28 @@ class RefusedTest(DeviceTest):
         for count in ("-1", "many", "5000"):
             self.fails(2, "--free-sms", *self.on_devices("--free-sms", count))
 
+    def test_deterministic_is_of_gradients_on_devices(self):
+        self.fails(2, ["--deterministic", "with --device cuda"], "run", "optimized", "--text",
+                   self.text, "--backward", "--deterministic", "off")
+        self.fails(2, ["--deterministic", "--backward"],
+                   *self.on_devices("--dtype", "bf16", "--deterministic", "off"))
+        self.fails(2, ["--deterministic", "on", "off", "maybe"],
+                   *self.on_devices("--dtype", "bf16", "--backward", "--deterministic", "maybe"))
+        self.fails(2, ["--deterministic", "the subject optimized", "ring"], "run", "ring", "--text",
+                   self.text, "--device", "cuda", "--dtype", "bf16", "--deterministic", "off")
+        self.fails(2, ["--deterministic", "with --device cuda"], "verify", "optimized", "--quick",
+                   "--deterministic", "off")
+
+    def test_what_has_an_effect_on_devices_is_taken(self):
+        self.needs_no_device()
+        for subject in ("optimized", "cudnn"):
+            for words in (["--timeout", "5"], ["--backward", "--deterministic", "off"]):
+                with self.subTest(subject=subject, words=words):
+                    self.fails(4, ["expected"], "run", subject, "--text", self.text, "--device",
+                               "cuda", "--dtype", "bf16", *words)
+        self.fails(4, ["device cuda"], "verify", "optimized", "--quick", "--device", "cuda",
+                   "--deterministic", "off")
+
     def test_score_modifiers_are_refused(self):
         for words in [("--softcap", "3"), ("--alibi", "default"), ("--sinks", "1"),
                       ("--dropout", "0.1")]:
@@ -70,15 +102,24 @@ class RefusedTest(DeviceTest):
         self.fails(2, ["--device", "cpu with --transport mpi"],
                    *self.on_devices("--transport", "mpi"))
 
+    def test_what_no_kernel_does_is_a_usage_error_with_and_without_a_device(self):
+        for words, parts in [(("--dtype", "f32"), ["--dtype", "f16, bf16", "Give --dtype bf16"]),
+                             (("--dtype", "bf16", "--head-dim", "264"), ["head_dim", "256"]),
+                             (("--dtype", "bf16", "--wire", "fp8"), ["wire"]),
+                             (("--dtype", "bf16", "--check-rows", "10000"), ["--check-rows"]),
+                             ((), ["--dtype", "f32"])]:
+            with self.subTest(words=words):
+                self.fails(2, parts, *self.on_devices(*words))
+
     def test_without_a_device_the_engine_says_so_and_writes_nothing(self):
         self.needs_no_device()
         out = self.folder / "out.safetensors"
-        for words in [(), ("--dtype", "bf16"), ("--dtype", "f16", "--backward", "--ranks", "3"),
+        for words in [("--dtype", "bf16"), ("--dtype", "f16", "--backward", "--ranks", "3"),
                       ("--dtype", "bf16", "--graph"),
                       ("--dtype", "bf16", "--output", out), ("--dtype", "bf16", "--check-rows", "3"),
                       ("--schedule", "double:2", "--ranks", "4", "--dtype", "bf16")]:
             with self.subTest(words=words):
-                self.fails(4, ["device cuda", "a CUDA device"], *self.on_devices(*words))
+                self.fails(4, ["device cuda", *self.missing()], *self.on_devices(*words))
         self.fails(4, ["device cuda"], "verify", "optimized", "--quick", "--device", "cuda")
         self.assertFalse(out.exists())
 
@@ -95,7 +136,9 @@ class OnDevicesTest(DeviceTest):
         result = self.succeeds(*self.on_devices("--dtype", "bf16", "--ranks", "3", "--backward",
                                                 "--check", "--json", self.folder / "run.json"))
         document = json.loads((self.folder / "run.json").read_text())
-        self.assertIn("mma.sync", document["configuration"]["kernels"])
+        hopper = self.cuda["devices"][0]["compute_capability"] == "9.0"
+        self.assertIn("Hopper (wgmma)" if hopper else "mma.sync",
+                      document["configuration"]["kernels"])
         self.assertIn(self.cuda["devices"][0]["name"], document["configuration"]["devices"])
         self.assertTrue(document["passed"], result.out)
 
@@ -110,12 +153,16 @@ class OnDevicesTest(DeviceTest):
             written.append(out.read_bytes())
         self.assertEqual(*written)
 
-    def test_what_the_kernels_cannot_do_is_a_usage_error(self):
+
+    def test_gradients_in_any_order_are_right_and_said_to_be(self):
         self.needs_device()
-        self.fails(2, ["--dtype", "f16, bf16"], *self.on_devices("--dtype", "f32"))
-        self.fails(2, ["head_dim", "256"],
-                   *self.on_devices("--dtype", "bf16", "--head-dim", "264"))
-        self.fails(2, ["wire"], *self.on_devices("--dtype", "bf16", "--wire", "fp8"))
+        for choice in ("on", "off"):
+            report = self.folder / f"{choice}.json"
+            self.succeeds(*self.on_devices("--dtype", "bf16", "--ranks", "3", "--backward",
+                                           "--check", "--deterministic", choice, "--json", report))
+            configuration = json.loads(report.read_text())["configuration"]
+            self.assertEqual(configuration["deterministic"], choice == "on")
+            self.assertEqual(configuration["timeout_s"], 60)
 
 
 class ListTest(DeviceTest):
@@ -151,6 +198,10 @@ class CudnnTest(DeviceTest):
         on_devices = self.cudnn("--device", "cuda", "--dtype", "bf16")
         self.fails(2, ["--threads", "cudnn"], *on_devices, "--threads", "2")
         self.fails(2, ["--softcap"], *on_devices, "--softcap", "3")
+        self.fails(2, ["cudnn", "wire"], *on_devices, "--wire", "fp8")
+        self.fails(2, ["cudnn", "head_dim = 512"], *on_devices, "--head-dim", "512")
+        self.fails(2, ["--dtype", "cudnn", "f16, bf16"],
+                   *self.cudnn("--device", "cuda", "--dtype", "f32"))
         self.fails(2, ["--trace"], *on_devices, "--trace", self.folder / "trace.json")
 
     def test_without_a_device_it_says_so_and_writes_nothing(self):
@@ -217,9 +268,13 @@ class DoctorTest(DeviceTest):
                 self.assertIn("-DRINGLAB_CUDA=ON", effect)
             return
         self.assertIn("8.0 or newer", effects[0])
-        self.assertIn("portable", effects[1])
-        self.assertIn("Hopper", effects[2])
         self.assertNotIn("Hopper", effects[3])
+        known = {"80-real 90a-real": ["portable", "Hopper", "no code for 10.0"],
+                 "90a-real": ["no code for 8.0", "Hopper", "no code for 10.0"]}
+        expected = known.get(cuda["architectures"], ["", "Hopper", ""])
+        for effect, part in zip(effects[1:], expected):
+            self.assertIn(part, effect)
+            self.assertEqual("-DCMAKE_CUDA_ARCHITECTURES=" in effect, "no code" in effect)
         self.assertEqual(cuda["driver_problem"], "")
 
     def test_a_driver_older_than_the_runtime_is_told(self):

@@ -226,13 +226,13 @@ class OnDevicesTest(NcclTest):
             written.append(out.read_bytes())
         self.assertEqual(*written)
 
-    def test_more_ranks_than_devices_are_refused_before_nccl_2_30(self):
-        if tuple(map(int, self.nccl["version"].split("."))) >= (2, 30):
-            self.skipTest("this NCCL lets ranks share a device")
+    def test_more_ranks_than_devices_are_refused_unless_a_new_nccl_is_told(self):
+        is_new = tuple(map(int, self.nccl["version"].split("."))) >= (2, 30)
+        wanted = "NCCL_MULTI_RANK_GPU_ENABLE=1" if is_new else "NCCL 2.30"
         ranks = len(self.cuda["devices"]) + 1
-        for result in self.meet(ranks, "--timeout", 20):
+        for result in self.meet(ranks, "--timeout", 20, NCCL_MULTI_RANK_GPU_ENABLE="0"):
             self.assertEqual(result.code, 4, result.err)
-            self.assertIn("rank", result.err)
+            self.assertIn(wanted, result.err)
 
 
 class OnMemoryTest(NcclTest):
@@ -259,6 +259,7 @@ class OnMemoryTest(NcclTest):
                               (["--mask", "causal", "--backward"], None),
                               (["--mask", "window:3,0", "--layout", "zigzag"], None),
                               (["--graph", "--backward"], None),
+                              (["--deterministic", "off", "--backward"], None),
                               (["--schedule", "allgather"], None)]:
             with self.subTest(words=words):
                 result = self.run_alone(*self.rank_words(0, 1, *words, "--check", "--json", report,
@@ -269,6 +270,8 @@ class OnMemoryTest(NcclTest):
                 self.assertEqual(document["configuration"]["transport"], "nccl")
                 self.assertIn("fake_nccl", document["configuration"]["nccl"])
                 self.assertEqual(document["configuration"]["graph"], "--graph" in words)
+                self.assertEqual(document["configuration"]["deterministic"],
+                                 "--deterministic" not in words)
                 [rank] = document["ranks"]
                 self.assertIn("bus 0 of machine", rank["device"])
                 self.assertEqual(rank["sent_bytes"], 0)
@@ -338,7 +341,7 @@ class OnMemoryTest(NcclTest):
             _, err = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 4, err)
             self.assertIn(b"a device for every rank, or NCCL 2.30", err)
-            self.assertIn(b"which is rank 0's", err)
+            self.assertIn(b"of ranks 0 and 3", err)
 
 
 class DoctorTest(NcclTest):

@@ -2,11 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
 #include "property_tests/laws/trial.h"
+#include "property_tests/rounds.h"
 #include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "tests/property_tests/naive_subject.h"
 
 namespace ringlab::verify {
@@ -35,6 +39,52 @@ TEST(Verify, passes_a_correct_subject_on_every_law) {
   EXPECT_EQ(verdict.laws.size(), all_laws().size());
   EXPECT_EQ(verdict.laws_passed() + verdict.laws_skipped(), static_cast<int>(all_laws().size()));
   EXPECT_GE(verdict.laws_passed(), 30);
+}
+
+/// Right until its machine fails, at the run with this number.
+Subject subject_on_a_failing_machine(int last_run) {
+  Subject subject = naive_subject();
+  subject.run = [run = subject.run, left = std::make_shared<std::atomic<int>>(last_run)](
+                    const AttentionInput& input, const RunOptions& options) {
+    if (--*left <= 0) throw MachineError({.where = "device 0", .actual = "out of memory"});
+    return run(input, options);
+  };
+  return subject;
+}
+
+TEST(Verify, gives_no_verdict_where_the_machine_failed_and_passes_its_error_on) {
+  for (const int run : {1, 2, 50}) {
+    EXPECT_THROW(verify_subject(subject_on_a_failing_machine(run), {}), MachineError) << run;
+    RoundsProgress progress;
+    EXPECT_THROW(
+        verify_in_rounds({subject_on_a_failing_machine(run), naive_subject()}, {}, progress),
+        MachineError)
+        << run;
+  }
+}
+
+TEST(Verify, gives_no_verdict_on_an_input_where_the_machine_failed) {
+  const Trial trial = make_trial(Case{});
+  EXPECT_THROW(verify_input(subject_on_a_failing_machine(1), trial.input(), trial.options, {}),
+               MachineError);
+}
+
+TEST(Verify, of_gradients_in_any_order_asks_for_them_and_leaves_out_laws_about_bits) {
+  Subject subject = naive_subject();
+  subject.can.backward = true;
+  int in_any_order = 0;
+  subject.run = [&, run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    in_any_order += options.deterministic ? 0 : 1;
+    return run(input, options);
+  };
+  const Trial trial = make_trial(Case{});
+  const Subject free = with_gradients_in_any_order(subject);
+  free.run(trial.input(), trial.options);
+  EXPECT_EQ(in_any_order, 1);
+  Law law = failing_law([](const Subject&, const Case&) { return LawResult{}; });
+  law.exact = true;
+  EXPECT_EQ(verify_law(subject, law, {}).skipped, "");
+  EXPECT_EQ(verify_law(free, law, {}).skipped, "its bits differ from run to run");
 }
 
 class WrongSubject : public ::testing::TestWithParam<Mistake> {};

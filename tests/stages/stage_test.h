@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "stages/common/stage.h"
 #include "tests/stages/naive.h"
 
@@ -31,5 +33,14 @@ inline std::string stage_name(const ::testing::TestParamInfo<std::size_t>& info)
 
 /// Every stage.
 inline auto every_stage() { return ::testing::Range<std::size_t>(0, all_stages().size()); }
+
+/// Those that have a device kernel.
+inline auto every_device_stage() {
+  std::vector<std::size_t> found;
+  for (std::size_t index = 0; index < all_stages().size(); ++index) {
+    if (!all_stages()[index].cpu_only) found.push_back(index);
+  }
+  return ::testing::ValuesIn(found);
+}
 
 }  // namespace ringlab::stages::testing

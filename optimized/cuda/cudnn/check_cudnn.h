@@ -6,11 +6,12 @@
 #include <string>
 
 #include "optimized/cuda/cudnn/sdpa_runner.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::cudnn {
 
 /// Of a step in making a plan or running it, for the graph named `where`: a Refusal where cuDNN has
-/// no kernel for it, another environment error for all else, unless all is well.
+/// no kernel for it, a MachineError for all else, unless all is well.
 inline void check_cudnn(const cudnn_frontend::error_t& said, const char* step,
                         const std::string& where) {
   using Code = cudnn_frontend::error_code_t;
@@ -23,15 +24,15 @@ inline void check_cudnn(const cudnn_frontend::error_t& said, const char* step,
                        said.code == Code::HEURISTIC_QUERY_FAILED ||
                        said.code == Code::GRAPH_EXECUTION_PLAN_CREATION_FAILED;
   if (refused) throw Refusal(parts);
-  throw Error(ErrorKind::environment, parts);
+  throw MachineError(parts);
 }
 
 inline void check_cudnn(cudnnStatus_t status, const char* call, const std::string& where) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  throw_environment_error({.where = where + ", " + call,
-                           .expected = "success",
-                           .actual = cudnn_frontend::detail::get_error_string(status),
-                           .hint = ""});
+  throw MachineError({.where = where + ", " + call,
+                      .expected = "success",
+                      .actual = cudnn_frontend::detail::get_error_string(status),
+                      .hint = ""});
 }
 
 }  // namespace ringlab::cudnn

@@ -330,8 +330,9 @@ TEST(Ladder, what_the_device_cannot_do_is_an_environment_error) {
 TEST(Overlap, has_copy_engines_and_nccl_with_multiprocessors_left_free) {
   std::set<std::pair<std::string, std::string>> options;
   for (const OverlapOption& one : overlap_options())
-    options.insert({text_of(one.from), text_of(one.grid)});
-  EXPECT_EQ(options.size(), 7u);
+    options.insert({copies_text(one), text_of(one.grid)});
+  EXPECT_EQ(options.size(), 11u);
+  EXPECT_TRUE(options.contains({"NCCL, to itself, 2 blocks", "stays, 8 left free"}));
   EXPECT_TRUE(options.contains({"NCCL, to itself", "stays, 16 left free"}));
 }
 
@@ -340,14 +341,14 @@ TEST(Overlap, is_the_speed_of_kernels_and_copies_beside_each_other) {
   gpu.slowdown_under_copies = 1.25;
   const GpuCase attention{.tokens = 1024};
   const Overlap found = measure_overlap(
-      {.gpu = gpu, .warm_up_s = 0}, {HopFrom::nccl, {.left_free = 8}}, attention, {.rounds = 3});
+      {.gpu = gpu, .warm_up_s = 0}, {HopFrom::nccl, {.left_free = 8}, 4}, attention, {.rounds = 3});
   EXPECT_EQ(found.failure, "");
   EXPECT_NEAR(found.kernel_alone.median, 1, 1e-12);
   EXPECT_NEAR(found.kernel_under_copies.median, 0.8, 1e-12);
   EXPECT_NEAR(found.copies_alone_bytes_per_s.median, 50e9, 1);
   EXPECT_NEAR(found.copies_under_kernel_bytes_per_s.median, 50e9, 1);
   EXPECT_TRUE(std::ranges::any_of(gpu.hops_asked, [](const HopCase& one) {
-    return one.grid.left_free == 8 && one.from == HopFrom::nccl &&
+    return one.grid.left_free == 8 && one.from == HopFrom::nccl && one.nccl_blocks == 4 &&
            one.part == HopPart::kernel_of_both;
   }));
 }

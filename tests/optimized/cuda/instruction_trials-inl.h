@@ -230,6 +230,62 @@ void check_weights() {
 }
 
 template <class Element>
+std::vector<Element> normal_numbers(int count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<Element> values;
+  for (int i = 0; i < count; ++i) values.push_back(Element(normal(random)));
+  return values;
+}
+
+/// How tensor cores add up: what sums of products are off by, over the sum of their magnitudes and
+/// kernel_profile's u_accumulate for each term.
+template <class Element>
+double worst_of_sums() {
+  constexpr int kColumns = 64;
+  using Body = RowProductBody<Element, kColumns>;
+  double worst = 0;
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const auto a = normal_numbers<Element>(64 * Body::kChannels, 2 * seed);
+    const auto b = normal_numbers<Element>(kColumns * Body::kChannels, 2 * seed + 1);
+    const auto on_a = Machine::of(a), on_b = Machine::of(b);
+    const auto d = Machine::of(filled<float>(64 * kColumns, -1));
+    Machine::run(Body{on_a.data(), on_b.data(), 0, d.data()});
+    const auto got = d.values();
+    for (int row = 0; row < 64; ++row) {
+      for (int column = 0; column < kColumns; ++column) {
+        double sum = 0, magnitude = 0;
+        for (int c = 0; c < Body::kChannels; ++c) {
+          const double product =
+              wide(a, Body::kChannels, row, c) * wide(b, Body::kChannels, column, c);
+          sum += product;
+          magnitude += std::abs(product);
+        }
+        const double unit =
+            Body::kChannels * magnitude * kernel_profile(dtype_of<Element>, 1).u_accumulate;
+        worst = std::max(
+            worst,
+            std::abs(static_cast<double>(got[static_cast<std::size_t>(row * kColumns + column)]) -
+                     sum) /
+                unit);
+      }
+    }
+  }
+  return worst;
+}
+template <class Element>
+void expect_sums_as_promised(const std::string& type) {
+  const double worst = worst_of_sums<Element>();
+  testing::Test::RecordProperty("worst_sum_over_what_is_promised_" + type, std::to_string(worst));
+  EXPECT_GT(worst, 0) << "nothing was measured";
+  EXPECT_LE(worst, 1) << type;
+}
+TEST_F(HopperInstructions, sums_of_products_are_as_near_as_kernel_profile_promises) {
+  expect_sums_as_promised<Half>("f16");
+  expect_sums_as_promised<BFloat16>("bf16");
+}
+
+template <class Element>
 void check_all_weights() {
   check_weights<Element, 64>();
   check_weights<Element, 128>();

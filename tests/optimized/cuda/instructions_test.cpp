@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "optimized/cuda/emulator/emulate.h"
 #include "optimized/cuda/emulator/tensor_map.h"
+#include "optimized/cuda/kernel_profile.h"
 #include "tests/optimized/cuda/instruction_bodies.h"
 
 namespace ringlab::cuda {

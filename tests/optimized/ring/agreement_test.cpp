@@ -36,5 +36,11 @@ TEST(Agreement, tells_a_graph_from_streams) {
             agreement_text(problem, {}, Pass::forward));
 }
 
+TEST(Agreement, tells_gradients_of_the_same_bits_from_others) {
+  const Problem problem{.shape = {.q_tokens = 5, .kv_tokens = 5}, .mask = Mask().bind(5, 5)};
+  EXPECT_NE(agreement_text(problem, {.deterministic = false}, Pass::backward),
+            agreement_text(problem, {}, Pass::backward));
+}
+
 }  // namespace
 }  // namespace ringlab::ring

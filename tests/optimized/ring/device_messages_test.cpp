@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -10,7 +12,7 @@
 #include <thread>
 
 #include "optimized/ring/cuda_messages.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "tests/optimized/ring/counting_kernels.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/repetitions.h"
@@ -185,6 +187,40 @@ TEST(DeviceMessages, refuse_ranks_and_devices_that_are_not_there) {
   EXPECT_THROW(run(trial.options.ranks, 0), Error);
   EXPECT_THROW(run(-1, 0), Error);
   EXPECT_THROW(run(0, 1), Error);
+}
+
+/// Whose deadline passes.
+class LateLinks : public DeviceLinks {
+ public:
+  void exchange(StreamKind, std::span<const DeviceMessage>, cuda::Stream,
+                const std::string&) override {}
+  void wait(cuda::Stream) override {
+    throw_environment_error({.where = "rank 0", .actual = "a deadline that passed"});
+  }
+  void abort() noexcept override {}
+};
+
+TEST(DeviceMessagesDeathTest, that_do_not_end_though_they_are_broken_off_leave_what_they_hold) {
+  const auto run_late = [] {
+    Draws draws(19);
+    Trial trial = counting_trial(draws, DType::f16);
+    trial.options.ranks = 1;
+    fake_devices().has_ended = [](cuda::Stream) { return false; };
+    const std::int64_t before = fake_devices().live_bytes;
+    LateLinks links;
+    try {
+      bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
+        run_rank_on_device<Half>(trial.problem, trial.options, ends, counting_kernels<Half>(),
+                                 links, {.grace_s = 0.05});
+      });
+    } catch (const DeviceStuck& error) {
+      std::fputs(error.what(), stderr);
+      std::_Exit(fake_devices().live_bytes > before ? error.exit_code() : 1);
+    }
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(run_late(), testing::ExitedWithCode(4),
+              "expected an end of what runs there.*none within 0.05 s.*a deadline that passed");
 }
 
 }  // namespace

@@ -1,8 +1,13 @@
 // The executor of stream programs, on devices that are plain memory and with kernels that count.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "optimized/ring/cuda_streams.h"
-#include "reference/core/error.h"
+#include "optimized/ring/device_copies.h"
+#include "reference/core/machine_error.h"
+#include "reference/core/trace_check.h"
 #include "tests/optimized/ring/counting_kernels.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/repetitions.h"
@@ -63,6 +68,148 @@ TEST(Devices, give_back_everything_when_memory_runs_out) {
   }
   EXPECT_GT(fake_devices().allocations, all);
   fake_devices().most_bytes = std::int64_t{1} << 40;
+}
+
+/// The child of a death test: what does not end is never freed, so its process ends.
+template <class Prepare>
+void end_stuck(Prepare prepare, const DeviceRun& run) {
+  Draws draws(13);
+  Trial trial = counting_trial(draws, DType::f16);
+  trial.options.ranks = 3;
+  trial.gradients = false;
+  fake_devices().devices = 2;
+  prepare();
+  const std::int64_t before = fake_devices().live_bytes;
+  try {
+    device_bits<Half>(trial, run);
+  } catch (const DeviceStuck& error) {
+    std::fputs(error.what(), stderr);
+    std::_Exit(fake_devices().live_bytes > before ? error.exit_code() : 1);
+  }
+  std::_Exit(0);
+}
+void never_end() {
+  fake_devices().has_ended = [](cuda::Stream) { return false; };
+}
+
+constexpr double kDeadline_s = 0.05;
+
+TEST(DevicesDeathTest, that_never_end_are_left_at_the_deadline_with_what_they_hold) {
+  EXPECT_EXIT(end_stuck(never_end, {.timeout_s = kDeadline_s}), testing::ExitedWithCode(4),
+              "expected an end within 0.05 s.*--timeout");
+  EXPECT_EXIT(end_stuck(never_end, {.issue_as = IssueAs::graph, .timeout_s = kDeadline_s}),
+              testing::ExitedWithCode(4), "a graph that has not ended");
+}
+
+TEST(DevicesDeathTest, that_never_end_say_where_each_stream_stands) {
+  const auto one_event_has_happened = [] {
+    never_end();
+    fake_devices().has_happened = [first = cuda::Event{}](cuda::Event event) mutable {
+      if (first == nullptr) first = event;
+      return event == first;
+    };
+  };
+  EXPECT_EXIT(end_stuck(one_event_has_happened, {.timeout_s = kDeadline_s}),
+              testing::ExitedWithCode(4),
+              "rank 0's stream of [a-z]+ on device 0: .*the last that ended is \\(forward, rank "
+              "[0-9], step .*, and not \\(forward, rank");
+}
+
+TEST(Devices, that_end_in_time_keep_a_deadline) {
+  Draws draws(13);
+  const Trial trial = counting_trial(draws, DType::f16);
+  int asked = 0;
+  fake_devices().has_ended = [&](cuda::Stream) { return ++asked > 20; };
+  EXPECT_EQ(device_bits<Half>(trial, {.timeout_s = 60}), expected_bits<Half>(trial));
+  EXPECT_GT(asked, 20);
+  fake_devices().has_ended = {};
+  EXPECT_EQ(fake_devices().live_bytes, 0);
+}
+
+TEST(Devices, that_cannot_reach_each_other_are_named) {
+  EXPECT_EQ(copies_text(1), "");
+  EXPECT_EQ(copies_text(2), "from device to device");
+  fake_devices().unconnected = {{0, 1}, {1, 0}};
+  EXPECT_EQ(copies_text(2), "0 -> 1 and 1 -> 0 through the host");
+  fake_devices().unconnected = {{0, 2}, {1, 2}, {2, 0}};
+  EXPECT_EQ(copies_text(3), "0 -> 2, 1 -> 2 and 2 -> 0 through the host");
+  fake_devices().unconnected = {};
+}
+
+TEST(Devices, hold_what_is_said_before_to_the_byte) {
+  Draws draws(17);
+  fake_devices().devices = 1;
+  int refused = 0;
+  for (int i = 0; i < repetitions(60); ++i) {
+    const Trial trial = counting_trial(draws, DType::f16);
+    fake_devices().peak_bytes = 0;
+    device_bits<Half>(trial, {});
+    const std::int64_t peak = fake_devices().peak_bytes;
+    if (peak == 0) continue;
+    fake_devices().free_bytes = peak;
+    EXPECT_NO_THROW(device_bits<Half>(trial, {})) << trial.text();
+    fake_devices().free_bytes = peak - 1;
+    const std::int64_t allocations = fake_devices().allocations;
+    try {
+      device_bits<Half>(trial, {});
+      ADD_FAILURE() << trial.text();
+    } catch (const MachineError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("which the whole run of"), std::string::npos) << text;
+      EXPECT_NE(text.find("free of"), std::string::npos) << text;
+      ++refused;
+    }
+    EXPECT_EQ(fake_devices().allocations, allocations);
+    fake_devices().free_bytes = std::int64_t{1} << 40;
+  }
+  EXPECT_GT(refused, repetitions(60) / 2);
+}
+
+NativeSummary summary_of(const Trial& trial, const DeviceRun& run) {
+  NativeSummary summary;
+  bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
+    summary =
+        run_on_devices<Half>(trial.problem, trial.options, ends, counting_kernels<Half>(), run);
+  });
+  return summary;
+}
+
+/// What is wrong with the events of one pass.
+std::vector<std::string> findings_of(const Trial& trial, const NativeSummary& summary, Pass pass) {
+  std::vector<std::vector<TraceEvent>> events(summary.ranks.size());
+  for (std::size_t rank = 0; rank < events.size(); ++rank) {
+    for (const TraceEvent& event : summary.ranks[rank].events) {
+      EXPECT_LT(event.begin_ns, event.end_ns);
+      if (event.pass == pass) events[rank].push_back(event);
+    }
+  }
+  const Shape& shape = trial.problem.shape;
+  const NeedMatrix need = need_matrix(
+      trial.problem.mask, make_layout(trial.options, shape.q_tokens, trial.options.q_layout),
+      make_layout(trial.options, shape.kv_tokens, trial.options.kv_layout));
+  return check_trace(events, build_schedule(schedule_spec(trial.options), need, pass));
+}
+
+TEST(Devices, leave_traces_that_obey_the_invariants_of_the_model) {
+  Draws draws(19);
+  fake_devices().devices = 3;
+  std::size_t events = 0;
+  for (int i = 0; i < repetitions(100); ++i) {
+    Trial trial = counting_trial(draws, DType::f16);
+    EXPECT_TRUE(summary_of(trial, {}).ranks[0].events.empty());
+    trial.options.trace = true;
+    const CopyBy copy_by = draws.chance(50) ? CopyBy::sender : CopyBy::receiver;
+    const NativeSummary summary = summary_of(trial, {.copy_by = copy_by});
+    for (const RankStats& rank : summary.ranks) events += rank.events.size();
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      if (pass == Pass::backward && !trial.gradients) continue;
+      const std::vector<std::string> findings = findings_of(trial, summary, pass);
+      ASSERT_TRUE(findings.empty()) << trial.text() << "\n" << findings.front();
+    }
+    EXPECT_THROW(summary_of(trial, {.issue_as = IssueAs::graph}), Error);
+    ASSERT_EQ(fake_devices().live_handles, 0);
+  }
+  EXPECT_GT(events, 100u);
 }
 
 TEST(Devices, refuse_what_they_cannot_do) {

@@ -10,6 +10,7 @@
 #include "optimized/ring/agreement.h"
 #include "optimized/transport/faulty_communicator.h"
 #include "optimized/transport/run_network.h"
+#include "reference/core/machine_error.h"
 #include "reference/core/shards.h"
 #include "tests/optimized/ring/counted_memory.h"
 #include "tests/optimized/ring/meddler.h"
@@ -24,6 +25,18 @@ INSTANTIATE_TEST_SUITE_P(Transports, FailingRanks, testing::ValuesIn(in_process_
 
 constexpr int kRanksWithFailures = 4;
 constexpr int kOdd = 2;
+
+TEST_P(FailingRanks, whose_machine_failed_still_say_that_it_was_the_machine) {
+  const SmallRun run = small_run(GetParam(), kRanksWithFailures, Pass::forward);
+  try {
+    run_network(run.options, [](Communicator& network) {
+      if (network.rank() == kOdd) throw MachineError({.where = "device 0", .actual = "lost"});
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const MachineError& error) {
+    EXPECT_EQ(error.parts().where, "rank 2, device 0");
+  }
+}
 
 /// What a rank says when rank kOdd was given something else, and the bytes it has sent.
 struct Told {

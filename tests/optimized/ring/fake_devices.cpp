@@ -11,7 +11,7 @@
 
 #include "optimized/cuda/device.h"
 #include "optimized/cuda/stream_kernels.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "tests/optimized/ring/fake_streams.h"
 
 namespace ringlab::ring {
@@ -58,6 +58,9 @@ void must_lie_on(int device, const std::byte* memory, std::int64_t bytes) {
   must(at->second.device == device, "memory of another device");
 }
 
+std::map<Event, std::int64_t> recorded;  // in microseconds
+std::int64_t last_recorded = 0;
+
 std::uintptr_t next_handle = 16;
 template <class Handle>
 Handle new_handle() {
@@ -75,7 +78,12 @@ void select_device(int device) {
 }
 int current_device() { return selected_device; }
 void connect_devices(int) {}
+std::vector<std::pair<int, int>> unconnected_devices(int) { return fake_devices().unconnected; }
+bool has_happened(int, Event event) {
+  return !fake_devices().has_happened || fake_devices().has_happened(event);
+}
 
+DeviceMemory device_memory(int) { return {fake_devices().free_bytes, std::int64_t{1} << 40}; }
 DeviceFacts device_facts(int device) { return {"fake", 80, "bus " + std::to_string(device)}; }
 
 void StreamTraits::destroy(int, Stream stream) noexcept {
@@ -83,8 +91,9 @@ void StreamTraits::destroy(int, Stream stream) noexcept {
   const std::scoped_lock lock(counting);
   --fake_devices().live_handles;
 }
-void EventTraits::destroy(int, Event) noexcept {
+void EventTraits::destroy(int, Event event) noexcept {
   const std::scoped_lock lock(counting);
+  recorded.erase(event);
   --fake_devices().live_handles;
 }
 void MemoryTraits::destroy(int, std::byte* memory) noexcept {
@@ -103,6 +112,11 @@ OwnedStream make_stream(int device) {
   return {device, stream};
 }
 OwnedEvent make_event(int device) { return {device, new_handle<Event>()}; }
+OwnedEvent make_timed_event(int device) { return make_event(device); }
+double seconds_between(Event first, Event second) {
+  const std::scoped_lock lock(counting);
+  return 1e-6 * static_cast<double>(recorded.at(second) - recorded.at(first));
+}
 
 /// NaN at first, whatever the type.
 OwnedMemory allocate(int device, std::int64_t bytes) {
@@ -111,14 +125,14 @@ OwnedMemory allocate(int device, std::int64_t bytes) {
   const std::scoped_lock lock(counting);
   FakeDevices& all = fake_devices();
   if (all.live_bytes + bytes > all.most_bytes) {
-    throw_environment_error(
-        {.where = "device", .expected = "memory", .actual = "none", .hint = ""});
+    throw MachineError({.where = "device", .expected = "memory", .actual = "none", .hint = ""});
   }
   auto* memory = static_cast<std::byte*>(
       ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{16}));
   std::memset(memory, 0xff, static_cast<std::size_t>(bytes));
   pieces()[memory] = {bytes, device};
   all.live_bytes += bytes;
+  all.peak_bytes = std::max(all.peak_bytes, all.live_bytes);
   ++all.allocations;
   return {device, memory};
 }
@@ -170,3 +184,12 @@ void spin(std::int64_t nanoseconds, Stream stream) {
 }
 
 }  // namespace ringlab::cuda
+
+namespace ringlab::ring {
+
+void note_recorded(cuda::Event event) {
+  const std::scoped_lock lock(cuda::counting);
+  cuda::recorded[event] = ++cuda::last_recorded;
+}
+
+}  // namespace ringlab::ring

@@ -262,6 +262,7 @@ using namespace ring;
 
 void record_event(int, Event event, Stream stream, const std::string& where) {
   demand(event && stream, "no event or stream");
+  note_recorded(event);
   Capture* const into = collector();
   if (!into) return;
   const auto& records_on = event_mistakes().records_on;

@@ -96,7 +96,7 @@ TEST_F(NcclRun, ends_at_its_deadline_when_nobody_says_that_a_rank_is_gone) {
   EXPECT_EQ(fake_nccl().aborts, 2);
 }
 
-TEST_F(NcclRun, of_two_ranks_on_a_device_is_refused_before_nccl_2_30) {
+TEST_F(NcclRun, of_two_ranks_on_a_device_is_refused_unless_nccl_is_new_and_told) {
   make_devices(1);
   for (const std::string& text : errors_of({})) {
     expect_in("a device for every rank, or NCCL 2.30", text);
@@ -106,7 +106,14 @@ TEST_F(NcclRun, of_two_ranks_on_a_device_is_refused_before_nccl_2_30) {
   make_devices(1);
   fake_nccl().version = 23000;
   fake_nccl().meets_in_exchange = true;
+  for (const std::string& text : errors_of({})) expect_in("NCCL_MULTI_RANK_GPU_ENABLE=1", text);
+  EXPECT_EQ(fake_nccl().inits, 0);
+  ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+  make_devices(1);
+  fake_nccl().version = 23000;
+  fake_nccl().meets_in_exchange = true;
   EXPECT_EQ(errors_of({}), std::vector<std::string>(2));
+  ::unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
 }
 
 TEST_F(NcclRun, does_not_begin_over_links_that_spoil_what_they_carry) {

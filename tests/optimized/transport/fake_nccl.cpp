@@ -138,7 +138,11 @@ ncclResult_t put(const End& end) {
 /// Nothing of it stays on the device.
 void forget(ncclComm_t communicator) {
   for (auto& [line, ends] : posted) {
-    std::erase_if(ends, [&](const End& end) { return end.communicator == communicator; });
+    std::erase_if(ends, [&](const End& end) {
+      if (end.communicator != communicator) return false;
+      --left[end.stream];
+      return true;
+    });
   }
   communicator->life->has_ended = true;
 }
@@ -219,6 +223,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
   if (config->blocking != 0) return ncclInvalidArgument;
   const std::scoped_lock lock(mutex);
   ++state.inits;
+  state.most_blocks = config->maxCTAs;
   *communicator = new ncclComm{.rank = rank, .ranks = ranks};
   std::memcpy(&(*communicator)->id, id.internal, sizeof(int));
   ++ranks_that_came[(*communicator)->id];

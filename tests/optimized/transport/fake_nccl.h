@@ -21,6 +21,7 @@ namespace ringlab::nccl {
 struct FakeNccl {
   std::atomic<int> version = 22809;
   std::atomic<int> inits = 0;
+  std::atomic<int> most_blocks = 0;  ///< what the last communicator was limited to
   std::atomic<int> aborts = 0;
   std::atomic<int> destroyed = 0;
   std::atomic<int> messages = 0;       ///< ends that were put on streams

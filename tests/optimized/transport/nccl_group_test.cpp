@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -17,9 +19,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr const char* kSharesVariable = "NCCL_MULTI_RANK_GPU_ENABLE";
+
 class NcclGroup : public testing::Test {
  protected:
-  void SetUp() override { reset_fake_nccl(); }
+  void SetUp() override {
+    reset_fake_nccl();
+    ::unsetenv(kSharesVariable);
+  }
+  void TearDown() override { ::unsetenv(kSharesVariable); }
 };
 
 GroupPlace place(int rank, int ranks, const std::string& device, int deadline_ms = 10000) {
@@ -76,8 +84,7 @@ TEST_F(NcclGroup, passes_memory_round_a_ring) {
 }
 
 TEST_F(NcclGroup, without_a_rank_that_never_comes_ends_at_its_deadline) {
-  const TellAll alone = [](const std::string& mine) { return std::vector(2, mine + "x"); };
-  fake_nccl().version = 23007;  // or it is one device
+  const TellAll alone = [](const std::string& mine) { return std::vector{mine, mine + "x"}; };
   try {
     Group group(place(0, 2, "device 0", 20), alone);
     FAIL() << "it did connect";
@@ -148,10 +155,13 @@ TEST_F(NcclGroup, ends_its_group_and_aborts_when_a_part_is_refused) {
   EXPECT_EQ(fake_nccl().aborts, 1);
 }
 
-/// What the second of two ranks is told, which say that they are on these devices.
-std::string refusal(const std::string& first, const std::string& second) {
+/// What the second of two ranks is told, which say that they are on these devices. `edit`: of what
+/// the first says before that.
+std::string refusal(const std::string& first, const std::string& second,
+                    const std::function<void(std::string&)>& edit = {}) {
   const TellAll two = [&](const std::string& mine) {
-    const std::string id = mine.substr(0, mine.size() - second.size());
+    std::string id = mine.substr(0, mine.size() - second.size());
+    if (edit) edit(id);
     return std::vector{id + first, mine};
   };
   try {
@@ -167,14 +177,46 @@ TEST_F(NcclGroup, of_two_ranks_on_a_device_is_refused_before_nccl_hangs_unless_i
   const std::string text = refusal("a 0000:17:00.0", "a 0000:17:00.0");
   EXPECT_NE(text.find("a device for every rank, or NCCL 2.30"), std::string::npos) << text;
   EXPECT_NE(text.find("NCCL 2.28.9"), std::string::npos) << text;
-  EXPECT_NE(text.find("rank 0's"), std::string::npos) << text;
+  EXPECT_NE(text.find("of ranks 0 and 1"), std::string::npos) << text;
   EXPECT_EQ(fake_nccl().inits, 0);
   EXPECT_NE(refusal("a 0000:17:00.0", "b 0000:17:00.0").find("no end within"), std::string::npos);
   EXPECT_EQ(fake_nccl().inits, 1);
+}
+
+TEST_F(NcclGroup, of_two_ranks_on_a_device_wants_a_new_nccl_to_be_told_so_by_all_ranks) {
+  fake_nccl().version = 23000;
+  const auto expect_refused = [](const std::string& text) {
+    EXPECT_NE(text.find("NCCL_MULTI_RANK_GPU_ENABLE=1 for all ranks"), std::string::npos) << text;
+    EXPECT_EQ(fake_nccl().inits, 0);
+  };
+  expect_refused(refusal("a", "a"));
+  ::setenv(kSharesVariable, "0", 1);
+  expect_refused(refusal("a", "a"));
+  ::setenv(kSharesVariable, "1", 1);
+  const std::string text =
+      refusal("a", "a", [](std::string& said) { said.replace(said.rfind(" 1 "), 3, " 0 "); });
+  expect_refused(text);
+  EXPECT_NE(text.find("rank 0"), std::string::npos) << text;
+  EXPECT_NE(refusal("a", "a").find("no end within"), std::string::npos);  // the other never comes
+  EXPECT_EQ(fake_nccl().inits, 1);
+}
+
+TEST_F(NcclGroup, limits_the_thread_blocks_of_messages_to_what_is_asked_for) {
+  const Group group({.rank = 0, .ranks = 1, .device = "a", .most_blocks = 2},
+                    [](const std::string& mine) { return std::vector<std::string>{mine}; });
+  EXPECT_EQ(fake_nccl().most_blocks, 2);
+}
+
+TEST_F(NcclGroup, limits_the_thread_blocks_of_messages_where_ranks_share_a_device) {
+  fake_nccl().version = 23000;
+  ::setenv(kSharesVariable, "1", 1);
+  EXPECT_NE(refusal("a", "b").find("no end within"), std::string::npos);
+  EXPECT_LT(fake_nccl().most_blocks, 0);  // as NCCL likes
   reset_fake_nccl();
   fake_nccl().version = 23000;
-  EXPECT_NE(refusal("a 0000:17:00.0", "a 0000:17:00.0").find("no end within"), std::string::npos);
-  EXPECT_EQ(fake_nccl().inits, 1);
+  EXPECT_NE(refusal("a", "a").find("no end within"), std::string::npos);
+  EXPECT_GE(fake_nccl().most_blocks, 1);
+  EXPECT_LE(fake_nccl().most_blocks, 8);
 }
 
 TEST_F(NcclGroup, does_not_begin_with_introductions_that_are_missing_or_cut_off) {

@@ -70,6 +70,27 @@ TEST(RunRanksTest, the_cuda_device_without_a_gpu_is_an_environment_error) {
   EXPECT_EQ(error.parts().where, "device cuda");
 }
 
+std::string refusal_of(const CudaStatus& status) {
+  try {
+    require_cuda(status);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 4);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RunRanksTest, a_gpu_that_the_kernels_were_not_compiled_for_is_named_with_what_they_were_for) {
+  CudaStatus status{.compiled_in = true, .devices = 1, .text = "Old GPU"};
+  status.compiled_for = "8.0, 9.0";
+  EXPECT_EQ(refusal_of(status), "");
+  status.unfit = "Old GPU, compute capability 7.0";
+  const std::string refusal = refusal_of(status);
+  EXPECT_NE(refusal.find("Old GPU, compute capability 7.0"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("(compute capability 8.0, 9.0)"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("CMAKE_CUDA_ARCHITECTURES"), std::string::npos) << refusal;
+}
+
 TEST(RunRanksTest, a_row_that_the_body_does_not_write_is_nan) {
   const AttentionTensors tensors = random_tensors(small_problem(), 1);
   const RunResult result =

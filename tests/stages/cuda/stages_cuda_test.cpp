@@ -1,4 +1,5 @@
-// Every stage on a CUDA device: the laws of the CPU, from the same source. Skips without a device.
+// Every stage that has a device kernel, on a CUDA device: the laws of the CPU, from the same source.
+// Skips without a device.
 #include "stages/common/device_list.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"
@@ -9,7 +10,6 @@ namespace {
 class StageCudaTest : public StageTest {
  protected:
   void SetUp() override {
-    if (stage().cpu_only) GTEST_SKIP() << "this stage has no device kernel";
     const CudaStatus status = cuda_status();
     if (status.devices == 0) GTEST_SKIP() << "no CUDA device: " << status.text;
   }
@@ -18,7 +18,7 @@ class StageCudaTest : public StageTest {
     return options;
   }
 };
-INSTANTIATE_TEST_SUITE_P(All, StageCudaTest, every_stage(), stage_name);
+INSTANTIATE_TEST_SUITE_P(All, StageCudaTest, every_device_stage(), stage_name);
 
 TEST_P(StageCudaTest, equals_the_naive_attention_on_random_problems) {
   RandomRuns runs(GetParam() + 1);

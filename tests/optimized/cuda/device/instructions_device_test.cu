@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/kernel_profile.h"
 #include "optimized/cuda/tensor_map.h"
 #include "tests/optimized/cuda/device/device_test.h"
 #include "tests/optimized/cuda/device/guarded.h"
