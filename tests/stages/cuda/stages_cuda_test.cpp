@@ -41,6 +41,20 @@ TEST_P(StageCudaTest, equals_the_naive_attention_under_bit_matrices) {
   }
 }
 
+TEST_P(StageCudaTest, equals_the_naive_attention_with_any_slots_in_shapes_of_tensor_cores) {
+  RandomRuns runs(GetParam() + 400);
+  for (int round = 0; round < 100; ++round) {
+    Shape shape = runs.shape();
+    shape.q_tokens *= 20, shape.kv_tokens *= 20;
+    shape.head_dim = 8 * (1 + runs.below(8)), shape.v_dim = 8 * (1 + runs.below(8));
+    const Problem problem =
+        make_problem(shape, runs.mask(shape), round % 2 == 0 ? DType::f16 : DType::bf16);
+    RunOptions options = on_device(runs.options());
+    options.slots = static_cast<int>(1 + runs.below(5));
+    ASSERT_EQ(check(problem, options, runs.seed()), "") << describe(problem, options);
+  }
+}
+
 TEST_P(StageCudaTest, tiles_larger_than_shared_memory_work) {
   const Problem problem = make_problem({1, 2, 1, 70, 70, 128, 128}, "causal", DType::f64);
   RunOptions options;
