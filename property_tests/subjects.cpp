@@ -17,11 +17,16 @@ Subject subject_of(const stages::Stage& stage) {
   can.prefetches = stage.prefetches;
   can.skips_empty_blocks = stage.skips_empty_blocks;
   can.cuda = !stage.cpu_only;
-  return {.name = stage.name,
-          .title = stage.id + " " + stage.name + ": " + stage.idea,
-          .can = std::move(can),
-          .run = stage.run,
-          .profile = stage.profile};
+  Subject subject{.name = stage.name,
+                  .title = stage.id + " " + stage.name + ": " + stage.idea,
+                  .can = can,
+                  .run = stage.run,
+                  .profile = stage.profile};
+  if (stage.tensor_cores) {
+    can.powers_next_to_0_are_1 = false;
+    subject.can_on_devices = std::move(can);
+  }
+  return subject;
 }
 
 bool names(const stages::Stage& stage, const std::string& name) {

@@ -33,4 +33,9 @@ NumericsProfile hopper_profile(DType dtype, std::int64_t blocks) {
   return profile;
 }
 
+std::int64_t most_blocks_met(std::int64_t keys) {
+  constexpr std::int64_t kFewestKeys = 32;  // of a block of any of the kernels
+  return keys / kFewestKeys + 3;            // the ends, and the state that comes in
+}
+
 }  // namespace ringlab::cuda

@@ -16,4 +16,8 @@ NumericsProfile kernel_profile(DType dtype, std::int64_t blocks);
 /// Of forward_hopper(), whose running maximum may lag behind. Its blocks are of 80 keys or more.
 NumericsProfile hopper_profile(DType dtype, std::int64_t blocks);
 
+/// Blocks that a row meets in a chunk of `keys` keys, whichever of these kernels computes it; add 1
+/// for the whole ring.
+std::int64_t most_blocks_met(std::int64_t keys);
+
 }  // namespace ringlab::cuda

@@ -100,6 +100,15 @@ std::vector<KeyRange> visible_rows(const Mask& mask, const Positions& queries,
   return rows;
 }
 
+bool positions_increase(const Positions& keys) {
+  std::int64_t after = -1;
+  for (const PositionRun& run : keys.runs()) {
+    if (run.first <= after) return false;
+    after = run.first + (run.count - 1) * run.stride;
+  }
+  return true;
+}
+
 std::vector<TileKeys> visible_to_tiles(std::span<const KeyRange> rows, std::int32_t tile_queries) {
   assert(tile_queries > 0);
   const auto height = static_cast<std::size_t>(tile_queries);

@@ -21,6 +21,9 @@ namespace ringlab::cuda {
 std::vector<KeyRange> visible_rows(const Mask& mask, const Positions& queries,
                                    const Positions& keys);
 
+/// Whether visible_rows() takes them: each position is greater than the one before.
+bool positions_increase(const Positions& keys);
+
 /// What each tile of `tile_queries` queries (the last one may hold fewer) sees together. Empty
 /// ranges are {0, 0}; `all` lies inside `any`, and is empty where a query of the tile sees nothing.
 std::vector<TileKeys> visible_to_tiles(std::span<const KeyRange> rows, std::int32_t tile_queries);

@@ -28,7 +28,6 @@ namespace ringlab::ring {
 namespace {
 
 constexpr const char* kWhere = "device cuda";
-constexpr std::int64_t kFewestKeys = 32;  // of a block of keys of any of the kernels
 
 #ifdef RINGLAB_HAVE_CUDA
 void require_cuda() { cuda::device_count(); }
@@ -228,7 +227,7 @@ NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& 
   const Layout keys = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   std::int64_t blocks = 1;
   for (int owner = 0; owner < options.ranks; ++owner) {
-    blocks += keys.positions(owner).size() / kFewestKeys + 3;  // the ends, and the state come in
+    blocks += cuda::most_blocks_met(keys.positions(owner).size());
   }
   // The portable kernels keep what the Hopper kernel promises, and more.
   return cuda::hopper_profile(problem.dtype, blocks);

@@ -14,7 +14,7 @@ Stage overlapped_ring_stage() {
           .run =
               [](const AttentionInput& input, const RunOptions& options) {
                 if (options.device == DeviceKind::cuda) {
-                  return run_overlapped_ring_on_devices(input, options);
+                  return overlapped_ring_on_gpus(input, options);
                 }
                 return run_ranks(input, options, []<class Element>(RankProblem<Element>& r) {
                   overlapped_ring::attention(r);

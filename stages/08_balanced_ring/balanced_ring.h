@@ -11,6 +11,7 @@
 #include "stages/common/chunk_slot.h"
 #include "stages/common/launch.h"
 #include "stages/common/profiles.h"
+#include "stages/common/ring_tokens.h"
 
 namespace ringlab::stages::balanced_ring {
 
@@ -154,12 +155,34 @@ void attend(RankProblem<Element>& r, const Positions& queries, const MaskTable& 
   r.work.visit(slot.owner, (hops + ranks) % ranks, r.problem.mask.count(queries, held));
 }
 
+/// Where the queries of all ranks are.
+template <class Element>
+Spread query_spread(const RankProblem<Element>& r) {
+  return {r.options.layout, r.problem.shape.q_tokens, r.ranks()};
+}
+template <class Element>
+Positions query_positions(const RankProblem<Element>& r) {
+  return positions_in(r.options.q_layout, query_spread(r), r.rank(), r.q.extents.tokens);
+}
+/// Says which tokens the rank's results are of.
+template <class Element>
+void tell_out_positions(RankProblem<Element>& r) {
+  if (r.options.q_layout) return;
+  r.out_positions = tokens_of_rows(query_spread(r), r.rank(), r.q.extents.tokens);
+}
+
+/// On devices one thread knows where all keys are (stages/common/streamed_ring.h).
+template <class Element>
+RingTokens ring_tokens(const RankProblem<Element>& r) {
+  std::vector<Positions> keys;
+  for (int owner = 0; owner < r.ranks(); ++owner) keys.emplace_back(key_runs(r, owner));
+  return {r.problem.mask, query_positions(r), std::move(keys), EmptyBlocks::skipped};
+}
+
 template <class Element>
 void attention(RankProblem<Element>& r) {
   const int ranks = r.ranks();
-  const Spread spread{r.options.layout, r.problem.shape.q_tokens, ranks};
-  const std::int64_t rows = r.q.extents.tokens;
-  const Positions queries = positions_in(r.options.q_layout, spread, r.rank(), rows);
+  const Positions queries = query_positions(r);
   const MaskTable mask(r.problem.mask, queries, r.memory);
   RowStates<Element> running(r);
   Slot<Element> here(r);
@@ -178,7 +201,7 @@ void attention(RankProblem<Element>& r) {
     if (!last) std::swap(here, *arriving);
   }
   finish_rows(r, running);
-  if (!r.options.q_layout) r.out_positions = tokens_of_rows(spread, r.rank(), rows);
+  tell_out_positions(r);
 }
 
 /// One rescale per tile of every chunk.

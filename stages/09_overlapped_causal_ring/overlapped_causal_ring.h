@@ -8,9 +8,11 @@
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
 #include "optimized/cpu/kernel_profile.h"
+#include "optimized/cuda/kernel_profile.h"
+#include "optimized/cuda/portable.h"
+#include "optimized/cuda/visible_keys.h"
 #include "stages/common/chunk_kernel.h"
 #include "stages/common/chunk_slot.h"
-#include "stages/common/launch.h"
 #include "stages/common/profiles.h"
 
 namespace ringlab::stages::overlapped_causal_ring {
@@ -136,7 +138,7 @@ inline Extents with_tokens(Extents extents, std::int64_t tokens) {
   return extents;
 }
 
-/// The fast CPU kernel on one chunk.
+/// The fast kernel on one chunk.
 template <class Element>
 void attend_on_cpu(RankProblem<Element>& r, const Positions& held, const Chunk<Element>& chunk,
                    RowStates<Element>& running) {
@@ -154,24 +156,10 @@ void attend_on_cpu(RankProblem<Element>& r, const Positions& held, const Chunk<E
 
 /// That kernel's maxima are in base 2.
 template <class Element>
-void leave_base_2(RankProblem<Element>& r, RowStates<Element>& running) {
-  if (r.options.device != DeviceKind::cpu) return;
+void leave_base_2(RowStates<Element>& running) {
   for (std::int64_t row = 0; row < running.states.size(); ++row) {
     running.states.data()[row] = cpu::natural_state(running.states.data()[row]);
   }
-}
-
-/// On a GPU: the tile program of the stages before.
-template <class Element>
-void attend_on_gpu(RankProblem<Element>& r, const Positions& held, const Chunk<Element>& chunk,
-                   RowStates<Element>& running) {
-  const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
-  const KernelShape shape = kernel_shape(r, held.size());
-  const MeteredBuffer<std::int64_t> positions = position_array(held, r.memory);
-  launch(r, shape.blocks(r.options.tile_queries),
-         ChunkKernel<Element>{shape, r.options.tile_keys, /*all_visible=*/false,
-                              mask.rows(positions), array_of(r.q), array_of(chunk.k),
-                              array_of(chunk.v), array_of(running.states), array_of(running.accs)});
 }
 
 /// The running state takes in `chunk`, unless no query of this rank sees anything of it.
@@ -183,8 +171,7 @@ void attend(RankProblem<Element>& r, const Chunk<Element>& chunk, int step,
   // [gap: skip]
   if (r.problem.mask.classify(queries, held) == Coverage::empty) return;
   // end [gap: skip]
-  if (r.options.device == DeviceKind::cpu) attend_on_cpu(r, held, chunk, running);
-  if (r.options.device == DeviceKind::cuda) attend_on_gpu(r, held, chunk, running);
+  attend_on_cpu(r, held, chunk, running);
   r.work.visit(chunk.owner, step, r.problem.mask.count(queries, held));
 }
 
@@ -202,19 +189,41 @@ void attention(RankProblem<Element>& r) {
     chunks.reuse_slot(step);
   }
   chunks.drain();
-  leave_base_2(r, running);
+  leave_base_2(running);
   finish_rows(r, running);
   // end [gap: steps]
 }
 
-/// One rescale per tile of every chunk.
+/// Whether the kernels for tensor cores compute a run on devices; else the tile program does.
+inline bool takes_fast_kernel(const Problem& problem, const RunOptions& options) {
+  if (problem.dtype != DType::f16 && problem.dtype != DType::bf16) return false;
+  const Shape& s = problem.shape;
+  const auto narrow = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
+  const ringlab::cuda::BlockShape block{.batch = narrow(s.batch),
+                                        .q_heads = narrow(s.q_heads),
+                                        .kv_heads = narrow(s.kv_heads),
+                                        .head_dim = narrow(s.head_dim),
+                                        .v_dim = narrow(s.v_dim)};
+  if (problem.mask.has_bits() || !ringlab::cuda::why_not_portable(block).empty()) return false;
+  const Layout keys = make_layout(options, s.kv_tokens, options.kv_layout);
+  for (int owner = 0; owner < options.ranks; ++owner) {
+    if (!ringlab::cuda::positions_increase(keys.positions(owner))) return false;
+  }
+  return true;
+}
+
+/// On devices the one of the kernel that is taken; else one rescale per tile of every chunk.
 inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
   const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
-  std::int64_t tiles = 0;
-  for (int owner = 0; owner < options.ranks; ++owner) {
-    tiles += cpu::key_blocks(layout.positions(owner), options.tile_keys);
-  }
   const bool on_cpu = options.device == DeviceKind::cpu;
+  const bool fast = !on_cpu && takes_fast_kernel(problem, options);
+  std::int64_t tiles = fast ? 1 : 0;
+  for (int owner = 0; owner < options.ranks; ++owner) {
+    const Positions& held = layout.positions(owner);
+    tiles += fast ? ringlab::cuda::most_blocks_met(held.size())
+                  : cpu::key_blocks(held, options.tile_keys);
+  }
+  if (fast) return ringlab::cuda::hopper_profile(problem.dtype, tiles);
   return on_cpu ? cpu::kernel_profile(problem.dtype, tiles)
                 : stage_profile(problem, options, tiles);
 }

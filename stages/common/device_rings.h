@@ -1,12 +1,14 @@
-// Stages 07 to 09 on GPUs: rings whose chunks travel from device to device.
+// Stages 07 to 09 on GPUs: rings whose chunks travel from device to device (streamed_ring.h). Each
+// rank takes one of the machine's devices in turn. Errors as run_ranks_of(); in a build without CUDA
+// they end with the environment error that says so.
 #pragma once
 
 #include "reference/core/run.h"
 
 namespace ringlab::stages {
 
-/// Stage 07 on the devices of this machine (streamed_ring.h); each rank takes one of them in turn.
-/// Errors as run_ranks_of(); a build without CUDA is an environment error.
-RunResult run_overlapped_ring_on_devices(const AttentionInput& input, const RunOptions& options);
+RunResult overlapped_ring_on_gpus(const AttentionInput& input, const RunOptions& options);
+RunResult balanced_ring_on_gpus(const AttentionInput& input, const RunOptions& options);
+RunResult overlapped_causal_ring_on_gpus(const AttentionInput& input, const RunOptions& options);
 
 }  // namespace ringlab::stages

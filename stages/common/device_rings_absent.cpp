@@ -3,9 +3,22 @@
 #include "stages/common/run_ranks.h"
 
 namespace ringlab::stages {
+namespace {
 
-RunResult run_overlapped_ring_on_devices(const AttentionInput& input, const RunOptions& options) {
-  return run_together(input, options, [](auto, auto) {});
+RunResult refuse(const AttentionInput& input, const RunOptions& options) {
+  return run_together(input, options, [](auto, auto) {});  // no further than to require_device()
+}
+
+}  // namespace
+
+RunResult overlapped_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
+  return refuse(input, options);
+}
+RunResult balanced_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
+  return refuse(input, options);
+}
+RunResult overlapped_causal_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
+  return refuse(input, options);
 }
 
 }  // namespace ringlab::stages

@@ -31,6 +31,7 @@ struct Stage {
   bool ring_traffic = false;        ///< K/V travel neighbour to neighbour
   bool prefetches = false;          ///< has RunOptions::slots places for chunks beside its own
   bool backward = false;            ///< gives gradients when AttentionInput::dout is set
+  bool tensor_cores = false;        ///< on devices, where they take the problem: approximate powers
   bool cpu_only = false;            ///< has no device kernel: a usage error on other devices
 };
 

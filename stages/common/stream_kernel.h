@@ -22,7 +22,7 @@ struct StreamLaunch {
   int rank = 0;  ///< for error messages
   BlockMemory memory = {};
   std::byte* scratch = nullptr;  ///< as much as `memory` says, and no other launch's meanwhile
-  cuda::Stream stream = nullptr;
+  ringlab::cuda::Stream stream = nullptr;
 };
 
 /// How a kernel of this type gets onto a stream.

@@ -25,15 +25,15 @@ struct SlotPlan {
 /// A place for one K/V chunk on a rank's device, and its two events.
 template <class Element>
 struct DeviceSlot {
-  cuda::DeviceTensor<Element> k, v;
-  cuda::OwnedEvent arrived;  ///< the chunk is there: recorded on the copy stream
-  cuda::OwnedEvent used;     ///< the kernel has read it: recorded on the compute stream
+  ringlab::cuda::DeviceTensor<Element> k, v;
+  ringlab::cuda::OwnedEvent arrived;  ///< the chunk is there: recorded on the copy stream
+  ringlab::cuda::OwnedEvent used;     ///< the kernel has read it: recorded on the compute stream
 
   DeviceSlot(int device, std::int64_t k_values, std::int64_t v_values)
       : k(device, k_values),
         v(device, v_values),
-        arrived(cuda::make_event(device)),
-        used(cuda::make_event(device)) {}
+        arrived(ringlab::cuda::make_event(device)),
+        used(ringlab::cuda::make_event(device)) {}
   std::int64_t bytes() const { return k.bytes() + v.bytes(); }
 };
 
@@ -58,8 +58,8 @@ class StreamedRing {
         moved_(moved),
         plan_(plan),
         slots_(std::min(plan.slots, count() - (plan.own_in_slot ? 0 : 1))),
-        devices_(std::min(cuda::device_count(), count())) {
-    cuda::connect_devices(devices_);
+        devices_(std::min(ringlab::cuda::device_count(), count())) {
+    ringlab::cuda::connect_devices(devices_);
     for (RankProblem<Element>& r : ranks) make_place(r);
   }
   int devices() const { return devices_; }
@@ -95,7 +95,7 @@ class StreamedRing {
     const Place& mine = place(rank);
     DeviceSlot<Element>& slot = slot_of(rank, step);
     if (step > 0) wait(mine.compute, slot.arrived, rank, "there, before it is computed on");
-    cuda::select_device(mine.compute.device());
+    ringlab::cuda::select_device(mine.compute.device());
     compute.attend(step, {owner_of(rank, step), slot.k.data(), slot.v.data()}, mine.compute.get());
     record(slot.used, mine.compute, rank, "computed on");
   }
@@ -103,14 +103,14 @@ class StreamedRing {
 
   /// Until everything on all streams has ended; errors of kernels are thrown here.
   void wait_for_all() const {
-    for (int device = 0; device < devices_; ++device) cuda::wait_for_device(device);
+    for (int device = 0; device < devices_; ++device) ringlab::cuda::wait_for_device(device);
   }
 
  private:
   struct Place {
     std::vector<DeviceSlot<Element>> home;  ///< one, unless the own chunk takes a slot
     std::vector<DeviceSlot<Element>> slots;
-    cuda::OwnedStream compute, copies;
+    ringlab::cuda::OwnedStream compute, copies;
   };
 
   int count() const { return static_cast<int>(ranks_.size()); }
@@ -136,7 +136,8 @@ class StreamedRing {
 
   void make_place(RankProblem<Element>& r) {
     const int device = device_of(r.rank(), devices_);
-    places_.push_back({{}, {}, cuda::make_stream(device), cuda::make_stream(device)});
+    places_.push_back(
+        {{}, {}, ringlab::cuda::make_stream(device), ringlab::cuda::make_stream(device)});
     Place& mine = places_.back();
     const std::int64_t largest = r.kv_layout.largest_chunk();
     std::int64_t held = 0, own = 0;
@@ -162,9 +163,9 @@ class StreamedRing {
          {std::tuple(&to.k, &from.k, per_key(ranks_.front().k)),
           std::tuple(&to.v, &from.v, per_key(ranks_.front().v))}) {
       const std::int64_t bytes = width * keys(owner) * std::int64_t{sizeof(Element)};
-      cuda::copy_between({into->device(), reinterpret_cast<std::byte*>(into->data())},
-                         {out_of->device(), reinterpret_cast<std::byte*>(out_of->data())}, bytes,
-                         mine.copies.get());
+      ringlab::cuda::copy_between({into->device(), reinterpret_cast<std::byte*>(into->data())},
+                                  {out_of->device(), reinterpret_cast<std::byte*>(out_of->data())},
+                                  bytes, mine.copies.get());
       Traffic &sender = moved_[static_cast<std::size_t>(from_rank)],
               &receiver = moved_[static_cast<std::size_t>(rank)];
       sender.sent_bytes += bytes, ++sender.sent_messages;
@@ -172,13 +173,13 @@ class StreamedRing {
     }
   }
 
-  static void wait(const cuda::OwnedStream& stream, const cuda::OwnedEvent& event, int rank,
-                   const char* what) {
-    cuda::wait_for_event(stream.device(), event.get(), stream.get(), where(rank, what));
+  static void wait(const ringlab::cuda::OwnedStream& stream, const ringlab::cuda::OwnedEvent& event,
+                   int rank, const char* what) {
+    ringlab::cuda::wait_for_event(stream.device(), event.get(), stream.get(), where(rank, what));
   }
-  static void record(const cuda::OwnedEvent& event, const cuda::OwnedStream& stream, int rank,
-                     const char* what) {
-    cuda::record_event(stream.device(), event.get(), stream.get(), where(rank, what));
+  static void record(const ringlab::cuda::OwnedEvent& event,
+                     const ringlab::cuda::OwnedStream& stream, int rank, const char* what) {
+    ringlab::cuda::record_event(stream.device(), event.get(), stream.get(), where(rank, what));
   }
   static std::string where(int rank, const char* what) {
     return "rank " + std::to_string(rank) + ": chunk is " + what;

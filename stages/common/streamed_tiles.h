@@ -1,41 +1,16 @@
 // What a rank of a streamed ring computes with: the tile program, its state on the device.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "optimized/cuda/device.h"
 #include "stages/common/mask_rows.h"
+#include "stages/common/ring_tokens.h"
 #include "stages/common/row_states.h"
 #include "stages/common/stream_kernel.h"
 #include "stages/common/streamed_ring.h"
 
 namespace ringlab::stages {
-
-/// Which tokens the rows of a rank's queries and of everybody's keys are. The host knows that of
-/// all chunks, so that positions do not travel with them.
-struct RingTokens {
-  Positions queries;
-  std::vector<Positions> keys;      ///< by owner
-  std::vector<Coverage> coverage;   ///< by owner: what the queries see of its keys
-  bool skips_empty_blocks = false;  ///< chunks of which they see nothing are not computed on
-
-  bool skips(int owner) const {
-    return skips_empty_blocks && coverage[static_cast<std::size_t>(owner)] == Coverage::empty;
-  }
-  const Positions& keys_of(int owner) const { return keys[static_cast<std::size_t>(owner)]; }
-};
-
-/// As the layouts of the run have them.
-template <class Element>
-RingTokens tokens_of(const RankProblem<Element>& r) {
-  RingTokens tokens{.queries = r.q_layout.positions(r.rank()), .keys = {}, .coverage = {}};
-  for (int owner = 0; owner < r.ranks(); ++owner) {
-    tokens.keys.push_back(r.kv_layout.positions(owner));
-    tokens.coverage.push_back(r.problem.mask.classify(tokens.queries, tokens.keys.back()));
-  }
-  return tokens;
-}
 
 template <class Element>
 class StreamedTiles {
@@ -61,12 +36,12 @@ class StreamedTiles {
   }
 
   /// The running state takes in the chunk, when the stream comes to it.
-  void attend(int step, const DeviceChunk<Element>& chunk, cuda::Stream stream) {
+  void attend(int step, const DeviceChunk<Element>& chunk, ringlab::cuda::Stream stream) {
     if (tokens_.skips(chunk.owner)) return;
     launch_.stream = stream;
     if (launch_.blocks > 0) kernel_.launch(kernel_for(chunk), launch_);
     r_->work.visit(chunk.owner, step,
-                   r_->problem.mask.count(tokens_.queries, tokens_.keys_of(chunk.owner)));
+                   r_->problem.mask.count(tokens_.queries(), tokens_.keys(chunk.owner)));
   }
 
   /// Results from the states, which is no work for a device: a division per element.
@@ -83,28 +58,28 @@ class StreamedTiles {
     return {array.data, static_cast<std::size_t>(array.size)};
   }
   template <class T>
-  static Array<T> on_device(const cuda::DeviceTensor<std::remove_const_t<T>>& tensor) {
+  static Array<T> on_device(const ringlab::cuda::DeviceTensor<std::remove_const_t<T>>& tensor) {
     return {tensor.data(), tensor.size()};
   }
 
   void copy_positions(int device) {
     std::vector<std::int64_t> positions;
-    for (const Positions& held : tokens_.keys) {
+    for (int owner = 0; owner < tokens_.owners(); ++owner) {
       first_key_.push_back(static_cast<std::int64_t>(positions.size()));
-      std::ranges::copy(held.to_list(), std::back_inserter(positions));
+      std::ranges::copy(tokens_.keys(owner).to_list(), std::back_inserter(positions));
     }
     positions_ = {device, std::span<const std::int64_t>(positions)};
   }
   /// Asks for the memory of a launch too, as long as the host has the mask.
   void copy_mask(int device) {
-    const MaskTable table(r_->problem.mask, tokens_.queries, r_->memory);
+    const MaskTable table(r_->problem.mask, tokens_.queries(), r_->memory);
     const MeteredBuffer<std::int64_t> no_keys(r_->memory, 0);
     const MaskRows rows = table.rows(no_keys);
     visible_ = {device, span_of(rows.visible)};
     bits_ = {device, span_of(rows.bits)};
     kv_tokens_ = rows.kv_tokens;
     if (launch_.blocks == 0) return;
-    cuda::select_device(device);
+    ringlab::cuda::select_device(device);
     Kernel on_host{};
     on_host.shape = kernel_shape(*r_, 0);
     on_host.tile_keys = r_->options.tile_keys;
@@ -113,15 +88,13 @@ class StreamedTiles {
   }
 
   Kernel kernel_for(const DeviceChunk<Element>& chunk) const {
-    const std::int64_t keys = tokens_.keys_of(chunk.owner).size();
+    const std::int64_t keys = tokens_.keys(chunk.owner).size();
     const KernelShape shape = kernel_shape(*r_, keys);
     const auto owner = static_cast<std::size_t>(chunk.owner);
-    const bool all_visible =
-        tokens_.skips_empty_blocks && tokens_.coverage[owner] == Coverage::full;
     const std::int64_t rows = r_->problem.shape.batch * r_->problem.shape.kv_heads * keys;
     return {.shape = shape,
             .tile_keys = r_->options.tile_keys,
-            .all_visible = all_visible,
+            .all_visible = tokens_.sees_all(chunk.owner),
             .mask = {.visible = on_device<const KeyInterval>(visible_),
                      .key_positions = {positions_.data() + first_key_[owner], keys},
                      .bits = on_device<const std::uint8_t>(bits_),
@@ -136,15 +109,15 @@ class StreamedTiles {
   RankProblem<Element>* r_;
   RingTokens tokens_;
   StreamKernel<Kernel> kernel_;
-  cuda::DeviceTensor<Element> q_;
-  cuda::DeviceTensor<KeyInterval> visible_;
-  cuda::DeviceTensor<std::uint8_t> bits_;
-  cuda::DeviceTensor<std::int64_t> positions_;  // of all keys, owner after owner
-  std::vector<std::int64_t> first_key_;         // by owner: where its positions begin
+  ringlab::cuda::DeviceTensor<Element> q_;
+  ringlab::cuda::DeviceTensor<KeyInterval> visible_;
+  ringlab::cuda::DeviceTensor<std::uint8_t> bits_;
+  ringlab::cuda::DeviceTensor<std::int64_t> positions_;  // of all keys, owner after owner
+  std::vector<std::int64_t> first_key_;                  // by owner: where its positions begin
   std::int64_t kv_tokens_ = 0;
-  cuda::DeviceTensor<SoftmaxState<Real>> states_;
-  cuda::DeviceTensor<Real> accs_;
-  cuda::DeviceTensor<std::byte> scratch_;
+  ringlab::cuda::DeviceTensor<SoftmaxState<Real>> states_;
+  ringlab::cuda::DeviceTensor<Real> accs_;
+  ringlab::cuda::DeviceTensor<std::byte> scratch_;
   StreamLaunch launch_;
 };
 
