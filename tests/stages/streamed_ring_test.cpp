@@ -16,34 +16,15 @@
 #include "stages/common/costs.h"
 #include "stages/common/run_ranks.h"
 #include "stages/common/streamed_stages.h"
-#include "stages/tile/cpu_block.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/optimized/ring/fake_streams.h"
 #include "tests/repetitions.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"
+#include "tests/stages/work_on_memory.h"
 
 namespace ringlab::stages::testing {
 namespace {
-
-/// The tile program as work of a stream that is memory.
-template <class Element>
-StreamKernel<ChunkKernel<Element>> kernel_on_memory() {
-  using Kernel = ChunkKernel<Element>;
-  return {.memory_of =
-              [](const Kernel&, const StreamLaunch&) {
-                return BlockMemory{8, 24};
-              },
-          .launch =
-              [](const Kernel& kernel, const StreamLaunch& launch) {
-                ring::put_on(launch.stream, [kernel, launch] {
-                  for (std::int64_t index = 0; index < launch.blocks; ++index) {
-                    CpuBlock block(index, launch.threads, 1);
-                    kernel(block);
-                  }
-                });
-              }};
-}
 
 /// One row of a call: as long as it runs its state is what a kernel's is, in base 2.
 template <class Element>
@@ -106,15 +87,6 @@ const ring::DeviceKernels<Element>& fast_kernels_on_memory() {
       .scale_to = {}};
   return kernels;
 }
-
-/// Work is done in an order of its own as long as this lives.
-class RandomOrder {
- public:
-  explicit RandomOrder(std::uint64_t seed) { ring::defer_work(seed); }
-  ~RandomOrder() { ring::do_work_at_once(); }
-  RandomOrder(const RandomOrder&) = delete;
-  RandomOrder& operator=(const RandomOrder&) = delete;
-};
 
 template <class Run>
 RunResult run_on_memory(const AttentionInput& input, const RunOptions& options, Run run) {

@@ -1,0 +1,61 @@
+// Stage 09 as it runs on GPUs, with the kernels of optimized/cuda, unchanged: devices are plain
+// memory whose streams run in random orders, kernels run on the emulated GPU.
+#include <gtest/gtest.h>
+
+#include <span>
+
+#include "property_tests/subject.h"
+#include "property_tests/verify.h"
+#include "stages/09_overlapped_causal_ring/overlapped_causal_ring.h"
+#include "stages/common/run_ranks.h"
+#include "stages/common/streamed_stages.h"
+#include "tests/optimized/cuda/emulated_devices.h"
+#include "tests/optimized/cuda/expect_laws.h"
+#include "tests/stages/work_on_memory.h"
+
+namespace ringlab::stages {
+namespace {
+
+int fast_runs = 0;
+
+RunResult run_emulated(const AttentionInput& input, RunOptions options) {
+  const bool fast = overlapped_causal_ring::takes_fast_kernel(input.problem, options);
+  fast_runs += fast ? 1 : 0;
+  options.device = DeviceKind::cpu;  // there is none that run_together() could ask for
+  const testing::RandomOrder order(options.delay_seed);
+  return run_together(
+      input, options,
+      [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
+        const DeviceRing<Element> ring{ranks, moved, testing::kernel_on_memory<Element>()};
+        if constexpr (sizeof(Element) == 2) {
+          using ringlab::cuda::EmulatedForward;
+          constexpr bool is_half = std::is_same_v<Element, Half>;
+          constexpr auto forward = is_half ? EmulatedForward::portable : EmulatedForward::hopper;
+          const Shape& shape = input.problem.shape;
+          if (fast) {
+            return run_with_fast_kernel(
+                ring, ringlab::cuda::emulated_device_kernels<Element>(forward, shape));
+          }
+        }
+        run_with_tiles(ring);
+      });
+}
+
+TEST(EmulatedStage, obeys_every_law) {
+  verify::Subject subject =
+      verify::on_device(verify::find_subject("overlapped_causal_ring"), DeviceKind::cuda);
+  subject.run = run_emulated;
+  // What the kernels take; laws that want other channels meet the tile program.
+  subject.can.dtypes = {DType::f16, DType::bf16};
+  subject.can.bit_masks = false;
+  subject.can.head_dim_multiple = 8;
+  subject.can.max_head_dim = 64;
+  const verify::SubjectVerdict verdict =
+      verify::verify_subject(subject, {.seed = 3, .cases_per_law = 1, .laws = {}, .shrink = false});
+  ringlab::cuda::expect_no_law_broken(verdict);
+  EXPECT_GT(verdict.laws_passed(), 20);
+  EXPECT_GT(fast_runs, 50);
+}
+
+}  // namespace
+}  // namespace ringlab::stages

@@ -1,0 +1,38 @@
+// Stages on devices that are plain memory: the tile program there, and streams in random orders.
+#pragma once
+
+#include "stages/common/stream_kernel.h"
+#include "stages/tile/cpu_block.h"
+#include "tests/optimized/ring/fake_streams.h"
+
+namespace ringlab::stages::testing {
+
+/// The tile program as work of a stream that is memory.
+template <class Element>
+StreamKernel<ChunkKernel<Element>> kernel_on_memory() {
+  using Kernel = ChunkKernel<Element>;
+  return {.memory_of =
+              [](const Kernel&, const StreamLaunch&) {
+                return BlockMemory{8, 24};
+              },
+          .launch =
+              [](const Kernel& kernel, const StreamLaunch& launch) {
+                ring::put_on(launch.stream, [kernel, launch] {
+                  for (std::int64_t index = 0; index < launch.blocks; ++index) {
+                    CpuBlock block(index, launch.threads, 1);
+                    kernel(block);
+                  }
+                });
+              }};
+}
+
+/// Work is done in an order of its own as long as this lives.
+class RandomOrder {
+ public:
+  explicit RandomOrder(std::uint64_t seed) { ring::defer_work(seed); }
+  ~RandomOrder() { ring::do_work_at_once(); }
+  RandomOrder(const RandomOrder&) = delete;
+  RandomOrder& operator=(const RandomOrder&) = delete;
+};
+
+}  // namespace ringlab::stages::testing
