@@ -43,7 +43,7 @@ TEST_P(StageCudaTest, equals_the_naive_attention_under_bit_matrices) {
 
 TEST_P(StageCudaTest, equals_the_naive_attention_with_any_slots_in_shapes_of_tensor_cores) {
   RandomRuns runs(GetParam() + 400);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 10; ++round) {
     Shape shape = runs.shape();
     shape.q_tokens *= 20, shape.kv_tokens *= 20;
     shape.head_dim = 8 * (1 + runs.below(8)), shape.v_dim = 8 * (1 + runs.below(8));
