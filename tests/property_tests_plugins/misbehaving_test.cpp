@@ -8,6 +8,7 @@
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
 #include "tests/property_tests_plugins/plugin_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ringlab::verify {
 namespace {
@@ -145,7 +146,8 @@ TEST(LoadingAPlugin, that_is_not_there_is_an_input_error) {
 }
 
 TEST(LoadingAPlugin, that_is_no_library_says_so) {
-  const std::string path = ::testing::TempDir() + "libtext.so";
+  const TemporaryFolder folder;
+  const std::string path = folder / "libtext.so";
   std::ofstream(path) << "not an ELF file, but long enough to be looked at by the linker ........";
   EXPECT_THAT(load_error(path), HasSubstr("no ELF file"));
 }

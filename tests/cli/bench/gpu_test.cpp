@@ -13,6 +13,7 @@
 #include "cli/bench/gpu_ladder.h"
 #include "cli/bench/gpu_overlap.h"
 #include "tests/cli/bench/fake_gpu.h"
+#include "tests/temporary_folder.h"
 
 namespace ringlab::bench {
 namespace {
@@ -104,18 +105,14 @@ TEST(GpuMatches, without_peers_goals_are_skipped_and_throughputs_are_there_all_t
   }
 }
 
-/// Stands in for a Python with PyTorch: ignores what it is to run and speaks the protocol.
-std::string fake_python(const std::string& answer) {
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / ("fake_python_" + answer.substr(0, 4));
-  std::ofstream(path) << "#!/bin/sh\necho ready Fake\nwhile read line; do sleep 0.02; echo "
-                      << answer << "; done\n";
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-  return path.string();
-}
-
-std::vector<Outcome> measure_against(const std::string& python, FakeGpu& gpu,
+/// A Python with PyTorch that answers every request so, without running what it is to run.
+std::vector<Outcome> measure_against(const std::string& answer, FakeGpu& gpu,
                                      const std::string& goals) {
+  const TemporaryFolder folder;
+  const std::filesystem::path python = folder / "python";
+  std::ofstream(python) << "#!/bin/sh\necho ready Fake\nwhile read line; do sleep 0.02; echo "
+                        << answer << "; done\n";
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   const GpuBench bench{.gpu = gpu, .warm_up_s = 0};
   Plan plan = plan_of(goals);
   plan.torch_python = python;
@@ -125,7 +122,7 @@ std::vector<Outcome> measure_against(const std::string& python, FakeGpu& gpu,
 
 TEST(GpuMatches, a_peer_that_answers_is_compared_with_ours_on_the_same_problem) {
   FakeGpu gpu;
-  const auto outcomes = measure_against(fake_python("0.01"), gpu, "G1.t4k,G6.share");
+  const auto outcomes = measure_against("0.01", gpu, "G1.t4k,G6.share");
   ASSERT_EQ(outcomes.size(), 2u);
   GpuCase one{.tokens = 4096, .q_heads = 16, .kv_heads = 2};
   ASSERT_TRUE(outcomes[0].value) << outcomes[0].reason;
@@ -139,7 +136,7 @@ TEST(GpuMatches, a_peer_that_answers_is_compared_with_ours_on_the_same_problem) 
 TEST(GpuMatches, wrong_results_have_no_figures) {
   FakeGpu gpu;
   gpu.wrong = "o at (0, 0, 0, 0)";
-  const auto outcomes = measure_against(fake_python("0.01"), gpu, "G1.t4k");
+  const auto outcomes = measure_against("0.01", gpu, "G1.t4k");
   ASSERT_EQ(outcomes.size(), 1u);
   EXPECT_EQ(outcomes[0].verdict(), Verdict::skipped);
   EXPECT_EQ(outcomes[0].reason, "wrong results: o at (0, 0, 0, 0)");
@@ -175,14 +172,14 @@ TEST(GpuMatches, where_cudnn_can_be_had_in_no_way_both_reasons_are_named) {
     EXPECT_NE(one.reason.find("expected cuDNN"), std::string::npos) << one.reason;
     EXPECT_NE(one.reason.find("/no/such/python"), std::string::npos) << one.reason;
   }
-  const auto outcomes = measure_against(fake_python("cannot do it"), gpu, "G5");
+  const auto outcomes = measure_against("cannot do it", gpu, "G5");
   EXPECT_NE(outcomes[0].reason.find("expected cuDNN"), std::string::npos) << outcomes[0].reason;
   EXPECT_NE(outcomes[0].reason.find("cannot do it"), std::string::npos) << outcomes[0].reason;
 }
 
 TEST(GpuMatches, a_peer_that_cannot_says_why_and_ours_is_measured) {
   FakeGpu gpu;
-  const auto outcomes = measure_against(fake_python("cannot do it"), gpu, "G2.t8k");
+  const auto outcomes = measure_against("cannot do it", gpu, "G2.t8k");
   EXPECT_EQ(outcomes[0].verdict(), Verdict::skipped);
   EXPECT_NE(outcomes[0].reason.find("cannot do it"), std::string::npos) << outcomes[0].reason;
   EXPECT_NEAR(beside(outcomes[0], "TFLOP/s"), 500, 1e-9);
@@ -190,7 +187,7 @@ TEST(GpuMatches, a_peer_that_cannot_says_why_and_ours_is_measured) {
 
 TEST(GpuMatches, a_peer_faster_than_matrix_products_is_not_believed) {
   FakeGpu gpu;
-  const auto outcomes = measure_against(fake_python("0.000001"), gpu, "G1.t32k");
+  const auto outcomes = measure_against("0.000001", gpu, "G1.t32k");
   EXPECT_EQ(outcomes[0].verdict(), Verdict::skipped) << outcomes[0].value->median;
 }
 

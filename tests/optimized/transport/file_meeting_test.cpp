@@ -8,14 +8,15 @@
 #include <thread>
 
 #include "reference/core/error.h"
-#include "tests/optimized/transport/folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ringlab {
 namespace {
 
 using std::chrono::milliseconds;
 
-FileMeetingPlace place(const Folder& folder, int rank, int ranks, const std::string& run = "7") {
+FileMeetingPlace place(const TemporaryFolder& folder, int rank, int ranks,
+                       const std::string& run = "7") {
   return {.folder = folder.path(),
           .name = "ids",
           .run = run,
@@ -38,7 +39,7 @@ std::string error_of(FileMeetingPlace where, milliseconds deadline) {
 
 TEST(FileMeeting, tells_all_ranks_what_all_ranks_say) {
   for (int ranks = 1; ranks <= 6; ++ranks) {
-    const Folder folder;
+    const TemporaryFolder folder;
     std::vector<std::string> said;
     for (int rank = 0; rank < ranks; ++rank) {
       said.push_back(std::string("\0a\nb", 4) + std::string(static_cast<std::size_t>(rank), '\n'));
@@ -62,14 +63,14 @@ TEST(FileMeeting, tells_all_ranks_what_all_ranks_say) {
 }
 
 TEST(FileMeeting, names_the_ranks_that_do_not_come_and_leaves_nothing) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string text = error_of(place(folder, 1, 4), milliseconds(20));
   EXPECT_NE(text.find("no file of rank 0, rank 2, rank 3"), std::string::npos) << text;
   EXPECT_TRUE(folder.files().empty());
 }
 
 TEST(FileMeeting, refuses_files_of_other_runs_and_leaves_them) {
-  const Folder folder;
+  const TemporaryFolder folder;
   for (const std::string stale :
        {"ringlab run 6, 2 ranks\nid", "ringlab run 7, 3 ranks\nid", "", "garbage"}) {
     std::ofstream(folder.path() / "ids.0") << stale;
@@ -81,7 +82,7 @@ TEST(FileMeeting, refuses_files_of_other_runs_and_leaves_them) {
 }
 
 TEST(FileMeeting, refuses_an_own_file_that_is_there_before) {
-  const Folder folder;
+  const TemporaryFolder folder;
   std::ofstream(folder.path() / "ids.1") << "ringlab run 7, 2 ranks\nid";
   const std::string text = error_of(place(folder, 1, 2), milliseconds(10000));
   EXPECT_NE(text.find("this rank did not write"), std::string::npos) << text;
@@ -89,7 +90,7 @@ TEST(FileMeeting, refuses_an_own_file_that_is_there_before) {
 }
 
 TEST(FileMeeting, says_where_it_cannot_write) {
-  const Folder folder;
+  const TemporaryFolder folder;
   FileMeetingPlace nowhere = place(folder, 0, 1);
   nowhere.folder /= "missing";
   const std::string text = error_of(nowhere, milliseconds(10000));
@@ -97,7 +98,7 @@ TEST(FileMeeting, says_where_it_cannot_write) {
 }
 
 TEST(FileMeeting, has_ranks_below_their_number_and_runs_of_one_line) {
-  const Folder folder;
+  const TemporaryFolder folder;
   EXPECT_THROW(FileMeeting(place(folder, 2, 2)), Error);
   EXPECT_THROW(FileMeeting(place(folder, -1, 2)), Error);
   EXPECT_THROW(FileMeeting(place(folder, 0, 2, "7\n8")), Error);

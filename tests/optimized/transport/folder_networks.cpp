@@ -3,13 +3,13 @@
 
 #include "optimized/transport/file_communicator.h"
 #include "tests/optimized/transport/any_network.h"
-#include "tests/optimized/transport/folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ringlab {
 
 std::vector<AnyNetwork> every_network() {
   const auto run = [](int ranks, const RankBody& body, double timeout_s) {
-    const Folder folder;
+    const TemporaryFolder folder;
     NetworkSummary summary;
     summary.traffic.resize(static_cast<std::size_t>(ranks));
     std::vector<std::jthread> threads;

@@ -12,13 +12,13 @@
 #include "optimized/transport/tell_all.h"
 #include "reference/core/error.h"
 #include "tests/optimized/transport/any_network.h"
-#include "tests/optimized/transport/folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ringlab {
 namespace {
 
 /// `work(session)` on every rank; returns the errors' texts.
-std::vector<std::string> on_all_ranks(const Folder& folder, int ranks, double timeout_s,
+std::vector<std::string> on_all_ranks(const TemporaryFolder& folder, int ranks, double timeout_s,
                                       const std::function<void(JobSession&)>& work) {
   std::vector<std::string> errors(static_cast<std::size_t>(ranks));
   std::vector<std::jthread> threads;
@@ -49,7 +49,7 @@ void expect_in(const std::string& part, const std::string& text) {
 }
 
 TEST(FolderSession, of_any_number_of_ranks_lets_all_tell_all_and_leaves_nothing) {
-  const Folder folder;  // one after the other in the same folder
+  const TemporaryFolder folder;  // one after the other in the same folder
   for (int ranks = 1; ranks <= 7; ++ranks) {
     std::vector<std::string> said;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -71,7 +71,7 @@ TEST(FolderSession, of_any_number_of_ranks_lets_all_tell_all_and_leaves_nothing)
 
 /// A rank that goes must not take the folder from those that are still to be told.
 TEST(FolderSession, of_many_ranks_ends_well_whoever_goes_first) {
-  const Folder folder;
+  const TemporaryFolder folder;
   for (int job = 0; job < 40; ++job) {
     const auto errors = on_all_ranks(folder, 9, 30, [](JobSession& session) { session.finish(); });
     ASSERT_EQ(errors, std::vector<std::string>(9)) << "job " << job;
@@ -80,7 +80,7 @@ TEST(FolderSession, of_many_ranks_ends_well_whoever_goes_first) {
 }
 
 TEST(FolderSession, ends_all_ranks_when_one_says_that_it_failed_whatever_they_do) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto begin = std::chrono::steady_clock::now();
   const auto errors = on_all_ranks(folder, 4, 60, [&](JobSession& session) {
     if (session.rank() == 2) return session.abort("no room\nat all");
@@ -107,7 +107,7 @@ TEST(FolderSession, ends_all_ranks_when_one_says_that_it_failed_whatever_they_do
 }
 
 TEST(FolderSession, says_after_a_failure_what_it_was_in_every_call) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto errors = on_all_ranks(folder, 2, 30, [](JobSession& session) {
     if (session.rank() == 1) {
       session.abort("first");
@@ -125,7 +125,7 @@ TEST(FolderSession, says_after_a_failure_what_it_was_in_every_call) {
 }
 
 TEST(FolderSession, waits_for_a_message_until_its_deadline_and_tells_the_others) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto errors = on_all_ranks(folder, 2, 0.5, [](JobSession& session) {
     if (session.rank() == 0) receive_ints(session.network(), 1, 7, 1);
     for (;;) session.check_others("wait for the device");
@@ -137,7 +137,7 @@ TEST(FolderSession, waits_for_a_message_until_its_deadline_and_tells_the_others)
 }
 
 TEST(FolderSession, names_the_ranks_that_do_not_come) {
-  const Folder folder;
+  const TemporaryFolder folder;
   try {
     start_in_folder({.folder = folder.path(), .rank = 1, .ranks = 3, .timeout_s = 0.02});
     FAIL() << "it began";
@@ -148,7 +148,7 @@ TEST(FolderSession, names_the_ranks_that_do_not_come) {
 }
 
 TEST(FolderSession, refuses_a_message_of_another_size) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto errors = on_all_ranks(folder, 2, 30, [](JobSession& session) {
     if (session.rank() == 0) return send_ints(session.network(), 1, 3, {1, 2});
     receive_ints(session.network(), 0, 3, 1);
@@ -157,7 +157,7 @@ TEST(FolderSession, refuses_a_message_of_another_size) {
 }
 
 TEST(FolderSession, makes_its_folder_or_says_why_not) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto begin_in = [](const std::filesystem::path& path, int rank, double timeout_s) {
     start_in_folder({.folder = path, .rank = rank, .ranks = 1, .timeout_s = timeout_s})->finish();
   };
@@ -184,7 +184,7 @@ TEST(FolderSession, makes_its_folder_or_says_why_not) {
 }
 
 TEST(FileCommunicator, refuses_peers_tags_and_requests_that_make_no_sense) {
-  const Folder folder;
+  const TemporaryFolder folder;
   on_all_ranks(folder, 1, 30, [](JobSession& session) {
     Communicator& network = session.network();
     for (const auto& [peer, tag] : {std::pair{1, 0}, {-1, 0}, {0, -1}}) {

@@ -183,7 +183,7 @@ TEST(Mpmath, gives_the_same_rounded_values_and_gradients_within_their_errors) {
     program += literal(c) + ",\n";
     ++cases;
   }
-  io::TemporaryFolder folder;
+  TemporaryFolder folder;
   io::put(folder / "program.py", program + "]\n" + kChecker);
   const std::string log = (folder / "log.txt").string();
   EXPECT_TRUE(

@@ -1,10 +1,8 @@
-// Shared by the tests of reference/io: a folder that cleans up, files by hand, expected errors.
+// Shared by the tests of reference/io: files by hand, expected errors.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -14,32 +12,9 @@
 
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
+#include "tests/temporary_folder.h"
 
 namespace ringlab::io {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "ringlab_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no temporary folder";
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  std::int64_t entries() const {
-    return std::distance(std::filesystem::directory_iterator(path_), {});
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void put(const std::filesystem::path& path, const std::string& contents) {
   std::ofstream(path, std::ios::binary) << contents;

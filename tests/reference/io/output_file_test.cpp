@@ -47,7 +47,7 @@ TEST(OutputFile, contents_are_written_whole_and_nothing_else_is_left) {
   EXPECT_EQ(get(folder / "out.bin"), contents);
   write_file(folder / "out.bin", "");
   EXPECT_EQ(get(folder / "out.bin"), "");
-  EXPECT_EQ(folder.entries(), 1);
+  EXPECT_EQ(folder.files().size(), 1u);
 }
 
 TEST(OutputFile, a_new_file_has_ordinary_permissions) {
@@ -67,7 +67,7 @@ TEST(OutputFile, a_full_disk_leaves_the_old_file_and_nothing_behind) {
                  [&] { write_file(folder / "out.txt", std::string(5000, 'x')); });
   }
   EXPECT_EQ(get(folder / "out.txt"), "old");
-  EXPECT_EQ(folder.entries(), 1);
+  EXPECT_EQ(folder.files().size(), 1u);
 }
 
 TEST(OutputFile, a_full_disk_leaves_no_tensor_of_several) {
@@ -78,7 +78,7 @@ TEST(OutputFile, a_full_disk_leaves_no_tensor_of_several) {
   for (const std::string name : {"new_folder", "new.safetensors"}) {
     expect_error(ErrorKind::environment, {}, [&] { write_tensors(folder / name, tensors); });
   }
-  EXPECT_EQ(folder.entries(), 0);
+  EXPECT_EQ(folder.files().size(), 0u);
 }
 
 // Devices and pipes of the test's own: a broken writer must not be able to replace /dev/null.
@@ -91,7 +91,7 @@ TEST(OutputFile, a_full_device_is_an_error) {
   }
   expect_error(ErrorKind::environment, {"full", "No space left"}, [&] { write_file(full, "x"); });
   EXPECT_TRUE(fs::is_character_file(full));
-  EXPECT_EQ(folder.entries(), 1);
+  EXPECT_EQ(folder.files().size(), 1u);
 }
 
 TEST(OutputFile, a_pipe_is_written_to_and_not_replaced) {
@@ -127,7 +127,7 @@ TEST(OutputFile, places_that_cannot_be_written_are_environment_errors) {
   expect_error(ErrorKind::environment, {"directory"}, [&] {
     write_tensors(folder / "file", {{"q", ramp(2)}});
   });
-  EXPECT_EQ(folder.entries(), 2);
+  EXPECT_EQ(folder.files().size(), 2u);
 }
 
 TEST(OutputFile, names_of_the_longest_legal_length_work) {

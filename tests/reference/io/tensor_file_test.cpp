@@ -99,7 +99,7 @@ TEST(TensorFile, tensor_names_that_leave_the_folder_are_not_written) {
       write_tensors(folder / "out", {{name, matrix(1)}});
     });
   }
-  EXPECT_EQ(folder.entries(), 0);
+  EXPECT_EQ(folder.files().size(), 0u);
 }
 
 TEST(TensorFile, two_three_and_four_dimensions_become_batch_heads_tokens_channels) {

@@ -2,7 +2,6 @@
 #include "reference/io/tensor_rows.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include "reference/core/error.h"
 #include "reference/core/layout.h"
 #include "reference/core/shards.h"
+#include "tests/temporary_folder.h"
 
 namespace ringlab::io {
 namespace {
@@ -19,12 +19,6 @@ namespace fs = std::filesystem;
 
 class TensorRows : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("ringlab-rows-" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   static Tensor<double> counting(const Extents& extents) {
     Tensor<double> tensor(extents);
     std::iota(tensor.values().begin(), tensor.values().end(), 1.0);
@@ -35,7 +29,7 @@ class TensorRows : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 const std::vector<LayoutKind> kKinds = {LayoutKind::contiguous, LayoutKind::striped,
@@ -92,9 +86,9 @@ TEST_F(TensorRows, an_output_that_is_not_committed_leaves_nothing) {
     SharedOutput output(path, {{"o", {DType::f32, {1, 1, 2, 2}}}}, 1);
     output.create();
     EXPECT_FALSE(fs::exists(path));
-    EXPECT_FALSE(fs::is_empty(folder_));
+    EXPECT_FALSE(fs::is_empty(folder_.path()));
   }
-  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
 TEST_F(TensorRows, files_cut_anywhere_are_input_errors) {
