@@ -50,13 +50,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "optimized/cuda/attention_call.h"
 #include "optimized/cuda/device_code.h"
 #include "optimized/cuda/exp2_polynomial.h"
 #include "optimized/cuda/tile_order.h"
 #include "optimized/cuda/uniform.cuh"
+#include "optimized/cuda/widen.cuh"
 #include "reference/core/state.h"
 
 namespace ringlab::cuda {
@@ -510,6 +510,10 @@ struct Consumer {
     if (thread_index() % 32 == 0) arrive(empty);
   }
   RINGLAB_KERNEL_CODE void release_k() const { release(&shared.barriers->k_empty[place.stage]); }
+  /// `last`: Q was read for the last time by the scores that are there now.
+  RINGLAB_KERNEL_CODE void release_q(bool last) const {
+    if (last) release(&shared.barriers->q_empty);
+  }
   RINGLAB_KERNEL_CODE void release_v() const {
     release(&shared.barriers->v_empty[place.before().stage]);
   }
@@ -537,13 +541,15 @@ RINGLAB_KERNEL_CODE void soften(const Consumer<Tile>& consumer, Rows<Tile>& rows
 
 /// The first block of a tile: nothing to overlap with but the other consumers.
 template <class Tile>
-RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first) {
+RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first,
+                                     bool last) {
   wait(&consumer.shared.barriers->q_full, consumer.q_place.parity);
   consumer.wait_for_k();
   consumer.issue_scores(rows);
   products_wait<0>();
   hold(rows.scores);
   consumer.release_k();
+  consumer.release_q(last);
   soften<Block::partial>(consumer, rows, first);
   rescale(rows);
   round_weights(rows);
@@ -552,7 +558,8 @@ RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, Rows<Tile>& rows,
 
 /// P V of the block before, and S and the softmax of this one.
 template <Block kBlock, class Tile>
-RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first) {
+RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first,
+                                    bool last) {
   consumer.wait_for_k();
   consumer.take_turn();
   consumer.issue_scores(rows);
@@ -561,6 +568,7 @@ RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, Rows<Tile>& rows, 
   products_wait<1>();  // the scores are there; acc and weights are still in use
   hold(rows.scores);
   consumer.release_k();
+  consumer.release_q(last);
   soften<kBlock>(consumer, rows, first);
   hold(rows.scores);
   if constexpr (Tile::kTactics.waits_late) {
@@ -574,10 +582,9 @@ RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, Rows<Tile>& rows, 
   consumer.place.advance();
 }
 
-/// P V of the last block; Q has been read for the last time.
+/// P V of the last block.
 template <class Tile>
 RINGLAB_KERNEL_CODE void last_products(Consumer<Tile>& consumer, Rows<Tile>& rows) {
-  consumer.release(&consumer.shared.barriers->q_empty);
   consumer.q_place.advance();
   consumer.issue_weighted_sum(rows);
   products_wait<0>();
@@ -587,7 +594,8 @@ RINGLAB_KERNEL_CODE void last_products(Consumer<Tile>& consumer, Rows<Tile>& row
 
 /// Without scores_ahead: P V of the block before, and then the scores of this one.
 template <Block kBlock, class Tile>
-RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first) {
+RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first,
+                                           bool last) {
   consumer.take_turn();
   consumer.issue_weighted_sum(rows);
   products_wait<0>();
@@ -599,6 +607,7 @@ RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, Rows<Tile>&
   products_wait<0>();
   hold(rows.scores);
   consumer.release_k();
+  consumer.release_q(last);
   soften<kBlock>(consumer, rows, first);
   rescale(rows);
   round_weights(rows);
@@ -606,11 +615,11 @@ RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, Rows<Tile>&
 }
 
 template <Block kBlock, class Tile>
-RINGLAB_KERNEL_CODE void step(Consumer<Tile>& consumer, Rows<Tile>& rows, int first) {
+RINGLAB_KERNEL_CODE void step(Consumer<Tile>& consumer, Rows<Tile>& rows, int first, bool last) {
   if constexpr (Tile::kTactics.scores_ahead) {
-    next_block<kBlock>(consumer, rows, first);
+    next_block<kBlock>(consumer, rows, first, last);
   } else {
-    block_after_block<kBlock>(consumer, rows, first);
+    block_after_block<kBlock>(consumer, rows, first, last);
   }
 }
 
@@ -619,12 +628,14 @@ template <class Tile>
 RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, Rows<Tile>& rows, KeyWalk walk) {
   const auto first_key = [&](int block) { return walk.first + block * Tile::kKeys; };
   int block = walk.blocks - 1;
-  first_block(consumer, rows, first_key(block));
+  first_block(consumer, rows, first_key(block), block == 0);
   for (--block; block >= walk.full_end; --block) {
-    step<Block::partial>(consumer, rows, first_key(block));
+    step<Block::partial>(consumer, rows, first_key(block), block == 0);
   }
-  for (; block >= walk.full_begin; --block) step<Block::full>(consumer, rows, first_key(block));
-  for (; block >= 0; --block) step<Block::partial>(consumer, rows, first_key(block));
+  for (; block >= walk.full_begin; --block) {
+    step<Block::full>(consumer, rows, first_key(block), block == 0);
+  }
+  for (; block >= 0; --block) step<Block::partial>(consumer, rows, first_key(block), block == 0);
   last_products(consumer, rows);
 }
 
@@ -639,15 +650,6 @@ RINGLAB_KERNEL_CODE bool any_not_finite(const Rows<Tile>& rows) {
   RINGLAB_UNROLL
   for (int mask = 1; mask < 32; mask *= 2) probe += shuffle_xor(probe, mask);
   return !(probe == 0);
-}
-
-template <class Element>
-RINGLAB_KERNEL_CODE float widen(Element value) {
-  if constexpr (std::is_same_v<Element, BFloat16>) {
-    return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
-  } else {
-    return static_cast<float>(value);
-  }
 }
 
 /// q · k of row i, over the channels of all four lanes. All lanes.

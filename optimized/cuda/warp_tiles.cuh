@@ -12,6 +12,7 @@
 
 #include "optimized/cuda/attention_call.h"
 #include "optimized/cuda/device_code.h"
+#include "optimized/cuda/widen.cuh"
 
 namespace ringlab::cuda {
 
@@ -181,20 +182,6 @@ struct alignas(4) ElementPair {
 template <class Element>
 RINGLAB_KERNEL_CODE ElementPair<Element> round_pair(float low, float high) {
   return __builtin_bit_cast(ElementPair<Element>, pack<Element>(low, high));
-}
-
-RINGLAB_KERNEL_CODE float widen(BFloat16 x) {
-  return __builtin_bit_cast(float, static_cast<std::uint32_t>(x.bits) << 16);
-}
-/// The bits, moved to where f32 has them, are those of 2^-112 times the number, subnormals
-/// included.
-RINGLAB_KERNEL_CODE float widen(Half x) {
-  const std::uint32_t sign = (x.bits & 0x8000u) << 16, magnitude = (x.bits & 0x7fffu) << 13;
-  const float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;
-  const bool finite = (x.bits & 0x7c00u) != 0x7c00u;
-  const std::uint32_t bits =
-      finite ? __builtin_bit_cast(std::uint32_t, value) : magnitude | 0x7f800000u;
-  return __builtin_bit_cast(float, sign | bits);
 }
 
 inline constexpr float kLn2 = 0.693147180559945309f;

@@ -26,8 +26,8 @@ std::vector<RingCase> cases() {
                       .head_dim = 24,
                       .v_dim = 16};
   const Shape one_head{.q_tokens = 250, .kv_tokens = 700, .head_dim = 24, .v_dim = 40};
-  // Nothing is hidden, so no row is done again: what was read too early, as NaN, stays.
-  const Shape all_full{.q_tokens = 100, .kv_tokens = 256, .head_dim = 24, .v_dim = 40};
+  // Nothing is hidden, so no row is done again: what was read too early, as NaN, stays. Two tiles.
+  const Shape all_full{.q_tokens = 200, .kv_tokens = 256, .head_dim = 24, .v_dim = 40};
   return {{.shape = all_full},
           {.shape = grouped, .mask = "causal"},
           {.shape = one_head, .inputs = InputKind::late_maxima, .seed = 1},
