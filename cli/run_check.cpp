@@ -35,9 +35,9 @@ ExactForward reference_for(const AttentionInput& input, const ExactOptions& opti
 }
 
 void check_gradients(const AttentionInput& input, const NumericsProfile& profile, const Rows& rows,
-                     const AttentionGradients& got, Report& report) {
-  const ExactBackward exact = exact_backward(input, *input.dout);
-  const BackwardTolerance allowed = backward_tolerance(input, *input.dout, exact, profile);
+                     const AttentionGradients& got, int threads, Report& report) {
+  const ExactBackward exact = exact_backward(input, *input.dout, threads);
+  const BackwardTolerance allowed = backward_tolerance(input, *input.dout, exact, profile, threads);
   report.tensors.push_back(compare_rows("dq", got.dq, exact.dq, allowed.dq, rows.queries));
   report.tensors.push_back(compare_rows("dk", got.dk, exact.dk, allowed.dk, rows.keys));
   report.tensors.push_back(compare_rows("dv", got.dv, exact.dv, allowed.dv, rows.keys));
@@ -57,7 +57,9 @@ CheckedResult check_result(const AttentionInput& input, const NumericsProfile& p
       .settled = verify::settle_undecided(input, got.output, exact, allowed, options)};
   const Shape& shape = input.problem.shape;
   const Rows all{Positions::all(shape.q_tokens), Positions::all(shape.kv_tokens)};
-  if (got.gradients) check_gradients(input, profile, all, *got.gradients, checked.report);
+  if (got.gradients) {
+    check_gradients(input, profile, all, *got.gradients, options.threads, checked.report);
+  }
   return checked;
 }
 
@@ -74,7 +76,9 @@ Report check_shard(const AttentionInput& input, const RunOptions& options,
     report =
         compare_forward(got.output, exact, forward_tolerance(input, exact, profile, exact_rows));
   }
-  if (got.gradients) check_gradients(input, profile, rows, *got.gradients, report);
+  if (got.gradients) {
+    check_gradients(input, profile, rows, *got.gradients, exact_rows.threads, report);
+  }
   return report;
 }
 

@@ -78,7 +78,7 @@ ReferenceResult compute_fp64(const ReferencePlan& plan, Output& output) {
   result.output = {rounded_tensor(dtype, std::move(exact.out)),
                    rounded_tensor(lse_dtype, std::move(exact.lse))};
   if (!input.dout) return result;
-  ExactBackward back = exact_backward(input, *input.dout);
+  ExactBackward back = exact_backward(input, *input.dout, plan.threads);
   output.print("  dq within {:.3g}, dk within {:.3g}, dv within {:.3g}\n", largest(back.dq_error),
                largest(back.dk_error), largest(back.dv_error));
   result.said.update({{"dq_error", json_number(largest(back.dq_error))},

@@ -67,12 +67,13 @@ struct Capabilities {
   bool ring_traffic = false;      ///< K/V travel neighbour to neighbour: closed forms apply
   bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
   bool skips_empty_blocks = false;
-  bool threads = false;       ///< honours RunOptions::threads
-  bool traces = false;        ///< keeps RankStats::events when RunOptions::trace is set
-  bool cuda = false;          ///< honours DeviceKind::cuda, in builds that have it
-  bool cpu = true;            ///< honours DeviceKind::cpu
-  bool bit_masks = true;      ///< takes masks that are matrices of bits
-  bool deterministic = true;  ///< same bits from run to run
+  bool threads = false;                 ///< honours RunOptions::threads
+  bool traces = false;                  ///< keeps RankStats::events when RunOptions::trace is set
+  bool cuda = false;                    ///< honours DeviceKind::cuda, in builds that have it
+  bool cpu = true;                      ///< honours DeviceKind::cpu
+  bool bit_masks = true;                ///< takes masks that are matrices of bits
+  bool deterministic = true;            ///< same bits from run to run
+  bool deterministic_gradients = true;  ///< of gradients, too, where results have them
   /// Keys appended at the end leave every earlier partial sum as it was. false for kernels that
   /// start at the last key, as some do for causal attention.
   bool sums_keys_in_order = true;
@@ -127,8 +128,8 @@ struct Subject {
 /// The same subject, with every run and promise on `device`: the laws make options of their own.
 Subject on_device(Subject subject, DeviceKind device);
 
-/// The same subject, with RunOptions::deterministic off in every run: where it has gradients their
-/// bits are not promised.
+/// The same subject, with RunOptions::deterministic off in every run: the bits of its gradients are
+/// not promised, those of o and lse are.
 Subject with_gradients_in_any_order(Subject subject);
 
 /// Every stage as a subject, in order, and later the optimized variants.

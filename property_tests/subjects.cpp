@@ -50,7 +50,7 @@ Subject on_device(Subject subject, DeviceKind device) {
 }
 
 Subject with_gradients_in_any_order(Subject subject) {
-  if (subject.can.backward) subject.can.deterministic = false;
+  if (subject.can.backward) subject.can.deterministic_gradients = false;
   subject.run = [run = subject.run](const AttentionInput& input, RunOptions options) {
     options.deterministic = false;
     return run(input, options);

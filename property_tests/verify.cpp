@@ -157,6 +157,14 @@ std::uint64_t seed_of(std::uint64_t seed, std::uint64_t round, std::string id) {
 
 }  // namespace
 
+std::string why_not_applicable(const Law& law, const Subject& subject) {
+  if (law.exact && !subject.can.deterministic) return "its bits differ from run to run";
+  if (law.exact && law.topic == kGradientsClass && !subject.can.deterministic_gradients) {
+    return "the bits of its gradients differ from run to run";
+  }
+  return law.not_applicable ? law.not_applicable(subject) : "";
+}
+
 LawVerdict unheard(const Law& law) {
   LawVerdict verdict;
   verdict.id = law.id;
@@ -170,8 +178,7 @@ LawVerdict unheard(const Law& law) {
 LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options) {
   LawVerdict verdict = unheard(law);
   verdict.skipped.clear();
-  if (law.not_applicable) verdict.skipped = law.not_applicable(subject);
-  if (law.exact && !subject.can.deterministic) verdict.skipped = "its bits differ from run to run";
+  verdict.skipped = why_not_applicable(law, subject);
   if (!verdict.skipped.empty()) return verdict;
 
   rc::detail::TestParams params;

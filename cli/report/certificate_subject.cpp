@@ -128,7 +128,8 @@ Json certified_subject(const SubjectResult& subject, bool all_laws) {
   json["determinism"] = tally(subject, [](const verify::LawVerdict& law) {
     return std::find(kRepeatingLaws.begin(), kRepeatingLaws.end(), law.id) != kRepeatingLaws.end();
   });
-  json["determinism"]["promised"] = subject.subject.can.deterministic;
+  const verify::Capabilities& can = subject.subject.can;
+  json["determinism"]["promised"] = can.deterministic && can.deterministic_gradients;
   json["coverage"] = coverage_record(subject.coverage);
   json["warnings"] = subject.insight.warnings;
   json["remarks"] = subject.insight.remarks;

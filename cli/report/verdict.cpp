@@ -109,8 +109,13 @@ std::string pass_sentence(const SubjectResult& subject, std::int64_t total_laws)
   std::string text =
       fmt::format("{} of {} laws held in {} cases, every number inside its a-priori bound",
                   subject.laws_held(), total_laws, human_count(cases));
-  if (!subject.subject.can.deterministic) text += "; its bits differ from run to run";
-  if (!subject.subject.can.lse) text += "; it gives no lse";
+  const verify::Capabilities& can = subject.subject.can;
+  if (!can.deterministic) {
+    text += "; its bits differ from run to run";
+  } else if (!can.deterministic_gradients) {
+    text += "; the bits of its gradients differ from run to run";
+  }
+  if (!can.lse) text += "; it gives no lse";
   const std::size_t warnings = subject.insight.warnings.size();
   if (warnings > 0) text += fmt::format("; {} warning{}", warnings, warnings == 1 ? "" : "s");
   return text;
@@ -147,7 +152,9 @@ Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws) {
   } else if (!missing.empty()) {
     verdict.sentence = "what was tried held, but too few cases were: " + missing.front();
   } else {
-    verdict.word = subject.subject.can.deterministic ? Word::pass : Word::pass_statistical;
+    const verify::Capabilities& can = subject.subject.can;
+    const bool same_bits = can.deterministic && can.deterministic_gradients;
+    verdict.word = same_bits ? Word::pass : Word::pass_statistical;
     verdict.sentence = pass_sentence(subject, total_laws);
   }
   return verdict;

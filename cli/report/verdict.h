@@ -10,7 +10,7 @@ namespace ringlab::report {
 
 enum class Word {
   pass,              ///< inside every a-priori bound, the same bits in every run
-  pass_statistical,  ///< the same, but its bits differ from run to run: what held is a sample
+  pass_statistical,  ///< the same, but some bits differ from run to run: what held is a sample
   fail,
   crash,         ///< it ended its process
   timeout,       ///< it gave no answer in time

@@ -35,9 +35,7 @@ class Search {
     verdict_.id = law.id;
     verdict_.name = law.name;
     verdict_.statement = law.statement;
-    if (law.not_applicable) verdict_.skipped = law.not_applicable(subject);
-    if (law.exact && !subject.can.deterministic)
-      verdict_.skipped = "its bits differ from run to run";
+    verdict_.skipped = verify::why_not_applicable(law, subject);
   }
 
   verify::LawVerdict run(const verify::VerifyOptions& options) {

@@ -5,6 +5,7 @@
 #include "reference/attention/compensated.h"
 #include "reference/attention/exact.h"
 #include "reference/attention/row_gradients.h"
+#include "reference/core/parallel_rows.h"
 
 namespace ringlab {
 namespace {
@@ -33,6 +34,12 @@ class GradientSums {
   }
   /// An error that is not that of one product.
   void add_error(std::size_t c, double error) { propagated_[c] += error; }
+
+  void clear() {
+    terms_ = 0;
+    std::ranges::fill(propagated_, 0.0);
+    std::ranges::fill(magnitude_, 0.0);
+  }
 
   double bound(const NumericsProfile& profile, std::size_t c, double scale, double value) const {
     return gradient_bound(profile, {.terms = terms_,
@@ -68,33 +75,61 @@ struct Steepness {
   double largest() const { return value + own + error; }
 };
 
+/// What the bounds of all heads are made of.
+struct Given {
+  const AttentionInput& input;
+  const TensorView<const double>& dout;
+  const ExactBackward& exact;
+  const NumericsProfile& profile;
+  const RowReader& reader;
+  const ExactForward& forward;
+  const ForwardTolerance& forward_tolerance;
+};
+
+/// Takes K/V heads of batches, one after the other.
 class BackwardBounds {
  public:
-  BackwardBounds(const AttentionInput& input, const TensorView<const double>& dout,
-                 const ExactBackward& exact, const NumericsProfile& profile)
-      : input_(input),
-        dout_(dout),
-        exact_(exact),
-        profile_(profile),
-        reader_(input_, {}),
-        forward_(exact_forward(input_)),
-        forward_tolerance_(forward_tolerance(input_, forward_, profile_)) {
-    const Shape& shape = input.problem.shape;
-    const std::size_t tokens =
-        static_cast<std::size_t>(shape.batch * shape.kv_heads * shape.kv_tokens);
-    dk_.assign(tokens, GradientSums(shape.head_dim, profile_.key_gradient_stores));
-    dv_.assign(tokens, GradientSums(shape.v_dim, profile_.key_gradient_stores));
-    result_ = {Tensor<double>(shape.q()), Tensor<double>(shape.k()), Tensor<double>(shape.v())};
+  BackwardBounds(const Given& given, BackwardTolerance& result)
+      : input_(given.input),
+        dout_(given.dout),
+        exact_(given.exact),
+        profile_(given.profile),
+        reader_(given.reader),
+        forward_(given.forward),
+        forward_tolerance_(given.forward_tolerance),
+        result_(result) {
+    const Shape& shape = input_.problem.shape;
+    const std::size_t keys = static_cast<std::size_t>(shape.kv_tokens);
+    dk_.assign(keys, GradientSums(shape.head_dim, profile_.key_gradient_stores));
+    dv_.assign(keys, GradientSums(shape.v_dim, profile_.key_gradient_stores));
   }
 
-  BackwardTolerance run() {
-    for (std::int64_t row = 0; row < reader_.rows(); ++row) add_row(reader_.address(row));
-    write(dk_, exact_.dk, exact_.dk_error, input_.problem.scale, result_.dk);
-    write(dv_, exact_.dv, exact_.dv_error, 1, result_.dv);
-    return std::move(result_);
+  /// All query heads that read this K/V head.
+  void operator()(std::int64_t head_of_batch) {
+    for (GradientSums& sums : dk_) sums.clear();
+    for (GradientSums& sums : dv_) sums.clear();
+    const std::int64_t kv_heads = input_.problem.shape.kv_heads;
+    const std::int64_t batch = head_of_batch / kv_heads, kv_head = head_of_batch % kv_heads;
+    for (std::int64_t row = 0; row < reader_.rows(); ++row) {
+      const RowAddress at = reader_.address(row);
+      if (at.batch == batch && at.kv_head == kv_head) add_row(at);
+    }
+    for (std::int64_t key = 0; key < input_.problem.shape.kv_tokens; ++key) {
+      const RowAddress at{.batch = batch, .q_head = kv_head, .kv_head = kv_head, .query = key};
+      const std::size_t n = static_cast<std::size_t>(key);
+      write(dk_[n], at, input_.problem.scale, {exact_.dk, exact_.dk_error, result_.dk});
+      write(dv_[n], at, 1, {exact_.dv, exact_.dv_error, result_.dv});
+    }
   }
 
  private:
+  /// An exact gradient, how far it may be off itself, and where its tolerance is written.
+  struct Target {
+    const Tensor<double>& exact;
+    const Tensor<double>& error;
+    Tensor<double>& tolerance;
+  };
+
   void add_row(const RowAddress& at) {
     reader_.read(at, row_);
     if (row_.empty()) return;
@@ -118,7 +153,7 @@ class BackwardBounds {
         mean_share[c] += pair.row_share * (std::abs(k[c]) + key_errors_[c]) +
                          (pair.row_weight + pair.row_share) * key_errors_[c];
       }
-      const std::size_t key = token_index(at, row_.key[n]);
+      const std::size_t key = static_cast<std::size_t>(row_.key[n]);
       dk_[key].add(pair.score, pair.score_error, q);
       dv_[key].add(pair.kept, pair.kept_error, upstream);
     }
@@ -126,13 +161,7 @@ class BackwardBounds {
     for (std::size_t c = 0; c < mean_key.size(); ++c) {
       dq.add_error(c, row_error * (std::abs(mean_key[c]) + mean_share[c]));
     }
-    write_dq(at, dq);
-  }
-
-  std::size_t token_index(const RowAddress& at, std::int64_t key) const {
-    const Shape& shape = input_.problem.shape;
-    return static_cast<std::size_t>((at.batch * shape.kv_heads + at.kv_head) * shape.kv_tokens +
-                                    key);
+    write(dq, at, input_.problem.scale, {exact_.dq, exact_.dq_error, result_.dq});
   }
 
   /// What the wire does to one key, per channel.
@@ -283,36 +312,26 @@ class BackwardBounds {
     pair.row_weight *= slope.value;
   }
 
-  void write_dq(const RowAddress& at, const GradientSums& dq) {
-    for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
-      const double own = exact_.dq_error(at.batch, at.q_head, at.query, c);
-      const double value = std::abs(exact_.dq(at.batch, at.q_head, at.query, c)) + own;
-      result_.dq(at.batch, at.q_head, at.query, c) =
-          dq.bound(profile_, static_cast<std::size_t>(c), input_.problem.scale, value) + own;
-    }
-  }
-
-  /// Tokens of `sums` in the order of the tensors: batch, head, token.
-  void write(const std::vector<GradientSums>& sums, const Tensor<double>& exact,
-             const Tensor<double>& error, double scale, Tensor<double>& tolerance) const {
-    const std::size_t channels = static_cast<std::size_t>(exact.extents().channels);
-    for (std::size_t i = 0; i < exact.values().size(); ++i) {
-      const double own = error.values()[i];
-      tolerance.values()[i] = sums[i / channels].bound(profile_, i % channels, scale,
-                                                       std::abs(exact.values()[i]) + own) +
-                              own;
+  /// One token's.
+  void write(const GradientSums& sums, const RowAddress& to, double scale,
+             const Target& target) const {
+    for (std::int64_t c = 0; c < target.exact.extents().channels; ++c) {
+      const double own = target.error(to.batch, to.q_head, to.query, c);
+      const double value = std::abs(target.exact(to.batch, to.q_head, to.query, c)) + own;
+      target.tolerance(to.batch, to.q_head, to.query, c) =
+          sums.bound(profile_, static_cast<std::size_t>(c), scale, value) + own;
     }
   }
 
   const AttentionInput& input_;
   const TensorView<const double>& dout_;
   const ExactBackward& exact_;
-  NumericsProfile profile_;
-  RowReader reader_;
-  ExactForward forward_;
-  ForwardTolerance forward_tolerance_;
-  std::vector<GradientSums> dk_, dv_;
-  BackwardTolerance result_;
+  const NumericsProfile& profile_;
+  const RowReader& reader_;
+  const ExactForward& forward_;
+  const ForwardTolerance& forward_tolerance_;
+  std::vector<GradientSums> dk_, dv_;  // per key of one head
+  BackwardTolerance& result_;
   QueryRow row_;
   std::vector<double> q_buffer_, k_buffer_, v_buffer_, dout_buffer_;
   std::vector<Steepness> steepness_;                      // per visible key of one row
@@ -323,9 +342,20 @@ class BackwardBounds {
 
 BackwardTolerance backward_tolerance(const AttentionInput& input,
                                      const TensorView<const double>& dout,
-                                     const ExactBackward& exact, const NumericsProfile& profile) {
+                                     const ExactBackward& exact, const NumericsProfile& profile,
+                                     int threads) {
   check_dout(input, dout);
-  return BackwardBounds(input, dout, exact, profile).run();
+  const RowReader reader(input, {});
+  const ExactOptions options{.threads = threads};
+  const ExactForward forward = exact_forward(input, options);
+  const ForwardTolerance allowed = forward_tolerance(input, forward, profile, options);
+  const Given given{input, dout, exact, profile, reader, forward, allowed};
+  const Shape& shape = input.problem.shape;
+  BackwardTolerance result{Tensor<double>(shape.q()), Tensor<double>(shape.k()),
+                           Tensor<double>(shape.v())};
+  parallel_rows(shape.batch * shape.kv_heads, threads,
+                [&] { return BackwardBounds(given, result); });
+  return result;
 }
 
 }  // namespace ringlab

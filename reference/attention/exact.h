@@ -65,17 +65,20 @@ struct ExactBackward {
 };
 /// Gradients of <dout, out> with respect to q, k, v; dout (batch, q_heads, q_tokens, v_dim).
 /// K/V gradients are summed over the query heads of a group; a key that nobody sees gets exact
-/// zeros. Every dv and dP product is compensated; memory O(kv_tokens · (head_dim + v_dim)).
-ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout);
+/// zeros. Every dv and dP product is compensated. Each thread takes K/V heads of batches one after
+/// the other; memory O(kv_tokens · (head_dim + v_dim)) per thread. Bits do not depend on `threads`.
+ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout,
+                             int threads = 1);
 
 /// For a subject that recomputes P from its own lse and takes D_i from its stored output (or from
-/// P and dP). +inf where no promise can be made.
+/// P and dP). +inf where no promise can be made. Threads and memory as there.
 struct BackwardTolerance {
   Tensor<double> dq, dk, dv;
 };
 BackwardTolerance backward_tolerance(const AttentionInput& input,
                                      const TensorView<const double>& dout,
-                                     const ExactBackward& exact, const NumericsProfile& profile);
+                                     const ExactBackward& exact, const NumericsProfile& profile,
+                                     int threads = 1);
 
 /// The same forward as a ring of `ranks` chunks in two nested loops (rank, hop), merging running
 /// states in fp64: what a ring computes, with no network. Equals exact_forward within both errors.

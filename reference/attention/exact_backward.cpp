@@ -4,6 +4,7 @@
 #include "reference/attention/compensated.h"
 #include "reference/attention/exact.h"
 #include "reference/attention/row_gradients.h"
+#include "reference/core/parallel_rows.h"
 
 namespace ringlab {
 namespace {
@@ -41,47 +42,67 @@ void write_gradient(const BoundedSums& sums, double scale, const RowAddress& to,
   }
 }
 
-class BackwardPass {
+/// What all K/V heads of all batches write to, each to its own part.
+struct Result {
+  ExactBackward backward;
+  std::vector<BoundedSums> sinks;  ///< (batch, q_heads) where there are sinks
+
+  explicit Result(const Problem& problem) {
+    const Shape& shape = problem.shape;
+    if (!problem.modifiers.sinks.empty()) {
+      sinks.assign(static_cast<std::size_t>(shape.batch * shape.q_heads),
+                   BoundedSums(1, shape.q_tokens));
+    }
+    backward.dq = backward.dq_error = Tensor<double>(shape.q());
+    backward.dk = backward.dk_error = Tensor<double>(shape.k());
+    backward.dv = backward.dv_error = Tensor<double>(shape.v());
+  }
+
+  void add_up_sinks(const Shape& shape) {
+    if (sinks.empty()) return;
+    constexpr double kOne = 1;
+    for (std::int64_t head = 0; head < shape.q_heads; ++head) {
+      BoundedSums sum(1, shape.batch);
+      for (std::int64_t b = 0; b < shape.batch; ++b) {
+        const BoundedSums& one = sinks[static_cast<std::size_t>(b * shape.q_heads + head)];
+        sum.add(one.value(0), one.error(0), &kOne);
+      }
+      backward.dsinks.push_back(sum.value(0));
+      backward.dsinks_error.push_back(promised(sum.error(0)));
+    }
+  }
+};
+
+/// Takes K/V heads of batches, one after the other.
+class BackwardWorker {
  public:
-  BackwardPass(const AttentionInput& input, const TensorView<const double>& dout)
-      : input_(input), dout_(dout), reader_(input_, {}), head_sums_(input.problem.shape) {
-    const Shape& shape = input.problem.shape;
-    sink_sums_.assign(input.problem.modifiers.sinks.size(),
-                      BoundedSums(1, shape.batch * shape.q_tokens));
-    result_.dq = result_.dq_error = Tensor<double>(shape.q());
-    result_.dk = result_.dk_error = Tensor<double>(shape.k());
-    result_.dv = result_.dv_error = Tensor<double>(shape.v());
-  }
+  BackwardWorker(const RowReader& reader, const TensorView<const double>& dout, Result& result)
+      : input_(reader.input()),
+        dout_(dout),
+        reader_(reader),
+        head_sums_(input_.problem.shape),
+        result_(result) {}
 
-  ExactBackward run() {
-    const Shape& shape = input_.problem.shape;
-    for (std::int64_t b = 0; b < shape.batch; ++b) {
-      for (std::int64_t head = 0; head < shape.kv_heads; ++head) run_head(b, head);
-    }
-    for (const BoundedSums& sums : sink_sums_) {
-      result_.dsinks.push_back(sums.value(0));
-      result_.dsinks_error.push_back(promised(sums.error(0)));
-    }
-    return std::move(result_);
-  }
-
- private:
   /// The rows of all query heads that read this K/V head come one after the other.
-  void run_head(std::int64_t batch, std::int64_t kv_head) {
+  void operator()(std::int64_t head_of_batch) {
     const Shape& shape = input_.problem.shape;
+    const std::int64_t batch = head_of_batch / shape.kv_heads;
+    const std::int64_t kv_head = head_of_batch % shape.kv_heads;
     head_sums_.clear();
     for (std::int64_t row = 0; row < reader_.rows(); ++row) {
       const RowAddress at = reader_.address(row);
       if (at.batch == batch && at.kv_head == kv_head) add_row(at);
     }
+    ExactBackward& to = result_.backward;
     for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
       const std::size_t key = static_cast<std::size_t>(j);
-      const RowAddress to{.batch = batch, .q_head = kv_head, .kv_head = kv_head, .query = j};
-      write_gradient(head_sums_.dk[key], input_.problem.scale, to, {result_.dk, result_.dk_error});
-      write_gradient(head_sums_.dv[key], 1, to, {result_.dv, result_.dv_error});
+      const RowAddress at{.batch = batch, .q_head = kv_head, .kv_head = kv_head, .query = j};
+      write_gradient(head_sums_.dk[key], input_.problem.scale, at, {to.dk, to.dk_error});
+      write_gradient(head_sums_.dv[key], 1, at, {to.dv, to.dv_error});
     }
   }
 
+ private:
   void add_row(const RowAddress& at) {
     reader_.read(at, row_);
     if (row_.empty()) return;
@@ -96,7 +117,8 @@ class BackwardPass {
       head_sums_.dk[key].add(gradients.score[n], gradients.score_error[n], q);
       head_sums_.dv[key].add(gradients.kept[n], gradients.kept_error[n], upstream);
     }
-    write_gradient(dq, input_.problem.scale, at, {result_.dq, result_.dq_error});
+    ExactBackward& to = result_.backward;
+    write_gradient(dq, input_.problem.scale, at, {to.dq, to.dq_error});
     if (row_.sink) add_sink(at, gradients);
   }
 
@@ -110,24 +132,31 @@ class BackwardPass {
             (1 + 0x1p-40) +
         kUnderflow;
     constexpr double kOne = 1;
-    sink_sums_[static_cast<std::size_t>(at.q_head)].add(product, error, &kOne);
+    const std::int64_t sink = at.batch * input_.problem.shape.q_heads + at.q_head;
+    result_.sinks[static_cast<std::size_t>(sink)].add(product, error, &kOne);
   }
 
   const AttentionInput& input_;
   const TensorView<const double>& dout_;
-  RowReader reader_;
+  const RowReader& reader_;
   HeadSums head_sums_;
-  std::vector<BoundedSums> sink_sums_;  // one sum per query head
-  ExactBackward result_;
+  Result& result_;
   QueryRow row_;
   std::vector<double> q_buffer_, k_buffer_, dout_buffer_;
 };
 
 }  // namespace
 
-ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout) {
+ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout,
+                             int threads) {
   check_dout(input, dout);
-  return BackwardPass(input, dout).run();
+  const RowReader reader(input, {});
+  const Shape& shape = input.problem.shape;
+  Result result(input.problem);
+  parallel_rows(shape.batch * shape.kv_heads, threads,
+                [&] { return BackwardWorker(reader, dout, result); });
+  result.add_up_sinks(shape);
+  return std::move(result.backward);
 }
 
 }  // namespace ringlab

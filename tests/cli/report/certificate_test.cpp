@@ -79,6 +79,10 @@ TEST(Verdict, is_a_word_for_how_it_ended) {
   SubjectResult changing = passing();
   changing.subject.can.deterministic = false;
   EXPECT_EQ(word_text(verdict_of(changing, 1).word), "PASS-statistical");
+  SubjectResult any_order = passing();
+  any_order.subject.can.deterministic_gradients = false;
+  EXPECT_EQ(verdict_of(any_order, 1).word, Word::pass_statistical);
+  EXPECT_THAT(verdict_of(any_order, 1).sentence, HasSubstr("bits of its gradients"));
 }
 
 TEST(Verdict, is_inconclusive_where_nothing_or_too_little_was_compared) {

@@ -8,6 +8,7 @@
 #include "reference/attention/extended.h"
 #include "reference/core/error.h"
 #include "tests/reference/attention/random_case.h"
+#include "tests/reference/attention/random_modifiers.h"
 
 namespace ringlab {
 namespace {
@@ -149,6 +150,41 @@ TEST(ExactBackward, gives_exact_zeros_to_keys_nobody_sees_and_ignores_what_they_
     EXPECT_EQ(tolerance.dv(0, 0, 0, channel), 0);
     EXPECT_EQ(exact.dv(0, 0, 1, channel), 1);
   }
+}
+
+void expect_same(const Tensor<double>& got, const Tensor<double>& want, std::uint64_t seed) {
+  ASSERT_EQ(got.values().size(), want.values().size()) << seed;
+  for (std::size_t i = 0; i < got.values().size(); ++i) {
+    EXPECT_EQ(got.values()[i], want.values()[i]) << "seed " << seed << ", element " << i;
+  }
+}
+
+TEST(ExactBackward, and_its_tolerance_have_the_same_bits_on_any_number_of_threads) {
+  int heads = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    testing::RandomCase c = testing::random_case(seed, {.tokens = 12});
+    c.problem.modifiers = testing::ModifierMaker(seed, c.problem.shape).make();
+    const NumericsProfile profile = carried_profile(c.problem.dtype, 4);
+    const ExactBackward one = exact_backward(c.input(), c.dout.view(), 1);
+    const ExactBackward three = exact_backward(c.input(), c.dout.view(), 3);
+    expect_same(three.dq, one.dq, seed);
+    expect_same(three.dk, one.dk, seed);
+    expect_same(three.dv, one.dv, seed);
+    expect_same(three.dq_error, one.dq_error, seed);
+    expect_same(three.dk_error, one.dk_error, seed);
+    expect_same(three.dv_error, one.dv_error, seed);
+    EXPECT_EQ(three.dsinks, one.dsinks) << seed;
+    EXPECT_EQ(three.dsinks_error, one.dsinks_error) << seed;
+    const auto allowed = [&](int threads) {
+      return backward_tolerance(c.input(), c.dout.view(), one, profile, threads);
+    };
+    const BackwardTolerance alone = allowed(1), together = allowed(3);
+    expect_same(together.dq, alone.dq, seed);
+    expect_same(together.dk, alone.dk, seed);
+    expect_same(together.dv, alone.dv, seed);
+    heads += c.problem.shape.batch * c.problem.shape.kv_heads > 1;
+  }
+  EXPECT_GT(heads, 30);
 }
 
 TEST(ExactBackward, refuses_an_upstream_gradient_of_another_shape) {
