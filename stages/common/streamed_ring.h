@@ -95,11 +95,21 @@ class StreamedRing {
     const Place& mine = place(rank);
     DeviceSlot<Element>& slot = slot_of(rank, step);
     if (step > 0) wait(mine.compute, slot.arrived, rank, "there, before it is computed on");
-    ringlab::cuda::select_device(mine.compute.device());
-    compute.attend(step, {owner_of(rank, step), slot.k.data(), slot.v.data()}, mine.compute.get());
+    compute.attend(step, {owner_of(rank, step), slot.k.data(), slot.v.data()},
+                   compute_stream(rank));
     record(slot.used, mine.compute, rank, "computed on");
   }
   // end [streams: a step]
+
+  /// What the rank's compute stream does before its first chunk, and behind its last one.
+  template <class Compute>
+  void begin(int rank, Compute& compute) {
+    compute.begin(compute_stream(rank));
+  }
+  template <class Compute>
+  void finish(int rank, Compute& compute) {
+    compute.finish(compute_stream(rank));
+  }
 
   /// Until everything on all streams has ended; errors of kernels are thrown here.
   void wait_for_all() const {
@@ -113,6 +123,12 @@ class StreamedRing {
     ringlab::cuda::OwnedStream compute, copies;
   };
 
+  /// Its device becomes the current one.
+  ringlab::cuda::Stream compute_stream(int rank) {
+    const ringlab::cuda::OwnedStream& stream = place(rank).compute;
+    ringlab::cuda::select_device(stream.device());
+    return stream.get();
+  }
   int count() const { return static_cast<int>(ranks_.size()); }
   Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
   /// Two ranks cannot pass chunks on from a single slot each: each would wait for the other's.
@@ -194,7 +210,8 @@ class StreamedRing {
 };
 
 /// All ranks of a run from their chunks to their results. `make(r, device)` is what rank r computes
-/// with: attend(step, chunk, stream), and read_back() after the last one.
+/// with: begin(stream), attend(step, chunk, stream) for every chunk and finish(stream), and
+/// read_back() when all of it has ended.
 template <class Element, class Make>
 void run_streamed_ring(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved,
                        const SlotPlan& plan, Make make) {
@@ -204,13 +221,16 @@ void run_streamed_ring(std::span<RankProblem<Element>> ranks, std::span<Traffic>
   for (RankProblem<Element>& r : ranks) {
     computes.push_back(make(r, device_of(r.rank(), ring.devices())));
   }
+  const auto compute_of = [&](int rank) -> auto& {
+    return computes[static_cast<std::size_t>(rank)];
+  };
   // [streams: the loop]
+  for (int rank = 0; rank < count; ++rank) ring.begin(rank, compute_of(rank));
   for (int step = 0; step < count; ++step) {
     for (int rank = 0; rank < count && step > 0; ++rank) ring.fetch(rank, step);
-    for (int rank = 0; rank < count; ++rank) {
-      ring.attend(rank, step, computes[static_cast<std::size_t>(rank)]);
-    }
+    for (int rank = 0; rank < count; ++rank) ring.attend(rank, step, compute_of(rank));
   }
+  for (int rank = 0; rank < count; ++rank) ring.finish(rank, compute_of(rank));
   // end [streams: the loop]
   ring.wait_for_all();
   for (auto& compute : computes) compute.read_back();

@@ -14,13 +14,15 @@ struct DeviceRing {
   std::span<RankProblem<Element>> ranks;
   std::span<Traffic> moved;
   StreamKernel<ChunkKernel<Element>> tiles;  ///< the tile program
+  StreamRows<Element> rows;                  ///< what comes before and after it
 };
 
 template <class Element>
 void run_overlapped_ring(const DeviceRing<Element>& ring) {
   const SlotPlan plan{.slots = ring.ranks.front().options.slots};
   run_streamed_ring(ring.ranks, ring.moved, plan, [&](RankProblem<Element>& r, int device) {
-    return StreamedTiles<Element>(r, device, tokens_of(r, EmptyBlocks::computed), ring.tiles);
+    return StreamedTiles<Element>(r, device, tokens_of(r, EmptyBlocks::computed), ring.tiles,
+                                  ring.rows);
   });
 }
 
@@ -30,7 +32,7 @@ template <class Element>
 void run_balanced_ring(const DeviceRing<Element>& ring) {
   const SlotPlan plan{.slots = 2, .own_in_slot = true};
   run_streamed_ring(ring.ranks, ring.moved, plan, [&](RankProblem<Element>& r, int device) {
-    return StreamedTiles<Element>(r, device, balanced_ring::ring_tokens(r), ring.tiles);
+    return StreamedTiles<Element>(r, device, balanced_ring::ring_tokens(r), ring.tiles, ring.rows);
   });
   for (RankProblem<Element>& r : ring.ranks) balanced_ring::tell_out_positions(r);
 }
@@ -51,7 +53,8 @@ template <class Element>
 void run_with_tiles(const DeviceRing<Element>& ring) {
   const SlotPlan plan{.slots = ring.ranks.front().options.slots};
   run_streamed_ring(ring.ranks, ring.moved, plan, [&](RankProblem<Element>& r, int device) {
-    return StreamedTiles<Element>(r, device, tokens_of(r, EmptyBlocks::skipped), ring.tiles);
+    return StreamedTiles<Element>(r, device, tokens_of(r, EmptyBlocks::skipped), ring.tiles,
+                                  ring.rows);
   });
 }
 

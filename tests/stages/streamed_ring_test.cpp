@@ -93,7 +93,8 @@ RunResult run_on_memory(const AttentionInput& input, const RunOptions& options, 
   return run_together(
       input, options,
       [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
-        run(DeviceRing<Element>{ranks, moved, kernel_on_memory<Element>()});
+        run(DeviceRing<Element>{ranks, moved, kernel_on_memory<Element>(),
+                                rows_on_memory<Element>()});
       });
 }
 RunResult run_07(const AttentionInput& input, const RunOptions& options) {
