@@ -74,8 +74,9 @@ std::vector<OptionSpec> run_option_specs() {
       {"tile-keys", "N", "keys of a key/value tile, 1 … 1024 (32; optimized: 128)"},
       {"threads", "N", "threads of each rank, 1 … 1024 (optimized: cores / ranks; with mpi: 1)"},
       {"timeout", "S",
-       "seconds a rank may wait for a message; on devices, for all that they do (60)",
-       "with --transport threads, mpi or nccl"},
+       "seconds a rank may wait for a message; on devices, for all that they do, or each kernel of "
+       "stages 01 to 06 (60)",
+       "with --transport threads, mpi or nccl, or --device cuda"},
   };
 }
 
@@ -83,6 +84,11 @@ std::vector<OptionSpec> run_option_specs() {
 int default_threads(const RunOptions& options, const RunDefaults& defaults) {
   if (!defaults.many_threads || options.transport != TransportKind::threads) return 1;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / options.ranks);
+}
+
+/// Simulated ranks have a clock of their own, which devices do not follow.
+bool has_deadline(const RunOptions& options) {
+  return options.transport != TransportKind::simulated || options.device == DeviceKind::cuda;
 }
 
 RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
@@ -114,7 +120,8 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
       arguments.take_integer("threads", default_threads(options, defaults), 1, kMostThreads));
   if (options.transport == TransportKind::simulated) {
     options.delay_seed = arguments.take_unsigned("delay-seed", 0);
-  } else {
+  }
+  if (has_deadline(options)) {
     options.timeout_s =
         arguments.take_real("timeout", options.timeout_s, 1e-6, kLongestTimeoutSeconds);
   }
@@ -133,7 +140,8 @@ void describe_run_options(const RunOptions& options, Json& configuration) {
   configuration["transport"] = transport_name(options.transport);
   if (simulated) {
     configuration["delay_seed"] = options.delay_seed;
-  } else {
+  }
+  if (has_deadline(options)) {
     configuration["timeout_s"] = options.timeout_s;
   }
   configuration["device"] = options.device == DeviceKind::cpu ? "cpu" : "cuda";

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "optimized/cuda/stuck_device.h"
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/device_launch.h"
 #include "optimized/ring/device_needs.h"
@@ -217,7 +218,7 @@ RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
   try {
     return rank_run->run(ends);
   } catch (const DeviceStuck&) {
-    keep_for_ever(std::move(rank_run));
+    cuda::keep_for_ever(std::move(rank_run));
     throw;
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "optimized/cuda/stream_kernels.h"
+#include "optimized/cuda/stuck_device.h"
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/device_launch.h"
 #include "optimized/ring/device_needs.h"
@@ -265,7 +266,7 @@ NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
   try {
     return devices_run->run(ends);
   } catch (const DeviceStuck&) {
-    keep_for_ever(std::move(devices_run));
+    cuda::keep_for_ever(std::move(devices_run));
     throw;
   }
 }

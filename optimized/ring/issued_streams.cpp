@@ -1,22 +1,15 @@
 #include "optimized/ring/issued_streams.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <iterator>
-#include <mutex>
-#include <sstream>
-#include <thread>
 #include <utility>
 
-#include "reference/core/machine_error.h"
+#include "optimized/cuda/stuck_device.h"
 
 namespace ringlab::ring {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr int kMostStreamsTold = 12;
 constexpr const char* kStreamNames[kStreamsPerRank] = {"kernels", "chunks", "sums"};
 
 std::size_t index_of(int rank, StreamKind kind) {
@@ -24,23 +17,6 @@ std::size_t index_of(int rank, StreamKind kind) {
 }
 
 std::string pass_name(Pass pass) { return pass == Pass::forward ? "forward, " : "backward, "; }
-
-[[noreturn]] void throw_stuck(double timeout_s, const std::string& standing) {
-  std::ostringstream seconds;
-  seconds << timeout_s;
-  throw DeviceStuck({.where = "devices",
-                     .expected = "an end within " + seconds.str() + " s",
-                     .actual = standing,
-                     .hint = "Give a longer --timeout where so much is to be done"});
-}
-
-/// So short that it adds little to what is measured.
-void pause_after(std::chrono::duration<double> elapsed) {
-  constexpr double kShare = 1.0 / 256, kLongestSeconds = 1e-3, kShortestSeconds = 20e-6;
-  const double pause_s = std::min(elapsed.count() * kShare, kLongestSeconds);
-  if (pause_s < kShortestSeconds) return std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::duration<double>(pause_s));
-}
 
 }  // namespace
 
@@ -123,25 +99,17 @@ void IssuedStreams::finish(double timeout_s) const {
     for (const int device : devices_) cuda::wait_for_device(device);
     return;
   }
-  const auto begin = Clock::now();
-  while (!have_ended()) {
-    const std::chrono::duration<double> elapsed = Clock::now() - begin;
-    if (elapsed.count() >= timeout_s) throw_stuck(timeout_s, standing());
-    pause_after(elapsed);
+  if (!cuda::ends_within(timeout_s, [&] { return have_ended(); })) {
+    cuda::throw_stuck("devices", timeout_s, standing());
   }
 }
 
 bool IssuedStreams::end_within(double timeout_s) const noexcept {
-  const auto begin = Clock::now();
   try {
-    while (!have_ended()) {
-      const std::chrono::duration<double> elapsed = Clock::now() - begin;
-      if (elapsed.count() >= timeout_s) return false;
-      pause_after(elapsed);
-    }
+    return cuda::ends_within(timeout_s, [&] { return have_ended(); });
   } catch (const std::exception&) {  // of the device: nothing goes on there
+    return true;
   }
-  return true;
 }
 
 bool IssuedStreams::have_ended() const {
@@ -151,19 +119,16 @@ bool IssuedStreams::have_ended() const {
 }
 
 /// Events that became part of a graph cannot be asked.
-std::string IssuedStreams::standing() const {
-  if (graph_.get() != nullptr) return "a graph that has not ended, at no place that could be told";
-  std::string text;
-  int told = 0, others = 0;
+std::vector<std::string> IssuedStreams::standing() const {
+  if (graph_.get() != nullptr) {
+    return {"a graph that has not ended, at no place that could be told"};
+  }
+  std::vector<std::string> unended;
   for (std::size_t stream = 0; stream < streams_.size(); ++stream) {
     if (cuda::has_ended(streams_[stream].device(), streams_[stream].get())) continue;
-    if (told == kMostStreamsTold) {
-      ++others;
-      continue;
-    }
-    text += (told++ > 0 ? "; " : "") + standing_of(stream);
+    unended.push_back(standing_of(stream));
   }
-  return others == 0 ? text : text + "; and " + std::to_string(others) + " streams more";
+  return unended;
 }
 
 std::string IssuedStreams::standing_of(std::size_t stream) const {
@@ -178,13 +143,6 @@ std::string IssuedStreams::standing_of(std::size_t stream) const {
   text += next == all.begin() ? "nothing is known to have ended"
                               : "the last that ended is (" + std::prev(next)->operation + ")";
   return next == all.end() ? text : text + ", and not (" + next->operation + ")";
-}
-
-void keep_for_ever(std::shared_ptr<void> run) {
-  static auto* const kept = new std::vector<std::shared_ptr<void>>();
-  static std::mutex adding;
-  const std::scoped_lock lock(adding);
-  kept->push_back(std::move(run));
 }
 
 }  // namespace ringlab::ring

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,7 +52,8 @@ class IssuedStreams {
   };
 
   bool have_ended() const;
-  std::string standing() const;
+  /// Of the streams that have not ended.
+  std::vector<std::string> standing() const;
   std::string standing_of(std::size_t stream) const;
   int device_of(int rank) const { return devices_[static_cast<std::size_t>(rank - first_rank_)]; }
 
@@ -65,8 +65,5 @@ class IssuedStreams {
   std::vector<std::vector<Milestone>> milestones_;  // by stream, in order
   cuda::OwnedGraph graph_;
 };
-
-/// What a stuck device uses: to free it would wait for what does not end.
-void keep_for_ever(std::shared_ptr<void> run);
 
 }  // namespace ringlab::ring

@@ -25,6 +25,11 @@ bool adds_the_step(const Error& first, const Error& later) {
   return before && after && before->failure().step < 0 && after->failure().step >= 0;
 }
 
+/// Ranks that wait for one whose device is stuck may reach their deadlines first.
+bool is_the_cause(const Error& first, const Error& later) {
+  return dynamic_cast<const DeviceStuck*>(&later) && !dynamic_cast<const DeviceStuck*>(&first);
+}
+
 std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
   return std::make_shared<const Error>(
       ErrorKind::environment,
@@ -35,6 +40,9 @@ std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
 std::shared_ptr<const Error> copy_of(const Error& error) {
   if (const auto* of_rank = dynamic_cast<const RankError*>(&error)) {
     return std::make_shared<const RankError>(*of_rank);
+  }
+  if (const auto* stuck = dynamic_cast<const DeviceStuck*>(&error)) {
+    return std::make_shared<const DeviceStuck>(*stuck);
   }
   if (const auto* of_machine = dynamic_cast<const MachineError*>(&error)) {
     return std::make_shared<const MachineError>(*of_machine);
@@ -57,7 +65,10 @@ FirstFailure::FirstFailure(int ranks) {
 }
 
 void FirstFailure::record(int rank, const Error& error) {
-  if (error_ && !(rank == rank_ && adds_the_step(*error_, error))) return;
+  const bool same_rank = rank == rank_;
+  if (error_ && !(same_rank && adds_the_step(*error_, error)) && !is_the_cause(*error_, error)) {
+    return;
+  }
   error_ = copy_of(error);
   rank_ = rank;
 }
@@ -82,6 +93,7 @@ void FirstFailure::throw_to_survivor(int rank, const std::string& doing) const {
 
 void throw_copy(const Error& error) {
   if (const auto* of_rank = dynamic_cast<const RankError*>(&error)) throw RankError(*of_rank);
+  if (const auto* stuck = dynamic_cast<const DeviceStuck*>(&error)) throw DeviceStuck(*stuck);
   if (const auto* of_machine = dynamic_cast<const MachineError*>(&error)) {
     throw MachineError(*of_machine);
   }
@@ -93,6 +105,8 @@ std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& t
     std::rethrow_exception(thrown);
   } catch (const RankError& error) {
     return std::make_shared<const RankError>(error);
+  } catch (const DeviceStuck& error) {
+    return std::make_shared<const DeviceStuck>(with_rank(error.parts(), rank));
   } catch (const MachineError& error) {
     return std::make_shared<const MachineError>(with_rank(error.parts(), rank));
   } catch (const Error& error) {

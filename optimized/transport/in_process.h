@@ -32,7 +32,7 @@ using RankBody = std::function<void(Communicator&)>;
 /// Usage error for ranks < 1 or a timeout that is not positive (infinity is allowed).
 ///
 /// When a rank throws, the others are woken with an environment error that names it, and the first
-/// failure is rethrown: an Error keeps its kind, a MachineError its type, and gains its rank, any other exception becomes an
+/// failure, or the first DeviceStuck, is rethrown: an Error keeps its kind, a MachineError or DeviceStuck its type, and gains its rank, any other exception becomes an
 /// environment error with its text. A deadlock, or a message from a rank that has ended, is found
 /// at once and not at the deadline, which every piece of a long message moves on. Requests never
 /// waited for are harmless: a buffered send still arrives, a receive is cancelled when its body

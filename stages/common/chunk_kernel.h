@@ -1,9 +1,9 @@
 // The kernel of the rings after stage 06, and the end of their runs: no longer the lesson there.
 #pragma once
 
-#include <cmath>
 #include <limits>
 
+#include "stages/common/finished_row.h"
 #include "stages/common/kernel_shape.h"
 #include "stages/common/mask_rows.h"
 #include "stages/common/row_states.h"
@@ -101,19 +101,14 @@ struct ChunkKernel {
   }
 };
 
-/// Row `row` of the outputs from its running state: out = acc / row_sum, lse = row_max +
-/// log(row_sum); 0 and -inf for a row that saw nothing.
+/// Row `row` of the outputs from its running state.
 template <class Element>
 void finish_row(RankProblem<Element>& r, const RowStates<Element>& whole, std::int64_t row) {
-  using Real = Accumulator<Element>;
   const std::int64_t v_dim = r.problem.shape.v_dim;
-  const SoftmaxState<Real>& state = whole.states.data()[row];
-  const bool sees_nothing = state.row_max == ChunkKernel<Element>::kNothing;  // 0/0 otherwise
-  r.lse.data[row] =
-      sees_nothing ? ChunkKernel<Element>::kNothing : state.row_max + std::log(state.row_sum);
+  const auto& state = whole.states.data()[row];
+  r.lse.data[row] = finished_lse(state);
   for (std::int64_t at = row * v_dim; at < (row + 1) * v_dim; ++at) {
-    const Real value = sees_nothing ? Real(0) : whole.accs.data()[at] / state.row_sum;
-    r.out.data[at] = static_cast<Element>(value);
+    r.out.data[at] = finished_value<Element>(state, whole.accs.data()[at]);
   }
 }
 

@@ -14,14 +14,14 @@ namespace {
 
 #ifdef RINGLAB_HAVE_CUDA
 CudaStatus find_status() { return cuda::device_status(); }
-const std::map<std::type_index, CudaLauncher>& launchers() {
-  static const std::map<std::type_index, CudaLauncher> table = cuda::all_launchers();
+const std::map<std::type_index, CudaKernel>& kernels() {
+  static const std::map<std::type_index, CudaKernel> table = cuda::all_kernels();
   return table;
 }
 #else
 CudaStatus find_status() { return {.compiled_in = false, .devices = 0, .text = "not compiled in"}; }
-const std::map<std::type_index, CudaLauncher>& launchers() {
-  static const std::map<std::type_index, CudaLauncher> table;
+const std::map<std::type_index, CudaKernel>& kernels() {
+  static const std::map<std::type_index, CudaKernel> table;
   return table;
 }
 #endif
@@ -61,9 +61,9 @@ void require_cuda(const CudaStatus& status) {
                                   : "Use --device cpu, or build with -DRINGLAB_CUDA=ON"});
 }
 
-CudaLauncher find_cuda_launcher(std::type_index kernel) {
-  const auto found = launchers().find(kernel);
-  if (found != launchers().end()) return found->second;
+CudaKernel find_cuda_kernel(std::type_index kernel) {
+  const auto found = kernels().find(kernel);
+  if (found != kernels().end()) return found->second;
   throw_environment_error({.where = "device cuda",
                            .expected = "a kernel with a CUDA build",
                            .actual = std::string("one without: ") + kernel.name(),

@@ -33,16 +33,23 @@ void require_cuda(const CudaStatus& status);
 
 /// How to run one kernel on a GPU.
 struct CudaLaunch {
+  std::string stage = {};  ///< for error messages, as the rank
   std::int64_t blocks = 0;
   int threads = 0;
-  int rank = 0;  ///< for error messages
+  int rank = 0;
+  double timeout_s = 60.0;  ///< deadline of the kernel, once it was launched
 };
 /// Copies the arrays of `*kernel` (of the type it was looked up by) to the device, runs it, copies
-/// the outputs back. Environment error with the CUDA call and the rank when something fails; with what
-/// was wanted and what is free when memory does not suffice.
+/// the outputs back; one rank after the other. Environment error with the CUDA call and the rank
+/// when something fails; with what was wanted and what is free when memory does not suffice.
+/// DeviceStuck when the kernel has not ended at its deadline, and while one like that has not.
 using CudaLauncher = void (*)(const void* kernel, const CudaLaunch& launch);
 
+struct CudaKernel {
+  std::string stage;  ///< whose kernel it is
+  CudaLauncher run = nullptr;
+};
 /// Environment error when that kernel has no CUDA build.
-CudaLauncher find_cuda_launcher(std::type_index kernel);
+CudaKernel find_cuda_kernel(std::type_index kernel);
 
 }  // namespace ringlab::stages

@@ -16,7 +16,8 @@ RunResult run_on_gpus(const AttentionInput& input, const RunOptions& options, Ru
   return run_together(
       input, options,
       [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
-        run(DeviceRing<Element>{ranks, moved, chunk_kernel_on_streams<Element>()});
+        run(DeviceRing<Element>{ranks, moved, chunk_kernel_on_streams<Element>(),
+                                rows_on_streams<Element>()});
       });
 }
 

@@ -16,8 +16,12 @@ void launch(RankProblem<Element>& r, std::int64_t blocks, const Kernel& kernel) 
   const int threads = static_cast<int>(r.options.tile_queries);
   if (blocks == 0) return;
   if (r.options.device == DeviceKind::cuda) {
-    find_cuda_launcher(typeid(Kernel))(&kernel, {blocks, threads, r.rank()});
-    return;
+    const CudaKernel on_cuda = find_cuda_kernel(typeid(Kernel));
+    return on_cuda.run(&kernel, {.stage = on_cuda.stage,
+                                 .blocks = blocks,
+                                 .threads = threads,
+                                 .rank = r.rank(),
+                                 .timeout_s = r.options.timeout_s});
   }
   std::int64_t shared_bytes = 0;
   for (std::int64_t index = 0; index < blocks; ++index) {

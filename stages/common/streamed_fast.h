@@ -13,8 +13,7 @@
 
 namespace ringlab::stages {
 
-/// The running state stays on the device; the first chunk's launch begins it, the last one's writes
-/// the results. Half and BFloat16; masks are intervals of a chunk's rows.
+/// The running state stays on the device. Half and BFloat16; masks are intervals of a chunk's rows.
 template <class Element>
 class StreamedFast {
  public:
@@ -37,6 +36,10 @@ class StreamedFast {
     }
     r.memory.add(bytes);
   }
+
+  /// The first launch begins the running state, and the last one writes the results.
+  void begin(ringlab::cuda::Stream) {}
+  void finish(ringlab::cuda::Stream) {}
 
   // [streams: attend]
   /// The running state takes in the chunk, when the stream comes to it.

@@ -7,11 +7,16 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "optimized/cuda/device.h"
+#include "optimized/cuda/stuck_device.h"
+#include "reference/core/machine_error.h"
 #include "stages/common/rank_problem.h"
 
 namespace ringlab::stages {
@@ -95,15 +100,27 @@ class StreamedRing {
     const Place& mine = place(rank);
     DeviceSlot<Element>& slot = slot_of(rank, step);
     if (step > 0) wait(mine.compute, slot.arrived, rank, "there, before it is computed on");
-    ringlab::cuda::select_device(mine.compute.device());
-    compute.attend(step, {owner_of(rank, step), slot.k.data(), slot.v.data()}, mine.compute.get());
+    compute.attend(step, {owner_of(rank, step), slot.k.data(), slot.v.data()},
+                   compute_stream(rank));
     record(slot.used, mine.compute, rank, "computed on");
   }
   // end [streams: a step]
 
-  /// Until everything on all streams has ended; errors of kernels are thrown here.
-  void wait_for_all() const {
-    for (int device = 0; device < devices_; ++device) ringlab::cuda::wait_for_device(device);
+  /// What the rank's compute stream does before its first chunk, and behind its last one.
+  template <class Compute>
+  void begin(int rank, Compute& compute) {
+    compute.begin(compute_stream(rank));
+  }
+  template <class Compute>
+  void finish(int rank, Compute& compute) {
+    compute.finish(compute_stream(rank));
+  }
+
+  /// Until everything on all streams has ended; errors of kernels are thrown here. DeviceStuck
+  /// when it has not within `timeout_s`: `where` and what has not ended are named.
+  void wait_for_all(const std::string& where, double timeout_s) const {
+    if (ringlab::cuda::ends_within(timeout_s, [&] { return unended().empty(); })) return;
+    ringlab::cuda::throw_stuck(where, timeout_s, unended());
   }
 
  private:
@@ -113,6 +130,25 @@ class StreamedRing {
     ringlab::cuda::OwnedStream compute, copies;
   };
 
+  /// Streams with something left to do.
+  std::vector<std::string> unended() const {
+    std::vector<std::string> streams;
+    for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+      for (const auto& [stream, work] : {std::pair(&places_[rank].compute, "kernels"),
+                                         std::pair(&places_[rank].copies, "copies")}) {
+        if (ringlab::cuda::has_ended(stream->device(), stream->get())) continue;
+        streams.push_back("rank " + std::to_string(rank) + "'s " + work + " on device " +
+                          std::to_string(stream->device()));
+      }
+    }
+    return streams;
+  }
+  /// Its device becomes the current one.
+  ringlab::cuda::Stream compute_stream(int rank) {
+    const ringlab::cuda::OwnedStream& stream = place(rank).compute;
+    ringlab::cuda::select_device(stream.device());
+    return stream.get();
+  }
   int count() const { return static_cast<int>(ranks_.size()); }
   Place& place(int rank) { return places_[static_cast<std::size_t>(rank)]; }
   /// Two ranks cannot pass chunks on from a single slot each: each would wait for the other's.
@@ -193,27 +229,48 @@ class StreamedRing {
   std::vector<Place> places_;
 };
 
-/// All ranks of a run from their chunks to their results. `make(r, device)` is what rank r computes
-/// with: attend(step, chunk, stream), and read_back() after the last one.
-template <class Element, class Make>
-void run_streamed_ring(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved,
-                       const SlotPlan& plan, Make make) {
-  StreamedRing<Element> ring(ranks, moved, plan);
-  const int count = static_cast<int>(ranks.size());
-  std::vector<decltype(make(ranks.front(), 0))> computes;
-  for (RankProblem<Element>& r : ranks) {
-    computes.push_back(make(r, device_of(r.rank(), ring.devices())));
-  }
-  // [streams: the loop]
-  for (int step = 0; step < count; ++step) {
-    for (int rank = 0; rank < count && step > 0; ++rank) ring.fetch(rank, step);
-    for (int rank = 0; rank < count; ++rank) {
-      ring.attend(rank, step, computes[static_cast<std::size_t>(rank)]);
+/// A run of all ranks: the ring, and what each of them computes with.
+template <class Element, class Compute>
+struct StreamedRun {
+  StreamedRing<Element> ring;
+  std::vector<Compute> computes;  // by rank
+
+  void run(const std::string& stage, double timeout_s) {
+    const int count = static_cast<int>(computes.size());
+    const auto compute_of = [&](int rank) -> Compute& {
+      return computes[static_cast<std::size_t>(rank)];
+    };
+    // [streams: the loop]
+    for (int rank = 0; rank < count; ++rank) ring.begin(rank, compute_of(rank));
+    for (int step = 0; step < count; ++step) {
+      for (int rank = 0; rank < count && step > 0; ++rank) ring.fetch(rank, step);
+      for (int rank = 0; rank < count; ++rank) ring.attend(rank, step, compute_of(rank));
     }
+    for (int rank = 0; rank < count; ++rank) ring.finish(rank, compute_of(rank));
+    // end [streams: the loop]
+    ring.wait_for_all("stage " + stage, timeout_s);
+    for (Compute& compute : computes) compute.read_back();
   }
-  // end [streams: the loop]
-  ring.wait_for_all();
-  for (auto& compute : computes) compute.read_back();
+};
+
+/// All ranks of a stage from their chunks to their results. `make(r, device)` is what rank r
+/// computes with: begin(stream), attend(step, chunk, stream) for every chunk and finish(stream),
+/// and read_back() when all of it has ended. DeviceStuck when it has not within options.timeout_s;
+/// what it uses is not freed then.
+template <class Element, class Make>
+void run_streamed_ring(const std::string& stage, std::span<RankProblem<Element>> ranks,
+                       std::span<Traffic> moved, const SlotPlan& plan, Make make) {
+  using Run = StreamedRun<Element, decltype(make(ranks.front(), 0))>;
+  const auto run = std::make_shared<Run>(Run{{ranks, moved, plan}, {}});
+  for (RankProblem<Element>& r : ranks) {
+    run->computes.push_back(make(r, device_of(r.rank(), run->ring.devices())));
+  }
+  try {
+    run->run(stage, ranks.front().options.timeout_s);
+  } catch (const DeviceStuck&) {
+    ringlab::cuda::keep_for_ever(run);
+    throw;
+  }
 }
 
 }  // namespace ringlab::stages

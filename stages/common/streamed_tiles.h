@@ -6,8 +6,8 @@
 #include "optimized/cuda/device.h"
 #include "stages/common/mask_rows.h"
 #include "stages/common/ring_tokens.h"
-#include "stages/common/row_states.h"
 #include "stages/common/stream_kernel.h"
+#include "stages/common/stream_rows.h"
 #include "stages/common/streamed_ring.h"
 
 namespace ringlab::stages {
@@ -18,12 +18,17 @@ class StreamedTiles {
   using Real = Accumulator<Element>;
   using Kernel = ChunkKernel<Element>;
 
-  StreamedTiles(RankProblem<Element>& r, int device, RingTokens tokens, StreamKernel<Kernel> kernel)
-      : r_(&r), tokens_(std::move(tokens)), kernel_(kernel) {
-    q_ = {device, span_of(array_of(r.q))};
-    const RowStates<Element> empty(r);  // the identity: no key seen
-    states_ = {device, {empty.states.data(), static_cast<std::size_t>(empty.states.size())}};
-    accs_ = {device, {empty.accs.data(), static_cast<std::size_t>(empty.accs.size())}};
+  StreamedTiles(RankProblem<Element>& r, int device, RingTokens tokens, StreamKernel<Kernel> kernel,
+                StreamRows<Element> rows)
+      : r_(&r),
+        tokens_(std::move(tokens)),
+        kernel_(kernel),
+        rows_(rows),
+        q_(device, span_of(array_of(r.q))),
+        states_(device, r.lse.extents.size()),
+        accs_(device, r.out.extents.size()),
+        out_(device, r.out.extents.size()),
+        lse_(device, r.lse.extents.size()) {
     launch_ = {.blocks = kernel_shape(r, 0).blocks(r.options.tile_queries),
                .threads = static_cast<int>(r.options.tile_queries),
                .rank = r.rank()};
@@ -35,6 +40,9 @@ class StreamedTiles {
                  accs_.bytes() + scratch_.bytes());
   }
 
+  /// The running state of rows that have seen no key.
+  void begin(ringlab::cuda::Stream stream) { rows_.clear(all_rows(), stream); }
+
   /// The running state takes in the chunk, when the stream comes to it.
   void attend(int step, const DeviceChunk<Element>& chunk, ringlab::cuda::Stream stream) {
     if (tokens_.skips(chunk.owner)) return;
@@ -44,12 +52,12 @@ class StreamedTiles {
                    r_->problem.mask.count(tokens_.queries(), tokens_.keys(chunk.owner)));
   }
 
-  /// Results from the states, which is no work for a device: a division per element.
+  /// Results from the running state.
+  void finish(ringlab::cuda::Stream stream) { rows_.finish(all_rows(), stream); }
+
   void read_back() {
-    RowStates<Element> whole(*r_);
-    states_.read(0, {whole.states.data(), static_cast<std::size_t>(whole.states.size())});
-    accs_.read(0, {whole.accs.data(), static_cast<std::size_t>(whole.accs.size())});
-    finish_rows(*r_, whole);
+    out_.read(0, span_of(array_of(r_->out)));
+    lse_.read(0, span_of(array_of(r_->lse)));
   }
 
  private:
@@ -60,6 +68,17 @@ class StreamedTiles {
   template <class T>
   static Array<T> on_device(const ringlab::cuda::DeviceTensor<std::remove_const_t<T>>& tensor) {
     return {tensor.data(), tensor.size()};
+  }
+
+  DeviceRows<Element> all_rows() const {
+    return {.rank = r_->rank(),
+            .device = states_.device(),
+            .rows = states_.size(),
+            .v_dim = r_->problem.shape.v_dim,
+            .states = states_.data(),
+            .accs = accs_.data(),
+            .out = out_.data(),
+            .lse = lse_.data()};
   }
 
   void copy_positions(int device) {
@@ -109,14 +128,17 @@ class StreamedTiles {
   RankProblem<Element>* r_;
   RingTokens tokens_;
   StreamKernel<Kernel> kernel_;
+  StreamRows<Element> rows_;
   ringlab::cuda::DeviceTensor<Element> q_;
+  ringlab::cuda::DeviceTensor<SoftmaxState<Real>> states_;
+  ringlab::cuda::DeviceTensor<Real> accs_;
+  ringlab::cuda::DeviceTensor<Element> out_;
+  ringlab::cuda::DeviceTensor<Real> lse_;
   ringlab::cuda::DeviceTensor<KeyInterval> visible_;
   ringlab::cuda::DeviceTensor<std::uint8_t> bits_;
   ringlab::cuda::DeviceTensor<std::int64_t> positions_;  // of all keys, owner after owner
   std::vector<std::int64_t> first_key_;                  // by owner: where its positions begin
   std::int64_t kv_tokens_ = 0;
-  ringlab::cuda::DeviceTensor<SoftmaxState<Real>> states_;
-  ringlab::cuda::DeviceTensor<Real> accs_;
   ringlab::cuda::DeviceTensor<std::byte> scratch_;
   StreamLaunch launch_;
 };

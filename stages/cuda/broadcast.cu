@@ -3,6 +3,6 @@
 
 namespace ringlab::stages::cuda {
 
-void add_broadcast(Launchers& table) { add_kernel<broadcast::Kernel>(table); }
+void add_broadcast(Kernels& table) { add_kernel<broadcast::Kernel>(table, "broadcast"); }
 
 }  // namespace ringlab::stages::cuda

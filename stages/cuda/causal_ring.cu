@@ -3,6 +3,6 @@
 
 namespace ringlab::stages::cuda {
 
-void add_causal_ring(Launchers& table) { add_kernel<causal_ring::Kernel>(table); }
+void add_causal_ring(Kernels& table) { add_kernel<causal_ring::Kernel>(table, "causal_ring"); }
 
 }  // namespace ringlab::stages::cuda

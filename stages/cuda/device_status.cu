@@ -61,10 +61,10 @@ CudaStatus device_status() {
   return status;
 }
 
-Launchers all_launchers() {
-  Launchers table;
+Kernels all_kernels() {
+  Kernels table;
   for (const auto add : {add_broadcast, add_online_softmax, add_flash_blocks, add_merge, add_ring,
-                         add_causal_ring, add_chunk_kernel}) {
+                         add_causal_ring}) {
     add(table);
   }
   return table;

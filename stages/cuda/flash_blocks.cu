@@ -3,6 +3,6 @@
 
 namespace ringlab::stages::cuda {
 
-void add_flash_blocks(Launchers& table) { add_kernel<flash_blocks::Kernel>(table); }
+void add_flash_blocks(Kernels& table) { add_kernel<flash_blocks::Kernel>(table, "flash_blocks"); }
 
 }  // namespace ringlab::stages::cuda

@@ -8,21 +8,20 @@
 
 namespace ringlab::stages::cuda {
 
-using Launchers = std::map<std::type_index, CudaLauncher>;
+using Kernels = std::map<std::type_index, CudaKernel>;
 
 /// Asks the driver; never throws.
 CudaStatus device_status();
 
 /// Every kernel that has a CUDA build, by its type.
-Launchers all_launchers();
+Kernels all_kernels();
 
-// One per stage, each in a .cu file of its own.
-void add_broadcast(Launchers& table);
-void add_online_softmax(Launchers& table);
-void add_flash_blocks(Launchers& table);
-void add_merge(Launchers& table);
-void add_ring(Launchers& table);
-void add_causal_ring(Launchers& table);
-void add_chunk_kernel(Launchers& table);  // stages 07, 08 and 09
+// One per stage that waits for its kernels, each in a .cu file of its own.
+void add_broadcast(Kernels& table);
+void add_online_softmax(Kernels& table);
+void add_flash_blocks(Kernels& table);
+void add_merge(Kernels& table);
+void add_ring(Kernels& table);
+void add_causal_ring(Kernels& table);
 
 }  // namespace ringlab::stages::cuda

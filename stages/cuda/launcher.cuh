@@ -1,7 +1,11 @@
 // Runs one kernel type on the current device.
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "reference/core/dtype.h"
+#include "stages/common/launch_turn.h"
 #include "stages/common/stream_kernel.h"
 #include "stages/cuda/cuda_block.cuh"
 #include "stages/cuda/device_arrays.cuh"
@@ -55,25 +59,28 @@ void put_on_stream(const Kernel& kernel, const StreamLaunch& launch) {
 
 template <class Kernel>
 void launch_kernel(const void* host_kernel, const CudaLaunch& launch) {
+  LaunchTurn turn("rank " + std::to_string(launch.rank) + ", stage " + launch.stage);
   Kernel kernel = *static_cast<const Kernel*>(host_kernel);
   StreamLaunch on_default{.blocks = launch.blocks, .threads = launch.threads, .rank = launch.rank};
   on_default.memory = memory_of(kernel, on_default);
-  DeviceArrays arrays(launch.rank);
-  kernel.for_each_array([&](auto& array) { arrays.move_in(array); });
-  on_default.scratch =
-      static_cast<std::byte*>(arrays.allocate(static_cast<std::size_t>(on_default.memory.scratch)));
+  const auto arrays = std::make_shared<DeviceArrays>(launch.rank);
+  kernel.for_each_array([&](auto& array) { arrays->move_in(array); });
+  on_default.scratch = static_cast<std::byte*>(
+      arrays->allocate(static_cast<std::size_t>(on_default.memory.scratch)));
   put_on_stream(kernel, on_default);
-  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize", launch.rank);
-  arrays.copy_back();
+  const int device = ringlab::cuda::current_device();
+  turn.wait(
+      launch.timeout_s, [device] { return ringlab::cuda::has_ended(device, nullptr); }, arrays);
+  arrays->copy_back();
 }
 
 /// Adds the four input types of one stage's kernel.
 template <template <class> class Kernel>
-void add_kernel(Launchers& table) {
-  table[typeid(Kernel<double>)] = launch_kernel<Kernel<double>>;
-  table[typeid(Kernel<float>)] = launch_kernel<Kernel<float>>;
-  table[typeid(Kernel<Half>)] = launch_kernel<Kernel<Half>>;
-  table[typeid(Kernel<BFloat16>)] = launch_kernel<Kernel<BFloat16>>;
+void add_kernel(Kernels& table, const char* stage) {
+  table[typeid(Kernel<double>)] = {stage, launch_kernel<Kernel<double>>};
+  table[typeid(Kernel<float>)] = {stage, launch_kernel<Kernel<float>>};
+  table[typeid(Kernel<Half>)] = {stage, launch_kernel<Kernel<Half>>};
+  table[typeid(Kernel<BFloat16>)] = {stage, launch_kernel<Kernel<BFloat16>>};
 }
 
 }  // namespace ringlab::stages::cuda

@@ -3,6 +3,6 @@
 
 namespace ringlab::stages::cuda {
 
-void add_merge(Launchers& table) { add_kernel<merge::Kernel>(table); }
+void add_merge(Kernels& table) { add_kernel<merge::Kernel>(table, "merge"); }
 
 }  // namespace ringlab::stages::cuda

@@ -3,6 +3,8 @@
 
 namespace ringlab::stages::cuda {
 
-void add_online_softmax(Launchers& table) { add_kernel<online_softmax::Kernel>(table); }
+void add_online_softmax(Kernels& table) {
+  add_kernel<online_softmax::Kernel>(table, "online_softmax");
+}
 
 }  // namespace ringlab::stages::cuda

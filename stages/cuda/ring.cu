@@ -3,6 +3,6 @@
 
 namespace ringlab::stages::cuda {
 
-void add_ring(Launchers& table) { add_kernel<ring::Kernel>(table); }
+void add_ring(Kernels& table) { add_kernel<ring::Kernel>(table, "ring"); }
 
 }  // namespace ringlab::stages::cuda

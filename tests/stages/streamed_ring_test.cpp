@@ -3,6 +3,8 @@
 #include "stages/common/streamed_ring.h"
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <map>
@@ -12,6 +14,7 @@
 #include "optimized/cuda/device.h"
 #include "property_tests/subject.h"
 #include "property_tests/verify.h"
+#include "reference/core/machine_error.h"
 #include "stages/09_overlapped_causal_ring/overlapped_causal_ring.h"
 #include "stages/common/costs.h"
 #include "stages/common/run_ranks.h"
@@ -93,7 +96,8 @@ RunResult run_on_memory(const AttentionInput& input, const RunOptions& options, 
   return run_together(
       input, options,
       [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
-        run(DeviceRing<Element>{ranks, moved, kernel_on_memory<Element>()});
+        run(DeviceRing<Element>{ranks, moved, kernel_on_memory<Element>(),
+                                rows_on_memory<Element>()});
       });
 }
 RunResult run_07(const AttentionInput& input, const RunOptions& options) {
@@ -277,6 +281,45 @@ TEST_P(StreamedRingTest, fails_when_memory_is_short_and_leaves_nothing_behind) {
     ring::fake_devices().most_bytes = most;
     EXPECT_THROW(check(problem, options, 1), Error) << most;
     EXPECT_EQ(ring::fake_devices().live_bytes, 0);
+  }
+}
+
+TEST_P(StreamedRingTest, asks_until_the_streams_have_ended) {
+  int asked = 0;
+  ring::fake_devices().has_ended = [&](cuda::Stream) { return ++asked > 50; };
+  RunOptions options;
+  options.ranks = 3;
+  EXPECT_EQ(check(make_problem({1, 1, 1, 9, 9, 2, 2}, "full"), options, 1), "");
+  EXPECT_GT(asked, 50);
+}
+
+/// The child of a death test: what does not end is never freed, so its process ends.
+void end_stuck(const StreamedStage& stage, DType dtype) {
+  constexpr std::int64_t kChannels = 8;  // which tensor cores take
+  const Problem problem = make_problem({1, 1, 1, 9, 9, kChannels, kChannels}, "full", dtype);
+  RunOptions options;
+  options.ranks = 3;
+  options.timeout_s = 0.05;
+  ring::fake_devices() = {.devices = 2, .has_ended = [](cuda::Stream) { return false; }};
+  try {
+    stage.run(random_tensors(problem, 1).input(problem), options);
+  } catch (const DeviceStuck& error) {
+    std::fputs(error.what(), stderr);
+    std::_Exit(ring::fake_devices().live_bytes > 0 ? error.exit_code() : 1);
+  }
+  std::_Exit(0);
+}
+
+using StreamedRingDeathTest = StreamedRingTest;
+INSTANTIATE_TEST_SUITE_P(All, StreamedRingDeathTest, ::testing::ValuesIn(kStages),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST_P(StreamedRingDeathTest, that_never_ends_is_left_at_the_deadline_with_what_it_holds) {
+  const std::string want = std::string("stage ") + GetParam().name +
+                           ": expected an end within 0.05 s, found rank 0's kernels on device 0; "
+                           "rank 0's copies on device 0; rank 1's kernels on device 1; .*--timeout";
+  for (const DType dtype : {DType::f64, DType::bf16}) {
+    EXPECT_EXIT(end_stuck(GetParam(), dtype), ::testing::ExitedWithCode(4), want);
   }
 }
 

@@ -26,7 +26,8 @@ RunResult run_emulated(const AttentionInput& input, RunOptions options) {
   return run_together(
       input, options,
       [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
-        const DeviceRing<Element> ring{ranks, moved, testing::kernel_on_memory<Element>()};
+        const DeviceRing<Element> ring{ranks, moved, testing::kernel_on_memory<Element>(),
+                                       testing::rows_on_memory<Element>()};
         if constexpr (sizeof(Element) == 2) {
           using ringlab::cuda::EmulatedForward;
           constexpr bool is_half = std::is_same_v<Element, Half>;

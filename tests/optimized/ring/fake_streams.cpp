@@ -210,20 +210,25 @@ void run_dropped_graphs() {
   std::erase_if(dropped, [](const auto& graph) { return !graph->runs(); });
 }
 
+/// What waits until its end is asked for.
+void end_deferred() {
+  if (!deferred) return;
+  const std::unique_ptr<Capture> work = std::exchange(deferred, nullptr);
+  work->graph->launch(nullptr, deferred_seed);
+  demand(work->graph->run(), "deferred work that does not end");
+  defer_work(deferred_seed + 1);
+}
+
 bool graphs_have_ended(const CUstream_st* stream) {
   must_not_capture("a stream's end is asked for");
+  end_deferred();
   return std::ranges::all_of(
       all_held(), [&](const auto& graph) { return !graph->is_on(stream) || graph->run(); });
 }
 
 void end_graphs_of_thread() {
   must_not_capture("a device is waited for");
-  if (deferred) {
-    const std::unique_ptr<Capture> work = std::exchange(deferred, nullptr);
-    work->graph->launch(nullptr, deferred_seed);
-    demand(work->graph->run(), "deferred work that does not end");
-    defer_work(deferred_seed + 1);
-  }
+  end_deferred();
   for (const auto& graph : all_held()) {
     if (graph->is_of_this_thread()) demand(graph->run(), "a graph that does not end");
   }

@@ -1,7 +1,7 @@
 // Streams, events and graphs of devices that are plain memory.
 //
 // Work is done when it is put on a stream. Where a thread defers it, it is done when a device is
-// waited for, and no sooner: in any order that streams and events leave open. Where the stream is captured it is done when the graph
+// waited for or a stream's end is asked for, and no sooner: in any order that streams and events leave open. Where the stream is captured it is done when the graph
 // is launched and its end asked for, and no sooner: piece by piece, in any order that streams and
 // events leave open. What CUDA would refuse, and what it would let pass though it is a mistake, is
 // a std::logic_error.
@@ -18,7 +18,7 @@ namespace ringlab::ring {
 /// Now, or as part of the graph.
 void put_on(cuda::Stream stream, std::function<void()> work);
 
-/// From now on this thread's work waits until it waits for a device; what is read or freed before is
+/// From now on this thread's work waits until it waits for a device or asks for a stream's end; what is read or freed before is
 /// a std::logic_error or lost. The same seed gives the same order.
 void defer_work(std::uint64_t seed);
 /// Work is done at once again; what was deferred is dropped.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "reference/core/machine_error.h"
 #include "tests/optimized/transport/any_network.h"
 #include "tests/repetitions.h"
 
@@ -191,6 +192,35 @@ TEST(ThreadNetwork, a_long_message_whose_receiver_ended_is_found_at_once) {
   };
   const std::string text = network.error_of(2, body, 60).what();
   EXPECT_NE(text.find("rank 1 had ended without receiving it"), std::string::npos) << text;
+}
+
+/// Or nobody would know that destructors must not wait for the device.
+TEST(ThreadNetwork, a_stuck_device_is_still_one_when_another_rank_has_waited_for_its_rank) {
+  const RankBody body = [](Communicator& network) {
+    if (network.rank() == 1) throw DeviceStuck({.where = "stage ring"});
+    std::array<std::byte, 4> bytes{};
+    network.wait(network.post_receive(1, 0, bytes));
+  };
+  for (const bool simulated : {false, true}) {
+    try {
+      simulated ? run_simulated(2, 1, {}, body) : run_threads(2, {}, body);
+      FAIL() << "no error";
+    } catch (const DeviceStuck& error) {
+      EXPECT_EQ(error.parts().where, "rank 1, stage ring");
+    }
+  }
+}
+
+TEST(ThreadNetwork, a_stuck_device_is_told_though_another_rank_reached_its_deadline_before) {
+  const RankBody body = [](Communicator& network) {
+    if (network.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      throw DeviceStuck({.where = "stage ring"});
+    }
+    std::array<std::byte, 4> bytes{};
+    network.wait(network.post_receive(1, 0, bytes));
+  };
+  EXPECT_THROW(run_threads(2, {.timeout_s = 0.02}, body), DeviceStuck);
 }
 
 TEST(ThreadNetwork, an_error_of_a_rank_is_the_cause_not_its_consequences) {

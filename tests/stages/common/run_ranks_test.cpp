@@ -67,7 +67,8 @@ TEST(RunRanksTest, the_cuda_device_without_a_gpu_is_an_environment_error) {
   const Error error = error_of(tensors.input(small_problem()), options);
   EXPECT_EQ(error.kind(), ErrorKind::environment);
   EXPECT_EQ(error.exit_code(), 4);
-  EXPECT_EQ(error.parts().where, "device cuda");
+  // With CUDA but no driver the driver is named behind it.
+  EXPECT_TRUE(error.parts().where.starts_with("device cuda")) << error.parts().where;
 }
 
 std::string refusal_of(const CudaStatus& status) {

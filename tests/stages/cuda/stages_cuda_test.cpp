@@ -1,5 +1,10 @@
 // Every stage that has a device kernel, on a CUDA device: the laws of the CPU, from the same source.
 // Skips without a device.
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "reference/core/machine_error.h"
 #include "stages/common/device_list.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"
@@ -62,6 +67,32 @@ TEST_P(StageCudaTest, tiles_larger_than_shared_memory_work) {
   options.tile_queries = 1024;
   options.tile_keys = 1024;
   EXPECT_EQ(check(problem, on_device(options), 1), "");
+}
+
+TEST_P(StageCudaTest, a_missed_deadline_is_told_and_the_device_is_free_when_its_work_has_ended) {
+  // The tile program, which takes milliseconds: tensor cores take no f32.
+  const Problem problem = make_problem({1, 4, 2, 1500, 1500, 64, 64}, "full", DType::f32);
+  RunOptions options;
+  options.ranks = 2;
+  options.timeout_s = 1e-9;
+  try {
+    check(problem, on_device(options), 3);
+    FAIL() << "a deadline of a nanosecond was kept";
+  } catch (const DeviceStuck& error) {
+    EXPECT_NE(std::string(error.what()).find("stage " + stage().name), std::string::npos)
+        << error.what();
+  }
+  options.timeout_s = 60;
+  std::string wrong = "the device is never free again";
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    try {
+      wrong = check(problem, on_device(options), 3);
+      break;
+    } catch (const DeviceStuck&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  EXPECT_EQ(wrong, "");
 }
 
 TEST_P(StageCudaTest, runs_of_thousands_of_tokens_are_right_and_the_same_every_time) {

@@ -9,6 +9,7 @@
 #include "optimized/cuda/visible_keys.h"
 #include "optimized/ring/device_kernels.h"
 #include "tests/optimized/cuda/device/device_test.h"
+#include "tests/optimized/cuda/device/first_difference.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -37,15 +38,6 @@ DeviceTensor<Element> repeated(const std::vector<Element>& values, std::int64_t 
     tensor.write(row * kChannels, std::span(values).first(static_cast<std::size_t>(count)));
   }
   return tensor;
-}
-
-std::vector<std::uint16_t> bits_of(const DeviceTensor<Element>& tensor, std::int64_t first_row,
-                                   std::int64_t rows) {
-  std::vector<Element> values(static_cast<std::size_t>(rows * kChannels));
-  tensor.read(first_row * kChannels, values);
-  std::vector<std::uint16_t> bits;
-  for (const Element value : values) bits.push_back(value.bits);
-  return bits;
 }
 
 struct Sizes {
@@ -107,15 +99,16 @@ class Huge : public DeviceTest<Needs::any_kernel> {
 
 TEST_F(Huge, queries_and_outputs_are_found) {
   const DeviceTensor<Element> out = attend({.queries = kHuge, .keys = kSeen}, kSeen);
-  const std::vector<std::uint16_t> first = bits_of(out, 0, kPiece);
-  EXPECT_EQ(first, bits_of(out, kHuge - kPiece, kPiece));
-  EXPECT_EQ(first, bits_of(attend({.queries = kPiece, .keys = kSeen}, kSeen), 0, kPiece));
+  const std::int64_t period = kPiece * kChannels, others = out.size() - period;
+  EXPECT_EQ(first_difference(out.data(), out.data() + period, others), others);
+  const DeviceTensor<Element> small = attend({.queries = kPiece, .keys = kSeen}, kSeen);
+  EXPECT_EQ(first_difference(out.data(), small.data(), period), period);
 }
 
 TEST_F(Huge, keys_and_values_are_found) {
   const DeviceTensor<Element> far = attend({.queries = 192, .keys = kHuge}, kSeen);
   const DeviceTensor<Element> near = attend({.queries = 192, .keys = kPiece}, kSeen);
-  EXPECT_EQ(bits_of(far, 0, 192), bits_of(near, 0, 192));
+  EXPECT_EQ(first_difference(far.data(), near.data(), far.size()), far.size());
 }
 
 }  // namespace
