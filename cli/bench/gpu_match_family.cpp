@@ -195,6 +195,7 @@ Findings measure_gpu_matches(const GpuBench& bench, const Plan& plan) {
         if (error.kind() != ErrorKind::environment) throw;
         findings.skip(id, error.what());
       }
+      plan.keep(findings);
     }
   }
   count_lines(plan, findings);

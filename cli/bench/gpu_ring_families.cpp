@@ -19,6 +19,7 @@ void measure_goal(const std::string& id, const Plan& plan, Findings& findings, B
     if (error.kind() != ErrorKind::environment) throw;
     findings.skip(id, error.what());
   }
+  plan.keep(findings);
 }
 
 /// Environment error with what stopped the first one that failed.
