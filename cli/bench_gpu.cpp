@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/bench/gpu_deadline.h"
 #include "cli/bench/gpu_families.h"
 #include "cli/bench/gpu_goals.h"
 #include "cli/bench_ladder.h"
@@ -12,10 +13,14 @@
 #include "cli/bench_overlap.h"
 #include "cli/bench_record.h"
 #include "cli/report/human.h"
+#include "cli/stuck.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
+
+/// Of one piece of work on the device; the longest takes seconds.
+constexpr double kTimeoutSeconds = 120, kLongestTimeoutSeconds = 1e6;
 
 Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {
   return {{"device", facts.name},
@@ -69,8 +74,11 @@ int bench_gpu(Arguments& arguments) {
   const bench::Plan plan = take_plan(arguments, bench::gpu_goals());
   const WithoutGoals* const other = take_other(arguments);
   const std::optional<std::string> page = other ? std::nullopt : take_page(arguments);
+  const double timeout_s =
+      arguments.take_real("timeout", kTimeoutSeconds, 1e-6, kLongestTimeoutSeconds);
   arguments.reject_unused();
-  const std::unique_ptr<bench::Gpu> gpu = bench::open_gpu();
+  const std::unique_ptr<bench::Gpu> gpu = bench::with_deadline(
+      [timeout_s] { return bench::open_gpu(timeout_s); }, {timeout_s, leave_stuck});
   Json configuration = configuration_of(gpu->facts(), plan);
   if (other) configuration.erase("goals");
   output.print_configuration(configuration);
@@ -78,6 +86,7 @@ int bench_gpu(Arguments& arguments) {
   Clocks clocks{.before_hz = gpu->clock_hz()};
   const bench::GpuBench bench{.gpu = *gpu};
   const auto finish = [&] {
+    gpu->about("");
     clocks.after_hz = gpu->clock_hz();
     record.keep("clocks", clocks.json());
     record.finish();

@@ -48,6 +48,8 @@ struct GpuVersion {
 class Gpu {
  public:
   virtual ~Gpu() = default;
+  /// What is asked for from now on is for this goal, which messages name; empty for none.
+  virtual void about(const std::string& goal) { static_cast<void>(goal); }
   virtual GpuFacts facts() = 0;
   /// Of the multiprocessors, under load, measured.
   virtual double clock_hz() = 0;
@@ -67,7 +69,8 @@ class Gpu {
   virtual std::vector<GpuVersion> versions(const GpuCase& one) = 0;
 };
 
-/// The first device. Environment error where there is none, or no CUDA in this build.
-std::unique_ptr<Gpu> open_gpu();
+/// The first device. Environment error where there is none, or no CUDA in this build. What a ring
+/// puts on it has `timeout_s`; then DeviceStuck says where each of its streams stands.
+std::unique_ptr<Gpu> open_gpu(double timeout_s);
 
 }  // namespace ringlab::bench

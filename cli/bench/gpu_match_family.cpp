@@ -68,6 +68,7 @@ class Matches {
   /// What it measures is about the goal `id`.
   void play(const std::string& id, const GpuMatch& match, const TimingOptions& options,
             Findings& findings) {
+    bench_.gpu.about(id);
     const GpuCase one = sized(match.attention);
     const GpuWork ours = bench_.gpu.attention(one);
     warm_up(bench_, ours);

@@ -15,8 +15,9 @@ using Element = BFloat16;
 /// matter for the time, and there are fewer to make.
 class Ring {
  public:
-  Ring(const GpuCase& one, int ranks)
+  Ring(const GpuCase& one, int ranks, double timeout_s)
       : problem_(problem_of(one)),
+        timeout_s_(timeout_s),
         options_(options_of(ranks)),
         kernels_(ring::device_kernels<Element>(ring::choose_kernels(problem_, options_, 1).forward,
                                                problem_.shape)),
@@ -28,7 +29,8 @@ class Ring {
     const ring::NativeEnds<Element> ends{
         .source = [this](const ring::RankPlace& place) { return shard(place); },
         .sink = [](const ring::RankPlace&, ring::NativeResult<Element>&&) {}};
-    return ring::run_on_devices<Element>(problem_, options_, ends, kernels_, {.devices = 1})
+    return ring::run_on_devices<Element>(problem_, options_, ends, kernels_,
+                                         {.devices = 1, .timeout_s = timeout_s_})
         .seconds;
   }
 
@@ -60,6 +62,7 @@ class Ring {
   }
 
   const Problem problem_;
+  const double timeout_s_;
   const RunOptions options_;
   const ring::DeviceKernels<Element> kernels_;
   const std::string kernel_;
@@ -68,8 +71,8 @@ class Ring {
 
 }  // namespace
 
-GpuWork make_ring(const GpuCase& one, int ranks) {
-  const auto ring = std::make_shared<Ring>(one, ranks);
+GpuWork make_ring(const GpuCase& one, int ranks, double timeout_s) {
+  const auto ring = std::make_shared<Ring>(one, ranks, timeout_s);
   return {ring->kernel(), [ring] { return ring->seconds(); }};
 }
 

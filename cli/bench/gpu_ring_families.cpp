@@ -11,8 +11,10 @@ namespace {
 
 /// What fails costs its goal, not those of the others.
 template <class Body>
-void measure_goal(const std::string& id, const Plan& plan, Findings& findings, Body body) {
+void measure_goal(const GpuBench& bench, const std::string& id, const Plan& plan,
+                  Findings& findings, Body body) {
   if (!plan.wants(id)) return;
+  bench.gpu.about(id);
   try {
     body();
   } catch (const Error& error) {
@@ -105,6 +107,7 @@ StepTimes time_steps(const GpuBench& bench, const TimingOptions& options, std::i
 /// What a step costs beyond its longer part, where both parts are short.
 double step_overhead(const GpuBench& bench, const Plan& plan) {
   constexpr std::int64_t kShort = 128;
+  bench.gpu.about("G9");
   const StepTimes times = time_steps(bench, {.rounds = plan.rounds}, kShort);
   const auto median = [&](std::size_t i) { return times.timings[i].seconds.median; };
   return std::max(0.0, median(0) - std::max(median(1), median(2))) / times.steps;
@@ -159,7 +162,7 @@ Findings measure_gpu_rings(const GpuBench& bench, const Plan& plan) {
   int part = 0;
   for (const int ranks : kRingRanks) {
     const TimingOptions options = plan.timing(part++, static_cast<int>(std::size(kRingRanks)));
-    measure_goal(ring_goal(ranks), plan, findings,
+    measure_goal(bench, ring_goal(ranks), plan, findings,
                  [&] { measure_ring_of(bench, plan, ranks, options, findings); });
   }
   return findings;
@@ -168,7 +171,8 @@ Findings measure_gpu_rings(const GpuBench& bench, const Plan& plan) {
 Findings measure_gpu_hops(const GpuBench& bench, const Plan& plan) {
   Findings findings;
   for (const HopFrom from : {HopFrom::device, HopFrom::host}) {
-    measure_goal(hop_goal(from), plan, findings, [&] { measure_hop(bench, plan, from, findings); });
+    measure_goal(bench, hop_goal(from), plan, findings,
+                 [&] { measure_hop(bench, plan, from, findings); });
   }
   return findings;
 }
@@ -179,7 +183,7 @@ Findings measure_gpu_steps(const GpuBench& bench, const Plan& plan) {
   int part = 0;
   for (const std::int64_t chunk : kHopChunks) {
     const TimingOptions options = plan.timing(part++, static_cast<int>(std::size(kHopChunks)));
-    measure_goal(step_goal(chunk), plan, findings,
+    measure_goal(bench, step_goal(chunk), plan, findings,
                  [&] { measure_step(bench, options, chunk, overhead_s, findings); });
   }
   return findings;

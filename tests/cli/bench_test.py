@@ -194,8 +194,10 @@ class BenchTest(ProgramTest):
     def test_wrong_command_lines_for_devices_are_refused_before_a_device_is_looked_for(self):
         for words, said in [(["--only", "G99"], "G99"), (["--only", "C1"], "C1"),
                             (["--only", "G1,"], "''"), (["--rounds", "2"], "--rounds"),
-                            (["--ranks", "2"], "--ranks"), (["--html", "-"], "--html")]:
+                            (["--ranks", "2"], "--ranks"), (["--html", "-"], "--html"),
+                            (["--timeout", "0"], "--timeout"), (["--timeout", "x"], "--timeout")]:
             self.fails(2, said, "bench", "gpu", *words)
+        self.fails(2, ["--timeout", "with gpu"], "bench", "cpu", "--only", "C10.p2", "--timeout", "9")
         self.fails(4, "--html", "bench", "gpu", "--html", "/no/such/folder/x.html")
         self.fails(2, "tpu", "bench", "tpu")
 
