@@ -91,9 +91,9 @@ class WatchedGpu final : public Gpu {
     return made(pass_text(one), [&] { return gpu_->cudnn_attention(one); });
   }
   /// A ring's run has a deadline of its own, which says more; around it tensors are moved.
-  GpuWork ring(const GpuCase& one, int ranks) override {
+  GpuWork ring(const GpuCase& one, int ranks, RingClock clock) override {
     const std::string what = fmt::format("ring, ranks {}, {}", ranks, one.text());
-    return watched(what, watch_.run(what, [&] { return gpu_->ring(one, ranks); }), 2);
+    return watched(what, watch_.run(what, [&] { return gpu_->ring(one, ranks, clock); }), 2);
   }
   GpuWork hops(const HopCase& one) override {
     return made(hop_text(one), [&] { return gpu_->hops(one); });

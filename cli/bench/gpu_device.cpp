@@ -57,7 +57,9 @@ class CudaGpu : public Gpu {
 
   GpuWork cudnn_attention(const GpuCase& one) override { return make_cudnn_attention(timer_, one); }
 
-  GpuWork ring(const GpuCase& one, int ranks) override { return make_ring(one, ranks, timeout_s_); }
+  GpuWork ring(const GpuCase& one, int ranks, RingClock clock) override {
+    return make_ring(one, ranks, clock, timeout_s_);
+  }
   GpuWork hops(const HopCase& one) override { return make_hops(timer_, one); }
   std::vector<GpuVersion> versions(const GpuCase& one) override {
     return make_versions(timer_, one);

@@ -38,15 +38,24 @@ void measure_ring_of(const GpuBench& bench, const Plan& plan, int ranks,
   const std::string id = ring_goal(ranks);
   const GpuCase one{
       .mask = "causal", .tokens = ranks * ring_chunk(plan.quick), .q_heads = 16, .kv_heads = 2};
-  const GpuWork ring = bench.gpu.ring(one, ranks), shot = bench.gpu.ring(one, 1);
+  const auto timed = [&](int of, RingClock clock) { return bench.gpu.ring(one, of, clock); };
+  const GpuWork ring = timed(ranks, RingClock::device), shot = timed(1, RingClock::device);
+  const GpuWork ring_by_host = timed(ranks, RingClock::host),
+                shot_by_host = timed(1, RingClock::host);
   warm_up(bench, shot);
   const std::vector<Timing> timings =
-      time_in_turn({{"ring", {}, ring.seconds}, {"one shot", {}, shot.seconds}}, options);
+      time_in_turn({{"ring", {}, ring.seconds},
+                    {"one shot", {}, shot.seconds},
+                    {"ring, host's clock", {}, ring_by_host.seconds},
+                    {"one shot, host's clock", {}, shot_by_host.seconds}},
+                   options);
   check_timed(timings);
   findings.by(id, ring.kernel);
   findings.reached(id, timings[1].ratio);
   findings.beside(id, "ms", scaled(timings[0].seconds, 1e3));
   findings.beside(id, "TFLOP/s", inverse(timings[0].seconds, one.flops() * 1e-12));
+  findings.beside(id, "host, ms", scaled(timings[2].seconds, 1e3));
+  findings.beside(id, "one shot, host, ms", scaled(timings[3].seconds, 1e3));
 }
 
 void measure_hop(const GpuBench& bench, const Plan& plan, HopFrom from, Findings& findings) {

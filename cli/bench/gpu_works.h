@@ -40,7 +40,7 @@ std::vector<GpuVersion> make_versions(const GpuTimer& timer, const GpuCase& one)
 
 /// The forward pass of a ring of ranks that are all on the first device; DeviceStuck when it takes
 /// longer than `timeout_s`.
-GpuWork make_ring(const GpuCase& one, int ranks, double timeout_s);
+GpuWork make_ring(const GpuCase& one, int ranks, RingClock clock, double timeout_s);
 
 /// NVIDIA's matrix product, from a library that is looked for when this is called. Environment
 /// error when there is none.

@@ -94,9 +94,10 @@ class RankRun {
   double execute() {
     try {
       streams_.select(run_.rank);
-      return seconds_of_last(
+      const RunSeconds seconds = seconds_of_last(
           run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
           [&] { links_.wait(compute_stream()); });
+      return seconds.host;
     } catch (const std::exception& error) {
       streams_.drop_graph();  // or the abort would wait for it
       links_.abort();

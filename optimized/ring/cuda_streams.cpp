@@ -43,9 +43,9 @@ class DevicesRun {
   NativeSummary run(const NativeEnds<Element>& ends) {
     take_in(ends);
     if (setting_.options.trace) trace_.emplace(streams_, devices_);
-    const double seconds = seconds_of_last(
+    const RunSeconds seconds = seconds_of_last(
         run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
-        [&] { streams_.finish(run_.timeout_s); });
+        [&] { streams_.finish(run_.timeout_s); }, hold_ns());
     return hand_over(ends, seconds);
   }
 
@@ -93,6 +93,15 @@ class DevicesRun {
   }
   StreamProgram program_of(Pass pass) const {
     return stream_program_of(setting_, pass, run_.copy_by, run_.edit);
+  }
+
+  /// Longer than the host takes to issue all.
+  std::int64_t hold_ns() const {
+    constexpr std::int64_t kNsPerCall = 20'000, kOthersPerRank = 16;
+    if (run_.begins == RunBegins::at_once) return 0;
+    std::int64_t calls = std::ssize(programs_.forward.operations);
+    if (programs_.backward) calls += std::ssize(programs_.backward->operations);
+    return kNsPerCall * (calls + kOthersPerRank * std::ssize(ranks_));
   }
 
   void issue_all() {
@@ -211,8 +220,10 @@ class DevicesRun {
     }
   }
 
-  NativeSummary hand_over(const NativeEnds<Element>& ends, double seconds) {
-    NativeSummary summary{.ranks = std::vector<RankStats>(ranks_.size()), .seconds = seconds};
+  NativeSummary hand_over(const NativeEnds<Element>& ends, const RunSeconds& seconds) {
+    NativeSummary summary{.ranks = std::vector<RankStats>(ranks_.size()),
+                          .seconds = seconds.host,
+                          .device_seconds = seconds.device};
     count_visits(summary.ranks);
     count_copies(programs_.forward, summary.ranks);
     if (programs_.backward) count_copies(*programs_.backward, summary.ranks);
@@ -227,7 +238,7 @@ class DevicesRun {
       stats.peak_kv_bytes = rank->kv_bytes();
       NativeResult<Element> result = rank->result();
       result.stats = stats;
-      result.seconds = seconds;
+      result.seconds = seconds.host;
       ends.sink(setting_.place(rank->rank()), std::move(result));
     }
     return summary;

@@ -38,6 +38,9 @@ struct DeviceKernels {
 };
 
 enum class IssueAs { streams, graph };
+/// when_issued: the devices stand still until the host has issued all, so that their clock runs for
+/// what they do and not for the host; by the host's clock the run is as much longer.
+enum class RunBegins { at_once, when_issued };
 enum class Repeatable { no, same_bits };
 inline Repeatable repeatable_gradients(const RunOptions& options) {
   return options.deterministic ? Repeatable::same_bits : Repeatable::no;
@@ -48,6 +51,7 @@ struct DeviceRun {
   CopyBy copy_by = CopyBy::receiver;
   IssueAs issue_as = IssueAs::streams;
   int launches = 1;  ///< of the graph, one after the other over the same buffers; the last is timed
+  RunBegins begins = RunBegins::at_once;
   Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
   StreamEdit edit = {};                   ///< with_delays() and the like
   /// Of all that is on the devices together, of each launch. What has not ended by then is

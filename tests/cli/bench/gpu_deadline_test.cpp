@@ -84,7 +84,8 @@ TEST(GpuDeadline, work_that_ends_is_as_it_was_and_nobody_is_told) {
   EXPECT_EQ(gpu->attention(one).kernel, "fake kernel");
   EXPECT_EQ(gpu->attention(one).wrong(), "");
   EXPECT_EQ(gpu->matrix_product(64).seconds(), plain.matrix_product(64).seconds());
-  EXPECT_EQ(gpu->ring(one, 2).seconds(), plain.ring(one, 2).seconds());
+  const RingClock clock = RingClock::device;
+  EXPECT_EQ(gpu->ring(one, 2, clock).seconds(), plain.ring(one, 2, clock).seconds());
   EXPECT_EQ(gpu->hops({}).seconds(), plain.hops({}).seconds());
   EXPECT_EQ(gpu->versions(one)[0].work.seconds(), plain.versions(one)[0].work.seconds());
   EXPECT_THROW(gpu->cudnn_attention(one), Error);
@@ -115,7 +116,7 @@ TEST(GpuDeadline, copies_have_it_too_from_when_they_are_made) {
 
 /// Its rings notice it themselves.
 struct StuckRing : FakeGpu {
-  GpuWork ring(const GpuCase&, int) override {
+  GpuWork ring(const GpuCase&, int, RingClock) override {
     return {"fake kernel", []() -> double {
               throw DeviceStuck({.where = "devices",
                                  .expected = "an end within 3 s",

@@ -231,6 +231,17 @@ TEST(GpuRings, are_compared_with_one_shot_of_all_tokens) {
   EXPECT_EQ(outcomes[2].verdict(), Verdict::missed);
 }
 
+TEST(GpuRings, are_judged_by_the_device_with_the_time_of_the_host_beside) {
+  FakeGpu gpu;
+  gpu.ring_issuing_s = 1e-3;
+  for (const Outcome& one : measure_on(gpu, "G7")) {
+    EXPECT_NEAR(one.value->median, 1, 1e-12) << "issuing is not the device's";
+    const double ranks = std::stod(one.goal.id.substr(one.goal.id.find(".p") + 2));
+    EXPECT_NEAR(beside(one, "host, ms"), beside(one, "ms") + ranks, 1e-9);
+    EXPECT_NEAR(beside(one, "one shot, host, ms"), beside(one, "ms") + 1, 1e-9);
+  }
+}
+
 TEST(GpuGoals, what_is_known_is_kept_after_every_one) {
   FakeGpu gpu;
   const GpuBench bench{.gpu = gpu, .warm_up_s = 0};
