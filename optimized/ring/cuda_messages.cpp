@@ -68,14 +68,19 @@ class RankRun {
     check_shard(setting_.problem, setting_.options, shard, run_.rank);
     forward_ = make_issued(Pass::forward, programs_.forward);
     if (shard.dout) backward_ = make_issued(Pass::backward, programs_.backward.emplace());
+    streams_.select(run_.rank);
+    const RankNeedsOf<Element> needs(setting_, programs_, kernels_, run_.gradients, run_.rank);
     const typename DeviceRank<Element>::Given given{.setting = setting_,
                                                     .programs = programs_,
                                                     .kernels = kernels_,
+                                                    .needs = needs.needs(),
                                                     .rank = run_.rank,
                                                     .device = run_.device};
     check_device_memory(
         {.device = run_.device, .ranks = 1, .bytes = device_rank_bytes<Element>(given)});
     rank_.emplace(given, shard);
+    streams_.select(run_.rank);
+    rank_->reserve(compute_stream());
     work_.emplace(*rank_, programs_, kernels_, run_.gradients);
   }
 

@@ -66,17 +66,27 @@ class DevicesRun {
       programs_.backward = program_of(Pass::backward);
       backward_events_ = streams_.make_events(*programs_.backward);
     }
+    for (int rank = 0; rank < setting_.options.ranks; ++rank) needs_.push_back(needs_of(rank));
     check_memory();
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
       ranks_.push_back(
           std::make_unique<Rank>(given_to(rank), shards[static_cast<std::size_t>(rank)]));
     }
     for (const auto& rank : ranks_) works_.emplace_back(*rank, programs_, kernels_, run_.gradients);
+    for (const auto& rank : ranks_) {
+      streams_.select(rank->rank());
+      rank->reserve(streams_.of(rank->rank(), StreamKind::compute));
+    }
+  }
+  RankNeeds needs_of(int rank) const {
+    streams_.select(rank);
+    return RankNeedsOf<Element>(setting_, programs_, kernels_, run_.gradients, rank).needs();
   }
   typename Rank::Given given_to(int rank) const {
     return {.setting = setting_,
             .programs = programs_,
             .kernels = kernels_,
+            .needs = needs_[static_cast<std::size_t>(rank)],
             .rank = rank,
             .device = devices_[static_cast<std::size_t>(rank)]};
   }
@@ -251,6 +261,7 @@ class DevicesRun {
   IssuedStreams streams_;
   StreamPrograms programs_;
   std::vector<cuda::Event> forward_events_, backward_events_;
+  std::vector<RankNeeds> needs_;  // by rank
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Work> works_;  // by rank
   std::optional<DeviceTrace> trace_;
