@@ -116,7 +116,8 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
 }  // namespace
 
 Arguments::Arguments(const Command& command, const std::vector<std::string>& words)
-    : command_(command) {
+    : command_(command), words_{command.name} {
+  words_.insert(words_.end(), words.begin(), words.end());
   const po::variables_map map = parse(command, join_negative_numbers(command, words));
   help_wanted_ = map.count("help") != 0;
   if (map.count(kOperands)) operands_ = map[kOperands].as<std::vector<std::string>>();

@@ -22,6 +22,8 @@ class Arguments {
 
   bool help_wanted() const { return help_wanted_; }
   const std::vector<std::string>& operands() const { return operands_; }
+  /// All of them, the command's name first.
+  const std::vector<std::string>& words() const { return words_; }
 
   /// Whether it is on the command line; does not count as a use.
   bool given(const std::string& name) const { return values_.count(name) != 0; }
@@ -56,6 +58,7 @@ class Arguments {
   std::map<std::string, std::string> values_;
   std::set<std::string> used_;
   std::vector<std::string> operands_;
+  std::vector<std::string> words_;
   bool help_wanted_ = false;
 };
 

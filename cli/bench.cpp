@@ -10,6 +10,7 @@
 #include "cli/bench/timing.h"
 #include "cli/bench_cpu.h"
 #include "cli/bench_gpu.h"
+#include "cli/bench_record.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -177,11 +178,11 @@ int run_bench(Arguments& arguments) {
                               {"rounds", shape.rounds},     {"mask", "causal"},
                               {"layout", "zigzag"},         {"dtype", "f32"}};
   output.print_configuration(configuration);
-  const Json oracle = bench_oracle(shape, output);
-  const Json stages = bench_stages(shape, output);
-  Json document = {{"configuration", configuration}, {"oracle", oracle}, {"stages", stages}};
-  if (sampled) document["sampled_rows"] = bench_sampled_rows(shape, output);
-  output.finish("bench", document);
+  BenchRecord record(output, arguments, {{"configuration", configuration}});
+  record.keep("oracle", bench_oracle(shape, output));
+  record.keep("stages", bench_stages(shape, output));
+  if (sampled) record.keep("sampled_rows", bench_sampled_rows(shape, output));
+  record.finish();
   return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/bench/roofline.h"
 #include "cli/bench_output.h"
+#include "cli/bench_record.h"
 #include "cli/bench_widths.h"
 #include "cli/machine.h"
 #include "cli/text_table.h"
@@ -57,6 +58,7 @@ std::vector<OptionSpec> bench_goal_options() {
       {"widths", "", "no goals: the kernels at head_dim 1 to 256, odd ones too", "with cpu"},
       {"ladder", "", "no goals: the Hopper kernel's versions against each other", "with gpu"},
       {"overlap", "", "no goals: kernels and the copies of a hop beside each other", "with gpu"},
+      {"timeout", "S", "seconds for each piece of work on the device (120)", "with gpu"},
       {"torch-python", "PATH", "a Python with PyTorch (RINGLAB_TORCH_PYTHON)", "with cpu or gpu"},
       {"html", "FILE", "write a report with pictures", "with cpu or gpu"}};
 }
@@ -69,22 +71,23 @@ int bench_cpu(Arguments& arguments) {
   if (widths) refuse_goals_beside(arguments, "--widths");
   arguments.reject_unused();
   const Processor processor = find_processor();
-  const Json configuration = {
-      {"processor", processor.model},           {"threads", processor.threads},
-      {"vectors", cpu::vectors_in_use()},       {"rounds", plan.rounds},
-      {"sizes", plan.quick ? "quick" : "full"}, {"goals", plan.goals.size()}};
+  Json configuration = {{"processor", processor.model},           {"threads", processor.threads},
+                        {"vectors", cpu::vectors_in_use()},       {"rounds", plan.rounds},
+                        {"sizes", plan.quick ? "quick" : "full"}, {"goals", plan.goals.size()}};
+  if (widths) configuration.erase("goals");
+  output.print_configuration(configuration);
+  BenchRecord record(output, arguments, {{"configuration", configuration}});
   if (widths) {
-    bench_widths(plan, configuration, output);
+    bench_widths(plan, record, output);
     return 0;
   }
-  output.print_configuration(configuration);
-  const std::vector<bench::Outcome> outcomes = measure_with_progress(plan, bench::cpu_families());
+  const std::vector<bench::Outcome> outcomes =
+      measure_with_progress(plan, bench::cpu_families(), record);
   print_goals(outcomes, output);
   const bench::Roofline roofline = bench::measure_roofline(plan.quick ? 3 : 7);
   print_roofline(roofline, output);
-  output.finish("bench", {{"configuration", configuration},
-                          {"goals", goals_json(outcomes)},
-                          {"roofline", roofline_json(roofline)}});
+  record.keep("roofline", roofline_json(roofline));
+  record.finish();
   if (page) {
     write_page(*page, configuration, {.outcomes = outcomes, .roofline = roofline}, output);
   }

@@ -5,16 +5,22 @@
 #include <memory>
 #include <string>
 
+#include "cli/bench/gpu_deadline.h"
 #include "cli/bench/gpu_families.h"
 #include "cli/bench/gpu_goals.h"
 #include "cli/bench_ladder.h"
 #include "cli/bench_output.h"
 #include "cli/bench_overlap.h"
+#include "cli/bench_record.h"
 #include "cli/report/human.h"
+#include "cli/stuck.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
+
+/// Of one piece of work on the device; the longest takes seconds.
+constexpr double kTimeoutSeconds = 120, kLongestTimeoutSeconds = 1e6;
 
 Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {
   return {{"device", facts.name},
@@ -31,18 +37,20 @@ Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {
 }
 
 /// A clock that fell during the run is a reason to doubt it.
-Json clocks_json(double before_hz, double after_hz) {
-  return {{"before_hz", json_number(before_hz)}, {"after_hz", json_number(after_hz)}};
-}
+struct Clocks {
+  double before_hz = 0, after_hz = 0;
+
+  Json json() const {
+    return {{"before_hz", json_number(before_hz)}, {"after_hz", json_number(after_hz)}};
+  }
+};
 
 /// What `bench gpu` can measure in place of goals.
 struct WithoutGoals {
   const char* option;
-  const char* key;  ///< in the document
-  Json (*measure)(const bench::GpuBench&, const bench::Plan&, Output&);
+  void (*measure)(const bench::GpuBench&, const bench::Plan&, BenchRecord&, Output&);
 };
-constexpr WithoutGoals kWithoutGoals[] = {{"ladder", "ladders", bench_ladder},
-                                          {"overlap", "overlaps", bench_overlap}};
+constexpr WithoutGoals kWithoutGoals[] = {{"ladder", bench_ladder}, {"overlap", bench_overlap}};
 
 /// The one that was asked for; null for none. Usage error for two, and for goals beside one.
 const WithoutGoals* take_other(Arguments& arguments) {
@@ -66,34 +74,39 @@ int bench_gpu(Arguments& arguments) {
   const bench::Plan plan = take_plan(arguments, bench::gpu_goals());
   const WithoutGoals* const other = take_other(arguments);
   const std::optional<std::string> page = other ? std::nullopt : take_page(arguments);
+  const double timeout_s =
+      arguments.take_real("timeout", kTimeoutSeconds, 1e-6, kLongestTimeoutSeconds);
   arguments.reject_unused();
-  const std::unique_ptr<bench::Gpu> gpu = bench::open_gpu();
+  const std::unique_ptr<bench::Gpu> gpu = bench::with_deadline(
+      [timeout_s] { return bench::open_gpu(timeout_s); }, {timeout_s, leave_stuck});
   Json configuration = configuration_of(gpu->facts(), plan);
   if (other) configuration.erase("goals");
   output.print_configuration(configuration);
-  const double before_hz = gpu->clock_hz();
+  BenchRecord record(output, arguments, {{"configuration", configuration}});
+  Clocks clocks{.before_hz = gpu->clock_hz()};
   const bench::GpuBench bench{.gpu = *gpu};
+  const auto finish = [&] {
+    gpu->about("");
+    clocks.after_hz = gpu->clock_hz();
+    record.keep("clocks", clocks.json());
+    record.finish();
+  };
   if (other) {
-    const Json found = other->measure(bench, plan, output);
-    output.finish("bench", {{"configuration", configuration},
-                            {"clocks", clocks_json(before_hz, gpu->clock_hz())},
-                            {other->key, found}});
+    other->measure(bench, plan, record, output);
+    finish();
     return 0;
   }
   const std::vector<bench::Outcome> outcomes =
-      measure_with_progress(plan, bench::gpu_families(bench));
-  const double after_hz = gpu->clock_hz();
+      measure_with_progress(plan, bench::gpu_families(bench), record);
+  finish();
   print_goals(outcomes, output);
   const bench::FigureTable figures = bench::figures_beside(outcomes);
   print_figures(figures, output);
   output.print("\nclock of the multiprocessors: {:.0f} MHz before, {:.0f} MHz after\n",
-               before_hz * 1e-6, after_hz * 1e-6);
-  output.finish("bench", {{"configuration", configuration},
-                          {"clocks", clocks_json(before_hz, after_hz)},
-                          {"goals", goals_json(outcomes)}});
+               clocks.before_hz * 1e-6, clocks.after_hz * 1e-6);
   if (page) {
     configuration["clock_mhz"] =
-        fmt::format("{:.0f}, then {:.0f}", before_hz * 1e-6, after_hz * 1e-6);
+        fmt::format("{:.0f}, then {:.0f}", clocks.before_hz * 1e-6, clocks.after_hz * 1e-6);
     write_page(*page, configuration,
                {.title = "How near the kernels come to what the device can do",
                 .outcomes = outcomes,

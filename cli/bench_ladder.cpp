@@ -52,24 +52,23 @@ void print_ladder(const bench::Ladder& ladder, Output& output) {
 
 }  // namespace
 
-Json bench_ladder(const bench::GpuBench& bench, const bench::Plan& plan, Output& output) {
+void bench_ladder(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
+                  Output& output) {
   const std::vector<bench::GpuCase> cases = bench::ladder_cases(plan.quick);
   std::atomic<std::int64_t> done = 0;
   std::vector<bench::Ladder> ladders;
+  Json json = Json::array();
   {
     const Progress progress("timing versions of the kernel",
                             {&done, static_cast<std::int64_t>(cases.size()) * plan.rounds});
     for (const bench::GpuCase& one : cases) {
       const auto step = [&](int, int) { ++done; };
       ladders.push_back(bench::measure_ladder(bench, one, {plan.rounds, step}));
+      json.push_back(ladder_json(ladders.back()));
+      record.keep("ladders", json);
     }
   }
-  Json json = Json::array();
-  for (const bench::Ladder& ladder : ladders) {
-    print_ladder(ladder, output);
-    json.push_back(ladder_json(ladder));
-  }
-  return json;
+  for (const bench::Ladder& ladder : ladders) print_ladder(ladder, output);
 }
 
 }  // namespace ringlab::cli

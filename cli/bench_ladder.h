@@ -3,12 +3,14 @@
 
 #include "cli/bench/families.h"
 #include "cli/bench/gpu_families.h"
+#include "cli/bench_record.h"
 #include "cli/output.h"
 
 namespace ringlab::cli {
 
-/// Measures with the rounds and sizes of `plan` and prints a table for each case. The ladders for
-/// the document.
-Json bench_ladder(const bench::GpuBench& bench, const bench::Plan& plan, Output& output);
+/// Measures with the rounds and sizes of `plan` and prints a table for each case. "ladders" of the
+/// record grow by one after another.
+void bench_ladder(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
+                  Output& output);
 
 }  // namespace ringlab::cli

@@ -86,7 +86,8 @@ std::optional<std::string> take_page(Arguments& arguments) {
 }
 
 std::vector<Outcome> measure_with_progress(const bench::Plan& plan,
-                                           const std::vector<bench::Family>& families) {
+                                           const std::vector<bench::Family>& families,
+                                           BenchRecord& record) {
   constexpr int kSteps = 1000;
   Progress bar("goals");
   const auto start = std::chrono::steady_clock::now();
@@ -97,7 +98,9 @@ std::vector<Outcome> measure_with_progress(const bench::Plan& plan,
         share > 0.02 ? fmt::format("{:.0f} s left, ", passed * (1 - share) / share) : "";
     bar.update(static_cast<int>(kSteps * share), kSteps, left + family);
   };
-  return bench::measure(plan, show, families);
+  return bench::measure(plan, show, families, [&](const std::vector<Outcome>& so_far) {
+    record.keep("goals", goals_json(so_far));
+  });
 }
 
 void print_goals(const std::vector<Outcome>& outcomes, Output& output) {

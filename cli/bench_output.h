@@ -8,6 +8,7 @@
 #include "cli/bench/families.h"
 #include "cli/bench/figures.h"
 #include "cli/bench/page.h"
+#include "cli/bench_record.h"
 #include "cli/output.h"
 
 namespace ringlab::cli {
@@ -19,9 +20,10 @@ void refuse_goals_beside(const Arguments& arguments, const std::string& option);
 /// --html, if it was given and can be written.
 std::optional<std::string> take_page(Arguments& arguments);
 
-/// With a bar where there is a terminal.
+/// With a bar where there is a terminal; "goals" of the record are those known so far.
 std::vector<bench::Outcome> measure_with_progress(const bench::Plan& plan,
-                                                  const std::vector<bench::Family>& families);
+                                                  const std::vector<bench::Family>& families,
+                                                  BenchRecord& record);
 
 /// A table, and the reasons of what was skipped.
 void print_goals(const std::vector<bench::Outcome>& outcomes, Output& output);

@@ -63,23 +63,24 @@ void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output)
 
 }  // namespace
 
-Json bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, Output& output) {
+void bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
+                   Output& output) {
   const std::vector<bench::OverlapOption> rows = bench::overlap_options();
   const bench::GpuCase attention{.tokens = plan.quick ? 4096 : 8192};
   std::atomic<std::int64_t> done = 0;
   std::vector<bench::Overlap> overlaps;
+  Json json = Json::array();
   {
     const Progress progress("timing kernels under copies",
                             {&done, static_cast<std::int64_t>(rows.size()) * plan.rounds});
     for (const bench::OverlapOption& row : rows) {
       const auto step = [&](int, int) { ++done; };
       overlaps.push_back(bench::measure_overlap(bench, row, attention, {plan.rounds, step}));
+      json.push_back(overlap_json(overlaps.back()));
+      record.keep("overlaps", json);
     }
   }
   print_overlaps(overlaps, output);
-  Json json = Json::array();
-  for (const bench::Overlap& one : overlaps) json.push_back(overlap_json(one));
-  return json;
 }
 
 }  // namespace ringlab::cli

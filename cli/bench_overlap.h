@@ -3,11 +3,14 @@
 
 #include "cli/bench/families.h"
 #include "cli/bench/gpu_families.h"
+#include "cli/bench_record.h"
 #include "cli/output.h"
 
 namespace ringlab::cli {
 
-/// Measures with the rounds and sizes of `plan` and prints a table. The rows for the document.
-Json bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, Output& output);
+/// Measures with the rounds and sizes of `plan` and prints a table. "overlaps" of the record grow by
+/// one row after another.
+void bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
+                   Output& output);
 
 }  // namespace ringlab::cli

@@ -8,6 +8,7 @@
 
 #include "cli/bench/widths.h"
 #include "cli/bench_output.h"
+#include "cli/bench_record.h"
 #include "cli/progress.h"
 #include "cli/text_table.h"
 
@@ -47,9 +48,7 @@ void print_widths(const bench::Widths& widths, Output& output) {
 
 }  // namespace
 
-void bench_widths(const bench::Plan& plan, Json configuration, Output& output) {
-  configuration.erase("goals");
-  output.print_configuration(configuration);
+void bench_widths(const bench::Plan& plan, BenchRecord& record, Output& output) {
   bench::WidthOptions options{.rounds = plan.rounds};
   if (plan.quick) options.tokens = 512;
   std::atomic<std::int64_t> done = 0;
@@ -60,7 +59,8 @@ void bench_widths(const bench::Plan& plan, Json configuration, Output& output) {
     return bench::measure_widths(options);
   }();
   print_widths(widths, output);
-  output.finish("bench", {{"configuration", configuration}, {"widths", widths_json(widths)}});
+  record.keep("widths", widths_json(widths));
+  record.finish();
 }
 
 }  // namespace ringlab::cli

@@ -2,11 +2,12 @@
 #pragma once
 
 #include "cli/bench/families.h"
+#include "cli/bench_record.h"
 #include "cli/output.h"
 
 namespace ringlab::cli {
 
-/// Measures with the rounds and sizes of `plan`, prints a table and finishes the document.
-void bench_widths(const bench::Plan& plan, Json configuration, Output& output);
+/// Measures with the rounds and sizes of `plan`, prints a table and finishes the record.
+void bench_widths(const bench::Plan& plan, BenchRecord& record, Output& output);
 
 }  // namespace ringlab::cli

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 
 #include "cli/build_info.h"
 #include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/strength.h"
+#include "cli/utc_now.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
@@ -22,14 +22,6 @@ using Unchecked = std::vector<std::pair<std::string, std::string>>;
 /// They say where results go, how long to try, or are no part of a verification.
 constexpr std::array kNotOfTheRun = {"json",  "html", "certificate", "check-certificate",
                                      "again", "time", "rounds"};
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
-}
 
 std::string device_text(DeviceKind device, const CudaDriver& driver) {
   if (device == DeviceKind::cpu) return "cpu";

@@ -75,8 +75,9 @@ std::vector<Finding> cuda_findings(const BuildInfo& build, const CudaDriver& dri
     const CudaDevice& device = driver.devices[i];
     findings.push_back(
         {fmt::format("device {}", i),
-         fmt::format("{}, {}, compute capability {}", device.name,
-                     report::human_bytes(device.memory_bytes), capability_of(device)),
+         fmt::format("{}, {}, compute capability {}, {} multiprocessors at up to {} MHz",
+                     device.name, report::human_bytes(device.memory_bytes), capability_of(device),
+                     device.multiprocessors, device.clock_hz / 1'000'000),
          device_effect(build, driver, device)});
   }
   if (driver.devices.empty()) {
@@ -91,6 +92,9 @@ Json cuda_json(const BuildInfo& build, const CudaDriver& driver) {
     devices.push_back({{"name", device.name},
                        {"memory_bytes", device.memory_bytes},
                        {"compute_capability", capability_of(device)},
+                       {"multiprocessors", device.multiprocessors},
+                       {"clock_hz", device.clock_hz},
+                       {"memory_clock_hz", device.memory_clock_hz},
                        {"enables", device_effect(build, driver, device)}});
   }
   return {{"compiled_in", build.cuda},
@@ -98,6 +102,7 @@ Json cuda_json(const BuildInfo& build, const CudaDriver& driver) {
           {"runtime_version", build.cuda_runtime},
           {"driver_found", driver.found},
           {"driver_version", driver.version},
+          {"driver_module", driver.module},
           {"driver_problem", driver_problem(build, driver)},
           {"problem", driver.problem},
           {"devices", devices}};

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/device_findings.h"
 #include "cli/machine.h"
+#include "cli/machine_json.h"
 #include "cli/output.h"
 #include "cli/report/human.h"
 #include "cli/text_table.h"
@@ -39,10 +40,6 @@ Finding memory_finding(const Memory& memory) {
     found += fmt::format(", limited to {}", report::human_bytes(memory.limit_bytes));
   }
   return {"memory", found, "tensors are held as doubles: 8 bytes per element of q, k, v, o"};
-}
-
-Json library_json(const Library& library) {
-  return {{"found", !library.file.empty()}, {"version", library.version}, {"file", library.file}};
 }
 
 // What is there to run, and what is missing for --transport nccl.
@@ -81,20 +78,6 @@ Finding cudnn_finding(const Library& cudnn) {
                       cudnn.problem, cudnn::kLibraryVariable)};
 }
 
-Json cudnn_json(const Library& cudnn) {
-  Json json = library_json(cudnn);
-  json["compiled_in"] = ring::cudnn_available();
-  json["problem"] = cudnn.problem;
-  return json;
-}
-
-Json nccl_json(const Library& nccl) {
-  Json json = library_json(nccl);
-  json["compiled_in"] = ring::nccl_available();
-  json["problem"] = nccl.problem;
-  return json;
-}
-
 // What is there to run, and what is missing for --transport mpi.
 Finding mpi_finding(const Library& mpi) {
   const std::string found =
@@ -104,50 +87,28 @@ Finding mpi_finding(const Library& mpi) {
           "no --transport mpi: install libopenmpi-dev, configure with -DRINGLAB_MPI=ON"};
 }
 
-Json mpi_json(const Library& mpi) {
-  Json json = library_json(mpi);
-  json["compiled_in"] = mpi_available();
-  return json;
-}
-
 int doctor(Arguments& arguments) {
   Output output(arguments);
   arguments.reject_unused();
   const BuildInfo build = build_info();
-  const Processor processor = find_processor();
-  const Memory memory = find_memory();
-  const CudaDriver driver = find_cuda_driver();
-  const Library nccl = find_nccl(), cudnn = find_cudnn(), mpi = find_mpi();
+  const Machine machine = find_machine();
 
   std::vector<Finding> findings = {
       {"ringlab", build.version, ""},
       {"compiler", fmt::format("{}, {}", build.compiler, build.build_type), build.flags},
-      processor_finding(processor),
-      {"SIMD", fmt::format("{}", fmt::join(processor.simd, " ")), simd_effect()},
-      memory_finding(memory)};
-  for (const Finding& finding : cuda_findings(build, driver)) findings.push_back(finding);
-  findings.push_back(nccl_finding(nccl));
-  findings.push_back(cudnn_finding(cudnn));
-  findings.push_back(mpi_finding(mpi));
+      processor_finding(machine.processor),
+      {"SIMD", fmt::format("{}", fmt::join(machine.processor.simd, " ")), simd_effect()},
+      memory_finding(machine.memory)};
+  for (const Finding& finding : cuda_findings(build, machine.driver)) findings.push_back(finding);
+  findings.push_back(nccl_finding(machine.nccl));
+  findings.push_back(cudnn_finding(machine.cudnn));
+  findings.push_back(mpi_finding(machine.mpi));
 
   TextTable table({{"what"}, {"found"}, {"enables"}});
   for (const Finding& finding : findings)
     table.add({finding.topic, finding.found, finding.enables});
   output.write(table.text());
-  output.finish("doctor", {{"processor",
-                            {{"model", processor.model},
-                             {"threads", processor.threads},
-                             {"simd", processor.simd},
-                             {"vectors", cpu::vectors_in_use()},
-                             {"available_vectors", cpu::available_vectors()}}},
-                           {"memory",
-                            {{"total_bytes", memory.total_bytes},
-                             {"available_bytes", memory.available_bytes},
-                             {"limit_bytes", memory.limit_bytes}}},
-                           {"cuda", cuda_json(build, driver)},
-                           {"nccl", nccl_json(nccl)},
-                           {"cudnn", cudnn_json(cudnn)},
-                           {"mpi", mpi_json(mpi)}});
+  output.finish("doctor", machine_json(build, machine));
   return 0;
 }
 

@@ -51,6 +51,8 @@ Processor find_processor() {
   return processor;
 }
 
+std::string find_nvidia_module() { return field("/proc/driver/nvidia/version", "NVRM version"); }
+
 Memory find_memory() {
   Memory memory{meminfo_bytes("MemTotal"), meminfo_bytes("MemAvailable"), 0};
   std::ifstream limit("/sys/fs/cgroup/memory.max");  // "max" when there is none

@@ -24,16 +24,21 @@ Memory find_memory();
 struct CudaDevice {
   std::string name;
   std::int64_t memory_bytes = 0;
-  int major = 0, minor = 0;  ///< compute capability
+  int multiprocessors = 0;
+  std::int64_t clock_hz = 0, memory_clock_hz = 0;  ///< the highest that they go to
+  int major = 0, minor = 0;                        ///< compute capability
 };
 /// Asked of the driver library at run time, so it works in builds without CUDA too.
 struct CudaDriver {
   bool found = false;
   std::string version;  ///< newest CUDA it supports, "13.0"
+  std::string module;   ///< what the kernel's module says of itself, with the driver's own version
   std::string problem;  ///< why there are no devices
   std::vector<CudaDevice> devices;
 };
 CudaDriver find_cuda_driver();
+/// Empty where there is none.
+std::string find_nvidia_module();
 
 struct Library {
   std::string name;
@@ -46,5 +51,14 @@ Library find_nccl();
 /// The one that the subject cudnn would use; `problem` says why there is none.
 Library find_cudnn();
 Library find_mpi();
+
+/// All of it.
+struct Machine {
+  Processor processor;
+  Memory memory;
+  CudaDriver driver;
+  Library nccl, cudnn, mpi;
+};
+Machine find_machine();
 
 }  // namespace ringlab::cli

@@ -40,8 +40,8 @@ class Loaded {
 };
 
 CudaDevice describe_device(const Loaded& driver, int index) {
-  // Attribute numbers of cuda.h: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
-  constexpr int kMajor = 75, kMinor = 76;
+  // Attribute numbers of cuda.h: CU_DEVICE_ATTRIBUTE_CLOCK_RATE and so on.
+  constexpr int kClock = 13, kMultiprocessors = 16, kMemoryClock = 36, kMajor = 75, kMinor = 76;
   CudaDevice device;
   int handle = 0;
   auto* get = driver.function<int(int*, int)>("cuDeviceGet");
@@ -58,8 +58,14 @@ CudaDevice describe_device(const Loaded& driver, int index) {
     device.memory_bytes = static_cast<std::int64_t>(bytes);
   }
   if (get_attribute) {
+    int kilohertz = 0, memory_kilohertz = 0;
     get_attribute(&device.major, kMajor, handle);
     get_attribute(&device.minor, kMinor, handle);
+    get_attribute(&device.multiprocessors, kMultiprocessors, handle);
+    get_attribute(&kilohertz, kClock, handle);
+    get_attribute(&memory_kilohertz, kMemoryClock, handle);
+    device.clock_hz = std::int64_t{1000} * kilohertz;
+    device.memory_clock_hz = std::int64_t{1000} * memory_kilohertz;
   }
   return device;
 }
@@ -74,6 +80,7 @@ CudaDriver find_cuda_driver() {
     return found;
   }
   found.found = true;
+  found.module = find_nvidia_module();
   int version = 0;
   auto* get_version = driver.function<int(int*)>("cuDriverGetVersion");
   if (get_version && get_version(&version) == 0) {
@@ -128,6 +135,11 @@ Library find_mpi() {
     library.version = text.substr(0, text.find_first_of(",\n"));
   }
   return library;
+}
+
+Machine find_machine() {
+  return {find_processor(), find_memory(), find_cuda_driver(),
+          find_nccl(),      find_cudnn(),  find_mpi()};
 }
 
 }  // namespace ringlab::cli

@@ -13,6 +13,7 @@
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/launcher.h"
+#include "cli/stuck.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/machine_error.h"
 
@@ -56,9 +57,7 @@ int guarded(const std::vector<std::string>& words) {
   try {
     return dispatch(words);
   } catch (const ringlab::DeviceStuck& error) {  // destructors at the end would wait for it
-    report(error.what(), error.exit_code());
-    std::fflush(nullptr);
-    std::_Exit(error.exit_code());
+    ringlab::cli::leave_stuck(error);
   } catch (const ringlab::Error& error) {
     if (ringlab::cli::first_rank_says_it(words, error)) return error.exit_code();
     return report(error.what(), error.exit_code());

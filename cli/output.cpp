@@ -39,6 +39,14 @@ void Output::print_configuration(const Json& configuration) {
   std::fflush(text_);  // what follows may take long, and whoever reads along wants to know of what
 }
 
+void Output::keep(const std::string& command, const Json& document) {
+  if (!json_path_ || *json_path_ == "-") return;
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(*json_path_, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return;
+  finish(command, document);
+}
+
 void Output::finish(const std::string& command, const Json& document) {
   if (!json_path_) return;
   const BuildInfo build = build_info();

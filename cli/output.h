@@ -32,6 +32,9 @@ class Output {
   void write(const std::string& text);
   /// Indented "name  value" lines from a flat JSON object.
   void print_configuration(const Json& configuration);
+  /// The same before the end, so that what is known stays if the program is ended: the file is whole
+  /// at any time. Nothing for standard output, and for what cannot be written twice.
+  void keep(const std::string& command, const Json& document);
   /// Writes the document, with the program's own version in front, where `--json` says.
   void finish(const std::string& command, const Json& document);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "reference/core/error.h"
@@ -39,6 +40,14 @@ void add_outcomes(const std::vector<Goal>& goals, const Findings& findings,
     if (!outcome.value && outcome.reason.empty()) outcome.reason = "was not measured";
     outcomes.push_back(std::move(outcome));
   }
+}
+
+/// Those that something is known of.
+std::vector<Goal> goals_in(const Findings& findings, const std::vector<Goal>& goals) {
+  std::vector<Goal> known;
+  std::ranges::copy_if(goals, std::back_inserter(known),
+                       [&](const Goal& goal) { return findings.found.contains(goal.id); });
+  return known;
 }
 
 }  // namespace
@@ -78,7 +87,7 @@ TimingOptions Plan::timing(int part, int parts) const {
 }
 
 std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
-                             const std::vector<Family>& families) {
+                             const std::vector<Family>& families, const MeasureKeep& keep) {
   std::vector<std::pair<const Family*, std::vector<Goal>>> wanted;
   double total = 0, done = 0;
   for (const Family& family : families) {
@@ -93,8 +102,15 @@ std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
     part.progress = [&, weight = family->weight, title = family->title](double share) {
       progress((done + weight * share) / total, title);
     };
+    part.found = [&, &of_family = goals](const Findings& findings) {
+      if (!keep) return;
+      std::vector<Outcome> so_far = outcomes;
+      add_outcomes(goals_in(findings, of_family), findings, so_far);
+      keep(so_far);
+    };
     part.report(0);
     add_outcomes(goals, measure_or_skip(*family, part), outcomes);
+    if (keep) keep(outcomes);
     done += family->weight;
   }
   return outcomes;

@@ -10,6 +10,8 @@
 
 namespace ringlab::bench {
 
+struct Findings;
+
 /// How a family is measured.
 struct Plan {
   int rounds = 11;
@@ -18,10 +20,15 @@ struct Plan {
   std::string peer_folder = {};   ///< where the programs of peers are
   std::string torch_python = {};  ///< a Python that has PyTorch; empty: none is known
   std::function<void(double share)> progress = {};
+  std::function<void(const Findings& so_far)> found = {};
 
   bool wants(const std::string& id) const;
   void report(double share) const {
     if (progress) progress(share);
+  }
+  /// What the family has found so far, for whoever keeps it should the program be ended.
+  void keep(const Findings& so_far) const {
+    if (found) found(so_far);
   }
   /// Of part `part` of `parts` of the family, each as long as the others.
   TimingOptions timing(int part = 0, int parts = 1) const;
@@ -63,10 +70,13 @@ struct Family {
 const std::vector<Family>& cpu_families();
 
 using MeasureProgress = std::function<void(double share, const std::string& family)>;
+using MeasureKeep = std::function<void(const std::vector<Outcome>& so_far)>;
 
 /// Measures the goals of `plan`, all families in order; one outcome for each, in their order. What
-/// a family has no finding for is skipped, and says so.
+/// a family has no finding for is skipped, and says so. `keep` is given what is known after every
+/// family, and within those whose goals take long after every goal.
 std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
-                             const std::vector<Family>& families = cpu_families());
+                             const std::vector<Family>& families = cpu_families(),
+                             const MeasureKeep& keep = {});
 
 }  // namespace ringlab::bench

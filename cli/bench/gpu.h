@@ -44,10 +44,16 @@ struct GpuVersion {
   GpuWork work;
 };
 
+/// Whose clock times a ring: the device's, which stands still while the host issues all that there
+/// is to do; or the host's, from the first launch until all is done, launches included.
+enum class RingClock { device, host };
+
 /// Environment errors where memory, a library or a kernel is missing.
 class Gpu {
  public:
   virtual ~Gpu() = default;
+  /// What is asked for from now on is for this goal, which messages name; empty for none.
+  virtual void about(const std::string& goal) { static_cast<void>(goal); }
   virtual GpuFacts facts() = 0;
   /// Of the multiprocessors, under load, measured.
   virtual double clock_hz() = 0;
@@ -59,15 +65,16 @@ class Gpu {
   /// machine has none.
   virtual GpuWork cudnn_attention(const GpuCase& one) = 0;
   /// The forward pass of a ring, zigzag, its ranks all on this device; with one rank it is one
-  /// shot. Its seconds are those of the host, from the first launch until all is done.
-  virtual GpuWork ring(const GpuCase& one, int ranks) = 0;
+  /// shot.
+  virtual GpuWork ring(const GpuCase& one, int ranks, RingClock clock) = 0;
   virtual GpuWork hops(const HopCase& one) = 0;
   /// The versions of the forward kernel that compute this case; the last step is the kernel itself.
   /// Environment error on a device that it is not for.
   virtual std::vector<GpuVersion> versions(const GpuCase& one) = 0;
 };
 
-/// The first device. Environment error where there is none, or no CUDA in this build.
-std::unique_ptr<Gpu> open_gpu();
+/// The first device. Environment error where there is none, or no CUDA in this build. What a ring
+/// puts on it has `timeout_s`; then DeviceStuck says where each of its streams stands.
+std::unique_ptr<Gpu> open_gpu(double timeout_s);
 
 }  // namespace ringlab::bench

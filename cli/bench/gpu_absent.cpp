@@ -4,7 +4,7 @@
 
 namespace ringlab::bench {
 
-std::unique_ptr<Gpu> open_gpu() {
+std::unique_ptr<Gpu> open_gpu(double) {
   throw_environment_error({.where = "bench gpu",
                            .expected = "a CUDA device",
                            .actual = "a build without CUDA",

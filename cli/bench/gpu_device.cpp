@@ -22,6 +22,8 @@ void check(cudaError_t status, const char* call) { cuda::check_cuda(status, call
 
 class CudaGpu : public Gpu {
  public:
+  explicit CudaGpu(double timeout_s) : timeout_s_(timeout_s) {}
+
   GpuFacts facts() override {
     cudaDeviceProp properties = {};
     check(cudaGetDeviceProperties(&properties, kDevice), "cudaGetDeviceProperties");
@@ -55,13 +57,16 @@ class CudaGpu : public Gpu {
 
   GpuWork cudnn_attention(const GpuCase& one) override { return make_cudnn_attention(timer_, one); }
 
-  GpuWork ring(const GpuCase& one, int ranks) override { return make_ring(one, ranks); }
+  GpuWork ring(const GpuCase& one, int ranks, RingClock clock) override {
+    return make_ring(one, ranks, clock, timeout_s_);
+  }
   GpuWork hops(const HopCase& one) override { return make_hops(timer_, one); }
   std::vector<GpuVersion> versions(const GpuCase& one) override {
     return make_versions(timer_, one);
   }
 
  private:
+  const double timeout_s_;
   const GpuTimer timer_{kDevice};
 };
 
@@ -76,9 +81,9 @@ GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
           [attention, exp_error] { return wrong_in(attention->sample(), exp_error); }};
 }
 
-std::unique_ptr<Gpu> open_gpu() {
+std::unique_ptr<Gpu> open_gpu(double timeout_s) {
   cuda::device_count();  // says so when there is none
-  return std::make_unique<CudaGpu>();
+  return std::make_unique<CudaGpu>(timeout_s);
 }
 
 }  // namespace ringlab::bench

@@ -24,7 +24,7 @@ std::vector<Family> gpu_families(const GpuBench& bench) {
     return [&bench, measure](const Plan& plan) { return measure(bench, plan); };
   };
   return {{{"G1", "G2", "G3", "G4", "G5", "G6"}, "kernels", 60, with(measure_gpu_matches)},
-          {{"G7"}, "ring, one shot", 20, with(measure_gpu_rings)},
+          {{"G7"}, "ring, one shot", 40, with(measure_gpu_rings)},
           {{"G8"}, "kernel under copies", 4, with(measure_gpu_hops)},
           {{"G9"}, "steps", 10, with(measure_gpu_steps)}};
 }

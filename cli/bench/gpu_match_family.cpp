@@ -68,6 +68,7 @@ class Matches {
   /// What it measures is about the goal `id`.
   void play(const std::string& id, const GpuMatch& match, const TimingOptions& options,
             Findings& findings) {
+    bench_.gpu.about(id);
     const GpuCase one = sized(match.attention);
     const GpuWork ours = bench_.gpu.attention(one);
     warm_up(bench_, ours);
@@ -195,6 +196,7 @@ Findings measure_gpu_matches(const GpuBench& bench, const Plan& plan) {
         if (error.kind() != ErrorKind::environment) throw;
         findings.skip(id, error.what());
       }
+      plan.keep(findings);
     }
   }
   count_lines(plan, findings);

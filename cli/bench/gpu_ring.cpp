@@ -15,8 +15,9 @@ using Element = BFloat16;
 /// matter for the time, and there are fewer to make.
 class Ring {
  public:
-  Ring(const GpuCase& one, int ranks)
+  Ring(const GpuCase& one, int ranks, double timeout_s)
       : problem_(problem_of(one)),
+        timeout_s_(timeout_s),
         options_(options_of(ranks)),
         kernels_(ring::device_kernels<Element>(ring::choose_kernels(problem_, options_, 1).forward,
                                                problem_.shape)),
@@ -24,12 +25,17 @@ class Ring {
         numbers_(repeated(one.q_heads * rows_of_a_rank(one.tokens) * one.head_dim + kPeriod)) {}
 
   const std::string& kernel() const { return kernel_; }
-  double seconds() const {
+  double seconds(RingClock clock) const {
     const ring::NativeEnds<Element> ends{
         .source = [this](const ring::RankPlace& place) { return shard(place); },
         .sink = [](const ring::RankPlace&, ring::NativeResult<Element>&&) {}};
-    return ring::run_on_devices<Element>(problem_, options_, ends, kernels_, {.devices = 1})
-        .seconds;
+    const bool by_device = clock == RingClock::device;
+    const ring::NativeSummary summary = ring::run_on_devices<Element>(
+        problem_, options_, ends, kernels_,
+        {.devices = 1,
+         .begins = by_device ? ring::RunBegins::when_issued : ring::RunBegins::at_once,
+         .timeout_s = timeout_s_});
+    return by_device ? summary.device_seconds : summary.seconds;
   }
 
  private:
@@ -60,6 +66,7 @@ class Ring {
   }
 
   const Problem problem_;
+  const double timeout_s_;
   const RunOptions options_;
   const ring::DeviceKernels<Element> kernels_;
   const std::string kernel_;
@@ -68,9 +75,9 @@ class Ring {
 
 }  // namespace
 
-GpuWork make_ring(const GpuCase& one, int ranks) {
-  const auto ring = std::make_shared<Ring>(one, ranks);
-  return {ring->kernel(), [ring] { return ring->seconds(); }};
+GpuWork make_ring(const GpuCase& one, int ranks, RingClock clock, double timeout_s) {
+  const auto ring = std::make_shared<Ring>(one, ranks, timeout_s);
+  return {ring->kernel(), [ring, clock] { return ring->seconds(clock); }};
 }
 
 }  // namespace ringlab::bench

@@ -11,14 +11,17 @@ namespace {
 
 /// What fails costs its goal, not those of the others.
 template <class Body>
-void measure_goal(const std::string& id, const Plan& plan, Findings& findings, Body body) {
+void measure_goal(const GpuBench& bench, const std::string& id, const Plan& plan,
+                  Findings& findings, Body body) {
   if (!plan.wants(id)) return;
+  bench.gpu.about(id);
   try {
     body();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::environment) throw;
     findings.skip(id, error.what());
   }
+  plan.keep(findings);
 }
 
 /// Environment error with what stopped the first one that failed.
@@ -35,15 +38,24 @@ void measure_ring_of(const GpuBench& bench, const Plan& plan, int ranks,
   const std::string id = ring_goal(ranks);
   const GpuCase one{
       .mask = "causal", .tokens = ranks * ring_chunk(plan.quick), .q_heads = 16, .kv_heads = 2};
-  const GpuWork ring = bench.gpu.ring(one, ranks), shot = bench.gpu.ring(one, 1);
+  const auto timed = [&](int of, RingClock clock) { return bench.gpu.ring(one, of, clock); };
+  const GpuWork ring = timed(ranks, RingClock::device), shot = timed(1, RingClock::device);
+  const GpuWork ring_by_host = timed(ranks, RingClock::host),
+                shot_by_host = timed(1, RingClock::host);
   warm_up(bench, shot);
   const std::vector<Timing> timings =
-      time_in_turn({{"ring", {}, ring.seconds}, {"one shot", {}, shot.seconds}}, options);
+      time_in_turn({{"ring", {}, ring.seconds},
+                    {"one shot", {}, shot.seconds},
+                    {"ring, host's clock", {}, ring_by_host.seconds},
+                    {"one shot, host's clock", {}, shot_by_host.seconds}},
+                   options);
   check_timed(timings);
   findings.by(id, ring.kernel);
   findings.reached(id, timings[1].ratio);
   findings.beside(id, "ms", scaled(timings[0].seconds, 1e3));
   findings.beside(id, "TFLOP/s", inverse(timings[0].seconds, one.flops() * 1e-12));
+  findings.beside(id, "host, ms", scaled(timings[2].seconds, 1e3));
+  findings.beside(id, "one shot, host, ms", scaled(timings[3].seconds, 1e3));
 }
 
 void measure_hop(const GpuBench& bench, const Plan& plan, HopFrom from, Findings& findings) {
@@ -104,6 +116,7 @@ StepTimes time_steps(const GpuBench& bench, const TimingOptions& options, std::i
 /// What a step costs beyond its longer part, where both parts are short.
 double step_overhead(const GpuBench& bench, const Plan& plan) {
   constexpr std::int64_t kShort = 128;
+  bench.gpu.about("G9");
   const StepTimes times = time_steps(bench, {.rounds = plan.rounds}, kShort);
   const auto median = [&](std::size_t i) { return times.timings[i].seconds.median; };
   return std::max(0.0, median(0) - std::max(median(1), median(2))) / times.steps;
@@ -158,7 +171,7 @@ Findings measure_gpu_rings(const GpuBench& bench, const Plan& plan) {
   int part = 0;
   for (const int ranks : kRingRanks) {
     const TimingOptions options = plan.timing(part++, static_cast<int>(std::size(kRingRanks)));
-    measure_goal(ring_goal(ranks), plan, findings,
+    measure_goal(bench, ring_goal(ranks), plan, findings,
                  [&] { measure_ring_of(bench, plan, ranks, options, findings); });
   }
   return findings;
@@ -167,7 +180,8 @@ Findings measure_gpu_rings(const GpuBench& bench, const Plan& plan) {
 Findings measure_gpu_hops(const GpuBench& bench, const Plan& plan) {
   Findings findings;
   for (const HopFrom from : {HopFrom::device, HopFrom::host}) {
-    measure_goal(hop_goal(from), plan, findings, [&] { measure_hop(bench, plan, from, findings); });
+    measure_goal(bench, hop_goal(from), plan, findings,
+                 [&] { measure_hop(bench, plan, from, findings); });
   }
   return findings;
 }
@@ -178,7 +192,7 @@ Findings measure_gpu_steps(const GpuBench& bench, const Plan& plan) {
   int part = 0;
   for (const std::int64_t chunk : kHopChunks) {
     const TimingOptions options = plan.timing(part++, static_cast<int>(std::size(kHopChunks)));
-    measure_goal(step_goal(chunk), plan, findings,
+    measure_goal(bench, step_goal(chunk), plan, findings,
                  [&] { measure_step(bench, options, chunk, overhead_s, findings); });
   }
   return findings;

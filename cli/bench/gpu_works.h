@@ -38,8 +38,9 @@ GpuWork make_cudnn_attention(const GpuTimer& timer, const GpuCase& one);
 /// Gpu::versions().
 std::vector<GpuVersion> make_versions(const GpuTimer& timer, const GpuCase& one);
 
-/// The forward pass of a ring of ranks that are all on the first device.
-GpuWork make_ring(const GpuCase& one, int ranks);
+/// The forward pass of a ring of ranks that are all on the first device; DeviceStuck when it takes
+/// longer than `timeout_s`.
+GpuWork make_ring(const GpuCase& one, int ranks, RingClock clock, double timeout_s);
 
 /// NVIDIA's matrix product, from a library that is looked for when this is called. Environment
 /// error when there is none.

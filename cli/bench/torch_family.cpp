@@ -110,6 +110,7 @@ Findings measure_against_torch(const Plan& plan) {
       if (error.kind() != ErrorKind::environment) throw;
       findings.skip("C8." + one.id(), error.what());
     }
+    plan.keep(findings);
   }
   return findings;
 }

@@ -69,14 +69,19 @@ class RankRun {
     check_shard(setting_.problem, setting_.options, shard, run_.rank);
     forward_ = make_issued(Pass::forward, programs_.forward);
     if (shard.dout) backward_ = make_issued(Pass::backward, programs_.backward.emplace());
+    streams_.select(run_.rank);
+    const RankNeedsOf<Element> needs(setting_, programs_, kernels_, run_.gradients, run_.rank);
     const typename DeviceRank<Element>::Given given{.setting = setting_,
                                                     .programs = programs_,
                                                     .kernels = kernels_,
+                                                    .needs = needs.needs(),
                                                     .rank = run_.rank,
                                                     .device = run_.device};
     check_device_memory(
         {.device = run_.device, .ranks = 1, .bytes = device_rank_bytes<Element>(given)});
     rank_.emplace(given, shard);
+    streams_.select(run_.rank);
+    rank_->reserve(compute_stream());
     work_.emplace(*rank_, programs_, kernels_, run_.gradients);
   }
 
@@ -95,9 +100,10 @@ class RankRun {
   double execute() {
     try {
       streams_.select(run_.rank);
-      return seconds_of_last(
+      const RunSeconds seconds = seconds_of_last(
           run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
           [&] { links_.wait(compute_stream()); });
+      return seconds.host;
     } catch (const std::exception& error) {
       streams_.drop_graph();  // or the abort would wait for it
       links_.abort();

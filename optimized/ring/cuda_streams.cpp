@@ -44,9 +44,9 @@ class DevicesRun {
   NativeSummary run(const NativeEnds<Element>& ends) {
     take_in(ends);
     if (setting_.options.trace) trace_.emplace(streams_, devices_);
-    const double seconds = seconds_of_last(
+    const RunSeconds seconds = seconds_of_last(
         run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
-        [&] { streams_.finish(run_.timeout_s); });
+        [&] { streams_.finish(run_.timeout_s); }, hold_ns());
     return hand_over(ends, seconds);
   }
 
@@ -67,17 +67,27 @@ class DevicesRun {
       programs_.backward = program_of(Pass::backward);
       backward_events_ = streams_.make_events(*programs_.backward);
     }
+    for (int rank = 0; rank < setting_.options.ranks; ++rank) needs_.push_back(needs_of(rank));
     check_memory();
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
       ranks_.push_back(
           std::make_unique<Rank>(given_to(rank), shards[static_cast<std::size_t>(rank)]));
     }
     for (const auto& rank : ranks_) works_.emplace_back(*rank, programs_, kernels_, run_.gradients);
+    for (const auto& rank : ranks_) {
+      streams_.select(rank->rank());
+      rank->reserve(streams_.of(rank->rank(), StreamKind::compute));
+    }
+  }
+  RankNeeds needs_of(int rank) const {
+    streams_.select(rank);
+    return RankNeedsOf<Element>(setting_, programs_, kernels_, run_.gradients, rank).needs();
   }
   typename Rank::Given given_to(int rank) const {
     return {.setting = setting_,
             .programs = programs_,
             .kernels = kernels_,
+            .needs = needs_[static_cast<std::size_t>(rank)],
             .rank = rank,
             .device = devices_[static_cast<std::size_t>(rank)]};
   }
@@ -94,6 +104,15 @@ class DevicesRun {
   }
   StreamProgram program_of(Pass pass) const {
     return stream_program_of(setting_, pass, run_.copy_by, run_.edit);
+  }
+
+  /// Longer than the host takes to issue all.
+  std::int64_t hold_ns() const {
+    constexpr std::int64_t kNsPerCall = 20'000, kOthersPerRank = 16;
+    if (run_.begins == RunBegins::at_once) return 0;
+    std::int64_t calls = std::ssize(programs_.forward.operations);
+    if (programs_.backward) calls += std::ssize(programs_.backward->operations);
+    return kNsPerCall * (calls + kOthersPerRank * std::ssize(ranks_));
   }
 
   void issue_all() {
@@ -212,8 +231,10 @@ class DevicesRun {
     }
   }
 
-  NativeSummary hand_over(const NativeEnds<Element>& ends, double seconds) {
-    NativeSummary summary{.ranks = std::vector<RankStats>(ranks_.size()), .seconds = seconds};
+  NativeSummary hand_over(const NativeEnds<Element>& ends, const RunSeconds& seconds) {
+    NativeSummary summary{.ranks = std::vector<RankStats>(ranks_.size()),
+                          .seconds = seconds.host,
+                          .device_seconds = seconds.device};
     count_visits(summary.ranks);
     count_copies(programs_.forward, summary.ranks);
     if (programs_.backward) count_copies(*programs_.backward, summary.ranks);
@@ -228,7 +249,7 @@ class DevicesRun {
       stats.peak_kv_bytes = rank->kv_bytes();
       NativeResult<Element> result = rank->result();
       result.stats = stats;
-      result.seconds = seconds;
+      result.seconds = seconds.host;
       ends.sink(setting_.place(rank->rank()), std::move(result));
     }
     return summary;
@@ -241,6 +262,7 @@ class DevicesRun {
   IssuedStreams streams_;
   StreamPrograms programs_;
   std::vector<cuda::Event> forward_events_, backward_events_;
+  std::vector<RankNeeds> needs_;  // by rank
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Work> works_;  // by rank
   std::optional<DeviceTrace> trace_;

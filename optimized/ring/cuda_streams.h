@@ -5,6 +5,7 @@
 // and their streams share it. No CUDA header is seen here.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -16,6 +17,22 @@
 #include "optimized/ring/stream_setting.h"
 
 namespace ringlab::ring {
+
+/// Where a backward kernel puts gradients: adds them to sums in f32, or writes them as they leave.
+enum class GradientsAs { sums, results };
+
+/// What kernels need besides the tensors of their calls. It is asked before anything is allocated:
+/// of calls without device pointers, on the current device. Empty where they need nothing.
+template <class Element>
+struct KernelNeeds {
+  /// Whether `forward` leaves ForwardCall::running alone in this call.
+  std::function<bool(const cuda::ForwardCall<Element>&)> leaves_state;
+  /// Bytes of their own that calls use on their stream, one call after the other.
+  std::function<std::int64_t(const cuda::ForwardCall<Element>&)> forward_bytes;
+  std::function<std::int64_t(const cuda::BackwardCall<Element>&, GradientsAs)> backward_bytes;
+  /// Allocates them for the stream, so that no call has to.
+  std::function<void(std::int64_t bytes, cuda::Stream)> reserve;
+};
 
 /// The kernels of a run, which only put work on the stream; the current device is the stream's.
 template <class Element>
@@ -35,9 +52,13 @@ struct DeviceKernels {
   /// Whether `backward` writes BackwardCall::results of this call, which are not null, and leaves
   /// the sums alone. Empty: it never does.
   std::function<bool(const cuda::BackwardCall<Element>&)> gives_results = {};
+  KernelNeeds<Element> needs = {};
 };
 
 enum class IssueAs { streams, graph };
+/// when_issued: the devices stand still until the host has issued all, so that their clock runs for
+/// what they do and not for the host; by the host's clock the run is as much longer.
+enum class RunBegins { at_once, when_issued };
 enum class Repeatable { no, same_bits };
 inline Repeatable repeatable_gradients(const RunOptions& options) {
   return options.deterministic ? Repeatable::same_bits : Repeatable::no;
@@ -48,6 +69,7 @@ struct DeviceRun {
   CopyBy copy_by = CopyBy::receiver;
   IssueAs issue_as = IssueAs::streams;
   int launches = 1;  ///< of the graph, one after the other over the same buffers; the last is timed
+  RunBegins begins = RunBegins::at_once;
   Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
   StreamEdit edit = {};                   ///< with_delays() and the like
   /// Of all that is on the devices together, of each launch. What has not ended by then is

@@ -29,18 +29,31 @@ DeviceKernels<Element> kernels_around(const cudnn::SdpaRunner& runner,
   const auto scratch = std::make_shared<cudnn::StreamScratch>();
   DeviceKernels<Element> kernels;
   kernels.why_not = cuda::why_not_portable;
-  kernels.forward = cudnn::CudnnForward<Element>({.runner = runner,
-                                                  .clear_states = rows.clear_states,
-                                                  .merge_rows = rows.merge_rows,
-                                                  .finish_rows = rows.finish_rows},
-                                                 scratch);
-  kernels.backward = cudnn::CudnnBackward<Element>(
+  const cudnn::CudnnForward<Element> forward({.runner = runner,
+                                              .clear_states = rows.clear_states,
+                                              .merge_rows = rows.merge_rows,
+                                              .finish_rows = rows.finish_rows},
+                                             scratch);
+  const cudnn::CudnnBackward<Element> backward(
       {.runner = runner, .add_rows = rows.add_rows, .pack_rows = rows.pack_rows}, scratch);
+  kernels.forward = forward;
+  kernels.backward = backward;
   kernels.clear_states = rows.clear_states;
   kernels.finish_rows = rows.finish_rows;
   kernels.scale_to = rows.scale_to;
   kernels.sums_are_scaled = true;
   kernels.gives_results = cudnn::CudnnBackward<Element>::gives_results;
+  kernels.needs = {
+      .leaves_state = cudnn::CudnnForward<Element>::leaves_state,
+      .forward_bytes = [forward](const auto& call) { return forward.scratch_bytes(call); },
+      .backward_bytes =
+          [backward](const auto& call, GradientsAs as) {
+            return as == GradientsAs::results ? backward.scratch_bytes_with_results(call)
+                                              : backward.scratch_bytes(call);
+          },
+      .reserve = [scratch](
+                     std::int64_t bytes,
+                     cuda::Stream stream) { scratch->of(cuda::current_device(), stream, bytes); }};
   return kernels;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "optimized/ring/cuda_streams.h"
 #include "optimized/ring/issued_streams.h"
@@ -24,25 +25,35 @@ inline void check_trace_wish(const RunOptions& options, IssueAs issue_as) {
       {"trace", "a run on streams", "one that is captured as a graph", "Leave out one of the two"});
 }
 
-/// `issue()` puts the run on the streams, `wait()` waits for it. Seconds of the last launch, the
-/// first of which includes the capture.
+/// What a run took by the host's clock, and by that of its first device.
+struct RunSeconds {
+  double host = 0, device = 0;
+};
+
+/// `issue()` puts the run on the streams, `wait()` waits for it. Of the last launch, the first of
+/// which includes the capture. The first stream stands still for `hold_ns` before each.
 template <class Issue, class Wait>
-double seconds_of_last(IssueAs issue_as, int launches, IssuedStreams& streams, Issue issue,
-                       Wait wait) {
+RunSeconds seconds_of_last(IssueAs issue_as, int launches, IssuedStreams& streams, Issue issue,
+                           Wait wait, std::int64_t hold_ns = 0) {
   using Clock = std::chrono::steady_clock;
   auto begin = Clock::now();
+  streams.start_clock(hold_ns);
   if (issue_as == IssueAs::graph) {
     streams.launch_as_graph(issue);
   } else {
     issue();
   }
+  streams.stop_clock();
   wait();
   for (int launch = 1; launch < launches; ++launch) {
     begin = Clock::now();
+    streams.start_clock(hold_ns);
     streams.launch_graph();
+    streams.stop_clock();
     wait();
   }
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  const std::chrono::duration<double> passed = Clock::now() - begin;
+  return {.host = passed.count(), .device = streams.clocked_seconds()};
 }
 
 }  // namespace ringlab::ring

@@ -11,8 +11,8 @@
 
 namespace ringlab::ring {
 
-/// Bytes that DeviceRank allocates, all of them together. What cuDNN asks for besides, and what the
-/// driver rounds up, is not in it.
+/// Bytes that DeviceRank allocates and its kernels need besides, all of them together. What the
+/// driver rounds up is not in it.
 template <class Element>
 std::int64_t device_rank_bytes(const typename DeviceRank<Element>::Given& given) {
   const Shape& s = given.setting.problem.shape;
@@ -24,9 +24,12 @@ std::int64_t device_rank_bytes(const typename DeviceRank<Element>::Given& given)
   const auto narrow = static_cast<std::int64_t>(sizeof(Element));
   constexpr std::int64_t kWide = sizeof(float);
 
-  // q, out, lse, the running state, the own chunk
+  // q, out, lse, the running state, what kernels need, the own chunk
   std::int64_t bytes = rows * (s.head_dim + s.v_dim) * narrow + rows * kWide;
-  bytes += rows * (static_cast<std::int64_t>(sizeof(SoftmaxState<float>)) + s.v_dim * kWide);
+  if (given.needs.state) {
+    bytes += rows * (static_cast<std::int64_t>(sizeof(SoftmaxState<float>)) + s.v_dim * kWide);
+  }
+  bytes += given.needs.scratch_bytes;
   bytes += per_token * keys * narrow;
 
   // slots of chunks, which both passes use
@@ -57,8 +60,10 @@ std::int64_t device_rank_bytes(const typename DeviceRank<Element>::Given& given)
 
   // dout, delta, dq and its sum, dk and dv and theirs, slots of sums
   const StreamProgram& program = *given.programs.backward;
-  bytes += rows * (s.v_dim + s.head_dim) * narrow + rows * (1 + s.head_dim) * kWide;
-  bytes += per_token * keys * (narrow + kWide);
+  bytes += rows * (s.v_dim + s.head_dim) * narrow + per_token * keys * narrow;
+  if (given.kernels.delta_rows) bytes += rows * kWide;
+  if (!given.needs.sums) return bytes;
+  bytes += (rows * s.head_dim + per_token * keys) * kWide;
   const std::int64_t most_summed = most_tokens(program, given.setting.keys, given.rank);
   for (int slot = 0; slot < program.ranks[rank].gradient_slots; ++slot) {
     bytes += per_token * (slot < kFirstHomeSum ? most_summed : keys) * kWide;

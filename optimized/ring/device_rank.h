@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <numbers>
 #include <optional>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "optimized/cuda/visible_keys.h"
 #include "optimized/ring/cuda_streams.h"
 #include "optimized/ring/dense_rows.h"
+#include "optimized/ring/rank_needs.h"
 
 namespace ringlab::ring {
 
@@ -20,12 +20,6 @@ struct DevicePair {
   T* second = nullptr;
   std::int64_t count = 0;  ///< of both
   std::int64_t bytes() const { return count * static_cast<std::int64_t>(sizeof(T)); }
-};
-
-/// The forward and the backward program; the latter where gradients are wanted.
-struct StreamPrograms {
-  StreamProgram forward;
-  std::optional<StreamProgram> backward = {};
 };
 
 /// Which rows of the own queries see which rows of a chunk, for tiles of both passes.
@@ -44,6 +38,7 @@ class DeviceRank {
     const StreamSetting& setting;
     const StreamPrograms& programs;
     const DeviceKernels<Element>& kernels;
+    RankNeeds needs;
     int rank = 0;
     int device = 0;
   };
@@ -57,17 +52,27 @@ class DeviceRank {
     own_.write(k.view().extents.size(), values_of(v.view()));
     out_ = {on, rows() * shape().v_dim};
     lse_ = {on, rows()};
-    states_ = {on, rows()};
-    accs_ = {on, rows() * shape().v_dim};
+    if (given.needs.state) {
+      states_ = {on, rows()};
+      accs_ = {on, rows() * shape().v_dim};
+    }
     make_slots();
     make_masks();
     if (shard.dout) make_gradients(*shard.dout);
+  }
+
+  /// What the kernels need on the compute stream; the rank's device is the current one.
+  void reserve(cuda::Stream stream) const {
+    if (given_.needs.scratch_bytes == 0) return;
+    given_.kernels.needs.reserve(given_.needs.scratch_bytes, stream);
   }
 
   int rank() const { return given_.rank; }
   int device() const { return given_.device; }
   std::int64_t rows() const { return shape().batch * shape().q_heads * queries(); }
   const Shape& shape() const { return given_.setting.problem.shape; }
+  /// Whether gradients are summed up in f32; else the kernels write them as they leave.
+  bool has_sums() const { return given_.needs.sums; }
 
   DevicePair<Element> chunk(int owner, int slot) const {
     Element* const data = slot == kHome ? own_.data() : slots_[at(slot)].data();
@@ -81,7 +86,7 @@ class DeviceRank {
   cuda::ForwardCall<Element> forward_call(const StreamOperation& operation) const {
     const DevicePair<Element> kv = chunk(operation.owner, operation.slot);
     const DeviceMask& mask = masks_.at(operation.owner);
-    return {.shape = block_shape(operation.owner),
+    return {.shape = block_shape(given_.setting, rank(), operation.owner),
             .q = q_.data(),
             .k = kv.first,
             .v = kv.second,
@@ -89,16 +94,17 @@ class DeviceRank {
                      .tiles = mask.forward_tiles.data(),
                      .hides_nothing = mask.hides_nothing,
                      .host_rows = mask.host_rows.data()},
-            .scale = scale(),
+            .scale = block_scale(given_.setting.problem),
             .running = running(),
             .out = out_.data(),
             .lse = lse_.data()};
   }
   cuda::BackwardCall<Element> backward_call(const StreamOperation& operation) const {
     const DevicePair<Element> kv = chunk(operation.owner, operation.slot);
-    const DevicePair<float> gradients = sum(operation.owner, operation.gradient);
+    const DevicePair<float> gradients =
+        has_sums() ? sum(operation.owner, operation.gradient) : DevicePair<float>{};
     const DeviceMask& mask = masks_.at(operation.owner);
-    return {.shape = block_shape(operation.owner),
+    return {.shape = block_shape(given_.setting, rank(), operation.owner),
             .q = q_.data(),
             .k = kv.first,
             .v = kv.second,
@@ -109,12 +115,12 @@ class DeviceRank {
                      .tiles = mask.backward_tiles.data(),
                      .hides_nothing = mask.hides_nothing,
                      .host_rows = mask.host_rows.data()},
-            .scale = scale(),
+            .scale = block_scale(given_.setting.problem),
             .dq = dq_sum_.data(),
             .dk = gradients.first,
             .dv = gradients.second,
             .out = out_.data(),
-            .results = is_alone() ? results() : cuda::GradientResults<Element>{}};
+            .results = has_sums() ? cuda::GradientResults<Element>{} : results()};
   }
   cuda::ClearStates clear_call() const {
     return {.rows = rows(), .channels = channels(shape().v_dim), .running = running()};
@@ -169,6 +175,7 @@ class DeviceRank {
   /// Of everything but inputs and outputs.
   std::int64_t held_bytes() const {
     std::int64_t held = states_.bytes() + accs_.bytes() + slot_bytes();
+    held += given_.needs.scratch_bytes;
     held += delta_.bytes() + dq_sum_.bytes() + own_sum_.bytes();
     for (const auto& sum : sums_) held += sum.bytes();
     for (const auto& [owner, mask] : masks_) {
@@ -192,10 +199,6 @@ class DeviceRank {
 
   std::int64_t queries() const { return given_.setting.queries.positions(rank()).size(); }
   std::int64_t tokens(int owner) const { return given_.setting.keys.positions(owner).size(); }
-  float scale() const {
-    return static_cast<float>(given_.setting.problem.scale * std::numbers::log2e);
-  }
-  bool is_alone() const { return given_.setting.options.ranks == 1; }
   cuda::GradientResults<Element> results() const {
     const DevicePair<Element> dkv = pair_at(dkv_.data(), rank());
     return {.dq = dq_.data(), .dk = dkv.first, .dv = dkv.second};
@@ -211,15 +214,6 @@ class DeviceRank {
   DevicePair<T> pair_at(T* data, int owner) const {
     const std::int64_t first = shape().batch * shape().kv_heads * shape().head_dim * tokens(owner);
     return {data, data + first, per_token() * tokens(owner)};
-  }
-  cuda::BlockShape block_shape(int owner) const {
-    return {.batch = static_cast<std::int32_t>(shape().batch),
-            .q_heads = static_cast<std::int32_t>(shape().q_heads),
-            .kv_heads = static_cast<std::int32_t>(shape().kv_heads),
-            .queries = static_cast<std::int32_t>(queries()),
-            .keys = static_cast<std::int32_t>(tokens(owner)),
-            .head_dim = channels(shape().head_dim),
-            .v_dim = channels(shape().v_dim)};
   }
   std::int64_t slot_bytes() const {
     std::int64_t bytes = 0;
@@ -263,11 +257,12 @@ class DeviceRank {
     const int on = device();
     const DenseRows<Element> dense(dout);
     dout_ = {on, values_of(dense.view())};
-    delta_ = {on, rows()};
+    if (given_.kernels.delta_rows) delta_ = {on, rows()};
     dq_ = {on, rows() * shape().head_dim};
+    dkv_ = {on, per_token() * tokens(rank())};
+    if (!has_sums()) return;
     dq_sum_ = {on, dq_.size()};
-    own_sum_ = {on, per_token() * tokens(rank())};
-    dkv_ = {on, own_sum_.size()};
+    own_sum_ = {on, dkv_.size()};
     const std::int64_t most = most_tokens(program, given_.setting.keys, rank());
     for (int slot = 0; slot < program.ranks[at(rank())].gradient_slots; ++slot) {
       sums_.emplace_back(on, per_token() * (slot < kFirstHomeSum ? most : tokens(rank())));

@@ -33,17 +33,12 @@ class DeviceWork {
       : rank_(&rank),
         kernels_(&kernels),
         gradients_(gradients),
-        has_backward_(programs.backward.has_value()) {
+        has_backward_(programs.backward.has_value()),
+        has_sums_(rank.has_sums()) {
     for (const StreamOperation& operation : programs.forward.operations) {
       if (operation.action != StreamAction::attend || operation.rank != rank.rank()) continue;
       if (first_ == kNobody) first_ = operation.owner;
       last_ = operation.owner;
-    }
-    if (!programs.backward || !kernels.gives_results) return;
-    for (const StreamOperation& operation : programs.backward->operations) {
-      if (operation.action != StreamAction::attend || operation.rank != rank.rank()) continue;
-      const cuda::BackwardCall<Element> call = rank.backward_call(operation);
-      has_sums_ = !call.results.dq || !kernels.gives_results(call);
     }
   }
 
@@ -91,7 +86,7 @@ class DeviceWork {
   const DeviceKernels<Element>* kernels_;
   Repeatable gradients_;
   bool has_backward_;
-  bool has_sums_ = true;                  // else the kernels write the gradients themselves
+  bool has_sums_;                         // else the kernels write the gradients themselves
   int first_ = kNobody, last_ = kNobody;  // owners of the chunks, forward
 };
 

@@ -5,7 +5,9 @@
 #include <iterator>
 #include <utility>
 
+#include "optimized/cuda/stream_kernels.h"
 #include "optimized/cuda/stuck_device.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::ring {
 namespace {
@@ -29,6 +31,8 @@ IssuedStreams::IssuedStreams(std::vector<int> devices, int first_rank)
       ends_.push_back(cuda::make_event(device));
     }
   }
+  clock_start_ = cuda::make_timed_event(devices_.front());
+  clock_stop_ = cuda::make_timed_event(devices_.front());
 }
 
 void IssuedStreams::select(int rank) const { cuda::select_device(device_of(rank)); }
@@ -93,6 +97,22 @@ void IssuedStreams::launch_as_graph(const std::function<void()>& issue) {
 void IssuedStreams::launch_graph() const { cuda::launch(graph_, streams_.front().get()); }
 
 void IssuedStreams::drop_graph() noexcept { graph_ = {}; }
+
+void IssuedStreams::start_clock(std::int64_t hold_ns) const {
+  const cuda::OwnedStream& first = streams_.front();
+  cuda::select_device(first.device());
+  if (hold_ns > 0) cuda::spin(hold_ns, first.get());
+  cuda::record_event(first.device(), clock_start_.get(), first.get(), "clock");
+}
+
+void IssuedStreams::stop_clock() const {
+  const cuda::OwnedStream& first = streams_.front();
+  cuda::record_event(first.device(), clock_stop_.get(), first.get(), "clock");
+}
+
+double IssuedStreams::clocked_seconds() const {
+  return cuda::seconds_between(clock_start_.get(), clock_stop_.get());
+}
 
 void IssuedStreams::finish(double timeout_s) const {
   if (timeout_s == std::numeric_limits<double>::infinity()) {

@@ -1,6 +1,7 @@
 // Real streams and events for the operations of a stream program that order others.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -38,6 +39,13 @@ class IssuedStreams {
   /// Nothing is launched any more; what runs goes on. It holds what was captured until it has
   /// ended: NCCL's communicators end only when nothing does.
   void drop_graph() noexcept;
+  /// From here on the device's clock runs, for what all streams are given after a fork(); the first
+  /// stream stands still for `hold_ns` before.
+  void start_clock(std::int64_t hold_ns) const;
+  /// After a join(), or what was launched.
+  void stop_clock() const;
+  /// That it ran. All has ended.
+  double clocked_seconds() const;
   /// Until all has ended; DeviceStuck, which says where each stream stands, when it has not within
   /// `timeout_s`. Without a deadline it asks the driver to wait.
   void finish(double timeout_s = std::numeric_limits<double>::infinity()) const;
@@ -60,6 +68,7 @@ class IssuedStreams {
   std::vector<int> devices_;
   int first_rank_;
   std::vector<cuda::OwnedStream> streams_;
+  cuda::OwnedEvent clock_start_, clock_stop_;
   std::vector<cuda::OwnedEvent> ends_;              // of streams, for fork() and join()
   std::vector<cuda::OwnedEvent> events_;            // of programs
   std::vector<std::vector<Milestone>> milestones_;  // by stream, in order

@@ -81,6 +81,9 @@ struct NativeSummary {
   std::vector<RankStats> ranks;
   std::int64_t leftover_messages = 0;
   double seconds = 0;  ///< of the slowest rank, source and sink excluded
+  /// Of run_on_devices(): by the clock of the first device, from before the first operation until
+  /// all have ended.
+  double device_seconds = 0;
 };
 
 /// options.ranks in-process ranks. Nobody holds the whole of any tensor: each rank holds its rows,

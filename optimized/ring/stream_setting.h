@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "optimized/ring/native.h"
 #include "optimized/ring/stream_program.h"
@@ -28,6 +29,12 @@ StreamSetting stream_setting(const Problem& problem, const RunOptions& options);
 /// The program of a pass, changed by `edit` if there is one.
 StreamProgram stream_program_of(const StreamSetting& setting, Pass pass, CopyBy copy_by,
                                 const StreamEdit& edit);
+
+/// The forward and the backward program; the latter where gradients are wanted.
+struct StreamPrograms {
+  StreamProgram forward;
+  std::optional<StreamProgram> backward = {};
+};
 
 /// Tokens of the largest chunk that is copied into slots of `rank`.
 std::int64_t most_tokens(const StreamProgram& program, const Layout& keys, int rank);

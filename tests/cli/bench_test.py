@@ -2,10 +2,13 @@
 import html.parser
 import json
 import os
+import signal
 import stat
+import subprocess
+import time
 import unittest
 
-from program import ProgramTest
+from program import PROGRAM, ProgramTest
 
 KEYS = {"id", "what", "unit", "value", "target", "met", "spread"}
 SOME_OF_EVERY_FAMILY = ["C1.causal", "C2.full", "C3", "C4.d64", "C5", "C6.d64.causal", "C7.p2",
@@ -115,6 +118,52 @@ class BenchTest(ProgramTest):
                 self.check_goal(other)
                 self.assertIsNotNone(other["value"])
 
+    def until(self, condition):
+        last = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), last, "nothing came of it")
+            time.sleep(0.05)
+
+    def test_what_was_measured_stays_when_it_is_ended(self):
+        path = self.folder / "bench.json"
+        for number in (signal.SIGINT, signal.SIGTERM):
+            path.write_text("of an earlier run")
+            words = [PROGRAM, "bench", "cpu", "--quick", "--rounds", "3", "--json", path, "--only",
+                     "C5.naive,C8.forward.f32.causal.d64.t1,C10.p2",
+                     "--torch-python", self.fake_python("sleep 20")]
+            with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  env=self.environment) as process:
+                self.until(lambda: path.read_text() != "of an earlier run")
+                process.send_signal(number)
+                self.assertEqual(process.wait(60), -number)
+            found = json.loads(path.read_text())
+            self.assertIs(found["complete"], False)
+            self.assertEqual([goal["id"] for goal in found["goals"]], ["C5.naive"])
+            self.check_goal(found["goals"][0])
+            self.assertIsNotNone(found["goals"][0]["value"])
+            self.assertEqual(found["words"][:2], ["bench", "cpu"])
+
+    def test_a_run_says_when_where_and_how_it_was_made(self):
+        began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        found, _ = self.bench("--only", "C10.p2")
+        self.assertIs(found["complete"], True)
+        self.assertLessEqual(began, found["date"])
+        self.assertLessEqual(found["date"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+        self.assertEqual(found["words"][:5], ["bench", "cpu", "--quick", "--rounds", "3"])
+        self.assertEqual(found["words"][-2:], ["--only", "C10.p2"])
+        doctor = json.loads(self.succeeds("doctor", "--json", "-").out)
+        for part in ("cuda", "nccl", "cudnn", "mpi", "processor"):
+            self.assertEqual(found["machine"][part], doctor[part])
+
+    def test_what_can_be_written_once_is_written_once(self):
+        words = ("bench", "cpu", "--quick", "--rounds", 3, "--only", "C5.naive,C10.p2", "--json")
+        self.assertIs(json.loads(self.succeeds(*words, "-").out)["complete"], True)
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen([PROGRAM, *map(str, words), pipe], stdout=subprocess.DEVNULL) as process:
+            self.assertIs(json.loads(pipe.read_text())["complete"], True)
+            self.assertEqual(process.wait(60), 0)
+
     def test_a_python_that_is_not_there_is_named(self):
         found, _ = self.bench("--only", "C8.forward.f32.causal.d64.t1", "--torch-python",
                               "/no/such/python")
@@ -145,8 +194,10 @@ class BenchTest(ProgramTest):
     def test_wrong_command_lines_for_devices_are_refused_before_a_device_is_looked_for(self):
         for words, said in [(["--only", "G99"], "G99"), (["--only", "C1"], "C1"),
                             (["--only", "G1,"], "''"), (["--rounds", "2"], "--rounds"),
-                            (["--ranks", "2"], "--ranks"), (["--html", "-"], "--html")]:
+                            (["--ranks", "2"], "--ranks"), (["--html", "-"], "--html"),
+                            (["--timeout", "0"], "--timeout"), (["--timeout", "x"], "--timeout")]:
             self.fails(2, said, "bench", "gpu", *words)
+        self.fails(2, ["--timeout", "with gpu"], "bench", "cpu", "--only", "C10.p2", "--timeout", "9")
         self.fails(4, "--html", "bench", "gpu", "--html", "/no/such/folder/x.html")
         self.fails(2, "tpu", "bench", "tpu")
 

@@ -261,7 +261,11 @@ class DoctorTest(DeviceTest):
         self.assertEqual([device["compute_capability"] for device in cuda["devices"]],
                          ["7.5", "8.0", "9.0", "10.0"])
         self.assertEqual(cuda["driver_version"], "99.0")
-        self.assertIn("Fake GPU 2, 64.0 GiB, compute capability 9.0", out)
+        self.assertIn("Fake GPU 2, 64.0 GiB, compute capability 9.0, 132 multiprocessors at up to "
+                      "1980 MHz", out)
+        for device in cuda["devices"]:
+            self.assertEqual((device["multiprocessors"], device["clock_hz"],
+                              device["memory_clock_hz"]), (132, 1980000000, 2619000000))
         effects = [device["enables"] for device in cuda["devices"]]
         if not cuda["compiled_in"]:
             for effect in effects:

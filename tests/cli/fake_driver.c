@@ -45,7 +45,24 @@ int cuDeviceTotalMem_v2(size_t* bytes, int device) {
 }
 
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  const int major = 75;
-  *value = attribute == major ? capability(device) / 10 : capability(device) % 10;
-  return 0;
+  enum { clock = 13, multiprocessors = 16, memory_clock = 36, major = 75, minor = 76 };
+  switch (attribute) {
+    case clock:
+      *value = 1980000;
+      return 0;
+    case multiprocessors:
+      *value = 132;
+      return 0;
+    case memory_clock:
+      *value = 2619000;
+      return 0;
+    case major:
+      *value = capability(device) / 10;
+      return 0;
+    case minor:
+      *value = capability(device) % 10;
+      return 0;
+    default:
+      return 1;
+  }
 }

@@ -39,6 +39,7 @@ if "--json" in words:
 for word in words:
     if word in fake.get("fails", []):
         sys.exit("ringlab: something: expected this, found that. Do the other.")
+    if word in fake.get("hangs", []): time.sleep(20)
 """
 
 # A GoogleTest program: its suites, and what becomes of their tests.
@@ -170,6 +171,13 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(rows["run_graph"][0], "failed")
         self.assertIn("expected this, found that", rows["run_graph"][1])
         self.assertEqual(rows["run_optimized"][0], "held")
+
+    def test_a_bench_that_hangs_is_told_with_what_it_had_found(self):
+        self.gpu_check("goals", fake={"hangs": ["G1,G6"]}, seconds=7)
+        verdict, found = self.rows()["bench_G1_G6"]
+        self.assertEqual(verdict, "failed")
+        self.assertIn("timed out", found)
+        self.assertIn("G1.full 0.950 (at least)", found)
 
     def test_laws_alone_are_not_enough(self):
         skipped = {"input": {"passed": True, "skipped": "does not compute in f32"}}

@@ -6,6 +6,8 @@
 // their own, from where row kernels add them to the sums in f32.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -40,10 +42,22 @@ class CudnnBackward {
     return is_one_call(call, cut(call));
   }
 
+  /// That the call uses on its stream, on the current device, where gradients are added to sums.
+  /// Pointers are not looked at.
+  std::int64_t scratch_bytes(const cuda::BackwardCall<Element>& call) const {
+    std::int64_t most = 0;
+    for (const MaskPiece& piece : pieces_of(call)) {
+      most = std::max(most, layout_of(asked_for(call, piece).graph).bytes);
+    }
+    return most;
+  }
+  /// The same of a call that gives_results().
+  std::int64_t scratch_bytes_with_results(const cuda::BackwardCall<Element>& call) const {
+    return workspace_bytes(asked_for(call, pieces_of(call).front()));
+  }
+
   void operator()(const cuda::BackwardCall<Element>& call, cuda::Stream stream) const {
-    const std::vector<MaskPiece> pieces = cut(call);
-    check_piece_count(pieces.size());
-    for (const MaskPiece& piece : pieces) check_backward_piece(piece, call.shape.keys);
+    const std::vector<MaskPiece> pieces = pieces_of(call);
     if (call.results.dq && is_one_call(call, pieces)) {
       return differentiate(call, pieces.front(), stream);
     }
@@ -58,6 +72,12 @@ class CudnnBackward {
   }
   static bool is_one_call(const Call& call, const std::vector<MaskPiece>& pieces) {
     return pieces.size() == 1 && holds_all(call.shape, pieces.front());
+  }
+  static std::vector<MaskPiece> pieces_of(const Call& call) {
+    std::vector<MaskPiece> pieces = cut(call);
+    check_piece_count(pieces.size());
+    for (const MaskPiece& piece : pieces) check_backward_piece(piece, call.shape.keys);
+    return pieces;
   }
   static SdpaBackwardCall asked_for(const Call& call, const MaskPiece& piece) {
     return sdpa_backward_call(call.shape, piece, call.scale, dtype_of<Element>, call.deterministic);
@@ -99,15 +119,17 @@ class CudnnBackward {
     return layout;
   }
 
+  std::int64_t workspace_bytes(const SdpaBackwardCall& asked) const {
+    return aligned_bytes(parts_.runner.backward_workspace_bytes(asked.graph));
+  }
+
   void differentiate(const Call& call, const MaskPiece& piece, cuda::Stream stream) const {
     const SdpaBackwardCall asked = asked_for(call, piece);
     SdpaBackwardPointers pointers = inputs(call, asked);
     pointers.dq = call.results.dq;
     pointers.dk = call.results.dk;
     pointers.dv = call.results.dv;
-    pointers.workspace =
-        scratch_->of(cuda::current_device(), stream,
-                     aligned_bytes(parts_.runner.backward_workspace_bytes(asked.graph)));
+    pointers.workspace = scratch_->of(cuda::current_device(), stream, workspace_bytes(asked));
     parts_.runner.run_backward(asked.graph, pointers, stream);
   }
 

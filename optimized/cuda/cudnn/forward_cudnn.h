@@ -6,6 +6,8 @@
 // running state: a pass more for each piece of each hop, and a rounding more for each merge.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -35,12 +37,25 @@ class CudnnForward {
                         std::shared_ptr<StreamScratch> scratch = std::make_shared<StreamScratch>())
       : parts_(std::move(parts)), scratch_(std::move(scratch)) {}
 
+  /// Whether it is one call that writes the results, and leaves the running state alone.
+  static bool leaves_state(const cuda::ForwardCall<Element>& call) {
+    return is_one_call(call, pieces_of(call));
+  }
+  /// That the call uses on its stream, on the current device. Pointers are not looked at.
+  std::int64_t scratch_bytes(const cuda::ForwardCall<Element>& call) const {
+    const std::vector<MaskPiece> pieces = pieces_of(call);
+    const bool merges = !is_one_call(call, pieces);
+    std::int64_t most = 0;
+    for (const MaskPiece& piece : pieces) {
+      const std::int64_t result_rows = merges ? heads(call) * piece.query_count() : 0;
+      most = std::max(most, layout_of(asked_for(call, piece).graph, result_rows).bytes);
+    }
+    return most;
+  }
+
   void operator()(const cuda::ForwardCall<Element>& call, cuda::Stream stream) const {
     const std::vector<MaskPiece> pieces = pieces_of(call);
-    if (call.begins && call.finishes && pieces.size() == 1 &&
-        holds_all_queries(call.shape, pieces.front())) {
-      return attend(call, pieces.front(), stream);
-    }
+    if (is_one_call(call, pieces)) return attend(call, pieces.front(), stream);
     if (call.begins) {
       parts_.clear_states(
           {.rows = rows(call), .channels = call.shape.v_dim, .running = call.running}, stream);
@@ -70,6 +85,14 @@ class CudnnForward {
     return pieces;
   }
 
+  static bool is_one_call(const Call& call, const std::vector<MaskPiece>& pieces) {
+    return call.begins && call.finishes && pieces.size() == 1 &&
+           holds_all_queries(call.shape, pieces.front());
+  }
+  static SdpaCall asked_for(const Call& call, const MaskPiece& piece) {
+    return sdpa_call(call.shape, piece, call.scale, dtype_of<Element>);
+  }
+
   /// Memory from the runner's workspace on; its size comes first, so that what follows is aligned.
   struct Layout {
     std::int64_t out = 0;  ///< bytes before it
@@ -91,7 +114,7 @@ class CudnnForward {
   }
 
   void attend(const Call& call, const MaskPiece& piece, cuda::Stream stream) const {
-    const SdpaCall asked = sdpa_call(call.shape, piece, call.scale, dtype_of<Element>);
+    const SdpaCall asked = asked_for(call, piece);
     SdpaPointers pointers = inputs(call, asked);
     pointers.out = call.out;
     pointers.lse = call.lse;
@@ -101,7 +124,7 @@ class CudnnForward {
   }
 
   void attend_and_merge(const Call& call, const MaskPiece& piece, cuda::Stream stream) const {
-    const SdpaCall asked = sdpa_call(call.shape, piece, call.scale, dtype_of<Element>);
+    const SdpaCall asked = asked_for(call, piece);
     const Layout layout = layout_of(asked.graph, heads(call) * piece.query_count());
     SdpaPointers pointers = inputs(call, asked);
     pointers.workspace = scratch_->of(cuda::current_device(), stream, layout.bytes);

@@ -13,7 +13,8 @@ namespace ringlab::bench {
 struct FakeGpu : Gpu {
   double attention_flops_per_s = 500e12;
   double product_flops_per_s = 800e12;
-  double ring_overhead = 0;  ///< of a ring's time, for each rank beyond the first
+  double ring_overhead = 0;   ///< of a ring's time, for each rank beyond the first
+  double ring_issuing_s = 0;  ///< by the host, for each rank
   double copy_bytes_per_s = 50e9;
   double slowdown_under_copies = 1;
   double step_overhead_s = 0;
@@ -39,10 +40,12 @@ struct FakeGpu : Gpu {
     if (cudnn_flops_per_s == 0) fail("cuDNN", "none");
     return {"fake cuDNN", [s = one.flops() / cudnn_flops_per_s] { return s; }};
   }
-  GpuWork ring(const GpuCase& one, int ranks) override {
+  GpuWork ring(const GpuCase& one, int ranks, RingClock clock) override {
     if (one.tokens > most_tokens) fail("memory", "none");
     const double factor = 1 + ring_overhead * (ranks - 1);
-    return {"fake kernel", [s = factor * one.flops() / attention_flops_per_s] { return s; }};
+    const double issuing_s = clock == RingClock::host ? ring_issuing_s * ranks : 0;
+    return {"fake kernel",
+            [s = issuing_s + factor * one.flops() / attention_flops_per_s] { return s; }};
   }
   GpuWork hops(const HopCase& one) override {
     if (one.from == HopFrom::nccl && !has_nccl) fail("NCCL", "none");

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <set>
+#include <span>
 
 #include "cli/bench/gpu_families.h"
 #include "cli/bench/gpu_goals.h"
@@ -228,6 +229,43 @@ TEST(GpuRings, are_compared_with_one_shot_of_all_tokens) {
   EXPECT_NEAR(outcomes[2].value->median, 1 / 1.35, 1e-12);
   EXPECT_EQ(outcomes[0].verdict(), Verdict::bound);
   EXPECT_EQ(outcomes[2].verdict(), Verdict::missed);
+}
+
+TEST(GpuRings, are_judged_by_the_device_with_the_time_of_the_host_beside) {
+  FakeGpu gpu;
+  gpu.ring_issuing_s = 1e-3;
+  for (const Outcome& one : measure_on(gpu, "G7")) {
+    EXPECT_NEAR(one.value->median, 1, 1e-12) << "issuing is not the device's";
+    const double ranks = std::stod(one.goal.id.substr(one.goal.id.find(".p") + 2));
+    EXPECT_NEAR(beside(one, "host, ms"), beside(one, "ms") + ranks, 1e-9);
+    EXPECT_NEAR(beside(one, "one shot, host, ms"), beside(one, "ms") + 1, 1e-9);
+  }
+}
+
+TEST(GpuGoals, what_is_known_is_kept_after_every_one) {
+  FakeGpu gpu;
+  const GpuBench bench{.gpu = gpu, .warm_up_s = 0};
+  const Plan plan = plan_of("G1,G7,G9");
+  std::vector<std::vector<std::string>> kept;
+  const std::vector<Outcome> outcomes = measure(
+      plan, [](double, const std::string&) {}, gpu_families(bench),
+      [&](const std::vector<Outcome>& so_far) {
+        kept.emplace_back();
+        for (const Outcome& one : so_far) {
+          EXPECT_NE(one.reason, "was not measured") << one.goal.id;
+          kept.back().push_back(one.goal.id);
+        }
+      });
+  std::vector<std::string> all;
+  for (const Outcome& one : outcomes) all.push_back(one.goal.id);
+  ASSERT_FALSE(kept.empty());
+  EXPECT_EQ(kept.back(), all);
+  std::set<std::size_t> sizes;
+  for (const auto& ids : kept) {
+    sizes.insert(ids.size());
+    EXPECT_TRUE(std::ranges::equal(ids, std::span(all).first(ids.size())));
+  }
+  EXPECT_EQ(sizes.size(), all.size()) << "one goal after another";
 }
 
 TEST(GpuHops, go_on_for_longer_than_the_kernel_that_they_slow_down) {

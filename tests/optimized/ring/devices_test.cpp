@@ -126,6 +126,40 @@ TEST(Devices, that_end_in_time_keep_a_deadline) {
   EXPECT_EQ(fake_devices().live_bytes, 0);
 }
 
+NativeSummary summary_of(const Trial& trial, const DeviceRun& run) {
+  NativeSummary summary;
+  bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
+    summary =
+        run_on_devices<Half>(trial.problem, trial.options, ends, counting_kernels<Half>(), run);
+  });
+  return summary;
+}
+
+/// Of a run with one device, on which the recording of an event takes a microsecond and nothing else
+/// takes time.
+NativeSummary timed_summary(const DeviceRun& run) {
+  Draws draws(13);
+  Trial trial = counting_trial(draws, DType::f16);
+  trial.options.ranks = 3;
+  fake_devices().devices = 1;
+  return summary_of(trial, run);
+}
+
+TEST(Devices, are_timed_by_their_own_clock_from_the_first_operation_to_the_last) {
+  constexpr double kEvent_s = 1e-6;
+  const NativeSummary launched = timed_summary({.issue_as = IssueAs::graph, .launches = 2});
+  EXPECT_NEAR(launched.device_seconds, kEvent_s, 1e-12) << "a launch, and no event but the last";
+  EXPECT_GT(timed_summary({}).device_seconds, 10 * kEvent_s) << "fork and join at least";
+}
+
+TEST(Devices, stand_still_while_they_are_given_a_run_that_is_to_be_timed) {
+  const std::int64_t before_ns = fake_devices().spun_ns;
+  timed_summary({});
+  EXPECT_EQ(fake_devices().spun_ns, before_ns);
+  timed_summary({.begins = RunBegins::when_issued});
+  EXPECT_GT(fake_devices().spun_ns, before_ns + 1'000'000);
+}
+
 TEST(Devices, that_cannot_reach_each_other_are_named) {
   EXPECT_EQ(copies_text(1), "");
   EXPECT_EQ(copies_text(2), "from device to device");
@@ -163,15 +197,6 @@ TEST(Devices, hold_what_is_said_before_to_the_byte) {
     fake_devices().free_bytes = std::int64_t{1} << 40;
   }
   EXPECT_GT(refused, repetitions(60) / 2);
-}
-
-NativeSummary summary_of(const Trial& trial, const DeviceRun& run) {
-  NativeSummary summary;
-  bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
-    summary =
-        run_on_devices<Half>(trial.problem, trial.options, ends, counting_kernels<Half>(), run);
-  });
-  return summary;
 }
 
 /// What is wrong with the events of one pass.

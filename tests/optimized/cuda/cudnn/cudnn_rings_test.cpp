@@ -11,6 +11,7 @@
 #include "property_tests/vendor_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
 #include "tests/optimized/cuda/cudnn/memory_rings.h"
 #include "tests/optimized/cuda/cudnn/memory_sdpa.h"
@@ -83,6 +84,46 @@ TEST(CudnnRings, give_back_all_memory) {
   EXPECT_EQ(ring::fake_devices().live_bytes, 0);
 }
 
+/// Every graph wants a workspace of its own size, gradients a larger one.
+SdpaRunner with_workspaces(SdpaRunner runner) {
+  runner.workspace_bytes = [](const SdpaGraph& graph) { return 100 * graph.q.sizes[2]; };
+  runner.backward_workspace_bytes = [](const SdpaBackwardGraph& graph) {
+    return 1000 * graph.k.sizes[2] + graph.q.sizes[2];
+  };
+  return runner;
+}
+
+TEST(CudnnRings, hold_what_is_said_before_to_the_byte_workspaces_included) {
+  ring::FakeDevices& devices = ring::fake_devices();
+  const int devices_before = std::exchange(devices.devices, 1);
+  const SdpaRunner runner = with_workspaces(memory_runner());
+  int refused = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const cuda::DevicesTrial trial = cuda::make_trial(random_case(seed, 48), DType::bf16);
+    AttentionInput input = trial.input();
+    if (why_not(input, trial.options) != "") input.dout.reset();
+    const auto run = [&] { return run_on_memory(input, trial.options, runner); };
+    devices.peak_bytes = 0;
+    run();
+    devices.free_bytes = devices.peak_bytes;
+    EXPECT_NO_THROW(run()) << seed;
+    --devices.free_bytes;
+    const std::int64_t allocations = devices.allocations;
+    try {
+      run();
+      ADD_FAILURE() << seed;
+    } catch (const MachineError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("which the whole run of"), std::string::npos) << text;
+      ++refused;
+    }
+    EXPECT_EQ(devices.allocations, allocations) << seed;
+    devices.free_bytes = std::int64_t{1} << 40;
+  }
+  EXPECT_EQ(refused, 40);
+  devices.devices = devices_before;
+}
+
 /// 48 tokens: 1 to 4 ranks divide them, and twice as many.
 cuda::DevicesCase causal_ring(int ranks, LayoutKind layout, const std::string& schedule) {
   return {.ring = {.shape = {.q_heads = 2,
@@ -151,6 +192,25 @@ TEST(CudnnRings, of_one_rank_and_one_piece_are_the_call_itself) {
        {&got.gradients->dq, &got.gradients->dk, &got.gradients->dv}) {
     for (const double x : gradient->values()) ASSERT_EQ(x, 2.5);
   }
+}
+
+/// Only tensors as they come and leave, lse, the mask, and the larger of two workspaces.
+TEST(CudnnRings, of_one_rank_and_one_piece_hold_no_sums) {
+  ring::FakeDevices& devices = ring::fake_devices();
+  const cuda::DevicesTrial trial =
+      cuda::make_trial(causal_ring(1, LayoutKind::contiguous, "ring"), DType::bf16);
+  devices.peak_bytes = 0;
+  const RunResult got =
+      run_on_memory(trial.input(), trial.options, with_workspaces(memory_runner()));
+  EXPECT_EQ(judge(trial, got), "");
+  constexpr std::int64_t kTokens = 48, kHeadDim = 16, kElement = 2;
+  const std::int64_t q = 2 * kTokens * kHeadDim * kElement,
+                     kv = q;  // 2 query heads, k and v of one
+  const std::int64_t lse = 2 * kTokens * 4;
+  const std::int64_t mask = got.ranks[0].peak_bytes - aligned_bytes(1000 * kTokens + kTokens);
+  EXPECT_EQ(devices.peak_bytes, 4 * q + 2 * kv + lse + got.ranks[0].peak_bytes);
+  EXPECT_LT(mask, 100 * kTokens);
+  EXPECT_GT(mask, 0);
 }
 
 /// One mistake each in what stands for cuDNN: what this file accepts must find them.
