@@ -157,14 +157,6 @@ std::uint64_t seed_of(std::uint64_t seed, std::uint64_t round, std::string id) {
 
 }  // namespace
 
-std::string why_not_applicable(const Law& law, const Subject& subject) {
-  if (law.exact && !subject.can.deterministic) return "its bits differ from run to run";
-  if (law.exact && law.topic == kGradientsClass && !subject.can.deterministic_gradients) {
-    return "the bits of its gradients differ from run to run";
-  }
-  return law.not_applicable ? law.not_applicable(subject) : "";
-}
-
 LawVerdict unheard(const Law& law) {
   LawVerdict verdict;
   verdict.id = law.id;
