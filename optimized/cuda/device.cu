@@ -192,11 +192,12 @@ void copy_out(int device, const std::byte* from, std::span<std::byte> to) {
              "cudaMemcpy from the device", name_of(device));
 }
 
-void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream) {
+void fill_bytes(int device, std::byte* memory, std::byte value, std::int64_t bytes, Stream stream) {
   if (bytes == 0) return;
   select_device(device);
-  check_cuda(cudaMemsetAsync(memory, 0, static_cast<std::size_t>(bytes), stream), "cudaMemsetAsync",
-             name_of(device));
+  check_cuda(
+      cudaMemsetAsync(memory, std::to_integer<int>(value), static_cast<std::size_t>(bytes), stream),
+      "cudaMemsetAsync", name_of(device));
 }
 
 void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream) {

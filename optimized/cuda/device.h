@@ -108,7 +108,10 @@ OwnedMemory allocate(int device, std::int64_t bytes);
 void copy_in(int device, std::byte* to, std::span<const std::byte> from);
 void copy_out(int device, const std::byte* from, std::span<std::byte> to);
 /// On `stream` of `device`.
-void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream);
+void fill_bytes(int device, std::byte* memory, std::byte value, std::int64_t bytes, Stream stream);
+inline void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream) {
+  fill_bytes(device, memory, std::byte{0}, bytes, stream);
+}
 /// Memory of a device.
 struct DevicePlace {
   int device = 0;

@@ -117,17 +117,27 @@ class DevicesRun {
 
   void issue_all() {
     streams_.fork();
+    poison(Pass::forward);
     if (trace_) trace_->start();
     issue(programs_.forward, forward_events_);
     for_each_rank([](const Work& work, cuda::Stream stream) { work.end_forward(stream); });
     if (programs_.backward) {
       streams_.join();
       streams_.fork();
+      poison(Pass::backward);
       for_each_rank([](const Work& work, cuda::Stream stream) { work.begin_backward(stream); });
       issue(*programs_.backward, backward_events_);
       for_each_rank([](const Work& work, cuda::Stream stream) { work.end_backward(stream); });
     }
     streams_.join();
+  }
+
+  /// All streams come after it.
+  void poison(Pass pass) {
+    if (run_.unwritten == UnwrittenMemory::whatever_is_there) return;
+    for_each_rank([&](const Work& work, cuda::Stream stream) { work.poison(pass, stream); });
+    streams_.join();
+    streams_.fork();
   }
 
   template <class Body>

@@ -64,6 +64,9 @@ inline Repeatable repeatable_gradients(const RunOptions& options) {
   return options.deterministic ? Repeatable::same_bits : Repeatable::no;
 }
 
+/// What slots, sums, states and results hold before anything is written to them.
+enum class UnwrittenMemory { whatever_is_there, nan };
+
 struct DeviceRun {
   int devices = 0;  ///< 0: all that there are
   CopyBy copy_by = CopyBy::receiver;
@@ -72,6 +75,8 @@ struct DeviceRun {
   RunBegins begins = RunBegins::at_once;
   Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
   StreamEdit edit = {};                   ///< with_delays() and the like
+  /// nan: before each pass, so that what is read too early shows.
+  UnwrittenMemory unwritten = UnwrittenMemory::whatever_is_there;
   /// Of all that is on the devices together, of each launch. What has not ended by then is
   /// DeviceStuck, which says where each stream stands; then nothing of the run is freed.
   double timeout_s = std::numeric_limits<double>::infinity();

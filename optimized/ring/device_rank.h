@@ -155,6 +155,18 @@ class DeviceRank {
     clear(dq_sum_, stream);
     clear(own_sum_, stream);
   }
+  /// NaN, whatever the type, into what `pass` writes before it reads it.
+  void poison(Pass pass, cuda::Stream stream) const {
+    for (const auto& slot : slots_) fill(slot, kNaN, stream);
+    if (pass == Pass::forward) {
+      fill(states_, kNaN, stream), fill(accs_, kNaN, stream);
+      fill(out_, kNaN, stream), fill(lse_, kNaN, stream), fill(delta_, kNaN, stream);
+      return;
+    }
+    for (const auto& sum : sums_) fill(sum, kNaN, stream);
+    fill(own_sum_, kNaN, stream), fill(dq_sum_, kNaN, stream);
+    fill(dq_, kNaN, stream), fill(dkv_, kNaN, stream);
+  }
 
   NativeResult<Element> result() const {
     NativeResult<Element> result{.out = Tensor<Element>(row_extents(shape().v_dim)),
@@ -191,10 +203,15 @@ class DeviceRank {
   static std::span<const Element> values_of(const TensorView<const Element>& dense) {
     return {dense.data, static_cast<std::size_t>(dense.extents.size())};
   }
+  static constexpr std::byte kNaN{0xff};  // every byte of one
+  template <class T>
+  static void fill(const cuda::DeviceTensor<T>& tensor, std::byte value, cuda::Stream stream) {
+    cuda::fill_bytes(tensor.device(), reinterpret_cast<std::byte*>(tensor.data()), value,
+                     tensor.bytes(), stream);
+  }
   template <class T>
   static void clear(const cuda::DeviceTensor<T>& tensor, cuda::Stream stream) {
-    cuda::fill_zeros(tensor.device(), reinterpret_cast<std::byte*>(tensor.data()), tensor.bytes(),
-                     stream);
+    fill(tensor, std::byte{0}, stream);
   }
 
   std::int64_t queries() const { return given_.setting.queries.positions(rank()).size(); }

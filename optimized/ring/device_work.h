@@ -73,6 +73,7 @@ class DeviceWork {
     }
     if (has_backward_ && kernels_->delta_rows) kernels_->delta_rows(rank_->delta_call(), stream);
   }
+  void poison(Pass pass, cuda::Stream stream) const { rank_->poison(pass, stream); }
   void begin_backward(cuda::Stream stream) const {
     if (has_sums_) rank_->clear_sums(stream);
   }

@@ -27,6 +27,12 @@ using Clocks = std::vector<StreamClock>;
 bool check_numbers(const StreamProgram& program, const Schedule& schedule, Findings& findings);
 /// Events; returns the clocks that streams and events make.
 Clocks check_events(const StreamProgram& program, Findings& findings);
+/// Two operations that touch the same slot, one of them writing it, and that neither streams nor
+/// events order: by number, as they are issued.
+struct Race {
+  std::size_t earlier = 0, later = 0;
+};
+std::vector<Race> races_of(const StreamProgram& program, const Clocks& clocks);
 /// Nothing touches a slot at the same time as something that writes it.
 void check_races(const StreamProgram& program, const Clocks& clocks, Findings& findings);
 /// Slots hold what operations name, and own sums end complete.

@@ -144,18 +144,25 @@ Clocks check_events(const StreamProgram& program, Findings& findings) {
   return clocks;
 }
 
-void check_races(const StreamProgram& program, const Clocks& clocks, Findings& findings) {
+std::vector<Race> races_of(const StreamProgram& program, const Clocks& clocks) {
+  std::vector<Race> races;
   UsesOfSlots slots;
-  for (std::size_t i = 0; i < program.operations.size(); ++i) {
-    const StreamOperation& later = program.operations[i];
-    for (const Access& access : accesses_of(later, program.pass)) {
-      use_slot(slots, access, i, [&](std::size_t number) {
-        const StreamOperation& earlier = program.operations[number];
-        const int stream = stream_number(earlier);
-        if (clocks[i].of(stream) >= clocks[number].of(stream)) return;
-        findings.push_back(order_text(later, earlier));
+  for (std::size_t later = 0; later < program.operations.size(); ++later) {
+    for (const Access& access : accesses_of(program.operations[later], program.pass)) {
+      use_slot(slots, access, later, [&](std::size_t earlier) {
+        const int stream = stream_number(program.operations[earlier]);
+        if (clocks[later].of(stream) >= clocks[earlier].of(stream)) return;
+        races.push_back({earlier, later});
       });
     }
+  }
+  return races;
+}
+
+void check_races(const StreamProgram& program, const Clocks& clocks, Findings& findings) {
+  for (const Race& race : races_of(program, clocks)) {
+    findings.push_back(
+        order_text(program.operations[race.later], program.operations[race.earlier]));
   }
 }
 

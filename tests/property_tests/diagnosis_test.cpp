@@ -61,6 +61,7 @@ struct Named {
   Mistake mistake;
   const char* id;
 };
+void PrintTo(const Named& named, std::ostream* out) { *out << named.id; }
 
 class NamedMistake : public ::testing::TestWithParam<Named> {};
 

@@ -10,6 +10,7 @@
 #include "property_tests/engine_subject.h"
 #include "property_tests/generators/random_rows.h"
 #include "reference/core/shards.h"
+#include "tests/printed.h"
 
 namespace ringlab::verify {
 namespace {

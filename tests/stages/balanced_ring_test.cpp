@@ -7,6 +7,7 @@
 #include <set>
 
 #include "stages/common/stage.h"
+#include "tests/printed.h"
 #include "tests/stages/naive.h"
 
 namespace ringlab::stages::testing {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "stages/common/stage.h"
+#include "tests/printed.h"
 #include "tests/stages/naive.h"
 
 namespace ringlab::stages::testing {

@@ -126,6 +126,7 @@ struct StreamedStage {
     return *std::ranges::find(all_stages(), std::string(name), &Stage::name);
   }
 };
+void PrintTo(const StreamedStage& stage, std::ostream* out) { *out << stage.name; }
 
 constexpr StreamedStage kStages[] = {
     {"overlapped_ring", run_07}, {"balanced_ring", run_08}, {"overlapped_causal_ring", run_09}};

@@ -41,7 +41,7 @@ TYPED_TEST(Devices, equal_the_exact_reference_and_the_engine_for_any_schedule_an
   }
 }
 
-TYPED_TEST(Devices, have_the_same_bits_with_delays_and_as_a_graph_and_whoever_copies) {
+TYPED_TEST(Devices, have_the_same_bits_with_delays_and_as_a_graph_and_whoever_copies_over_nan) {
   for (const char* schedule : kSchedules) {
     const DevicesCase c{.ring = small_ring(4, LayoutKind::zigzag), .schedule = schedule};
     const DevicesTrial trial = make_trial(c, dtype_of<TypeParam>);
@@ -54,6 +54,7 @@ TYPED_TEST(Devices, have_the_same_bits_with_delays_and_as_a_graph_and_whoever_co
     EXPECT_TRUE(same_numbers(with({}), plain)) << c.text();
     EXPECT_TRUE(same_numbers(with({.issue_as = ring::IssueAs::graph, .launches = 2}), plain))
         << c.text();
+    EXPECT_TRUE(same_numbers(with({.unwritten = ring::UnwrittenMemory::nan}), plain)) << c.text();
     EXPECT_TRUE(same_numbers(with({.copy_by = ring::CopyBy::sender}), plain)) << c.text();
     for (std::uint64_t seed = 1; seed <= kDelays; ++seed) {
       const auto delayed = with({.edit = [seed](const ring::StreamProgram& program) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct HopperBackwardMistake {
   std::string breaks;
   void (*kernel)(const BackwardCall<BFloat16>& call, std::uint64_t seed);
 };
+inline void PrintTo(const HopperBackwardMistake& mistake, std::ostream* out) { *out << mistake.id; }
 std::vector<HopperBackwardMistake> hopper_backward_mistakes();
 
 }  // namespace ringlab::cuda

@@ -1,6 +1,7 @@
 // The Hopper kernel with one mistake each (hopper_mistakes.toml).
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct HopperMistake {
   std::string breaks;
   EmulatedHopper<BFloat16> kernel;
 };
+inline void PrintTo(const HopperMistake& mistake, std::ostream* out) { *out << mistake.id; }
 std::vector<HopperMistake> hopper_mistakes();
 
 }  // namespace ringlab::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 
 #include "optimized/cuda/forward_hopper_ladder.h"
@@ -26,5 +27,6 @@ std::string judge_hopper(const RingTrial& trial, const AttentionOutput& got, dou
 
 /// The version's name and channels, as a test's: "lazy_rescaling_64".
 std::string label(const HopperVersion& version);
+inline void PrintTo(const HopperVersion& version, std::ostream* out) { *out << label(version); }
 
 }  // namespace ringlab::cuda

@@ -1,6 +1,7 @@
 // The portable kernels with one mistake each (portable_mistakes.toml).
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct PlantedMistake {
   int channels;                       ///< padded, that it is compiled for
   PortableKernels<BFloat16> kernels;  ///< the pass that has the mistake; the other is null
 };
+inline void PrintTo(const PlantedMistake& mistake, std::ostream* out) { *out << mistake.id; }
 std::vector<PlantedMistake> planted_mistakes();
 
 }  // namespace ringlab::cuda

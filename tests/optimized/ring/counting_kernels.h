@@ -61,18 +61,20 @@ void count_forward(const cuda::ForwardCall<Element>& call, Stream) {
   for (std::int64_t i = 0; i < rows; ++i) call.lse[i] = call.running.states[i].row_sum;
 }
 
-/// dq: Σ k; dk: Σ q lse; dv: Σ dout delta.
+/// dq: Σ k; dk: Σ q lse, times the key's first channel; dv: Σ dout delta, times that of its value,
+/// or the sums of different chunks could not be told apart.
 template <class Element>
 void count_backward(const cuda::BackwardCall<Element>& call, Stream) {
   const std::int32_t width = call.shape.head_dim, v_width = call.shape.v_dim;
   for_each_pair(call, [&](std::int64_t query, std::int64_t key) {
+    const float for_key = call.lse[query] * static_cast<float>(call.k[key * width]);
+    const float for_value = call.delta[query] * static_cast<float>(call.v[key * v_width]);
     for (std::int32_t c = 0; c < width; ++c) {
       call.dq[query * width + c] += static_cast<float>(call.k[key * width + c]);
-      call.dk[key * width + c] += static_cast<float>(call.q[query * width + c]) * call.lse[query];
+      call.dk[key * width + c] += static_cast<float>(call.q[query * width + c]) * for_key;
     }
     for (std::int32_t c = 0; c < v_width; ++c) {
-      call.dv[key * v_width + c] +=
-          static_cast<float>(call.dout[query * v_width + c]) * call.delta[query];
+      call.dv[key * v_width + c] += static_cast<float>(call.dout[query * v_width + c]) * for_value;
     }
   });
 }
@@ -131,10 +133,11 @@ NativeResult<Element> expected(const Trial& trial, const RankPlace& place) {
   visit_all([&](auto b, auto h, auto i, auto g, auto j) {
     for (std::int64_t c = 0; c < s.head_dim; ++c) {
       dq(b, h, i, c) += trial.problem.scale * data.k(b, g, j, c);
-      dk(b, g, j, c) += trial.problem.scale * data.q(b, h, i, c) * lse(b, h, i, 0);
+      dk(b, g, j, c) +=
+          trial.problem.scale * data.q(b, h, i, c) * lse(b, h, i, 0) * data.k(b, g, j, 0);
     }
     for (std::int64_t c = 0; c < s.v_dim; ++c) {
-      dv(b, g, j, c) += trial.dout(b, h, i, c) * trial.dout(b, h, i, 0);
+      dv(b, g, j, c) += trial.dout(b, h, i, c) * trial.dout(b, h, i, 0) * data.v(b, g, j, 0);
     }
   });
   NativeResult<Element> due{.out = shard_of<Element>(out.view(), place.queries),

@@ -33,6 +33,7 @@ void compare_many_trials(DType dtype, std::uint64_t seed) {
     run.copy_by = draws.chance(50) ? CopyBy::sender : CopyBy::receiver;
     run.issue_as = draws.chance(50) ? IssueAs::graph : IssueAs::streams;
     if (run.issue_as == IssueAs::graph) run.launches = static_cast<int>(draws.between(1, 3));
+    if (draws.chance(30)) run.unwritten = UnwrittenMemory::nan;
     if (draws.chance(30)) {
       run.edit = [](const StreamProgram& program) { return with_delays(program, 3, 10); };
     }

@@ -149,9 +149,9 @@ void copy_out(int device, const std::byte* from, std::span<std::byte> to) {
   must_lie_on(device, from, static_cast<std::int64_t>(to.size()));
   std::copy_n(from, to.size(), to.begin());
 }
-void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream) {
+void fill_bytes(int device, std::byte* memory, std::byte value, std::int64_t bytes, Stream stream) {
   must_lie_on(device, memory, bytes);
-  ring::put_on(stream, [=] { std::fill_n(memory, bytes, std::byte{0}); });
+  ring::put_on(stream, [=] { std::fill_n(memory, bytes, value); });
 }
 void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream) {
   must_lie_on(to.device, to.memory, bytes);
@@ -180,7 +180,8 @@ void add_values(float* to, const float* from, std::int64_t count, Stream stream)
   });
 }
 void spin(std::int64_t nanoseconds, Stream stream) {
-  ring::put_on(stream, [=] { fake_devices().spun_ns += nanoseconds; });
+  ring::put_on(
+      stream, [=] { fake_devices().spun_ns += nanoseconds; }, nanoseconds);
 }
 
 }  // namespace ringlab::cuda

@@ -34,6 +34,7 @@ struct Piece {
   std::function<void()> start;
   std::function<bool()> is_over;  // empty: it is when it was started
   Pieces after;
+  std::int64_t duration_ns = 0;
   std::vector<std::size_t> before = {};  // which pieces
 };
 
@@ -80,6 +81,19 @@ class FakeGraph {
       if (ended.empty()) return left_ == 0;
       for (const std::size_t piece : ended) end(piece);
     }
+  }
+  /// To its end, in the order in which pieces end.
+  void run_by_a_clock() {
+    constexpr std::int64_t kIssue_ns = 5000;
+    std::vector<std::int64_t> ends;
+    std::multimap<std::int64_t, const Piece*> in_order;
+    for (const Piece& piece : pieces_) {
+      std::int64_t begin = static_cast<std::int64_t>(ends.size()) * kIssue_ns;
+      for (const std::size_t earlier : piece.after) begin = std::max(begin, ends[earlier]);
+      ends.push_back(begin + piece.duration_ns + 1);  // after all that it comes after
+      in_order.emplace(ends.back(), &piece);
+    }
+    for (const auto& [end, piece] : in_order) piece->start();
   }
   void stop() {
     const std::scoped_lock lock(mutex_);
@@ -143,6 +157,7 @@ thread_local std::unique_ptr<Capture> capture;
 /// What this thread defers, and the seed of its order.
 thread_local std::unique_ptr<Capture> deferred;
 thread_local std::uint64_t deferred_seed = 0;
+thread_local bool deferred_by_a_clock = false;
 
 /// What work becomes part of: null when it is done at once.
 Capture* collector() { return capture ? capture.get() : deferred.get(); }
@@ -153,14 +168,14 @@ bool is_collected(const CUstream_st* stream) {
 
 // Of all graphs: those that are held, and those that run though nobody holds them.
 std::mutex graphs_mutex;
-std::map<Graph, std::shared_ptr<FakeGraph>> held;
+std::map<Graph, std::shared_ptr<FakeGraph>> held_graphs;
 std::vector<std::shared_ptr<FakeGraph>> dropped;
 std::uintptr_t next_graph = 16;
 
 std::vector<std::shared_ptr<FakeGraph>> all_held() {
   const std::scoped_lock lock(graphs_mutex);
   std::vector<std::shared_ptr<FakeGraph>> graphs;
-  for (const auto& [handle, graph] : held) graphs.push_back(graph);
+  for (const auto& [handle, graph] : held_graphs) graphs.push_back(graph);
   return graphs;
 }
 
@@ -176,9 +191,10 @@ bool add_to_capture(const CUstream_st* stream, Piece piece) {
 
 }  // namespace
 
-void put_on(Stream stream, std::function<void()> work) {
+void put_on(Stream stream, std::function<void()> work, std::int64_t duration_ns) {
   if (!collector()) return work();
-  add_to_capture(stream, {.start = std::move(work), .is_over = {}, .after = {}});
+  add_to_capture(
+      stream, {.start = std::move(work), .is_over = {}, .after = {}, .duration_ns = duration_ns});
 }
 
 bool capture_on(const CUstream_st* stream, std::function<void()> start,
@@ -191,6 +207,11 @@ void defer_work(std::uint64_t seed) {
   must_not_capture("work is deferred");
   deferred = std::make_unique<Capture>();
   deferred_seed = seed;
+  deferred_by_a_clock = false;
+}
+void defer_work_by_a_clock() {
+  defer_work(0);
+  deferred_by_a_clock = true;
 }
 void do_work_at_once() noexcept { deferred = nullptr; }
 
@@ -214,6 +235,10 @@ void run_dropped_graphs() {
 void end_deferred() {
   if (!deferred) return;
   const std::unique_ptr<Capture> work = std::exchange(deferred, nullptr);
+  if (deferred_by_a_clock) {
+    work->graph->run_by_a_clock();
+    return defer_work_by_a_clock();
+  }
   work->graph->launch(nullptr, deferred_seed);
   demand(work->graph->run(), "deferred work that does not end");
   defer_work(deferred_seed + 1);
@@ -283,6 +308,7 @@ void wait_for_event(int, Event event, Stream stream, const std::string& where) {
   const auto& leaves_out_wait = event_mistakes().leaves_out_wait;
   if (leaves_out_wait && leaves_out_wait(where)) return;
   const auto recorded = into->events.find(event);
+  if (recorded == into->events.end() && into == deferred.get() && deferred_by_a_clock) return;
   // On a device it is no wait at all, and nobody says so.
   demand(recorded != into->events.end(), "a wait for an event that was not captured");
   into->streams[stream].insert(recorded->second.begin(), recorded->second.end());
@@ -301,7 +327,7 @@ OwnedGraph end_capture(int device, Stream stream) {
   demand(ended->graph->all_lead_to(ended->streams[stream]), "work that was not joined at the end");
   const std::scoped_lock lock(graphs_mutex);
   const auto handle = reinterpret_cast<Graph>(next_graph += 16);
-  held[handle] = ended->graph;
+  held_graphs[handle] = ended->graph;
   return {device, handle};
 }
 
@@ -310,16 +336,16 @@ void drop_capture(int, Stream) noexcept { capture = nullptr; }
 void launch(const OwnedGraph& graph, Stream stream) {
   must_not_capture("a graph is launched");
   const std::scoped_lock lock(graphs_mutex);
-  const auto at = held.find(graph.get());
-  demand(at != held.end(), "a graph that was destroyed before it was launched");
+  const auto at = held_graphs.find(graph.get());
+  demand(at != held_graphs.end(), "a graph that was destroyed before it was launched");
   at->second->launch(stream, static_cast<std::uint64_t>(++fake_devices().graphs));
 }
 
 void GraphTraits::destroy(int, Graph handle) noexcept {
   const std::scoped_lock lock(graphs_mutex);
-  const auto at = held.find(handle);
+  const auto at = held_graphs.find(handle);
   if (at->second->runs()) dropped.push_back(at->second);
-  held.erase(at);
+  held_graphs.erase(at);
 }
 
 }  // namespace ringlab::cuda

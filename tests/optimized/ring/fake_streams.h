@@ -1,10 +1,11 @@
 // Streams, events and graphs of devices that are plain memory.
 //
 // Work is done when it is put on a stream. Where a thread defers it, it is done when a device is
-// waited for or a stream's end is asked for, and no sooner: in any order that streams and events leave open. Where the stream is captured it is done when the graph
-// is launched and its end asked for, and no sooner: piece by piece, in any order that streams and
-// events leave open. What CUDA would refuse, and what it would let pass though it is a mistake, is
-// a std::logic_error.
+// waited for or a stream's end is asked for, and no sooner: in any order that streams and events
+// leave open, or by a clock. Where the stream is captured it is done when the graph is launched and
+// its end asked for, and no sooner: piece by piece, in any order that streams and events leave
+// open. What CUDA would refuse, and, but by a clock, what it would let pass though it is a mistake,
+// is a std::logic_error.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,16 @@
 
 namespace ringlab::ring {
 
-/// Now, or as part of the graph.
-void put_on(cuda::Stream stream, std::function<void()> work);
+/// Now, or as part of the graph. `duration_ns` is what it takes by a clock.
+void put_on(cuda::Stream stream, std::function<void()> work, std::int64_t duration_ns = 2000);
 
-/// From now on this thread's work waits until it waits for a device or asks for a stream's end; what is read or freed before is
-/// a std::logic_error or lost. The same seed gives the same order.
+/// From now on this thread's work waits until it waits for a device or asks for a stream's end; what
+/// is read or freed before is a std::logic_error or lost. The same seed gives the same order.
 void defer_work(std::uint64_t seed);
+/// The same, but in the order in which a device would come to it: a piece is issued 5 µs after the
+/// one before, begins when all that it comes after has ended, and has its effect at its end; streams
+/// run side by side. A wait for an event that was not recorded is none.
+void defer_work_by_a_clock();
 /// Work is done at once again; what was deferred is dropped.
 void do_work_at_once() noexcept;
 

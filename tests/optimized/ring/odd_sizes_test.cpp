@@ -11,6 +11,7 @@
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
 #include "reference/attention/exact.h"
+#include "tests/printed.h"
 #include "tests/repetitions.h"
 
 namespace ringlab::ring {

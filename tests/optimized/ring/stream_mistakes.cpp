@@ -1,6 +1,7 @@
 #include "tests/optimized/ring/stream_mistakes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -238,6 +239,13 @@ const std::vector<StreamMistake>& stream_mistakes() {
       {"attended_in_another_slot", attended_in_another_slot},
       {"copies_that_wait_for_computing", copies_that_wait_for_computing, false},
   };
+  return mistakes;
+}
+
+std::vector<StreamMistake> result_mistakes() {
+  std::vector<StreamMistake> mistakes;
+  std::ranges::copy_if(stream_mistakes(), std::back_inserter(mistakes),
+                       &StreamMistake::changes_results);
   return mistakes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct StreamMistake {
   std::function<std::vector<StreamProgram>(const StreamProgram& program)> plant;
   bool changes_results = true;  ///< some only cost time
 };
+inline void PrintTo(const StreamMistake& mistake, std::ostream* out) { *out << mistake.name; }
 const std::vector<StreamMistake>& stream_mistakes();
+/// Those that change results.
+std::vector<StreamMistake> result_mistakes();
 
 }  // namespace ringlab::ring

@@ -18,6 +18,7 @@
 #include "reference/extended/rounded_gradients.h"
 #include "reference/extended/rounding.h"
 #include "reference/io/tensor_file.h"
+#include "tests/printed.h"
 
 namespace ringlab {
 namespace {

@@ -1,0 +1,44 @@
+// Rings on streams that are held up, with planted mistakes and without, on a device.
+#include <cstdlib>
+
+#include "optimized/ring/device_engine.h"
+#include "optimized/ring/device_kernels.h"
+#include "tests/optimized/cuda/device/device_test.h"
+#include "tests/optimized/ring/delayed_mistakes.h"
+
+namespace ringlab::ring {
+namespace {
+
+/// Before CUDA starts: by default a device has 8 queues, and streams that share one wait for each
+/// other, which would hide mistakes. A ring of 5 ranks has 15 streams.
+const bool kEveryStreamHasAQueue = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1) == 0;
+
+/// Of a run that takes milliseconds; one that hangs ends with DeviceStuck.
+constexpr double kDeadline_s = 20;
+
+Bits run_edited(const Trial& trial, const StreamEdit& edit) {
+  const Problem& problem = trial.problem;
+  const auto kernels = device_kernels<BFloat16>(
+      choose_kernels(problem, {}, trial.options.ranks).forward, problem.shape);
+  return bits_of_run<BFloat16>(trial, [&](const NativeEnds<BFloat16>& ends) {
+    run_on_devices<BFloat16>(problem, trial.options, ends, kernels,
+                             {.gradients = Repeatable::same_bits,
+                              .edit = edit,
+                              .unwritten = UnwrittenMemory::nan,
+                              .timeout_s = kDeadline_s});
+  });
+}
+
+class DelayedStreams : public cuda::DeviceTest<cuda::Needs::any_kernel> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(kEveryStreamHasAQueue);
+    DeviceTest::SetUp();
+  }
+};
+class DelayedMistakes : public DelayedStreams, public testing::WithParamInterface<StreamMistake> {};
+
+#include "tests/optimized/ring/delayed_mistakes_trials-inl.h"
+
+}  // namespace
+}  // namespace ringlab::ring
