@@ -26,18 +26,24 @@ std::string extents_text(const Extents& e) {
   return fmt::format("({}, {}, {}, {})", e.batch, e.heads, e.tokens, e.channels);
 }
 
+// Those of the defaults fit to their number of heads only.
+std::int64_t default_kv_heads(std::int64_t heads, const InputDefaults& defaults) {
+  if (defaults.kv_heads != 0 && heads == defaults.heads) return defaults.kv_heads;
+  return heads % 2 == 0 ? heads / 2 : heads;
+}
+
 // What --text and the built-in input share.
 io::TextOptions take_sizes(Arguments& arguments, const InputDefaults& defaults,
                            std::optional<DType> dtype) {
   io::TextOptions sizes;
   sizes.max_tokens = arguments.take_integer("tokens", defaults.tokens, 1, kMostTokens);
-  sizes.q_heads = arguments.take_integer("heads", 4, 1, kMostHeads);
-  const std::int64_t kv_heads = sizes.q_heads % 2 == 0 ? sizes.q_heads / 2 : sizes.q_heads;
-  sizes.kv_heads = arguments.take_integer("kv-heads", kv_heads, 1, kMostHeads);
-  sizes.head_dim = arguments.take_integer("head-dim", 32, 1, kMostChannels);
+  sizes.q_heads = arguments.take_integer("heads", defaults.heads, 1, kMostHeads);
+  sizes.kv_heads =
+      arguments.take_integer("kv-heads", default_kv_heads(sizes.q_heads, defaults), 1, kMostHeads);
+  sizes.head_dim = arguments.take_integer("head-dim", defaults.head_dim, 1, kMostChannels);
   sizes.v_dim = sizes.head_dim;
   sizes.seed = arguments.take_unsigned("seed", 1);
-  sizes.dtype = dtype.value_or(DType::f32);
+  sizes.dtype = dtype.value_or(defaults.dtype);
   if (sizes.q_heads % sizes.kv_heads != 0) {
     throw_usage_error({"--kv-heads", fmt::format("a divisor of --heads {}", sizes.q_heads),
                        fmt::format("{}", sizes.kv_heads), ""});
@@ -109,13 +115,16 @@ Tensor<double> drawn_dout(const Problem& problem, std::uint64_t seed) {
   return verify::make_dout(made);
 }
 
+std::optional<DType> take_dtype(Arguments& arguments) {
+  const std::optional<std::string> name = arguments.take_text("dtype");
+  if (!name) return {};
+  const DType dtype = parse_dtype(*name);
+  with_element_type(dtype, [](auto) {});  // refuses those that attention does not take
+  return dtype;
+}
+
 LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
-  const std::optional<std::string> dtype_name = arguments.take_text("dtype");
-  std::optional<DType> dtype;
-  if (dtype_name) {
-    dtype = parse_dtype(*dtype_name);
-    with_element_type(*dtype, [](auto) {});  // refuses those that attention does not take
-  }
+  const std::optional<DType> dtype = take_dtype(arguments);
   const std::optional<std::string> file = arguments.take_text("input");
   const std::optional<std::string> text = arguments.take_text("text");
   const bool random = arguments.take_switch("random");
@@ -180,6 +189,18 @@ LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
   loaded.problem.modifiers = modifiers_for(modifiers, shape.q_heads);
   check_problem(loaded.problem);
   return loaded;
+}
+
+Problem take_problem(Arguments& arguments, const InputDefaults& defaults) {
+  const Mask mask = parse_mask(arguments.take_text("mask").value_or(defaults.mask), read_bit_mask);
+  const io::TextOptions sizes = take_sizes(arguments, defaults, take_dtype(arguments));
+  Problem problem;
+  problem.shape = shape_of(sizes, sizes.max_tokens);
+  problem.dtype = sizes.dtype;
+  problem.scale = default_scale(sizes.head_dim);
+  problem.mask = mask.bind(sizes.max_tokens, sizes.max_tokens);
+  check_problem(problem);
+  return problem;
 }
 
 void describe_input(const LoadedInput& loaded, Json& configuration) {

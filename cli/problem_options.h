@@ -35,6 +35,10 @@ std::vector<OptionSpec> problem_options();
 
 struct InputDefaults {
   std::int64_t tokens = 1024;
+  std::int64_t heads = 4;
+  std::int64_t kv_heads = 0;  ///< 0: half of the heads
+  std::int64_t head_dim = 32;
+  DType dtype = DType::f32;
   std::string mask = "full";
   bool gradients = false;  ///< load `do` too; for texts and built-in inputs it is standard normal
   bool built_in = false;  ///< without --input and --text: seeded random tensors, else a usage error
@@ -44,6 +48,9 @@ struct InputDefaults {
 /// Input errors (tensor named) for shapes that do not fit together, NaN, ±inf, and values that
 /// overflow the dtype; environment error when the tensors cannot fit into this machine's memory.
 LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults);
+
+/// A problem without tensors, of --tokens, --heads, --kv-heads, --head-dim, --dtype and --mask.
+Problem take_problem(Arguments& arguments, const InputDefaults& defaults);
 
 /// Appends input, shapes, dtype, mask, scale and modifiers.
 void describe_input(const LoadedInput& loaded, Json& configuration);

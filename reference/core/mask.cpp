@@ -32,6 +32,35 @@ std::int64_t count_inside(const Positions& keys, const KeyInterval& interval) {
   return count;
 }
 
+/// Whether two rows see the same of `keys`, up to the same places.
+bool see_the_same(const KeyInterval& first, const KeyInterval& last, const Positions& keys) {
+  if (first.size() == 0 || last.size() == 0) return false;
+  return std::all_of(keys.runs().begin(), keys.runs().end(), [&](const PositionRun& run) {
+    return count_below(run, first.begin) == count_below(run, last.begin) &&
+           count_below(run, first.end) == count_below(run, last.end);
+  });
+}
+
+/// Of rows first … last of a run. Both ends of an interval only ever move on from a query to the
+/// next, in all masks of intervals, so that all rows between two that see the same do, too.
+std::int64_t count_between(const Mask& mask, const PositionRun& run, std::int64_t first,
+                           std::int64_t last, const Positions& keys) {
+  constexpr std::int64_t kFewRows = 8;
+  const auto row = [&](std::int64_t i) { return mask.interval(run.first + i * run.stride); };
+  const std::int64_t rows = last - first + 1;
+  if (const KeyInterval top = row(first); see_the_same(top, row(last), keys)) {
+    return rows * count_inside(keys, top);
+  }
+  std::int64_t count = 0;
+  if (rows <= kFewRows) {
+    for (std::int64_t i = first; i <= last; ++i) count += count_inside(keys, row(i));
+    return count;
+  }
+  const std::int64_t middle = first + rows / 2;
+  return count_between(mask, run, first, middle - 1, keys) +
+         count_between(mask, run, middle, last, keys);
+}
+
 /// The largest interval `term` allows a query that stands at key position p.
 KeyInterval term_interval(const MaskTerm& term, std::int64_t p) {
   constexpr std::int64_t kMin = INT64_MIN;
@@ -171,6 +200,10 @@ std::int64_t Mask::count_row(std::int64_t query, const Positions& keys) const {
 std::int64_t Mask::count(const Positions& queries, const Positions& keys) const {
   std::int64_t count = 0;
   for (const PositionRun& run : queries.runs()) {
+    if (!has_bits()) {
+      count += count_between(*this, run, 0, run.count - 1, keys);
+      continue;
+    }
     for (std::int64_t i = 0; i < run.count; ++i) {
       count += count_row(run.first + i * run.stride, keys);
     }

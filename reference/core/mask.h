@@ -87,7 +87,8 @@ class Mask {
   bool allows(std::int64_t query, std::int64_t key) const;
 
   /// Number of allowed pairs between two sets of positions, exactly.
-  /// O(queries · runs of keys) without bit matrices, O(queries · keys) with them.
+  /// Without bit matrices O(queries · runs of keys), and O(runs) where all queries see the same; with
+  /// them O(queries · keys).
   std::int64_t count(const Positions& queries, const Positions& keys) const;
   /// empty when no pair is allowed (also when a side is empty), full when all are, else partial.
   Coverage classify(const Positions& queries, const Positions& keys) const;

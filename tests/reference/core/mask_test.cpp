@@ -179,6 +179,28 @@ RC_GTEST_PROP(MaskTest, counts_allowed_pairs_between_any_two_sets_of_positions, 
   RC_ASSERT(defined.mask.count(queries, keys) == brute_count(defined, queries, keys));
 }
 
+RC_GTEST_PROP(MaskTest, counts_hundreds_of_rows_as_row_by_row, ()) {
+  const std::int64_t q_tokens = draw(0, 400), kv_tokens = draw(0, 400);
+  const std::int64_t half = draw(0, kv_tokens);
+  const Mask mask =
+      Mask({*rc::gen::element<MaskTerm>(CausalMask{}, WindowMask{draw(0, 90), draw(0, 90)},
+                                        WindowMask{draw(0, 9), 0}, PrefixMask{draw(0, 300)},
+                                        DocumentsMask{{half, 0, kv_tokens - half}}),
+            *rc::gen::element<MaskTerm>(WindowMask{}, CausalMask{},
+                                        DocumentsMask{{half, kv_tokens - half}})})
+          .bind(q_tokens, kv_tokens);
+  const int ranks = static_cast<int>(draw(1, 5));
+  const Layout queries(static_cast<LayoutKind>(draw(0, 2)), q_tokens, ranks);
+  const Layout keys(static_cast<LayoutKind>(draw(0, 2)), kv_tokens, ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::int64_t sum = 0;
+    for (const std::int64_t query : queries.positions(rank).to_list()) {
+      for (const std::int64_t key : keys.positions(0).to_list()) sum += mask.allows(query, key);
+    }
+    RC_ASSERT(mask.count(queries.positions(rank), keys.positions(0)) == sum);
+  }
+}
+
 RC_GTEST_PROP(MaskTest, classifies_any_two_sets_of_positions, ()) {
   const DefinedMask defined = draw_mask();
   const Positions queries = draw_positions(defined.n.queries);

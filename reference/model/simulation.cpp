@@ -1,0 +1,293 @@
+#include "reference/model/simulation.h"
+
+#include <Random123/philox.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <queue>
+#include <string>
+#include <tuple>
+
+#include "reference/core/error.h"
+#include "reference/core/schedule_laws.h"
+#include "reference/model/network.h"
+
+namespace ringlab::model {
+namespace {
+
+using schedule_laws::concerns_gradients;
+using schedule_laws::message_of;
+using schedule_laws::MessageKey;
+using schedule_laws::Verb;
+using schedule_laws::verb_of;
+
+std::size_t at(int number) { return static_cast<std::size_t>(number); }
+
+constexpr double kNever = Network::kNever;
+
+std::int64_t in_ns(double seconds) { return std::llround(seconds * 1e9); }
+
+/// One message, from its posts on.
+struct Message {
+  int from = 0, to = 0;
+  std::int64_t bytes = 0;
+  std::optional<double> sent = {}, received = {};         ///< when the ends posted it
+  std::optional<double> left = {}, arrived = {};          ///< known once all has left
+  bool sender_stopped = false, receiver_stopped = false;  ///< stand still for it
+};
+
+/// Where a rank is in its program.
+struct Place {
+  std::size_t operation = 0;
+  std::optional<double> stopped;  ///< since when it stands still
+};
+
+/// A rank goes on.
+struct Event {
+  double time = 0;
+  std::int64_t number = 0;  ///< in the order in which they were made
+  int rank = 0;
+  bool operator>(const Event& other) const {
+    return std::tie(time, number) > std::tie(other.time, other.number);
+  }
+};
+
+class Run {
+ public:
+  Run(const Load& load, const Machine& machine, const Disturbance& disturbance)
+      : load_(load),
+        machine_(machine),
+        disturbance_(disturbance),
+        network_(machine),
+        places_(load.schedule.ranks.size()) {
+    simulated_.ranks.resize(places_.size());
+    simulated_.events.resize(places_.size());
+  }
+
+  Simulation run() {
+    for (int rank = 0; rank < ranks(); ++rank) go_on(rank, 0);
+    for (double now = 0; now != kNever; now = next_moment()) {
+      do {
+        while (!events_.empty() && events_.top().time <= now) {
+          const Event event = events_.top();
+          events_.pop();
+          advance(event.rank, now);
+        }
+        if (network_.has_changed()) network_.share(now);
+        for (const int message : network_.take_ended(now)) arrive(messages_[at(message)], now);
+      } while (next_moment() <= now);
+    }
+    check_all_ended();
+    for (const RankTimes& rank : simulated_.ranks) {
+      simulated_.seconds = std::max(simulated_.seconds, rank.end_s);
+    }
+    return std::move(simulated_);
+  }
+
+ private:
+  int ranks() const { return static_cast<int>(places_.size()); }
+  const std::vector<Operation>& program(int rank) const {
+    return load_.schedule.ranks[at(rank)].operations;
+  }
+  void go_on(int rank, double time) { events_.push({time, ++made_, rank}); }
+  double next_moment() {
+    const double ready = events_.empty() ? kNever : events_.top().time;
+    return std::min(ready, network_.next_end());
+  }
+
+  /// As far as the rank gets without time passing.
+  void advance(int rank, double now) {
+    Place& place = places_[at(rank)];
+    while (place.operation < program(rank).size()) {
+      const Operation& operation = program(rank)[place.operation];
+      const Verb verb = verb_of(operation.action);
+      if (verb == Verb::compute || verb == Verb::add) {
+        ++place.operation;
+        return work(rank, operation, now);
+      }
+      if (verb == Verb::post_send || verb == Verb::post_receive) {
+        post(rank, operation, now);
+      } else if (!wait(rank, operation, now)) {
+        return;
+      }
+      ++place.operation;
+    }
+    simulated_.ranks[at(rank)].end_s = now;
+  }
+
+  void work(int rank, const Operation& operation, double now) {
+    const bool adds = operation.action == Action::add_gradient;
+    const double seconds = adds ? add_seconds(operation) : block_seconds(rank, operation);
+    RankTimes& times = simulated_.ranks[at(rank)];
+    (adds ? times.add_s : times.compute_s) += seconds;
+    record(adds ? TraceKind::add : TraceKind::compute, rank, operation, now, now + seconds);
+    go_on(rank, now + seconds);
+  }
+  double block_seconds(int rank, const Operation& operation) const {
+    const auto pairs = static_cast<double>(load_.need.pairs(rank, operation.owner));
+    const double computing = pairs * static_cast<double>(load_.work.flops_per_pair) /
+                             machine_.flops(load_.schedule.pass);
+    const double slower = disturbance_.slower.empty() ? 1 : disturbance_.slower[at(rank)];
+    return (machine_.block_s + computing) * slower *
+           (1 + disturbance_.jitter * exponential(rank, operation.owner));
+  }
+  /// Reads two, writes one.
+  double add_seconds(const Operation& operation) const {
+    return 3.0 * static_cast<double>(bytes_of(operation)) / machine_.memory_bytes_per_s;
+  }
+  /// The same for the same block, whatever the schedule.
+  double exponential(int rank, int owner) const {
+    using Philox = r123::Philox4x32;
+    const Philox::ctr_type block{{static_cast<std::uint32_t>(rank),
+                                  static_cast<std::uint32_t>(owner),
+                                  static_cast<std::uint32_t>(load_.schedule.pass), 0}};
+    const Philox::key_type key{{static_cast<std::uint32_t>(disturbance_.seed),
+                                static_cast<std::uint32_t>(disturbance_.seed >> 32)}};
+    const Philox::ctr_type random = Philox()(block, key);
+    return -std::log1p(-static_cast<double>(random[0]) * 0x1p-32);
+  }
+  std::int64_t bytes_of(const Operation& operation) const {
+    const Work& work = load_.work;
+    return load_.tokens[at(operation.owner)] * (concerns_gradients(operation.action)
+                                                    ? work.sum_bytes_per_token
+                                                    : work.kv_bytes_per_token);
+  }
+
+  int number_of(int rank, const Operation& operation) {
+    const MessageKey key = message_of(rank, operation);
+    const auto [entry, is_new] = numbers_.try_emplace(key, static_cast<int>(messages_.size()));
+    if (is_new) {
+      messages_.push_back({.from = key.from, .to = key.to, .bytes = bytes_of(operation)});
+    }
+    return entry->second;
+  }
+
+  void post(int rank, const Operation& operation, double now) {
+    const int number = number_of(rank, operation);
+    Message& message = messages_[at(number)];
+    (verb_of(operation.action) == Verb::post_send ? message.sent : message.received) = now;
+    if (!message.sent || !message.received) return;
+    network_.start(number, message.from, message.to, message.bytes, now);
+    simulated_.ranks[at(message.to)].incoming_s +=
+        static_cast<double>(message.bytes) / speed_of(message).bytes_per_s;
+  }
+  const LinkSpeed& speed_of(const Message& message) const {
+    return machine_.between(message.from, message.to);
+  }
+
+  void arrive(Message& message, double now) {
+    message.left = now;
+    message.arrived = now + speed_of(message).latency_s;
+    if (message.sender_stopped) go_on(message.from, *message.left);
+    if (message.receiver_stopped) go_on(message.to, *message.arrived);
+  }
+
+  /// Whether it is over; else the rank goes on when it is.
+  bool wait(int rank, const Operation& operation, double now) {
+    const bool sends = verb_of(operation.action) == Verb::wait_send;
+    Message& message = messages_[at(number_of(rank, operation))];
+    const std::optional<double>& end = sends ? message.left : message.arrived;
+    Place& place = places_[at(rank)];
+    if (end && *end <= now) {
+      if (place.stopped) stand_still(rank, operation, *place.stopped, now);
+      place.stopped.reset();
+      record(sends ? TraceKind::send : TraceKind::receive, rank, operation,
+             (sends ? message.sent : message.received).value_or(now), now);
+      return true;
+    }
+    if (!place.stopped) place.stopped = now;
+    if (end) {
+      go_on(rank, *end);
+    } else {
+      (sends ? message.sender_stopped : message.receiver_stopped) = true;
+    }
+    return false;
+  }
+  void stand_still(int rank, const Operation& operation, double since, double now) {
+    simulated_.ranks[at(rank)].wait_s += now - since;
+    record(TraceKind::wait, rank, operation, since, now);
+  }
+
+  void record(TraceKind kind, int rank, const Operation& operation, double begin, double end) {
+    const bool gradient = concerns_gradients(operation.action);
+    simulated_.events[at(rank)].push_back(
+        {.kind = kind,
+         .rank = rank,
+         .step = operation.step,
+         .owner = operation.owner,
+         .peer = operation.peer,
+         .slot = gradient ? operation.gradient : operation.slot,
+         .gradient = gradient,
+         .pass = load_.schedule.pass,
+         .bytes = kind == TraceKind::compute || kind == TraceKind::add ? 0 : bytes_of(operation),
+         .begin_ns = in_ns(begin),
+         .end_ns = in_ns(end)});
+  }
+
+  void check_all_ended() const {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const Place& place = places_[at(rank)];
+      if (place.operation == program(rank).size()) continue;
+      throw_usage_error({.where = "simulate",
+                         .expected = "a schedule that check_schedule() accepts",
+                         .actual = "one that stops for ever at " +
+                                   schedule_laws::place(rank, program(rank)[place.operation]),
+                         .hint = ""});
+    }
+  }
+
+  const Load& load_;
+  const Machine& machine_;
+  const Disturbance& disturbance_;
+  Network network_;
+  std::vector<Place> places_;
+  std::map<MessageKey, int> numbers_;
+  std::vector<Message> messages_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::int64_t made_ = 0;
+  Simulation simulated_;
+};
+
+void check(bool holds, const std::string& expected, const std::string& actual) {
+  if (holds) return;
+  throw_usage_error({.where = "simulate", .expected = expected, .actual = actual, .hint = ""});
+}
+
+void check_load(const Load& load, const Disturbance& disturbance) {
+  const std::size_t ranks = load.schedule.ranks.size();
+  const std::string count = std::to_string(ranks);
+  check(at(load.need.ranks()) == ranks, "needs of " + count + " ranks",
+        std::to_string(load.need.ranks()));
+  check(load.tokens.size() == ranks, count + " chunk lengths", std::to_string(load.tokens.size()));
+  check(load.work.pass == load.schedule.pass, "work of the schedule's pass", "that of the other");
+  check(disturbance.slower.empty() || disturbance.slower.size() == ranks,
+        count + " factors, or none", std::to_string(disturbance.slower.size()));
+  for (const double times : disturbance.slower) {
+    check(std::isfinite(times) && times > 0, "positive factors", std::to_string(times));
+  }
+  check(std::isfinite(disturbance.jitter) && disturbance.jitter >= 0, "jitter of 0 or more",
+        std::to_string(disturbance.jitter));
+}
+
+}  // namespace
+
+Simulation simulate(const Load& load, const Machine& machine, const Disturbance& disturbance) {
+  check_machine(machine);
+  check_load(load, disturbance);
+  return Run(load, machine, disturbance).run();
+}
+
+double one_device_seconds(const Load& load, const Machine& machine) {
+  std::int64_t pairs = 0;
+  for (int rank = 0; rank < load.need.ranks(); ++rank) {
+    for (int owner = 0; owner < load.need.ranks(); ++owner) pairs += load.need.pairs(rank, owner);
+  }
+  return machine.block_s + static_cast<double>(pairs) *
+                               static_cast<double>(load.work.flops_per_pair) /
+                               machine.flops(load.schedule.pass);
+}
+
+}  // namespace ringlab::model

@@ -1,0 +1,116 @@
+"""`ringlab simulate`: what it says follows from closed forms, and it does what `ringlab run` does."""
+import collections
+import json
+import unittest
+import xml.etree.ElementTree as xml
+
+from program import ProgramTest
+
+SCHEDULES = ["broadcast", "allgather", "ring", "bidirectional", "double:2"]
+FREE = ["--bandwidth", "1e9", "--node-bandwidth", "1e9", "--latency", "0", "--node-latency", "0",
+        "--block-overhead", "0"]
+HEADER_BYTES = 120  # of a message, which the model leaves out
+
+
+class SimulateTest(ProgramTest):
+    def simulate(self, *words):
+        """What --json says, and the text."""
+        found = self.folder / "simulated.json"
+        text = self.succeeds("simulate", *words, "--json", found).out
+        return json.loads(found.read_text()), text
+
+    def test_the_default_is_a_ring_that_hides_its_messages(self):
+        document, text = self.simulate()
+        self.assertGreater(document["efficiency"], 0.99)
+        self.assertEqual(len(document["ranks"]), 8)
+        self.assertTrue(all(rank["wait_seconds"] == 0 for rank in document["ranks"]))
+        self.assertIn("machine         h200", text)
+        self.assertIn("efficiency    99.", text)
+
+    def test_layouts_have_the_efficiency_of_their_closed_forms(self):
+        ranks, chunk = 6, 1024
+        due = {"contiguous": (ranks * chunk + 1) / ((2 * ranks - 1) * chunk + 1), "zigzag": 1,
+               "striped": (ranks * chunk + 1) / (ranks * (chunk + 1))}
+        for layout, efficiency in due.items():
+            document, _ = self.simulate("--ranks", ranks, "--tokens", ranks * chunk, "--layout", layout,
+                                        *FREE)
+            self.assertAlmostEqual(document["efficiency"], efficiency, 4, layout)
+
+    def test_hops_hide_from_the_chunk_on_that_it_names(self):
+        common = ["--ranks", 4, "--mask", "full", "--layout", "contiguous", "--node-ranks", 4, *FREE]
+        common[common.index("--bandwidth") + 1] = "25"
+        threshold = self.simulate("--tokens", 4096, *common)[0]["hidden_from_tokens"]["inside"]
+        self.assertGreater(threshold, 1000)
+        for chunk, hides in [(int(threshold) - 1, False), (int(threshold) + 1, True)]:
+            document, _ = self.simulate("--tokens", 4 * chunk, *common)
+            self.assertEqual(document["chunk_tokens"], chunk)
+            waiting = sum(rank["wait_seconds"] for rank in document["ranks"])
+            self.assertEqual(waiting < 1e-9, hides, chunk)
+
+    def test_a_slow_rank_slows_all(self):
+        quick, _ = self.simulate("--mask", "full", "--layout", "contiguous", *FREE)
+        slow, _ = self.simulate("--mask", "full", "--layout", "contiguous", "--slow", "2:3", *FREE)
+        self.assertAlmostEqual(slow["seconds"], 3 * quick["seconds"], 6)
+
+    def test_more_jitter_takes_longer_and_a_seed_repeats_it(self):
+        def seconds(*words):
+            return self.simulate("--slots", 2, *words)[0]["seconds"]
+        self.assertLess(seconds(), seconds("--jitter", "0.5"))
+        self.assertEqual(seconds("--jitter", "0.5"), seconds("--jitter", "0.5", "--seed", 1))
+        self.assertNotEqual(seconds("--jitter", "0.5"), seconds("--jitter", "0.5", "--seed", 2))
+
+    def test_it_does_what_a_run_does(self):
+        def did(path):
+            """How often each thing was done, waits and times left out; bytes of each message."""
+            names = ["rank", "step", "owner", "peer", "slot", "gradient", "pass"]
+            events = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"]
+            keys = [(e["cat"], *(e["args"][name] for name in names)) for e in events]
+            return (collections.Counter(key for key in keys if key[0] != "wait"),
+                    {key: e["args"]["bytes"] for key, e in zip(keys, events)
+                     if key[0] in ("send", "receive")})
+        shape = ["--tokens", 120, "--heads", 4, "--kv-heads", 2, "--head-dim", 8, "--dtype", "f32",
+                 "--ranks", 5, "--backward"]
+        simulated, run = self.folder / "simulated_trace.json", self.folder / "run_trace.json"
+        for schedule in SCHEDULES:
+            for mask, layout in [("full", "contiguous"), ("causal", "zigzag"), ("window:20,0", "striped")]:
+                words = [*shape, "--schedule", schedule, "--mask", mask, "--layout", layout]
+                self.succeeds("simulate", *words, "--trace", simulated)
+                self.succeeds("run", "optimized", "--random", *words, "--trace", run)
+                (does, sends), (did_so, sent) = did(simulated), did(run)
+                self.assertEqual(does, did_so, words)
+                headers = {sent[message] - sends[message] for message in sends}
+                self.assertEqual(headers, {HEADER_BYTES}, words)
+
+    def test_its_trace_and_pictures_are_those_of_a_run(self):
+        trace, svg, page = (self.folder / name for name in ("t.json", "t.svg", "t.html"))
+        document, _ = self.simulate("--trace", trace, "--svg", svg, "--html", page, "--backward")
+        found = self.folder / "summary.json"
+        self.succeeds("trace", trace, "--json", found)
+        self.assertAlmostEqual(json.loads(found.read_text())["seconds"], document["seconds"], 7)
+        self.assertTrue(xml.fromstring(svg.read_text()).tag.endswith("svg"))
+        self.assertIn("<svg", page.read_text())
+
+    def test_long_tables_are_cut(self):
+        document, text = self.simulate("--ranks", 20)
+        self.assertIn("… and 4 more", text)
+        self.assertEqual(len(document["ranks"]), 20)
+
+    def test_ranks_without_tokens_and_single_ranks_are_simulated(self):
+        self.assertEqual(self.simulate("--ranks", 1, *FREE)[0]["efficiency"], 1)
+        self.assertEqual(len(self.simulate("--ranks", 9, "--tokens", 3)[0]["ranks"]), 9)
+
+    def test_what_cannot_be_is_refused(self):
+        for words, says in [(["--machine", "abacus"], "one of h200"), (["--slow", "8:2"], "0 to 7"),
+                            (["--slow", "2"], "RANK:TIMES"), (["--slow", "2:0"], "--slow"),
+                            (["--seed", "3"], "--jitter"), (["--tokens", "0"], "--tokens"),
+                            (["--bandwidth", "0"], "--bandwidth"), (["--latency", "-1"], "--latency"),
+                            (["--tflops", "nan"], "--tflops"), (["--wiring", "wireless"], "switched"),
+                            (["--heads", "6", "--kv-heads", "4"], "a divisor"),
+                            (["--schedule", "double:9"], "double:W"), (["--ranks", "2000"], "--ranks"),
+                            (["--svg", "-"], "--svg")]:
+            with self.subTest(words=words):
+                self.fails(2, says, "simulate", *words)
+
+
+if __name__ == "__main__":
+    unittest.main()
