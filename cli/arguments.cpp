@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <filesystem>
 #include <sstream>
@@ -146,6 +147,17 @@ std::optional<std::string> Arguments::take_text(const std::string& name) {
     throw_usage_error({"--" + name, "a value", "an empty one", ""});
   }
   return found->second;
+}
+
+std::vector<std::string> Arguments::take_words(const std::string& name) {
+  std::vector<std::string> words;
+  const std::optional<std::string> text = take_text(name);
+  for (std::size_t begin = 0; text && begin <= text->size();) {
+    const std::size_t end = std::min(text->find(',', begin), text->size());
+    words.push_back(text->substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
 }
 
 std::int64_t Arguments::take_integer(const std::string& name, std::int64_t fallback,

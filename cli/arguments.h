@@ -33,6 +33,8 @@ class Arguments {
   }
   bool take_switch(const std::string& name);
   std::optional<std::string> take_text(const std::string& name);
+  /// The words between its commas; none when it is not given.
+  std::vector<std::string> take_words(const std::string& name);
   std::int64_t take_integer(const std::string& name, std::int64_t fallback, std::int64_t least,
                             std::int64_t most);
   std::uint64_t take_unsigned(const std::string& name, std::uint64_t fallback);

@@ -34,6 +34,7 @@ Command run_command();
 Command verify_command();
 Command bench_command();
 Command trace_command();
+Command plan_command();
 Command simulate_command();
 
 /// Every command, in the order of the help.

@@ -9,9 +9,9 @@
 namespace ringlab::cli {
 
 const std::vector<Command>& all_commands() {
-  static const std::vector<Command> commands = {doctor_command(),  list_command(),  run_command(),
-                                                verify_command(),  bench_command(), trace_command(),
-                                                simulate_command()};
+  static const std::vector<Command> commands = {
+      doctor_command(), list_command(),  run_command(),  verify_command(),
+      bench_command(),  trace_command(), plan_command(), simulate_command()};
   return commands;
 }
 

@@ -6,12 +6,12 @@ namespace ringlab::cli {
 namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6;
-constexpr double kMostSpeed = 1e9, kMostMicroseconds = 1e9;  // in the units of the options
-constexpr double kLeastSpeed = 1e-9;
+constexpr double kMostAmount = 1e9, kMostMicroseconds = 1e9;  // in the units of the options
+constexpr double kLeastAmount = 1e-9;
 constexpr std::int64_t kMostRanks = 1024;
 
-void take_speed(Arguments& arguments, const std::string& option, double unit, double& speed) {
-  speed = unit * arguments.take_real(option, speed / unit, kLeastSpeed, kMostSpeed);
+void take_amount(Arguments& arguments, const std::string& option, double unit, double& amount) {
+  amount = unit * arguments.take_real(option, amount / unit, kLeastAmount, kMostAmount);
 }
 
 void take_time(Arguments& arguments, const std::string& option, double& seconds) {
@@ -39,6 +39,7 @@ std::vector<OptionSpec> machine_options() {
       {"node-ranks", "W", "ranks of a node"},
       {"node-bandwidth", "X", "GB/s of a rank's way to other nodes"},
       {"node-latency", "X", "microseconds between nodes"},
+      {"memory", "X", "GB that a rank has for attention"},
       {"memory-bandwidth", "X", "GB/s of a device's memory: sums of gradients"},
       {"block-overhead", "X", "microseconds before each block, for launches"},
       {"wiring", "KIND",
@@ -49,11 +50,12 @@ std::vector<OptionSpec> machine_options() {
 
 model::Machine take_machine(Arguments& arguments) {
   model::Machine machine = model::find_machine(arguments.take_text("machine").value_or("h200"));
-  take_speed(arguments, "tflops", kTera, machine.forward_flops);
-  take_speed(arguments, "backward-tflops", kTera, machine.backward_flops);
-  take_speed(arguments, "bandwidth", kGiga, machine.inside.bytes_per_s);
-  take_speed(arguments, "node-bandwidth", kGiga, machine.outside.bytes_per_s);
-  take_speed(arguments, "memory-bandwidth", kGiga, machine.memory_bytes_per_s);
+  take_amount(arguments, "tflops", kTera, machine.forward_flops);
+  take_amount(arguments, "backward-tflops", kTera, machine.backward_flops);
+  take_amount(arguments, "bandwidth", kGiga, machine.inside.bytes_per_s);
+  take_amount(arguments, "node-bandwidth", kGiga, machine.outside.bytes_per_s);
+  take_amount(arguments, "memory", kGiga, machine.memory_bytes);
+  take_amount(arguments, "memory-bandwidth", kGiga, machine.memory_bytes_per_s);
   take_time(arguments, "latency", machine.inside.latency_s);
   take_time(arguments, "node-latency", machine.outside.latency_s);
   take_time(arguments, "block-overhead", machine.block_s);
@@ -75,7 +77,8 @@ Json machine_figures(const model::Machine& machine) {
           {"wiring", std::string(model::wiring_name(machine.wiring))},
           {"node_ranks", machine.node_ranks},
           {"between_nodes", link_text(machine.outside)},
-          {"memory", fmt::format("{:.4g} GB/s", machine.memory_bytes_per_s / kGiga)},
+          {"memory", fmt::format("{:.4g} GB, {:.4g} GB/s", machine.memory_bytes / kGiga,
+                                 machine.memory_bytes_per_s / kGiga)},
           {"block_overhead", fmt::format("{:.4g} us", machine.block_s / kMicro)}};
 }
 

@@ -15,12 +15,8 @@ constexpr double kMostModifier = 0x1p64;  // check_modifiers() allows no more
 
 std::vector<double> take_list(Arguments& arguments, const std::string& name) {
   std::vector<double> numbers;
-  const std::optional<std::string> text = arguments.take_text(name);
-  for (std::size_t begin = 0; text && begin <= text->size();) {
-    const std::size_t end = std::min(text->find(',', begin), text->size());
-    numbers.push_back(
-        parse_real(name, text->substr(begin, end - begin), -kMostModifier, kMostModifier));
-    begin = end + 1;
+  for (const std::string& word : arguments.take_words(name)) {
+    numbers.push_back(parse_real(name, word, -kMostModifier, kMostModifier));
   }
   return numbers;
 }

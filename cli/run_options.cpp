@@ -91,6 +91,10 @@ bool has_deadline(const RunOptions& options) {
   return options.transport != TransportKind::simulated || options.device == DeviceKind::cuda;
 }
 
+WireFormat take_wire(Arguments& arguments) {
+  return arguments.take_choice<WireFormat>("wire", WireFormat::exact, kWires);
+}
+
 RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
   RunOptions options;
   options.ranks = static_cast<int>(arguments.take_integer("ranks", defaults.ranks, 1, kMostRanks));
@@ -102,7 +106,7 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
       "direction", RingDirection::next,
       {{"next", RingDirection::next}, {"previous", RingDirection::previous}});
   take_schedule(arguments, options);
-  options.wire = arguments.take_choice<WireFormat>("wire", WireFormat::exact, kWires);
+  options.wire = take_wire(arguments);
   options.integrity = arguments.take_choice<Integrity>(
       "integrity", Integrity::headers,
       {{"headers", Integrity::headers}, {"full", Integrity::full}});

@@ -19,6 +19,8 @@ struct RunDefaults {
   bool many_threads = false;  ///< as many threads a rank as there are cores for it
 };
 RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults);
+/// Only --wire of them.
+WireFormat take_wire(Arguments& arguments);
 
 void describe_run_options(const RunOptions& options, Json& configuration);
 

@@ -53,7 +53,7 @@ void print_ranks(const report::TraceSummary& summary, Output& output) {
   for (const report::RankSummary& rank : summary.ranks) {
     table.add({fmt::format("{}", rank.rank), time_text(rank.compute_ns),
                time_text(rank.in_flight_ns), time_text(rank.wait_ns),
-               report::overlap_text(rank.overlap()), report::percent_text(rank.idle()),
+               report::overlap_text(rank.overlap()), report::human_percent(rank.idle()),
                time_text(rank.block.p50_ns), time_text(rank.block.p99_ns)});
   }
   output.print("{}", table.text());
@@ -62,7 +62,7 @@ void print_ranks(const report::TraceSummary& summary, Output& output) {
 void print_findings(const report::TraceSummary& summary, Output& output) {
   output.print("\nrun           {}\noverlap       {}\nidle          {}\n",
                time_text(summary.span_ns), report::overlap_text(summary.overlap()),
-               report::percent_text(summary.idle()));
+               report::human_percent(summary.idle()));
   output.print("straggler     {}\nslowest link  {}\n", report::straggler_text(summary),
                report::slowest_link_text(summary));
 }

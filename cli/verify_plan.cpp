@@ -33,12 +33,8 @@ std::vector<verify::Subject> take_subjects(Arguments& arguments) {
 
 std::vector<std::string> take_laws(Arguments& arguments) {
   std::vector<std::string> ids;
-  const std::optional<std::string> text = arguments.take_text("laws");
-  if (!text) return ids;
-  for (std::size_t begin = 0; begin <= text->size();) {
-    const std::size_t end = std::min(text->find(',', begin), text->size());
-    ids.push_back(verify::find_law(text->substr(begin, end - begin)).id);
-    begin = end + 1;
+  for (const std::string& word : arguments.take_words("laws")) {
+    ids.push_back(verify::find_law(word).id);
   }
   return ids;
 }

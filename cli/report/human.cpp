@@ -30,6 +30,8 @@ std::string human_ratio(double ratio) {
   return std::isfinite(ratio) ? fmt::format("{:.3g}", ratio) : fmt::format("{}", ratio);
 }
 
+std::string human_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
 std::string human_count(std::int64_t count) {
   std::string digits = fmt::format("{}", count);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, " ");

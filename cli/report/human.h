@@ -9,6 +9,7 @@ namespace ringlab::report {
 std::string human_bytes(std::int64_t bytes);  ///< "1.5 MiB"
 std::string human_seconds(double seconds);    ///< "12.3 ms"
 std::string human_ratio(double ratio);        ///< "0.314", "inf"
+std::string human_percent(double share);      ///< "12.3 %" of 0.123
 std::string human_count(std::int64_t count);  ///< "12 345"
 
 }  // namespace ringlab::report

@@ -35,7 +35,7 @@ std::string rank_table(const TraceSummary& summary) {
   for (const RankSummary& rank : summary.ranks) {
     rows += cells({fmt::format("{}", rank.rank), time_text(rank.compute_ns),
                    time_text(rank.in_flight_ns), time_text(rank.wait_ns),
-                   overlap_text(rank.overlap()), percent_text(rank.idle()),
+                   overlap_text(rank.overlap()), human_percent(rank.idle()),
                    time_text(rank.block.p50_ns), time_text(rank.block.p99_ns)});
   }
   return table(
@@ -59,7 +59,7 @@ std::string chips(const TraceSummary& summary) {
   };
   return "<ul class=\"chips\">" + chip("run", time_text(summary.span_ns)) +
          chip("overlap", overlap_text(summary.overlap())) +
-         chip("idle", percent_text(summary.idle())) + chip("straggler", straggler_text(summary)) +
+         chip("idle", human_percent(summary.idle())) + chip("straggler", straggler_text(summary)) +
          chip("slowest link", slowest_link_text(summary)) + "</ul>\n";
 }
 
@@ -71,10 +71,8 @@ constexpr const char* kLegend =
 
 }  // namespace
 
-std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 std::string overlap_text(const std::optional<double>& overlap) {
-  return overlap ? percent_text(*overlap) : "none in flight";
+  return overlap ? human_percent(*overlap) : "none in flight";
 }
 
 std::string straggler_text(const TraceSummary& summary) {

@@ -20,7 +20,6 @@ std::string trace_page(const Trace& trace, const TraceSummary& summary, const st
 
 /// "83 %", or "none in flight" where there was nothing to hide.
 std::string overlap_text(const std::optional<double>& overlap);
-std::string percent_text(double share);
 /// "rank 3, 1.70 times the median of the others", or "none".
 std::string straggler_text(const TraceSummary& summary);
 /// "rank 0 to rank 1, p50 2 ms, p99 3 ms", or "none".

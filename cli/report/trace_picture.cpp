@@ -104,7 +104,7 @@ std::string trace_picture(const Trace& trace, const TraceSummary& summary) {
   Svg svg(kTraceWidth, bottom + kAxis,
           fmt::format("what {} ranks did in {}; overlap {}, idle {}", ranks,
                       human_seconds(static_cast<double>(summary.span_ns) * 1e-9),
-                      overlap_text(summary.overlap()), percent_text(summary.idle())));
+                      overlap_text(summary.overlap()), human_percent(summary.idle())));
   Scale scale{.span_ns = summary.span_ns};
   if (!trace.empty()) scale.begin_ns = trace.front().begin_ns;
   for (const TraceEvent& event : trace) scale.begin_ns = std::min(scale.begin_ns, event.begin_ns);

@@ -48,6 +48,10 @@ EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int 
 /// The same of all ranks, in little more time than of one.
 std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
                                       Pass last_pass);
+/// The same where need_matrix() of the problem's mask and these layouts is known: it takes most of
+/// the time.
+std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
+                                      const NeedMatrix& need, Pass last_pass);
 /// What each rank computes, in matrix products of a (query, key) pair and head: two a pair forward,
 /// five backward. EngineParts::work_done counts them.
 std::vector<std::int64_t> engine_work(const Problem& problem, const RunOptions& options,

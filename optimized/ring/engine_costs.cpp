@@ -1,5 +1,6 @@
 // What one rank of the engine moves and holds, as closed forms.
 #include <algorithm>
+#include <utility>
 
 #include "optimized/ring/agreement.h"
 #include "optimized/ring/chunks.h"
@@ -26,6 +27,13 @@ struct RankSizes {
   std::int64_t most_tokens = 0;  ///< keys of the largest chunk it visits
 };
 
+Layout query_layout(const Problem& problem, const RunOptions& options) {
+  return make_layout(options, problem.shape.q_tokens, options.q_layout);
+}
+Layout key_layout(const Problem& problem, const RunOptions& options) {
+  return make_layout(options, problem.shape.kv_tokens, options.kv_layout);
+}
+
 /// What is the same for all ranks.
 struct Whole {
   const Problem& problem;
@@ -35,11 +43,15 @@ struct Whole {
   std::vector<std::int64_t> tokens = {};  ///< keys of each owner
 
   Whole(const Problem& of_problem, const RunOptions& with_options)
+      : Whole(of_problem, with_options,
+              need_matrix(of_problem.mask, query_layout(of_problem, with_options),
+                          key_layout(of_problem, with_options))) {}
+  Whole(const Problem& of_problem, const RunOptions& with_options, NeedMatrix with_need)
       : problem(of_problem),
         options(with_options),
-        queries(make_layout(options, problem.shape.q_tokens, options.q_layout)),
-        keys(make_layout(options, problem.shape.kv_tokens, options.kv_layout)),
-        need(need_matrix(problem.mask, queries, keys)) {
+        queries(query_layout(problem, options)),
+        keys(key_layout(problem, options)),
+        need(std::move(with_need)) {
     for (int owner = 0; owner < options.ranks; ++owner) {
       tokens.push_back(keys.positions(owner).size());
     }
@@ -135,19 +147,31 @@ EngineCosts rank_costs(const Whole& whole, int rank, const RankCosts& forward,
 
 }  // namespace
 
-std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
-                                      Pass last_pass) {
-  const Whole whole(problem, options);
+namespace {
+
+std::vector<EngineCosts> costs_of(const Whole& whole, Pass last_pass) {
   const ScheduleCosts forward = whole.schedule(Pass::forward);
   ScheduleCosts backward;
   if (last_pass == Pass::backward) backward = whole.schedule(Pass::backward);
   std::vector<EngineCosts> costs;
-  for (int rank = 0; rank < options.ranks; ++rank) {
+  for (int rank = 0; rank < whole.options.ranks; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     costs.push_back(rank_costs(whole, rank, forward.ranks[at],
                                backward.ranks.empty() ? nullptr : &backward.ranks[at]));
   }
   return costs;
+}
+
+}  // namespace
+
+std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
+                                      Pass last_pass) {
+  return costs_of(Whole(problem, options), last_pass);
+}
+
+std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
+                                      const NeedMatrix& need, Pass last_pass) {
+  return costs_of(Whole(problem, options, need), last_pass);
 }
 
 EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int rank,

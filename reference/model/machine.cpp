@@ -17,7 +17,7 @@ void check_figure(const Machine& machine, const std::string& figure, double valu
                      .hint = ""});
 }
 
-void check_speed(const Machine& machine, const std::string& name, double value) {
+void check_positive(const Machine& machine, const std::string& name, double value) {
   check_figure(machine, "a positive " + name, value, value > 0);
 }
 
@@ -39,11 +39,12 @@ std::string_view wiring_name(Wiring wiring) {
 }
 
 void check_machine(const Machine& machine) {
-  check_speed(machine, "number of operations per second, forward", machine.forward_flops);
-  check_speed(machine, "number of operations per second, backward", machine.backward_flops);
-  check_speed(machine, "speed of memory", machine.memory_bytes_per_s);
-  check_speed(machine, "speed of links", machine.inside.bytes_per_s);
-  check_speed(machine, "speed of links between nodes", machine.outside.bytes_per_s);
+  check_positive(machine, "number of operations per second, forward", machine.forward_flops);
+  check_positive(machine, "number of operations per second, backward", machine.backward_flops);
+  check_positive(machine, "number of bytes of memory", machine.memory_bytes);
+  check_positive(machine, "speed of memory", machine.memory_bytes_per_s);
+  check_positive(machine, "speed of links", machine.inside.bytes_per_s);
+  check_positive(machine, "speed of links between nodes", machine.outside.bytes_per_s);
   check_time(machine, "latency", machine.inside.latency_s);
   check_time(machine, "latency between nodes", machine.outside.latency_s);
   check_time(machine, "time before each block", machine.block_s);
@@ -53,37 +54,45 @@ void check_machine(const Machine& machine) {
 const std::vector<Machine>& known_machines() {
   static const std::vector<Machine> machines = {
       {.name = "h200",
-       .source = "8 H200 a node: NVLink 4 through NVSwitch, 400 Gb/s of network each; attention as "
+       .source = "8 H200 of 141 GB a node: NVLink 4 through NVSwitch, 400 Gb/s of network each; "
+                 "attention as "
                  "published for cuDNN 9.19; latencies and launches are assumed",
        .forward_flops = 690 * kTera,
        .backward_flops = 590 * kTera,
+       .memory_bytes = 141 * kGiga,
        .memory_bytes_per_s = 4800 * kGiga,
        .block_s = 5 * kMicro,
        .inside = {450 * kGiga, 5 * kMicro},
        .outside = {50 * kGiga, 10 * kMicro}},
       {.name = "h100",
-       .source = "8 H100 a node: NVLink 4 through NVSwitch, 400 Gb/s of network each; attention as "
+       .source = "8 H100 of 80 GB a node: NVLink 4 through NVSwitch, 400 Gb/s of network each; "
+                 "attention as "
                  "published for FlashAttention-3; latencies and launches are assumed",
        .forward_flops = 648 * kTera,
        .backward_flops = 561 * kTera,
+       .memory_bytes = 80 * kGiga,
        .memory_bytes_per_s = 3350 * kGiga,
        .block_s = 5 * kMicro,
        .inside = {450 * kGiga, 5 * kMicro},
        .outside = {50 * kGiga, 10 * kMicro}},
       {.name = "a100",
-       .source = "8 A100 a node: NVLink 3 through NVSwitch, 200 Gb/s of network each; attention as "
+       .source = "8 A100 of 80 GB a node: NVLink 3 through NVSwitch, 200 Gb/s of network each; "
+                 "attention as "
                  "published for FlashAttention-2; latencies and launches are assumed",
        .forward_flops = 225 * kTera,
        .backward_flops = 195 * kTera,
+       .memory_bytes = 80 * kGiga,
        .memory_bytes_per_s = 2000 * kGiga,
        .block_s = 5 * kMicro,
        .inside = {300 * kGiga, 5 * kMicro},
        .outside = {25 * kGiga, 10 * kMicro}},
       {.name = "ethernet",
-       .source = "a rank of two CPU cores a node, 10 Gb/s Ethernet; attention in f32 as in "
-                 "docs/performance.md; latencies are assumed",
+       .source =
+           "a rank of two CPU cores and 8 GB a node, 10 Gb/s Ethernet; attention in f32 as in "
+           "docs/performance.md; latencies are assumed",
        .forward_flops = 0.5 * kTera,
        .backward_flops = 0.46 * kTera,
+       .memory_bytes = 8 * kGiga,
        .memory_bytes_per_s = 20 * kGiga,
        .block_s = 0,
        .inside = {1.25 * kGiga, 30 * kMicro},

@@ -1,6 +1,7 @@
 // A machine of ranks, as far as times of rings depend on it.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,13 +27,14 @@ std::string_view wiring_name(Wiring wiring);
 /// Every rank is a device of its own, as fast as the others.
 struct Machine {
   std::string name = {};
-  std::string source = {};        ///< where the figures come from
-  double forward_flops = 0;       ///< per second, of attention's forward pass on one device
-  double backward_flops = 0;      ///< of its backward pass
-  double memory_bytes_per_s = 0;  ///< of sums of gradients
-  double block_s = 0;             ///< that a block takes before it computes: launches
-  LinkSpeed inside = {};          ///< between ranks of a node
-  LinkSpeed outside = {};         ///< between nodes; by other ways than inside
+  std::string source = {};    ///< where the figures come from
+  double forward_flops = 0;   ///< per second, of attention's forward pass on one device
+  double backward_flops = 0;  ///< of its backward pass
+  double memory_bytes = std::numeric_limits<double>::infinity();  ///< of a device
+  double memory_bytes_per_s = 0;                                  ///< of sums of gradients
+  double block_s = 0;      ///< that a block takes before it computes: launches
+  LinkSpeed inside = {};   ///< between ranks of a node
+  LinkSpeed outside = {};  ///< between nodes; by other ways than inside
   int node_ranks = 8;
   Wiring wiring = Wiring::switched;  ///< inside; between nodes it is switched
 

@@ -39,6 +39,7 @@ TEST(Machines, with_figures_that_make_no_sense_are_refused) {
   for (const double bad : {0.0, -1.0, kNan}) {
     refuses([&](Machine& m) { m.forward_flops = bad; });
     refuses([&](Machine& m) { m.backward_flops = bad; });
+    refuses([&](Machine& m) { m.memory_bytes = bad; });
     refuses([&](Machine& m) { m.memory_bytes_per_s = bad; });
     refuses([&](Machine& m) { m.inside.bytes_per_s = bad; });
     refuses([&](Machine& m) { m.outside.bytes_per_s = bad; });

@@ -1,0 +1,64 @@
+#include "reference/model/job.h"
+
+#include <cmath>
+
+#include "reference/core/layout.h"
+
+namespace ringlab::model {
+namespace {
+
+void add(const RankTimes& part, double begin, RankTimes& sum) {
+  sum.compute_s += part.compute_s;
+  sum.add_s += part.add_s;
+  sum.wait_s += part.wait_s;
+  sum.incoming_s += part.incoming_s;
+  sum.end_s = begin + part.end_s;
+}
+
+void add(const Simulation& pass, JobTimes& times) {
+  const std::int64_t begin_ns = std::llround(times.seconds * 1e9);
+  times.ranks.resize(pass.ranks.size());
+  for (std::size_t rank = 0; rank < pass.ranks.size(); ++rank) {
+    add(pass.ranks[rank], times.seconds, times.ranks[rank]);
+    for (TraceEvent event : pass.events[rank]) {
+      event.begin_ns += begin_ns;
+      event.end_ns += begin_ns;
+      times.events.push_back(event);
+    }
+  }
+  times.seconds += pass.seconds;
+}
+
+}  // namespace
+
+JobNeeds needs_of(const Problem& problem, const RunOptions& options) {
+  const Layout queries = make_layout(options, problem.shape.q_tokens, options.q_layout);
+  const Layout keys = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
+  JobNeeds needs{.need = need_matrix(problem.mask, queries, keys), .tokens = {}};
+  for (int rank = 0; rank < keys.ranks(); ++rank) {
+    needs.tokens.push_back(keys.positions(rank).size());
+  }
+  return needs;
+}
+
+double JobTimes::efficiency() const {
+  if (seconds == 0) return 1;
+  return one_device_seconds / (seconds * static_cast<double>(ranks.size()));
+}
+
+JobTimes simulate_job(const Job& job, const JobNeeds& needs, const Machine& machine,
+                      const Disturbance& disturbance) {
+  JobTimes times;
+  for (const Pass pass : job.passes) {
+    const Schedule schedule = build_schedule(schedule_spec(job.options), needs.need, pass);
+    const Load load{.schedule = schedule,
+                    .need = needs.need,
+                    .tokens = needs.tokens,
+                    .work = work_of(job.problem, pass, job.options.wire)};
+    add(simulate(load, machine, disturbance), times);
+    times.one_device_seconds += one_device_seconds(load, machine);
+  }
+  return times;
+}
+
+}  // namespace ringlab::model

@@ -1,0 +1,40 @@
+// All passes of a run on a machine, from the options that a run takes.
+#pragma once
+
+#include <vector>
+
+#include "reference/core/problem.h"
+#include "reference/core/run.h"
+#include "reference/model/simulation.h"
+
+namespace ringlab::model {
+
+/// What is to be run: of `options` the ranks, layouts, schedule, slots, direction and wire count.
+struct Job {
+  Problem problem;
+  RunOptions options = {};
+  std::vector<Pass> passes = {Pass::forward};  ///< one after the other
+};
+
+/// Which pairs and tokens the ranks of a job have. O(ranks · queries) at worst (Mask::count); errors
+/// as make_layout().
+struct JobNeeds {
+  NeedMatrix need;
+  std::vector<std::int64_t> tokens;  ///< of each owner's chunk
+};
+JobNeeds needs_of(const Problem& problem, const RunOptions& options);
+
+struct JobTimes {
+  std::vector<RankTimes> ranks;  ///< sums over all passes; ends are those of the last one
+  double seconds = 0;
+  double one_device_seconds = 0;
+  std::vector<TraceEvent> events;  ///< of all ranks; a pass begins when all have ended the last one
+  /// one_device_seconds, divided by ranks and seconds; 1 where nothing is to be done.
+  double efficiency() const;
+};
+
+/// With the needs_of() its problem and options, which all schedules share. Errors as simulate().
+JobTimes simulate_job(const Job& job, const JobNeeds& needs, const Machine& machine,
+                      const Disturbance& disturbance = {});
+
+}  // namespace ringlab::model

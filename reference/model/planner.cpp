@@ -1,0 +1,71 @@
+#include "reference/model/planner.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ringlab::model {
+namespace {
+
+constexpr std::array kLayouts = {LayoutKind::contiguous, LayoutKind::zigzag, LayoutKind::striped};
+
+/// Those whose memory does not grow with the ranks first.
+std::vector<ScheduleSpec> schedules_for(int ranks, const Machine& machine) {
+  std::vector<ScheduleSpec> schedules;
+  for (const int slots : {2, 1, 3}) {
+    schedules.push_back({.kind = ScheduleKind::ring, .slots = slots});
+    schedules.push_back({.kind = ScheduleKind::bidirectional, .slots = slots});
+    if (machine.node_ranks > 1 && ranks > machine.node_ranks) {
+      schedules.push_back(
+          {.kind = ScheduleKind::double_ring, .node_ranks = machine.node_ranks, .slots = slots});
+    }
+  }
+  schedules.push_back({.kind = ScheduleKind::allgather});
+  return schedules;
+}
+
+}  // namespace
+
+std::vector<RunOptions> ways_to_run(const RunOptions& options, const Machine& machine) {
+  std::vector<RunOptions> ways;
+  for (const LayoutKind layout : kLayouts) {
+    for (const ScheduleSpec& spec : schedules_for(options.ranks, machine)) {
+      RunOptions way = options;
+      way.layout = layout;
+      way.schedule = spec.kind;
+      way.node_ranks = spec.node_ranks;
+      way.slots = spec.slots;
+      ways.push_back(way);
+    }
+  }
+  if (options.ranks == 1) ways.resize(1);
+  return ways;
+}
+
+std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of) {
+  std::vector<Choice> choices;
+  JobNeeds needs{.need = NeedMatrix(0), .tokens = {}};
+  for (const RunOptions& way : ways_to_run(job.options, machine)) {
+    const bool same_layout = !choices.empty() && choices.back().options.layout == way.layout;
+    if (!same_layout) needs = needs_of(job.problem, way);
+    const Job candidate{.problem = job.problem, .options = way, .passes = job.passes};
+    const JobTimes times = simulate_job(candidate, needs, machine);
+    choices.push_back({.options = way,
+                       .seconds = times.seconds,
+                       .efficiency = times.efficiency(),
+                       .memory_bytes = memory_of(candidate, needs)});
+  }
+  return choices;
+}
+
+std::size_t best_choice(const std::vector<Choice>& choices, const Limits& limits) {
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const Choice& choice : choices) {
+    if (limits.hold(choice)) fastest = std::min(fastest, choice.seconds);
+  }
+  const auto best = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
+    return limits.hold(choice) && choice.seconds <= fastest * (1 + kAsFast);
+  });
+  return static_cast<std::size_t>(best - choices.begin());
+}
+
+}  // namespace ringlab::model

@@ -1,0 +1,45 @@
+// How to run a job: every way that the engine has, weighed on a machine.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "reference/model/job.h"
+
+namespace ringlab::model {
+
+/// Layout, schedule and slots for options.ranks, the simplest first: contiguous before zigzag before
+/// striped, rings before schedules that hold more, two slots before one and three. double:W only
+/// where there are several nodes. One rank has one way.
+std::vector<RunOptions> ways_to_run(const RunOptions& options, const Machine& machine);
+
+/// A way with what it costs.
+struct Choice {
+  RunOptions options = {};
+  double seconds = 0;
+  double efficiency = 0;
+  std::int64_t memory_bytes = 0;  ///< of the fullest rank
+};
+
+/// What a rank of a job holds at most, in bytes.
+using MemoryOf = std::function<std::int64_t(const Job&, const JobNeeds&)>;
+
+/// Of all ways_to_run(), in their order. Errors as simulate_job().
+std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of);
+
+struct Limits {
+  double memory_bytes = std::numeric_limits<double>::infinity();
+  double seconds = std::numeric_limits<double>::infinity();
+  bool hold(const Choice& choice) const {
+    return static_cast<double>(choice.memory_bytes) <= memory_bytes && choice.seconds <= seconds;
+  }
+};
+
+/// Ways whose times are this much apart, relative to the shorter, count as equally fast.
+inline constexpr double kAsFast = 0.01;
+
+/// The simplest of the fastest that keep the limits, as an index; choices.size() where none does.
+std::size_t best_choice(const std::vector<Choice>& choices, const Limits& limits);
+
+}  // namespace ringlab::model

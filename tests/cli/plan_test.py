@@ -1,0 +1,116 @@
+"""`ringlab plan`: its figures are those of `simulate` and `run`, and its choice keeps what was asked."""
+import json
+import shlex
+import unittest
+
+from program import ProgramTest, npy, ringlab
+
+SMALL = ["--tokens", 480, "--heads", 4, "--kv-heads", 2, "--head-dim", 8, "--dtype", "f32", "--backward"]
+
+
+class PlanTest(ProgramTest):
+    def plan(self, *words):
+        """What --json says, and the text."""
+        found = self.folder / "plan.json"
+        text = self.succeeds("plan", *words, "--json", found).out
+        return json.loads(found.read_text()), text
+
+    def test_the_default_fits_one_device(self):
+        document, text = self.plan()
+        self.assertEqual(document["choice"]["ranks"], 1)
+        self.assertEqual([plan["ranks"] for plan in document["plans"]], [1, 2, 4, 8, 16, 32, 64])
+        self.assertIn("choice        1 rank,", text)
+
+    def test_it_is_the_fewest_ranks_whose_memory_suffices(self):
+        document, text = self.plan("--tokens", 1048576, "--backward", "--memory", 10)
+        for plan in document["plans"]:
+            fits = any(way["memory_bytes"] <= 10e9 for way in plan["ways"])
+            self.assertEqual(plan["holds"], fits)
+            self.assertEqual(plan["ranks"] < document["choice"]["ranks"], not fits)
+        self.assertEqual(document["choice"]["layout"], "zigzag")
+        self.assertIn("too much memory", text)
+        self.assertIn("ways of 16 ranks", text)
+
+    def test_it_is_as_fast_as_asked(self):
+        free = self.plan("--memory", 1e6)[0]
+        limit = free["plans"][3]["best"]["seconds"] * 1.001
+        document, text = self.plan("--memory", 1e6, "--seconds", limit)
+        self.assertEqual(document["choice"]["ranks"], 8)
+        self.assertLessEqual(document["choice"]["seconds"], limit)
+        self.assertIn("too slow", text)
+
+    def test_its_ways_are_as_a_simulation_says(self):
+        machine = ["--machine", "a100", "--node-ranks", 2]
+        document, _ = self.plan(*SMALL, "--ranks", "5", "--mask", "window:60,0", *machine)
+        simulated = self.folder / "simulated.json"
+        ways = document["plans"][0]["ways"]
+        self.assertEqual(len({json.dumps(way) for way in ways}), len(ways))
+        for way in ways[::3]:
+            options = [word for name in ("ranks", "layout", "schedule", "slots") if name in way
+                       for word in ("--" + name, way[name])]
+            self.succeeds("simulate", *SMALL, "--mask", "window:60,0", *machine, *options,
+                          "--json", simulated)
+            due = json.loads(simulated.read_text())
+            for figure in ("seconds", "efficiency", "memory_bytes"):
+                self.assertEqual(way[figure], due[figure], way)
+
+    def test_its_memory_is_that_of_a_run(self):
+        document, _ = self.plan(*SMALL, "--ranks", "4")
+        run = self.folder / "run.json"
+        for way in document["plans"][0]["ways"][::4]:
+            options = [word for name in ("ranks", "layout", "schedule", "slots") if name in way
+                       for word in ("--" + name, way[name])]
+            self.succeeds("run", "optimized", "--random", *SMALL, "--mask", "causal", *options,
+                          "--json", run)
+            ranks = json.loads(run.read_text())["ranks"]
+            self.assertEqual(way["memory_bytes"], max(rank["memory_bytes"] for rank in ranks), way)
+
+    def test_the_command_that_it_ends_with_shows_the_choice(self):
+        documents = "documents:100,380"
+        document, text = self.plan(*SMALL, "--mask", documents, "--wire", "bf16", "--memory", "0.0002",
+                                   "--latency", "2", "--ranks", "16,2")
+        words = shlex.split(text.split("look at it    ringlab ")[1].splitlines()[0])
+        simulated = self.folder / "simulated.json"
+        self.succeeds(*words, "--json", simulated)
+        found = json.loads(simulated.read_text())
+        self.assertEqual(found["seconds"], document["choice"]["seconds"])
+        self.assertEqual(found["configuration"]["mask"], documents)
+        self.assertEqual(found["configuration"]["wire"], "bf16")
+
+    def test_that_command_quotes_what_a_shell_would_split(self):
+        mask = self.file("it's a mask.npy", npy([True] * 16, (4, 4), "|b1"))
+        _, text = self.plan("--tokens", 4, "--ranks", 2, "--mask", f"file:{mask}")
+        words = shlex.split(text.split("look at it    ringlab ")[1].splitlines()[0])
+        self.assertIn(f"file:{mask}", words)
+        self.succeeds(*words)
+
+    def test_numbers_of_ranks_are_sorted_and_counted_once(self):
+        document, _ = self.plan(*SMALL, "--ranks", "8,2,8,3")
+        self.assertEqual([plan["ranks"] for plan in document["plans"]], [2, 3, 8])
+
+    def test_more_ranks_than_tokens_are_weighed(self):
+        document, _ = self.plan("--tokens", 3, "--ranks", "9")
+        self.assertEqual(document["choice"]["ranks"], 9)
+
+    def test_where_nothing_keeps_the_limits_it_says_what_comes_nearest(self):
+        found = self.folder / "none.json"
+        for words, says in [(["--memory", "0.00001"], "GB each"), (["--seconds", "1e-9"], "µs")]:
+            result = ringlab("plan", *SMALL, *words, "--json", found)
+            self.assertEqual(result.code, 4, result.err)
+            self.assertIn(says, result.err)
+            document = json.loads(found.read_text())
+            self.assertIsNone(document["choice"])
+            self.assertFalse(any(plan["holds"] for plan in document["plans"]))
+
+    def test_what_cannot_be_is_refused(self):
+        for words, says in [(["--ranks", "0"], "1 to 1024"), (["--ranks", "4,,8"], "--ranks"),
+                            (["--ranks", ""], "--ranks"), (["--ranks", "2000"], "1 to 1024"),
+                            (["--seconds", "-1"], "--seconds"), (["--memory", "0"], "--memory"),
+                            (["--layout", "zigzag"], "layout"), (["--wire", "f8"], "fp8"),
+                            (["--heads", "6", "--kv-heads", "4"], "a divisor")]:
+            with self.subTest(words=words):
+                self.fails(2, says, "plan", *words)
+
+
+if __name__ == "__main__":
+    unittest.main()
