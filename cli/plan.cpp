@@ -122,11 +122,14 @@ std::vector<RankPlan> plans_for(const PlanQuestion& question) {
   Progress progress("weighing");
   std::vector<RankPlan> plans;
   for (const int ranks : question.ranks) {
-    progress.update(static_cast<int>(plans.size()), static_cast<int>(question.ranks.size()),
-                    fmt::format("{} ranks", ranks));
+    const auto tell = [&](std::size_t weighed, std::size_t all) {
+      progress.update(static_cast<int>(weighed), static_cast<int>(all),
+                      fmt::format("weighing {} ranks", ranks));
+    };
     model::Job job = question.job;
     job.options.ranks = ranks;
-    RankPlan plan{.ranks = ranks, .ways = model::weigh_ways(job, question.machine, largest_memory)};
+    RankPlan plan{.ranks = ranks,
+                  .ways = model::weigh_ways(job, question.machine, largest_memory, tell)};
     plan.best = model::best_choice(plan.ways, question.limits);
     plan.holds = plan.best < plan.ways.size();
     if (!plan.holds) plan.best = nearest_choice(plan.ways, question.limits);

@@ -41,10 +41,13 @@ std::vector<RunOptions> ways_to_run(const RunOptions& options, const Machine& ma
   return ways;
 }
 
-std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of) {
+std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of,
+                               const WeighedSoFar& tell) {
   std::vector<Choice> choices;
   JobNeeds needs{.need = NeedMatrix(0), .tokens = {}};
-  for (const RunOptions& way : ways_to_run(job.options, machine)) {
+  const std::vector<RunOptions> ways = ways_to_run(job.options, machine);
+  for (const RunOptions& way : ways) {
+    if (tell) tell(choices.size(), ways.size());
     const bool same_layout = !choices.empty() && choices.back().options.layout == way.layout;
     if (!same_layout) needs = needs_of(job.problem, way);
     const Job candidate{.problem = job.problem, .options = way, .passes = job.passes};

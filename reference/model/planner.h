@@ -25,8 +25,12 @@ struct Choice {
 /// What a rank of a job holds at most, in bytes.
 using MemoryOf = std::function<std::int64_t(const Job&, const JobNeeds&)>;
 
-/// Of all ways_to_run(), in their order. Errors as simulate_job().
-std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of);
+/// Told how many ways are weighed, and of how many.
+using WeighedSoFar = std::function<void(std::size_t weighed, std::size_t all)>;
+
+/// Of all ways_to_run(), in their order. Errors as simulate_job(). Some seconds a way for 1024 ranks.
+std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of,
+                               const WeighedSoFar& tell = {});
 
 struct Limits {
   double memory_bytes = std::numeric_limits<double>::infinity();

@@ -126,7 +126,16 @@ TEST(Ways, are_weighed_as_a_simulation_of_each_does) {
         std::accumulate(needs.tokens.begin(), needs.tokens.end(), std::int64_t{0});
     return all * 10 + static_cast<std::int64_t>(weighed.options.layout);
   };
-  for (const Choice& choice : weigh_ways(job, machine, tokens_held)) {
+  std::vector<std::size_t> told;
+  const auto tell = [&](std::size_t weighed, std::size_t all) {
+    EXPECT_EQ(all, ways_to_run(job.options, machine).size());
+    told.push_back(weighed);
+  };
+  const std::vector<Choice> choices = weigh_ways(job, machine, tokens_held, tell);
+  std::vector<std::size_t> in_turn(choices.size());
+  std::iota(in_turn.begin(), in_turn.end(), std::size_t{0});
+  EXPECT_EQ(told, in_turn);
+  for (const Choice& choice : choices) {
     const Job alone{.problem = job.problem, .options = choice.options, .passes = job.passes};
     const JobTimes times = simulate_job(alone, needs_of(alone.problem, alone.options), machine);
     EXPECT_EQ(choice.seconds, times.seconds);
