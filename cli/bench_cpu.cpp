@@ -84,7 +84,7 @@ int bench_cpu(Arguments& arguments) {
   const std::vector<bench::Outcome> outcomes =
       measure_with_progress(plan, bench::cpu_families(), record);
   print_goals(outcomes, output);
-  const bench::Roofline roofline = bench::measure_roofline(plan.quick ? 3 : 7);
+  const bench::Roofline roofline = bench::measure_roofline(plan.quick);
   print_roofline(roofline, output);
   record.keep("roofline", roofline_json(roofline));
   record.finish();

@@ -15,8 +15,9 @@ struct Point {
   AttentionSizes sizes;
 };
 
-std::vector<Point> points() {
-  constexpr std::int64_t kTokens = 2048, kLong = 65536;
+std::vector<Point> points(bool quick) {
+  constexpr std::int64_t kTokens = 2048;
+  const std::int64_t long_tokens = quick ? 16384 : 65536;
   std::vector<Point> all;
   for (const std::int64_t head_dim : {64, 128}) {
     for (const std::int64_t tile : {48, 96, 192, 384}) {
@@ -27,8 +28,8 @@ std::vector<Point> points() {
                       .tiles = {tile, cpu::kTileKeys}}});
     }
     for (const std::int64_t queries : {1, 8}) {
-      all.push_back({fmt::format("d={}, decoding {} queries of {}", head_dim, queries, kLong),
-                     {.queries = queries, .tokens = kLong, .head_dim = head_dim}});
+      all.push_back({fmt::format("d={}, decoding {} queries of {}", head_dim, queries, long_tokens),
+                     {.queries = queries, .tokens = long_tokens, .head_dim = head_dim}});
     }
   }
   return all;
@@ -45,7 +46,8 @@ RooflinePoint measure_point(const Point& point, int rounds) {
 
 }  // namespace
 
-Roofline measure_roofline(int rounds) {
+Roofline measure_roofline(bool quick) {
+  const int rounds = quick ? 3 : 7;
   Roofline roofline;
   const std::pair<const char*, Operation> kinds[] = {{"f32 multiply-add", Operation::f32_fma},
                                                      {"f64 multiply-add", Operation::f64_fma},
@@ -55,7 +57,7 @@ Roofline measure_roofline(int rounds) {
     roofline.ceilings.push_back({name, PeakLoop(operation).flops_per_s()});
   }
   roofline.slopes = measure_bandwidths();
-  for (const Point& point : points()) roofline.points.push_back(measure_point(point, rounds));
+  for (const Point& point : points(quick)) roofline.points.push_back(measure_point(point, rounds));
   return roofline;
 }
 

@@ -29,7 +29,7 @@ struct Roofline {
 };
 
 /// f32 on one thread: tiles of several sizes on a sequence, and few queries against a long one, as
-/// in decoding. All of it a matter of seconds.
-Roofline measure_roofline(int rounds);
+/// in decoding; quick: against a quarter of it. All of it a matter of seconds.
+Roofline measure_roofline(bool quick);
 
 }  // namespace ringlab::bench

@@ -25,7 +25,7 @@ ring::DeviceKernels<Element> kernels(const Shape& shape) {
 }
 
 // An emulated GPU takes its time.
-constexpr int kEvery = 7;  // schedule, layout and number of ranks
+constexpr int kEvery = 11;  // schedule, layout and number of ranks
 constexpr std::uint64_t kDelays = 1;
 
 template <class Element>
