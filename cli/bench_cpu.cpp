@@ -67,7 +67,7 @@ int bench_cpu(Arguments& arguments) {
   Output output(arguments);
   const bench::Plan plan = take_plan(arguments, bench::all_goals());
   const bool widths = arguments.take_switch("widths");
-  const std::optional<std::string> page = widths ? std::nullopt : take_page(arguments);
+  const std::optional<std::string> page = widths ? std::nullopt : take_file(arguments, "html");
   if (widths) refuse_goals_beside(arguments, "--widths");
   arguments.reject_unused();
   const Processor processor = find_processor();

@@ -73,7 +73,7 @@ int bench_gpu(Arguments& arguments) {
   Output output(arguments);
   const bench::Plan plan = take_plan(arguments, bench::gpu_goals());
   const WithoutGoals* const other = take_other(arguments);
-  const std::optional<std::string> page = other ? std::nullopt : take_page(arguments);
+  const std::optional<std::string> page = other ? std::nullopt : take_file(arguments, "html");
   const double timeout_s =
       arguments.take_real("timeout", kTimeoutSeconds, 1e-6, kLongestTimeoutSeconds);
   arguments.reject_unused();

@@ -78,13 +78,6 @@ void refuse_goals_beside(const Arguments& arguments, const std::string& option) 
   throw_usage_error({option, "no --only beside it", "--only", "It measures no goals."});
 }
 
-std::optional<std::string> take_page(Arguments& arguments) {
-  std::optional<std::string> page = arguments.take_text("html");
-  if (page) check_file_name("html", *page);
-  if (page) check_writable("html", *page);
-  return page;
-}
-
 std::vector<Outcome> measure_with_progress(const bench::Plan& plan,
                                            const std::vector<bench::Family>& families,
                                            BenchRecord& record) {

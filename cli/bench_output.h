@@ -17,9 +17,6 @@ namespace ringlab::cli {
 bench::Plan take_plan(Arguments& arguments, const std::vector<bench::Goal>& goals);
 /// Usage error for --only: what `option` measures has no goals.
 void refuse_goals_beside(const Arguments& arguments, const std::string& option);
-/// --html, if it was given and can be written.
-std::optional<std::string> take_page(Arguments& arguments);
-
 /// With a bar where there is a terminal; "goals" of the record are those known so far.
 std::vector<bench::Outcome> measure_with_progress(const bench::Plan& plan,
                                                   const std::vector<bench::Family>& families,

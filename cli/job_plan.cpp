@@ -62,8 +62,7 @@ void take_trace(Arguments& arguments, const JobSession& session, JobPlan& plan) 
   plan.trace_path = arguments.take_text("trace");
   plan.options.trace = plan.trace_path.has_value();
   if (session.rank() != 0 || !plan.trace_path) return;
-  check_file_name("trace", *plan.trace_path);
-  check_writable("trace", *plan.trace_path);
+  check_file("trace", *plan.trace_path);
 }
 
 }  // namespace

@@ -85,10 +85,18 @@ void check_writable(const std::string& option, const std::string& path) {
   }
 }
 
-void check_file_name(const std::string& option, const std::string& path) {
-  if (path != "-") return;
-  throw_usage_error(
-      {"--" + option, "the name of a file", "-", "Only --json can go to standard output."});
+void check_file(const std::string& option, const std::string& path) {
+  if (path == "-") {
+    throw_usage_error(
+        {"--" + option, "the name of a file", "-", "Only --json can go to standard output."});
+  }
+  check_writable(option, path);
+}
+
+std::optional<std::string> take_file(Arguments& arguments, const std::string& option) {
+  std::optional<std::string> path = arguments.take_text(option);
+  if (path) check_file(option, *path);
+  return path;
 }
 
 }  // namespace ringlab::cli

@@ -47,7 +47,10 @@ class Output {
 /// long work, so that it is not done in vain.
 void check_writable(const std::string& option, const std::string& path);
 
-/// Usage error for "-": standard output has the text.
-void check_file_name(const std::string& option, const std::string& path);
+/// The same for what only goes into a file: usage error for "-", as standard output has the text.
+void check_file(const std::string& option, const std::string& path);
+
+/// The option's file, if it was given; check_file() has nothing against it.
+std::optional<std::string> take_file(Arguments& arguments, const std::string& option);
 
 }  // namespace ringlab::cli

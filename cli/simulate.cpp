@@ -112,12 +112,12 @@ void print_ranks(const model::JobTimes& times, Output& output) {
 }
 
 /// Of the last pass, which sends most.
-Json hidden_json(const Question& question) {
+Json hidden_json(const Question& question, const model::JobNeeds& needs) {
   const model::Machine& machine = question.machine;
   const model::Work work =
       model::work_of(question.job.problem, question.job.passes.back(), question.job.options.wire);
   const Shape& shape = question.job.problem.shape;
-  const double share = static_cast<double>(question.job.problem.mask.count_all()) /
+  const double share = static_cast<double>(model::all_pairs(needs.need)) /
                        (static_cast<double>(shape.q_tokens) * static_cast<double>(shape.kv_tokens));
   Json json = {{"inside", model::hidden_from_tokens(work, machine, machine.inside, share)}};
   if (question.job.options.ranks > machine.node_ranks) {
@@ -165,25 +165,17 @@ Json document_of(const Question& question, const model::JobNeeds& needs,
           {"one_device_seconds", times.one_device_seconds},
           {"efficiency", times.efficiency()},
           {"chunk_tokens", *std::max_element(needs.tokens.begin(), needs.tokens.end())},
-          {"hidden_from_tokens", hidden_json(question)},
+          {"hidden_from_tokens", hidden_json(question, needs)},
           {"memory_bytes", largest_memory(question.job, needs)},
           {"ranks", ranks}};
-}
-
-std::optional<std::string> take_path(Arguments& arguments, const std::string& option) {
-  std::optional<std::string> path = arguments.take_text(option);
-  if (!path) return path;
-  check_file_name(option, *path);
-  check_writable(option, *path);
-  return path;
 }
 
 int run_simulate(Arguments& arguments) {
   Output output(arguments);
   const Question question = take_question(arguments);
-  const std::optional<std::string> trace = take_path(arguments, "trace");
-  const std::optional<std::string> svg = take_path(arguments, "svg");
-  const std::optional<std::string> html = take_path(arguments, "html");
+  const std::optional<std::string> trace = take_file(arguments, "trace");
+  const std::optional<std::string> svg = take_file(arguments, "svg");
+  const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
   const Json configuration = configuration_of(question);
   output.print_configuration(configuration);

@@ -110,19 +110,11 @@ Json document_of(const std::string& path, std::size_t events, const report::Trac
           {"links", links}};
 }
 
-std::optional<std::string> take_path(Arguments& arguments, const std::string& option) {
-  std::optional<std::string> path = arguments.take_text(option);
-  if (!path) return path;
-  check_file_name(option, *path);
-  check_writable(option, *path);
-  return path;
-}
-
 int run_trace(Arguments& arguments) {
   Output output(arguments);
   const std::string path = arguments.operands()[0];
-  const std::optional<std::string> svg = take_path(arguments, "svg");
-  const std::optional<std::string> html = take_path(arguments, "html");
+  const std::optional<std::string> svg = take_file(arguments, "svg");
+  const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
   const report::Trace trace = report::parse_trace(read_text(path), path);
   if (trace.empty()) {

@@ -19,8 +19,7 @@ std::optional<std::string> take_trace_path(Arguments& arguments, const verify::S
     throw_usage_error({"--trace", "a subject that records events", subject.name,
                        "The stages record none; try optimized."});
   }
-  check_file_name("trace", *path);
-  check_writable("trace", *path);
+  check_file("trace", *path);
   options.trace = true;
   return path;
 }

@@ -145,10 +145,6 @@ EngineCosts rank_costs(const Whole& whole, int rank, const RankCosts& forward,
   return costs;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<EngineCosts> costs_of(const Whole& whole, Pass last_pass) {
   const ScheduleCosts forward = whole.schedule(Pass::forward);
   ScheduleCosts backward;

@@ -130,18 +130,10 @@ bool is_lossy(WireFormat format, DType dtype) {
 
 std::int64_t wire_bytes(WireFormat format, DType dtype, const Extents& extents) {
   const Rows rows = rows_of(extents);
-  const std::int64_t count = rows.count * rows.channels;
-  switch (effective_wire(format, dtype)) {
-    case WireFormat::exact:
-      return count * dtype_info(dtype).bytes;
-    case WireFormat::f32:
-      return count * dtype_info(DType::f32).bytes;
-    case WireFormat::bf16:
-      return count * dtype_info(DType::bf16).bytes;
-    case WireFormat::fp8:
-      return count + rows.count * rows.blocks() * scale_bytes(dtype);
-  }
-  return 0;
+  const std::int64_t numbers = rows.count * rows.channels;
+  const bool has_scales = effective_wire(format, dtype) == WireFormat::fp8;
+  const std::int64_t scales = has_scales ? rows.count * rows.blocks() : 0;
+  return numbers * dtype_info(wire_dtype(format, dtype)).bytes + scales * scale_bytes(dtype);
 }
 
 template <class Element>

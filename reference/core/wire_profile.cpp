@@ -24,10 +24,14 @@ WireFormat effective_wire(WireFormat format, DType dtype) {
   return narrower ? format : WireFormat::exact;
 }
 
+DType wire_dtype(WireFormat format, DType dtype) {
+  return narrow_dtype(effective_wire(format, dtype), dtype);
+}
+
 NumericsProfile wire_profile(NumericsProfile profile, WireFormat format, DType dtype) {
   const WireFormat effective = effective_wire(format, dtype);
   if (effective == WireFormat::exact) return profile;
-  const DTypeInfo& info = dtype_info(narrow_dtype(effective, dtype));
+  const DTypeInfo& info = dtype_info(wire_dtype(format, dtype));
   profile.u_wire = info.unit_roundoff;
   if (effective == WireFormat::fp8) {
     // Half the least subnormal, times a scale of less than 2 absmax / 448.

@@ -9,6 +9,9 @@ namespace ringlab {
 /// The format in effect: exact where `format` is not narrower than `dtype`.
 WireFormat effective_wire(WireFormat format, DType dtype);
 
+/// What a number of K or V is on its way.
+DType wire_dtype(WireFormat format, DType dtype);
+
 /// `profile` of a kernel, fed with K and V that went over this wire. Unchanged where it is exact.
 NumericsProfile wire_profile(NumericsProfile profile, WireFormat format, DType dtype);
 

@@ -280,12 +280,16 @@ Simulation simulate(const Load& load, const Machine& machine, const Disturbance&
   return Run(load, machine, disturbance).run();
 }
 
-double one_device_seconds(const Load& load, const Machine& machine) {
+std::int64_t all_pairs(const NeedMatrix& need) {
   std::int64_t pairs = 0;
-  for (int rank = 0; rank < load.need.ranks(); ++rank) {
-    for (int owner = 0; owner < load.need.ranks(); ++owner) pairs += load.need.pairs(rank, owner);
+  for (int rank = 0; rank < need.ranks(); ++rank) {
+    for (int owner = 0; owner < need.ranks(); ++owner) pairs += need.pairs(rank, owner);
   }
-  return machine.block_s + static_cast<double>(pairs) *
+  return pairs;
+}
+
+double one_device_seconds(const Load& load, const Machine& machine) {
+  return machine.block_s + static_cast<double>(all_pairs(load.need)) *
                                static_cast<double>(load.work.flops_per_pair) /
                                machine.flops(load.schedule.pass);
 }

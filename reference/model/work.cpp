@@ -3,22 +3,6 @@
 #include "reference/core/wire_profile.h"
 
 namespace ringlab::model {
-namespace {
-
-std::int64_t bytes_on_the_wire(WireFormat wire, DType dtype) {
-  switch (effective_wire(wire, dtype)) {
-    case WireFormat::f32:
-      return 4;
-    case WireFormat::bf16:
-      return 2;
-    case WireFormat::fp8:
-      return 1;
-    default:
-      return static_cast<std::int64_t>(dtype_info(dtype).bytes);
-  }
-}
-
-}  // namespace
 
 Work work_of(const Problem& problem, Pass pass, WireFormat wire) {
   const Shape& s = problem.shape;
@@ -29,7 +13,7 @@ Work work_of(const Problem& problem, Pass pass, WireFormat wire) {
   return {.pass = pass,
           .flops_per_pair =
               2 * heads * (backward ? 3 * s.head_dim + 2 * s.v_dim : s.head_dim + s.v_dim),
-          .kv_bytes_per_token = kv_numbers * bytes_on_the_wire(wire, problem.dtype),
+          .kv_bytes_per_token = kv_numbers * dtype_info(wire_dtype(wire, problem.dtype)).bytes,
           .sum_bytes_per_token = backward ? kv_numbers * sum_bytes : 0};
 }
 
