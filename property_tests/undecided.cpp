@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "reference/extended/double_double.h"
+#include "reference/precise/double_double.h"
 
 namespace ringlab::verify {
 namespace {

@@ -1,7 +1,7 @@
 #include "property_tests/vendor_subject.h"
 
 #include "optimized/cuda/cudnn/sdpa_runner.h"
-#include "optimized/ring/cudnn_engine.h"
+#include "optimized/ring/vendor/cudnn_engine.h"
 
 namespace ringlab::verify {
 namespace {

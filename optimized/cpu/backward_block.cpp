@@ -5,7 +5,7 @@
 #include <hwy/highway.h>
 
 #include "optimized/cpu/backward_worker-inl.h"
-#include "optimized/cpu/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot.h"
 #include "optimized/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();

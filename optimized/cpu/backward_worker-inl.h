@@ -15,8 +15,8 @@
 #include "optimized/cpu/backward_tile-inl.h"
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
+#include "optimized/cpu/modifiers/tile_modifiers-inl.h"
 #include "optimized/cpu/slice_shares.h"
-#include "optimized/cpu/tile_modifiers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {

@@ -4,7 +4,7 @@
 #include <hwy/foreach_target.h>  // compiles this file once per target
 #include <hwy/highway.h>
 
-#include "optimized/cpu/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot.h"
 #include "optimized/cpu/forward_worker-inl.h"
 #include "optimized/cpu/vectors.h"
 

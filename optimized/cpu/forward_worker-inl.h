@@ -14,9 +14,9 @@
 
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
+#include "optimized/cpu/modifiers/tile_modifiers-inl.h"
 #include "optimized/cpu/row_shares.h"
 #include "optimized/cpu/tile_memory-inl.h"
-#include "optimized/cpu/tile_modifiers-inl.h"
 #include "optimized/cpu/wide_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();

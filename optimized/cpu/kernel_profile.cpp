@@ -1,6 +1,6 @@
 #include "optimized/cpu/kernel_profile.h"
 
-#include "optimized/cpu/bf16_dot_tile.h"
+#include "optimized/cpu/bf16/bf16_dot_tile.h"
 #include "optimized/cpu/vectors.h"
 
 namespace ringlab::cpu {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "optimized/cpu/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cpu {

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "optimized/cuda/device_types.h"
-#include "optimized/cuda/wgmma.cuh"
+#include "optimized/cuda/hopper/wgmma.cuh"
 #include "reference/core/small_float.h"
 
 namespace ringlab::cuda {

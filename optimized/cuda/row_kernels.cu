@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "optimized/cuda/portable.h"
-#include "optimized/cuda/portable_launch.cuh"
+#include "optimized/cuda/portable/portable.h"
+#include "optimized/cuda/portable/portable_launch.cuh"
 #include "optimized/cuda/row_kernels.cuh"
 
 namespace ringlab::cuda {

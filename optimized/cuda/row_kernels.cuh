@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "optimized/cuda/portable/warp_tiles.cuh"
 #include "optimized/cuda/row_calls.h"
-#include "optimized/cuda/warp_tiles.cuh"
 
 namespace ringlab::cuda {
 

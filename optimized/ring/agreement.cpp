@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <span>
 
-#include "optimized/ring/message.h"
+#include "optimized/ring/host/message.h"
 #include "reference/core/error.h"
 
 namespace ringlab::ring {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "optimized/ring/wire.h"
+#include "optimized/ring/host/wire.h"
 #include "reference/core/error.h"
 
 namespace ringlab::ring {

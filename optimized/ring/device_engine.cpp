@@ -3,25 +3,25 @@
 #include <algorithm>
 
 #include "optimized/cuda/kernel_profile.h"
-#include "optimized/cuda/portable.h"
-#include "optimized/ring/cudnn_engine.h"
+#include "optimized/cuda/portable/portable.h"
 #include "optimized/ring/device_checks.h"
 #include "optimized/ring/padded_channels.h"
+#include "optimized/ring/vendor/cudnn_engine.h"
 #include "optimized/ring/whole_tensors.h"
 #include "reference/core/error.h"
 
 #ifdef RINGLAB_HAVE_CUDA
 #include "optimized/cuda/device.h"
-#include "optimized/ring/device_copies.h"
-#include "optimized/ring/device_kernels.h"
+#include "optimized/ring/streams/device_copies.h"
+#include "optimized/ring/streams/device_kernels.h"
 #endif
 #ifdef RINGLAB_HAVE_NCCL
 #include "optimized/ring/agreement.h"
-#include "optimized/ring/cudnn_kernels.h"
-#include "optimized/ring/cudnn_run.h"
-#include "optimized/ring/nccl_run.h"
+#include "optimized/ring/messages/nccl_run.h"
 #include "optimized/ring/shard_rows.h"
-#include "optimized/transport/nccl_group.h"
+#include "optimized/ring/vendor/cudnn_kernels.h"
+#include "optimized/ring/vendor/cudnn_run.h"
+#include "optimized/transport/nccl/nccl_group.h"
 #endif
 
 namespace ringlab::ring {

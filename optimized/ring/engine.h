@@ -1,7 +1,7 @@
 // The ring engine: executes a schedule with a block kernel over a transport, forward and backward.
 //
-// What it does on one screen: optimized/ring/execute.h. Which chunks travel where is decided by the
-// schedule (reference/core/schedule.h), how blocks are computed by the kernels (optimized/cpu), how
+// What it does on one screen: optimized/ring/host/execute.h. Which chunks travel where is decided by the
+// schedule (reference/core/schedule/schedule.h), how blocks are computed by the kernels (optimized/cpu), how
 // bytes move by the transport (optimized/transport). Here everything is given and returned as
 // doubles, whatever is computed in; for one's own buffers and long sequences see native.h.
 #pragma once

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "optimized/ring/agreement.h"
-#include "optimized/ring/chunks.h"
 #include "optimized/ring/engine.h"
-#include "optimized/ring/message.h"
-#include "reference/core/schedule_costs.h"
+#include "optimized/ring/host/chunks.h"
+#include "optimized/ring/host/message.h"
+#include "reference/core/schedule/schedule_costs.h"
 
 namespace ringlab::ring {
 namespace {

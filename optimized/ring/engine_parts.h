@@ -10,7 +10,7 @@
 
 #include "optimized/cpu/kernel_table.h"
 #include "optimized/transport/communicator.h"
-#include "reference/core/schedule.h"
+#include "reference/core/schedule/schedule.h"
 
 namespace ringlab::ring {
 

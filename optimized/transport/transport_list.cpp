@@ -1,9 +1,9 @@
 // Which transports this build has: the one place that asks whether MPI was found.
-#include "optimized/transport/mpi_session.h"
+#include "optimized/transport/mpi/mpi_session.h"
 #include "reference/core/error.h"
 
 #if RINGLAB_HAVE_MPI
-#include "optimized/transport/mpi_world.h"
+#include "optimized/transport/mpi/mpi_world.h"
 #endif
 
 namespace ringlab {

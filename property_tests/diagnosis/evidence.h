@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "property_tests/diagnosis/hypotheses.h"
-#include "property_tests/laws/gradients.h"
+#include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/subject.h"
 
 namespace ringlab::verify {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "property_tests/diagnosis/hypotheses.h"
-#include "property_tests/laws/gradients.h"
+#include "property_tests/laws/gradients/gradients.h"
 
 namespace ringlab::verify {
 

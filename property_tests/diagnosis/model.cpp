@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "reference/attention/modified.h"
-#include "reference/core/schedule.h"
+#include "reference/core/schedule/schedule.h"
 
 namespace ringlab::verify {
 namespace {

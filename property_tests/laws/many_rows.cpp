@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "property_tests/laws/findings.h"
-#include "property_tests/laws/gradients.h"
+#include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/laws/groups.h"
 
 namespace ringlab::verify {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "property_tests/laws/structure.h"
+#include "property_tests/laws/structure/structure.h"
 #include "property_tests/laws/two_runs.h"
 #include "reference/core/machine_error.h"
 

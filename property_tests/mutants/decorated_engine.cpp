@@ -11,8 +11,8 @@
 
 #include "optimized/ring/agreement.h"
 #include "optimized/ring/engine.h"
-#include "optimized/ring/message.h"
-#include "optimized/ring/wire.h"
+#include "optimized/ring/host/message.h"
+#include "optimized/ring/host/wire.h"
 #include "property_tests/mutants/decorated.h"
 #include "property_tests/mutants/low_precision.h"
 #include "property_tests/mutants/planted.h"
@@ -21,7 +21,7 @@
 namespace ringlab::mutants {
 namespace {
 
-/// What a tag says of a message (Exchange::tag in optimized/ring/exchange.cpp).
+/// What a tag says of a message (Exchange::tag in optimized/ring/host/exchange.cpp).
 struct Message {
   enum class Part { agreement, header, first, second };  ///< first: K or dK; second: V or dV
   Part part = Part::agreement;

@@ -7,8 +7,8 @@
 #include "python/core/engine.h"
 #include "python/core/given_input.h"
 #include "reference/attention/exact.h"
-#include "reference/extended/correctly_rounded.h"
-#include "reference/extended/rounded_gradients.h"
+#include "reference/precise/correctly_rounded.h"
+#include "reference/precise/rounded_gradients.h"
 
 namespace nb = nanobind;
 

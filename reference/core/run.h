@@ -7,9 +7,9 @@
 
 #include "reference/core/layout.h"
 #include "reference/core/problem.h"
-#include "reference/core/schedule.h"
+#include "reference/core/schedule/schedule.h"
+#include "reference/core/schedule/trace.h"
 #include "reference/core/tensor.h"
-#include "reference/core/trace.h"
 
 namespace ringlab {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reference/core/dtype.h"
-#include "reference/core/schedule.h"
+#include "reference/core/schedule/schedule.h"
 
 namespace ringlab::model {
 

@@ -12,17 +12,11 @@
 #include <tuple>
 
 #include "reference/core/error.h"
-#include "reference/core/schedule_laws.h"
+#include "reference/core/schedule/operation_words.h"
 #include "reference/model/network.h"
 
 namespace ringlab::model {
 namespace {
-
-using schedule_laws::concerns_gradients;
-using schedule_laws::message_of;
-using schedule_laws::MessageKey;
-using schedule_laws::Verb;
-using schedule_laws::verb_of;
 
 std::size_t at(int number) { return static_cast<std::size_t>(number); }
 
@@ -234,7 +228,7 @@ class Run {
       throw_usage_error({.where = "simulate",
                          .expected = "a schedule that check_schedule() accepts",
                          .actual = "one that stops for ever at " +
-                                   schedule_laws::place(rank, program(rank)[place.operation]),
+                                   ringlab::place(rank, program(rank)[place.operation]),
                          .hint = ""});
     }
   }

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/core/schedule.h"
-#include "reference/core/trace.h"
+#include "reference/core/schedule/schedule.h"
+#include "reference/core/schedule/trace.h"
 #include "reference/model/machine.h"
 #include "reference/model/work.h"
 

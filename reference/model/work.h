@@ -5,7 +5,7 @@
 
 #include "reference/core/problem.h"
 #include "reference/core/run.h"
-#include "reference/core/schedule.h"
+#include "reference/core/schedule/schedule.h"
 
 namespace ringlab::model {
 

@@ -9,7 +9,7 @@
 #include "optimized/cpu/block_kernel.h"
 #include "optimized/cpu/kernel_profile.h"
 #include "optimized/cuda/kernel_profile.h"
-#include "optimized/cuda/portable.h"
+#include "optimized/cuda/portable/portable.h"
 #include "optimized/cuda/visible_keys.h"
 #include "stages/common/chunk_kernel.h"
 #include "stages/common/chunk_slot.h"

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "optimized/ring/device_kernels.h"
+#include "optimized/ring/streams/device_kernels.h"
 #include "stages/09_overlapped_causal_ring/overlapped_causal_ring.h"
 #include "stages/common/run_ranks.h"
 #include "stages/common/streamed_stages.h"

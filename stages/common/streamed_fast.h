@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "optimized/cuda/visible_keys.h"
-#include "optimized/ring/cuda_streams.h"
+#include "optimized/ring/streams/cuda_streams.h"
 #include "stages/common/ring_tokens.h"
 #include "stages/common/streamed_ring.h"
 

@@ -1,4 +1,4 @@
-#include "cli/cuda_code.h"
+#include "cli/machine/cuda_code.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// In place of optimized/ring/cudnn_kernels.cpp: on devices that are memory a plain loop does what
+// In place of optimized/ring/vendor/cudnn_kernels.cpp: on devices that are memory a plain loop does what
 // cuDNN would be asked for.
-#include "optimized/ring/cudnn_kernels.h"
+#include "optimized/ring/vendor/cudnn_kernels.h"
 #include "tests/optimized/cuda/cudnn/memory_rings.h"
 #include "tests/optimized/cuda/cudnn/memory_sdpa.h"
 

@@ -1,4 +1,4 @@
-// In place of optimized/ring/device_kernels.cpp: attention by plain loops on devices that are
+// In place of optimized/ring/streams/device_kernels.cpp: attention by plain loops on devices that are
 // memory, for a rank that holds all keys. With it the whole program runs where there is no GPU.
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "optimized/cuda/device.h"
-#include "optimized/ring/device_kernels.h"
+#include "optimized/ring/streams/device_kernels.h"
 #include "reference/core/error.h"
 #include "reference/core/small_float.h"
 #include "tests/optimized/ring/kernels_on_streams.h"

@@ -10,8 +10,8 @@
 #include "reference/io/text_input.h"
 #include "stages/common/stage.h"
 #ifdef HAS_DEVICES
-#include "optimized/ring/cuda_streams.h"
-#include "optimized/ring/device_kernels.h"
+#include "optimized/ring/streams/cuda_streams.h"
+#include "optimized/ring/streams/device_kernels.h"
 #endif
 
 namespace {

@@ -6,11 +6,11 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/arguments.h"
-#include "cli/modifier_options.h"
-#include "cli/problem_options.h"
-#include "cli/run_options.h"
-#include "reference/core/schedule.h"
+#include "cli/inputs/modifier_options.h"
+#include "cli/inputs/problem_options.h"
+#include "cli/line/arguments.h"
+#include "cli/run/run_options.h"
+#include "reference/core/schedule/schedule.h"
 #include "tests/fuzz/laws.h"
 
 namespace ringlab::fuzz {

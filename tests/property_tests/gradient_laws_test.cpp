@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "property_tests/laws/gradients.h"
+#include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/laws/groups.h"
 #include "property_tests/verify.h"
 

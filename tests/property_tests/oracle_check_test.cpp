@@ -5,12 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/attention/extended.h"
+#include "property_tests/oracles/quad_attention.h"
 
 namespace ringlab::verify {
 namespace {
 
-using extended::Quad;
+using quad::Quad;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -26,13 +26,13 @@ TEST(OracleCheck, fingerprint_is_that_of_113_bit_arithmetic) {
     const AttentionTensors tensors = make_tensors(c);
     const Problem problem = make_problem(c);
     const AttentionInput input = tensors.input(problem);
-    const extended::Forward<Quad> forward = extended::forward<Quad>(input);
+    const quad::Forward<Quad> forward = quad::forward<Quad>(input);
     add_all(digest, forward.out);
     for (std::size_t i = 0; i < forward.lse.size(); ++i) {
       digest.add(forward.empty[i] ? -kInfinity : static_cast<double>(forward.lse[i]), 1e-15);
     }
     const Tensor<double> dout = make_dout(c);
-    const extended::Backward<Quad> backward = extended::backward<Quad>(input, dout.view());
+    const quad::Backward<Quad> backward = quad::backward<Quad>(input, dout.view());
     add_all(digest, backward.dq);
     add_all(digest, backward.dk);
     add_all(digest, backward.dv);

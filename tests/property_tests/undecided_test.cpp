@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "reference/extended/double_double.h"
+#include "reference/precise/double_double.h"
 #include "tests/reference/attention/random_case.h"
 
 namespace ringlab::verify {

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "optimized/cpu/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot.h"
 #include "property_tests/mutants/planted_kernels.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"

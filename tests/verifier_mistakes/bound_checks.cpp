@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "property_tests/case.h"
-#include "property_tests/laws/gradients.h"
+#include "property_tests/laws/gradients/gradients.h"
 #include "reference/attention/exact.h"
 
 namespace ringlab::verify {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "property_tests/generators/cases.h"
-#include "property_tests/laws/gradients.h"
+#include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/laws/trial.h"
 #include "property_tests/verify.h"
 #include "reference/core/report.h"

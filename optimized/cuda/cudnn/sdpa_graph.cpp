@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "optimized/cuda/portable.h"
+#include "optimized/cuda/portable/portable.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cudnn {

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstring>
 
-#include "optimized/cuda/descriptor.h"
 #include "optimized/cuda/emulator/block.h"
 #include "optimized/cuda/emulator/fault.h"
+#include "optimized/cuda/hopper/descriptor.h"
 
 namespace ringlab::cuda::emulator {
 namespace {

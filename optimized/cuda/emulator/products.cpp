@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "optimized/cuda/descriptor.h"
 #include "optimized/cuda/emulator/block.h"
 #include "optimized/cuda/emulator/fault.h"
 #include "optimized/cuda/emulator/matrix_read.h"
 #include "optimized/cuda/emulator/numbers.h"
+#include "optimized/cuda/hopper/descriptor.h"
 
 namespace ringlab::cuda::emulator {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "optimized/cuda/device_types.h"
-#include "optimized/cuda/tensor_map.h"
+#include "optimized/cuda/hopper/tensor_map.h"
 
 namespace ringlab::cuda::emulator {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/gpu.h"
+#include "cli/bench/gpu/gpu.h"
 #include "reference/core/error.h"
 
 namespace ringlab::bench {

@@ -1,11 +1,11 @@
 // The table of what belongs beside the goals.
-#include "cli/bench/figures.h"
+#include "cli/bench/measure/figures.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "cli/bench/page.h"
+#include "cli/bench/measure/page.h"
 
 namespace ringlab::bench {
 namespace {

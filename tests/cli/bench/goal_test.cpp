@@ -1,12 +1,12 @@
 // Goals: which are chosen, and when they are reached.
-#include "cli/bench/goal.h"
+#include "cli/bench/measure/goal.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <set>
 
-#include "cli/bench/families.h"
+#include "cli/bench/measure/families.h"
 #include "reference/core/error.h"
 
 namespace ringlab::bench {

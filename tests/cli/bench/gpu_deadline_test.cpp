@@ -1,5 +1,5 @@
 // What a device does not end: who is told, and of what.
-#include "cli/bench/gpu_deadline.h"
+#include "cli/bench/gpu/gpu_deadline.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <mutex>
 #include <string>
 
-#include "cli/bench/gpu_families.h"
-#include "cli/bench/gpu_goals.h"
-#include "cli/stuck.h"
+#include "cli/bench/gpu/gpu_families.h"
+#include "cli/bench/gpu/gpu_goals.h"
+#include "cli/run/stuck.h"
 #include "tests/cli/bench/fake_gpu.h"
 
 namespace ringlab::bench {

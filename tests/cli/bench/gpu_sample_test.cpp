@@ -1,5 +1,5 @@
 // A sample of right results passes, and what a wrong kernel would leave does not.
-#include "cli/bench/gpu_sample.h"
+#include "cli/bench/gpu/gpu_sample.h"
 
 #include <gtest/gtest.h>
 

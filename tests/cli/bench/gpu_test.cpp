@@ -9,10 +9,10 @@
 #include <set>
 #include <span>
 
-#include "cli/bench/gpu_families.h"
-#include "cli/bench/gpu_goals.h"
-#include "cli/bench/gpu_ladder.h"
-#include "cli/bench/gpu_overlap.h"
+#include "cli/bench/gpu/gpu_families.h"
+#include "cli/bench/gpu/gpu_goals.h"
+#include "cli/bench/gpu/gpu_ladder.h"
+#include "cli/bench/gpu/gpu_overlap.h"
 #include "tests/cli/bench/fake_gpu.h"
 #include "tests/temporary_folder.h"
 

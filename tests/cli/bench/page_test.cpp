@@ -1,12 +1,12 @@
 // The page of goals: what it counts, and that nothing in a name breaks it.
-#include "cli/bench/page.h"
+#include "cli/bench/measure/page.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <regex>
 
-#include "cli/bench/pictures.h"
+#include "cli/bench/measure/pictures.h"
 
 namespace ringlab::bench {
 namespace {

@@ -1,5 +1,5 @@
 // Peers that answer, and peers that hang, die, talk nonsense and lie.
-#include "cli/bench/peer.h"
+#include "cli/bench/measure/peer.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <thread>
 
-#include "cli/bench/torch_cases.h"
-#include "cli/bench/torch_peer.h"
+#include "cli/bench/cpu/torch_cases.h"
+#include "cli/bench/cpu/torch_peer.h"
 #include "reference/core/error.h"
 
 namespace ringlab::bench {

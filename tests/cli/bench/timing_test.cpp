@@ -1,5 +1,5 @@
 // Timing in turn: what a ratio is taken over, and what a contender that fails costs.
-#include "cli/bench/timing.h"
+#include "cli/bench/measure/timing.h"
 
 #include <gtest/gtest.h>
 

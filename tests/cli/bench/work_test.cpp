@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "cli/bench/attention_work.h"
-#include "cli/bench/bandwidth.h"
-#include "cli/bench/peak_loop.h"
+#include "cli/bench/cpu/attention_work.h"
+#include "cli/bench/cpu/bandwidth.h"
+#include "cli/bench/cpu/peak_loop.h"
 #include "optimized/cpu/kernel_profile.h"
 #include "reference/attention/exact.h"
 

@@ -1,5 +1,5 @@
 // Who is named as slow, and above all who is not.
-#include "cli/report/slowness.h"
+#include "cli/report/trace/slowness.h"
 
 #include <gtest/gtest.h>
 

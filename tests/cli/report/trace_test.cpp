@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "cli/report/trace_page.h"
+#include "cli/report/trace/trace_page.h"
 #include "reference/core/error.h"
 
 namespace ringlab::report {

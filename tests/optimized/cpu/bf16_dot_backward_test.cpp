@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "optimized/cpu/base_2.h"
-#include "optimized/cpu/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot.h"
 #include "optimized/cpu/vectors.h"
 #include "tests/optimized/cpu/trial.h"
 #include "tests/repetitions.h"

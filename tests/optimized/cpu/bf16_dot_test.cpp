@@ -1,6 +1,6 @@
 // What is particular to the kernel that multiplies bf16: the instruction, subnormal numbers,
 // scales.
-#include "optimized/cpu/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "optimized/cpu/aligned_array.h"
-#include "optimized/cpu/bf16_dot_tile.h"
+#include "optimized/cpu/bf16/bf16_dot_tile.h"
 #include "optimized/cpu/vectors.h"
 #include "tests/optimized/cpu/trial.h"
 #include "tests/repetitions.h"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "optimized/cpu/bf16_dot_tile.h"
+#include "optimized/cpu/bf16/bf16_dot_tile.h"
 #include "optimized/cpu/parallel.h"
 #include "optimized/cpu/vectors.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "optimized/ring/cuda_streams.h"
+#include "optimized/ring/streams/cuda_streams.h"
 #include "tests/optimized/cuda/ring_trial.h"
 
 namespace ringlab::cuda {

@@ -2,11 +2,11 @@
 
 #include "optimized/cuda/emulator/emulate.h"
 #include "optimized/cuda/kernels.h"
-#include "optimized/cuda/portable.h"
+#include "optimized/cuda/portable/portable.h"
 #include "optimized/cuda/row_kernels.cuh"
-#include "tests/optimized/cuda/backward_hopper_kernels.h"
-#include "tests/optimized/cuda/hopper_kernels.h"
-#include "tests/optimized/cuda/portable_kernels.h"
+#include "tests/optimized/cuda/hopper/backward_hopper_kernels.h"
+#include "tests/optimized/cuda/hopper/hopper_kernels.h"
+#include "tests/optimized/cuda/portable/portable_kernels.h"
 #include "tests/optimized/ring/kernels_on_streams.h"
 
 namespace ringlab::cuda {

@@ -1,7 +1,7 @@
 // The kernels of a run on devices, on the emulated GPU.
 #pragma once
 
-#include "optimized/ring/cuda_streams.h"
+#include "optimized/ring/streams/cuda_streams.h"
 
 namespace ringlab::cuda {
 

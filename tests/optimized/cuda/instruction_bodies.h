@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "optimized/cuda/descriptor.h"
 #include "optimized/cuda/device_code.h"
+#include "optimized/cuda/hopper/descriptor.h"
 
 namespace ringlab::cuda {
 

@@ -45,23 +45,26 @@ class Family:
 
 FAMILIES = {
     "portable": Family(
-        files=["warp_tiles.cuh", "forward_portable.cuh", "backward_tiles.cuh",
-               "backward_portable.cuh", "backward_queries.cuh"],
+        files=["portable/warp_tiles.cuh", "portable/forward_portable.cuh",
+               "portable/backward_tiles.cuh", "portable/backward_portable.cuh",
+               "portable/backward_queries.cuh"],
         headers=["tests/optimized/cuda/planted_mistakes.h"],
-        copies="tests/optimized/cuda/portable_kernels-inl.h",
+        copies="tests/optimized/cuda/portable/portable_kernels-inl.h",
         list="std::vector<PlantedMistake> planted_mistakes()",
         entry=portable_entry),
     "hopper": Family(
-        files=["forward_hopper.cuh", "forward_hopper_shapes.h"],
-        headers=["optimized/cuda/emulator/tensor_map.h", "tests/optimized/cuda/hopper_mistakes.h"],
-        copies="tests/optimized/cuda/hopper_kernels-inl.h",
+        files=["hopper/forward_hopper.cuh", "hopper/forward_hopper_shapes.h"],
+        headers=["optimized/cuda/emulator/tensor_map.h",
+                 "tests/optimized/cuda/hopper/hopper_mistakes.h"],
+        copies="tests/optimized/cuda/hopper/hopper_kernels-inl.h",
         list="std::vector<HopperMistake> hopper_mistakes()",
         entry=hopper_entry),
     "hopper_backward": Family(
-        files=["query_walk.h", "backward_hopper.cuh", "backward_hopper_shapes.h"],
-        headers=["optimized/cuda/backward_queries.cuh", "optimized/cuda/emulator/tensor_map.h",
-                 "tests/optimized/cuda/hopper_backward_mistakes.h"],
-        copies="tests/optimized/cuda/backward_hopper_kernels-inl.h",
+        files=["hopper/query_walk.h", "hopper/backward_hopper.cuh",
+               "hopper/backward_hopper_shapes.h"],
+        headers=["optimized/cuda/portable/backward_queries.cuh", "optimized/cuda/emulator/tensor_map.h",
+                 "tests/optimized/cuda/hopper/hopper_backward_mistakes.h"],
+        copies="tests/optimized/cuda/hopper/backward_hopper_kernels-inl.h",
         list="std::vector<HopperBackwardMistake> hopper_backward_mistakes()",
         entry=hopper_backward_entry)}
 

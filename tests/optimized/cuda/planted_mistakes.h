@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reference/core/dtype.h"
-#include "tests/optimized/cuda/portable_kernels.h"
+#include "tests/optimized/cuda/portable/portable_kernels.h"
 
 namespace ringlab::cuda {
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "optimized/cuda/kernel_profile.h"
-#include "optimized/cuda/portable.h"
+#include "optimized/cuda/portable/portable.h"
 #include "reference/attention/exact.h"
 
 namespace ringlab::cuda {

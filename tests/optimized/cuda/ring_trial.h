@@ -10,7 +10,7 @@
 #include "reference/core/layout.h"
 #include "reference/core/problem.h"
 #include "reference/core/run.h"
-#include "tests/optimized/cuda/portable_kernels.h"
+#include "tests/optimized/cuda/portable/portable_kernels.h"
 
 namespace ringlab::cuda {
 

@@ -1,6 +1,6 @@
 // Messages that are not what they should be: found where they arrive, with the sender named, and
 // the next run is right.
-#include "optimized/ring/message.h"
+#include "optimized/ring/host/message.h"
 #include "tests/optimized/ring/meddler.h"
 #include "tests/optimized/ring/small_run.h"
 

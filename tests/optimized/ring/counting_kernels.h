@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include "optimized/ring/cuda_streams.h"
+#include "optimized/ring/streams/cuda_streams.h"
 #include "property_tests/generators/draws.h"
 #include "reference/core/small_float.h"
 #include "tests/optimized/ring/kernels_on_streams.h"
-#include "tests/optimized/ring/stream_trial.h"
+#include "tests/property_tests/programs/stream_trial.h"
 
 namespace ringlab::ring {
 

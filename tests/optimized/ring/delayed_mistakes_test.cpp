@@ -1,6 +1,6 @@
 // What the device tests ask of planted stream mistakes, on devices that are plain memory and keep a
 // clock.
-#include "tests/optimized/ring/delayed_mistakes.h"
+#include "tests/property_tests/programs/delayed_mistakes.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <thread>
 
-#include "optimized/ring/cuda_messages.h"
+#include "optimized/ring/messages/cuda_messages.h"
 #include "reference/core/machine_error.h"
 #include "tests/optimized/ring/counting_kernels.h"
 #include "tests/optimized/ring/fake_devices.h"

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "optimized/ring/cuda_streams.h"
-#include "optimized/ring/device_copies.h"
+#include "optimized/ring/streams/cuda_streams.h"
+#include "optimized/ring/streams/device_copies.h"
+#include "property_tests/programs/trace_check.h"
 #include "reference/core/machine_error.h"
-#include "reference/core/trace_check.h"
 #include "tests/optimized/ring/counting_kernels.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/repetitions.h"

@@ -12,10 +12,10 @@
 #include "property_tests/case.h"
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/draws.h"
+#include "property_tests/programs/trace_check.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
 #include "reference/core/shards.h"
-#include "reference/core/trace_check.h"
 #include "tests/optimized/ring/engine_trial.h"
 #include "tests/repetitions.h"
 

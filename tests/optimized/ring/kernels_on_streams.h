@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "optimized/ring/cuda_streams.h"
+#include "optimized/ring/streams/cuda_streams.h"
 #include "tests/optimized/ring/fake_streams.h"
 
 namespace ringlab::ring {

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <thread>
 
-#include "optimized/ring/issued_streams.h"
-#include "optimized/transport/nccl_group.h"
+#include "optimized/ring/streams/issued_streams.h"
+#include "optimized/transport/nccl/nccl_group.h"
 #include "reference/core/error.h"
 #include "tests/optimized/ring/nccl_trial.h"
 #include "tests/repetitions.h"

@@ -1,6 +1,6 @@
 // Messages of a rank over NCCL: two communicators that go down together. NCCL is threads and
 // memory.
-#include "optimized/ring/nccl_links.h"
+#include "optimized/ring/messages/nccl_links.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A ring of ranks over NCCL from its beginning to its results: ranks are threads, NCCL and devices
 // are memory, and kernels count what their queries see.
-#include "optimized/ring/nccl_run.h"
+#include "optimized/ring/messages/nccl_run.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "optimized/ring/nccl_run.h"
+#include "optimized/ring/messages/nccl_run.h"
 #include "optimized/transport/run_network.h"
 #include "tests/optimized/ring/counting_kernels.h"
 #include "tests/optimized/ring/fake_devices.h"

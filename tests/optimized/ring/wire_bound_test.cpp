@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "optimized/ring/wire.h"
+#include "optimized/ring/host/wire.h"
 #include "reference/attention/exact.h"
 #include "reference/core/wire_profile.h"
 #include "tests/reference/attention/emulated_backward.h"

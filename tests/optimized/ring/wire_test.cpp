@@ -1,5 +1,5 @@
-// What arrives is what left, within the bound that optimized/ring/wire.h states.
-#include "optimized/ring/wire.h"
+// What arrives is what left, within the bound that optimized/ring/host/wire.h states.
+#include "optimized/ring/host/wire.h"
 
 #include <gtest/gtest.h>
 

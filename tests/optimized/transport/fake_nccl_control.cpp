@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "optimized/transport/nccl_library.h"
+#include "optimized/transport/nccl/nccl_library.h"
 #include "tests/optimized/transport/fake_nccl.h"
 
 namespace ringlab::nccl {

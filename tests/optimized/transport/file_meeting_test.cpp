@@ -1,5 +1,5 @@
 // Ranks meet in a folder, or say who did not come.
-#include "optimized/transport/file_meeting.h"
+#include "optimized/transport/files/file_meeting.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Ranks that talk through files as the networks of the contract tests; here they are threads.
 #include <thread>
 
-#include "optimized/transport/file_communicator.h"
+#include "optimized/transport/files/file_communicator.h"
 #include "tests/optimized/transport/any_network.h"
 #include "tests/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // A job whose ranks meet in a folder: they talk, end together, and hear of each other's failures.
-#include "optimized/transport/folder_session.h"
+#include "optimized/transport/files/folder_session.h"
 
 #include <gtest/gtest.h>
 

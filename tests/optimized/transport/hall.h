@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "optimized/transport/file_meeting.h"
+#include "optimized/transport/files/file_meeting.h"
 
 namespace ringlab {
 

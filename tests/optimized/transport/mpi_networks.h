@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "optimized/transport/mpi_communicator.h"
+#include "optimized/transport/mpi/mpi_communicator.h"
 #include "tests/optimized/transport/any_network.h"
 
 namespace ringlab {

@@ -1,5 +1,5 @@
 // A group of ranks over NCCL keeps its deadlines and says what happened, with a NCCL of our own.
-#include "optimized/transport/nccl_group.h"
+#include "optimized/transport/nccl/nccl_group.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "optimized/transport/nccl_library.h"
+#include "optimized/transport/nccl/nccl_library.h"
 #include "reference/core/error.h"
 #include "tests/optimized/transport/fake_nccl.h"
 #include "tests/optimized/transport/hall.h"

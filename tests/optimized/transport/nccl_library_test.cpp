@@ -1,5 +1,5 @@
 // NCCL is found at run time, or what is there instead is said.
-#include "optimized/transport/nccl_library.h"
+#include "optimized/transport/nccl/nccl_library.h"
 
 #include <gtest/gtest.h>
 

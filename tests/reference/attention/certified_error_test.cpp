@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "property_tests/oracles/quad_attention.h"
 #include "reference/attention/exact.h"
-#include "reference/attention/extended.h"
 #include "tests/reference/attention/random_case.h"
 #include "tests/reference/attention/random_modifiers.h"
 
 namespace ringlab {
 namespace {
 
-using extended::Quad;
+using quad::Quad;
 
 /// Largest |value - truth| / bound seen, and how much was compared.
 struct Ratios {
@@ -63,7 +63,7 @@ void check_forward(CaseFactory make_case, std::uint64_t cases) {
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
     const testing::RandomCase c = make_case(seed, {.dtype = dtype_of_case(seed)});
     const ExactForward exact = exact_forward(c.input());
-    const extended::Forward<Quad> truth = extended::forward<Quad>(c.input());
+    const quad::Forward<Quad> truth = quad::forward<Quad>(c.input());
     out.add(exact.out, truth.out, exact.out_error);
     for (std::size_t i = 0; i < truth.lse.size(); ++i) {
       if (truth.empty[i]) {
@@ -87,7 +87,7 @@ void check_backward(CaseFactory make_case, std::uint64_t cases) {
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
     const testing::RandomCase c = make_case(seed, {.tokens = 9, .dtype = dtype_of_case(seed)});
     const ExactBackward exact = exact_backward(c.input(), c.dout.view());
-    const extended::Backward<Quad> truth = extended::backward<Quad>(c.input(), c.dout.view());
+    const quad::Backward<Quad> truth = quad::backward<Quad>(c.input(), c.dout.view());
     dq.add(exact.dq, truth.dq, exact.dq_error);
     dk.add(exact.dk, truth.dk, exact.dk_error);
     dv.add(exact.dv, truth.dv, exact.dv_error);

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <random>
 
-#include "reference/attention/extended_modifiers.h"
+#include "property_tests/oracles/quad_modifiers.h"
 #include "reference/attention/modified.h"
 
 namespace ringlab {
@@ -39,7 +39,7 @@ Words words_of(const Words& counter, const std::array<std::uint32_t, 2>& key) {
 TEST(Philox, gives_the_published_answers) {
   for (const KnownAnswer& known : kKnownAnswers) {
     EXPECT_EQ(words_of(known.counter, known.key), known.answer);
-    EXPECT_EQ(extended::philox(known.counter, known.key), known.answer);
+    EXPECT_EQ(quad::philox(known.counter, known.key), known.answer);
   }
 }
 
@@ -49,7 +49,7 @@ TEST(Philox, is_the_same_in_both_implementations) {
   for (int i = 0; i < 1000; ++i) {
     const Words counter = {word(), word(), word(), word()};
     const std::array<std::uint32_t, 2> key = {word(), word()};
-    EXPECT_EQ(words_of(counter, key), extended::philox(counter, key));
+    EXPECT_EQ(words_of(counter, key), quad::philox(counter, key));
   }
 }
 
@@ -59,7 +59,7 @@ TEST(Dropout, keeps_pairs_by_the_map_that_the_header_fixes) {
   const Dropout dropout(modifiers);
   for (const std::int64_t key : {0L, 1L, 2L, 3L, 4L, 1023L, (1L << 34) - 1}) {
     for (const std::int64_t query : {0L, 5L, (1L << 32) - 1}) {
-      const Words words = extended::philox(
+      const Words words = quad::philox(
           {static_cast<std::uint32_t>(key / 4), static_cast<std::uint32_t>(query), 7, 2},
           {0x89abcdef, 0x01234567});
       EXPECT_EQ(dropout.keeps(2, 7, query, key),

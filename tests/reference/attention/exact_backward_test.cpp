@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "property_tests/oracles/quad_attention.h"
 #include "reference/attention/exact.h"
-#include "reference/attention/extended.h"
 #include "reference/core/error.h"
 #include "tests/reference/attention/random_case.h"
 #include "tests/reference/attention/random_modifiers.h"
@@ -13,11 +13,11 @@
 namespace ringlab {
 namespace {
 
-using extended::Quad;
+using quad::Quad;
 
 /// <dout, out> in 113 bits.
 Quad objective(const AttentionInput& input, const Tensor<double>& dout) {
-  const extended::Forward<Quad> forward = extended::forward<Quad>(input);
+  const quad::Forward<Quad> forward = quad::forward<Quad>(input);
   Quad sum(0);
   for (std::size_t i = 0; i < forward.out.size(); ++i) sum += dout.values()[i] * forward.out[i];
   return sum;

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "optimized/cpu/vectors.h"
+#include "property_tests/oracles/quad_attention.h"
 #include "reference/attention/exact.h"
-#include "reference/attention/extended.h"
 #include "reference/core/error.h"
 #include "tests/reference/attention/random_case.h"
 #include "tests/special_doubles.h"
@@ -18,7 +18,7 @@
 namespace ringlab {
 namespace {
 
-using extended::Quad;
+using quad::Quad;
 
 /// |value - truth| / bound.
 struct FastRatios {
@@ -32,7 +32,7 @@ struct FastRatios {
     if (!(error <= Quad(bound))) ++exceeded;
     if (error != 0) worst = std::max(worst, static_cast<double>(Quad(error / Quad(bound))));
   }
-  void add(const ExactForward& got, const extended::Forward<Quad>& truth) {
+  void add(const ExactForward& got, const quad::Forward<Quad>& truth) {
     ASSERT_EQ(got.out.values().size(), truth.out.size());
     for (std::size_t i = 0; i < truth.out.size(); ++i) {
       add(got.out.values()[i], truth.out[i], got.out_error.values()[i]);
@@ -82,7 +82,7 @@ void expect_agreement(const ExactForward& fast, const ExactForward& exact) {
 void expect_certified(const std::vector<testing::RandomCase>& cases) {
   std::map<std::string, FastRatios> ratios;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const extended::Forward<Quad> truth = extended::forward<Quad>(cases[i].input());
+    const quad::Forward<Quad> truth = quad::forward<Quad>(cases[i].input());
     with_all_vectors([&](const std::string& name) {
       ratios[name].add(fast_forward(cases[i].input()), truth);
       ASSERT_EQ(ratios[name].exceeded, 0) << "case " << i;

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "optimized/cpu/vectors.h"
-#include "reference/attention/extended.h"
+#include "property_tests/oracles/quad_attention.h"
 #include "reference/attention/fast_kernel.h"
 #include "reference/attention/fast_rows.h"
 #include "tests/reference/attention/random_case.h"
@@ -16,7 +16,7 @@
 namespace ringlab {
 namespace {
 
-using extended::Quad;
+using quad::Quad;
 
 /// Dense between halves around zero and near ties, then over the whole range.
 std::vector<double> some_exponents() {

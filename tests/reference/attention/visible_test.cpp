@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reference/attention/extended_mask.h"
+#include "property_tests/oracles/quad_mask.h"
 #include "tests/reference/attention/random_case.h"
 
 namespace ringlab {
@@ -15,8 +15,8 @@ TEST(Visibility, agrees_with_painted_matrices_and_with_the_interval_algebra) {
     const testing::RandomCase c = testing::random_case(seed, {.tokens = 14, .dim = 1});
     const Shape& shape = c.problem.shape;
     const Visibility visible(c.problem.mask, shape.q_tokens, shape.kv_tokens);
-    const extended::Matrix painted =
-        extended::MaskPainter(shape.q_tokens, shape.kv_tokens).paint(c.problem.mask);
+    const quad::Matrix painted =
+        quad::MaskPainter(shape.q_tokens, shape.kv_tokens).paint(c.problem.mask);
     for (std::int64_t i = 0; i < shape.q_tokens; ++i) {
       for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
         const bool one = visible(i, j);

@@ -1,4 +1,4 @@
-#include "reference/core/schedule_costs.h"
+#include "reference/core/schedule/schedule_costs.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "reference/core/error.h"
-#include "tests/reference/core/some_schedules.h"
+#include "tests/property_tests/programs/some_schedules.h"
 
 namespace ringlab {
 namespace {

@@ -1,12 +1,12 @@
 // Every schedule that is built obeys the laws; what the laws are worth is in schedule_check_test.
-#include "reference/core/schedule.h"
+#include "reference/core/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "property_tests/programs/schedule_check.h"
 #include "reference/core/error.h"
-#include "reference/core/schedule_check.h"
-#include "tests/reference/core/some_schedules.h"
+#include "tests/property_tests/programs/some_schedules.h"
 
 namespace ringlab {
 namespace {

@@ -8,11 +8,11 @@
 #include <limits>
 #include <numeric>
 
+#include "property_tests/programs/trace_check.h"
 #include "reference/core/error.h"
-#include "reference/core/schedule_costs.h"
-#include "reference/core/trace_check.h"
+#include "reference/core/schedule/schedule_costs.h"
 #include "reference/model/closed_forms.h"
-#include "tests/reference/core/some_schedules.h"
+#include "tests/property_tests/programs/some_schedules.h"
 
 namespace ringlab::model {
 namespace {

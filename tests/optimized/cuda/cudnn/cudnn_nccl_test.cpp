@@ -2,8 +2,8 @@
 // are emulated, and a plain loop does what graphs say.
 #include <gtest/gtest.h>
 
-#include "optimized/ring/cudnn_engine.h"
-#include "optimized/ring/nccl_run.h"
+#include "optimized/ring/messages/nccl_run.h"
+#include "optimized/ring/vendor/cudnn_engine.h"
 #include "optimized/transport/run_network.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
 #include "tests/optimized/cuda/cudnn/memory_rings.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "optimized/ring/cudnn_engine.h"
+#include "optimized/ring/vendor/cudnn_engine.h"
 #include "property_tests/vendor_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "optimized/ring/cudnn_engine.h"
+#include "optimized/ring/vendor/cudnn_engine.h"
 #include "reference/attention/exact.h"
 
 namespace ringlab::cudnn {

@@ -4,8 +4,8 @@
 
 #include "optimized/cuda/emulator/emulate.h"
 #include "optimized/cuda/row_kernels.cuh"
-#include "optimized/ring/cudnn_in_rings.h"
 #include "optimized/ring/padded_channels.h"
+#include "optimized/ring/vendor/cudnn_in_rings.h"
 #include "optimized/ring/whole_tensors.h"
 
 namespace ringlab::cudnn {

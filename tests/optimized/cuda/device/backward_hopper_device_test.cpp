@@ -24,7 +24,7 @@ class BackwardHopper : public DeviceTest<Needs::hopper> {};
 using Elements = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(BackwardHopper, Elements);
 
-#include "tests/optimized/cuda/backward_hopper_trials-inl.h"
+#include "tests/optimized/cuda/hopper/backward_hopper_trials-inl.h"
 
 }  // namespace
 }  // namespace ringlab::cuda

@@ -1,6 +1,6 @@
 // cuDNN's attention on a device: skipped where there is no GPU or no cuDNN.
 #include "optimized/cuda/cudnn/sdpa_plans.h"
-#include "optimized/ring/cudnn_engine.h"
+#include "optimized/ring/vendor/cudnn_engine.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
 #include "tests/optimized/cuda/device/device_test.h"
 

@@ -2,9 +2,9 @@
 #include <cstdlib>
 
 #include "optimized/ring/device_engine.h"
-#include "optimized/ring/device_kernels.h"
+#include "optimized/ring/streams/device_kernels.h"
 #include "tests/optimized/cuda/device/device_test.h"
-#include "tests/optimized/ring/delayed_mistakes.h"
+#include "tests/property_tests/programs/delayed_mistakes.h"
 
 namespace ringlab::ring {
 namespace {

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "optimized/cuda/kernels.h"
-#include "optimized/cuda/portable.h"
+#include "optimized/cuda/portable/portable.h"
 #include "tests/optimized/cuda/device/guarded.h"
 
 namespace ringlab::cuda {

@@ -2,9 +2,9 @@
 // them: everything goes to the device between canaries, and back.
 #pragma once
 
-#include "optimized/cuda/forward_hopper_ladder.h"
-#include "tests/optimized/cuda/hopper_kernels.h"
-#include "tests/optimized/cuda/portable_kernels.h"
+#include "optimized/cuda/hopper/forward_hopper_ladder.h"
+#include "tests/optimized/cuda/hopper/hopper_kernels.h"
+#include "tests/optimized/cuda/portable/portable_kernels.h"
 
 namespace ringlab::cuda {
 

@@ -1,6 +1,6 @@
 // Rings on a device: all ranks share the first one.
 #include "optimized/ring/device_engine.h"
-#include "optimized/ring/device_kernels.h"
+#include "optimized/ring/streams/device_kernels.h"
 #include "tests/optimized/cuda/device/device_test.h"
 #include "tests/optimized/cuda/devices_trial.h"
 

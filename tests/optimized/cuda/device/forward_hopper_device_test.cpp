@@ -6,7 +6,7 @@
 
 #include "tests/optimized/cuda/device/device_calls.h"
 #include "tests/optimized/cuda/device/device_test.h"
-#include "tests/optimized/cuda/hopper_trial.h"
+#include "tests/optimized/cuda/hopper/hopper_trial.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -21,7 +21,7 @@ class ForwardHopper : public DeviceTest<Needs::hopper> {};
 using Elements = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(ForwardHopper, Elements);
 
-#include "tests/optimized/cuda/forward_hopper_trials-inl.h"
+#include "tests/optimized/cuda/hopper/forward_hopper_trials-inl.h"
 
 /// More tiles than any device has multiprocessors.
 TYPED_TEST(ForwardHopper, goes_through_more_tiles_than_there_are_multiprocessors) {

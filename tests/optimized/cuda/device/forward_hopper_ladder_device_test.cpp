@@ -4,7 +4,7 @@
 
 #include "tests/optimized/cuda/device/device_calls.h"
 #include "tests/optimized/cuda/device/device_test.h"
-#include "tests/optimized/cuda/hopper_trial.h"
+#include "tests/optimized/cuda/hopper/hopper_trial.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -20,7 +20,7 @@ AttentionOutput run(const HopperVersion& version, const RingTrial& trial,
 class HopperLadder : public DeviceTest<Needs::hopper>,
                      public testing::WithParamInterface<HopperVersion> {};
 
-#include "tests/optimized/cuda/forward_hopper_ladder_trials-inl.h"
+#include "tests/optimized/cuda/hopper/forward_hopper_ladder_trials-inl.h"
 
 INSTANTIATE_TEST_SUITE_P(Versions, HopperLadder,
                          testing::ValuesIn(hopper_versions().begin(), hopper_versions().end()),

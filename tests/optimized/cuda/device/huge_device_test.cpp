@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "optimized/cuda/visible_keys.h"
-#include "optimized/ring/device_kernels.h"
+#include "optimized/ring/streams/device_kernels.h"
 #include "tests/optimized/cuda/device/device_test.h"
 #include "tests/optimized/cuda/device/first_difference.h"
 

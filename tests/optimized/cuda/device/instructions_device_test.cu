@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/hopper/tensor_map.h"
 #include "optimized/cuda/kernel_profile.h"
-#include "optimized/cuda/tensor_map.h"
 #include "tests/optimized/cuda/device/device_test.h"
 #include "tests/optimized/cuda/device/guarded.h"
 #include "tests/optimized/cuda/instruction_bodies.h"

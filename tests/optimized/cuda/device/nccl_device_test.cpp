@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "optimized/transport/nccl_group.h"
+#include "optimized/transport/nccl/nccl_group.h"
 #include "tests/optimized/cuda/device/device_test.h"
 
 namespace ringlab::cuda {

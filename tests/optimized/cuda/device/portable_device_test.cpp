@@ -25,7 +25,7 @@ class Portable : public DeviceTest<Needs::any_kernel> {};
 using Elements = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(Portable, Elements);
 
-#include "tests/optimized/cuda/portable_trials-inl.h"
+#include "tests/optimized/cuda/portable/portable_trials-inl.h"
 
 }  // namespace
 }  // namespace ringlab::cuda

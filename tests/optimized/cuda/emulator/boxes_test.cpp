@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "optimized/cuda/tensor_map.h"
+#include "optimized/cuda/hopper/tensor_map.h"
 #include "reference/core/error.h"
 #include "tests/optimized/cuda/emulator/kernels.h"
 #include "tests/optimized/cuda/emulator/matrices.h"

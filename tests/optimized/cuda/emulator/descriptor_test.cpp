@@ -1,4 +1,4 @@
-#include "optimized/cuda/descriptor.h"
+#include "optimized/cuda/hopper/descriptor.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "optimized/cuda/descriptor.h"
+#include "optimized/cuda/hopper/descriptor.h"
 
 namespace ringlab::cuda::emulator {
 

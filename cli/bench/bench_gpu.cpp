@@ -1,0 +1,119 @@
+#include "cli/bench/bench_gpu.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "cli/bench/bench_ladder.h"
+#include "cli/bench/bench_output.h"
+#include "cli/bench/bench_overlap.h"
+#include "cli/bench/bench_record.h"
+#include "cli/bench/gpu/gpu_deadline.h"
+#include "cli/bench/gpu/gpu_families.h"
+#include "cli/bench/gpu/gpu_goals.h"
+#include "cli/report/human.h"
+#include "cli/run/stuck.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+namespace {
+
+/// Of one piece of work on the device; the longest takes seconds.
+constexpr double kTimeoutSeconds = 120, kLongestTimeoutSeconds = 1e6;
+
+Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {
+  return {{"device", facts.name},
+          {"compute_capability",
+           fmt::format("{}.{}", facts.compute_capability / 10, facts.compute_capability % 10)},
+          {"multiprocessors", facts.multiprocessors},
+          {"memory", report::human_bytes(facts.memory_bytes)},
+          {"l2_cache", report::human_bytes(facts.l2_bytes)},
+          {"driver", "CUDA " + facts.driver},
+          {"runtime", "CUDA " + facts.runtime},
+          {"rounds", plan.rounds},
+          {"sizes", plan.quick ? "quick" : "full"},
+          {"goals", plan.goals.size()}};
+}
+
+/// A clock that fell during the run is a reason to doubt it.
+struct Clocks {
+  double before_hz = 0, after_hz = 0;
+
+  Json json() const {
+    return {{"before_hz", json_number(before_hz)}, {"after_hz", json_number(after_hz)}};
+  }
+};
+
+/// What `bench gpu` can measure in place of goals.
+struct WithoutGoals {
+  const char* option;
+  void (*measure)(const bench::GpuBench&, const bench::Plan&, BenchRecord&, Output&);
+};
+constexpr WithoutGoals kWithoutGoals[] = {{"ladder", bench_ladder}, {"overlap", bench_overlap}};
+
+/// The one that was asked for; null for none. Usage error for two, and for goals beside one.
+const WithoutGoals* take_other(Arguments& arguments) {
+  const WithoutGoals* found = nullptr;
+  for (const WithoutGoals& one : kWithoutGoals) {
+    if (!arguments.take_switch(one.option)) continue;
+    const std::string option = std::string("--") + one.option;
+    if (found) {
+      throw_usage_error({option, std::string("no --") + found->option + " beside it", "both", ""});
+    }
+    refuse_goals_beside(arguments, option);
+    found = &one;
+  }
+  return found;
+}
+
+}  // namespace
+
+int bench_gpu(Arguments& arguments) {
+  Output output(arguments);
+  const bench::Plan plan = take_plan(arguments, bench::gpu_goals());
+  const WithoutGoals* const other = take_other(arguments);
+  const std::optional<std::string> page = other ? std::nullopt : take_file(arguments, "html");
+  const double timeout_s =
+      arguments.take_real("timeout", kTimeoutSeconds, 1e-6, kLongestTimeoutSeconds);
+  arguments.reject_unused();
+  const std::unique_ptr<bench::Gpu> gpu = bench::with_deadline(
+      [timeout_s] { return bench::open_gpu(timeout_s); }, {timeout_s, leave_stuck});
+  Json configuration = configuration_of(gpu->facts(), plan);
+  if (other) configuration.erase("goals");
+  output.print_configuration(configuration);
+  BenchRecord record(output, arguments, {{"configuration", configuration}});
+  Clocks clocks{.before_hz = gpu->clock_hz()};
+  const bench::GpuBench bench{.gpu = *gpu};
+  const auto finish = [&] {
+    gpu->about("");
+    clocks.after_hz = gpu->clock_hz();
+    record.keep("clocks", clocks.json());
+    record.finish();
+  };
+  if (other) {
+    other->measure(bench, plan, record, output);
+    finish();
+    return 0;
+  }
+  const std::vector<bench::Outcome> outcomes =
+      measure_with_progress(plan, bench::gpu_families(bench), record);
+  finish();
+  print_goals(outcomes, output);
+  const bench::FigureTable figures = bench::figures_beside(outcomes);
+  print_figures(figures, output);
+  output.print("\nclock of the multiprocessors: {:.0f} MHz before, {:.0f} MHz after\n",
+               clocks.before_hz * 1e-6, clocks.after_hz * 1e-6);
+  if (page) {
+    configuration["clock_mhz"] =
+        fmt::format("{:.0f}, then {:.0f}", clocks.before_hz * 1e-6, clocks.after_hz * 1e-6);
+    write_page(*page, configuration,
+               {.title = "How near the kernels come to what the device can do",
+                .outcomes = outcomes,
+                .figures = figures},
+               output);
+  }
+  return 0;
+}
+
+}  // namespace ringlab::cli

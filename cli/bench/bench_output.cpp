@@ -1,0 +1,149 @@
+#include "cli/bench/bench_output.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "cli/line/progress.h"
+#include "cli/line/text_table.h"
+#include "cli/machine/build_info.h"
+#include "reference/core/error.h"
+#include "reference/io/tensor_file.h"
+
+namespace ringlab::cli {
+namespace {
+
+using bench::Outcome;
+using bench::Sense;
+
+Json outcome_json(const Outcome& outcome) {
+  const bench::Goal& goal = outcome.goal;
+  Json record = {{"id", goal.id}, {"what", goal.what}, {"unit", goal.unit}};
+  record["value"] = outcome.value ? json_number(outcome.value->median) : Json();
+  record[goal.sense == Sense::at_least ? "at_least" : "at_most"] = goal.bound;
+  record["target"] = goal.target;
+  record["met"] = bench::verdict_text(outcome);
+  record["spread"] = outcome.value ? spread_json(*outcome.value) : Json();
+  if (!outcome.reason.empty()) record[outcome.value ? "left_out" : "reason"] = outcome.reason;
+  if (!outcome.subject.empty()) record["subject"] = outcome.subject;
+  for (const auto& [name, value] : outcome.beside) {
+    record["beside"][name] = spread_json(value);
+    record["beside"][name]["value"] = json_number(value.median);
+  }
+  return record;
+}
+
+std::string limit_text(const bench::Goal& goal) {
+  return fmt::format("{} {:.2f}", goal.sense == Sense::at_least ? "≥" : "≤", goal.bound);
+}
+
+/// The programs of peers lie beside this one.
+std::string folder_of_this_program() {
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return ignored ? "." : program.parent_path().string();
+}
+
+}  // namespace
+
+Json spread_json(const bench::Spread& spread) {
+  return {{"median", json_number(spread.median)},
+          {"p10", json_number(spread.p10)},
+          {"p90", json_number(spread.p90)}};
+}
+
+Json goals_json(const std::vector<Outcome>& outcomes) {
+  Json goals = Json::array();
+  for (const Outcome& one : outcomes) goals.push_back(outcome_json(one));
+  return goals;
+}
+
+bench::Plan take_plan(Arguments& arguments, const std::vector<bench::Goal>& goals) {
+  bench::Plan plan;
+  plan.quick = arguments.take_switch("quick");
+  plan.rounds = static_cast<int>(arguments.take_integer("rounds", plan.quick ? 5 : 11, 3, 1000));
+  const std::optional<std::string> only = arguments.take_text("only");
+  plan.goals = only ? bench::choose_goals(*only, goals) : goals;
+  plan.peer_folder = folder_of_this_program();
+  const char* const known = std::getenv("RINGLAB_TORCH_PYTHON");
+  plan.torch_python = arguments.take_text("torch-python").value_or(known ? known : "");
+  return plan;
+}
+
+void refuse_goals_beside(const Arguments& arguments, const std::string& option) {
+  if (!arguments.given("only")) return;
+  throw_usage_error({option, "no --only beside it", "--only", "It measures no goals."});
+}
+
+std::vector<Outcome> measure_with_progress(const bench::Plan& plan,
+                                           const std::vector<bench::Family>& families,
+                                           BenchRecord& record) {
+  constexpr int kSteps = 1000;
+  Progress bar("goals");
+  const auto start = std::chrono::steady_clock::now();
+  const auto show = [&](double share, const std::string& family) {
+    const double passed =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const std::string left =
+        share > 0.02 ? fmt::format("{:.0f} s left, ", passed * (1 - share) / share) : "";
+    bar.update(static_cast<int>(kSteps * share), kSteps, left + family);
+  };
+  return bench::measure(plan, show, families, [&](const std::vector<Outcome>& so_far) {
+    record.keep("goals", goals_json(so_far));
+  });
+}
+
+void print_goals(const std::vector<Outcome>& outcomes, Output& output) {
+  TextTable table({{"goal"},
+                   {"median (p10 to p90)", Align::right},
+                   {"asked for", Align::right},
+                   {"target", Align::right},
+                   {"reached"},
+                   {"what"}});
+  for (const Outcome& one : outcomes) {
+    const std::string value = one.value
+                                  ? fmt::format("{:.3f} ({:.3f} to {:.3f})", one.value->median,
+                                                one.value->p10, one.value->p90)
+                                  : "-";
+    table.add({one.goal.id, value, limit_text(one.goal), fmt::format("{:.2f}", one.goal.target),
+               bench::verdict_text(one), one.goal.what});
+  }
+  output.print("\n{}", table.text());
+  std::string last;  // one reason often stands for many goals
+  for (const Outcome& one : outcomes) {
+    if (one.reason.empty() || one.reason == last) continue;
+    output.print("{}{}: {}\n", last.empty() ? "\n" : "", one.goal.id, one.reason);
+    last = one.reason;
+  }
+}
+
+void print_figures(const bench::FigureTable& figures, Output& output) {
+  if (figures.rows.empty()) return;
+  std::vector<Column> columns = {{"goal"}};
+  for (const std::string& name : figures.names) columns.push_back({name, Align::right});
+  TextTable table(columns);
+  for (const bench::FigureTable::Row& row : figures.rows) {
+    std::vector<std::string> cells = {row.id};
+    cells.insert(cells.end(), row.cells.begin(), row.cells.end());
+    table.add(std::move(cells));
+  }
+  output.print("\n{}", table.text());
+}
+
+void write_page(const std::string& path, const Json& configuration, bench::BenchReport report,
+                Output& output) {
+  const BuildInfo build = build_info();
+  report.build = fmt::format("{} · {} · {} · {}", build.version, build.compiler, build.build_type,
+                             build.flags);
+  for (const auto& [name, value] : configuration.items()) {
+    report.configuration.emplace_back(name,
+                                      value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  io::write_file(path, bench::bench_page(report));
+  output.print("\nreport in {}\n", path);
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,64 @@
+#include "cli/bench/cpu/roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/bench/cpu/attention_work.h"
+#include "cli/bench/cpu/peak_loop.h"
+
+namespace ringlab::bench {
+namespace {
+
+struct Point {
+  std::string name;
+  AttentionSizes sizes;
+};
+
+std::vector<Point> points(bool quick) {
+  constexpr std::int64_t kTokens = 2048;
+  const std::int64_t long_tokens = quick ? 16384 : 65536;
+  std::vector<Point> all;
+  for (const std::int64_t head_dim : {64, 128}) {
+    for (const std::int64_t tile : {48, 96, 192, 384}) {
+      all.push_back({fmt::format("d={}, {} queries share K and V", head_dim, tile),
+                     {.queries = kTokens,
+                      .tokens = kTokens,
+                      .head_dim = head_dim,
+                      .tiles = {tile, cpu::kTileKeys}}});
+    }
+    for (const std::int64_t queries : {1, 8}) {
+      all.push_back({fmt::format("d={}, decoding {} queries of {}", head_dim, queries, long_tokens),
+                     {.queries = queries, .tokens = long_tokens, .head_dim = head_dim}});
+    }
+  }
+  return all;
+}
+
+RooflinePoint measure_point(const Point& point, int rounds) {
+  AttentionWork<float> work(point.sizes);
+  const Timing timing =
+      time_in_turn({on_one_thread(point.name, [&] { work.run_kernel(); })}, {.rounds = rounds})
+          .front();
+  return {point.name, work.forward_flops() / work.forward_bytes(),
+          inverse(timing.seconds, work.forward_flops())};
+}
+
+}  // namespace
+
+Roofline measure_roofline(bool quick) {
+  const int rounds = quick ? 3 : 7;
+  Roofline roofline;
+  const std::pair<const char*, Operation> kinds[] = {{"f32 multiply-add", Operation::f32_fma},
+                                                     {"f64 multiply-add", Operation::f64_fma},
+                                                     {"bf16 dot product", Operation::bf16_dot}};
+  for (const auto& [name, operation] : kinds) {
+    if (!PeakLoop::missing(operation).empty()) continue;
+    roofline.ceilings.push_back({name, PeakLoop(operation).flops_per_s()});
+  }
+  roofline.slopes = measure_bandwidths();
+  for (const Point& point : points(quick)) roofline.points.push_back(measure_point(point, rounds));
+  return roofline;
+}
+
+}  // namespace ringlab::bench

@@ -1,0 +1,35 @@
+// The forward kernel on a roofline: operations per second over operations per byte.
+// (Williams, Waterman, Patterson 2009, Roofline: an insightful visual performance model.)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench/cpu/bandwidth.h"
+#include "cli/bench/measure/timing.h"
+
+namespace ringlab::bench {
+
+/// The most operations per second of a kind.
+struct Ceiling {
+  std::string name;
+  double flops_per_s = 0;
+};
+
+struct RooflinePoint {
+  std::string name;           ///< "d=128, 192 queries share K and V"
+  double flops_per_byte = 0;  ///< that go to and from beyond the first-level cache, at least
+  Spread flops_per_s = {};
+};
+
+struct Roofline {
+  std::vector<Ceiling> ceilings;
+  std::vector<Bandwidth> slopes;
+  std::vector<RooflinePoint> points;
+};
+
+/// f32 on one thread: tiles of several sizes on a sequence, and few queries against a long one, as
+/// in decoding; quick: against a quarter of it. All of it a matter of seconds.
+Roofline measure_roofline(bool quick);
+
+}  // namespace ringlab::bench

@@ -1,0 +1,31 @@
+// The problems on which PyTorch is the peer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reference/core/dtype.h"
+#include "reference/core/schedule/schedule.h"
+
+namespace ringlab::bench {
+
+struct TorchCase {
+  Pass pass = Pass::forward;
+  DType dtype = DType::f32;
+  std::string mask = "full";  ///< or "causal"
+  std::int64_t head_dim = 128;
+  int threads = 1;
+
+  /// "backward.bf16.causal.d64.t2"
+  std::string id() const;
+  /// The same in words.
+  std::string text() const;
+  /// The line that asks the peer for it.
+  std::string request(std::int64_t heads, std::int64_t tokens) const;
+};
+
+/// Both passes, f32 and bf16, full and causal, head_dim 128 and 64, on one thread and on two.
+std::vector<TorchCase> torch_cases();
+
+}  // namespace ringlab::bench

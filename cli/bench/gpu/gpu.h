@@ -1,0 +1,80 @@
+// A device as `ringlab bench gpu` sees it: work that it times itself. Behind it is a CUDA device,
+// or, in tests, whatever they like.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/bench/gpu/gpu_case.h"
+
+namespace ringlab::bench {
+
+struct GpuFacts {
+  std::string name;
+  std::string driver;          ///< CUDA that it supports, "13.0"
+  std::string runtime;         ///< CUDA that this program has, "13.0"
+  int compute_capability = 0;  ///< 90 for 9.0
+  int multiprocessors = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t l2_bytes = 0;
+};
+
+/// Work on the device that can be repeated. What it needs lives as long as it does.
+struct GpuWork {
+  std::string kernel;  ///< what does it
+  /// Does it once and returns the seconds it took by the device's clock, what was in its caches
+  /// written over before.
+  std::function<double()> seconds;
+  /// What is wrong with the results of the last time, as far as a sample of them shows; empty where
+  /// nothing is, or where nobody looks.
+  std::function<std::string()> wrong = {};
+};
+
+/// "wrong results: …", or empty.
+std::string wrong_results_of(const GpuWork& work);
+
+/// A version of a kernel, and what it adds to the one before it.
+struct GpuVersion {
+  std::string name;
+  std::string what;
+  bool is_step = true;  ///< false: the kernel with one thing changed
+  GpuWork work;
+};
+
+/// Whose clock times a ring: the device's, which stands still while the host issues all that there
+/// is to do; or the host's, from the first launch until all is done, launches included.
+enum class RingClock { device, host };
+
+/// Environment errors where memory, a library or a kernel is missing.
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+  /// What is asked for from now on is for this goal, which messages name; empty for none.
+  virtual void about(const std::string& goal) { static_cast<void>(goal); }
+  virtual GpuFacts facts() = 0;
+  /// Of the multiprocessors, under load, measured.
+  virtual double clock_hz() = 0;
+  /// (n, n) bf16 matrices on tensor cores, sums in f32, by NVIDIA's library.
+  virtual GpuWork matrix_product(std::int64_t n) = 0;
+  /// From bf16 inputs to bf16 outputs, with all that belongs to the pass.
+  virtual GpuWork attention(const GpuCase& one) = 0;
+  /// The same by cuDNN, without PyTorch around it. Environment error where this build or this
+  /// machine has none.
+  virtual GpuWork cudnn_attention(const GpuCase& one) = 0;
+  /// The forward pass of a ring, zigzag, its ranks all on this device; with one rank it is one
+  /// shot.
+  virtual GpuWork ring(const GpuCase& one, int ranks, RingClock clock) = 0;
+  virtual GpuWork hops(const HopCase& one) = 0;
+  /// The versions of the forward kernel that compute this case; the last step is the kernel itself.
+  /// Environment error on a device that it is not for.
+  virtual std::vector<GpuVersion> versions(const GpuCase& one) = 0;
+};
+
+/// The first device. Environment error where there is none, or no CUDA in this build. What a ring
+/// puts on it has `timeout_s`; then DeviceStuck says where each of its streams stands.
+std::unique_ptr<Gpu> open_gpu(double timeout_s);
+
+}  // namespace ringlab::bench

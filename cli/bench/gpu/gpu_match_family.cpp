@@ -1,0 +1,206 @@
+// G1 to G6: our kernels, the peak of matrix products, and the peers, in turn.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cli/bench/cpu/torch_peer.h"
+#include "cli/bench/gpu/gpu_families.h"
+#include "cli/bench/gpu/gpu_goals.h"
+#include "cli/bench/measure/peer.h"
+#include "reference/core/error.h"
+
+namespace ringlab::bench {
+namespace {
+
+constexpr std::int64_t kMatrix = 8192;
+/// Nobody is believed to be so many times as fast as matrix products.
+constexpr double kBeyondDevicePeak = 1.5;
+
+/// Something that may not be had here, and why not.
+template <class Thing>
+struct Perhaps {
+  std::optional<Thing> thing = {};
+  std::string missing = {};
+};
+
+template <class Make>
+auto perhaps(Make make) -> Perhaps<decltype(make())> {
+  try {
+    return {make(), ""};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::environment) throw;
+    return {std::nullopt, error.what()};
+  }
+}
+
+/// What is measured against, and why it is no other, or nothing.
+struct Opponent {
+  std::function<double()> seconds = {};
+  std::vector<std::string> missing = {};
+};
+
+std::unique_ptr<Peer> start_torch(const Plan& plan) {
+  const std::string python = plan.torch_python.empty() ? "python3" : plan.torch_python;
+  return std::make_unique<Peer>(PeerCommand{
+      .name = "PyTorch", .words = {python, "-c", std::string(gpu_torch_peer_source())}});
+}
+
+class Matches {
+ public:
+  Matches(const GpuBench& bench, const Plan& plan)
+      : bench_(bench),
+        plan_(plan),
+        product_(perhaps([&] { return bench.gpu.matrix_product(kMatrix); })),
+        peer_(perhaps([&] { return start_torch(plan); })) {
+    if (product_.thing) {
+      multiply_ = product_.thing->seconds;
+    } else if (peer_.thing) {
+      multiply_ = asked("product " + std::to_string(kMatrix), 0);
+    } else {
+      return;
+    }
+    measure_peak();
+  }
+
+  /// What it measures is about the goal `id`.
+  void play(const std::string& id, const GpuMatch& match, const TimingOptions& options,
+            Findings& findings) {
+    bench_.gpu.about(id);
+    const GpuCase one = sized(match.attention);
+    const GpuWork ours = bench_.gpu.attention(one);
+    warm_up(bench_, ours);
+    std::vector<Contender> contenders = {{"ours", {}, ours.seconds}};
+    if (multiply_) contenders.push_back({"product", {}, multiply_});
+    const Opponent peer = peer_of(match, one);
+    if (peer.seconds) contenders.push_back({"peer", {}, peer.seconds});
+    const std::vector<Timing> timings = time_in_turn(contenders, options);
+    if (!timings[0].failure.empty()) return findings.skip(id, timings[0].failure);
+    if (const std::string wrong = wrong_results_of(ours); !wrong.empty()) {
+      return findings.skip(id, wrong);
+    }
+    findings.by(id, ours.kernel);
+    add_figures(id, one, timings, findings);
+    const Timing& theirs = timings.back();
+    if (!peer.seconds || !theirs.failure.empty()) {
+      return findings.skip(id, reasons(peer, theirs.failure));
+    }
+    findings.reached(id, theirs.ratio);
+    findings.beside(id, "peer, TFLOP/s", inverse(theirs.seconds, one.flops() * 1e-12));
+  }
+
+ private:
+  /// A product that cannot be had is no reason not to measure attention.
+  void measure_peak() {
+    try {
+      warm_up(bench_, {"product", multiply_});
+      peak_flops_per_s_ = matrix_flops(kMatrix) / multiply_();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::environment) throw;
+      multiply_ = {};
+    }
+  }
+  /// Quick runs have a quarter of the heads.
+  GpuCase sized(GpuCase one) const {
+    if (!plan_.quick) return one;
+    one.q_heads /= 4;
+    one.kv_heads /= 4;
+    return one;
+  }
+  /// cuDNN itself where it can be had; else what PyTorch has; else nobody.
+  Opponent peer_of(const GpuMatch& match, const GpuCase& one) {
+    Opponent peer;
+    if (match.backend == "cudnn") {
+      const auto direct = perhaps([&] {
+        GpuWork work = bench_.gpu.cudnn_attention(one);
+        warm_up(bench_, work);
+        return work;
+      });
+      if (direct.thing) return {direct.thing->seconds, {}};
+      peer.missing.push_back(direct.missing);
+    }
+    if (!peer_.thing) {
+      peer.missing.push_back(peer_.missing);
+    } else {
+      peer.seconds = asked(one.request(match.backend), one.flops());
+    }
+    return peer;
+  }
+  /// All of them, `failure` that of the one who was there in the end.
+  static std::string reasons(const Opponent& peer, const std::string& failure) {
+    std::vector<std::string> all = peer.missing;
+    if (peer.seconds) all.push_back(failure);
+    return fmt::format("{}", fmt::join(all, "; "));
+  }
+  std::function<double()> asked(const std::string& request, double flops) {
+    const double least =
+        peak_flops_per_s_ > 0 ? flops / (peak_flops_per_s_ * kBeyondDevicePeak) : 0;
+    return
+        [this, request, least] { return (*peer_.thing)->ask(request, {.least_seconds = least}); };
+  }
+  void add_figures(const std::string& id, const GpuCase& one, const std::vector<Timing>& timings,
+                   Findings& findings) const {
+    findings.beside(id, "ms", scaled(timings[0].seconds, 1e3));
+    findings.beside(id, "TFLOP/s", inverse(timings[0].seconds, one.flops() * 1e-12));
+    if (!multiply_ || !timings[1].failure.empty()) return;
+    const double product = matrix_flops(kMatrix);
+    findings.beside(id, "share of matrix peak", scaled(timings[1].ratio, one.flops() / product));
+    findings.beside(id, "matrix peak, TFLOP/s", inverse(timings[1].seconds, product * 1e-12));
+  }
+
+  const GpuBench& bench_;
+  const Plan& plan_;
+  const Perhaps<GpuWork> product_;
+  const Perhaps<std::unique_ptr<Peer>> peer_;
+  /// By the library, else by the peer, else empty.
+  std::function<double()> multiply_ = {};
+  double peak_flops_per_s_ = 0;
+};
+
+/// Ids of goals and what is to be played for them.
+std::vector<std::pair<std::string, GpuMatch>> wanted_matches(const Plan& plan) {
+  std::vector<std::pair<std::string, GpuMatch>> wanted;
+  for (const GpuMatch& match : gpu_matches()) {
+    if (plan.wants(match.goal.id)) wanted.emplace_back(match.goal.id, match);
+  }
+  if (!plan.wants(kLinesShareGoal) || plan.wants(kLinesCase)) return wanted;
+  const auto match = std::ranges::find_if(
+      gpu_matches(), [](const GpuMatch& one) { return one.goal.id == kLinesCase; });
+  wanted.emplace_back(kLinesShareGoal, *match);
+  return wanted;
+}
+
+void count_lines(const Plan& plan, Findings& findings) {
+  const double lines = hopper_kernel_lines();
+  if (plan.wants(kLinesGoal)) findings.reached(kLinesGoal, {lines, lines, lines});
+  if (plan.wants(kLinesShareGoal) && plan.wants(kLinesCase)) {
+    findings.found[kLinesShareGoal] = findings.found[kLinesCase];
+  }
+}
+
+}  // namespace
+
+Findings measure_gpu_matches(const GpuBench& bench, const Plan& plan) {
+  const auto wanted = wanted_matches(plan);
+  Findings findings;
+  if (!wanted.empty()) {
+    Matches matches(bench, plan);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const auto& [id, match] = wanted[i];
+      try {
+        matches.play(id, match, plan.timing(static_cast<int>(i), static_cast<int>(wanted.size())),
+                     findings);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::environment) throw;
+        findings.skip(id, error.what());
+      }
+      plan.keep(findings);
+    }
+  }
+  count_lines(plan, findings);
+  return findings;
+}
+
+}  // namespace ringlab::bench

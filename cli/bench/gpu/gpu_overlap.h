@@ -1,0 +1,42 @@
+// What the forward kernel and the copies of a hop cost each other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench/gpu/gpu_families.h"
+#include "cli/bench/measure/timing.h"
+
+namespace ringlab::bench {
+
+/// Copies by `from` under a kernel with such a grid.
+struct OverlapOption {
+  HopFrom from = HopFrom::device;
+  cuda::ForwardGrid grid = {};
+  int nccl_blocks = 0;  ///< as HopCase::nccl_blocks
+};
+
+/// Speeds are shares of that of the kernel alone, which stays on all multiprocessors.
+struct Overlap {
+  OverlapOption option = {};
+  Spread kernel_alone = {};
+  Spread kernel_under_copies = {};
+  Spread copies_alone_bytes_per_s = {};
+  Spread copies_under_kernel_bytes_per_s = {};
+  std::string failure = {};  ///< why it has no figures; empty when it has
+};
+
+/// "cudaMemcpyAsync, pinned host memory", "NCCL, to itself, 2 blocks".
+std::string copies_text(const OverlapOption& option);
+/// "stays, 8 left free".
+std::string text_of(const cuda::ForwardGrid& grid);
+
+/// Copy engines; NCCL with a thread block per tile, with 0, 4, 8 and 16 multiprocessors left free, and
+/// with 8 and its own thread blocks limited to 1, 2, 4 and 8.
+std::vector<OverlapOption> overlap_options();
+
+/// What cannot be had here says so in `failure`.
+Overlap measure_overlap(const GpuBench& bench, const OverlapOption& option,
+                        const GpuCase& attention, const TimingOptions& options);
+
+}  // namespace ringlab::bench

@@ -1,0 +1,119 @@
+#include "cli/bench/measure/families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <thread>
+
+#include "reference/core/error.h"
+
+namespace ringlab::bench {
+namespace {
+
+std::vector<Goal> goals_of(const Family& family, const std::vector<Goal>& wanted) {
+  std::vector<Goal> goals;
+  for (const Goal& goal : wanted) {
+    if (std::ranges::count(family.ids, family_of(goal))) goals.push_back(goal);
+  }
+  return goals;
+}
+
+/// What is wrong with the environment costs a family, not the run.
+Findings measure_or_skip(const Family& family, const Plan& plan) {
+  try {
+    return family.measure(plan);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::environment) throw;
+    Findings none;
+    for (const Goal& goal : plan.goals) none.skip(goal.id, error.what());
+    return none;
+  }
+}
+
+void add_outcomes(const std::vector<Goal>& goals, const Findings& findings,
+                  std::vector<Outcome>& outcomes) {
+  for (const Goal& goal : goals) {
+    const auto found = findings.found.find(goal.id);
+    Outcome outcome = found == findings.found.end() ? Outcome{} : found->second;
+    outcome.goal = goal;
+    if (!outcome.value && outcome.reason.empty()) outcome.reason = "was not measured";
+    outcomes.push_back(std::move(outcome));
+  }
+}
+
+/// Those that something is known of.
+std::vector<Goal> goals_in(const Findings& findings, const std::vector<Goal>& goals) {
+  std::vector<Goal> known;
+  std::ranges::copy_if(goals, std::back_inserter(known),
+                       [&](const Goal& goal) { return findings.found.contains(goal.id); });
+  return known;
+}
+
+}  // namespace
+
+const std::vector<Family>& cpu_families() {
+  static const std::vector<Family> families = {
+      {{"C1", "C2"}, "forward kernel, share of peak", 4, measure_forward},
+      {{"C3"}, "forward kernel, best sgemm", 16, measure_against_sgemm},
+      {{"C4"}, "bf16 kernel, share of peak", 4, measure_bf16},
+      {{"C5"}, "fp64 reference", 6, measure_reference},
+      {{"C6"}, "backward kernel, share of peak", 10, measure_backward},
+      {{"C7"}, "ring, one shot", 8, measure_ring},
+      {{"C8"}, "PyTorch", 60, measure_against_torch},
+      {{"C9"}, "two threads, one", 8, measure_scaling},
+      {{"C10"}, "memory of a rank", 1, measure_memory},
+  };
+  return families;
+}
+
+bool Plan::wants(const std::string& id) const {
+  return std::ranges::any_of(goals, [&](const Goal& goal) { return goal.id == id; });
+}
+
+void check_cores(int cores) {
+  const unsigned here = std::thread::hardware_concurrency();
+  if (here >= static_cast<unsigned>(cores)) return;
+  throw_environment_error({.where = "bench cpu",
+                           .expected = fmt::format("{} cores", cores),
+                           .actual = fmt::format("{}", here),
+                           .hint = ""});
+}
+
+TimingOptions Plan::timing(int part, int parts) const {
+  return {rounds, [this, part, parts](int done, int total) {
+            report((part + static_cast<double>(done) / total) / parts);
+          }};
+}
+
+std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
+                             const std::vector<Family>& families, const MeasureKeep& keep) {
+  std::vector<std::pair<const Family*, std::vector<Goal>>> wanted;
+  double total = 0, done = 0;
+  for (const Family& family : families) {
+    wanted.emplace_back(&family, goals_of(family, plan.goals));
+    if (!wanted.back().second.empty()) total += family.weight;
+  }
+  std::vector<Outcome> outcomes;
+  for (const auto& [family, goals] : wanted) {
+    if (goals.empty()) continue;
+    Plan part = plan;
+    part.goals = goals;
+    part.progress = [&, weight = family->weight, title = family->title](double share) {
+      progress((done + weight * share) / total, title);
+    };
+    part.found = [&, &of_family = goals](const Findings& findings) {
+      if (!keep) return;
+      std::vector<Outcome> so_far = outcomes;
+      add_outcomes(goals_in(findings, of_family), findings, so_far);
+      keep(so_far);
+    };
+    part.report(0);
+    add_outcomes(goals, measure_or_skip(*family, part), outcomes);
+    if (keep) keep(outcomes);
+    done += family->weight;
+  }
+  return outcomes;
+}
+
+}  // namespace ringlab::bench

@@ -1,0 +1,82 @@
+// The measurements behind the goals, one function per family.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/bench/measure/goal.h"
+
+namespace ringlab::bench {
+
+struct Findings;
+
+/// How a family is measured.
+struct Plan {
+  int rounds = 11;
+  bool quick = false;             ///< shorter sequences
+  std::vector<Goal> goals = {};   ///< the wanted ones of the family
+  std::string peer_folder = {};   ///< where the programs of peers are
+  std::string torch_python = {};  ///< a Python that has PyTorch; empty: none is known
+  std::function<void(double share)> progress = {};
+  std::function<void(const Findings& so_far)> found = {};
+
+  bool wants(const std::string& id) const;
+  void report(double share) const {
+    if (progress) progress(share);
+  }
+  /// What the family has found so far, for whoever keeps it should the program be ended.
+  void keep(const Findings& so_far) const {
+    if (found) found(so_far);
+  }
+  /// Of part `part` of `parts` of the family, each as long as the others.
+  TimingOptions timing(int part = 0, int parts = 1) const;
+};
+
+/// Outcomes by the id of their goal; a family says what it knows.
+struct Findings {
+  std::map<std::string, Outcome> found = {};
+
+  void reached(const std::string& id, const Spread& value) { found[id].value = value; }
+  void skip(const std::string& id, const std::string& reason) { found[id].reason = reason; }
+  void by(const std::string& id, const std::string& subject) { found[id].subject = subject; }
+  void beside(const std::string& id, const std::string& name, const Spread& value) {
+    found[id].beside.emplace_back(name, value);
+  }
+};
+
+/// Environment error when this process may use fewer.
+void check_cores(int cores);
+
+Findings measure_forward(const Plan& plan);        ///< C1, C2
+Findings measure_against_sgemm(const Plan& plan);  ///< C3
+Findings measure_bf16(const Plan& plan);           ///< C4
+Findings measure_reference(const Plan& plan);      ///< C5
+Findings measure_backward(const Plan& plan);       ///< C6
+Findings measure_ring(const Plan& plan);           ///< C7
+Findings measure_against_torch(const Plan& plan);  ///< C8
+Findings measure_scaling(const Plan& plan);        ///< C9
+Findings measure_memory(const Plan& plan);         ///< C10
+
+/// Goals that are measured together.
+struct Family {
+  std::vector<std::string> ids;
+  std::string title;
+  double weight;  ///< roughly how long it takes, compared with the others
+  std::function<Findings(const Plan& plan)> measure;
+};
+/// Those of all_goals().
+const std::vector<Family>& cpu_families();
+
+using MeasureProgress = std::function<void(double share, const std::string& family)>;
+using MeasureKeep = std::function<void(const std::vector<Outcome>& so_far)>;
+
+/// Measures the goals of `plan`, all families in order; one outcome for each, in their order. What
+/// a family has no finding for is skipped, and says so. `keep` is given what is known after every
+/// family, and within those whose goals take long after every goal.
+std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
+                             const std::vector<Family>& families = cpu_families(),
+                             const MeasureKeep& keep = {});
+
+}  // namespace ringlab::bench

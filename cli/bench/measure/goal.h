@@ -1,0 +1,57 @@
+// A goal: a figure that is to reach something, and whether it did.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/bench/measure/timing.h"
+
+namespace ringlab::bench {
+
+/// Which way is better.
+enum class Sense { at_least, at_most };
+
+/// The unit of ratios.
+inline constexpr const char* kTimes = "times";
+
+struct Goal {
+  std::string id;    ///< "C1.causal": the family, then the case
+  std::string what;  ///< what is measured, in one line
+  std::string unit;
+  double bound = 0;   ///< what must be reached
+  double target = 0;  ///< what is hoped for; not worse than `bound`
+  Sense sense = Sense::at_least;
+};
+
+/// "C1" of "C1.causal".
+std::string family_of(const Goal& goal);
+
+/// Every goal that this program measures, in order.
+const std::vector<Goal>& all_goals();
+
+/// The goals of `all` named by "C1,C3.onednn…": a whole family, or all whose id begins with the
+/// word up to a dot; in the order of `all`, each once. Usage error for a word that names none.
+std::vector<Goal> choose_goals(const std::string& words,
+                               const std::vector<Goal>& all = all_goals());
+
+enum class Verdict { target, bound, missed, skipped };
+
+/// What became of a goal. Without a value it was skipped, and `reason` says why.
+struct Outcome {
+  Goal goal;
+  std::optional<Spread> value = {};
+  std::string reason = {};
+  std::string subject = {};  ///< what was measured, where that is not the same everywhere
+  /// Figures that belong beside the value: the same against each peer.
+  std::vector<std::pair<std::string, Spread>> beside = {};
+
+  /// By the median. A value that is not a finite number has missed.
+  Verdict verdict() const;
+};
+
+/// "target", "at least" (or "at most"), "missed", "skipped".
+std::string verdict_text(const Outcome& outcome);
+
+}  // namespace ringlab::bench

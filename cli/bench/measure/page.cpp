@@ -1,0 +1,146 @@
+#include "cli/bench/measure/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/bench/measure/pictures.h"
+#include "cli/report/style.h"
+#include "cli/report/svg.h"
+
+namespace ringlab::bench {
+namespace {
+
+using report::escape;
+
+std::ptrdiff_t count(const std::vector<Outcome>& outcomes, Verdict verdict) {
+  return std::ranges::count_if(outcomes,
+                               [&](const Outcome& one) { return one.verdict() == verdict; });
+}
+
+std::string banner(const std::vector<Outcome>& outcomes) {
+  const auto missed = count(outcomes, Verdict::missed);
+  return fmt::format(
+      "<div class=\"verdict {}\"><b>{}</b><div>{} at target, {} at what is asked for at least, {} "
+      "missed, {} skipped</div></div>\n",
+      missed == 0 ? "good" : "bad", missed == 0 ? "✓" : "✗", count(outcomes, Verdict::target),
+      count(outcomes, Verdict::bound), missed, count(outcomes, Verdict::skipped));
+}
+
+std::string chips(const BenchReport& report) {
+  std::string html = "<ul class=\"chips\">";
+  for (const auto& [name, value] : report.configuration) {
+    html += fmt::format("<li><b>{}</b> {}</li>", escape(name), escape(value));
+  }
+  return html + "</ul>\n";
+}
+
+/// One card for each family that has values.
+std::string goal_cards(const std::vector<Outcome>& outcomes) {
+  std::string html = "<div class=\"cards\">\n";
+  std::vector<std::string> families;
+  for (const Outcome& one : outcomes) {
+    const std::string family = family_of(one.goal);
+    if (families.empty() || families.back() != family) families.push_back(family);
+  }
+  for (const std::string& family : families) {
+    std::vector<Outcome> measured;
+    for (const Outcome& one : outcomes) {
+      if (family_of(one.goal) == family && one.value) measured.push_back(one);
+    }
+    if (measured.empty()) continue;
+    html += fmt::format("<figure><header><h3>{}</h3></header>{}</figure>\n", escape(family),
+                        goal_bars(measured, "Goals of " + family + ": values over targets"));
+  }
+  return html + "</div>\n";
+}
+
+std::string beside_text(const Outcome& outcome) {
+  std::string text;
+  for (const auto& [name, value] : outcome.beside) {
+    text += fmt::format("{}{} {:.3g}", text.empty() ? "" : ", ", name, value.median);
+  }
+  if (outcome.value && !outcome.reason.empty()) {
+    text += (text.empty() ? "" : "; ") + std::string("left out: ") + outcome.reason;
+  }
+  return text;
+}
+
+std::string goal_row(const Outcome& outcome) {
+  const Goal& goal = outcome.goal;
+  const bool at_most = goal.sense == Sense::at_most;
+  std::string row = fmt::format("<tr><td><b>{}</b></td><td>{}", escape(goal.id), escape(goal.what));
+  const std::string beside = beside_text(outcome);
+  if (!beside.empty()) row += fmt::format("<br><span class=\"soft\">{}</span>", escape(beside));
+  if (!outcome.value) {
+    return row + fmt::format(
+                     "<br><span class=\"skipped\">skipped: {}</span></td>"
+                     "<td></td><td></td><td></td><td>skipped</td></tr>\n",
+                     escape(outcome.reason));
+  }
+  const bool missed = outcome.verdict() == Verdict::missed;
+  return row + fmt::format(
+                   "</td><td class=\"n\">{:.3f}<br><span class=\"soft\">{:.3f} to "
+                   "{:.3f}</span></td><td class=\"n\">{} {:.2f}</td><td class=\"n\">{:.2f}"
+                   "</td><td><span class=\"tag {}\">{}</span></td></tr>\n",
+                   outcome.value->median, outcome.value->p10, outcome.value->p90,
+                   at_most ? "≤" : "≥", goal.bound, goal.target, missed ? "bad" : "good",
+                   verdict_text(outcome));
+}
+
+std::string goal_table(const std::vector<Outcome>& outcomes) {
+  std::string rows;
+  for (const Outcome& one : outcomes) rows += goal_row(one);
+  return "<div class=\"framed\"><table><thead><tr><th>goal</th><th>what</th><th "
+         "class=\"n\">median, "
+         "p10 to p90</th><th class=\"n\">asked for</th><th class=\"n\">target</th><th>reached</th>"
+         "</tr></thead><tbody>\n" +
+         rows + "</tbody></table></div>\n";
+}
+
+std::string roofline_section(const Roofline& roofline) {
+  return "<h2>Roofline</h2>\n<figure>" + roofline_picture(roofline) +
+         "<figcaption>The f32 forward kernel on one thread, head_dim 128 and 64. Bytes are those "
+         "moved beyond the first-level cache at least: queries and sums once, K and V once for "
+         "every group of queries that shares them.</figcaption></figure>\n";
+}
+
+std::string figures_section(const FigureTable& figures) {
+  std::string html = "<h2>Figures</h2>\n<div class=\"framed\"><table><thead><tr><th>goal</th>";
+  for (const std::string& name : figures.names) {
+    html += fmt::format("<th class=\"n\">{}</th>", escape(name));
+  }
+  html += "</tr></thead><tbody>\n";
+  for (const FigureTable::Row& row : figures.rows) {
+    html += fmt::format("<tr><td><b>{}</b></td>", escape(row.id));
+    for (const std::string& cell : row.cells) {
+      html += fmt::format("<td class=\"n\">{}</td>", escape(cell));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+}  // namespace
+
+std::string bench_page(const BenchReport& report) {
+  std::string body = fmt::format("<h1>{}</h1>\n", escape(report.title));
+  body += banner(report.outcomes) + chips(report);
+  body += "<h2>Goals</h2>\n" + goal_cards(report.outcomes);
+  body +=
+      "<p class=\"soft\">A bar is the median over the target, the thin line in it reaches from the "
+      "10th to the 90th percentile; the dashed mark is what is asked for, the whole one the "
+      "target.</p>\n";
+  body += goal_table(report.outcomes);
+  if (report.figures && !report.figures->rows.empty()) body += figures_section(*report.figures);
+  if (report.roofline) body += roofline_section(*report.roofline);
+  body += fmt::format("<footer>ringlab {}</footer>\n", escape(report.build));
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>ringlab bench</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n"
+      "</body>\n</html>\n",
+      report::style_sheet(), picture_style(), body);
+}
+
+}  // namespace ringlab::bench

@@ -1,0 +1,104 @@
+#include "cli/bench/measure/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <utility>
+
+#include "reference/core/error.h"
+
+namespace ringlab::bench {
+namespace {
+
+double seconds_of(const Contender& contender) {
+  if (contender.timed_work) return contender.timed_work();
+  const auto start = std::chrono::steady_clock::now();
+  contender.work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double thread_seconds() {
+  std::timespec now = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Linear interpolation between order statistics.
+double percentile(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const std::size_t below = static_cast<std::size_t>(std::floor(at));
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - std::floor(at)) * (sorted[above] - sorted[below]);
+}
+
+/// A contender while it is measured.
+struct Runner {
+  const Contender& contender;
+  std::vector<double> seconds = {}, ratios = {};
+  std::string failure = {};
+
+  /// NaN once it has failed.
+  double run() {
+    if (failure.empty()) {
+      try {
+        return seconds_of(contender);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::environment) throw;
+        failure = error.what();
+      }
+    }
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  Timing timing(const Runner& first) const {
+    Timing timing{contender.name, {}, {}, failure};
+    if (failure.empty()) timing.seconds = spread_of(seconds);
+    if (failure.empty()) timing.failure = first.failure;
+    if (timing.failure.empty()) timing.ratio = spread_of(ratios);
+    return timing;
+  }
+};
+
+}  // namespace
+
+Contender on_one_thread(std::string name, std::function<void()> work) {
+  const auto timed = [work = std::move(work)] {
+    const double start = thread_seconds();
+    work();
+    return thread_seconds() - start;
+  };
+  return {std::move(name), {}, timed};
+}
+
+Spread spread_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return {percentile(values, 0.5), percentile(values, 0.1), percentile(values, 0.9)};
+}
+
+Spread scaled(const Spread& spread, double factor) {
+  return {factor * spread.median, factor * spread.p10, factor * spread.p90};
+}
+
+Spread inverse(const Spread& spread, double factor) {
+  return {factor / spread.median, factor / spread.p90, factor / spread.p10};
+}
+
+std::vector<Timing> time_in_turn(const std::vector<Contender>& contenders,
+                                 const TimingOptions& options) {
+  std::vector<Runner> runners;
+  for (const Contender& contender : contenders) runners.push_back({contender});
+  for (Runner& runner : runners) runner.run();
+  for (int round = 0; round < options.rounds; ++round) {
+    for (Runner& runner : runners) {
+      runner.seconds.push_back(runner.run());
+      runner.ratios.push_back(runner.seconds.back() / runners[0].seconds.back());
+    }
+    if (options.progress) options.progress(round + 1, options.rounds);
+  }
+  std::vector<Timing> timings;
+  for (const Runner& runner : runners) timings.push_back(runner.timing(runners[0]));
+  return timings;
+}
+
+}  // namespace ringlab::bench

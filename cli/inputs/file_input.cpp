@@ -1,0 +1,143 @@
+#include "cli/inputs/file_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/core/error.h"
+#include "reference/io/tensor_file.h"
+
+namespace ringlab::cli {
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("({})", fmt::join(shape, ", "));
+}
+
+std::string address(const std::vector<std::int64_t>& shape, std::size_t flat) {
+  std::vector<std::size_t> index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = flat % static_cast<std::size_t>(shape[d]);
+    flat /= static_cast<std::size_t>(shape[d]);
+  }
+  return fmt::format("[{}]", fmt::join(index, ", "));
+}
+
+// Rounds in place; returns a note when any value changed, else an empty string.
+std::string round_tensor(const std::string& name, io::FileTensor& tensor, DType dtype) {
+  std::int64_t changed = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+    const double given = tensor.values[i];
+    if (!std::isfinite(given)) {
+      throw_input_error({fmt::format("tensor {} at {}", name, address(tensor.shape, i)),
+                         "a finite number", fmt::format("{}", given), ""});
+    }
+    const double rounded = round_to(dtype, given);
+    if (!std::isfinite(rounded)) {
+      throw_input_error({fmt::format("tensor {} at {}", name, address(tensor.shape, i)),
+                         fmt::format("at most {} in magnitude, the largest {}",
+                                     dtype_info(dtype).max_finite, dtype_info(dtype).name),
+                         fmt::format("{}", given), "Choose a wider --dtype."});
+    }
+    changed += rounded != given;
+    largest = std::max(largest, std::abs(rounded - given));
+    tensor.values[i] = rounded;
+  }
+  if (changed == 0) return "";
+  return fmt::format("{} rounded from {} to {}: {} of {} values changed, by at most {:.3g}", name,
+                     dtype_info(tensor.dtype).name, dtype_info(dtype).name, changed,
+                     tensor.values.size(), largest);
+}
+
+void check_same(const char* what, std::int64_t expected, std::int64_t actual,
+                const io::NamedTensors& tensors) {
+  if (expected == actual) return;
+  throw_input_error(
+      {"q, k, v", fmt::format("equal {}", what),
+       fmt::format("q {}, k {}, v {}", shape_text(tensors.at("q").shape),
+                   shape_text(tensors.at("k").shape), shape_text(tensors.at("v").shape)),
+       "Shapes are (batch, heads, tokens, channels)."});
+}
+
+Shape shape_of(const AttentionTensors& tensors, const io::NamedTensors& named) {
+  const Extents &q = tensors.q.extents(), &k = tensors.k.extents(), &v = tensors.v.extents();
+  check_same("batch of q and k", q.batch, k.batch, named);
+  check_same("batch of k and v", k.batch, v.batch, named);
+  check_same("heads of k and v", k.heads, v.heads, named);
+  check_same("tokens of k and v", k.tokens, v.tokens, named);
+  check_same("head_dim of q and k", q.channels, k.channels, named);
+  return {q.batch, q.heads, k.heads, q.tokens, k.tokens, q.channels, v.channels};
+}
+
+Tensor<double> checked_dout(const io::NamedTensors& named, const Extents& out) {
+  Tensor<double> dout = io::to_tensor(named.at("do"), "do");
+  if (dout.extents() == out) return dout;
+  throw_input_error({"tensor do",
+                     fmt::format("({}, {}, {}, {}), the shape of the output", out.batch, out.heads,
+                                 out.tokens, out.channels),
+                     shape_text(named.at("do").shape), ""});
+}
+
+}  // namespace
+
+DType common_dtype(const std::vector<DType>& dtypes) {
+  // f16 and bf16 hold each other only within f32; the fp8 formats are subsets of f16.
+  bool f64 = false, f32 = false, f16 = false, bf16 = false;
+  for (const DType dtype : dtypes) {
+    f64 |= dtype == DType::f64;
+    f32 |= dtype == DType::f32;
+    bf16 |= dtype == DType::bf16;
+    f16 |= dtype == DType::f16 || dtype == DType::fp8_e4m3 || dtype == DType::fp8_e5m2;
+  }
+  if (f64) return DType::f64;
+  if (f32 || (f16 && bf16)) return DType::f32;
+  return bf16 ? DType::bf16 : DType::f16;
+}
+
+LoadedInput file_input(const std::string& path, std::optional<DType> dtype, bool gradients) {
+  std::vector<std::string> names = {"q", "k", "v"};
+  if (gradients) names.emplace_back("do");
+  io::NamedTensors named = io::read_tensors(path, {names.begin(), names.end()}, {});
+  LoadedInput loaded;
+  for (const std::string& name : names) {
+    if (named.at(name).is_byte) {
+      throw_input_error(
+          {fmt::format("tensor {}", name), "floating-point numbers", "bytes or booleans", ""});
+    }
+  }
+  loaded.problem.dtype =
+      dtype.value_or(common_dtype({named.at("q").dtype, named.at("k").dtype, named.at("v").dtype}));
+  for (const std::string& name : names) {
+    const std::string note = round_tensor(name, named.at(name), loaded.problem.dtype);
+    if (!note.empty()) loaded.notes.push_back(note);
+  }
+  loaded.tensors = {io::to_tensor(named.at("q"), "q"), io::to_tensor(named.at("k"), "k"),
+                    io::to_tensor(named.at("v"), "v")};
+  loaded.problem.shape = shape_of(loaded.tensors, named);
+  if (gradients) loaded.dout = checked_dout(named, loaded.problem.shape.out());
+  loaded.problem.scale = default_scale(loaded.problem.shape.head_dim);
+  loaded.dimensions = named.at("q").shape.size();
+  loaded.origin = path;
+  return loaded;
+}
+
+BitMask read_bit_mask(const std::string& path) {
+  const io::FileTensor matrix = io::read_npy(path);
+  if (matrix.shape.size() != 2) {
+    throw_input_error({path, "2 dimensions, (q_tokens, kv_tokens)", shape_text(matrix.shape), ""});
+  }
+  std::vector<std::uint8_t> bits(matrix.values.size());
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    if (std::isnan(matrix.values[i])) {
+      throw_input_error(
+          {path + " at " + address(matrix.shape, i), "a number, 0 = masked", "nan", ""});
+    }
+    bits[i] = matrix.values[i] != 0;
+  }
+  return {matrix.shape[0], matrix.shape[1],
+          std::make_shared<const std::vector<std::uint8_t>>(std::move(bits)), path};
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,237 @@
+#include "cli/inputs/problem_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "cli/inputs/file_input.h"
+#include "cli/inputs/modifier_options.h"
+#include "cli/inputs/random_input.h"
+#include "cli/report/human.h"
+#include "property_tests/case.h"
+#include "reference/core/error.h"
+#include "reference/io/text_input.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
+constexpr std::int64_t kMostHeads = 65536;
+constexpr std::int64_t kMostChannels = 65536;
+
+std::string extents_text(const Extents& e) {
+  return fmt::format("({}, {}, {}, {})", e.batch, e.heads, e.tokens, e.channels);
+}
+
+// Those of the defaults fit to their number of heads only.
+std::int64_t default_kv_heads(std::int64_t heads, const InputDefaults& defaults) {
+  if (defaults.kv_heads != 0 && heads == defaults.heads) return defaults.kv_heads;
+  return heads % 2 == 0 ? heads / 2 : heads;
+}
+
+// What --text and the built-in input share.
+io::TextOptions take_sizes(Arguments& arguments, const InputDefaults& defaults,
+                           std::optional<DType> dtype) {
+  io::TextOptions sizes;
+  sizes.max_tokens = arguments.take_integer("tokens", defaults.tokens, 1, kMostTokens);
+  sizes.q_heads = arguments.take_integer("heads", defaults.heads, 1, kMostHeads);
+  sizes.kv_heads =
+      arguments.take_integer("kv-heads", default_kv_heads(sizes.q_heads, defaults), 1, kMostHeads);
+  sizes.head_dim = arguments.take_integer("head-dim", defaults.head_dim, 1, kMostChannels);
+  sizes.v_dim = sizes.head_dim;
+  sizes.seed = arguments.take_unsigned("seed", 1);
+  sizes.dtype = dtype.value_or(defaults.dtype);
+  if (sizes.q_heads % sizes.kv_heads != 0) {
+    throw_usage_error({"--kv-heads", fmt::format("a divisor of --heads {}", sizes.q_heads),
+                       fmt::format("{}", sizes.kv_heads), ""});
+  }
+  return sizes;
+}
+
+Shape shape_of(const io::TextOptions& sizes, std::int64_t tokens) {
+  return {1, sizes.q_heads, sizes.kv_heads, tokens, tokens, sizes.head_dim, sizes.v_dim};
+}
+
+LoadedInput from_text(const std::string& path, const io::TextOptions& sizes) {
+  io::TextInput text = io::text_input(path, sizes);
+  LoadedInput loaded;
+  loaded.problem = text.problem;
+  loaded.seed = sizes.seed;
+  loaded.tensors = std::move(text.tensors);
+  loaded.origin = fmt::format("{}: {} of {} bytes, one token each, seed {}", path, text.tokens,
+                              text.file_bytes, sizes.seed);
+  if (text.tokens < sizes.max_tokens) {
+    loaded.notes.push_back(fmt::format("the text has {} bytes, so {} tokens instead of {}",
+                                       text.file_bytes, text.tokens, sizes.max_tokens));
+  }
+  return loaded;
+}
+
+LoadedInput from_seed(const io::TextOptions& sizes) {
+  verify::Case made;
+  made.seed = sizes.seed;
+  made.shape = shape_of(sizes, sizes.max_tokens);
+  made.dtype = sizes.dtype;
+  LoadedInput loaded;
+  loaded.problem = verify::make_problem(made);
+  loaded.seed = sizes.seed;
+  loaded.tensors = verify::make_tensors(made);
+  loaded.origin = fmt::format("built in: standard normal, seed {}", sizes.seed);
+  return loaded;
+}
+
+// Made whole, unless whoever asks makes the rows.
+LoadedInput from_rows(const io::TextOptions& sizes, bool by_rows) {
+  LoadedInput loaded;
+  loaded.problem.shape = shape_of(sizes, sizes.max_tokens);
+  loaded.problem.dtype = sizes.dtype;
+  loaded.problem.scale = default_scale(sizes.head_dim);
+  loaded.seed = sizes.seed;
+  loaded.random = true;
+  loaded.by_rows = by_rows;
+  loaded.origin = fmt::format("random rows, standard normal, seed {}", sizes.seed);
+  if (by_rows) return loaded;
+  const RandomInput random{loaded.problem, sizes.seed};
+  const Positions all = Positions::all(sizes.max_tokens);
+  loaded.tensors = {random.doubles(verify::RandomTensor::q, all),
+                    random.doubles(verify::RandomTensor::k, all),
+                    random.doubles(verify::RandomTensor::v, all)};
+  return loaded;
+}
+
+Tensor<double> dout_of(const LoadedInput& loaded) {
+  const RandomInput random{loaded.problem, loaded.seed};
+  return random.doubles(verify::RandomTensor::dout, Positions::all(loaded.problem.shape.q_tokens));
+}
+
+Tensor<double> drawn_dout(const Problem& problem, std::uint64_t seed) {
+  verify::Case made;
+  made.seed = seed;
+  made.shape = problem.shape;
+  made.dtype = problem.dtype;
+  return verify::make_dout(made);
+}
+
+std::optional<DType> take_dtype(Arguments& arguments) {
+  const std::optional<std::string> name = arguments.take_text("dtype");
+  if (!name) return {};
+  const DType dtype = parse_dtype(*name);
+  with_element_type(dtype, [](auto) {});  // refuses those that attention does not take
+  return dtype;
+}
+
+LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
+  const std::optional<DType> dtype = take_dtype(arguments);
+  const std::optional<std::string> file = arguments.take_text("input");
+  const std::optional<std::string> text = arguments.take_text("text");
+  const bool random = arguments.take_switch("random");
+  if ((file && (text || random)) || (text && random)) {
+    throw_usage_error({random ? "--random" : "--text", "one source of q, k, v",
+                       file ? "--input too" : "--text too", "Leave one of them out."});
+  }
+  if (file) return file_input(*file, dtype, defaults.gradients);
+  if (!text && !random && !defaults.built_in) {
+    throw_usage_error({"input", "--input FILE, --text FILE or --random", "none of them",
+                       "Any text will do, for example --text README.md."});
+  }
+  io::TextOptions sizes = take_sizes(arguments, defaults, dtype);
+  if (text) {
+    std::error_code unreadable;  // reported by the reader
+    const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(*text, unreadable));
+    if (!unreadable) check_fits_memory(shape_of(sizes, std::min(sizes.max_tokens, bytes)));
+    return from_text(*text, sizes);
+  }
+  const Shape shape = shape_of(sizes, sizes.max_tokens);
+  if (!(random && defaults.by_rows)) check_fits_memory(shape);
+  return random ? from_rows(sizes, defaults.by_rows) : from_seed(sizes);
+}
+
+}  // namespace
+
+std::vector<OptionSpec> problem_options() {
+  const std::string with_text = "with --text, --random or the built-in input, not with --input";
+  std::vector<OptionSpec> options = {
+      {"input", "PATH", "q, k, v from a .safetensors file, or from PATH/{q,k,v}.npy"},
+      {"text", "FILE", "make q, k, v from a text: one token per byte"},
+      {"random", "", "make q, k, v: standard normal numbers, every row alone from the seed"},
+      {"tokens", "N", "tokens to make, or to take from the start of the text (1024)", with_text},
+      {"heads", "H", "query heads to make (4)", with_text},
+      {"kv-heads", "H", "key/value heads to make (half of --heads)", with_text},
+      {"head-dim", "D", "channels per head to make (32)", with_text},
+      {"seed", "S", "of everything random (1)", with_text},
+      {"dtype", "TYPE", "f64, f32, f16 or bf16 (that of the input; f32 for texts)"},
+      {"mask", "MASK",
+       "full, causal, window:L,R, documents:LEN,LEN,…, prefix:N, file:M.npy; joined by + for "
+       "their intersection"},
+      {"scale", "X", "factor on the scores (1/sqrt(head_dim))"},
+  };
+  for (const OptionSpec& option : modifier_options()) options.push_back(option);
+  return options;
+}
+
+LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const std::string mask = arguments.take_text("mask").value_or(defaults.mask);
+  const Mask unbound = parse_mask(mask, read_bit_mask);
+  const bool scale_given = arguments.given("scale");
+  const double scale = arguments.take_real("scale", 1, -kMost, kMost);
+  const ModifierWish modifiers = take_modifiers(arguments);
+  LoadedInput loaded = load_unmasked(arguments, defaults);
+  if (scale_given) loaded.problem.scale = scale;
+  if (defaults.gradients && !loaded.dout && !loaded.by_rows) {
+    loaded.dout = loaded.random ? dout_of(loaded) : drawn_dout(loaded.problem, loaded.seed);
+  }
+  const Shape& shape = loaded.problem.shape;
+  loaded.problem.mask = unbound.bind(shape.q_tokens, shape.kv_tokens);
+  loaded.problem.modifiers = modifiers_for(modifiers, shape.q_heads);
+  check_problem(loaded.problem);
+  return loaded;
+}
+
+Problem take_problem(Arguments& arguments, const InputDefaults& defaults) {
+  const Mask mask = parse_mask(arguments.take_text("mask").value_or(defaults.mask), read_bit_mask);
+  const io::TextOptions sizes = take_sizes(arguments, defaults, take_dtype(arguments));
+  Problem problem;
+  problem.shape = shape_of(sizes, sizes.max_tokens);
+  problem.dtype = sizes.dtype;
+  problem.scale = default_scale(sizes.head_dim);
+  problem.mask = mask.bind(sizes.max_tokens, sizes.max_tokens);
+  check_problem(problem);
+  return problem;
+}
+
+void describe_input(const LoadedInput& loaded, Json& configuration) {
+  const Shape& shape = loaded.problem.shape;
+  configuration["input"] = loaded.origin;
+  configuration["q"] = extents_text(shape.q());
+  configuration["k"] = extents_text(shape.k());
+  configuration["v"] = extents_text(shape.v());
+  configuration["dtype"] = std::string(dtype_info(loaded.problem.dtype).name);
+  configuration["mask"] = loaded.problem.mask.text();
+  configuration["scale"] = loaded.problem.scale;
+  configuration["modifiers"] = modifiers_text(loaded.problem.modifiers);
+}
+
+void check_fits_memory(const Shape& shape) {
+  // q, k, v, out and lse as doubles at the border, and once more in shards of at most that size.
+  const Extents all[] = {shape.q(), shape.k(), shape.v(), shape.out(), shape.lse()};
+  double needed = 0;
+  for (const Extents& extents : all) needed += 16.0 * static_cast<double>(checked_size(extents));
+  check_fits_memory(shape, needed);
+}
+
+void check_fits_memory(const Shape& shape, double needed) {
+  const std::int64_t bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                             static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE));
+  if (needed <= static_cast<double>(bytes)) return;
+  throw_environment_error({"memory",
+                           fmt::format("tensors that fit in {}", report::human_bytes(bytes)),
+                           fmt::format("q {}, k {}, which take {:.3g} GiB", extents_text(shape.q()),
+                                       extents_text(shape.k()), needed / 0x1p30),
+                           "Use fewer tokens, heads or channels."});
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,39 @@
+// One rank's rows of q, k, v, read from a file without the rest of it.
+#pragma once
+
+#include <optional>
+
+#include "cli/inputs/problem_options.h"
+#include "cli/inputs/random_input.h"
+#include "optimized/ring/engine.h"
+
+namespace ringlab::cli {
+
+/// What a rank needs of the input, and the little it knows of the whole.
+struct RankInput {
+  Problem problem;
+  Tensor<double> q, k, v;
+  std::optional<Tensor<double>> dout = {};
+  std::string origin;
+  std::size_t dimensions = 4;              ///< of q in its file
+  std::optional<LoadedInput> whole = {};   ///< when it had to be loaded
+  std::optional<RandomInput> random = {};  ///< when every row can be made again
+
+  ring::ShardInput shard() const;
+};
+
+struct RankInputWish {
+  int rank = 0;
+  bool whole = false;            ///< the check needs all keys and values
+  bool whole_if_random = false;  ///< even if any of them can be made again
+  bool gradients = false;        ///< read do too
+};
+
+/// With --input only this rank's rows are read, and only they are checked to be finite and to fit
+/// the dtype; with --random only they are made. With --text every rank makes the whole and keeps
+/// its rows, as with wish.whole, which --random makes only for `whole_if_random`.
+/// Errors as load_input().
+RankInput load_rank_input(Arguments& arguments, const RunOptions& options,
+                          const RankInputWish& wish);
+
+}  // namespace ringlab::cli

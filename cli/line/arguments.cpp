@@ -1,0 +1,221 @@
+#include "cli/line/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <filesystem>
+#include <sstream>
+
+#include "cli/line/nearest.h"
+#include "cli/line/numbers.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description visible_options(const Command& command) {
+  constexpr unsigned kWidth = 100;
+  po::options_description options("Options", kWidth, kWidth / 2);
+  for (const OptionSpec& option : command.options) {
+    if (option.value.empty()) {
+      options.add_options()(option.name.c_str(), option.help.c_str());
+    } else {
+      auto* value = po::value<std::string>()->value_name(option.value);
+      options.add_options()(option.name.c_str(), value, option.help.c_str());
+    }
+  }
+  options.add_options()("help", "this text");
+  return options;
+}
+
+// Boost takes "-1" after an option for another option: "--scale -1" becomes "--scale=-1".
+std::vector<std::string> join_negative_numbers(const Command& command,
+                                               const std::vector<std::string>& words) {
+  std::vector<std::string> joined;
+  for (const std::string& word : words) {
+    const bool negative = word.size() > 1 && word[0] == '-' && word[1] != '-';
+    const bool follows_option = !joined.empty() && joined.back().rfind("--", 0) == 0;
+    bool takes_value = false;
+    for (const OptionSpec& option : command.options) {
+      takes_value |= follows_option && !option.value.empty() && joined.back() == "--" + option.name;
+    }
+    if (negative && takes_value) {
+      joined.back() += "=" + word;
+    } else {
+      joined.push_back(word);
+    }
+  }
+  return joined;
+}
+
+[[noreturn]] void refuse_unknown(const Command& command, const std::string& word) {
+  std::vector<std::string> names;
+  for (const OptionSpec& option : command.options) names.push_back("--" + option.name);
+  const std::string meant = did_you_mean(word, names);
+  throw_usage_error(
+      {word, fmt::format("an option of `ringlab {}`", command.name), "an unknown one",
+       meant.empty() ? fmt::format("`ringlab {} --help` lists them.", command.name) : meant});
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code unreadable;
+  const auto canonical = [&](const std::string& path) {
+    const auto whole = std::filesystem::weakly_canonical(path, unreadable);
+    return unreadable ? std::filesystem::path(path).lexically_normal() : whole;
+  };
+  return canonical(a) == canonical(b) || std::filesystem::equivalent(a, b, unreadable);
+}
+
+// Boost wants a name for operands, and takes "--NAME=x" and "--=x" for the operand x.
+constexpr const char* kOperands = "operand";
+
+void refuse_named_operands(const Command& command, const std::vector<std::string>& words) {
+  const std::string named = fmt::format("--{}", kOperands);
+  for (const std::string& word : words) {
+    if (word == "--") return;  // operands from here on
+    const std::string name = word.substr(0, word.find('='));
+    const bool nameless = name == "--" && name != word;
+    // Boost's texts have placeholders between %: it looks for them in names, too, without an end.
+    const bool endless = name.starts_with("--") && name.find('%') != std::string::npos;
+    if (name == named || nameless || endless) refuse_unknown(command, word);
+  }
+}
+
+// What Boost reports, in our words.
+po::variables_map parse(const Command& command, const std::vector<std::string>& words) {
+  refuse_named_operands(command, words);
+  po::options_description all = visible_options(command);
+  all.add_options()(kOperands, po::value<std::vector<std::string>>());
+  po::positional_options_description operands;
+  operands.add(kOperands, -1);
+  using namespace po::command_line_style;
+  po::variables_map map;
+  try {
+    po::store(po::command_line_parser(words)
+                  .options(all)
+                  .positional(operands)
+                  .style(unix_style & ~allow_guessing & ~allow_short)
+                  .run(),
+              map);
+  } catch (const po::unknown_option& error) {
+    refuse_unknown(command, error.get_option_name());
+  } catch (const po::multiple_occurrences& error) {
+    throw_usage_error({error.get_option_name(), "to be given once", "it more than once", ""});
+  } catch (const po::error_with_option_name& error) {
+    throw_usage_error({error.get_option_name(), "--NAME VALUE, or --NAME for a switch",
+                       error.what(), fmt::format("See `ringlab {} --help`.", command.name)});
+  } catch (const po::error& error) {
+    throw_usage_error(
+        {"command line", fmt::format("options of `ringlab {}`", command.name), error.what(), ""});
+  }
+  return map;
+}
+
+}  // namespace
+
+Arguments::Arguments(const Command& command, const std::vector<std::string>& words)
+    : command_(command), words_{command.name} {
+  words_.insert(words_.end(), words.begin(), words.end());
+  const po::variables_map map = parse(command, join_negative_numbers(command, words));
+  help_wanted_ = map.count("help") != 0;
+  if (map.count(kOperands)) operands_ = map[kOperands].as<std::vector<std::string>>();
+  for (const OptionSpec& option : command.options) {
+    if (!map.count(option.name)) continue;
+    values_[option.name] = option.value.empty() ? "" : map[option.name].as<std::string>();
+  }
+  const int count = static_cast<int>(operands_.size());
+  if (help_wanted_ || (count >= command.min_operands && count <= command.max_operands)) return;
+  const std::string expected = command.operands.empty() ? "options only" : command.operands;
+  throw_usage_error({fmt::format("ringlab {}", command.name), expected,
+                     count == 0 ? "nothing" : fmt::format("{}", fmt::join(operands_, " ")),
+                     fmt::format("See `ringlab {} --help`.", command.name)});
+}
+
+bool Arguments::take_switch(const std::string& name) {
+  used_.insert(name);
+  return given(name);
+}
+
+std::optional<std::string> Arguments::take_text(const std::string& name) {
+  used_.insert(name);
+  const auto found = values_.find(name);
+  if (found == values_.end()) return std::nullopt;
+  if (found->second.empty()) {
+    throw_usage_error({"--" + name, "a value", "an empty one", ""});
+  }
+  return found->second;
+}
+
+std::vector<std::string> Arguments::take_words(const std::string& name) {
+  std::vector<std::string> words;
+  const std::optional<std::string> text = take_text(name);
+  for (std::size_t begin = 0; text && begin <= text->size();) {
+    const std::size_t end = std::min(text->find(',', begin), text->size());
+    words.push_back(text->substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+std::int64_t Arguments::take_integer(const std::string& name, std::int64_t fallback,
+                                     std::int64_t least, std::int64_t most) {
+  const std::optional<std::string> text = take_text(name);
+  return text ? parse_integer(name, *text, least, most) : fallback;
+}
+
+std::uint64_t Arguments::take_unsigned(const std::string& name, std::uint64_t fallback) {
+  const std::optional<std::string> text = take_text(name);
+  return text ? parse_unsigned(name, *text) : fallback;
+}
+
+double Arguments::take_real(const std::string& name, double fallback, double least, double most) {
+  const std::optional<std::string> text = take_text(name);
+  return text ? parse_real(name, *text, least, most) : fallback;
+}
+
+void Arguments::refuse_shared_files() const {
+  std::vector<std::pair<std::string, std::string>> files;  // how it was given, path
+  if (command_.operands == "FILE") {
+    for (const std::string& path : operands_) files.emplace_back("the operand", path);
+  }
+  for (const OptionSpec& option : command_.options) {
+    const auto found = values_.find(option.name);
+    const bool is_file = option.value == "FILE" || option.value == "PATH";
+    if (is_file && found != values_.end() && found->second != "-") {
+      files.emplace_back("--" + option.name, found->second);
+    }
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!same_file(files[i].second, files[j].second)) continue;
+      throw_usage_error(
+          {files[i].first, "another place than " + files[j].first, files[i].second, ""});
+    }
+  }
+}
+
+void Arguments::reject_unused() const {
+  for (const OptionSpec& option : command_.options) {
+    if (!given(option.name) || used_.count(option.name)) continue;
+    const std::string when =
+        option.applies.empty() ? "to have an effect" : "to be given " + option.applies;
+    throw_usage_error({"--" + option.name, when, "that it would be ignored here", "Leave it out."});
+  }
+}
+
+void Arguments::refuse_choice(const std::string& name, const std::string& text,
+                              const std::vector<std::string>& words) const {
+  throw_usage_error({"--" + name, fmt::format("one of {}", fmt::join(words, ", ")),
+                     fmt::format("\"{}\"", text), did_you_mean(text, words)});
+}
+
+std::string option_help(const Command& command) {
+  std::ostringstream text;
+  text << visible_options(command);
+  return text.str();
+}
+
+}  // namespace ringlab::cli

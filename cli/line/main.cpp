@@ -1,0 +1,83 @@
+// The program: picks the command, and turns what it throws into a message and an exit code.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cli/line/arguments.h"
+#include "cli/line/command.h"
+#include "cli/machine/build_info.h"
+#include "cli/machine/launcher.h"
+#include "cli/run/stuck.h"
+#include "optimized/cpu/vectors.h"
+#include "reference/core/machine_error.h"
+
+namespace {
+
+constexpr int kAllGood = 0;
+constexpr int kUsage = static_cast<int>(ringlab::ErrorKind::usage);
+constexpr int kEnvironment = static_cast<int>(ringlab::ErrorKind::environment);
+
+int dispatch(const std::vector<std::string>& words) {
+  using namespace ringlab::cli;
+  if (words.empty()) {
+    fmt::print(stderr, "{}", program_help());
+    return kUsage;
+  }
+  if (words[0] == "--help" || words[0] == "-h") {
+    fmt::print("{}", program_help());
+    return kAllGood;
+  }
+  if (words[0] == "--version") {
+    fmt::print("ringlab {}\n", build_info().version);
+    return kAllGood;
+  }
+  if (const char* vectors = std::getenv("RINGLAB_VECTORS")) ringlab::cpu::use_vectors(vectors);
+  const Command& command = find_command(words[0]);
+  Arguments arguments(command, {words.begin() + 1, words.end()});
+  if (arguments.help_wanted()) {
+    fmt::print("{}", command_help(command));
+    return kAllGood;
+  }
+  arguments.refuse_shared_files();
+  return command.run(arguments);
+}
+
+int report(const std::string& message, int exit_code) {
+  fmt::print(stderr, "ringlab: {}\n", message);
+  return exit_code;
+}
+
+int guarded(const std::vector<std::string>& words) {
+  try {
+    return dispatch(words);
+  } catch (const ringlab::DeviceStuck& error) {  // destructors at the end would wait for it
+    ringlab::cli::leave_stuck(error);
+  } catch (const ringlab::Error& error) {
+    if (ringlab::cli::first_rank_says_it(words, error)) return error.exit_code();
+    return report(error.what(), error.exit_code());
+  } catch (const std::bad_alloc&) {
+    return report("out of memory. Use fewer tokens, heads or ranks.", kEnvironment);
+  } catch (const std::length_error&) {
+    return report("out of memory: a tensor larger than the address space.", kEnvironment);
+  } catch (const std::exception& error) {
+    return report(fmt::format("failed: {}", error.what()), kEnvironment);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int exit_code = guarded({argv + 1, argv + argc});
+  // A full disk behind standard output is noticed here at the latest.
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!written && exit_code == kAllGood) {
+    return report("standard output: expected to be written, found that it cannot.", kEnvironment);
+  }
+  return exit_code;
+}

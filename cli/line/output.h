@@ -1,0 +1,56 @@
+// Where a command's results go: a text for people, and JSON for programs.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/line/arguments.h"
+
+namespace ringlab::cli {
+
+using Json = nlohmann::ordered_json;
+
+/// A number as JSON; what JSON has no number for becomes "inf", "-inf" or "nan".
+Json json_number(double value);
+
+/// `--json FILE`, which every command takes.
+OptionSpec json_option();
+
+/// With `--json -` the JSON has standard output to itself and the text goes to standard error.
+class Output {
+ public:
+  explicit Output(Arguments& arguments);
+
+  template <class... Values>
+  void print(fmt::format_string<Values...> format, Values&&... values) {
+    write(fmt::format(format, std::forward<Values>(values)...));
+  }
+  void write(const std::string& text);
+  /// Indented "name  value" lines from a flat JSON object.
+  void print_configuration(const Json& configuration);
+  /// The same before the end, so that what is known stays if the program is ended: the file is whole
+  /// at any time. Nothing for standard output, and for what cannot be written twice.
+  void keep(const std::string& command, const Json& document);
+  /// Writes the document, with the program's own version in front, where `--json` says.
+  void finish(const std::string& command, const Json& document);
+
+ private:
+  std::optional<std::string> json_path_;
+  std::FILE* text_;
+};
+
+/// Environment error unless a file can be made in the folder of `path`; "-" is fine. Asked before
+/// long work, so that it is not done in vain.
+void check_writable(const std::string& option, const std::string& path);
+
+/// The same for what only goes into a file: usage error for "-", as standard output has the text.
+void check_file(const std::string& option, const std::string& path);
+
+/// The option's file, if it was given; check_file() has nothing against it.
+std::optional<std::string> take_file(Arguments& arguments, const std::string& option);
+
+}  // namespace ringlab::cli

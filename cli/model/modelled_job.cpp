@@ -1,0 +1,64 @@
+#include "cli/model/modelled_job.h"
+
+#include <algorithm>
+
+#include "cli/inputs/problem_options.h"
+#include "cli/run/run_costs.h"
+#include "cli/run/run_options.h"
+
+namespace ringlab::cli {
+
+std::vector<OptionSpec> modelled_job_options() {
+  return {
+      {"tokens", "N", "queries and keys (131072)"},
+      {"heads", "H", "query heads (32)"},
+      {"kv-heads", "H", "key/value heads (8; half of --heads where that is given)"},
+      {"head-dim", "D", "channels per head (128)"},
+      {"dtype", "TYPE", "f64, f32, f16 or bf16 (bf16)"},
+      {"mask", "MASK", "as in `ringlab run` (causal)"},
+      {"backward", "", "the backward pass too, after the forward pass"},
+  };
+}
+
+model::Job take_modelled_job(Arguments& arguments) {
+  model::Job job{.problem = take_problem(arguments, {.tokens = 131072,
+                                                     .heads = 32,
+                                                     .kv_heads = 8,
+                                                     .head_dim = 128,
+                                                     .dtype = DType::bf16,
+                                                     .mask = "causal"})};
+  if (arguments.take_switch("backward")) job.passes.push_back(Pass::backward);
+  return job;
+}
+
+std::vector<OptionSpec> run_options_named(const std::vector<std::string>& names) {
+  std::vector<OptionSpec> options = run_option_specs();
+  std::erase_if(options, [&](const OptionSpec& option) {
+    return std::find(names.begin(), names.end(), option.name) == names.end();
+  });
+  return options;
+}
+
+Json modelled_job_figures(const model::Job& job) {
+  const Shape& shape = job.problem.shape;
+  return {{"tokens", shape.q_tokens},
+          {"heads", shape.q_heads},
+          {"kv_heads", shape.kv_heads},
+          {"head_dim", shape.head_dim},
+          {"dtype", std::string(dtype_info(job.problem.dtype).name)},
+          {"mask", job.problem.mask.text()},
+          {"passes", job.passes.size() == 1 ? "forward" : "forward, backward"}};
+}
+
+std::int64_t largest_memory(const model::Job& job, const model::JobNeeds& needs) {
+  const RunAccount account{job.problem, job.options, job.passes.back(), {}};
+  const auto costs = ring::engine_costs(job.problem, job.options, needs.need, job.passes.back());
+  std::int64_t most = 0;
+  for (std::size_t rank = 0; rank < costs.size(); ++rank) {
+    const Given given = given_bytes(account, static_cast<int>(rank));
+    most = std::max(most, given.inputs + given.outputs + costs[rank].peak_bytes);
+  }
+  return most;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,29 @@
+// From the command line to a job of the model, which has no tensors: what `simulate` and `plan` share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cli/line/arguments.h"
+#include "cli/line/output.h"
+#include "reference/model/job.h"
+
+namespace ringlab::cli {
+
+/// The options that take_modelled_job() takes.
+std::vector<OptionSpec> modelled_job_options();
+
+/// Problem and passes; its options are the defaults.
+model::Job take_modelled_job(Arguments& arguments);
+
+/// Those of run_option_specs() with these names.
+std::vector<OptionSpec> run_options_named(const std::vector<std::string>& names);
+
+/// Problem and passes, as the output echoes them.
+Json modelled_job_figures(const model::Job& job);
+
+/// Inputs, outputs and all that the engine holds on the fullest rank, by the closed forms that runs
+/// are held to.
+std::int64_t largest_memory(const model::Job& job, const model::JobNeeds& needs);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,300 @@
+// `ringlab plan`: how many ranks a problem takes on a machine, and how they should be arranged.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+#include "cli/line/arguments.h"
+#include "cli/line/command.h"
+#include "cli/line/numbers.h"
+#include "cli/line/output.h"
+#include "cli/line/progress.h"
+#include "cli/line/text_table.h"
+#include "cli/model/machine_options.h"
+#include "cli/model/modelled_job.h"
+#include "cli/report/human.h"
+#include "cli/run/run_options.h"
+#include "reference/core/error.h"
+#include "reference/model/planner.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr int kMostPlannedRanks = 1024;
+constexpr double kMostSeconds = 1e9;
+constexpr int kShownSlots = 2;  // what `run` takes by itself
+const std::vector<int> kDefaultRanks = {1, 2, 4, 8, 16, 32, 64};
+
+// --- what is asked -------------------------------------------------------------------------------
+
+struct PlanQuestion {
+  model::Job job;
+  model::Machine machine = {};
+  std::vector<int> ranks = {};  ///< ascending
+  model::Limits limits = {};
+  std::string words = {};  ///< of the command line, those that `simulate` takes too
+};
+
+std::vector<int> take_rank_counts(Arguments& arguments) {
+  std::vector<int> counts;
+  for (const std::string& word : arguments.take_words("ranks")) {
+    counts.push_back(static_cast<int>(parse_integer("ranks", word, 1, kMostPlannedRanks)));
+  }
+  if (counts.empty()) return kDefaultRanks;
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+/// As a shell reads it back.
+std::string quoted(const std::string& word) {
+  const auto plain = [](char c) {
+    return (std::isalnum(static_cast<unsigned char>(c)) != 0) ||
+           std::string_view("-_./,:+=@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+std::string words_for_simulate(const Arguments& arguments) {
+  std::string words;
+  for (const std::vector<OptionSpec>& specs :
+       {modelled_job_options(), run_options_named({"wire"}), machine_options()}) {
+    for (const OptionSpec& option : specs) {
+      if (!arguments.given(option.name)) continue;
+      words += " --" + option.name;
+      if (!option.value.empty()) words += " " + quoted(arguments.text(option.name));
+    }
+  }
+  return words;
+}
+
+PlanQuestion take_plan_question(Arguments& arguments) {
+  PlanQuestion question{.job = take_modelled_job(arguments)};
+  question.job.options.wire = take_wire(arguments);
+  question.machine = take_machine(arguments);
+  question.ranks = take_rank_counts(arguments);
+  question.limits.memory_bytes = question.machine.memory_bytes;
+  question.limits.seconds =
+      arguments.take_real("seconds", question.limits.seconds, 0, kMostSeconds);
+  question.words = words_for_simulate(arguments);
+  return question;
+}
+
+Json configuration_of(const PlanQuestion& question) {
+  Json configuration = modelled_job_figures(question.job);
+  Json options;
+  describe_run_options(question.job.options, options);
+  configuration["wire"] = options["wire"];
+  configuration["ranks"] = fmt::format("{}", fmt::join(question.ranks, ", "));
+  if (question.limits.seconds < std::numeric_limits<double>::infinity()) {
+    configuration["seconds"] = question.limits.seconds;
+  }
+  configuration.update(machine_figures(question.machine));
+  return configuration;
+}
+
+// --- the answer ----------------------------------------------------------------------------------
+
+/// All ways of so many ranks, and the best of them that keeps the limits.
+struct RankPlan {
+  int ranks = 0;
+  std::vector<model::Choice> ways;
+  std::size_t best = 0;  ///< the best that there is where none keeps the limits
+  bool holds = false;
+};
+
+/// What comes nearest: the fastest of those that fit; of none that fit, the one that holds least.
+std::size_t nearest_choice(const std::vector<model::Choice>& ways, const model::Limits& limits) {
+  const std::size_t best = model::best_choice(ways, {.memory_bytes = limits.memory_bytes});
+  if (best < ways.size()) return best;
+  const auto least = std::min_element(ways.begin(), ways.end(), [](const auto& a, const auto& b) {
+    return a.memory_bytes < b.memory_bytes;
+  });
+  return static_cast<std::size_t>(least - ways.begin());
+}
+
+std::vector<RankPlan> plans_for(const PlanQuestion& question) {
+  Progress progress("weighing");
+  std::vector<RankPlan> plans;
+  for (const int ranks : question.ranks) {
+    const auto tell = [&](std::size_t weighed, std::size_t all) {
+      progress.update(static_cast<int>(weighed), static_cast<int>(all),
+                      fmt::format("weighing {} ranks", ranks));
+    };
+    model::Job job = question.job;
+    job.options.ranks = ranks;
+    RankPlan plan{.ranks = ranks,
+                  .ways = model::weigh_ways(job, question.machine, largest_memory, tell)};
+    plan.best = model::best_choice(plan.ways, question.limits);
+    plan.holds = plan.best < plan.ways.size();
+    if (!plan.holds) plan.best = nearest_choice(plan.ways, question.limits);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+// --- what is told --------------------------------------------------------------------------------
+
+bool has_slots(const RunOptions& way) { return way.schedule != ScheduleKind::allgather; }
+
+std::string way_words(const RunOptions& way) {
+  std::string words = fmt::format("--ranks {} --layout {} --schedule {}", way.ranks,
+                                  layout_name(way.layout), schedule_name(schedule_spec(way)));
+  if (has_slots(way)) words += fmt::format(" --slots {}", way.slots);
+  return words;
+}
+
+std::vector<std::string> way_cells(const model::Choice& choice) {
+  const RunOptions& way = choice.options;
+  return {std::string(layout_name(way.layout)),
+          schedule_name(schedule_spec(way)),
+          has_slots(way) ? fmt::format("{}", way.slots) : "all",
+          report::human_seconds(choice.seconds),
+          report::human_percent(choice.efficiency),
+          report::human_bytes(choice.memory_bytes)};
+}
+
+const std::vector<Column> kWayColumns = {{"layout"},
+                                         {"schedule"},
+                                         {"slots", Align::right},
+                                         {"time", Align::right},
+                                         {"efficiency", Align::right},
+                                         {"memory", Align::right}};
+
+/// What a choice misses.
+std::string miss_text(const model::Choice& choice, const model::Limits& limits) {
+  if (static_cast<double>(choice.memory_bytes) > limits.memory_bytes) return "too much memory";
+  return choice.seconds > limits.seconds ? "too slow" : "";
+}
+
+void print_plans(const std::vector<RankPlan>& plans, const model::Limits& limits, Output& output) {
+  std::vector<Column> columns = {{"ranks", Align::right}};
+  columns.insert(columns.end(), kWayColumns.begin(), kWayColumns.end());
+  columns.push_back({""});
+  TextTable table(columns);
+  for (const RankPlan& plan : plans) {
+    const model::Choice& choice = plan.ways[plan.best];
+    std::vector<std::string> cells = {fmt::format("{}", plan.ranks)};
+    for (std::string& cell : way_cells(choice)) cells.push_back(std::move(cell));
+    cells.push_back(miss_text(choice, limits));
+    table.add(std::move(cells));
+  }
+  output.print("{}", table.text());
+}
+
+/// Every layout and schedule with its default slots, the fastest first.
+void print_ways(const RankPlan& plan, const model::Limits& limits, Output& output) {
+  std::vector<model::Choice> ways = plan.ways;
+  std::erase_if(ways, [](const model::Choice& way) { return way.options.slots != kShownSlots; });
+  std::stable_sort(ways.begin(), ways.end(),
+                   [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  std::vector<Column> columns = kWayColumns;
+  columns.push_back({""});
+  TextTable table(columns);
+  for (const model::Choice& way : ways) {
+    std::vector<std::string> cells = way_cells(way);
+    cells.push_back(miss_text(way, limits));
+    table.add(std::move(cells));
+  }
+  output.print("\nways of {} ranks with {} slots, the fastest first\n{}", plan.ranks, kShownSlots,
+               table.text());
+}
+
+Json way_json(const model::Choice& choice) {
+  Json options;
+  describe_run_options(choice.options, options);
+  Json json;
+  for (const char* name : {"ranks", "layout", "schedule"}) json[name] = options[name];
+  if (has_slots(choice.options)) json["slots"] = choice.options.slots;
+  json["seconds"] = choice.seconds;
+  json["efficiency"] = choice.efficiency;
+  json["memory_bytes"] = choice.memory_bytes;
+  return json;
+}
+
+Json plan_json(const RankPlan& plan) {
+  Json ways = Json::array();
+  for (const model::Choice& choice : plan.ways) ways.push_back(way_json(choice));
+  return {{"ranks", plan.ranks},
+          {"holds", plan.holds},
+          {"best", way_json(plan.ways[plan.best])},
+          {"ways", ways}};
+}
+
+[[noreturn]] void refuse_all(const PlanQuestion& question, const std::vector<RankPlan>& plans) {
+  const model::Choice& last = plans.back().ways[plans.back().best];
+  const bool memory = static_cast<double>(last.memory_bytes) > question.limits.memory_bytes;
+  throw_environment_error(
+      {"plan",
+       memory ? fmt::format("a number of ranks that fit into {:.4g} GB each",
+                            question.limits.memory_bytes / 1e9)
+              : fmt::format("a number of ranks that take {}",
+                            report::human_seconds(question.limits.seconds)),
+       memory ? fmt::format("{:.4g} GB with {} ranks", static_cast<double>(last.memory_bytes) / 1e9,
+                            last.options.ranks)
+              : fmt::format("{} with {}", report::human_seconds(last.seconds), last.options.ranks),
+       "Ask for more ranks (--ranks), another machine, or less."});
+}
+
+int run_plan(Arguments& arguments) {
+  Output output(arguments);
+  const PlanQuestion question = take_plan_question(arguments);
+  arguments.reject_unused();
+  const Json configuration = configuration_of(question);
+  output.print_configuration(configuration);
+  const std::vector<RankPlan> plans = plans_for(question);
+  Json document = {{"configuration", configuration}, {"plans", Json::array()}};
+  for (const RankPlan& plan : plans) document["plans"].push_back(plan_json(plan));
+  print_plans(plans, question.limits, output);
+  const auto chosen =
+      std::find_if(plans.begin(), plans.end(), [](const RankPlan& plan) { return plan.holds; });
+  if (chosen == plans.end()) {
+    document["choice"] = nullptr;
+    output.finish("plan", document);
+    refuse_all(question, plans);
+  }
+  const model::Choice& choice = chosen->ways[chosen->best];
+  document["choice"] = way_json(choice);
+  if (chosen->ways.size() > 1) print_ways(*chosen, question.limits, output);
+  output.print("\nchoice        {} {}, the fewest that keep the limits\n", chosen->ranks,
+               chosen->ranks == 1 ? "rank" : "ranks");
+  output.print("options       {}\n", way_words(choice.options));
+  output.print("look at it    ringlab simulate{} {}\n", question.words, way_words(choice.options));
+  output.finish("plan", document);
+  return 0;
+}
+
+std::vector<OptionSpec> plan_options() {
+  std::vector<OptionSpec> options = modelled_job_options();
+  options.push_back({"ranks", "P,P,…", "numbers of ranks to weigh (1,2,4,8,16,32,64)"});
+  options.push_back({"seconds", "X", "how long it may take"});
+  for (const OptionSpec& option : run_options_named({"wire"})) options.push_back(option);
+  for (const OptionSpec& option : machine_options()) options.push_back(option);
+  options.push_back(json_option());
+  return options;
+}
+
+}  // namespace
+
+Command plan_command() {
+  Command command{"plan", "how many ranks a problem takes on a machine, and how to arrange them"};
+  command.options = plan_options();
+  command.examples = {
+      "ringlab plan --tokens 1048576 --backward",
+      "ringlab plan --tokens 1048576 --machine h100 --memory 20 --seconds 2",
+      "ringlab plan --tokens 4194304 --ranks 8,16,32 --json plan.json",
+  };
+  command.more =
+      "Layouts, schedules and slots are executed on a model of the machine (docs/simulate.md); "
+      "the\n"
+      "choice is the fewest ranks that fit --memory and --seconds. Exit code 4 where none does.";
+  command.run = run_plan;
+  return command;
+}
+
+}  // namespace ringlab::cli

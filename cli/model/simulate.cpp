@@ -1,0 +1,231 @@
+// `ringlab simulate`: what a ring would cost on a machine that is not at hand.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "cli/line/arguments.h"
+#include "cli/line/command.h"
+#include "cli/line/numbers.h"
+#include "cli/line/output.h"
+#include "cli/line/text_table.h"
+#include "cli/model/machine_options.h"
+#include "cli/model/modelled_job.h"
+#include "cli/report/human.h"
+#include "cli/report/trace/trace_page.h"
+#include "cli/run/run_options.h"
+#include "cli/run/trace_file.h"
+#include "reference/core/error.h"
+#include "reference/io/tensor_file.h"
+#include "reference/model/closed_forms.h"
+#include "reference/model/job.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr double kMostTimes = 1e6;
+constexpr std::size_t kMostRows = 16;
+
+// --- what is simulated ---------------------------------------------------------------------------
+
+/// Of the options of a run, those that the model knows.
+const std::vector<std::string> kRunOptions = {"ranks",    "layout", "direction",
+                                              "schedule", "slots",  "wire"};
+
+struct Question {
+  model::Job job;
+  model::Machine machine = {};
+  model::Disturbance disturbance = {};
+};
+
+/// "3:2,7:1.5": rank 3 takes twice as long for its blocks, rank 7 one and a half times.
+std::vector<double> take_slower(Arguments& arguments, int ranks) {
+  if (!arguments.given("slow")) return {};
+  std::vector<double> slower(static_cast<std::size_t>(ranks), 1);
+  for (const std::string& word : arguments.take_words("slow")) {
+    const std::size_t colon = word.find(':');
+    if (colon == std::string::npos) {
+      throw_usage_error({"--slow", "RANK:TIMES, joined by commas", "\"" + word + "\"",
+                         "3:2 makes rank 3 twice as slow."});
+    }
+    const std::int64_t rank = parse_integer("slow", word.substr(0, colon), 0, ranks - 1);
+    slower[static_cast<std::size_t>(rank)] =
+        parse_real("slow", word.substr(colon + 1), 1 / kMostTimes, kMostTimes);
+  }
+  return slower;
+}
+
+Question take_question(Arguments& arguments) {
+  Question question{.job = take_modelled_job(arguments)};
+  question.job.options = take_run_options(arguments, {.ranks = 8, .layout = LayoutKind::zigzag});
+  question.machine = take_machine(arguments);
+  question.disturbance.slower = take_slower(arguments, question.job.options.ranks);
+  question.disturbance.jitter = arguments.take_real("jitter", 0, 0, kMostTimes);
+  if (arguments.given("seed") && question.disturbance.jitter == 0) {
+    throw_usage_error(
+        {"--seed", "to be given with --jitter", "that it would be ignored here", "Leave it out."});
+  }
+  question.disturbance.seed = arguments.take_unsigned("seed", 1);
+  return question;
+}
+
+Json configuration_of(const Question& question) {
+  Json configuration = modelled_job_figures(question.job);
+  Json options;
+  describe_run_options(question.job.options, options);
+  for (const std::string& name : kRunOptions) configuration[name] = options[name];
+  configuration.update(machine_figures(question.machine));
+  if (question.disturbance.jitter > 0) {
+    configuration["jitter"] = question.disturbance.jitter;
+    configuration["seed"] = question.disturbance.seed;
+  }
+  if (!question.disturbance.slower.empty()) configuration["slow"] = question.disturbance.slower;
+  return configuration;
+}
+
+double idle_of(const model::JobTimes& times, const model::RankTimes& rank) {
+  return times.seconds > 0 ? 1 - rank.compute_s / times.seconds : 0;
+}
+
+// --- what is told --------------------------------------------------------------------------------
+
+void print_ranks(const model::JobTimes& times, Output& output) {
+  TextTable table({{"rank", Align::right},
+                   {"computing", Align::right},
+                   {"sums", Align::right},
+                   {"waiting", Align::right},
+                   {"coming in", Align::right},
+                   {"idle", Align::right}});
+  const std::size_t rows = std::min(times.ranks.size(), kMostRows);
+  for (std::size_t rank = 0; rank < rows; ++rank) {
+    const model::RankTimes& parts = times.ranks[rank];
+    table.add({fmt::format("{}", rank), report::human_seconds(parts.compute_s),
+               report::human_seconds(parts.add_s), report::human_seconds(parts.wait_s),
+               report::human_seconds(parts.incoming_s),
+               report::human_percent(idle_of(times, parts))});
+  }
+  output.print("{}", table.text());
+  if (rows < times.ranks.size()) {
+    output.print("… and {} more; --json has all\n", times.ranks.size() - rows);
+  }
+}
+
+/// Of the last pass, which sends most.
+Json hidden_json(const Question& question, const model::JobNeeds& needs) {
+  const model::Machine& machine = question.machine;
+  const model::Work work =
+      model::work_of(question.job.problem, question.job.passes.back(), question.job.options.wire);
+  const Shape& shape = question.job.problem.shape;
+  const double share = static_cast<double>(model::all_pairs(needs.need)) /
+                       (static_cast<double>(shape.q_tokens) * static_cast<double>(shape.kv_tokens));
+  Json json = {{"inside", model::hidden_from_tokens(work, machine, machine.inside, share)}};
+  if (question.job.options.ranks > machine.node_ranks) {
+    json["between_nodes"] = model::hidden_from_tokens(work, machine, machine.outside, share);
+  }
+  return json;
+}
+
+void print_memory(std::int64_t bytes, const model::Machine& machine, Output& output) {
+  const bool fits = static_cast<double>(bytes) <= machine.memory_bytes;
+  output.print("memory        {} on the fullest rank{}\n", report::human_bytes(bytes),
+               fits ? "" : ", more than it has");
+}
+
+void print_findings(const Question& question, const model::JobTimes& times, const Json& document,
+                    Output& output) {
+  output.print("\ntime          {}\none device    {}\nefficiency    {}\n",
+               report::human_seconds(times.seconds),
+               report::human_seconds(times.one_device_seconds),
+               report::human_percent(times.efficiency()));
+  print_memory(document["memory_bytes"].get<std::int64_t>(), question.machine, output);
+  const Json& hidden = document["hidden_from_tokens"];
+  output.print("hops hide     from chunks of {:.0f} tokens on",
+               std::ceil(hidden["inside"].get<double>()));
+  if (hidden.contains("between_nodes")) {
+    output.print(", {:.0f} between nodes", std::ceil(hidden["between_nodes"].get<double>()));
+  }
+  output.print("; here {}\n", document["chunk_tokens"].get<std::int64_t>());
+  if (question.job.passes.size() == 2) output.print("              (of the backward pass)\n");
+}
+
+Json document_of(const Question& question, const model::JobNeeds& needs,
+                 const model::JobTimes& times, const Json& configuration) {
+  Json ranks = Json::array();
+  for (const model::RankTimes& rank : times.ranks) {
+    ranks.push_back({{"compute_seconds", rank.compute_s},
+                     {"add_seconds", rank.add_s},
+                     {"wait_seconds", rank.wait_s},
+                     {"incoming_seconds", rank.incoming_s},
+                     {"end_seconds", rank.end_s},
+                     {"idle", idle_of(times, rank)}});
+  }
+  return {{"configuration", configuration},
+          {"seconds", times.seconds},
+          {"one_device_seconds", times.one_device_seconds},
+          {"efficiency", times.efficiency()},
+          {"chunk_tokens", *std::max_element(needs.tokens.begin(), needs.tokens.end())},
+          {"hidden_from_tokens", hidden_json(question, needs)},
+          {"memory_bytes", largest_memory(question.job, needs)},
+          {"ranks", ranks}};
+}
+
+int run_simulate(Arguments& arguments) {
+  Output output(arguments);
+  const Question question = take_question(arguments);
+  const std::optional<std::string> trace = take_file(arguments, "trace");
+  const std::optional<std::string> svg = take_file(arguments, "svg");
+  const std::optional<std::string> html = take_file(arguments, "html");
+  arguments.reject_unused();
+  const Json configuration = configuration_of(question);
+  output.print_configuration(configuration);
+  const model::JobNeeds needs = model::needs_of(question.job.problem, question.job.options);
+  const model::JobTimes times =
+      model::simulate_job(question.job, needs, question.machine, question.disturbance);
+  const Json document = document_of(question, needs, times, configuration);
+  print_ranks(times, output);
+  print_findings(question, times, document, output);
+  if (trace) write_trace(*trace, times.events);
+  if (svg || html) {
+    const report::TraceSummary summary = report::summarize(times.events);
+    if (svg) io::write_file(*svg, report::trace_svg_file(times.events, summary));
+    if (html) io::write_file(*html, report::trace_page(times.events, summary, "simulated run"));
+  }
+  output.finish("simulate", document);
+  return 0;
+}
+
+std::vector<OptionSpec> simulate_options() {
+  std::vector<OptionSpec> options = modelled_job_options();
+  for (const OptionSpec& option : run_options_named(kRunOptions)) options.push_back(option);
+  for (const OptionSpec& option : machine_options()) options.push_back(option);
+  options.push_back({"slow", "R:X,…", "rank R takes X times as long for its blocks"});
+  options.push_back({"jitter", "X", "blocks take 1 + X·E times as long, E random of mean 1 (0)"});
+  options.push_back({"seed", "S", "of the jitter (1)", "with --jitter"});
+  options.push_back({"trace", "FILE", "write what each rank would do when, for `ringlab trace`"});
+  options.push_back({"svg", "FILE", "write the lanes of all ranks as a picture"});
+  options.push_back({"html", "FILE", "write picture and tables as one page"});
+  options.push_back(json_option());
+  return options;
+}
+
+}  // namespace
+
+Command simulate_command() {
+  Command command{"simulate", "what a ring would cost on a machine that is not at hand"};
+  command.options = simulate_options();
+  command.examples = {
+      "ringlab simulate --tokens 1048576 --ranks 32 --backward",
+      "ringlab simulate --ranks 8 --layout contiguous --svg idle.svg",
+      "ringlab simulate --ranks 16 --machine h100 --node-bandwidth 25 --schedule double:8",
+      "ringlab simulate --machine ethernet --dtype f32 --ranks 4 --slow 2:1.5 --html slow.html",
+  };
+  command.more =
+      "Nothing is computed: the schedule is executed on a model of the machine "
+      "(docs/simulate.md).\n"
+      "Figures of named machines are published ones, not measured here.";
+  command.run = run_simulate;
+  return command;
+}
+
+}  // namespace ringlab::cli

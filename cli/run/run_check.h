@@ -1,0 +1,49 @@
+// --check: a result next to the fp64 reference.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/line/arguments.h"
+#include "optimized/ring/engine.h"
+#include "property_tests/undecided.h"
+#include "reference/core/numerics.h"
+#include "reference/core/report.h"
+#include "reference/core/run.h"
+
+namespace ringlab::cli {
+
+struct CheckedResult {
+  Report report;
+  verify::Settlement settled;  ///< of what passed within the reference's own error only
+  bool passed() const { return report.passed() && settled.wrong == 0; }
+};
+/// o and lse, and with input.dout dq, dk and dv.
+CheckedResult check_result(const AttentionInput& input, const NumericsProfile& profile,
+                           const RunResult& got);
+
+/// The same for the rows of one rank out of the whole `input`. The reference of o and lse is
+/// computed for these rows only, that of the gradients as a whole.
+Report check_shard(const AttentionInput& input, const RunOptions& options,
+                   const NumericsProfile& profile, int rank, const ring::ShardResult& got);
+
+/// Those of `rows` that one rank holds, ascending, and its results of them.
+struct RankRows {
+  std::vector<std::int64_t> rows;
+  AttentionOutput output;
+};
+RankRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,
+                      const AttentionOutput& output);
+
+/// --check-rows, which stands in the place of --check.
+OptionSpec check_rows_option();
+/// How many rows to check, 0 for none. Usage error when --check is given too.
+std::int64_t take_check_rows(Arguments& arguments);
+/// Usage error when there are fewer rows than that.
+void check_row_count(std::int64_t wanted, const Problem& problem);
+/// What a check of some rows does for gradients.
+enum class GradientCheck { no_gradients, none, by_sums };
+/// "o and lse of 64 of 1 048 576 query rows, all 8 heads", and how gradients were checked.
+std::string describe_rows(std::size_t rows, const Problem& problem, GradientCheck gradients);
+
+}  // namespace ringlab::cli

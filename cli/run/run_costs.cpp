@@ -1,0 +1,97 @@
+#include "cli/run/run_costs.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cli/run/run_options.h"
+
+namespace ringlab::cli {
+namespace {
+
+using Costs = std::vector<ring::EngineCosts>;
+
+struct Figure {
+  const char* name;
+  std::int64_t RankStats::*measured;
+  std::int64_t ring::EngineCosts::*expected;
+};
+constexpr std::array<Figure, 6> kFigures = {{
+    {"sent_bytes", &RankStats::sent_bytes, &ring::EngineCosts::sent_bytes},
+    {"sent_messages", &RankStats::sent_messages, &ring::EngineCosts::sent_messages},
+    {"received_bytes", &RankStats::received_bytes, &ring::EngineCosts::received_bytes},
+    {"received_messages", &RankStats::received_messages, &ring::EngineCosts::received_messages},
+    {"peak_bytes", &RankStats::peak_bytes, &ring::EngineCosts::peak_bytes},
+    {"peak_kv_bytes", &RankStats::peak_kv_bytes, &ring::EngineCosts::peak_kv_bytes},
+}};
+
+// Empty when every figure of every rank is as expected.
+std::string first_difference(const RunAccount& account, const Costs& costs) {
+  for (std::size_t rank = 0; rank < account.measured.size(); ++rank) {
+    for (const Figure& figure : kFigures) {
+      const std::int64_t got = account.measured[rank]->*figure.measured;
+      const std::int64_t due = costs[rank].*figure.expected;
+      if (got == due) continue;
+      return fmt::format("{} of rank {} is {}, its closed form {}", figure.name, rank, got, due);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Given given_bytes(const RunAccount& account, int rank) {
+  const Shape& s = account.problem.shape;
+  const auto held = [&](std::int64_t tokens, const std::optional<Layout>& layout) {
+    return s.batch * make_layout(account.options, tokens, layout).positions(rank).size();
+  };
+  const std::int64_t rows = s.q_heads * held(s.q_tokens, account.options.q_layout);
+  const std::int64_t keys = s.kv_heads * held(s.kv_tokens, account.options.kv_layout);
+  const std::int64_t element = dtype_info(account.problem.dtype).bytes;
+  const std::int64_t lse_element = account.problem.dtype == DType::f64 ? 8 : 4;
+  const std::int64_t qkv = (rows * s.head_dim + keys * (s.head_dim + s.v_dim)) * element;
+  const std::int64_t o = rows * s.v_dim * element, lse = rows * lse_element;
+  if (account.last_pass == Pass::forward) return {.inputs = qkv, .outputs = o + lse};
+  return {.inputs = qkv + o, .outputs = o + lse + qkv};
+}
+
+namespace {
+
+Json wire_json(const RunAccount& account, const Costs& costs) {
+  Json configuration;
+  describe_run_options(account.options, configuration);
+  std::array<std::int64_t, 4> sums = {};
+  for (std::size_t rank = 0; rank < account.measured.size(); ++rank) {
+    sums[0] += account.measured[rank]->sent_bytes;
+    sums[1] += costs[rank].sent_bytes;
+    sums[2] += account.measured[rank]->sent_messages;
+    sums[3] += costs[rank].sent_messages;
+  }
+  return {{"format", configuration["wire"]}, {"integrity", configuration["integrity"]},
+          {"sent_bytes", sums[0]},           {"expected_sent_bytes", sums[1]},
+          {"sent_messages", sums[2]},        {"expected_sent_messages", sums[3]}};
+}
+
+}  // namespace
+
+void report_costs(const RunAccount& account, Json& document, Output& output) {
+  const Costs costs = ring::engine_costs(account.problem, account.options, account.last_pass);
+  for (std::size_t rank = 0; rank < account.measured.size(); ++rank) {
+    Json& json = document["ranks"][rank];
+    for (const Figure& figure : kFigures) {
+      json[fmt::format("expected_{}", figure.name)] = costs[rank].*figure.expected;
+    }
+    const Given given = given_bytes(account, static_cast<int>(rank));
+    json["input_bytes"] = given.inputs;
+    json["output_bytes"] = given.outputs;
+    json["memory_bytes"] = given.inputs + given.outputs + account.measured[rank]->peak_bytes;
+  }
+  document["wire"] = wire_json(account, costs);
+  const std::string difference = first_difference(account, costs);
+  document["as_expected"] = difference.empty();
+  output.print("closed forms  {}\n",
+               difference.empty() ? "bytes, messages and peak memory of every rank are as computed"
+                                  : "NOT as computed: " + difference);
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,34 @@
+// What a run of the engine should move and hold by its closed forms, next to what it did.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cli/line/output.h"
+#include "optimized/ring/engine.h"
+
+namespace ringlab::cli {
+
+/// A run's measured figures and all that they should follow from.
+struct RunAccount {
+  const Problem& problem;
+  const RunOptions& options;
+  Pass last_pass;
+  std::vector<const RankStats*> measured;
+};
+
+/// Rows of q, k, v (and do) that a rank was given, and of o, lse (and dq, dk, dv) that it gives, in
+/// bytes of the problem's dtype.
+struct Given {
+  std::int64_t inputs = 0, outputs = 0;
+};
+Given given_bytes(const RunAccount& account, int rank);
+
+/// Prints one line: that all is as computed, or the first figure that is not. Adds to each object
+/// of document["ranks"]: expected_… of bytes, messages and peaks; input_bytes and output_bytes, in
+/// the problem's dtype, which peak_bytes does not count; memory_bytes, the sum of these two and
+/// peak_bytes. Adds to `document`: "wire" (format, integrity, bytes and messages of all ranks,
+/// measured and expected) and "as_expected".
+void report_costs(const RunAccount& account, Json& document, Output& output);
+
+}  // namespace ringlab::cli

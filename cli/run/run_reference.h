@@ -1,0 +1,15 @@
+// `ringlab run reference`: what subjects are compared with, and the one right answer.
+#pragma once
+
+#include "cli/line/arguments.h"
+
+namespace ringlab::cli {
+
+/// `--exact`, for the list of options.
+OptionSpec exact_option();
+
+/// The fp64 reference with its certified error; with --exact, every element correctly rounded.
+/// Takes the problem's options, --backward, --threads, --output, --exact and --json.
+int run_reference(Arguments& arguments);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,171 @@
+#include "cli/run/run_rows.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "cli/line/progress.h"
+#include "optimized/ring/device_engine.h"
+#include "optimized/ring/engine.h"
+#include "optimized/ring/native.h"
+#include "reference/core/shards.h"
+#include "reference/core/small_float.h"
+
+namespace ringlab::cli {
+namespace {
+
+using verify::RandomTensor;
+
+template <class Element>
+struct WideRows {
+  Tensor<Element> q, k, v, dout;
+};
+
+template <class Element>
+ring::NativeShard<Element> make_rows(const RowRun& run, const ring::RankPlace& place) {
+  auto made = std::make_shared<WideRows<Element>>();
+  made->q = run.input.rows<Element>(RandomTensor::q, place.queries);
+  made->k = run.input.rows<Element>(RandomTensor::k, place.keys);
+  made->v = run.input.rows<Element>(RandomTensor::v, place.keys);
+  ring::NativeShard<Element> shard{.q = made->q.view(), .k = made->k.view(), .v = made->v.view()};
+  if (run.last_pass == Pass::backward) {
+    made->dout = run.input.rows<Element>(RandomTensor::dout, place.queries);
+    shard.dout = made->dout.view();
+  }
+  shard.owner = std::move(made);
+  return shard;
+}
+
+/// A row that is kept: where it lies in the rank's rows, and where it goes.
+struct Kept {
+  std::int64_t from = 0, to = 0;
+};
+std::vector<Kept> kept_of(const Positions& queries, const std::vector<std::int64_t>& rows) {
+  std::vector<Kept> kept;
+  const std::vector<std::int64_t> tokens = queries.to_list();
+  for (std::size_t local = 0; local < tokens.size(); ++local) {
+    const auto found = std::ranges::lower_bound(rows, tokens[local]);
+    if (found == rows.end() || *found != tokens[local]) continue;
+    kept.push_back({static_cast<std::int64_t>(local), found - rows.begin()});
+  }
+  return kept;
+}
+
+template <class T>
+void copy_rows(const Tensor<T>& from, const std::vector<Kept>& rows, Tensor<double>& to) {
+  const Extents& e = from.extents();
+  for_each_index({e.batch, e.heads, std::ssize(rows), e.channels},
+                 [&](auto b, auto h, auto i, auto c) {
+                   const Kept& row = rows[static_cast<std::size_t>(i)];
+                   to(b, h, row.to, c) = static_cast<double>(from(b, h, row.from, c));
+                 });
+}
+
+Extents with_rows(Extents extents, std::int64_t rows) {
+  extents.tokens = rows;
+  return extents;
+}
+
+std::int64_t sum(const std::vector<std::int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+}
+
+/// Makes the rank's rows once more, those of one rank at a time.
+template <class Element>
+void add_gradients(const RowRun& run, const ring::RankPlace& place,
+                   const ring::NativeResult<Element>& mine) {
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
+  const ring::NativeShard<Element> given = make_rows<Element>(run, place);
+  run.identities->add<Element>({.queries = place.queries,
+                                .q = given.q,
+                                .dout = *given.dout,
+                                .out = mine.out.view(),
+                                .dq = mine.gradients->dq.view(),
+                                .k = given.k,
+                                .v = given.v,
+                                .dk = mine.gradients->dk.view(),
+                                .dv = mine.gradients->dv.view()});
+}
+
+template <class Element>
+ring::NativeEnds<Element> ends_of(const RowRun& run, AttentionOutput& kept) {
+  return {.source = [&](const ring::RankPlace& place) { return make_rows<Element>(run, place); },
+          .sink =
+              [&](const ring::RankPlace& place, ring::NativeResult<Element>&& mine) {
+                const std::vector<Kept> rows = kept_of(place.queries, run.kept_rows);
+                copy_rows(mine.out, rows, kept.out);
+                copy_rows(mine.lse, rows, kept.lse);
+                if (run.identities != nullptr && mine.gradients) add_gradients(run, place, mine);
+              }};
+}
+
+void take_summary(ring::NativeSummary&& summary, RunResult& result) {
+  result.ranks = std::move(summary.ranks);
+  result.leftover_messages = summary.leftover_messages;
+  result.seconds = summary.seconds;
+}
+
+RunResult room_for(const RowRun& run) {
+  const Shape& shape = run.input.problem.shape;
+  const std::int64_t rows = std::ssize(run.kept_rows);
+  return {.output = {Tensor<double>(with_rows(shape.out(), rows)),
+                     Tensor<double>(with_rows(shape.lse(), rows))},
+          .ranks = {},
+          .leftover_messages = 0,
+          .seconds = 0};
+}
+
+RunResult run_rows_on_devices(const RowRun& run) {
+  const Problem& problem = run.input.problem;
+  RunResult result = room_for(run);
+  const Progress progress("running optimized on devices");
+  const auto run_in = [&]<class Element>(Element) {
+    take_summary(ring::run_native_on_devices<Element>(problem, run.options,
+                                                      ends_of<Element>(run, result.output)),
+                 result);
+  };
+  problem.dtype == DType::f16 ? run_in(Half{}) : run_in(BFloat16{});
+  return result;
+}
+
+}  // namespace
+
+RunResult run_engine_shown(const AttentionInput& input, const RunOptions& options) {
+  const Pass last_pass = input.dout ? Pass::backward : Pass::forward;
+  std::atomic<std::int64_t> done = 0;
+  const Progress progress("running optimized",
+                          {&done, sum(ring::engine_work(input.problem, options, last_pass))});
+  ring::EngineParts parts;
+  parts.work_done = &done;
+  return ring::run_engine_with(parts, input, options);
+}
+
+RunResult run_random_rows(const RowRun& run) {
+  if (run.options.device == DeviceKind::cuda) return run_rows_on_devices(run);
+  const Problem& problem = run.input.problem;
+  RunResult result = room_for(run);
+  std::atomic<std::int64_t> done = 0;
+  const Progress progress("running optimized",
+                          {&done, sum(ring::engine_work(problem, run.options, run.last_pass))});
+  ring::EngineParts parts;
+  parts.work_done = &done;
+  with_element_type(problem.dtype, [&]<class Element>(Element) {
+    take_summary(ring::run_native<Element>(problem, run.options,
+                                           ends_of<Element>(run, result.output), parts),
+                 result);
+  });
+  return result;
+}
+
+AttentionOutput rows_of_output(const AttentionOutput& whole,
+                               const std::vector<std::int64_t>& rows) {
+  const Positions positions = Positions::from_list(rows);
+  return {shard_of<double>(whole.out.view(), positions),
+          shard_of<double>(whole.lse.view(), positions)};
+}
+
+}  // namespace ringlab::cli

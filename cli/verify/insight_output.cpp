@@ -1,0 +1,38 @@
+#include "cli/verify/insight_output.h"
+
+#include <fmt/format.h>
+
+namespace ringlab::cli {
+
+std::string insight_text(const std::string& subject, const verify::Insight& insight) {
+  const verify::Diagnosis& diagnosis = insight.diagnosis;
+  std::string text;
+  if (!diagnosis.explains.empty()) {
+    text += fmt::format("  {}\n", diagnosis.sentence());
+    if (diagnosis.cases > 0) {
+      text += fmt::format("  every number of {} cases agrees with that\n", diagnosis.cases);
+    }
+  }
+  for (const std::string& finding : diagnosis.findings) text += fmt::format("  {}\n", finding);
+  for (const std::string& warning : insight.warnings) {
+    text += fmt::format("  warning: {}\n", warning);
+  }
+  for (const std::string& remark : insight.remarks) text += fmt::format("  {}\n", remark);
+  return text.empty() ? "" : fmt::format("\n{}\n{}", subject, text);
+}
+
+Json insight_json(const verify::Insight& insight) {
+  Json explains = Json::array();
+  for (const verify::Suspect& suspect : insight.diagnosis.explains) {
+    explains.push_back({{"id", suspect.id}, {"what", suspect.what}});
+  }
+  return {{"explains", explains},
+          {"sentence", insight.diagnosis.sentence()},
+          {"law", insight.of_law},
+          {"cases", insight.diagnosis.cases},
+          {"findings", insight.diagnosis.findings},
+          {"warnings", insight.warnings},
+          {"remarks", insight.remarks}};
+}
+
+}  // namespace ringlab::cli

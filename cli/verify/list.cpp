@@ -1,0 +1,171 @@
+// `ringlab list`: what can be run and verified.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "cli/inputs/plugin_subjects.h"
+#include "cli/line/arguments.h"
+#include "cli/line/command.h"
+#include "cli/line/output.h"
+#include "cli/line/text_table.h"
+#include "property_tests/subject.h"
+#include "property_tests/vendor_subject.h"
+
+namespace ringlab::cli {
+namespace {
+
+// A column of the table: a word, what it means, and the member that says so; none for modifiers,
+// of which a subject may know some.
+struct Word {
+  const char* word;
+  const char* meaning;
+  bool verify::Capabilities::*has = nullptr;
+};
+
+constexpr std::array<Word, 12> kWords = {{
+    {"ranks", "runs on several ranks", &verify::Capabilities::many_ranks},
+    {"ring", "K/V travel neighbour to neighbour", &verify::Capabilities::ring_traffic},
+    {"skips", "masked-out blocks are not computed", &verify::Capabilities::skips_empty_blocks},
+    {"slots", "--slots: places for chunks beside its own", &verify::Capabilities::prefetches},
+    {"threads", "--threads: several of each rank", &verify::Capabilities::threads},
+    {"schedules", "--schedule, --wire, --integrity", &verify::Capabilities::schedules},
+    {"backward", "--backward: gradients of q, k and v", &verify::Capabilities::backward},
+    {"modifiers", "--softcap, --alibi, --sinks, --dropout, or those of them"},
+    {"trace", "--trace: what each rank did when", &verify::Capabilities::traces},
+    {"cuda", "--device cuda, in builds that have it", &verify::Capabilities::cuda},
+    {"counts", "bytes and memory are measured", &verify::Capabilities::counts_traffic},
+    {"same-bits", "equal from run to run", &verify::Capabilities::deterministic},
+}};
+
+std::vector<Column> columns() {
+  std::vector<Column> columns = {{"subject"}};
+  for (const Word& word : kWords) columns.push_back({word.word});
+  columns.push_back({"dtypes"});
+  return columns;
+}
+
+// What executes schedules has slots, too.
+verify::Capabilities with_slots(verify::Capabilities can) {
+  can.prefetches = can.prefetches || can.schedules;
+  return can;
+}
+
+std::vector<std::string> modifier_names(const verify::ModifierAbilities& can) {
+  std::vector<std::string> names;
+  if (can.softcap) names.emplace_back("softcap");
+  if (can.alibi) names.emplace_back("alibi");
+  if (can.sinks) names.emplace_back("sinks");
+  if (can.dropout) names.emplace_back("dropout");
+  return names;
+}
+
+std::string cell(const Word& word, const verify::Capabilities& can) {
+  const bool is_modifiers = word.has == nullptr;
+  if (!(is_modifiers ? can.modifiers.any() : can.*word.has)) return "-";
+  if (!is_modifiers || can.modifiers == verify::kAllModifiers) return word.word;
+  return fmt::format("{}", fmt::join(modifier_names(can.modifiers), " "));
+}
+
+std::vector<std::string> row(const std::string& name, const verify::Capabilities& can,
+                             const std::vector<std::string>& dtypes) {
+  std::vector<std::string> cells = {name};
+  for (const Word& word : kWords) cells.push_back(cell(word, can));
+  cells.push_back(fmt::format("{}", fmt::join(dtypes, " ")));
+  return cells;
+}
+
+std::string legend() {
+  TextTable table({{"word"}, {"meaning"}});
+  for (const Word& word : kWords) table.add({word.word, word.meaning});
+  return table.text();
+}
+
+// Of devices, in builds that have them.
+std::vector<std::string> dtypes_on_devices(const verify::Subject& subject) {
+  std::vector<std::string> names;
+  if (!subject.can.cuda) return names;
+  for (const DType dtype : subject.can_on(DeviceKind::cuda).dtypes) {
+    names.emplace_back(dtype_info(dtype).name);
+  }
+  return names;
+}
+
+Json device_names(const verify::Capabilities& can) {
+  Json names = Json::array();
+  if (can.cpu) names.push_back("cpu");
+  if (can.cuda) names.push_back("cuda");
+  return names;
+}
+
+Json subject_json(const verify::Subject& subject, const std::vector<std::string>& dtypes) {
+  const verify::Capabilities& can = subject.can;
+  return {{"name", subject.name},
+          {"title", subject.title},
+          {"dtypes", dtypes},
+          {"many_ranks", can.many_ranks},
+          {"counts_traffic", can.counts_traffic},
+          {"masked_may_be_nan", can.masked_may_be_nan},
+          {"ring_traffic", can.ring_traffic},
+          {"skips_empty_blocks", can.skips_empty_blocks},
+          {"threads", can.threads},
+          {"slots", can.prefetches || can.schedules},
+          {"schedules", can.schedules},
+          {"backward", can.backward},
+          {"modifiers", can.modifiers.any()},
+          {"modifier_kinds", modifier_names(can.modifiers)},
+          {"traces", can.traces},
+          {"dtypes_on_devices", dtypes_on_devices(subject)},
+          {"devices", device_names(can)},
+          {"lse", can.lse},
+          {"deterministic", can.deterministic}};
+}
+
+std::vector<verify::Subject> with_vendors(std::vector<verify::Subject> subjects) {
+  subjects.push_back(verify::cudnn_subject());
+  return subjects;
+}
+
+std::vector<verify::Subject> subjects_to_list(Arguments& arguments) {
+  if (arguments.operands().empty()) return with_vendors(verify::all_subjects());
+  std::vector<verify::Subject> subjects;
+  for (const std::string& name : arguments.operands()) {
+    subjects.push_back(subject_named(name, arguments));
+  }
+  return subjects;
+}
+
+int list(Arguments& arguments) {
+  Output output(arguments);
+  const std::vector<verify::Subject> chosen = subjects_to_list(arguments);
+  arguments.reject_unused();
+  TextTable abilities(columns());
+  TextTable ideas({{"subject"}, {"what it is"}});
+  Json subjects = Json::array();
+  for (const verify::Subject& subject : chosen) {
+    std::vector<std::string> dtypes;
+    for (const DType dtype : subject.can.dtypes) dtypes.emplace_back(dtype_info(dtype).name);
+    abilities.add(row(subject.name, with_slots(subject.can), dtypes));
+    ideas.add({subject.name, subject.title});
+    subjects.push_back(subject_json(subject, dtypes));
+  }
+  output.print("{}\n{}\n{}", ideas.text(), abilities.text(), legend());
+  output.finish("list", {{"subjects", subjects}});
+  return 0;
+}
+
+}  // namespace
+
+Command list_command() {
+  Command command{"list", "every subject that can be run and verified, with its capabilities"};
+  constexpr int kMostSubjects = 1000;
+  command.operands = "[SUBJECT…]";
+  command.max_operands = kMostSubjects;
+  command.options = {json_option()};
+  command.examples = {"ringlab list", "ringlab list --json subjects.json",
+                      "ringlab list ./libattention.so"};
+  command.more = "Subjects may be plugins: `ringlab verify --help` says what those are.";
+  command.run = list;
+  return command;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,84 @@
+#include "cli/verify/tomography.h"
+
+#include <fmt/format.h>
+
+#include "cli/inputs/plugin_subjects.h"
+#include "cli/inputs/problem_options.h"
+#include "cli/report/softmax_page.h"
+#include "cli/run/device_run.h"
+#include "cli/run/run_options.h"
+#include "property_tests/diagnosis/tomography.h"
+#include "reference/core/error.h"
+#include "reference/io/tensor_file.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr std::int64_t kMostTokens = 512;  // a matrix that somebody can look at
+constexpr std::int64_t kPictureSize = 48;
+
+void check_small(const Shape& shape) {
+  const std::int64_t tokens = std::max(shape.q_tokens, shape.kv_tokens);
+  if (tokens <= kMostTokens) return;
+  throw_usage_error({"--tomography", fmt::format("at most {} tokens", kMostTokens),
+                     fmt::format("{}", tokens),
+                     "It runs the subject once for every v_dim keys; give --tokens"});
+}
+
+Json tomography_json(const std::string& subject, const verify::Tomography& tomography) {
+  Json pictures = Json::array();
+  const Extents& extents = tomography.got.extents();
+  for (std::int64_t b = 0; b < extents.batch; ++b) {
+    for (std::int64_t h = 0; h < extents.heads; ++h) {
+      pictures.push_back(verify::softmax_picture(tomography, b, h, kPictureSize));
+    }
+  }
+  return {{"subject", subject}, {"findings", tomography.findings}, {"pictures", pictures}};
+}
+
+void print_tomography(const std::string& subject, const verify::Tomography& tomography,
+                      Output& output) {
+  output.print("\n{}: queries down, keys across, head 0\n{}", subject,
+               verify::softmax_picture(tomography, 0, 0, kPictureSize));
+  for (const std::string& finding : tomography.findings) output.print("  {}\n", finding);
+  if (tomography.findings.empty()) output.print("  every weight is right\n");
+}
+
+}  // namespace
+
+int run_tomography(Arguments& arguments, Output& output) {
+  arguments.take_switch("tomography");
+  std::vector<verify::Subject> subjects;
+  for (const std::string& name : arguments.operands()) {
+    subjects.push_back(subject_named(name, arguments));
+  }
+  if (subjects.empty()) subjects = verify::all_subjects();
+  const RunOptions options = take_run_options(
+      arguments, {.ranks = 4, .layout = LayoutKind::contiguous, .tile_queries = 8, .tile_keys = 8});
+  const std::optional<std::string> page = arguments.take_text("html");
+  const LoadedInput loaded =
+      load_input(arguments, {.tokens = 32, .mask = "causal", .built_in = true});
+  arguments.reject_unused();
+  check_small(loaded.problem.shape);
+  for (const verify::Subject& subject : subjects) require_device_of(subject, options.device);
+  output.print("= right   - too little   + too much   0 lost   ! must not be seen   ? no number\n");
+  Json results = Json::array();
+  std::vector<report::SoftmaxMap> maps;
+  bool right = true;
+  for (const verify::Subject& given : subjects) {
+    const verify::Subject subject = verify::on_device(given, options.device);
+    RunOptions own = options;
+    if (!subject.can.many_ranks) own.ranks = 1;
+    verify::Tomography tomography =
+        verify::read_softmax(subject, {loaded.problem, own, loaded.tensors});
+    right &= tomography.findings.empty();
+    print_tomography(subject.name, tomography, output);
+    results.push_back(tomography_json(subject.name, tomography));
+    maps.push_back({subject.name, std::move(tomography)});
+  }
+  if (page) io::write_file(*page, report::softmax_page(maps));
+  output.finish("verify", {{"tomography", results}, {"passed", right}});
+  return right ? 0 : 1;
+}
+
+}  // namespace ringlab::cli

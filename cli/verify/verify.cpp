@@ -1,0 +1,243 @@
+// `ringlab verify [SUBJECT…]`: subjects against the exact reference, on an input and under the
+// laws.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "cli/inputs/plugin_subjects.h"
+#include "cli/inputs/problem_options.h"
+#include "cli/machine/build_info.h"
+#include "cli/run/device_run.h"
+#include "cli/run/run_options.h"
+#include "cli/verify/certificate.h"
+#include "cli/verify/certificate_check.h"
+#include "cli/verify/tomography.h"
+#include "cli/verify/verify_plan.h"
+#include "cli/verify/verify_replay.h"
+#include "cli/verify/verify_text.h"
+#include "cli/verify/verify_work.h"
+#include "reference/core/error.h"
+#include "reference/io/tensor_file.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr int kMostSubjects = 1000;
+
+report::VerifyRun make_run(const Json& configuration, const LoadedInput& loaded,
+                           const RunOptions& options) {
+  report::VerifyRun run;
+  for (const auto& [name, value] : configuration.items()) {
+    run.configuration.emplace_back(name,
+                                   value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  const BuildInfo build = build_info();
+  run.version = build.version;
+  run.compiler = build.compiler + ", " + build.build_type;
+  run.flags = build.flags;
+  run.notes = loaded.notes;
+  run.problem = loaded.problem;
+  run.options = options;
+  return run;
+}
+
+std::string ending_of(const VerifyPlan& plan, const VerifyOutcome& outcome) {
+  if (outcome.interrupted) return fmt::format("stopped after {:.1f} s", outcome.laws_seconds);
+  const bool is_time_over = plan.seconds && outcome.laws_seconds >= *plan.seconds;
+  return is_time_over ? fmt::format("time over after {:.1f} s", outcome.laws_seconds) : "";
+}
+
+// No subject is wrong then, nor may anyone take it for right: the verification itself fell short.
+void refuse_gaps(const report::VerifyRun& run) {
+  const std::vector<std::string> gaps = run.uncovered();
+  if (gaps.empty()) return;
+  throw_environment_error(
+      {"coverage",
+       fmt::format("{:g} % of the cases or more in every class that a subject supports",
+                   100 * verify::kLeastShare),
+       fmt::format("fewer in {}", fmt::join(gaps, ", ")),
+       "What was tried held, but too little of that was tried; a subject that refuses what it "
+       "claims to support is one reason. --json FILE has the counts."});
+}
+
+enum class Facts { where_needed, always };
+
+/// One verification, from its words to its results; what it found is printed.
+struct Verification {
+  report::VerifyRun run;
+  report::CertificateFacts facts;  ///< only where a certificate is wanted
+};
+
+struct VerifyFiles {
+  std::optional<std::string> page, certificate;
+};
+
+VerifyFiles take_files(Arguments& arguments) {
+  VerifyFiles files;
+  files.page = arguments.take_text("html");
+  if (files.page) check_writable("html", *files.page);
+  files.certificate = take_certificate_file(arguments);
+  return files;
+}
+
+void write_files(const VerifyFiles& files, const Verification& done, Output& output) {
+  if (files.page) {
+    io::write_file(*files.page, report::verify_page(done.run));
+    output.print("report in {}\n", *files.page);
+  }
+  if (!files.certificate) return;
+  const auto certificate = report::make_certificate(done.run, done.facts);
+  write_certificate(*files.certificate, certificate);
+  output.print("certificate in {}: {}\n", *files.certificate,
+               report::certificate_words(certificate));
+}
+
+/// What the words ask for, read and checked.
+struct VerifyJob {
+  VerifyPlan plan;
+  RunOptions options;
+  VerifyFiles files;
+  LoadedInput loaded;
+};
+
+VerifyJob take_job(Arguments& arguments) {
+  const bool quick = arguments.take_switch("quick");
+  VerifyJob job{.plan = take_plan(arguments, quick), .options = {}, .files = {}, .loaded = {}};
+  check_some_can(job.plan.subjects, arguments);
+  job.options = take_run_options(arguments, {4, LayoutKind::zigzag});
+  if (job.options.device == DeviceKind::cuda) take_deterministic(arguments, job.options);
+  if (job.options.device == DeviceKind::cuda) keep_those_on_devices(job.plan.subjects, arguments);
+  job.files = take_files(arguments);
+  job.loaded =
+      load_input(arguments, {.tokens = quick ? 256 : 1024, .mask = "causal", .built_in = true});
+  arguments.reject_unused();
+  for (const verify::Subject& subject : job.plan.subjects) {
+    require_device_of(subject, job.options.device);
+  }
+  for (const std::string& note : notes_on(job.plan.subjects)) job.loaded.notes.push_back(note);
+  return job;
+}
+
+void finish_output(const Json& configuration, const report::VerifyRun& run, Output& output) {
+  output.finish("verify", {{"configuration", configuration},
+                           {"notes", run.notes},
+                           {"passed", run.passed()},
+                           {"uncovered", run.uncovered()},
+                           {"ended", run.ended},
+                           {"seconds", run.seconds},
+                           {"subjects", subjects_json(run)}});
+}
+
+Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
+  const auto start = std::chrono::steady_clock::now();
+  const VerifyJob job = take_job(arguments);
+  const Json configuration = configuration_of(job.plan, job.loaded, job.options);
+  output.print_configuration(configuration);
+  for (const std::string& note : job.loaded.notes) output.print("note: {}\n", note);
+  Verification done{.run = make_run(configuration, job.loaded, job.options), .facts = {}};
+  VerifyOutcome outcome = verify_subjects(job.plan, job.loaded, job.options);
+  done.run.ended = ending_of(job.plan, outcome);
+  done.run.subjects = std::move(outcome.subjects);
+  done.run.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  print_verification(done.run, output);
+  if (job.files.certificate || facts == Facts::always) {
+    done.facts = certificate_facts(job.plan, done.run);
+    done.facts.command = command_words(verify_command(), arguments, done.run.subjects);
+  }
+  write_files(job.files, done, output);
+  finish_output(configuration, done.run, output);
+  return done;
+}
+
+/// The command of a certificate.
+report::CertificateJson verify_again(const std::vector<std::string>& words) {
+  const Command command = verify_command();
+  Arguments arguments(command, words);
+  for (const char* other : {"replay", "check-certificate", "json", "html", "certificate"}) {
+    if (arguments.given(other)) {
+      throw_input_error(
+          {"the command of the certificate", "a verification", fmt::format("--{}", other), ""});
+    }
+  }
+  Output output(arguments);
+  const Verification done = verify_as_told(arguments, output, Facts::always);
+  return report::make_certificate(done.run, done.facts);
+}
+
+int run_verification(Arguments& arguments) {
+  Output output(arguments);
+  if (arguments.given("replay")) return replay_token(arguments, output);
+  if (arguments.given("tomography")) return run_tomography(arguments, output);
+  if (arguments.given("check-certificate")) {
+    return check_certificate(arguments, output, verify_again);
+  }
+  const Verification done = verify_as_told(arguments, output, Facts::where_needed);
+  if (!done.run.passed()) return 1;
+  refuse_gaps(done.run);
+  return 0;
+}
+
+}  // namespace
+
+Command verify_command() {
+  Command command{"verify", "subjects against the exact reference: on an input and under the laws"};
+  command.operands = "[SUBJECT…]";
+  command.max_operands = kMostSubjects;
+  command.options = problem_options();
+  for (OptionSpec& option : command.options) {
+    if (option.name == "seed") option.applies.clear();
+    if (option.name == "mask") option.help += " (causal)";
+  }
+  for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
+  command.options.push_back(deterministic_option());
+  const std::vector<OptionSpec> own = {
+      {"rows", "N", "query rows per head to compare with the reference (256)"},
+      {"cases", "N", "random cases per law (40), and per round with --time or --rounds (10)"},
+      {"laws", "ID,ID,…", "only these laws (all)"},
+      {"time", "SECONDS", "keep trying the laws on new cases for so long; Ctrl-C ends it early"},
+      {"rounds", "N", "all laws so many times, on new cases each time (1; with --time no limit)"},
+      {"quick", "", "fewer tokens, rows and cases"},
+      {"replay", "TOKEN", "run one failing case again"},
+      {"tomography", "", "read the softmax matrix out of each subject; --html draws it"},
+      {"html", "FILE", "write a report with pictures"},
+      {"certificate", "FILE", "write what was checked and how well: FILE.json or FILE.html"},
+      {"check-certificate", "FILE", "read one back and compare its digest"},
+      {"again", "", "repeat its verification and compare", "with --check-certificate"},
+      json_option()};
+  command.options.insert(command.options.end(), own.begin(), own.end());
+  command.examples = {
+      "ringlab verify",
+      "ringlab verify ring causal_ring --text README.md --mask causal+window:256,0 --html "
+      "report.html",
+      "ringlab verify 05 --input qkv.safetensors --dtype bf16 --ranks 6 --json -",
+      "ringlab verify --laws P14,P29 --cases 1000 --seed 7",
+      "ringlab verify ./libattention.so --timeout 2",
+      "ringlab verify ./libattention.so --time 3600 --seed 7 --html report.html",
+      "ringlab verify ./libattention.so --certificate attention.html",
+      "ringlab verify --check-certificate attention.html --again",
+  };
+  command.more =
+      "Without subjects all of them are verified; without --input and --text a built-in random "
+      "input "
+      "is used. Ranks default to 4 and the layout to zigzag. The laws use small random cases of "
+      "their "
+      "own, on the same device.\n\n"
+      "With --time subjects take turns, one law at a time, the one that had least time first. "
+      "Rounds never repeat a case, and equal seeds, rounds and cases give equal ones. A law that "
+      "was broken is not tried again.\n\n"
+      "Exit codes: 0 all pass, 1 a subject is wrong, 4 none is but a kind of case that a subject "
+      "supports made up less than 2 % of all (with all laws and 500 cases or more), or a device, "
+      "its "
+      "driver or its memory failed: no verdict.\n\n"
+      "--check-certificate --again runs the command that the certificate holds, plugins and all: "
+      "do so with certificates that you trust.\n\n" +
+      std::string(kAboutPlugins);
+  command.run = run_verification;
+  return command;
+}
+
+}  // namespace ringlab::cli

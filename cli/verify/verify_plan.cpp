@@ -1,0 +1,104 @@
+#include "cli/verify/verify_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "cli/inputs/modifier_options.h"
+#include "cli/inputs/plugin_subjects.h"
+#include "cli/run/run_options.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr std::int64_t kMostRounds = 1'000'000'000;
+
+std::vector<verify::Subject> take_subjects(Arguments& arguments) {
+  if (arguments.operands().empty()) return verify::all_subjects();
+  std::vector<verify::Subject> subjects;
+  for (const std::string& name : arguments.operands()) {
+    verify::Subject subject = subject_named(name, arguments);
+    for (const verify::Subject& other : subjects) {
+      if (other.name == subject.name) {
+        throw_usage_error({"subject " + name, "to be given once", "it more than once", ""});
+      }
+    }
+    subjects.push_back(std::move(subject));
+  }
+  return subjects;
+}
+
+std::vector<std::string> take_laws(Arguments& arguments) {
+  std::vector<std::string> ids;
+  for (const std::string& word : arguments.take_words("laws")) {
+    ids.push_back(verify::find_law(word).id);
+  }
+  return ids;
+}
+
+// With --time rounds are short, so that every law has its share early.
+int customary_cases(const Arguments& arguments, bool quick) {
+  return quick || arguments.given("time") || arguments.given("rounds") ? 10 : 40;
+}
+
+void take_rounds(Arguments& arguments, VerifyPlan& plan) {
+  constexpr double kLeast = 1e-3, kMost = 1e9;
+  if (arguments.given("time")) plan.seconds = arguments.take_real("time", 0, kLeast, kMost);
+  plan.rounds = arguments.take_integer("rounds", plan.seconds ? kMostRounds : 1, 1, kMostRounds);
+}
+
+}  // namespace
+
+void check_some_can(const std::vector<verify::Subject>& subjects, const Arguments& arguments) {
+  for (const verify::Subject& subject : subjects) {
+    if (unknown_modifier(arguments, subject.can.modifiers).empty()) return;
+  }
+  for (const verify::Subject& subject : subjects) refuse_unknown_modifiers(arguments, subject);
+}
+
+void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments) {
+  for (const verify::Subject& subject : subjects) {
+    if (subject.can.cuda || arguments.operands().empty()) continue;
+    throw_usage_error({"--device", "subjects that run on devices", subject.name,
+                       "`ringlab list` shows what each subject can."});
+  }
+  std::erase_if(subjects, [](const verify::Subject& subject) { return !subject.can.cuda; });
+}
+
+VerifyPlan take_plan(Arguments& arguments, bool quick) {
+  VerifyPlan plan;
+  plan.subjects = take_subjects(arguments);
+  plan.laws.seed = arguments.take_unsigned("seed", 1);
+  plan.laws.cases_per_law = static_cast<int>(
+      arguments.take_integer("cases", customary_cases(arguments, quick), 1, 1'000'000));
+  take_rounds(arguments, plan);
+  plan.laws.laws = take_laws(arguments);
+  plan.sampled_rows = arguments.take_integer("rows", quick ? 64 : 256, 2, INT32_MAX);
+  return plan;
+}
+
+Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded,
+                      const RunOptions& options) {
+  Json configuration;
+  std::vector<std::string> names;
+  for (const verify::Subject& subject : plan.subjects) names.push_back(subject.name);
+  configuration["subjects"] = fmt::format("{}", fmt::join(names, " "));
+  describe_input(loaded, configuration);
+  describe_run_options(options, configuration);
+  if (options.device == DeviceKind::cuda) configuration["deterministic"] = options.deterministic;
+  const std::int64_t tokens = loaded.problem.shape.q_tokens;
+  configuration["rows_compared"] =
+      tokens <= plan.sampled_rows ? "all" : fmt::format("{} of {}", plan.sampled_rows, tokens);
+  configuration["cases_per_law"] = plan.laws.cases_per_law;
+  if (plan.seconds) configuration["time_s"] = *plan.seconds;
+  if (plan.rounds != (plan.seconds ? kMostRounds : 1)) configuration["rounds"] = plan.rounds;
+  configuration["laws"] =
+      plan.laws.laws.empty() ? "all" : fmt::format("{}", fmt::join(plan.laws.laws, " "));
+  configuration["seed"] = plan.laws.seed;
+  return configuration;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,194 @@
+#include "cli/verify/verify_text.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/line/text_table.h"
+#include "cli/report/human.h"
+#include "cli/report/profile_json.h"
+#include "cli/verify/insight_output.h"
+#include "cli/verify/report_json.h"
+
+namespace ringlab::cli {
+namespace {
+
+using report::SubjectResult;
+
+std::string summary_table(const report::VerifyRun& run) {
+  TextTable table({{"subject"},
+                   {"verdict"},
+                   {"error/bound: input", Align::right},
+                   {"laws", Align::right},
+                   {"laws held", Align::right},
+                   {"skipped", Align::right},
+                   {"moved", Align::right},
+                   {"peak/rank", Align::right},
+                   {"time", Align::right},
+                   {"laws took", Align::right}});
+  for (const SubjectResult& subject : run.subjects) {
+    table.add({subject.subject.name, subject.wrong() ? "WRONG" : subject.verdict(),
+               subject.input_text(), subject.laws_text(),
+               fmt::format("{}/{}", subject.laws_held(), subject.laws.laws.size()),
+               fmt::format("{}", subject.laws.laws_skipped()),
+               report::human_bytes(subject.sent_bytes()), report::human_bytes(subject.peak_bytes()),
+               report::human_seconds(subject.on_input.run.seconds),
+               report::human_seconds(subject.laws.seconds)});
+  }
+  return table.text();
+}
+
+// "REASON: laws P1, P2 (ring, merge)", every reason once per group of subjects.
+std::string skip_lines(const report::VerifyRun& run) {
+  std::map<std::string, std::map<std::string, std::string>> reasons;  // reason → law → subjects
+  for (const SubjectResult& subject : run.subjects) {
+    if (!subject.input_skipped.empty()) {
+      reasons[subject.input_skipped]["the input"] += " " + subject.subject.name;
+    }
+    for (const verify::LawVerdict& law : subject.laws.laws) {
+      const bool no_case = law.skipped.empty() && !law.failure && law.cases == 0;
+      const std::string reason = no_case ? "no case applied; this says nothing" : law.skipped;
+      if (!reason.empty()) reasons[reason][law.id] += " " + subject.subject.name;
+    }
+  }
+  std::string text;
+  for (const auto& [reason, laws] : reasons) {
+    std::map<std::string, std::string> by_subjects;
+    for (const auto& [id, names] : laws) by_subjects[names] += " " + id;
+    for (const auto& [names, ids] : by_subjects) {
+      text += fmt::format("skipped{} for{}: {}\n", ids, names, reason);
+    }
+  }
+  return text;
+}
+
+// The rarest required classes of all subjects that are judged, each with its least share.
+std::string coverage_lines(const report::VerifyRun& run) {
+  constexpr std::size_t kMostNamed = 4;
+  std::map<std::string, double> least;  // class → share
+  std::int64_t cases = 0;
+  for (const SubjectResult& subject : run.subjects) {
+    cases += subject.coverage.cases;
+    if (!subject.coverage.is_judged) continue;
+    for (const verify::ClassShare& one : subject.coverage.classes) {
+      if (!one.required) continue;
+      const double share = subject.coverage.share(one);
+      const auto [known, is_new] = least.try_emplace(one.name, share);
+      if (!is_new) known->second = std::min(known->second, share);
+    }
+  }
+  if (least.empty()) return "";
+  std::vector<std::pair<double, std::string>> rarest;
+  for (const auto& [name, share] : least) rarest.emplace_back(share, name);
+  std::sort(rarest.begin(), rarest.end());
+  std::string text =
+      fmt::format("{} cases held, of {} required classes; the rarest:", report::human_count(cases),
+                  least.size());
+  for (std::size_t i = 0; i < std::min(kMostNamed, rarest.size()); ++i) {
+    text +=
+        fmt::format("{} {} {:.1f} %", i == 0 ? "" : ",", rarest[i].second, 100 * rarest[i].first);
+  }
+  return text + "\n";
+}
+
+std::string failure_text(const SubjectResult& subject, DeviceKind device) {
+  std::string text;
+  if (subject.input_skipped.empty() && !subject.input_passed()) {
+    const verify::InputVerdict& verdict = subject.on_input;
+    text += fmt::format("\n{} is WRONG on the input\n  {}\n", subject.subject.name,
+                        verdict.error.empty() ? verdict.report.summary() : verdict.error);
+  }
+  std::map<std::string, std::string> again;  // message → laws that found nothing new
+  for (const verify::LawVerdict& law : subject.laws.laws) {
+    if (!law.failure) continue;
+    const verify::LawFailure& failure = *law.failure;
+    const auto [others, is_new] = again.try_emplace(failure.message);
+    if (!is_new) {
+      others->second += " " + law.id;
+      continue;
+    }
+    text += fmt::format(
+        "\n{} breaks {} {}\n  law     {}\n  case    {} ({} shrinks)\n  found   {}\n"
+        "  replay  ringlab verify --replay {}{}\n",
+        subject.subject.name, law.id, law.name, law.statement, verify::describe(failure.shrunk),
+        failure.shrinks, failure.message, failure.token,
+        device == DeviceKind::cuda ? " --device cuda" : "");
+  }
+  for (const auto& [message, laws] : again) {
+    if (!laws.empty()) text += fmt::format("\nthe same with{}: {}\n", laws, message);
+  }
+  return text;
+}
+
+std::string rounds_text(const report::VerifyRun& run) {
+  std::int64_t cases = 0;
+  std::int64_t least = run.subjects.empty() ? 0 : run.subjects.front().rounds;
+  std::int64_t most = 0;
+  for (const SubjectResult& subject : run.subjects) {
+    least = std::min(least, subject.rounds);
+    most = std::max(most, subject.rounds);
+    for (const verify::LawVerdict& law : subject.laws.laws) cases += law.cases + law.discarded;
+  }
+  const std::string rounds =
+      least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+  return fmt::format("{} whole round{}, {} cases tried", rounds, most == 1 ? "" : "s",
+                     report::human_count(cases));
+}
+
+Json subject_json(const SubjectResult& subject) {
+  Json laws = Json::array();
+  for (const verify::LawVerdict& law : subject.laws.laws) laws.push_back(law_json(law));
+  Json input = {{"passed", subject.input_passed()}};
+  if (!subject.input_skipped.empty()) {
+    input["skipped"] = subject.input_skipped;
+  } else if (!subject.on_input.error.empty()) {
+    input["error"] = subject.on_input.error;
+  } else {
+    input["rows_checked"] = subject.on_input.rows_checked;
+    input["report"] = report_json(subject.on_input.report);
+    input["seconds"] = subject.on_input.run.seconds;
+    input["sent_bytes"] = subject.sent_bytes();
+    input["peak_bytes_per_rank"] = subject.peak_bytes();
+    input["peak_kv_bytes_per_rank"] = subject.peak_kv_bytes();
+    input["ranks"] = ranks_json(subject.on_input.run);
+  }
+  return {{"subject", subject.subject.name},
+          {"passed", subject.passed()},
+          {"verdict", subject.verdict()},
+          {"worst_ratio", json_number(subject.worst_ratio())},
+          {"profile", report::profile_json(subject.profile)},
+          {"input", input},
+          {"laws_held", subject.laws_held()},
+          {"laws_skipped", subject.laws.laws_skipped()},
+          {"laws_without_cases", subject.laws_without_cases()},
+          {"laws_seconds", subject.laws.seconds},
+          {"rounds", subject.rounds},
+          {"coverage", coverage_json(subject.coverage)},
+          {"insight", insight_json(subject.insight)},
+          {"laws", laws}};
+}
+
+}  // namespace
+
+void print_verification(const report::VerifyRun& run, Output& output) {
+  output.write("\n" + summary_table(run) + "\n" + skip_lines(run) + coverage_lines(run));
+  for (const SubjectResult& subject : run.subjects) {
+    output.write(failure_text(subject, run.options.device));
+    output.write(insight_text(subject.subject.name, subject.insight));
+  }
+  std::size_t right = 0;
+  for (const SubjectResult& subject : run.subjects) right += subject.passed();
+  if (!run.ended.empty()) output.print("\n{}: {}\n", run.ended, rounds_text(run));
+  output.print("\n{} of {} subjects pass, in {}\n", right, run.subjects.size(),
+               report::human_seconds(run.seconds));
+}
+
+Json subjects_json(const report::VerifyRun& run) {
+  Json subjects = Json::array();
+  for (const SubjectResult& subject : run.subjects) subjects.push_back(subject_json(subject));
+  return subjects;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,257 @@
+// The queries of a block against its keys, backward, in bf16 products.
+#include <algorithm>
+#include <cstdint>
+#include <numbers>
+#include <utility>
+#include <vector>
+
+#include "optimized/cpu/bf16/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot_backward_memory.h"
+#include "optimized/cpu/slice_shares.h"
+
+namespace ringlab::cpu::bf16_dot {
+namespace {
+
+/// Keys whose scores and dP are in the first-level cache at a time; even, and whole register tiles.
+constexpr std::int64_t kChunk = 32;
+
+/// What all workers of a block share.
+struct BackwardJob {
+  const Block<BFloat16>& block;
+  const QueryGradients<BFloat16>& given;
+  const BlockGradients<BFloat16>& sums;
+  std::vector<std::int64_t> positions;  ///< of the queries
+};
+
+/// What share_out_slices() asks of a thread: nobody else adds to dK and dV of its slice meanwhile.
+class BackwardWorker {
+ public:
+  explicit BackwardWorker(const BackwardJob& job)
+      : job_(job),
+        block_(job.block),
+        channels_{block_.q.extents.channels, block_.v.extents.channels},
+        keys_(block_.tiles.keys, channels_.head_dim),
+        values_(block_.tiles.keys, channels_.v_dim),
+        key_panels_(block_.tiles.keys, channels_.head_dim, Apart::not_finite_or_subnormal),
+        queries_(tile_count(block_), channels_.head_dim),
+        douts_(tile_count(block_), channels_.v_dim),
+        weights_(tile_count(block_), block_.tiles.keys),
+        scores_(aligned_array<float>(2 * kChunk * kWidth)),
+        ds_(aligned_array<std::uint32_t>((block_.tiles.keys + 1) / 2 * kWidth)) {
+    for (std::int64_t i = 0; i < tile_count(block_); ++i) tiles_.emplace_back(channels_);
+    parts_.resize(tiles_.size());
+  }
+
+  static std::int64_t rows_at_once(const Block<BFloat16>& block) {
+    return tile_count(block) * kWidth;
+  }
+
+  void meet_queries(std::int64_t kv_head, const KeySlice& slice, std::int64_t head,
+                    const RowRange& rows) {
+    take_in_queries(head, rows);
+    const PositionRun* seen = nullptr;
+    for (const KeyRows& keys : slice) {
+      const PositionRun& run = block_.keys.runs()[keys.run];
+      for (std::size_t i = 0; &run != seen && i < used_; ++i) tiles_[i].sight().look_at(run);
+      seen = &run;
+      meet_rows(run, keys.rows, kv_head * block_.k.extents.tokens + keys.start);
+    }
+  }
+
+  void add_to_dq(std::int64_t head, const RowRange& rows) {
+    float* dq = job_.sums.dq + (head * block_.q.extents.tokens + rows.first) * channels_.head_dim;
+    for (std::size_t i = 0; i < used_; ++i, dq += kWidth * channels_.head_dim) {
+      tiles_[i].add_to(dq);
+    }
+  }
+
+ private:
+  static std::int64_t tile_count(const Block<BFloat16>& block) {
+    const std::int64_t held = std::min(block.tiles.queries, block.q.extents.tokens);
+    return std::max<std::int64_t>(1, (held + kWidth - 1) / kWidth);
+  }
+
+  void take_in_queries(std::int64_t head, const RowRange& rows) {
+    const std::int64_t at = head * block_.q.extents.tokens + rows.first;
+    const std::int64_t count = rows.last - rows.first;
+    const BFloat16* const q = block_.q.data + at * channels_.head_dim;
+    const BFloat16* const dout = job_.given.dout.data + at * channels_.v_dim;
+    queries_.load(q, count);
+    douts_.load(dout, count);
+    used_ = static_cast<std::size_t>((count + kWidth - 1) / kWidth);
+    for (std::size_t i = 0; i < used_; ++i) {
+      const std::int64_t row = static_cast<std::int64_t>(i) * kWidth;
+      tiles_[i].load({.q = q + row * channels_.head_dim,
+                      .dout = dout + row * channels_.v_dim,
+                      .lse = job_.given.lse + at + row,
+                      .delta = job_.given.delta + at + row,
+                      .positions = job_.positions.data() + rows.first + row,
+                      .count = std::min(kWidth, count - row)},
+                     block_.mask);
+    }
+  }
+
+  /// `start`: row of K and V where the run begins.
+  void meet_rows(const PositionRun& run, const RowRange& rows, std::int64_t start) {
+    bool any = false;
+    for (std::size_t i = 0; i < used_; ++i) {
+      parts_[i] = part_of(tiles_[i].sight().view().some, rows);
+      any |= !parts_[i].empty();
+    }
+    if (!any) return;
+    const std::int64_t at = start + rows.first, count = rows.last - rows.first;
+    const BFloat16* const k = block_.k.data + at * channels_.head_dim;
+    keys_.load(k, count);
+    key_panels_.load(k, count);
+    values_.load(block_.v.data + at * channels_.v_dim, count);
+    for (std::size_t i = 0; i < used_; ++i) {
+      const auto tile = static_cast<std::int64_t>(i);
+      weights_.clear(0, parts_[i].first, tile);
+      if (!parts_[i].empty()) meet_part(run, rows.first, i);
+      weights_.clear(parts_[i].last, count, tile);
+    }
+    add_to_keys(at);
+  }
+
+  /// Rows of the block at hand that a tile looks at, counted from its start: from a whole pair on,
+  /// and whole register tiles; keys that nobody sees will be hidden.
+  static RowRange part_of(const RowRange& some, const RowRange& rows) {
+    const RowRange seen = common(some, rows);
+    if (seen.empty()) return {};
+    const std::int64_t last = (seen.last - rows.first + kKeysAtOnce - 1) / kKeysAtOnce;
+    return {(seen.first - rows.first) / kKeysAtOnce * kKeysAtOnce,
+            std::min(rows.last - rows.first, last * kKeysAtOnce)};
+  }
+
+  /// P, dS and what dS adds to dQ of tile i; `start`: row of the run where the block begins.
+  void meet_part(const PositionRun& run, std::int64_t start, std::size_t i) {
+    GradientTile& tile = tiles_[i];
+    const RowRange& part = parts_[i];
+    const std::int64_t count = part.last - part.first;
+    for (std::int64_t done = 0; done < count; done += kChunk) {
+      const RowRange rows{part.first + done, std::min(part.last, part.first + done + kChunk)};
+      multiply(tile, rows);
+      hide(tile, run, start, rows);
+      differentiate({.scores = scores(),
+                     .dp = dp(),
+                     .count = (rows.last - rows.first + 1) / 2 * 2,
+                     .scale = static_cast<float>(block_.scale * std::numbers::log2e),
+                     .lse = tile.lse(),
+                     .delta = tile.delta(),
+                     .lanes = tile.rows().count,
+                     .rows = weights_.at(rows.first, static_cast<std::int64_t>(i)),
+                     .ds = ds_.get() + done / 2 * kWidth});
+    }
+    add_weighted({.weights = ds_.get(),
+                  .pairs = (count + 1) / 2,
+                  .values = key_panels_.pair(part.first),
+                  .panel_stride = key_panels_.panel_stride(),
+                  .panels = panels_of(channels_.head_dim),
+                  .keep = nullptr,
+                  .acc = tile.dq()});
+    key_panels_.add_specials(part.first, count, ds_.get(), tile.dq());
+  }
+
+  /// S = Q Kᵀ and dP = dO Vᵀ for rows of the block at hand.
+  void multiply(const GradientTile& tile, const RowRange& rows) {
+    multiply_lanes(tile.queries(), keys_, channels_.head_dim, rows, scores());
+    multiply_lanes(tile.douts(), values_, channels_.v_dim, rows, dp());
+    const std::int64_t count = rows.last - rows.first;
+    if (count % 2 == 0) return;  // else the last key's partner is nobody's
+    std::fill_n(scores() + count * kWidth, kWidth, kEmptyRowMax<float>);
+    std::fill_n(dp() + count * kWidth, kWidth, 0.0f);
+  }
+  static void multiply_lanes(const LaneRows& lanes, const KeyBlock& keys, std::int64_t channels,
+                             const RowRange& rows, float* products) {
+    const std::int64_t count = rows.last - rows.first;
+    score({.queries = lanes.pairs(),
+           .keys = keys.pairs(rows.first),
+           .pairs = (channels + 1) / 2,
+           .count = count,
+           .scores = products,
+           .tops = nullptr});
+    if (lanes.has_subnormals()) lanes.add_subnormal_rows(keys.raw(rows.first), count, products);
+    if (keys.has_subnormals()) lanes.add_subnormal_keys(keys.raw(rows.first), count, products);
+  }
+
+  /// Hides scores of `rows` of the block that begins at row `start` of the run.
+  void hide(const GradientTile& tile, const PositionRun& run, std::int64_t start,
+            const RowRange& rows) {
+    const std::int64_t first = start + rows.first, last = start + rows.last;
+    const RowRange& all = tile.sight().view().all;
+    if (first < all.first || last > all.last) {
+      hide_unseen(tile.sight().bounds(), first, last - first, scores());
+    }
+    if (!block_.mask.has_bits()) return;
+    for (std::int64_t row = first; row < last; ++row) {
+      const std::int64_t key = run.first + row * run.stride;
+      for (std::int64_t lane = 0; lane < tile.rows().count; ++lane) {
+        if (block_.mask.bits_allow(tile.rows().positions[lane], key)) continue;
+        scores()[(row - first) * kWidth + lane] = kEmptyRowMax<float>;
+      }
+    }
+  }
+
+  /// dV += Pᵀ dO and dK += dSᵀ Q for the block at hand, whose first row is row `at` of K and V.
+  /// Keys that the same tiles look at are summed together.
+  void add_to_keys(std::int64_t at) {
+    std::vector<std::int64_t>& edges = edges_;
+    edges.clear();
+    for (std::size_t i = 0; i < used_; ++i) {
+      if (!parts_[i].empty()) edges.insert(edges.end(), {parts_[i].first, parts_[i].last});
+    }
+    std::ranges::sort(edges);
+    for (std::size_t n = 0; n + 1 < edges.size(); ++n) {
+      if (edges[n] < edges[n + 1]) add_to_some_keys(at, {edges[n], edges[n + 1]});
+    }
+  }
+  void add_to_some_keys(std::int64_t at, const RowRange& keys) {
+    std::int64_t first = std::ssize(parts_), last = 0;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(used_); ++i) {
+      if (common(parts_[static_cast<std::size_t>(i)], keys).empty()) continue;
+      first = std::min(first, i);
+      last = i + 1;
+    }
+    if (last == 0) return;
+    const WeightRows weights = weights_.at(keys.first, 0);
+    RowPanels::Sum sum{.weights = weights.p,
+                       .weight_stride = weights.stride,
+                       .keys = keys.last - keys.first,
+                       .first_tile = first,
+                       .last_tile = last,
+                       .sums = job_.sums.dv + (at + keys.first) * channels_.v_dim};
+    douts_.add_to(sum);
+    sum.weights = weights.ds;
+    sum.sums = job_.sums.dk + (at + keys.first) * channels_.head_dim;
+    queries_.add_to(sum);
+  }
+
+  float* scores() { return scores_.get(); }
+  float* dp() { return scores_.get() + kChunk * kWidth; }
+
+  const BackwardJob& job_;
+  const Block<BFloat16>& block_;
+  const Channels channels_;
+  KeyBlock keys_, values_;           ///< of the block at hand
+  ValueBlock key_panels_;            ///< the keys again
+  RowPanels queries_, douts_;        ///< of the queries at hand
+  WeightMemory weights_;             ///< P and dS of both
+  AlignedArray<float> scores_;       ///< S and dP of a chunk of keys: (kChunk, lanes) each
+  AlignedArray<std::uint32_t> ds_;   ///< of one tile: (pairs of keys, lanes)
+  std::vector<GradientTile> tiles_;  ///< of the queries at hand
+  std::vector<RowRange> parts_;      ///< of the block, that each tile looks at
+  std::vector<std::int64_t> edges_;  ///< where they begin and end
+  std::size_t used_ = 0;
+};
+
+}  // namespace
+
+void backward(const Block<BFloat16>& block, const QueryGradients<BFloat16>& given,
+              const BlockGradients<BFloat16>& sums) {
+  const BackwardJob job{
+      .block = block, .given = given, .sums = sums, .positions = block.queries.to_list()};
+  share_out_slices(block, job.positions, BackwardWorker::rows_at_once(block),
+                   [&] { return BackwardWorker(job); });
+}
+
+}  // namespace ringlab::cpu::bf16_dot

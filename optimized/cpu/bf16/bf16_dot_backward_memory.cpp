@@ -1,0 +1,104 @@
+#include "optimized/cpu/bf16/bf16_dot_backward_memory.h"
+
+#include <algorithm>
+
+#include "optimized/cpu/base_2.h"
+#include "reference/core/state.h"
+
+namespace ringlab::cpu::bf16_dot {
+
+GradientTile::GradientTile(const Channels& channels)
+    : channels_(channels),
+      queries_(channels.head_dim),
+      douts_(channels.v_dim),
+      lanes_(aligned_array<float>(2 * kWidth)),
+      dq_(aligned_array<float>(panels_of(channels.head_dim) * kPanel * kWidth)) {}
+
+void GradientTile::load(const GradientRows& rows, const Mask& mask) {
+  rows_ = rows;
+  queries_.load(rows.q, rows.count);
+  douts_.load(rows.dout, rows.count);
+  sight_.load(rows.positions, rows.count, mask);
+  for (std::int64_t lane = 0; lane < kWidth; ++lane) {
+    const std::int64_t row = std::min(lane, rows.count - 1);
+    lanes_[static_cast<std::size_t>(lane)] = in_base_2(rows.lse[row]);
+    lanes_[static_cast<std::size_t>(kWidth + lane)] = rows.delta[row];
+  }
+  std::fill_n(dq_.get(), panels_of(channels_.head_dim) * kPanel * kWidth, 0.0f);
+}
+
+void GradientTile::add_to(float* dq) const {
+  for (std::int64_t row = 0; row < rows_.count; ++row) {
+    const float* from = dq_.get() + row;
+    for (std::int64_t c = 0; c < channels_.head_dim; ++c, from += kWidth) *dq++ += *from;
+  }
+}
+
+RowPanels::RowPanels(std::int64_t tiles, std::int64_t channels)
+    : channels_(channels),
+      pairs_(tiles * kTilePairs),
+      stride_(pairs_ * kWidePanel + 16),
+      panels_(aligned_array<std::uint32_t>((channels + kWidePanel - 1) / kWidePanel * stride_)) {}
+
+void RowPanels::load(const BFloat16* values, std::int64_t rows) {
+  specials_.clear();
+  const bool finite = pack_rows({.values = bits_of(values),
+                                 .rows = rows,
+                                 .channels = channels_,
+                                 .pairs = (rows + kWidth - 1) / kWidth * kTilePairs,
+                                 .panels = panels_.get(),
+                                 .panel_stride = stride_});
+  if (finite && !has_subnormal(bits_of(values), rows * channels_)) return;
+  specials_ = specials_of(values, rows, channels_, Apart::not_finite_or_subnormal);
+  for (const Special& special : specials_) {
+    const std::int64_t c = special.channel;
+    const std::int64_t at =
+        c / kWidePanel * stride_ + special.row / 2 * kWidePanel + c % kWidePanel;
+    panels_[static_cast<std::size_t>(at)] &= special.row % 2 == 0 ? 0xffff0000u : 0xffffu;
+  }
+}
+
+void RowPanels::add_to(const Sum& sum) const {
+  const std::int64_t first = sum.first_tile * kTilePairs;
+  add_over_queries({.weights = sum.weights + 2 * first,
+                    .weight_stride = sum.weight_stride,
+                    .keys = sum.keys,
+                    .rows = panels_.get() + first * kWidePanel,
+                    .panel_stride = stride_,
+                    .pairs = (sum.last_tile - sum.first_tile) * kTilePairs,
+                    .channels = channels_,
+                    .sums = sum.sums});
+  add_specials(sum);
+}
+
+void RowPanels::add_specials(const Sum& sum) const {
+  for (const Special& special : specials_) {
+    const std::int64_t row = special.row;
+    if (row < sum.first_tile * kWidth || row >= sum.last_tile * kWidth) continue;
+    for (std::int64_t j = 0; j < sum.keys; ++j) {
+      const float weight = widened(sum.weights[j * sum.weight_stride + row]);
+      if (weight != 0) sum.sums[j * channels_ + special.channel] += weight * special.value;
+    }
+  }
+}
+
+// Rows are half a line longer than they need be: a power of two would share sets.
+WeightMemory::WeightMemory(std::int64_t tiles, std::int64_t keys)
+    : stride_(tiles * kWidth + 16),
+      p_(aligned_array<std::uint16_t>((keys + 1) * stride_)),
+      ds_(aligned_array<std::uint16_t>((keys + 1) * stride_)) {}
+
+WeightRows WeightMemory::at(std::int64_t key, std::int64_t tile) const {
+  const std::int64_t from = key * stride_ + tile * kWidth;
+  return {.p = p_.get() + from, .ds = ds_.get() + from, .stride = stride_};
+}
+
+void WeightMemory::clear(std::int64_t first, std::int64_t last, std::int64_t tile) {
+  for (std::int64_t key = first; key < last; ++key) {
+    const WeightRows rows = at(key, tile);
+    std::fill_n(rows.p, kWidth, std::uint16_t{0});
+    std::fill_n(rows.ds, kWidth, std::uint16_t{0});
+  }
+}
+
+}  // namespace ringlab::cpu::bf16_dot

@@ -1,0 +1,91 @@
+// What a tile and a group of queries are in memory for the backward pass in bf16 products.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "optimized/cpu/aligned_array.h"
+#include "optimized/cpu/bf16/bf16_dot_backward_tile.h"
+#include "optimized/cpu/bf16/bf16_dot_lanes.h"
+#include "optimized/cpu/bf16/bf16_dot_memory.h"
+#include "reference/core/mask.h"
+#include "reference/core/small_float.h"
+
+namespace ringlab::cpu::bf16_dot {
+
+/// Some consecutive queries of a head, as the backward pass is given them.
+struct GradientRows {
+  const BFloat16 *q, *dout;
+  const float *lse, *delta;
+  const std::int64_t* positions;
+  std::int64_t count;
+};
+
+/// A tile of up to kWidth of them, lanes along queries, and its dQ.
+class GradientTile {
+ public:
+  explicit GradientTile(const Channels& channels);
+
+  void load(const GradientRows& rows, const Mask& mask);
+  /// Adds its dQ to rows of the whole.
+  void add_to(float* dq) const;
+
+  const GradientRows& rows() const { return rows_; }
+  const LaneRows& queries() const { return queries_; }
+  const LaneRows& douts() const { return douts_; }
+  LaneSight& sight() { return sight_; }
+  const LaneSight& sight() const { return sight_; }
+  const float* lse() const { return lanes_.get(); }  ///< in powers of two
+  const float* delta() const { return lanes_.get() + kWidth; }
+  float* dq() { return dq_.get(); }  ///< (panels · kPanel, lanes)
+
+ private:
+  Channels channels_;
+  GradientRows rows_ = {};
+  LaneRows queries_, douts_;
+  LaneSight sight_;
+  AlignedArray<float> lanes_, dq_;
+};
+
+/// Rows of q or dO of a group of tiles as panels of pairs of rows; numbers that are lost in
+/// products are kept apart.
+class RowPanels {
+ public:
+  RowPanels(std::int64_t tiles, std::int64_t channels);
+
+  void load(const BFloat16* values, std::int64_t rows);
+  /// sums (keys, channels) += weights of the tiles first … last-1 times their rows. weights: the
+  /// row of the first key, from the group's first query on.
+  struct Sum {
+    const std::uint16_t* weights;
+    std::int64_t weight_stride;
+    std::int64_t keys;
+    std::int64_t first_tile, last_tile;
+    float* sums;
+  };
+  void add_to(const Sum& sum) const;
+
+ private:
+  void add_specials(const Sum& sum) const;
+
+  std::int64_t channels_, pairs_, stride_;
+  AlignedArray<std::uint32_t> panels_;
+  std::vector<Special> specials_;
+};
+
+/// P and dS of a group of tiles and a block of keys.
+class WeightMemory {
+ public:
+  WeightMemory(std::int64_t tiles, std::int64_t keys);
+
+  /// From key `key` of the block and the first query of tile `tile` on.
+  WeightRows at(std::int64_t key, std::int64_t tile) const;
+  /// Those of keys first … last-1 for one tile are 0.
+  void clear(std::int64_t first, std::int64_t last, std::int64_t tile);
+
+ private:
+  std::int64_t stride_;
+  AlignedArray<std::uint16_t> p_, ds_;
+};
+
+}  // namespace ringlab::cpu::bf16_dot

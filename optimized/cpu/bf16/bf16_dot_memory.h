@@ -1,0 +1,113 @@
+// What a tile of queries and a block of keys are in memory for the bf16 dot product.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "optimized/cpu/aligned_array.h"
+#include "optimized/cpu/bf16/bf16_dot_lanes.h"
+#include "optimized/cpu/bf16/bf16_dot_tile.h"
+#include "reference/core/mask.h"
+#include "reference/core/small_float.h"
+#include "reference/core/state.h"
+
+namespace ringlab::cpu::bf16_dot {
+
+/// Panels of 8 that so many channels fill.
+inline std::int64_t panels_of(std::int64_t channels) { return (channels + kPanel - 1) / kPanel; }
+
+struct Channels {
+  std::int64_t head_dim, v_dim;
+  std::int64_t pairs() const { return (head_dim + 1) / 2; }
+  std::int64_t panels() const { return panels_of(v_dim); }
+};
+
+/// Some consecutive queries of a head, with their states.
+struct QueryRows {
+  const BFloat16* q;
+  const SoftmaxState<float>* states;
+  const float* accs;
+  const std::int64_t* positions;
+  std::int64_t count;
+};
+
+/// A tile of up to kWidth of them, lanes along queries; lanes beyond the rows repeat the last.
+class QueryTile {
+ public:
+  explicit QueryTile(const Channels& channels);
+
+  void load(const QueryRows& rows, const Mask& mask);
+  void store(SoftmaxState<float>* states, float* accs) const;
+
+  const QueryRows& rows() const { return rows_; }
+  const LaneRows& queries() const { return queries_; }
+  LaneSight& sight() { return sight_; }
+  const LaneSight& sight() const { return sight_; }
+  float* row_max() { return state_.get(); }
+  float* row_sum() { return state_.get() + kWidth; }
+  float* acc() { return acc_.get(); }  ///< (panels · kPanel, lanes)
+
+ private:
+  Channels channels_;
+  QueryRows rows_ = {};
+  LaneRows queries_;
+  LaneSight sight_;
+  AlignedArray<float> state_, acc_;  ///< maxima and sums; (v_dim, lanes)
+};
+
+/// A block of keys as pairs of channels: as they lie in memory, or with a zero after each row where
+/// the channels are odd.
+class KeyBlock {
+ public:
+  KeyBlock(std::int64_t most_rows, std::int64_t channels);
+
+  void load(const BFloat16* keys, std::int64_t rows);
+  const std::uint16_t* pairs(std::int64_t row) const {
+    return pairs_ + (channels_ + 1) / 2 * 2 * row;
+  }
+  const BFloat16* raw(std::int64_t row) const { return raw_ + row * channels_; }
+  bool has_subnormals() const { return has_subnormals_; }
+
+ private:
+  std::int64_t channels_;
+  AlignedArray<std::uint16_t> padded_;
+  const BFloat16* raw_ = nullptr;
+  const std::uint16_t* pairs_ = nullptr;
+  bool has_subnormals_ = false;
+};
+
+/// A number that is kept apart.
+struct Special {
+  std::int64_t row, channel;
+  float value;
+};
+/// Which numbers would be wrong in a product whatever the other factor: those that spoil one with
+/// 0, and those that the instruction reads as 0, which matter where the other may be large.
+enum class Apart { not_finite, not_finite_or_subnormal };
+/// Those of dense rows, row by row.
+std::vector<Special> specials_of(const BFloat16* values, std::int64_t rows, std::int64_t channels,
+                                 Apart apart);
+
+/// A block of values as panels; some are kept apart.
+class ValueBlock {
+ public:
+  ValueBlock(std::int64_t most_rows, std::int64_t channels, Apart apart);
+
+  void load(const BFloat16* values, std::int64_t rows);
+  /// The pair that row `row`, an even one, begins, in the first panel.
+  const std::uint32_t* pair(std::int64_t row) const { return panels_.get() + row / 2 * kPanel; }
+  std::int64_t panel_stride() const { return stride_; }
+  /// Adds what is kept apart of rows first … first+count-1, where its weight is not 0. weights:
+  /// (pairs, lanes), acc: (channels, lanes).
+  void add_specials(std::int64_t first, std::int64_t count, const std::uint32_t* weights,
+                    float* acc) const;
+
+ private:
+  std::int64_t channels_;
+  Apart apart_;
+  std::int64_t stride_;  ///< one line more than it needs: no power of two, so that sets are shared
+  AlignedArray<std::uint32_t> panels_;
+  std::vector<Special> specials_;
+};
+
+}  // namespace ringlab::cpu::bf16_dot

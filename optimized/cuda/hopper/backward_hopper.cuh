@@ -1,0 +1,633 @@
+// The backward pass on Hopper (sm_90a), by keys: one producer, two consumers with 64 keys each.
+//
+// Algorithm 2 of FlashAttention-2 (Dao 2023) with warpgroups that have one task each, as in
+// FlashAttention-3 (Shah et al. 2024). A thread block keeps 128 keys of one K/V head in shared
+// memory and their dK and dV in registers. The tiles of queries that see some of these keys
+// (query_walk.h), of all query heads that read this K/V head, pass by.
+//
+// Legend      S = Q Kᵀ, P = 2^(scale S - lse), dP = dO Vᵀ, dS = P (dP - delta)
+//             dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K
+//   C         channels, head_dim and v_dim padded to 64 or 128; the tensor maps pad with zeros
+//   tile      kQueries queries of one head, what a stage of the pipeline holds of Q and of dO
+//   t, g, i   lane t of the 4 that share row g of 8, and row g + 8; i says which of the two
+//
+// Everything is transposed: a consumer computes Sᵀ = K Qᵀ and dPᵀ = V dOᵀ, (64 keys, kQueries). The
+// registers that hold Pᵀ and dSᵀ are then in the very order in which wgmma takes a left operand, so
+// dV and dK need nothing from shared memory but dO and Q. Only dQ adds up over the keys of both
+// consumers: dSᵀ goes through shared memory, and each consumer computes a piece of 64 queries by 64
+// channels of dS K from all 128 keys.
+//
+// Shared memory (128-byte rows, swizzled: device_code.h), here for C = 128, kQueries = 64, 162 KiB:
+//
+//   K, V         32 KiB each, of the whole run     [ channels 0-63: 128 rows ][ 64-127 ]
+//   Q   stage 0, 1   16 KiB each                   [ channels 0-63: 64 rows ][ 64-127 ]
+//   dO  stage 0, 1   16 KiB each                   [ channels 0-63: 64 rows ][ 64-127 ]
+//   dSᵀ stage 0, 1   16 KiB each                   [ queries 0-63: 128 rows ]
+//   rows stage 0, 1  lse, delta and the interval of keys of each query, and which tile it is
+//   barriers         "full" for K and V together; "full" and "empty" for each stage
+//
+// Who waits for whom:
+//
+//   full[stage]    all 128 threads of the producer have written their rows and all bytes of Q and
+//                  dO have arrived. The thread that copies announces them as it arrives.
+//   empty[stage]   every warp of the consumers is done with the stage: its last product that reads
+//                  it, dSᵀ Q, has ended, and so have all earlier ones.
+//   named 1        both consumers, once for every tile: dSᵀ is all there (and once before, for
+//                  tiles that are seen in part: what is not finite is gone). That a fast consumer
+//                  does not overwrite what a slow one still multiplies needs no second barrier,
+//                  because there are two stages: who writes that of tile n + 2 has met the other
+//                  consumer at tile n + 1, where that one had waited for its products of tile n.
+//
+// dSᵀ is written by ordinary stores and read by the tensor cores, that is by another proxy: every
+// thread that wrote fences before it says so at the named barrier.
+//
+// Time in a consumer:
+//
+//   tensor cores   S  dP      dV          dQ    dK              S  dP
+//   other units         P ──►   dS, store   ·     dQ to memory
+//
+// In full tiles the two consumers meet once only, so that one's products run under the other's exp.
+//
+// dQ is added to memory by red.add, two channels at once, in whatever order thread blocks come by;
+// where the bits are to be the same from run to run, another kernel makes dQ
+// (HopperQueryGradients).
+//
+// What is not finite: as in backward_tiles.cuh, a gradient is changed by pairs that see each other
+// and no others. P is chosen by the mask, and dS is 0 where P is, whatever dP holds. Right operands
+// whose rows are not all seen lose what is not finite before they are multiplied: K once, Q and dO
+// in tiles that meet the keys partially. That a delta is not finite is passed on in lse.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "optimized/cuda/hopper/descriptor.h"
+#include "optimized/cuda/hopper/query_walk.h"
+#include "optimized/cuda/hopper/tile_order.h"
+#include "optimized/cuda/portable/backward_tiles.cuh"
+#include "optimized/cuda/uniform.cuh"
+
+namespace ringlab::cuda {
+
+// --- sizes -------------------------------------------------------------------------------------
+
+/// One shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ,
+/// 64 queries by 64 channels, are as many as the consumers in both.
+template <class ElementType, int kPaddedChannels>
+struct HopperBackwardTile {
+  using Element = ElementType;
+  static constexpr int kChannels = kPaddedChannels;
+  static constexpr int kConsumers = 2;
+  static constexpr int kKeys = 64 * kConsumers;
+  static constexpr int kQueries = 64 * 128 / kChannels;
+  static constexpr int kMaskQueries = BackwardTiles<kChannels>::kQueries;
+  static constexpr int kStages = 2;
+  static constexpr int kConsumerThreads = 128 * kConsumers;
+  static constexpr int kThreads = 128 + kConsumerThreads;
+  static constexpr int kProducerRegisters = 24;
+  static constexpr int kConsumerRegisters = 240;
+  static constexpr int kKeyBytes = kKeys * kChannels * 2;
+  static constexpr int kQueryBytes = kQueries * kChannels * 2;
+  static constexpr int kDsBytes = kKeys * kQueries * 2;
+  static_assert(kChannels == 64 || kChannels == 128);
+  static_assert(kQueries / 64 * (kChannels / 64) == kConsumers);
+  static_assert(kQueries % kMaskQueries == 0 && kQueries <= 128);
+};
+
+/// Where a tile is.
+struct QueryPlace {
+  std::int32_t head;  ///< of all batches, numbered through
+  std::int32_t first_query;
+};
+
+/// What consumers are told of a tile besides Q and dO.
+template <int kQueries>
+struct alignas(8) QueryRows {
+  float lse[kQueries];  ///< in base 2; +inf: all weights are 0; NaN: none is a number
+  float delta[kQueries];
+  KeyRange sees[kQueries];
+  QueryPlace place;
+  Meeting meeting;  ///< none: there are no more tiles
+};
+
+template <class Tile>
+struct HopperBackwardBarriers {
+  Barrier keys_full;
+  Barrier full[Tile::kStages], empty[Tile::kStages];
+};
+
+/// Where things are in shared memory.
+template <class Tile>
+struct HopperBackwardShared {
+  using Rows = QueryRows<Tile::kQueries>;
+  static constexpr int kQPlace = 2 * Tile::kKeyBytes;
+  static constexpr int kDsPlace = kQPlace + 2 * Tile::kStages * Tile::kQueryBytes;
+  static constexpr int kRowsPlace = kDsPlace + Tile::kStages * Tile::kDsBytes;
+  static constexpr int kBarriersPlace = kRowsPlace + Tile::kStages * static_cast<int>(sizeof(Rows));
+  static constexpr int kBytes =
+      kBarriersPlace + static_cast<int>(sizeof(HopperBackwardBarriers<Tile>));
+  std::byte* start;
+
+  RINGLAB_KERNEL_CODE std::byte* k() const { return start; }
+  RINGLAB_KERNEL_CODE std::byte* v() const { return start + Tile::kKeyBytes; }
+  RINGLAB_KERNEL_CODE std::byte* q(int stage) const {
+    return start + kQPlace + stage * Tile::kQueryBytes;
+  }
+  RINGLAB_KERNEL_CODE std::byte* dout(int stage) const { return q(Tile::kStages + stage); }
+  RINGLAB_KERNEL_CODE std::byte* ds(int stage) const {
+    return start + kDsPlace + stage * Tile::kDsBytes;
+  }
+  RINGLAB_KERNEL_CODE Rows& rows(int stage) const {
+    return reinterpret_cast<Rows*>(start + kRowsPlace)[stage];
+  }
+  RINGLAB_KERNEL_CODE HopperBackwardBarriers<Tile>& barriers() const {
+    return *reinterpret_cast<HopperBackwardBarriers<Tile>*>(start + kBarriersPlace);
+  }
+};
+
+/// What the kernel is given.
+template <class Element>
+struct HopperBackwardParams {
+  BackwardCall<Element> call;
+  TensorMap q, dout;  ///< boxes of kQueries rows
+  TensorMap k, v;     ///< boxes of kKeys rows
+};
+
+/// Where dQ is made: here, by additions in any order, or by another kernel.
+enum class HopperQueryGradients { here, elsewhere };
+
+/// By one thread.
+template <class Tile>
+RINGLAB_KERNEL_CODE void init_backward_barriers(HopperBackwardBarriers<Tile>& barriers) {
+  init_barrier(&barriers.keys_full, 1);
+  for (int stage = 0; stage < Tile::kStages; ++stage) {
+    init_barrier(&barriers.full[stage], 128);
+    init_barrier(&barriers.empty[stage], Tile::kConsumerThreads / 32);
+  }
+  publish_barriers();
+}
+
+/// The tiles from the first that meets the keys to the last, by all lanes of a warp: 32 tiles at a
+/// time, where one thread would wait for memory tile by tile.
+RINGLAB_KERNEL_CODE TileSpan span_of(const QueryWalk& walk) {
+  std::uint32_t first = static_cast<std::uint32_t>(walk.tiles()), last = 0;
+  for (std::int32_t tile = lane_index(); tile < walk.tiles(); tile += kWarpLanes) {
+    if (walk.meeting_of(tile) == Meeting::none) continue;
+    if (last == 0) first = static_cast<std::uint32_t>(tile);
+    last = static_cast<std::uint32_t>(tile) + 1;
+  }
+  RINGLAB_UNROLL
+  for (int mask = 1; mask < kWarpLanes; mask *= 2) {
+    const std::uint32_t other_first = shuffle(first, lane_index() ^ mask);
+    const std::uint32_t other_last = shuffle(last, lane_index() ^ mask);
+    first = other_first < first ? other_first : first;
+    last = other_last > last ? other_last : last;
+  }
+  return {static_cast<std::int32_t>(first), static_cast<std::int32_t>(last)};
+}
+
+// --- the producer ------------------------------------------------------------------------------
+
+/// All channels of kRows rows from `row` on: one box for every 64 channels.
+template <int kRows, int kChannels>
+RINGLAB_KERNEL_CODE void load_boxes(std::byte* to, const TensorMap* map, Barrier* full, int head,
+                                    int row) {
+  for (int channel = 0; channel < kChannels; channel += 64) {
+    load_box(to + kRows * 2 * channel, map, full, head, row, channel);
+  }
+}
+
+/// What a thread of the producer knows of its query.
+struct QueryRow {
+  float lse = -kEmptyRowMax<float>;
+  float delta = 0;
+  KeyRange sees = {};
+};
+template <class Element>
+RINGLAB_KERNEL_CODE QueryRow read_row(const BackwardCall<Element>& call, std::int64_t head,
+                                      std::int32_t query) {
+  QueryRow row;
+  if (query >= call.shape.queries) return row;
+  const std::int64_t number = head * call.shape.queries + query;
+  const float lse = call.lse[number];
+  row.delta = call.delta[number];
+  row.sees = call.mask.rows[query];
+  if (lse != kEmptyRowMax<float>) row.lse = lse * kLog2e;
+  row.lse += row.delta - row.delta;  // NaN where delta is not finite: dO may have been the reason
+  return row;
+}
+
+/// A warpgroup: one thread copies, each brings what is to be known of one query.
+template <class Tile>
+struct BackwardProducer {
+  const HopperBackwardParams<typename Tile::Element>& params;
+  HopperBackwardShared<Tile> shared;
+  PipelinePlace<Tile::kStages> place = {};
+
+  RINGLAB_KERNEL_CODE void load_keys(KeyBlock block) const {
+    if (thread_index() != 0) return;
+    Barrier* const full = &shared.barriers().keys_full;
+    arrive_expecting(full, 2 * Tile::kKeyBytes);
+    load_boxes<Tile::kKeys, Tile::kChannels>(shared.k(), &params.k, full, block.kv_head,
+                                             block.first_key);
+    load_boxes<Tile::kKeys, Tile::kChannels>(shared.v(), &params.v, full, block.kv_head,
+                                             block.first_key);
+  }
+
+  /// The tile, or where `meeting` is none, that there are no more.
+  RINGLAB_KERNEL_CODE void send(std::int32_t head, std::int32_t first_query, Meeting meeting) {
+    const int thread = thread_index(), stage = place.stage;
+    const bool is_tile = meeting != Meeting::none;
+    QueryRow row;
+    if (is_tile && thread < Tile::kQueries) row = read_row(params.call, head, first_query + thread);
+    wait(&shared.barriers().empty[stage], place.parity ^ 1);
+    QueryRows<Tile::kQueries>& rows = shared.rows(stage);
+    if (thread < Tile::kQueries) {
+      rows.lse[thread] = row.lse;
+      rows.delta[thread] = row.delta;
+      rows.sees[thread] = row.sees;
+    }
+    Barrier* const full = &shared.barriers().full[stage];
+    if (thread == 0) {
+      rows.place = {head, first_query};
+      rows.meeting = meeting;
+    }
+    if (thread == 0 && is_tile) {
+      arrive_expecting(full, 2 * Tile::kQueryBytes);
+      load_boxes<Tile::kQueries, Tile::kChannels>(shared.q(stage), &params.q, full, head,
+                                                  first_query);
+      load_boxes<Tile::kQueries, Tile::kChannels>(shared.dout(stage), &params.dout, full, head,
+                                                  first_query);
+    } else {
+      arrive(full);
+    }
+    place.advance();
+  }
+};
+
+/// Of the keys of a block, over all query heads that read their K/V head; all lanes of a warp.
+template <class Tile>
+RINGLAB_KERNEL_CODE QueryWalk begin_walk(const BackwardCall<typename Tile::Element>& call,
+                                         KeyBlock block) {
+  QueryWalk walk{.mask_tiles = call.mask.tiles,
+                 .mask_queries = Tile::kMaskQueries,
+                 .parts = Tile::kQueries / Tile::kMaskQueries,
+                 .queries = call.shape.queries,
+                 .heads = call.shape.q_heads / call.shape.kv_heads,
+                 .first_key = block.first_key,
+                 .block_keys = Tile::kKeys,
+                 .span = {}};
+  walk.span = span_of(walk);
+  return walk;
+}
+
+/// Where nobody sees the keys they are not loaded.
+template <class Tile>
+RINGLAB_KERNEL_CODE void produce_queries(const HopperBackwardParams<typename Tile::Element>& params,
+                                         HopperBackwardShared<Tile> shared, KeyBlock block) {
+  BackwardProducer<Tile> producer{params, shared};
+  QueryWalk walk = begin_walk<Tile>(params.call, block);
+  if (walk.span.first < walk.span.last) producer.load_keys(block);
+  while (walk.advance()) {
+    producer.send(block.kv_head * walk.heads + walk.head, walk.first_query(), walk.meeting);
+  }
+  producer.send(0, 0, Meeting::none);
+}
+
+// --- a consumer: registers ---------------------------------------------------------------------
+
+/// A thread's part of dK and dV: keys g and g + 8 of its warp's 16, channels 8 n + 2 t and the next
+/// one; [4 n + 2 i + (0 or 1)].
+template <class Tile>
+struct KeySums {
+  float dk[Tile::kChannels / 2];
+  float dv[Tile::kChannels / 2];
+};
+
+/// A thread's part of a tile: of the same keys the queries 8 n + 2 t and the next one.
+template <class Tile>
+struct PairParts {
+  float p[Tile::kQueries / 2];   ///< scores, then weights
+  float ds[Tile::kQueries / 2];  ///< dP, then dS
+  std::uint32_t rounded_p[Tile::kQueries / 16][4];
+  std::uint32_t rounded_ds[Tile::kQueries / 16][4];
+};
+
+/// Calls act(query of the tile, index) for the first of every two values of a thread's row i.
+template <class Tile, class Act>
+RINGLAB_KERNEL_CODE void for_query_pairs(Act&& act) {
+  RINGLAB_UNROLL
+  for (int n = 0; n < Tile::kQueries / 8; ++n) act(8 * n + 2 * (lane_index() % 4), 4 * n);
+}
+
+/// Scores become weights: 2^(scale S - lse), and 0 for pairs that do not see each other.
+template <Meeting kMeeting, class Tile>
+RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Tile::kQueries>& rows,
+                                     float scale, int first_key) {
+  for_query_pairs<Tile>([&](int query, int at) {
+    const auto lse = *reinterpret_cast<const FloatPair*>(rows.lse + query);
+    RINGLAB_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      float& low = parts.p[at + 2 * i];
+      float& high = parts.p[at + 2 * i + 1];
+      low = exp2_approx(fmaf(low, scale, -lse.low));
+      high = exp2_approx(fmaf(high, scale, -lse.high));
+      if constexpr (kMeeting == Meeting::partial) {
+        if (!contains(rows.sees[query], first_key + 8 * i)) low = 0;
+        if (!contains(rows.sees[query + 1], first_key + 8 * i)) high = 0;
+      }
+    }
+  });
+}
+
+/// dP becomes dS.
+template <Meeting kMeeting, class Tile>
+RINGLAB_KERNEL_CODE void differentiate_pairs(PairParts<Tile>& parts,
+                                             const QueryRows<Tile::kQueries>& rows) {
+  for_query_pairs<Tile>([&](int query, int at) {
+    const auto delta = *reinterpret_cast<const FloatPair*>(rows.delta + query);
+    RINGLAB_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float p = parts.p[at + i];
+      const float ds = p * (parts.ds[at + i] - (i % 2 == 0 ? delta.low : delta.high));
+      parts.ds[at + i] = kMeeting == Meeting::partial && p == 0 ? 0 : ds;
+    }
+  });
+}
+
+/// In the fragments of a left operand: for 16 queries, keys g and g + 8 of queries 2 t, 2 t + 1,
+/// then of queries 2 t + 8, 2 t + 9. Accumulators of two neighbouring n are in that very order.
+template <class Element, int kCount>
+RINGLAB_KERNEL_CODE void round_pairs(std::uint32_t (&rounded)[kCount][4],
+                                     const float (&values)[8 * kCount]) {
+  RINGLAB_UNROLL
+  for (int step = 0; step < kCount; ++step) {
+    RINGLAB_UNROLL
+    for (int part = 0; part < 4; ++part) {
+      const int at = 8 * step + 2 * part;
+      rounded[step][part] = pack<Element>(values[at], values[at + 1]);
+    }
+  }
+}
+
+// --- a consumer: shared memory -----------------------------------------------------------------
+
+/// Zeroes what is not finite in kBytes bytes; by all consumers.
+template <class Tile, int kBytes>
+RINGLAB_KERNEL_CODE void clear_not_finite_in(std::byte* operand) {
+  constexpr std::uint32_t kTop = Tile::Element::Format::top_exponent;
+  static_assert(kBytes % (16 * Tile::kConsumerThreads) == 0);
+  RINGLAB_UNROLL
+  for (int step = 0; step < kBytes / 16 / Tile::kConsumerThreads; ++step) {
+    auto* unit =
+        reinterpret_cast<Unit*>(operand) + step * Tile::kConsumerThreads + (thread_index() - 128);
+    Unit finite = *unit;
+    bool found = false;
+    RINGLAB_UNROLL
+    for (std::uint32_t& word : finite.words) {
+      const std::uint32_t before = word;
+      if ((word & kTop) == kTop) word &= 0xffff0000u;
+      if ((word >> 16 & kTop) == kTop) word &= 0x0000ffffu;
+      found |= word != before;
+    }
+    if (found) *unit = finite;
+  }
+}
+
+/// What consumers wrote to shared memory is there for the products of all of them.
+template <class Tile>
+RINGLAB_KERNEL_CODE void share_with_consumers() {
+  fence_async_proxy();
+  sync_threads(1, Tile::kConsumerThreads);
+}
+
+/// dSᵀ (keys, queries) goes to its place in boxes of 64 queries. Eight neighbouring keys have
+/// their 16-byte units in eight different groups of banks. What is eight keys or a box further on
+/// lies a constant further on: eight addresses are enough.
+template <class Tile>
+RINGLAB_KERNEL_CODE void store_ds(std::byte* ds, const PairParts<Tile>& parts, int key) {
+  RINGLAB_UNROLL
+  for (int unit = 0; unit < 8; ++unit) {
+    const int place = key * 128 + unit * 16 + lane_index() % 4 * 4;
+    std::byte* const to = ds + swizzle_128(static_cast<std::uint32_t>(place));
+    RINGLAB_UNROLL
+    for (int n = unit; n < Tile::kQueries / 8; n += 8) {
+      RINGLAB_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        auto* const pair =
+            reinterpret_cast<std::uint32_t*>(to + (n / 8 * Tile::kKeys + 8 * i) * 128);
+        *pair = parts.rounded_ds[n / 2][n % 2 * 2 + i];
+      }
+    }
+  }
+}
+
+// --- a consumer: products ----------------------------------------------------------------------
+
+template <class Tile>
+struct BackwardConsumer {
+  using Element = typename Tile::Element;
+  const HopperBackwardParams<Element>& params;
+  HopperBackwardShared<Tile> shared;
+  int number;  ///< among the consumers
+  PipelinePlace<Tile::kStages> place = {};
+
+  /// Of this thread's first row among the keys of the block.
+  RINGLAB_KERNEL_CODE int key() const {
+    return 64 * number + warp_index() % 4 * 16 + lane_index() / 4;
+  }
+  RINGLAB_KERNEL_CODE const QueryRows<Tile::kQueries>& rows() const {
+    return shared.rows(place.stage);
+  }
+
+  /// d = A Bᵀ over all channels: A this consumer's keys of `keys`, B `queries`.
+  RINGLAB_KERNEL_CODE void issue_rows(float (&d)[Tile::kQueries / 2], const std::byte* keys,
+                                      const std::byte* queries) const {
+    products_begin();
+    RINGLAB_UNROLL
+    for (int channel = 0; channel < Tile::kChannels; channel += 16) {
+      multiply_rows<Element, Tile::kQueries>(d, {keys + number * 64 * 128, Tile::kKeys},
+                                             {queries, Tile::kQueries}, channel, channel > 0);
+    }
+    products_commit();
+  }
+
+  /// d += A B over the queries of the tile: A in registers, B dO or Q.
+  RINGLAB_KERNEL_CODE void issue_sums(float (&d)[Tile::kChannels / 2],
+                                      const std::uint32_t (&a)[Tile::kQueries / 16][4],
+                                      const std::byte* b) const {
+    products_begin();
+    RINGLAB_UNROLL
+    for (int step = 0; step < Tile::kQueries / 16; ++step) {
+      multiply_weights<Element, Tile::kChannels>(d, a[step], {b, Tile::kQueries}, 16 * step);
+    }
+    products_commit();
+  }
+
+  // This consumer's piece of dQ.
+  RINGLAB_KERNEL_CODE int piece_query() const { return number % (Tile::kQueries / 64) * 64; }
+  RINGLAB_KERNEL_CODE int piece_channel() const { return number / (Tile::kQueries / 64) * 64; }
+
+  /// dq = dS K over all keys of the block.
+  RINGLAB_KERNEL_CODE void issue_dq(float (&dq)[32], const std::byte* ds) const {
+    const Operand left{ds + piece_query() * Tile::kKeys * 2, Tile::kKeys};
+    const Operand k{shared.k() + piece_channel() * Tile::kKeys * 2, Tile::kKeys};
+    products_begin();
+    RINGLAB_UNROLL
+    for (int step = 0; step < Tile::kKeys; step += 16) {
+      multiply_columns<Element, 64>(dq, left, k, step, step > 0);
+    }
+    products_commit();
+  }
+
+  RINGLAB_KERNEL_CODE void wait_for_tile() const {
+    wait(&shared.barriers().full[place.stage], place.parity);
+  }
+  RINGLAB_KERNEL_CODE void release_tile() {
+    if (lane_index() == 0) arrive(&shared.barriers().empty[place.stage]);
+    place.advance();
+  }
+};
+
+/// dQ of a piece is added to memory.
+template <class Tile>
+RINGLAB_KERNEL_CODE void add_dq(const BackwardConsumer<Tile>& consumer, QueryPlace place,
+                                const float (&dq)[32]) {
+  const auto& call = consumer.params.call;
+  RINGLAB_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const int query = place.first_query + consumer.piece_query() + warp_index() % 4 * 16 +
+                      lane_index() / 4 + 8 * i;
+    if (query >= call.shape.queries) continue;
+    const std::int64_t number = std::int64_t{place.head} * call.shape.queries + query;
+    const int first = consumer.piece_channel() + 2 * (lane_index() % 4);
+    float* const to = call.dq + number * call.shape.head_dim + first;
+    const auto add = [&](int n) {
+      atomic_add_pair(to + 8 * n, dq[4 * n + 2 * i], dq[4 * n + 2 * i + 1]);
+    };
+    if (consumer.piece_channel() + 64 <= call.shape.head_dim) {  // once instead of eight times
+      RINGLAB_UNROLL
+      for (int n = 0; n < 8; ++n) add(n);
+    } else {
+      RINGLAB_UNROLL
+      for (int n = 0; n < 8; ++n) {
+        if (first + 8 * n < call.shape.head_dim) add(n);
+      }
+    }
+  }
+}
+
+/// What one tile of queries adds to the gradients.
+template <Meeting kMeeting, HopperQueryGradients kWhere, class Tile>
+RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
+                                   int first_key) {
+  const auto& shared = consumer.shared;
+  const auto& rows = consumer.rows();
+  std::byte* const q = shared.q(consumer.place.stage);
+  std::byte* const dout = shared.dout(consumer.place.stage);
+  if constexpr (kMeeting == Meeting::partial) {
+    clear_not_finite_in<Tile, Tile::kQueryBytes>(q);
+    clear_not_finite_in<Tile, Tile::kQueryBytes>(dout);
+    share_with_consumers<Tile>();
+  }
+  PairParts<Tile> parts;
+  consumer.issue_rows(parts.p, shared.k(), q);
+  consumer.issue_rows(parts.ds, shared.v(), dout);
+  products_wait<1>();  // S is there; dP is under way
+  hold(parts.p);
+  weigh_pairs<kMeeting>(parts, rows, consumer.params.call.scale, first_key + consumer.key());
+  round_pairs<typename Tile::Element>(parts.rounded_p, parts.p);
+  consumer.issue_sums(sums.dv, parts.rounded_p, dout);
+  products_wait<1>();  // dP is there; dV is under way
+  hold(parts.ds);
+  differentiate_pairs<kMeeting>(parts, rows);
+  round_pairs<typename Tile::Element>(parts.rounded_ds, parts.ds);
+  if constexpr (kWhere == HopperQueryGradients::here) {
+    std::byte* const ds = shared.ds(consumer.place.stage);
+    store_ds(ds, parts, consumer.key());
+    share_with_consumers<Tile>();
+    // Read now: once dK is issued, a lane that is ahead of others may release the stage.
+    const QueryPlace tile = rows.place;
+    float dq[32];
+    consumer.issue_dq(dq, ds);
+    consumer.issue_sums(sums.dk, parts.rounded_ds, q);
+    products_wait<1>();  // dQ and dV are there; dK is under way
+    hold(dq);
+    add_dq(consumer, tile, dq);
+  } else {
+    consumer.issue_sums(sums.dk, parts.rounded_ds, q);
+  }
+  products_wait<0>();
+  hold(sums.dv);
+  hold(sums.dk);
+  consumer.release_tile();
+}
+
+/// A thread's sums are added to a gradient in memory, (keys, channels): nobody else has these keys.
+template <class Tile>
+RINGLAB_KERNEL_CODE void leave_sums(const float (&sums)[Tile::kChannels / 2], float* head,
+                                    std::int32_t keys, std::int32_t channels, int first_key) {
+  RINGLAB_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const int key = first_key + 8 * i;
+    if (key >= keys) continue;
+    float* const to = head + std::int64_t{key} * channels;
+    RINGLAB_UNROLL
+    for (int n = 0; n < Tile::kChannels / 8; ++n) {
+      const int channel = 8 * n + 2 * (lane_index() % 4);
+      if (channel >= channels) continue;
+      add_pair(to + channel, sums[4 * n + 2 * i], sums[4 * n + 2 * i + 1]);
+    }
+  }
+}
+
+template <class Tile, HopperQueryGradients kWhere>
+RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Tile::Element>& params,
+                                         HopperBackwardShared<Tile> shared, KeyBlock block) {
+  BackwardConsumer<Tile> consumer{params, shared, consumer_number()};
+  consumer.wait_for_tile();
+  if (consumer.rows().meeting == Meeting::none) return;  // nobody sees these keys
+  KeySums<Tile> sums;
+  RINGLAB_UNROLL
+  for (float& sum : sums.dk) sum = 0;
+  RINGLAB_UNROLL
+  for (float& sum : sums.dv) sum = 0;
+  wait(&shared.barriers().keys_full, 0);
+  clear_not_finite_in<Tile, Tile::kKeyBytes>(shared.k());
+  share_with_consumers<Tile>();
+  RINGLAB_KEEP_LOOP
+  for (; consumer.rows().meeting != Meeting::none; consumer.wait_for_tile()) {
+    if (consumer.rows().meeting == Meeting::full) {
+      meet_tile<Meeting::full, kWhere>(consumer, sums, block.first_key);
+    } else {
+      meet_tile<Meeting::partial, kWhere>(consumer, sums, block.first_key);
+    }
+  }
+  const auto& call = params.call;
+  const BlockShape& shape = call.shape;
+  const std::int64_t first = std::int64_t{block.kv_head} * shape.keys;
+  const int key = block.first_key + consumer.key();
+  leave_sums<Tile>(sums.dk, call.dk + first * shape.head_dim, shape.keys, shape.head_dim, key);
+  leave_sums<Tile>(sums.dv, call.dv + first * shape.v_dim, shape.keys, shape.v_dim, key);
+}
+
+// --- the kernel --------------------------------------------------------------------------------
+
+/// One block of kThreads threads; there are batch · kv_heads · ceil(keys / kKeys).
+template <class Tile, HopperQueryGradients kWhere>
+RINGLAB_KERNEL_CODE void backward_hopper_block(
+    const HopperBackwardParams<typename Tile::Element>& params) {
+  const KeyBlock block = key_block_at(params.call.shape, block_index(), Tile::kKeys);
+  const HopperBackwardShared<Tile> shared{shared_memory()};
+  if (thread_index() == 0) init_backward_barriers(shared.barriers());
+  sync_block();  // nobody waits at a barrier that is not there yet
+  if (thread_index() < 128) {
+    give_registers<Tile::kProducerRegisters>();
+    produce_queries(params, shared, block);
+  } else {
+    take_registers<Tile::kConsumerRegisters>();
+    consume_queries<Tile, kWhere>(params, shared, block);
+  }
+}
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,86 @@
+// How the portable kernels are launched, and what is checked before.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/portable/portable.h"
+#include "optimized/cuda/portable/warp_tiles.cuh"
+#include "optimized/cuda/stream.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cuda {
+
+/// Of the current device; `kernel` is for the error.
+inline int attribute_here(cudaDeviceAttr which, const char* kernel) {
+  int device = 0, value = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice", kernel);
+  check_cuda(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute", kernel);
+  return value;
+}
+/// 90 for 9.0.
+inline int capability_here(const char* kernel) {
+  return 10 * attribute_here(cudaDevAttrComputeCapabilityMajor, kernel) +
+         attribute_here(cudaDevAttrComputeCapabilityMinor, kernel);
+}
+
+inline std::int64_t tiles_of(std::int64_t rows, std::int64_t tile_rows) {
+  return (rows + tile_rows - 1) / tile_rows;
+}
+
+/// Input error where the kernels do not take the shape.
+inline void check_portable(const BlockShape& shape, const char* kernel) {
+  const std::string reason = why_not_portable(shape);
+  if (reason.empty()) return;
+  throw_input_error({.where = kernel,
+                     .expected = "head_dim and v_dim multiples of 8 up to 256, heads that group",
+                     .actual = reason,
+                     .hint = "The kernels of the stages take every shape."});
+}
+
+/// Calls visit.template operator()<kChannels>() with the padded channels for a shape.
+template <class Visitor>
+void with_padded_channels(const BlockShape& shape, Visitor&& visit) {
+  switch (padded_channels(shape.head_dim, shape.v_dim)) {
+    case 64:
+      return visit.template operator()<64>();
+    case 128:
+      return visit.template operator()<128>();
+    default:
+      return visit.template operator()<256>();
+  }
+}
+
+struct LaunchPlan {
+  const char* name;
+  std::int64_t blocks;
+  int threads;
+  int shared_bytes;
+  Stream stream;
+};
+
+/// Nothing happens for no blocks. Input error for 2^31 blocks or more.
+template <class Call>
+void launch_kernel(void (*kernel)(Call), const LaunchPlan& plan, const Call& call) {
+  if (plan.blocks == 0) return;
+  if (plan.blocks > std::numeric_limits<std::int32_t>::max()) {
+    throw_input_error({.where = plan.name,
+                       .expected = "less than 2^31 tiles of queries times heads",
+                       .actual = std::to_string(plan.blocks),
+                       .hint = "Split the batch."});
+  }
+  if (plan.shared_bytes > 0) {
+    check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes),
+               "cudaFuncSetAttribute", plan.name);
+  }
+  kernel<<<static_cast<unsigned>(plan.blocks), static_cast<unsigned>(plan.threads),
+           static_cast<std::size_t>(plan.shared_bytes), plan.stream>>>(call);
+  check_cuda(cudaGetLastError(), "launch", plan.name);
+}
+
+}  // namespace ringlab::cuda

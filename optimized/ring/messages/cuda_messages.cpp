@@ -1,0 +1,240 @@
+#include "optimized/ring/messages/cuda_messages.h"
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "optimized/cuda/stuck_device.h"
+#include "optimized/ring/device_checks.h"
+#include "optimized/ring/native_checks.h"
+#include "optimized/ring/streams/device_launch.h"
+#include "optimized/ring/streams/device_needs.h"
+#include "optimized/ring/streams/device_rank.h"
+#include "optimized/ring/streams/device_work.h"
+#include "optimized/ring/streams/issued_streams.h"
+#include "reference/core/checks.h"
+#include "reference/core/machine_error.h"
+#include "reference/core/small_float.h"
+
+namespace ringlab::ring {
+namespace {
+
+[[noreturn]] void throw_stuck(const MessageRun& run, const std::string& first_error) {
+  std::ostringstream found;
+  found << "none within " << run.grace_s << " s; the error was: " << first_error;
+  throw DeviceStuck(
+      {.where = "rank " + std::to_string(run.rank) + ", device " + std::to_string(run.device),
+       .expected = "an end of what runs there, after an error",
+       .actual = found.str(),
+       .hint = ""});
+}
+
+template <class Element>
+class RankRun {
+ public:
+  RankRun(const StreamSetting& setting, const DeviceKernels<Element>& kernels, DeviceLinks& links,
+          const MessageRun& run)
+      : setting_(setting),
+        kernels_(kernels),
+        links_(links),
+        run_(run),
+        streams_({run.device}, run.rank) {}
+
+  RankStats run(const NativeEnds<Element>& ends) {
+    take_in(ends);
+    const double seconds = execute();
+    streams_.finish();
+    NativeResult<Element> result = rank_->result();
+    result.seconds = seconds;
+    count_visits();
+    stats_.peak_bytes = rank_->held_bytes();
+    stats_.peak_kv_bytes = rank_->kv_bytes();
+    result.stats = stats_;
+    ends.sink(setting_.place(run_.rank), std::move(result));
+    return stats_;
+  }
+
+ private:
+  /// A rank's program of a pass, with events.
+  struct Issued {
+    MessageProgram program;
+    std::vector<cuda::OwnedEvent> events;
+  };
+
+  void take_in(const NativeEnds<Element>& ends) {
+    const NativeShard<Element> shard = ends.source(setting_.place(run_.rank));
+    check_shard(setting_.problem, setting_.options, shard, run_.rank);
+    forward_ = make_issued(Pass::forward, programs_.forward);
+    if (shard.dout) backward_ = make_issued(Pass::backward, programs_.backward.emplace());
+    streams_.select(run_.rank);
+    const RankNeedsOf<Element> needs(setting_, programs_, kernels_, run_.gradients, run_.rank);
+    const typename DeviceRank<Element>::Given given{.setting = setting_,
+                                                    .programs = programs_,
+                                                    .kernels = kernels_,
+                                                    .needs = needs.needs(),
+                                                    .rank = run_.rank,
+                                                    .device = run_.device};
+    check_device_memory(
+        {.device = run_.device, .ranks = 1, .bytes = device_rank_bytes<Element>(given)});
+    rank_.emplace(given, shard);
+    streams_.select(run_.rank);
+    rank_->reserve(compute_stream());
+    work_.emplace(*rank_, programs_, kernels_, run_.gradients);
+  }
+
+  /// Also the stream program of all ranks, which says how much room there must be.
+  Issued make_issued(Pass pass, StreamProgram& streams) const {
+    const Schedule schedule = build_schedule(schedule_spec(setting_.options), setting_.need, pass);
+    streams = make_stream_program(schedule, CopyBy::receiver);
+    std::vector<MessageProgram> programs = make_message_programs(schedule);
+    Issued issued{std::move(programs[static_cast<std::size_t>(run_.rank)]), {}};
+    for (int event = 0; event < issued.program.events; ++event) {
+      issued.events.push_back(cuda::make_event(run_.device));
+    }
+    return issued;
+  }
+
+  double execute() {
+    try {
+      streams_.select(run_.rank);
+      const RunSeconds seconds = seconds_of_last(
+          run_.issue_as, run_.launches, streams_, [&] { issue_all(); },
+          [&] { links_.wait(compute_stream()); });
+      return seconds.host;
+    } catch (const std::exception& error) {
+      streams_.drop_graph();  // or the abort would wait for it
+      links_.abort();
+      // Without others' messages what is on the device soon comes to its end, or never.
+      if (!streams_.end_within(run_.grace_s)) throw_stuck(run_, error.what());
+      throw;
+    }
+  }
+
+  cuda::Stream compute_stream() const { return streams_.of(run_.rank, StreamKind::compute); }
+
+  void issue_all() {
+    streams_.fork();
+    issue(forward_);
+    work_->end_forward(compute_stream());
+    if (programs_.backward) {
+      streams_.join();
+      streams_.fork();
+      work_->begin_backward(compute_stream());
+      issue(backward_);
+      work_->end_backward(compute_stream());
+    }
+    streams_.join();
+  }
+
+  void issue(const Issued& issued) {
+    for (const MessageOperation& operation : issued.program.operations) {
+      const cuda::Stream stream = streams_.of(run_.rank, operation.stream);
+      const StreamOperation same = as_stream_operation(operation);
+      streams_.select(run_.rank);
+      switch (operation.action) {
+        case MessageAction::attend:
+          work_->attend(issued.program.pass, same, stream);
+          break;
+        case MessageAction::add_gradient:
+          work_->add(same, stream);
+          break;
+        case MessageAction::exchange:
+          exchange(operation, stream);
+          break;
+        case MessageAction::record:
+          streams_.record(same, event_of(issued, operation));
+          break;
+        case MessageAction::wait:
+          streams_.wait(same, event_of(issued, operation));
+          break;
+      }
+    }
+  }
+
+  static cuda::Event event_of(const Issued& issued, const MessageOperation& operation) {
+    return issued.events[static_cast<std::size_t>(operation.event)].get();
+  }
+  StreamOperation as_stream_operation(const MessageOperation& operation) const {
+    return {.rank = run_.rank,
+            .stream = operation.stream,
+            .step = operation.step,
+            .owner = operation.owner,
+            .slot = operation.slot,
+            .gradient = operation.gradient,
+            .addend = operation.addend,
+            .event = operation.event};
+  }
+
+  void exchange(const MessageOperation& operation, cuda::Stream stream) {
+    std::vector<DeviceMessage> messages;
+    for (const MessageEnd& end : operation.ends) {
+      const DeviceMessage message = held_by(operation) == Held::chunk
+                                        ? message_of(end, rank_->chunk(end.owner, end.slot))
+                                        : message_of(end, rank_->sum(end.owner, end.slot));
+      const bool sends = end.side == MessageSide::send;
+      (sends ? stats_.sent_bytes : stats_.received_bytes) += message.bytes;
+      ++(sends ? stats_.sent_messages : stats_.received_messages);
+      messages.push_back(message);
+    }
+    links_.exchange(operation.stream, messages, stream, place(run_.rank, operation));
+  }
+
+  /// As run_on_devices().
+  void count_visits() {
+    for (const MessageOperation& o : forward_.program.operations) {
+      if (o.action != MessageAction::attend) continue;
+      stats_.visits.push_back({o.owner, o.step, setting_.need.pairs(run_.rank, o.owner)});
+    }
+  }
+
+  template <class Pair>
+  static DeviceMessage message_of(const MessageEnd& end, const Pair& pair) {
+    return {end.side, end.peer, reinterpret_cast<std::byte*>(pair.first), pair.bytes()};
+  }
+
+  const StreamSetting& setting_;
+  const DeviceKernels<Element>& kernels_;
+  DeviceLinks& links_;
+  const MessageRun& run_;
+  IssuedStreams streams_;
+  StreamPrograms programs_;
+  Issued forward_, backward_;
+  std::optional<DeviceRank<Element>> rank_;
+  std::optional<DeviceWork<Element>> work_;
+  RankStats stats_;
+};
+
+}  // namespace
+
+template <class Element>
+RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
+                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
+                             DeviceLinks& links, const MessageRun& run) {
+  check_dtype(dtype_of<Element>, problem.dtype);
+  const StreamSetting setting = stream_setting(problem, options);
+  check_device_abilities(problem, options);
+  check_kernels(problem, kernels);
+  check_launches(run.issue_as, run.launches);
+  check_range("rank", run.rank, 0, options.ranks - 1);
+  check_range("device", run.device, 0, cuda::device_count() - 1);
+  auto rank_run = std::make_shared<RankRun<Element>>(setting, kernels, links, run);
+  try {
+    return rank_run->run(ends);
+  } catch (const DeviceStuck&) {
+    cuda::keep_for_ever(std::move(rank_run));
+    throw;
+  }
+}
+
+#define RINGLAB_RUN_RANK_ON_DEVICE_OF(Element)                                                     \
+  template RankStats run_rank_on_device(const Problem&, const RunOptions&,                         \
+                                        const NativeEnds<Element>&, const DeviceKernels<Element>&, \
+                                        DeviceLinks&, const MessageRun&)
+RINGLAB_RUN_RANK_ON_DEVICE_OF(Half);
+RINGLAB_RUN_RANK_ON_DEVICE_OF(BFloat16);
+#undef RINGLAB_RUN_RANK_ON_DEVICE_OF
+
+}  // namespace ringlab::ring

@@ -1,0 +1,57 @@
+// One rank of a ring of processes: its message program on the streams of its device.
+//
+// Who carries the messages is for the caller to say: NCCL (optimized/transport/nccl/nccl_group.h), or
+// what tests put in its place. No CUDA header is seen here. Has run on no GPU yet.
+#pragma once
+
+#include <span>
+
+#include "optimized/ring/messages/message_program.h"
+#include "optimized/ring/streams/cuda_streams.h"
+
+namespace ringlab::ring {
+
+/// One end of a message, in memory of the rank's device.
+struct DeviceMessage {
+  MessageSide side = MessageSide::send;
+  int peer = 0;
+  std::byte* memory = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// Connects a rank with all others, once for chunks and once for sums. After an error of exchange()
+/// or wait() whoever has memory in use there aborts before it goes.
+class DeviceLinks {
+ public:
+  virtual ~DeviceLinks() = default;
+  /// Puts all messages on `stream`, as one group; `operation` is what errors name. Where the stream
+  /// is captured they are part of the graph when it returns, and travel whenever that is launched.
+  virtual void exchange(StreamKind kind, std::span<const DeviceMessage> messages,
+                        cuda::Stream stream, const std::string& operation) = 0;
+  /// Until all that is on the stream has ended; an error when a peer is lost or a deadline passes.
+  virtual void wait(cuda::Stream stream) = 0;
+  /// Ends what is on the device and would wait for other ranks for ever; every later call is an
+  /// error.
+  virtual void abort() noexcept = 0;
+};
+
+struct MessageRun {
+  int rank = 0;
+  int device = 0;
+  Repeatable gradients = Repeatable::no;
+  IssueAs issue_as = IssueAs::streams;  ///< the same for all ranks
+  int launches = 1;                     ///< as DeviceRun::launches, and the same for all ranks
+  double grace_s = 10;                  ///< for what is on the device when the run was broken off
+};
+
+/// As run_on_devices(), for one rank; all ranks must call it with the same problem and options, and
+/// want gradients or not alike. Source and sink are called once, for this rank. On an error what
+/// was captured is let go, as NCCL's abort waits for it, and the links are aborted, before memory
+/// of the device is freed, which would wait for what is there. What has not ended
+/// MessageRun::grace_s after that is DeviceStuck with the first error in it, and is not freed.
+template <class Element>
+RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
+                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
+                             DeviceLinks& links, const MessageRun& run);
+
+}  // namespace ringlab::ring

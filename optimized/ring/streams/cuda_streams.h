@@ -1,0 +1,95 @@
+// Rings on devices: stream programs on real streams, events and copies between devices.
+//
+// One host thread issues everything and waits once, at the end, or captures it as a graph and
+// launches that. Ranks are spread over the devices that there are; with one device, all are on it,
+// and their streams share it. No CUDA header is seen here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "optimized/cuda/attention_call.h"
+#include "optimized/cuda/row_calls.h"
+#include "optimized/cuda/stream.h"
+#include "optimized/ring/native.h"
+#include "optimized/ring/streams/stream_setting.h"
+
+namespace ringlab::ring {
+
+/// Where a backward kernel puts gradients: adds them to sums in f32, or writes them as they leave.
+enum class GradientsAs { sums, results };
+
+/// What kernels need besides the tensors of their calls. It is asked before anything is allocated:
+/// of calls without device pointers, on the current device. Empty where they need nothing.
+template <class Element>
+struct KernelNeeds {
+  /// Whether `forward` leaves ForwardCall::running alone in this call.
+  std::function<bool(const cuda::ForwardCall<Element>&)> leaves_state;
+  /// Bytes of their own that calls use on their stream, one call after the other.
+  std::function<std::int64_t(const cuda::ForwardCall<Element>&)> forward_bytes;
+  std::function<std::int64_t(const cuda::BackwardCall<Element>&, GradientsAs)> backward_bytes;
+  /// Allocates them for the stream, so that no call has to.
+  std::function<void(std::int64_t bytes, cuda::Stream)> reserve;
+};
+
+/// The kernels of a run, which only put work on the stream; the current device is the stream's.
+template <class Element>
+struct DeviceKernels {
+  /// Empty when the kernels take the shape, else why not.
+  std::function<std::string(const cuda::BlockShape&)> why_not;
+  std::int32_t forward_tile_queries = 64;   ///< of ForwardCall::mask.tiles
+  std::int32_t backward_tile_queries = 64;  ///< of BackwardCall::mask.tiles
+  std::function<void(const cuda::ForwardCall<Element>&, cuda::Stream)> forward;
+  std::function<void(const cuda::BackwardCall<Element>&, cuda::Stream)> backward;
+  std::function<void(const cuda::ClearStates&, cuda::Stream)> clear_states;
+  std::function<void(const cuda::FinishRows<Element>&, cuda::Stream)> finish_rows;
+  /// Empty where `backward` takes BackwardCall::out instead of delta.
+  std::function<void(const cuda::DeltaRows<Element>&, cuda::Stream)> delta_rows;
+  std::function<void(const cuda::ScaleTo<Element>&, cuda::Stream)> scale_to;
+  bool sums_are_scaled = false;  ///< what `backward` adds to dq and dk has the factor `scale`
+  /// Whether `backward` writes BackwardCall::results of this call, which are not null, and leaves
+  /// the sums alone. Empty: it never does.
+  std::function<bool(const cuda::BackwardCall<Element>&)> gives_results = {};
+  KernelNeeds<Element> needs = {};
+};
+
+enum class IssueAs { streams, graph };
+/// when_issued: the devices stand still until the host has issued all, so that their clock runs for
+/// what they do and not for the host; by the host's clock the run is as much longer.
+enum class RunBegins { at_once, when_issued };
+enum class Repeatable { no, same_bits };
+inline Repeatable repeatable_gradients(const RunOptions& options) {
+  return options.deterministic ? Repeatable::same_bits : Repeatable::no;
+}
+
+/// What slots, sums, states and results hold before anything is written to them.
+enum class UnwrittenMemory { whatever_is_there, nan };
+
+struct DeviceRun {
+  int devices = 0;  ///< 0: all that there are
+  CopyBy copy_by = CopyBy::receiver;
+  IssueAs issue_as = IssueAs::streams;
+  int launches = 1;  ///< of the graph, one after the other over the same buffers; the last is timed
+  RunBegins begins = RunBegins::at_once;
+  Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
+  StreamEdit edit = {};                   ///< with_delays() and the like
+  /// nan: before each pass, so that what is read too early shows.
+  UnwrittenMemory unwritten = UnwrittenMemory::whatever_is_there;
+  /// Of all that is on the devices together, of each launch. What has not ended by then is
+  /// DeviceStuck, which says where each stream stands; then nothing of the run is freed.
+  double timeout_s = std::numeric_limits<double>::infinity();
+};
+
+/// As run_native(), on devices: Half and BFloat16, exact wire, no modifiers, no bit matrices, rows
+/// in increasing order. Source and sink are called by this thread, rank after rank; between them
+/// all rows are on the devices. Of RankStats, what was sent, received and held is filled in; a
+/// message is a copy, without a header. Environment errors name device, rank and operation; when
+/// memory is short, how much the whole run needs and how much is free, before any is allocated.
+template <class Element>
+NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
+                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
+                             const DeviceRun& run = {});
+
+}  // namespace ringlab::ring

@@ -1,0 +1,78 @@
+// Real streams and events for the operations of a stream program that order others.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "optimized/cuda/device.h"
+#include "optimized/ring/streams/stream_program.h"
+
+namespace ringlab::ring {
+
+/// The streams of all ranks. The first one is where a graph begins and ends.
+class IssuedStreams {
+ public:
+  /// `devices`: of each rank, from `first_rank` on.
+  explicit IssuedStreams(std::vector<int> devices, int first_rank = 0);
+
+  cuda::Stream of(int rank, StreamKind kind) const {
+    return streams_[static_cast<std::size_t>(stream_number(rank - first_rank_, kind))].get();
+  }
+  /// Makes the device of `rank` the current one.
+  void select(int rank) const;
+  /// Events for the program's records and waits; they live as long as this.
+  std::vector<cuda::Event> make_events(const StreamProgram& program);
+  void record(const StreamOperation& operation, cuda::Event event) const;
+  void wait(const StreamOperation& operation, cuda::Event event) const;
+
+  /// All streams go on after what the first one has been given.
+  void fork() const;
+  /// The first stream goes on after what all have been given.
+  void join() const;
+  /// What `issue` puts on the streams is captured, made a graph, and launched on the first stream.
+  void launch_as_graph(const std::function<void()>& issue);
+  /// Launches it once more.
+  void launch_graph() const;
+  /// Nothing is launched any more; what runs goes on. It holds what was captured until it has
+  /// ended: NCCL's communicators end only when nothing does.
+  void drop_graph() noexcept;
+  /// From here on the device's clock runs, for what all streams are given after a fork(); the first
+  /// stream stands still for `hold_ns` before.
+  void start_clock(std::int64_t hold_ns) const;
+  /// After a join(), or what was launched.
+  void stop_clock() const;
+  /// That it ran. All has ended.
+  double clocked_seconds() const;
+  /// Until all has ended; DeviceStuck, which says where each stream stands, when it has not within
+  /// `timeout_s`. Without a deadline it asks the driver to wait.
+  void finish(double timeout_s = std::numeric_limits<double>::infinity()) const;
+  /// Whether all has ended, well or not, by then: for runs that are broken off.
+  bool end_within(double timeout_s) const noexcept;
+
+ private:
+  /// The end of an operation on a slot, where the program records an event of it.
+  struct Milestone {
+    cuda::Event event = nullptr;
+    std::string operation;
+  };
+
+  bool have_ended() const;
+  /// Of the streams that have not ended.
+  std::vector<std::string> standing() const;
+  std::string standing_of(std::size_t stream) const;
+  int device_of(int rank) const { return devices_[static_cast<std::size_t>(rank - first_rank_)]; }
+
+  std::vector<int> devices_;
+  int first_rank_;
+  std::vector<cuda::OwnedStream> streams_;
+  cuda::OwnedEvent clock_start_, clock_stop_;
+  std::vector<cuda::OwnedEvent> ends_;              // of streams, for fork() and join()
+  std::vector<cuda::OwnedEvent> events_;            // of programs
+  std::vector<std::vector<Milestone>> milestones_;  // by stream, in order
+  cuda::OwnedGraph graph_;
+};
+
+}  // namespace ringlab::ring

@@ -1,0 +1,170 @@
+#include "optimized/transport/files/file_communicator.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "optimized/transport/post_check.h"
+#include "reference/core/error.h"
+
+namespace ringlab {
+namespace {
+
+constexpr const char* kFailed = "failed";  // "RANK\nWHY" of a rank that failed
+constexpr std::chrono::milliseconds kBetweenLooks{10};
+constexpr std::chrono::microseconds kShortestPause{100}, kLongestPause{5000};
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+std::string name_of(int rank) { return "rank " + std::to_string(rank); }
+
+std::string receive_text(int from, int tag) {
+  return "receive tag " + std::to_string(tag) + " from " + name_of(from);
+}
+
+}  // namespace
+
+FileCommunicator::FileCommunicator(Place place)
+    : place_(std::move(place)), next_id_(place_.rank), next_look_(Clock::now()) {
+  if (place_.rank >= 0 && place_.rank < place_.ranks && place_.timeout_s > 0) return;
+  throw_usage_error({.where = place_.folder.string(),
+                     .expected = "a rank below the ranks, and a timeout above 0 s",
+                     .actual = name_of(place_.rank) + " of " + std::to_string(place_.ranks) + ", " +
+                               std::to_string(place_.timeout_s) + " s"});
+}
+
+std::filesystem::path FileCommunicator::file_of(int from, int to, int tag,
+                                                std::int64_t number) const {
+  return place_.folder / (std::to_string(from) + "-" + std::to_string(to) + "." +
+                          std::to_string(tag) + "." + std::to_string(number));
+}
+
+Request FileCommunicator::new_request() {
+  // The rank is part of the number, so that a request handed to another rank is recognised.
+  const std::int64_t id = next_id_;
+  next_id_ += ranks();
+  return {id};
+}
+
+void FileCommunicator::write(const std::filesystem::path& file,
+                             std::span<const std::byte> bytes) const {
+  std::filesystem::path part = file;
+  part += ".part";
+  std::ofstream out(part, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+  out.close();
+  std::error_code failure;
+  if (out) std::filesystem::rename(part, file, failure);
+  if (out && !failure) return;
+  throw_environment_error({.where = file.string(),
+                           .expected = "a folder that " + name_of(rank()) + " can write to",
+                           .actual = failure ? failure.message() : "a write that failed"});
+}
+
+Request FileCommunicator::post_send(int to, int tag, std::span<const std::byte> bytes) {
+  check_post({rank(), "post_send", to, tag}, ranks());
+  check_others("post a send to " + name_of(to));
+  write(file_of(rank(), to, tag, sent_[{to, tag}]++), bytes);
+  traffic_.sent_bytes += std::ssize(bytes);
+  ++traffic_.sent_messages;
+  const Request request = new_request();
+  sends_[request.id] = to;
+  return request;
+}
+
+Request FileCommunicator::post_receive(int from, int tag, std::span<std::byte> buffer) {
+  check_post({rank(), "post_receive", from, tag}, ranks());
+  check_others("post a receive from " + name_of(from));
+  const Request request = new_request();
+  receives_[request.id] = {from, tag, file_of(from, rank(), tag, expected_[{from, tag}]++), buffer};
+  return request;
+}
+
+void FileCommunicator::wait(Request request) {
+  if (sends_.erase(request.id) != 0) return;
+  const auto found = receives_.find(request.id);
+  if (found == receives_.end()) {
+    throw_usage_error({.where = name_of(rank()) + ", wait",
+                       .expected = "a request this rank posted and has not waited for",
+                       .actual = "request " + std::to_string(request.id),
+                       .hint = "Wait once for every request, on the rank that posted it"});
+  }
+  const Receive receive = found->second;
+  const auto begin = Clock::now();
+  std::chrono::microseconds pause = kShortestPause;
+  while (!take(receive, begin)) {
+    check_others(receive_text(receive.from, receive.tag));
+    if (seconds_since(begin) >= place_.timeout_s) fail(receive, begin, "no message");
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+  receives_.erase(found);
+  traffic_.received_bytes += std::ssize(receive.buffer);
+  ++traffic_.received_messages;
+}
+
+bool FileCommunicator::take(const Receive& receive, Clock::time_point begin) {
+  std::ifstream in(receive.file, std::ios::binary | std::ios::ate);
+  if (!in) return false;
+  const auto bytes = static_cast<std::int64_t>(in.tellg());
+  if (bytes != std::ssize(receive.buffer)) {
+    fail(receive, begin,
+         "a message of " + std::to_string(bytes) + " bytes, not " +
+             std::to_string(receive.buffer.size()) +
+             ": sender and receiver disagree about the size");
+  }
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(receive.buffer.data()), bytes);
+  if (!in) fail(receive, begin, "a message that cannot be read");
+  std::error_code ignored;
+  std::filesystem::remove(receive.file, ignored);
+  return true;
+}
+
+void FileCommunicator::fail(const Receive& receive, Clock::time_point begin,
+                            const std::string& reason) {
+  abort(reason);
+  throw RankError({.rank = rank(),
+                   .suspect = receive.from,
+                   .operation = receive_text(receive.from, receive.tag),
+                   .reason = reason,
+                   .elapsed_s = seconds_since(begin)});
+}
+
+void FileCommunicator::check_others(const std::string& operation) {
+  if (!failed_ && Clock::now() < next_look_) return;
+  next_look_ = Clock::now() + kBetweenLooks;
+  std::ifstream note(place_.folder / kFailed);
+  int who = 0;
+  if (!(note >> who)) {
+    if (!failed_) return;
+    who = rank();
+  }
+  note.ignore(1);
+  const std::string why(std::istreambuf_iterator<char>(note), {});
+  failed_ = true;
+  throw RankError({.rank = rank(),
+                   .suspect = who,
+                   .operation = operation,
+                   .reason = name_of(who) + " failed" + (why.empty() ? "" : " (" + why + ")")});
+}
+
+void FileCommunicator::abort(const std::string& why) noexcept {
+  if (std::exchange(failed_, true)) return;
+  try {
+    if (std::filesystem::exists(place_.folder / kFailed)) return;  // the first failure counts
+    const std::string note = std::to_string(rank()) + "\n" + why;
+    write(place_.folder / (kFailed + ("." + std::to_string(rank()))),
+          bytes_of(note.data(), std::ssize(note)));
+    std::filesystem::rename(place_.folder / (kFailed + ("." + std::to_string(rank()))),
+                            place_.folder / kFailed);
+  } catch (...) {  // the others find out at their deadline
+  }
+}
+
+}  // namespace ringlab

@@ -1,0 +1,143 @@
+#include "optimized/transport/files/folder_session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <random>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "optimized/transport/files/file_communicator.h"
+#include "optimized/transport/files/file_meeting.h"
+#include "reference/core/error.h"
+
+namespace ringlab {
+namespace {
+
+constexpr int kSessionTag = 0x7ffffffe;  // nobody else's
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+/// Something that no other rank says, now or in another run.
+std::string random_text() {
+  std::random_device source;
+  return hexadecimal((std::uint64_t{source()} << 32) | source());
+}
+
+/// FNV-1a (Fowler, Noll & Vo 1991).
+std::uint64_t hash_of(const std::vector<std::string>& texts) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const std::string& text : texts) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  }
+  return hash;
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (std::filesystem::is_directory(folder)) return;  // perhaps another rank was faster
+  throw_environment_error({.where = folder.string(),
+                           .expected = "a folder, or room for one",
+                           .actual = failure ? failure.message() : "something else"});
+}
+
+void check_job(const FolderJob& job) {
+  if (job.rank >= 0 && job.rank < job.ranks && job.timeout_s > 0) return;
+  throw_usage_error({.where = job.folder.string(),
+                     .expected = "a rank below the ranks, and a timeout above 0 s",
+                     .actual = "rank " + std::to_string(job.rank) + " of " +
+                               std::to_string(job.ranks) + ", " + std::to_string(job.timeout_s) +
+                               " s"});
+}
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  constexpr double kLongest = 1e9;  // thirty years
+  return std::chrono::ceil<std::chrono::milliseconds>(
+      std::chrono::duration<double>(std::min(seconds, kLongest)));
+}
+
+/// The folder of this one job, which all ranks know once they have met.
+std::filesystem::path job_folder(const FolderJob& job, FileMeeting& meeting) {
+  std::filesystem::path folder =
+      job.folder / ("job-" + hexadecimal(hash_of(meeting.tell_all(random_text()))));
+  make_folder(folder);
+  return folder;
+}
+
+class FolderSession final : public JobSession {
+ public:
+  FolderSession(const FolderJob& job, FileMeeting& meeting)
+      : folder_(job_folder(job, meeting)),
+        network_(
+            {.folder = folder_, .rank = job.rank, .ranks = job.ranks, .timeout_s = job.timeout_s}) {
+    come_together();  // from here on nobody reads what the meeting has written
+  }
+  ~FolderSession() override {
+    if (finished_) remove(folder_);  // the last rank to go finds it empty
+  }
+  FolderSession(const FolderSession&) = delete;
+  FolderSession& operator=(const FolderSession&) = delete;
+
+  int rank() const override { return network_.rank(); }
+  int ranks() const override { return network_.ranks(); }
+  Communicator& network() override { return network_; }
+  void check_others(const std::string& operation) override { network_.check_others(operation); }
+  void abort(const std::string& why) noexcept override { network_.abort(why); }
+
+  void finish() override {
+    // Ranks go as soon as they hear of it: the folder must not be empty until all have been told.
+    const std::filesystem::path kept = folder_ / "finishing";
+    if (rank() == 0) std::ofstream{kept};
+    come_together();
+    if (rank() == 0) remove(kept);
+    finished_ = true;
+  }
+
+ private:
+  static void remove(const std::filesystem::path& path) {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+
+  void send(int peer) { network_.wait(network_.post_send(peer, kSessionTag, {})); }
+  void receive(int peer) { network_.wait(network_.post_receive(peer, kSessionTag, {})); }
+
+  /// Returns when all ranks have come here.
+  void come_together() {
+    if (rank() == 0) {
+      for (int peer = 1; peer < ranks(); ++peer) receive(peer);
+      for (int peer = 1; peer < ranks(); ++peer) send(peer);
+    } else {
+      send(0);
+      receive(0);
+    }
+  }
+
+  const std::filesystem::path folder_;
+  FileCommunicator network_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<JobSession> start_in_folder(const FolderJob& job) {
+  check_job(job);
+  make_folder(job.folder);
+  FileMeeting meeting({.folder = job.folder,
+                       .name = "rank",
+                       .run = "job",
+                       .rank = job.rank,
+                       .ranks = job.ranks,
+                       .deadline = milliseconds_of(job.timeout_s)});
+  return std::make_unique<FolderSession>(job, meeting);
+}
+
+}  // namespace ringlab

@@ -1,0 +1,91 @@
+// Communicator over MPI: non-blocking point-to-point, waits with a deadline and a suspect.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "optimized/transport/communicator.h"
+#include "optimized/transport/mpi/mpi_blame.h"
+#include "optimized/transport/mpi/mpi_control.h"
+#include "optimized/transport/mpi/mpi_session.h"
+
+namespace ringlab::mpi {
+
+/// One rank's end; start_mpi() says how failures are told. Buffers of operations that were never
+/// waited for must outlive a healthy communicator; after a failure MPI is left alone.
+class MpiCommunicator final : public Communicator {
+ public:
+  /// Duplicates `comm`, for data and for control; collective.
+  MpiCommunicator(MPI_Comm comm, const MpiOptions& options);
+  ~MpiCommunicator() override;
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  int rank() const override { return control_.rank(); }
+  int ranks() const override { return control_.ranks(); }
+  Request post_send(int to, int tag, std::span<const std::byte> bytes) override;
+  Request post_receive(int from, int tag, std::span<std::byte> buffer) override;
+  void wait(Request request) override;
+  const Traffic& traffic() const override { return traffic_; }
+
+  /// As JobSession's.
+  void check_others(const std::string& operation);
+  void finish();
+  void abort(const std::string& why) noexcept;
+  bool has_failed() const { return failed_; }
+
+ private:
+  struct Posted {
+    bool is_send = false;
+    int peer = 0;
+    int tag = 0;
+    std::int64_t bytes = 0;
+    std::vector<MPI_Request> pieces = {};
+    std::size_t done = 0;  ///< pieces that are complete
+    std::int64_t received = 0;
+    bool too_long = false;  ///< a piece did not fit
+  };
+  struct Activity {
+    std::string doing;  ///< "receive tag 3 from rank 1"
+    int peer = kNobody;
+  };
+
+  static std::string describe(const Posted& posted);
+  void check_can_post(bool is_send, int peer, int tag);
+  Request keep(Posted posted);
+  /// Lengths of the pieces of a message: the last one is shorter than piece_bytes, so that both
+  /// sides see where it ends.
+  std::vector<int> piece_lengths(std::int64_t bytes) const;
+  bool is_complete(Posted& posted);
+  void check_size(const Posted& posted);
+  /// Returns when `done`; throws at the deadline and when the job has failed.
+  void block(const Activity& activity, const std::function<bool()>& done);
+  bool resolve_delay(const Activity& activity, Clock::time_point begin,
+                     const std::function<bool()>& done);
+  void throw_if_told(const Activity& activity, Clock::time_point begin);
+  [[noreturn]] void fail(const Activity& activity, Clock::time_point begin, const Verdict& verdict);
+  /// Gives news of the failure time to leave, then never calls MPI again.
+  void leave_mpi();
+
+  MpiOptions options_;
+  ControlChannel control_;
+  MPI_Comm data_ = MPI_COMM_NULL;
+  int largest_tag_ = 0;
+  bool failed_ = false;
+  std::int64_t next_id_ = 0;
+  std::map<std::int64_t, Posted> open_;
+  Traffic traffic_;
+};
+
+/// Set by World when the launcher asks this process to end; waits then look for a suspect at once.
+bool launcher_wants_end();
+void note_launcher_wants_end();
+
+}  // namespace ringlab::mpi

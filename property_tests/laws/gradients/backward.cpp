@@ -1,0 +1,39 @@
+// Laws about gradients (verification P40-P57), and equality with the exact ones.
+#include "property_tests/laws/gradients/backward.h"
+
+#include "property_tests/laws/gradients/gradients.h"
+#include "property_tests/laws/groups.h"
+
+namespace ringlab::verify {
+namespace {
+
+LawResult gradients_equal_reference(const Subject& subject, const Case& c) {
+  const GradientTrial trial = make_gradient_trial(c);
+  const MeasuredGradients m = measure_gradients(subject, trial);
+  LawResult result = equal_exact(m);
+  if (result.outcome == Outcome::held && zero_gradients_would_pass(trial, m)) {
+    return discarded("gradients of zeros would pass");
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Law> backward_laws() {
+  std::vector<Law> laws = {
+      {.id = "gradients_equal_reference",
+       .name = "gradients_equal_the_exact_reference",
+       .statement = "dq, dk and dv lie within the a-priori bound of the exact gradients",
+       .exact = false,
+       .shape_case = {},
+       .not_applicable = needs_backward,
+       .check = gradients_equal_reference,
+       .keeps_modifiers = true}};
+  for (const auto& more : {gradient_identity_laws(), gradient_bit_laws(), gradient_probe_laws(),
+                           gradient_symmetry_laws(), gradient_distribution_laws()}) {
+    laws.insert(laws.end(), more.begin(), more.end());
+  }
+  return laws;
+}
+
+}  // namespace ringlab::verify

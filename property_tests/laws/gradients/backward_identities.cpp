@@ -1,0 +1,190 @@
+// Sums over gradients that must come out whatever the input. None of them needs a reference
+// implementation of the backward pass.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "property_tests/laws/gradients/backward.h"
+#include "property_tests/laws/gradients/directional.h"
+#include "property_tests/laws/gradients/gradients.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// A K/V head of one batch entry, and the query heads that read it.
+struct Group {
+  std::int64_t batch = 0, kv_head = 0, first_head = 0, end_head = 0;
+  std::string text() const { return fmt::format("batch {}, K/V head {}", batch, kv_head); }
+};
+
+LawResult for_each_group(const GradientTrial& trial,
+                         const std::function<LawResult(const Group&)>& check) {
+  const std::int64_t size = trial.base.group();
+  std::vector<LawResult> results;
+  for (std::int64_t b = 0; b < trial.shape().batch; ++b) {
+    for (std::int64_t g = 0; g < trial.shape().kv_heads; ++g) {
+      results.push_back(check({b, g, g * size, (g + 1) * size}));
+    }
+  }
+  return any_held(results);
+}
+
+using Factor = std::function<double(std::int64_t head, std::int64_t token, std::int64_t channel)>;
+
+/// sum += Σ factor · gradient over heads first … end-1 of one batch entry.
+struct Part {
+  const Tensor<double>&got, &allowed, &exact;
+  std::int64_t batch, first, end;
+};
+void add_part(GradientSum& sum, const Part& part, const Factor& factor) {
+  const Extents& e = part.got.extents();
+  for (std::int64_t h = part.first; h < part.end; ++h) {
+    for (std::int64_t t = 0; t < e.tokens; ++t) {
+      for (std::int64_t c = 0; c < e.channels; ++c) {
+        sum.add(factor(h, t, c), part.got(part.batch, h, t, c), part.allowed(part.batch, h, t, c),
+                part.exact(part.batch, h, t, c));
+      }
+    }
+  }
+}
+
+Part dq_part(const MeasuredGradients& m, const Group& g) {
+  return {m.got.dq, m.allowed.dq, m.exact.dq, g.batch, g.first_head, g.end_head};
+}
+Part dk_part(const MeasuredGradients& m, const Group& g) {
+  return {m.got.dk, m.allowed.dk, m.exact.dk, g.batch, g.kv_head, g.kv_head + 1};
+}
+Part dv_part(const MeasuredGradients& m, const Group& g) {
+  return {m.got.dv, m.allowed.dv, m.exact.dv, g.batch, g.kv_head, g.kv_head + 1};
+}
+
+Factor element_of(const Tensor<double>& x, std::int64_t batch, double sign = 1) {
+  return [&x, batch, sign](auto h, auto t, auto c) { return sign * x(batch, h, t, c); };
+}
+
+/// The weights of a row sum to one, so dV passes on exactly what dO brings.
+LawResult sum_of_dv_is_sum_of_dout(const Subject& subject, const Case& c) {
+  const GradientTrial trial = make_gradient_trial(c);
+  const MeasuredGradients m = measure_gradients(subject, trial);
+  const Pairs visible = visible_pairs(trial.base.problem);
+  return for_each_group(trial, [&](const Group& g) {
+    std::vector<LawResult> results;
+    for (std::int64_t channel = 0; channel < c.shape.v_dim; ++channel) {
+      GradientSum sum;
+      add_part(sum, dv_part(m, g), [&](auto, auto, auto at) { return at == channel ? 1.0 : 0.0; });
+      for (std::int64_t h = g.first_head; h < g.end_head; ++h) {
+        for (std::int64_t i = 0; i < c.shape.q_tokens; ++i) {
+          if (visible.count(i) > 0) sum.add_known(-trial.dout(g.batch, h, i, channel), 0);
+        }
+      }
+      results.push_back(sum.vanishes(g.text() + ", sum of dv minus sum of dout"));
+    }
+    return any_held(results);
+  });
+}
+
+/// The same vector added to all keys shifts all scores of a row alike: no change.
+LawResult sum_of_dk_is_zero(const Subject& subject, const Case& c) {
+  const GradientTrial trial = make_gradient_trial(c);
+  const MeasuredGradients m = measure_gradients(subject, trial);
+  return for_each_group(trial, [&](const Group& g) {
+    std::vector<LawResult> results;
+    for (std::int64_t channel = 0; channel < c.shape.head_dim; ++channel) {
+      GradientSum sum;
+      add_part(sum, dk_part(m, g), [&](auto, auto, auto at) { return at == channel ? 1.0 : 0.0; });
+      results.push_back(sum.vanishes(g.text() + ", sum of dk"));
+    }
+    return any_held(results);
+  });
+}
+
+/// Scores are bilinear: a factor on q is a factor on k.
+LawResult q_dq_is_k_dk(const Subject& subject, const Case& c) {
+  const GradientTrial trial = make_gradient_trial(c);
+  const MeasuredGradients m = measure_gradients(subject, trial);
+  return for_each_group(trial, [&](const Group& g) {
+    GradientSum sum;
+    add_part(sum, dq_part(m, g), element_of(trial.base.data.q, g.batch));
+    add_part(sum, dk_part(m, g), element_of(trial.base.data.k, g.batch, -1));
+    return sum.vanishes(g.text() + ", <q, dq> - <k, dk>");
+  });
+}
+
+/// O is linear in V, so <V, dV> = <O, dO>, with the subject's own O.
+LawResult v_dv_is_o_dout(const Subject& subject, const Case& c) {
+  const GradientTrial trial = make_gradient_trial(c);
+  const MeasuredGradients m = measure_gradients(subject, trial);
+  const AttentionOutput got = attend(subject, trial.base);
+  const Judgement truth = judge(subject, trial.base);
+  return for_each_group(trial, [&](const Group& g) {
+    GradientSum sum;
+    add_part(sum, dv_part(m, g), element_of(trial.base.data.v, g.batch));
+    add_part(sum, {got.out, truth.allowed.out, truth.exact.out, g.batch, g.first_head, g.end_head},
+             element_of(trial.dout, g.batch, -1));
+    return sum.vanishes(g.text() + ", <v, dv> - <o, dout>");
+  });
+}
+
+/// <dO, J (Δq, Δk, Δv)> from the definition of attention, one exact forward derivative.
+LawResult gradients_are_the_adjoint(const Subject& subject, const Case& c) {
+  const GradientTrial trial = make_gradient_trial(c);
+  const MeasuredGradients m = measure_gradients(subject, trial);
+  const AttentionTensors delta{random_integers(c.shape.q(), 2, c.seed + 11),
+                               random_integers(c.shape.k(), 2, c.seed + 12),
+                               random_integers(c.shape.v(), 2, c.seed + 13)};
+  return for_each_group(trial, [&](const Group& g) {
+    GradientSum sum;
+    add_part(sum, dq_part(m, g), element_of(delta.q, g.batch));
+    add_part(sum, dk_part(m, g), element_of(delta.k, g.batch));
+    add_part(sum, dv_part(m, g), element_of(delta.v, g.batch));
+    for (std::int64_t h = g.first_head; h < g.end_head; ++h) {
+      const Derivative exact = derivative_along(trial, delta, g.batch, h);
+      sum.add_known(-exact.value, exact.error);
+    }
+    return sum.vanishes(g.text() + ", <gradients, direction> - derivative along it");
+  });
+}
+
+/// τ ∂L/∂τ with τ the scale: the derivative along q itself.
+LawResult scale_gradient_is_q_dq(const Subject& subject, const Case& c) {
+  const GradientTrial trial = make_gradient_trial(c);
+  const MeasuredGradients m = measure_gradients(subject, trial);
+  const AttentionTensors along{trial.base.data.q, Tensor<double>(c.shape.k()),
+                               Tensor<double>(c.shape.v())};
+  return for_each_group(trial, [&](const Group& g) {
+    std::vector<LawResult> results;
+    for (std::int64_t h = g.first_head; h < g.end_head; ++h) {
+      GradientSum sum;
+      add_part(sum, {m.got.dq, m.allowed.dq, m.exact.dq, g.batch, h, h + 1},
+               element_of(trial.base.data.q, g.batch));
+      const Derivative exact = derivative_along(trial, along, g.batch, h);
+      sum.add_known(-exact.value, exact.error);
+      results.push_back(sum.vanishes(fmt::format("batch {}, head {}, <q, dq>", g.batch, h)));
+    }
+    return any_held(results);
+  });
+}
+
+}  // namespace
+
+std::vector<Law> gradient_identity_laws() {
+  return {
+      {"P40", "the_sum_of_dv_is_the_sum_of_dout", "Weights of a row sum to one, in dV too.", false,
+       with_tokens, needs_backward, sum_of_dv_is_sum_of_dout},
+      {"P41", "the_sum_of_dk_is_zero", "One vector added to all keys changes no output.", false,
+       with_tokens, needs_backward, sum_of_dk_is_zero},
+      {"P42", "q_times_dq_equals_k_times_dk", "A factor on the queries is a factor on the keys.",
+       false, with_tokens, needs_backward, q_dq_is_k_dk},
+      {"P43", "v_times_dv_equals_o_times_dout", "The output is linear in the values.", false,
+       with_tokens, needs_backward, v_dv_is_o_dout},
+      {"P44", "gradients_are_the_adjoint_of_the_derivative",
+       "<dO, J(dq, dk, dv)> equals the derivative of <dO, O> along the direction.", false,
+       with_tokens, needs_backward, gradients_are_the_adjoint},
+      {"P50", "q_times_dq_is_the_gradient_of_the_scale",
+       "The scale times its gradient is <q, dq>, head by head.", false, with_tokens, needs_backward,
+       scale_gradient_is_q_dq},
+  };
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,139 @@
+#include "property_tests/laws/gradients/gradients.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/core/error.h"
+
+namespace ringlab::verify {
+namespace {
+
+bool all_below(const Tensor<double>& exact, const Tensor<double>& allowed) {
+  for (std::size_t i = 0; i < exact.values().size(); ++i) {
+    if (std::abs(exact.values()[i]) > allowed.values()[i]) return false;
+  }
+  return true;
+}
+
+LawResult named(const std::string& what, LawResult result) {
+  if (result.outcome == Outcome::broken) result.message = what + ": " + result.message;
+  return result;
+}
+
+}  // namespace
+
+AttentionInput GradientTrial::input() const {
+  AttentionInput input = base.input();
+  input.dout = dout.view();
+  return input;
+}
+
+GradientTrial make_gradient_trial(const Case& c) { return {make_trial(c), make_dout(c)}; }
+
+AttentionGradients differentiate(const Subject& subject, const GradientTrial& trial) {
+  RunResult result = run_checked(subject, trial.input(), trial.base.options);
+  const Shape& s = trial.shape();
+  const bool fits = result.gradients && result.gradients->dq.extents() == s.q() &&
+                    result.gradients->dk.extents() == s.k() &&
+                    result.gradients->dv.extents() == s.v();
+  if (!fits) {
+    throw_environment_error({.where = subject.name + ", gradients",
+                             .expected = "dq, dk and dv in the extents of q, k and v",
+                             .actual = result.gradients ? "other extents" : "none",
+                             .hint = ""});
+  }
+  return std::move(*result.gradients);
+}
+
+MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial) {
+  const AttentionInput input = trial.input();
+  MeasuredGradients measured{differentiate(subject, trial), exact_backward(input, *input.dout), {}};
+  measured.allowed = backward_tolerance(input, *input.dout, measured.exact,
+                                        subject.profile(trial.base.problem, trial.base.options));
+  return measured;
+}
+
+bool zero_gradients_would_pass(const GradientTrial& trial, const MeasuredGradients& m) {
+  if (trial.base.problem.mask.count_all() == 0) return false;
+  return all_below(m.exact.dq, m.allowed.dq) && all_below(m.exact.dk, m.allowed.dk) &&
+         all_below(m.exact.dv, m.allowed.dv);
+}
+
+LawResult equal_exact(const MeasuredGradients& m) {
+  return both(matches("dq", m.got.dq, m.exact.dq, m.allowed.dq),
+              both(matches("dk", m.got.dk, m.exact.dk, m.allowed.dk),
+                   matches("dv", m.got.dv, m.exact.dv, m.allowed.dv)));
+}
+
+LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
+                         const MeasuredGradients& want) {
+  return named(
+      what,
+      both(matches("dq", got.got.dq, want.got.dq, added(got.allowed.dq, want.allowed.dq)),
+           both(matches("dk", got.got.dk, want.got.dk, added(got.allowed.dk, want.allowed.dk)),
+                matches("dv", got.got.dv, want.got.dv, added(got.allowed.dv, want.allowed.dv)))));
+}
+
+LawResult same_gradient_bits(const std::string& what, const AttentionGradients& got,
+                             const AttentionGradients& want) {
+  return named(what,
+               both(same_bits("dq", got.dq, want.dq),
+                    both(same_bits("dk", got.dk, want.dk), same_bits("dv", got.dv, want.dv))));
+}
+
+LawResult same_bits_at(const std::string& what, const Tensor<double>& got,
+                       const Tensor<double>& want, const RowFilter& tokens) {
+  Indices kept;
+  for (std::int64_t t = 0; t < got.extents().tokens; ++t) {
+    if (tokens(t)) kept.push_back(t);
+  }
+  return same_bits(what, pick_tokens(got, kept), pick_tokens(want, kept));
+}
+
+void GradientSum::add(double factor, double got, double allowed, double exact) {
+  const long double size = std::abs(factor);
+  sum_ += static_cast<long double>(factor) * got;
+  magnitude_ += size * std::abs(got);
+  if (size > 0) allowed_ += size * allowed;  // 0 times an infinite tolerance
+  largest_ = std::max(largest_, size * std::abs(exact));
+}
+
+void GradientSum::add_known(long double value, long double error) {
+  sum_ += value;
+  magnitude_ += std::abs(value);
+  allowed_ += error;
+}
+
+LawResult GradientSum::vanishes(const std::string& name) const {
+  // The products and sums above: fewer than 2^13 terms with 64 bits each.
+  const long double allowed = allowed_ * (1 + 0x1p-40L) + magnitude_ * 0x1p-50L;
+  if (!(std::abs(sum_) <= allowed)) {
+    return broken(fmt::format("{}: off by {:.6g}, allowed {:.6g}", name, static_cast<double>(sum_),
+                              static_cast<double>(allowed)));
+  }
+  if (largest_ <= allowed) return discarded("gradients of zeros would pass");
+  return held(static_cast<double>(std::abs(sum_) / allowed));
+}
+
+LawResult any_held(const std::vector<LawResult>& results) {
+  LawResult all = discarded("there is no gradient to look at");
+  for (const LawResult& result : results) {
+    if (result.outcome == Outcome::broken) return result;
+    if (result.outcome == Outcome::discarded) continue;
+    if (all.outcome == Outcome::discarded || result.ratio > all.ratio) all = result;
+  }
+  return all;
+}
+
+std::string needs_backward(const Subject& subject) {
+  return subject.can.backward ? "" : "it computes no gradients";
+}
+
+std::string needs_backward_on_ranks(const Subject& subject) {
+  if (!subject.can.backward) return needs_backward(subject);
+  return subject.can.many_ranks ? "" : "it runs on one rank only";
+}
+
+}  // namespace ringlab::verify

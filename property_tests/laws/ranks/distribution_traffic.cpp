@@ -1,0 +1,194 @@
+// Messages, visits and memory as integers, and what delays may not change.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "property_tests/laws/ranks/distribution.h"
+#include "property_tests/laws/two_runs.h"
+
+namespace ringlab::verify {
+namespace {
+
+LawResult delays_change_nothing(const Subject& subject, const Case& c) {
+  const Trial trial = make_trial(c);
+  RunOptions options = trial.options;
+  options.transport = TransportKind::threads;
+  options.rendezvous = false;
+  const AttentionOutput threads = subject.run(trial.input(), options).output;
+  options.transport = TransportKind::simulated;
+  std::vector<LawResult> results;
+  for (std::uint64_t delays = 0; delays < 4; ++delays) {
+    options.delay_seed = c.delay_seed + delays;
+    options.rendezvous = delays == 3;
+    const AttentionOutput simulated = subject.run(trial.input(), options).output;
+    results.push_back(same_rows(fmt::format("simulated delays of seed {}", options.delay_seed),
+                                simulated, threads));
+  }
+  return all_held(results);
+}
+
+LawResult thread_order_changes_nothing(const Subject& subject, const Case& c) {
+  const Trial trial = make_trial(c);
+  RunOptions shuffled_threads = trial.options;
+  shuffled_threads.thread_order_seed = c.seed + 1;
+  return same_rows("threads of a phase in another order",
+                   subject.run(trial.input(), shuffled_threads).output,
+                   subject.run(trial.input(), trial.options).output);
+}
+
+/// What is wrong with what one rank says it visited; empty when nothing is.
+std::string wrong_visits(const RankStats& stats, const Positions& queries, const Layout& keys,
+                         const Mask& mask) {
+  std::set<int> owners;
+  for (const Visit& visit : stats.visits) {
+    if (visit.owner < 0 || visit.owner >= keys.ranks()) return "there is no such owner";
+    if (!owners.insert(visit.owner).second) {
+      return fmt::format("the chunk of rank {} was computed twice", visit.owner);
+    }
+    const Positions& held = keys.positions(visit.owner);
+    const std::int64_t needed = mask.count(queries, held);
+    if (visit.pairs < needed || visit.pairs > queries.size() * held.size()) {
+      return fmt::format("{} pairs computed against the chunk of rank {}, {} allowed", visit.pairs,
+                         visit.owner, needed);
+    }
+  }
+  for (int owner = 0; owner < keys.ranks(); ++owner) {
+    if (!owners.contains(owner) && mask.count(queries, keys.positions(owner)) > 0) {
+      return fmt::format("the chunk of rank {} was never computed", owner);
+    }
+  }
+  return {};
+}
+
+LawResult every_chunk_is_visited_once(const Subject& subject, const Case& c) {
+  const Trial trial = make_trial(c);
+  const Layout queries = make_layout(trial.options, c.shape.q_tokens, {});
+  const Layout keys = make_layout(trial.options, c.shape.kv_tokens, {});
+  const RunResult run = subject.run(trial.input(), trial.options);
+  for (int rank = 0; rank < c.ranks; ++rank) {
+    const std::string wrong = wrong_visits(run.ranks[static_cast<std::size_t>(rank)],
+                                           queries.positions(rank), keys, trial.problem.mask);
+    if (!wrong.empty()) return broken(fmt::format("rank {}: {}", rank, wrong));
+  }
+  return held();
+}
+
+/// K and V of the chunks that a rank of a ring passes on: all but its receiver's own.
+struct PassedOn {
+  std::int64_t payload = 0;
+  std::int64_t positions = 0;  ///< the most that their positions may add
+};
+
+/// Places for chunks beside the own one; a plain ring swaps the own chunk with a second one.
+int slots_of(const Subject& subject, const Case& c) {
+  return subject.can.prefetches ? std::min(c.slots, c.ranks - 1) : 1;
+}
+
+/// Owners of the chunks that a rank sends, one per hop. With a single slot beside the own chunk,
+/// a chunk cannot be passed on while the next one arrives: everybody sends its own to everybody.
+std::vector<int> owners_sent(const Subject& subject, const Case& c, int rank) {
+  if (subject.can.prefetches && slots_of(subject, c) == 1) {
+    return std::vector<int>(static_cast<std::size_t>(c.ranks - 1), rank);
+  }
+  const int step = c.direction == RingDirection::next ? 1 : -1;
+  const int receiver = (rank + step + c.ranks) % c.ranks;
+  std::vector<int> owners;
+  for (int owner = 0; owner < c.ranks; ++owner) {
+    if (owner != receiver) owners.push_back(owner);
+  }
+  return owners;
+}
+
+PassedOn passed_on(const Case& c, const Layout& keys, const std::vector<int>& owners) {
+  const std::int64_t token_bytes = c.shape.batch * c.shape.kv_heads *
+                                   (c.shape.head_dim + c.shape.v_dim) * dtype_info(c.dtype).bytes;
+  PassedOn bytes;
+  for (const int owner : owners) {
+    const Positions& held = keys.positions(owner);
+    bytes.payload += held.size() * token_bytes;
+    bytes.positions += static_cast<std::int64_t>(held.runs().size() * sizeof(PositionRun));
+  }
+  return bytes;
+}
+
+LawResult messages_are_conserved(const Subject& subject, const Case& c) {
+  const Trial trial = make_trial(c);
+  const RunResult run = subject.run(trial.input(), trial.options);
+  const Layout keys = make_layout(trial.options, c.shape.kv_tokens, {});
+  if (run.leftover_messages != 0) {
+    return broken(fmt::format("{} messages were never received", run.leftover_messages));
+  }
+  RankStats all;
+  for (int rank = 0; rank < c.ranks; ++rank) {
+    const RankStats& stats = run.ranks[static_cast<std::size_t>(rank)];
+    all.sent_bytes += stats.sent_bytes;
+    all.received_bytes += stats.received_bytes;
+    all.sent_messages += stats.sent_messages;
+    all.received_messages += stats.received_messages;
+    const PassedOn expected = passed_on(c, keys, owners_sent(subject, c, rank));
+    const std::int64_t extra = stats.sent_bytes - expected.payload;
+    if (subject.can.ring_traffic && (extra < 0 || extra > expected.positions)) {
+      return broken(fmt::format("rank {} sent {} bytes; its chunks are {}, their positions {}",
+                                rank, stats.sent_bytes, expected.payload, expected.positions));
+    }
+  }
+  if (all.sent_bytes == all.received_bytes && all.sent_messages == all.received_messages) {
+    return held();
+  }
+  return broken(fmt::format("{} bytes in {} messages sent, {} in {} received", all.sent_bytes,
+                            all.sent_messages, all.received_bytes, all.received_messages));
+}
+
+std::string needs_ring(const Subject& subject) {
+  if (!needs_counts(subject).empty()) return needs_counts(subject);
+  return subject.can.ring_traffic ? "" : "its keys and values do not travel a ring";
+}
+
+LawResult own_chunk_and_slots_are_enough(const Subject& subject, const Case& c) {
+  const Trial trial = make_trial(c);
+  const RunResult run = subject.run(trial.input(), trial.options);
+  const std::int64_t token_bytes = c.shape.batch * c.shape.kv_heads *
+                                   (c.shape.head_dim + c.shape.v_dim) * dtype_info(c.dtype).bytes;
+  const int chunks = 1 + slots_of(subject, c);
+  const std::int64_t allowed =
+      chunks * make_layout(trial.options, c.shape.kv_tokens, {}).largest_chunk() * token_bytes;
+  for (const RankStats& stats : run.ranks) {
+    if (stats.peak_kv_bytes > allowed) {
+      return broken(fmt::format("{} bytes of K and V held at once; {} chunks are {}",
+                                stats.peak_kv_bytes, chunks, allowed));
+    }
+  }
+  return held();
+}
+
+}  // namespace
+
+std::vector<Law> traffic_laws() {
+  return {
+      {"P70",
+       "the_order_of_the_threads_of_a_block_does_not_matter",
+       "Threads between two barriers may run in any order: the same bits.",
+       true,
+       with_tokens,
+       {},
+       thread_order_changes_nothing},
+      {"P65", "delays_of_messages_change_nothing",
+       "Any delays and interleavings of the ranks give the bits of undelayed threads.", true,
+       several_ranks, needs_many_ranks, delays_change_nothing},
+      {"P67", "every_rank_computes_each_chunk_exactly_once",
+       "Each (query chunk, key chunk) pair that holds an allowed pair is computed once.", true,
+       several_ranks, needs_counts, every_chunk_is_visited_once},
+      {"P68", "what_is_sent_is_received_and_is_as_much_as_the_ring_needs",
+       "Sends equal receives, nothing is left over, and a ring sends its closed form of bytes.",
+       true, several_ranks, needs_counts, messages_are_conserved},
+      {"P72", "a_ring_holds_its_chunk_and_its_slots_at_most",
+       "A rank of a ring holds no more K/V than its slots beside its own chunk: without slots, "
+       "two.",
+       true, several_ranks, needs_ring, own_chunk_and_slots_are_enough},
+  };
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,174 @@
+// Packed documents: what is in another document, or after the end, does not exist.
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "property_tests/generators/draws.h"
+#include "property_tests/laws/structure/structure.h"
+#include "property_tests/laws/two_runs.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// Random lengths that sum to `tokens`, with empty and one-token documents among them.
+std::string random_documents(std::uint64_t seed, std::int64_t tokens) {
+  Draws draws(seed);
+  std::string text = "documents:";
+  for (std::int64_t left = tokens;;) {
+    const std::int64_t length =
+        draws.between(0, draws.chance(33) ? std::min<std::int64_t>(1, left) : left);
+    if (length == left || text.size() > 60) return text + std::to_string(left);
+    text += std::to_string(length) + ",";
+    left -= length;
+  }
+}
+
+/// Whether the last term cuts exactly `tokens` keys into documents, with at most causal before it.
+bool is_packing(const Mask& mask, std::int64_t tokens) {
+  const auto* documents = std::get_if<DocumentsMask>(&mask.terms().back());
+  if (!documents || mask.terms().size() > 2) return false;
+  const bool alone = mask.terms().size() == 1;
+  if (!alone && !std::holds_alternative<CausalMask>(mask.terms().front())) return false;
+  const std::vector<std::int64_t>& lengths = documents->lengths;
+  return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}) == tokens;
+}
+
+Case documents_case(Case c) {
+  c = with_tokens(c);
+  const bool plain = c.mask.rfind("documents", 0) == 0 || c.mask.rfind("causal+documents", 0) == 0;
+  if (plain && is_packing(parse_case_mask(c.mask, c.shape), c.shape.kv_tokens)) return c;
+  c.mask = (c.seed % 2 ? "causal+" : "") + random_documents(c.seed, c.shape.kv_tokens);
+  return c;
+}
+
+struct Document {
+  std::int64_t begin = 0, end = 0;       ///< keys
+  std::int64_t first_row = 0, rows = 0;  ///< queries aligned with them
+};
+
+std::vector<Document> documents_of(const Case& c) {
+  std::vector<Document> documents;
+  const Mask mask = parse_case_mask(c.mask, c.shape);
+  std::int64_t begin = 0;
+  for (const std::int64_t length : std::get<DocumentsMask>(mask.terms().back()).lengths) {
+    const std::int64_t first = std::max<std::int64_t>(0, begin - first_position(c));
+    const std::int64_t last = std::max(first, begin + length - first_position(c));
+    documents.push_back({begin, begin + length, first, last - first});
+    begin += length;
+  }
+  return documents;
+}
+
+LawResult other_documents_change_nothing(const Subject& subject, const Case& c) {
+  const std::vector<Document> documents = documents_of(c);
+  const Document kept = documents[Draws(c.seed).next() % documents.size()];
+  return unchanged_under(
+      subject, c, "all other documents",
+      [&](AttentionTensors& tensors, double poison) {
+        fill_tokens(tensors.q, 0, kept.first_row, poison);
+        fill_tokens(tensors.q, kept.first_row + kept.rows, c.shape.q_tokens, poison);
+        for (Tensor<double>* tensor : {&tensors.k, &tensors.v}) {
+          fill_tokens(*tensor, 0, kept.begin, poison);
+          fill_tokens(*tensor, kept.end, c.shape.kv_tokens, poison);
+        }
+      },
+      [&kept](std::int64_t t) { return t >= kept.first_row && t < kept.first_row + kept.rows; });
+}
+
+LawResult packed_equals_separate(const Subject& subject, const Case& c) {
+  const Trial packed = make_trial(c);
+  const BoundedAnswer together = run_with_bounds(subject, packed.input(), packed.options);
+  const bool causal = c.mask.rfind("causal", 0) == 0;
+  std::vector<LawResult> results;
+  for (const Document& document : documents_of(c)) {
+    AttentionInput alone = packed.input();
+    Shape& shape = alone.problem.shape;
+    shape.q_tokens = document.rows;
+    shape.kv_tokens = document.end - document.begin;
+    alone.problem.mask =
+        (causal ? Mask({CausalMask{}}) : Mask()).bind(shape.q_tokens, shape.kv_tokens);
+    alone.q = token_slice(alone.q, document.first_row, shape.q_tokens);
+    alone.k = token_slice(alone.k, document.begin, shape.kv_tokens);
+    alone.v = token_slice(alone.v, document.begin, shape.kv_tokens);
+    results.push_back(within_both_bounds("the document of keys " + std::to_string(document.begin) +
+                                             " to " + std::to_string(document.end) + " on its own",
+                                         run_with_bounds(subject, alone, packed.options),
+                                         row_slice(together, document.first_row, document.rows)));
+  }
+  return all_held(results);
+}
+
+Case padding_case(Case c) {
+  c.shape.q_tokens = std::max<std::int64_t>(c.shape.q_tokens, 1);
+  c.shape.kv_tokens = c.shape.q_tokens;
+  if (c.mask != "causal") c.mask = "full";
+  return fitted(c);
+}
+
+Tensor<double> padded(const Tensor<double>& tensor, std::int64_t tokens, double filling) {
+  Extents extents = tensor.extents();
+  extents.tokens = tokens;
+  Tensor<double> longer(extents, filling);
+  for_each_index(tensor.extents(), [&](auto b, auto h, auto t, auto ch) {
+    longer(b, h, t, ch) = tensor(b, h, t, ch);
+  });
+  return longer;
+}
+
+/// Pads to a multiple of 2 · ranks, with the padding in a document of its own.
+LawResult padding_changes_nothing(const Subject& subject, const Case& c) {
+  const Trial base = make_trial(c);
+  const std::int64_t tokens = c.shape.q_tokens;
+  const std::int64_t multiple = 2 * c.ranks;
+  const std::int64_t length = (tokens / multiple + 1) * multiple;
+  Problem longer = base.problem;
+  longer.shape.q_tokens = longer.shape.kv_tokens = length;
+  std::vector<MaskTerm> terms = base.problem.mask.terms();
+  terms.emplace_back(DocumentsMask{{tokens, length - tokens}});
+  longer.mask = Mask(terms).bind(length, length);
+  std::vector<AttentionOutput> answers;
+  std::vector<LawResult> results;
+  for (const double filling : {0.0, 3.0}) {
+    const AttentionTensors tensors{padded(base.data.q, length, filling),
+                                   padded(base.data.k, length, filling),
+                                   padded(base.data.v, length, filling)};
+    const BoundedAnswer answer = run_with_bounds(subject, tensors.input(longer), base.options);
+    results.push_back(within_both_bounds("padded to " + std::to_string(length) + " tokens",
+                                         run_with_bounds(subject, base.input(), base.options),
+                                         row_slice(answer, 0, tokens)));
+    answers.push_back(answer.output);
+  }
+  results.push_back(same_rows("padding of another value", answers[1], answers[0],
+                              [tokens](std::int64_t t) { return t < tokens; }));
+  return all_held(results);
+}
+
+}  // namespace
+
+std::vector<Law> document_laws() {
+  return {
+      {"P34",
+       "changing_one_document_changes_no_other",
+       "Documents: a document keeps its bits when all the others are overwritten.",
+       true,
+       documents_case,
+       {},
+       other_documents_change_nothing},
+      {"P34-packed",
+       "packed_documents_equal_separate_runs",
+       "Documents: each gives the rows it gives when it runs alone.",
+       false,
+       documents_case,
+       {},
+       packed_equals_separate},
+      {"P35",
+       "padding_that_no_token_sees_changes_nothing",
+       "Padding to a multiple of 2P changes no row, and its content not a bit.",
+       false,
+       padding_case,
+       {},
+       padding_changes_nothing},
+  };
+}
+
+}  // namespace ringlab::verify

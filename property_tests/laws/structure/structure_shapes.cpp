@@ -1,0 +1,95 @@
+// Rows that see nothing, and sizes next to a tile's or a chunk's edge.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "property_tests/laws/structure/structure.h"
+#include "property_tests/laws/two_runs.h"
+
+namespace ringlab::verify {
+namespace {
+
+/// More queries than keys: under every aligned mask the first rows stand before the first key.
+Case empty_rows_case(Case c) {
+  const auto extra = static_cast<std::int64_t>(1 + c.seed % 5);
+  if (c.shape.q_tokens <= c.shape.kv_tokens) c.shape.q_tokens = c.shape.kv_tokens + extra;
+  const std::string whole = "documents:" + std::to_string(c.shape.kv_tokens);
+  const std::string masks[] = {"causal", "window:0,0", "window:2,0", whole};
+  if (std::find(std::begin(masks), std::end(masks), c.mask) == std::end(masks)) {
+    c.mask = masks[c.seed / 5 % 4];
+  }
+  return c;
+}
+
+LawResult rows_that_see_nothing_are_zero(const Subject& subject, const Case& c) {
+  const Trial prepared = make_trial(c);
+  const AttentionOutput got = subject.run(prepared.input(), prepared.options).output;
+  LawResult result;
+  const auto demand = [&](const char* name, const Tensor<double>& tensor, bool empty, double want) {
+    for_each_index(tensor.extents(), [&](auto b, auto h, auto t, auto ch) {
+      if ((prepared.problem.mask.interval(t).size() == 0) != empty) return;
+      const double value = tensor(b, h, t, ch);
+      const bool good = empty ? value == want : std::isfinite(value);
+      if (!good) {
+        result = broken(fmt::format("query {} sees {}: {} is {}, must be {}", t,
+                                    empty ? "no key" : "some key", name, value,
+                                    empty ? std::to_string(want) : "finite"));
+      }
+    });
+  };
+  for (const bool empty : {true, false}) {
+    demand("o", got.out, empty, 0);
+    demand("lse", got.lse, empty, -std::numeric_limits<double>::infinity());
+  }
+  return result;
+}
+
+/// k · unit - 1, k · unit or k · unit + 1 tokens, for a tile, a chunk or a pair of chunks.
+Case boundary_case(Case c) {
+  const std::int64_t units[] = {c.tile_keys, c.tile_queries, c.ranks, 2 * c.ranks};
+  const std::int64_t unit = units[c.seed % 4];
+  const auto multiple = static_cast<std::int64_t>(1 + c.seed / 4 % 3);
+  const auto beside = static_cast<std::int64_t>(c.seed / 12 % 3) - 1;
+  const std::int64_t tokens = unit * multiple + beside;
+  if (c.shape.q_tokens > tokens) c.shape.q_tokens = tokens;
+  c.shape.kv_tokens = tokens;
+  if (c.mask != "causal") c.mask = "full";
+  return c;
+}
+
+LawResult sizes_beside_a_boundary_are_right(const Subject& subject, const Case& c) {
+  const Trial prepared = make_trial(c);
+  const AttentionInput input = prepared.input();
+  const ExactForward exact = exact_forward(input);
+  const ForwardTolerance allowed =
+      forward_tolerance(input, exact, subject.profile(input.problem, prepared.options));
+  const AttentionOutput got = subject.run(input, prepared.options).output;
+  const Report report = compare_forward(got, exact, allowed);
+  return compared(report);
+}
+
+}  // namespace
+
+std::vector<Law> shape_laws() {
+  return {
+      {"P36",
+       "a_row_that_sees_nothing_is_zero_with_lse_minus_infinity",
+       "Empty rows give o = 0 and lse = -inf exactly; rows that see a key are finite.",
+       true,
+       empty_rows_case,
+       {},
+       rows_that_see_nothing_are_zero},
+      {"P37",
+       "sizes_next_to_a_tile_or_chunk_edge_are_right",
+       "One token less or more than a multiple of a tile or of the ranks changes nothing.",
+       false,
+       boundary_case,
+       {},
+       sizes_beside_a_boundary_are_right},
+  };
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,97 @@
+// Sliding windows: keys outside a row's window do not exist.
+#include <algorithm>
+#include <string>
+
+#include "property_tests/generators/draws.h"
+#include "property_tests/laws/structure/structure.h"
+#include "property_tests/laws/two_runs.h"
+
+namespace ringlab::verify {
+namespace {
+
+Case window_case(Case c) {
+  c = with_tokens(c);
+  if (c.mask.rfind("window", 0) != 0) {
+    c.mask = "window:" + std::to_string(c.seed % 4) + "," + std::to_string(c.seed / 4 % 3);
+  }
+  return c;
+}
+
+LawResult keys_outside_the_window_change_nothing(const Subject& subject, const Case& c) {
+  const std::int64_t row = Draws(c.seed).below(c.shape.q_tokens);
+  const KeyInterval seen = make_problem(c).mask.interval(row);
+  return unchanged_under(
+      subject, c, "keys outside the window of query " + std::to_string(row),
+      [&](AttentionTensors& tensors, double poison) {
+        for (Tensor<double>* tensor : {&tensors.k, &tensors.v}) {
+          fill_tokens(*tensor, 0, seen.begin, poison);
+          fill_tokens(*tensor, std::max(seen.begin, seen.end), c.shape.kv_tokens, poison);
+        }
+      },
+      [row](std::int64_t token) { return token == row; });
+}
+
+Case full_case(Case c) {
+  c = with_tokens(c);
+  c.mask = "full";
+  return c;
+}
+
+LawResult unlimited_window_is_full(const Subject& subject, const Case& c) {
+  const Trial full = make_trial(c);
+  Trial windowed = full;
+  const std::int64_t all = c.shape.q_tokens + c.shape.kv_tokens;
+  windowed.problem.mask =
+      Mask({WindowMask{.left = all, .right = all}}).bind(c.shape.q_tokens, c.shape.kv_tokens);
+  return within_both_bounds("a window wider than everything",
+                            run_with_bounds(subject, windowed.input(), full.options),
+                            run_with_bounds(subject, full.input(), full.options));
+}
+
+Case narrow_window_case(Case c) {
+  c = with_tokens(c);
+  c.mask = "window:0,0";
+  return c;
+}
+
+LawResult narrowest_window_copies_values(const Subject& subject, const Case& c) {
+  const Trial trial = make_trial(c);
+  const AttentionOutput got = attend(subject, trial);
+  const std::int64_t first_row = std::max<std::int64_t>(0, -first_position(c));
+  std::vector<LawResult> results;
+  for (std::int64_t row = first_row; row < c.shape.q_tokens; ++row) {
+    results.push_back(
+        row_is_value(subject, trial, got, {.row = row, .key = row + first_position(c)}));
+  }
+  return all_held(results);
+}
+
+}  // namespace
+
+std::vector<Law> window_laws() {
+  return {
+      {"P33",
+       "keys_outside_the_window_change_nothing",
+       "Window: a row keeps its bits when every key outside its window is overwritten.",
+       true,
+       window_case,
+       {},
+       keys_outside_the_window_change_nothing},
+      {"P33-wide",
+       "a_window_wider_than_everything_hides_nothing",
+       "A window beyond both ends gives full attention.",
+       false,
+       full_case,
+       {},
+       unlimited_window_is_full},
+      {"P33-narrow",
+       "a_window_of_one_key_copies_its_value",
+       "Window 0,0: every row returns the value it is aligned with, to the bit.",
+       true,
+       narrow_window_case,
+       {},
+       narrowest_window_copies_values},
+  };
+}
+
+}  // namespace ringlab::verify

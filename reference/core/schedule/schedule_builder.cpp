@@ -1,0 +1,291 @@
+// From visit orders to programs: skip what nobody needs, choose sources, assign slots.
+#include <algorithm>
+
+#include "reference/core/error.h"
+#include "reference/core/schedule/schedule.h"
+#include "reference/core/schedule/visit_order.h"
+
+namespace ringlab {
+/// What every rank visits, its own chunk left out, and to whom it sends its own chunk.
+struct SchedulePlan::Visits {
+  /// A chunk that a rank needs, and who is before and after it on the chunk's way.
+  struct Meeting {
+    int owner = 0;
+    int source = 0;        ///< who sends K and V
+    int before = kNobody;  ///< whose sum of dK, dV this rank adds its part to
+    int after = kNobody;   ///< who adds its part to this rank's sum; nobody: the sum goes home
+    std::vector<int> readers = {};  ///< to whom this rank passes the chunk on
+  };
+
+  std::vector<std::vector<Meeting>> of;
+  std::vector<std::vector<int>> home_readers;
+  /// Per owner, the last ranks of the runs along which its chunk is passed on, in visiting order.
+  std::vector<std::vector<int>> last_of_run;
+};
+
+namespace {
+
+using Visits = SchedulePlan::Visits;
+using Meeting = Visits::Meeting;
+
+bool comes_from_owners(const ScheduleSpec& spec) {
+  const bool holds_all = spec.kind == ScheduleKind::allgather;
+  return spec.kind == ScheduleKind::broadcast || (!holds_all && spec.slots == 1);
+}
+
+Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
+  const int ranks = need.ranks();
+  Visits visits;
+  visits.of.resize(static_cast<std::size_t>(ranks));
+  visits.home_readers.resize(static_cast<std::size_t>(ranks));
+  visits.last_of_run.resize(static_cast<std::size_t>(ranks));
+  const bool direct = comes_from_owners(spec);
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const Stop& stop : visit_order(spec, ranks, rank)) {
+      if (!need.needs(rank, stop.owner)) continue;
+      const bool passed_on = stop.neighbour != stop.owner && need.needs(stop.neighbour, stop.owner);
+      Meeting visit{.owner = stop.owner, .source = stop.owner};
+      if (passed_on) visit.before = stop.neighbour;
+      if (passed_on && !direct) visit.source = stop.neighbour;
+      visits.of[static_cast<std::size_t>(rank)].push_back(visit);
+    }
+  }
+  return visits;
+}
+
+/// Which visit of each rank is that of an owner's chunk.
+std::vector<std::vector<std::size_t>> visit_numbers(const Visits& visits) {
+  const std::size_t ranks = visits.of.size();
+  std::vector<std::vector<std::size_t>> numbers(ranks, std::vector<std::size_t>(ranks));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t visit = 0; visit < visits.of[rank].size(); ++visit) {
+      numbers[rank][static_cast<std::size_t>(visits.of[rank][visit].owner)] = visit;
+    }
+  }
+  return numbers;
+}
+
+void connect(Visits& visits) {
+  const auto numbers = visit_numbers(visits);
+  const auto meeting = [&](int rank, int owner) -> Meeting& {
+    const auto of = static_cast<std::size_t>(rank);
+    return visits.of[of][numbers[of][static_cast<std::size_t>(owner)]];
+  };
+  for (int rank = 0; rank < static_cast<int>(visits.of.size()); ++rank) {
+    for (const Meeting& visit : visits.of[static_cast<std::size_t>(rank)]) {
+      if (visit.source == visit.owner) {
+        visits.home_readers[static_cast<std::size_t>(visit.owner)].push_back(rank);
+      } else {
+        meeting(visit.source, visit.owner).readers.push_back(rank);
+      }
+      if (visit.before == kNobody) continue;
+      meeting(visit.before, visit.owner).after = rank;
+    }
+  }
+  for (int rank = 0; rank < static_cast<int>(visits.of.size()); ++rank) {
+    for (const Meeting& visit : visits.of[static_cast<std::size_t>(rank)]) {
+      if (visit.after != kNobody) continue;
+      visits.last_of_run[static_cast<std::size_t>(visit.owner)].push_back(rank);
+    }
+  }
+}
+
+/// Writes the program of one rank.
+class Writer {
+ public:
+  Writer(const ScheduleSpec& spec, const Visits& visits, const NeedMatrix& need, int rank,
+         Pass pass)
+      : visits_(visits),
+        need_(need),
+        mine_(visits.of[static_cast<std::size_t>(rank)]),
+        rank_(rank),
+        backward_(pass == Pass::backward),
+        slots_(slot_count(spec)) {
+    program_.slots = slots_;
+  }
+
+  RankSchedule write() {
+    start();
+    for (int step = 1; step <= count(); ++step) visit(step);
+    finish();
+    return std::move(program_);
+  }
+
+ private:
+  static constexpr int kArriving = 2;
+
+  int count() const { return static_cast<int>(mine_.size()); }
+  const Meeting& at(int step) const { return mine_[static_cast<std::size_t>(step - 1)]; }
+  const std::vector<int>& home_readers() const {
+    return visits_.home_readers[static_cast<std::size_t>(rank_)];
+  }
+  const std::vector<int>& home_sums() const {
+    return visits_.last_of_run[static_cast<std::size_t>(rank_)];
+  }
+  int slot_count(const ScheduleSpec& spec) const {
+    const bool all = spec.kind == ScheduleKind::broadcast || spec.kind == ScheduleKind::allgather;
+    const int both = spec.kind == ScheduleKind::bidirectional && spec.slots > 1 ? 2 : 1;
+    return all ? count() : std::min(spec.slots * both, count());
+  }
+  int slot_of(int step) const { return (step - 1) % slots_; }
+  int contribution(int step) const { return step % 2; }
+  int arriving(int step) const { return kArriving + step % 2; }
+
+  void add(Operation operation) { program_.operations.push_back(operation); }
+
+  void post_receive(int step) {
+    add({.action = Action::post_receive,
+         .step = step,
+         .owner = at(step).owner,
+         .peer = at(step).source,
+         .slot = slot_of(step)});
+  }
+  void post_receive_gradient(int step) {
+    if (!backward_ || step > count() || at(step).before == kNobody) return;
+    add({.action = Action::post_receive_gradient,
+         .step = step,
+         .owner = at(step).owner,
+         .peer = at(step).before,
+         .gradient = arriving(step)});
+    program_.gradient_slots = std::max(program_.gradient_slots, arriving(step) + 1);
+  }
+  void sends(Action action, int step) {
+    for (const int reader : at(step).readers) {
+      add({.action = action,
+           .step = step,
+           .owner = at(step).owner,
+           .peer = reader,
+           .slot = slot_of(step)});
+    }
+  }
+  void home_sends(Action action) {
+    for (const int reader : home_readers()) {
+      add({.action = action, .step = 0, .owner = rank_, .peer = reader, .slot = kHome});
+    }
+  }
+  void gradient_send(Action action, int step) {
+    const int to = at(step).after == kNobody ? at(step).owner : at(step).after;
+    add({.action = action,
+         .step = step,
+         .owner = at(step).owner,
+         .peer = to,
+         .gradient = contribution(step)});
+  }
+
+  /// Receives into all slots and sends of the own chunk are under way while it is computed on.
+  void start() {
+    for (int step = 1; step <= slots_; ++step) post_receive(step);
+    home_sends(Action::post_send);
+    if (backward_) {
+      int slot = kFirstHomeSum;
+      for (const int from : home_sums()) {
+        add({.action = Action::post_receive_gradient,
+             .step = 0,
+             .owner = rank_,
+             .peer = from,
+             .gradient = slot++});
+        program_.gradient_slots = slot;
+      }
+      for (int step = 1; step <= std::min(2, count()); ++step) post_receive_gradient(step);
+    }
+    if (need_.needs(rank_, rank_)) add({.action = Action::compute, .step = 0, .owner = rank_});
+  }
+
+  /// The slot of the chunk before is filled again as soon as that chunk has been passed on.
+  void visit(int step) {
+    if (step > 1 && step - 1 + slots_ <= count()) {
+      sends(Action::wait_send, step - 1);
+      post_receive(step - 1 + slots_);
+    }
+    const Operation here{.step = step, .owner = at(step).owner, .slot = slot_of(step)};
+    Operation arrived = here;
+    arrived.action = Action::wait_receive;
+    arrived.peer = at(step).source;
+    add(arrived);
+    sends(Action::post_send, step);
+    if (backward_ && step > 2) gradient_send(Action::wait_send_gradient, step - 2);
+    Operation compute = here;
+    if (backward_) compute.gradient = contribution(step);
+    add(compute);
+    if (backward_) pass_gradient_on(step);
+  }
+
+  void pass_gradient_on(int step) {
+    program_.gradient_slots = std::max(program_.gradient_slots, contribution(step) + 1);
+    if (at(step).before != kNobody) {
+      receive_and_add({.step = step,
+                       .owner = at(step).owner,
+                       .peer = at(step).before,
+                       .gradient = arriving(step)},
+                      contribution(step));
+    }
+    if (step + 2 <= count()) post_receive_gradient(step + 2);
+    gradient_send(Action::post_send_gradient, step);
+  }
+  void receive_and_add(Operation arrived, int sum) {
+    arrived.action = Action::wait_receive_gradient;
+    add(arrived);
+    add({.action = Action::add_gradient,
+         .step = arrived.step,
+         .owner = arrived.owner,
+         .gradient = sum,
+         .addend = arrived.gradient});
+  }
+
+  void finish() {
+    for (int step = std::max(1, count() - slots_ + 1); step <= count(); ++step) {
+      sends(Action::wait_send, step);
+    }
+    home_sends(Action::wait_send);
+    if (!backward_) return;
+    for (int step = std::max(1, count() - 1); step <= count(); ++step) {
+      gradient_send(Action::wait_send_gradient, step);
+    }
+    int slot = kFirstHomeSum;
+    for (const int from : home_sums()) {
+      receive_and_add({.step = 0, .owner = rank_, .peer = from, .gradient = slot++}, kHome);
+    }
+  }
+
+  const Visits& visits_;
+  const NeedMatrix& need_;
+  const std::vector<Meeting>& mine_;
+  const int rank_;
+  const bool backward_;
+  const int slots_;
+  RankSchedule program_;
+};
+
+void check(const ScheduleSpec& spec) {
+  const auto refuse = [](const char* what, int value) {
+    throw_usage_error(
+        {.where = what, .expected = "1 or more", .actual = std::to_string(value), .hint = ""});
+  };
+  if (spec.slots < 1) refuse("slots", spec.slots);
+  if (spec.node_ranks < 1) refuse("schedule double:W", spec.node_ranks);
+}
+
+}  // namespace
+
+SchedulePlan::SchedulePlan(const ScheduleSpec& spec, NeedMatrix need)
+    : spec_(spec), need_(std::move(need)) {
+  check(spec);
+  Visits visits = visits_of_all(spec, need_);
+  connect(visits);
+  visits_ = std::make_shared<const Visits>(std::move(visits));
+}
+
+RankSchedule SchedulePlan::program(int rank, Pass pass) const {
+  return Writer(spec_, *visits_, need_, rank, pass).write();
+}
+
+Schedule build_schedule(const ScheduleSpec& spec, const NeedMatrix& need, Pass pass) {
+  const SchedulePlan plan(spec, need);
+  Schedule schedule{.spec = spec, .pass = pass, .ranks = {}};
+  for (int rank = 0; rank < need.ranks(); ++rank) {
+    schedule.ranks.push_back(plan.program(rank, pass));
+  }
+  return schedule;
+}
+
+}  // namespace ringlab

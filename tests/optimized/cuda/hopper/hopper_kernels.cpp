@@ -1,0 +1,17 @@
+#include "tests/optimized/cuda/hopper/hopper_kernels.h"
+
+#include "optimized/cuda/emulator/emulate.h"
+#include "optimized/cuda/emulator/tensor_map.h"
+#include "optimized/cuda/hopper/forward_hopper_shapes.h"
+
+namespace ringlab::cuda {
+#include "tests/optimized/cuda/hopper/hopper_kernels-inl.h"
+
+template <class Element>
+void emulated_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid& grid) {
+  with_hopper_tile(call, [&](auto tile) { emulate_hopper_tile<decltype(tile)>(call, grid); });
+}
+template void emulated_forward_hopper(const ForwardCall<Half>&, const EmulatedGrid&);
+template void emulated_forward_hopper(const ForwardCall<BFloat16>&, const EmulatedGrid&);
+
+}  // namespace ringlab::cuda

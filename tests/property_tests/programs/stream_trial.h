@@ -1,0 +1,85 @@
+// A small problem in its own type, and what different ways of running it make of it, bit for bit.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "optimized/ring/native.h"
+#include "property_tests/programs/simulated_streams.h"
+#include "reference/core/shards.h"
+#include "tests/optimized/ring/engine_trial.h"
+
+namespace ringlab::ring {
+
+/// All numbers of all ranks, as bits; any NaN is the same.
+using Bits = std::vector<std::vector<std::uint64_t>>;
+
+template <class T>
+void append_bits(const Tensor<T>& tensor, std::vector<std::uint64_t>& bits) {
+  for (const T& value : tensor.values()) {
+    const auto wide = static_cast<double>(value);
+    bits.push_back(wide == wide ? std::bit_cast<std::uint64_t>(wide) : ~std::uint64_t{0});
+  }
+}
+
+template <class Element>
+struct TrialRows {
+  Tensor<Element> q, k, v, dout;
+};
+
+template <class Element>
+NativeShard<Element> shard_of_trial(const Trial& trial, const RankPlace& place) {
+  auto rows = std::make_shared<TrialRows<Element>>();
+  rows->q = shard_of<Element>(trial.data.q.view(), place.queries);
+  rows->k = shard_of<Element>(trial.data.k.view(), place.keys);
+  rows->v = shard_of<Element>(trial.data.v.view(), place.keys);
+  rows->dout = shard_of<Element>(trial.dout.view(), place.queries);
+  NativeShard<Element> shard{.q = rows->q.view(), .k = rows->k.view(), .v = rows->v.view()};
+  if (trial.gradients) shard.dout = rows->dout.view();
+  shard.owner = std::move(rows);
+  return shard;
+}
+
+/// The bits of what `run(ends)` hands over.
+template <class Element, class Run>
+Bits bits_of_run(const Trial& trial, Run run) {
+  Bits bits(static_cast<std::size_t>(trial.options.ranks));
+  run(NativeEnds<Element>{
+      .source = [&](const RankPlace& place) { return shard_of_trial<Element>(trial, place); },
+      .sink =
+          [&](const RankPlace& place, NativeResult<Element>&& mine) {
+            std::vector<std::uint64_t>& all = bits[static_cast<std::size_t>(place.rank)];
+            append_bits(mine.out, all);
+            append_bits(mine.lse, all);
+            if (!mine.gradients) return;
+            append_bits(mine.gradients->dq, all);
+            append_bits(mine.gradients->dk, all);
+            append_bits(mine.gradients->dv, all);
+          }});
+  return bits;
+}
+
+inline Bits engine_bits(const Trial& trial) {
+  Bits bits;
+  with_element_type(trial.problem.dtype, [&]<class Element>(Element) {
+    bits = bits_of_run<Element>(trial, [&](const NativeEnds<Element>& ends) {
+      run_native<Element>(trial.problem, trial.options, ends);
+    });
+  });
+  return bits;
+}
+
+inline Bits simulated_bits(const Trial& trial, const SimulatedStreams& streams) {
+  Bits bits;
+  with_element_type(trial.problem.dtype, [&]<class Element>(Element) {
+    bits = bits_of_run<Element>(trial, [&](const NativeEnds<Element>& ends) {
+      run_simulated_streams<Element>(trial.problem, trial.options, ends, streams);
+    });
+  });
+  return bits;
+}
+
+}  // namespace ringlab::ring
