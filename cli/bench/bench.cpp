@@ -189,7 +189,7 @@ int run_bench(Arguments& arguments) {
 }  // namespace
 
 Command bench_command() {
-  Command command{"bench", "time, bytes moved and memory, side by side in one run"};
+  Command command{"bench", std::string(kBenchSummary)};
   command.operands = "[cpu|gpu]";
   command.max_operands = 1;
   command.options = {{"tokens", "N", "sequence length (1024)"},

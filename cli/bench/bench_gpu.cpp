@@ -13,7 +13,7 @@
 #include "cli/bench/gpu/gpu_families.h"
 #include "cli/bench/gpu/gpu_goals.h"
 #include "cli/report/human.h"
-#include "cli/run/stuck.h"
+#include "cli/line/stuck.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {

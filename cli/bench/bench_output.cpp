@@ -9,7 +9,7 @@
 
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
-#include "cli/machine/build_info.h"
+#include "cli/line/build_info.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ringlab::cli {
@@ -26,7 +27,11 @@ struct Command {
   std::vector<std::string> examples = {};      ///< whole command lines
   std::string more = {};                       ///< closing paragraph of the help
   int (*run)(Arguments& arguments) = nullptr;  ///< returns the exit code
+  std::string program = {};  ///< the program beside this one that runs it, in place of `run`
 };
+
+inline constexpr std::string_view kBenchSummary =
+    "time, bytes moved and memory, side by side in one run";
 
 Command doctor_command();
 Command list_command();
@@ -37,7 +42,7 @@ Command trace_command();
 Command plan_command();
 Command simulate_command();
 
-/// Every command, in the order of the help.
+/// Every command of this program, in the order of the help.
 const std::vector<Command>& all_commands();
 /// Usage error that suggests the nearest name when there is no such command.
 const Command& find_command(const std::string& name);

@@ -1,4 +1,4 @@
-// The table of commands, and their help.
+// Finding a command by its name, and the text of its help.
 #include <fmt/format.h>
 
 #include "cli/line/arguments.h"
@@ -7,13 +7,6 @@
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
-
-const std::vector<Command>& all_commands() {
-  static const std::vector<Command> commands = {
-      doctor_command(), list_command(),  run_command(),  verify_command(),
-      bench_command(),  trace_command(), plan_command(), simulate_command()};
-  return commands;
-}
 
 const Command& find_command(const std::string& name) {
   std::vector<std::string> names;

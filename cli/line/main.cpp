@@ -11,9 +11,10 @@
 
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
-#include "cli/machine/build_info.h"
-#include "cli/machine/launcher.h"
-#include "cli/run/stuck.h"
+#include "cli/line/build_info.h"
+#include "cli/line/launcher.h"
+#include "cli/line/sibling.h"
+#include "cli/line/stuck.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/machine_error.h"
 
@@ -39,6 +40,7 @@ int dispatch(const std::vector<std::string>& words) {
   }
   if (const char* vectors = std::getenv("RINGLAB_VECTORS")) ringlab::cpu::use_vectors(vectors);
   const Command& command = find_command(words[0]);
+  if (!command.program.empty()) become_sibling(command.program, words);
   Arguments arguments(command, {words.begin() + 1, words.end()});
   if (arguments.help_wanted()) {
     fmt::print("{}", command_help(command));

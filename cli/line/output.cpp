@@ -6,7 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "cli/machine/build_info.h"
+#include "cli/line/build_info.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 

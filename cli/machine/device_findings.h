@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/line/output.h"
-#include "cli/machine/build_info.h"
+#include "cli/line/build_info.h"
 #include "cli/machine/machine.h"
 
 namespace ringlab::cli {

@@ -7,7 +7,7 @@
 
 #include "cli/line/output.h"
 #include "cli/line/utc_now.h"
-#include "cli/machine/build_info.h"
+#include "cli/line/build_info.h"
 #include "cli/machine/machine.h"
 #include "cli/verify/strength.h"
 #include "optimized/cpu/vectors.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "cli/machine/build_info.h"
+#include "cli/line/build_info.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {

@@ -9,7 +9,7 @@
 
 #include "cli/inputs/plugin_subjects.h"
 #include "cli/inputs/problem_options.h"
-#include "cli/machine/build_info.h"
+#include "cli/line/build_info.h"
 #include "cli/run/device_run.h"
 #include "cli/run/run_options.h"
 #include "cli/verify/certificate.h"

@@ -1,5 +1,6 @@
-# One target per folder: ringlab_library(NAME [ALONE] SOURCES … HEADERS … DEPENDS …).
-# ALONE: its files are never compiled together.
+# One target per folder: ringlab_library(NAME [ALONE] [COLD] SOURCES … HEADERS … DEPENDS …).
+# ALONE: its files are never compiled together. COLD: no time is spent in its own code, so that it is
+# compiled fast; kernels, references, engines and what moves tensors are not cold.
 # Headers are a file set, so that each is compiled alone (all_verify_interface_header_sets).
 
 function(ringlab_options target)
@@ -16,10 +17,15 @@ function(ringlab_options target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endfunction()
 
-# What is tested counts, not how fast the tests' own code is: compile it fast.
-function(ringlab_test_options target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>
+# Code whose own speed does not count is compiled fast.
+function(ringlab_compile_fast target)
+  target_compile_options(${target} PRIVATE
     $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+endfunction()
+# What is tested counts, not how fast the tests' own code is.
+function(ringlab_test_options target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>)
+  ringlab_compile_fast(${target})
 endfunction()
 # But for sources of tests in which they spend their time.
 function(ringlab_hot_test_sources)
@@ -56,12 +62,17 @@ function(ringlab_unity target)
 endfunction()
 
 function(ringlab_library name)
-  cmake_parse_arguments(ARG "ALONE" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;COLD" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   if(ARG_SOURCES)
     add_library(${name} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
     ringlab_options(${name})
-    ringlab_precompiled_headers(${name} library)
+    if(ARG_COLD)
+      ringlab_compile_fast(${name})
+      ringlab_precompiled_headers(${name} cold_library)
+    else()
+      ringlab_precompiled_headers(${name} library)
+    endif()
     if(NOT ARG_ALONE)
       ringlab_unity(${name})
     endif()
@@ -77,7 +88,7 @@ function(ringlab_library name)
   add_library(ringlab::${name} ALIAS ${name})
 endfunction()
 
-# KIND: program (unless given) or test.
+# KIND: program (unless given), cold_program or test.
 function(ringlab_program name)
   cmake_parse_arguments(ARG "" "KIND" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -85,6 +96,9 @@ function(ringlab_program name)
   if(ARG_KIND STREQUAL test)
     ringlab_test_options(${name})
     ringlab_precompiled_headers(${name} test)
+  elseif(ARG_KIND STREQUAL cold_program)
+    ringlab_compile_fast(${name})
+    ringlab_precompiled_headers(${name} cold_program)
   else()
     ringlab_precompiled_headers(${name} program)
   endif()

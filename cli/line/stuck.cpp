@@ -1,4 +1,4 @@
-#include "cli/run/stuck.h"
+#include "cli/line/stuck.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "cli/machine/build_info.h"
+#include "cli/line/build_info.h"
 
 namespace ringlab::cli {
 

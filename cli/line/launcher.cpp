@@ -1,4 +1,4 @@
-#include "cli/machine/launcher.h"
+#include "cli/line/launcher.h"
 
 #include <algorithm>
 #include <chrono>

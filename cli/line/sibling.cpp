@@ -1,0 +1,30 @@
+#include "cli/line/sibling.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+
+void become_sibling(const std::string& name, const std::vector<std::string>& words) {
+  std::error_code none;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+  const std::string path = self.parent_path() / name;
+  std::vector<std::string> owned = words;
+  owned.insert(owned.begin(), path);
+  std::vector<char*> arguments;
+  for (std::string& word : owned) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(path.c_str(), arguments.data());
+  const int why = errno;
+  throw_environment_error({.where = "the program " + name,
+                           .expected = path,
+                           .actual = std::strerror(why),
+                           .hint = "Build it: cmake --build build --target " + name + "."});
+}
+
+}  // namespace ringlab::cli
