@@ -129,7 +129,7 @@ class GradientTile {
   }
 
   template <class Element>
-  struct Rows {
+  struct GivenRows {
     const Element *q, *dout;
     const Real *lse, *delta;
     const std::int64_t* positions;
@@ -137,7 +137,7 @@ class GradientTile {
   };
   /// Lanes beyond the rows repeat the last one with an lse of +inf: their P is 0.
   template <class Element>
-  void load(const Rows<Element>& rows, const Mask& mask) {
+  void load(const GivenRows<Element>& rows, const Mask& mask) {
     const std::int64_t width = tile_width<Real>();
     count_ = rows.count;
     sight_.load(rows.positions, mask, rows.count);

@@ -94,7 +94,7 @@ class BackwardWorker {
     for (std::size_t i = 0; i < used_; ++i) {
       const std::int64_t row = static_cast<std::int64_t>(i) * width;
       tiles_[i].load(
-          typename GradientTile<Real>::template Rows<Element>{
+          typename GradientTile<Real>::template GivenRows<Element>{
               .q = q + row * channels_.head_dim,
               .dout = dout + row * channels_.v_dim,
               .lse = job_.given.lse + at + row,

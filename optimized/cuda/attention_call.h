@@ -25,6 +25,10 @@ struct TileKeys {
   KeyRange all;
 };
 
+/// How a tile of queries sees a block of keys: every row every key, or not. Kernels have a loop of
+/// their own for full blocks, without comparisons.
+enum class BlockSight { full, partial };
+
 /// Sizes. Query head h reads K/V head h / (q_heads / kv_heads); tensors are dense (batch, heads,
 /// rows, channels). Rows are fewer than 2^31, offsets may be more.
 struct BlockShape {

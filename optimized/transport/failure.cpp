@@ -131,15 +131,16 @@ RankError wait_error(const Attempt& attempt, int suspect, const std::string& rea
                     .elapsed_s = attempt.elapsed_s});
 }
 
-RankError size_error(int rank, const Message& message) {
-  const std::string doing = describe({Direction::receive, std::make_shared<Message>(message)}) +
-                            " in " + std::to_string(message.target.size()) + " bytes";
+RankError size_error(int rank, const PairedMessage& message) {
+  const std::string doing =
+      describe({Direction::receive, std::make_shared<PairedMessage>(message)}) + " in " +
+      std::to_string(message.target.size()) + " bytes";
   return wait_error({.rank = rank, .doing = doing}, message.from,
                     "a message of " + std::to_string(message.sent_bytes) +
                         " bytes: sender and receiver disagree about the size");
 }
 
-RankError deadlock_error(const std::vector<std::optional<Operation>>& waiting) {
+RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting) {
   std::string list;
   Attempt first{.rank = kEveryRank};
   for (std::size_t rank = 0; rank < waiting.size(); ++rank) {

@@ -53,10 +53,10 @@ struct Attempt {
   double elapsed_s = 0;    ///< 0 where time is virtual
 };
 RankError wait_error(const Attempt& attempt, int suspect, const std::string& reason);
-RankError size_error(int rank, const Message& message);
+RankError size_error(int rank, const PairedMessage& message);
 /// Who waits for whom, when nobody can go on; an empty entry is a rank that has ended. The error is
 /// of the first rank that waits, and suspects nobody.
-RankError deadlock_error(const std::vector<std::optional<Operation>>& waiting);
+RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting);
 
 /// Usage error unless ranks >= 1.
 void check_ranks(int ranks);

@@ -56,26 +56,26 @@ class SimulatedNetwork final : public Network {
 
  private:
   /// A rank goes on, or (with a message) the message arrives.
-  struct Event {
+  struct NetworkEvent {
     std::int64_t time = 0;
     std::uint64_t order = 0;  // random, so that simultaneous events come in any order
     std::int64_t number = 0;
     int rank = -1;
     MessagePtr message;
-    bool operator>(const Event& other) const {
+    bool operator>(const NetworkEvent& other) const {
       return std::tie(time, order, number) > std::tie(other.time, other.order, other.number);
     }
   };
 
   void schedule_rank(int rank);
   void schedule_arrival(const MessagePtr& message);
-  void push(Event event);
+  void push(NetworkEvent event);
   std::int64_t random_delay();
   /// Handles events until one lets a rank go on; -1 when all ranks have ended.
   int next_rank();
-  void arrive(Message& message);
+  void arrive(PairedMessage& message);
   void release_if_complete(int rank);
-  bool complete(const Operation& operation) const;
+  bool complete(const HalfMessage& operation) const;
   void fail(int rank, const Error& error);
   /// What the body of `rank` threw; needs no memory when there is none.
   void fail_thrown(int rank, const std::exception_ptr& thrown) noexcept;
@@ -88,8 +88,9 @@ class SimulatedNetwork final : public Network {
   MessageTable table_;
   FirstFailure failure_;
   std::mt19937_64 random_;
-  std::vector<Event> events_;  // a heap, the earliest first; there is room for one of each rank
-  std::vector<std::optional<Operation>> waiting_;  // per rank, while it has no event of its own
+  std::vector<NetworkEvent>
+      events_;  // a heap, the earliest first; there is room for one of each rank
+  std::vector<std::optional<HalfMessage>> waiting_;  // per rank, while it has no event of its own
   std::int64_t now_ = 0;
   std::int64_t end_time_ = 0;
   std::int64_t pushed_ = 0;

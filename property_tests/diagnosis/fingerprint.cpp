@@ -12,13 +12,13 @@ namespace ringlab::verify {
 namespace {
 
 /// One rounding that a profile may declare.
-struct Rounding {
+struct DeclaredRounding {
   const char* name;
   double NumericsProfile::*unit;
   double tightest;
 };
 
-std::vector<Rounding> roundings(const NumericsProfile& declared) {
+std::vector<DeclaredRounding> roundings(const NumericsProfile& declared) {
   const double work = declared.u_work;
   return {{"weights rounded to", &NumericsProfile::u_probability, 0},
           {"a row sum of weights rounded to", &NumericsProfile::u_row_sum, 0},
@@ -52,7 +52,7 @@ std::string sentence(const Subject& subject, DType dtype, std::uint64_t seed) {
   const AttentionOutput got = attend(subject, trial);
   if (!passes(trial, got, declared)) return "";  // that is for the laws to say
   std::string text;
-  for (const Rounding& rounding : roundings(declared)) {
+  for (const DeclaredRounding& rounding : roundings(declared)) {
     NumericsProfile tighter = declared;
     tighter.*rounding.unit = rounding.tightest;
     if (!(declared.*rounding.unit > rounding.tightest) || !passes(trial, got, tighter)) continue;

@@ -9,24 +9,13 @@
 namespace ringlab::verify {
 namespace {
 
-enum class Visited { all, needed };
-
 /// One rank's part of one chunk's sum of dK and dV.
-struct Part {
+struct SumShare {
   int rank, owner;
   int hop, hops;    ///< at which the rank computes it, of how many of its hops
   int turn, turns;  ///< the rank's place among those other than the owner that add to the sum
 };
-using Times = std::function<double(const Part&)>;
-
-std::vector<std::vector<int>> owners_visited(const Model& model, Visited visited) {
-  if (visited == Visited::all) return model.visits;
-  std::vector<std::vector<int>> needed;
-  for (int rank = 0; rank < model.trial.options.ranks; ++rank) {
-    needed.push_back(needed_chunks(model, rank));
-  }
-  return needed;
-}
+using Times = std::function<double(const SumShare&)>;
 
 int place_of(const std::vector<int>& list, int wanted) {
   return static_cast<int>(std::ranges::find(list, wanted) - list.begin());
@@ -50,7 +39,7 @@ enum class Weighed { keys, queries_too };
 
 void weigh_parts(GradientModel& m, Visited visited, Weighed weighed, const Times& times) {
   const Model& model = m.forward;
-  const auto visits = owners_visited(model, visited);
+  const auto visits = visits_of(model, visited);
   const int ranks = model.trial.options.ranks;
   std::vector<double> factors(static_cast<std::size_t>(ranks * ranks), 1);
   for (int owner = 0; owner < ranks; ++owner) {
@@ -188,29 +177,29 @@ void add_sums(std::vector<GradientHypothesis>& all) {
       all,
       {"backward.last_part_lost",
        "the chunk that comes last is sent home without this rank's part"},
-      [](const Part& part) { return part.hop + 1 == part.hops && part.hops > 1 ? 0.0 : 1.0; });
+      [](const SumShare& part) { return part.hop + 1 == part.hops && part.hops > 1 ? 0.0 : 1.0; });
   add_parts(all,
             {"backward.sum_from_elsewhere_lost",
              "what other ranks summed up of dK and dV is not added at home"},
-            [](const Part& part) { return part.rank == part.owner ? 1.0 : 0.0; });
+            [](const SumShare& part) { return part.rank == part.owner ? 1.0 : 0.0; });
   add_parts(all,
             {"backward.sum_from_elsewhere_twice",
              "what other ranks summed up of dK and dV is added twice at home"},
-            [](const Part& part) { return part.rank == part.owner ? 1.0 : 2.0; });
+            [](const SumShare& part) { return part.rank == part.owner ? 1.0 : 2.0; });
   add_parts(all,
             {"backward.only_last_part_sent",
              "a rank passes on only its own part of dK and dV, not the sum"},
-            [](const Part& part) {
+            [](const SumShare& part) {
               return part.rank == part.owner || part.turn + 1 == part.turns ? 1.0 : 0.0;
             });
   add_parts(
       all,
       {"backward.sums_doubled_on_every_hop", "each sum of dK and dV that arrives counts twice"},
-      [](const Part& part) {
+      [](const SumShare& part) {
         return part.rank == part.owner ? 1.0 : std::exp2(part.turns - part.turn);
       });
   add_parts(all, {"backward.own_part_lost", "the owner's own part of dK and dV is lost"},
-            [](const Part& part) { return part.rank == part.owner ? 0.0 : 1.0; });
+            [](const SumShare& part) { return part.rank == part.owner ? 0.0 : 1.0; });
 }
 
 }  // namespace

@@ -26,6 +26,11 @@ std::vector<double> running_maxima(const Model& model, std::int64_t b, std::int6
 /// Owners whose chunks hold a key that a query of this rank sees, in the order of its schedule.
 std::vector<int> needed_chunks(const Model& model, int rank);
 
+/// Which chunks a rank is taken to visit: all of them, or those that it needs.
+enum class Visited { all, needed };
+/// The owners that each rank visits, in the order of its schedule.
+std::vector<std::vector<int>> visits_of(const Model& model, Visited visited);
+
 /// What of the pairs a kernel that skips out-of-sight tiles looks at, [query · keys + key]. A tile
 /// of keys is skipped when the smallest interval around its positions does not meet the smallest
 /// one around what a tile of queries sees, bit matrices aside.

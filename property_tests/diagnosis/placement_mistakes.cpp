@@ -11,7 +11,7 @@ namespace {
 /// Row i of the answer is row from(i) of the right one, where it is not negative.
 using RowsFrom = std::vector<std::int64_t> (*)(const Layout& layout);
 
-enum class Moved { out, out_and_lse };
+enum class MovedOutputs { out, out_and_lse };
 
 Tensor<double> rows_from(const Tensor<double>& x, const std::vector<std::int64_t>& from) {
   return mapped(x, [&](double, auto b, auto h, auto i, auto c) {
@@ -20,14 +20,14 @@ Tensor<double> rows_from(const Tensor<double>& x, const std::vector<std::int64_t
 }
 
 void add_moves(std::vector<Hypothesis>& all, const Suspect& suspect, RowsFrom rows) {
-  for (const Moved moved : {Moved::out, Moved::out_and_lse}) {
+  for (const MovedOutputs moved : {MovedOutputs::out, MovedOutputs::out_and_lse}) {
     all.push_back(by_result(suspect, [=](Prediction& prediction, const Model& model) {
       const RunOptions& options = model.trial.options;
       const std::int64_t tokens = model.shape().q_tokens;
       const auto from = rows(make_layout(options, tokens, options.q_layout));
       prediction.output.out = rows_from(prediction.output.out, from);
       prediction.allowed.out = rows_from(prediction.allowed.out, from);
-      if (moved == Moved::out) return;
+      if (moved == MovedOutputs::out) return;
       prediction.output.lse = rows_from(prediction.output.lse, from);
       prediction.allowed.lse = rows_from(prediction.allowed.lse, from);
     }));

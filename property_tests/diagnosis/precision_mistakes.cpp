@@ -117,13 +117,13 @@ void round_acc(Prediction& prediction, const Model& model, KeyOrder order, Piece
 
 /// Partial answers of the chunks are rounded whenever two of them are merged, in a tree.
 void round_partials(Prediction& prediction, const Model& model, Round round) {
-  struct Part {
+  struct PartialAnswer {
     double acc = 0, sum = 0, top = kNone;
   };
   for_each_index(model.shape().out(), [&](auto b, auto h, auto i, auto c) {
-    std::vector<Part> parts;
+    std::vector<PartialAnswer> parts;
     for (const auto& chunk : key_pieces(model, i, KeyOrder::by_owner, Piece::chunk)) {
-      Part& part = parts.emplace_back();
+      PartialAnswer& part = parts.emplace_back();
       part.top = running_maxima(model, b, h, i, {chunk}).front();
       for (const std::int64_t j : chunk) {
         if (model.in_sum(b, h, i, j) == 0) continue;
@@ -134,7 +134,7 @@ void round_partials(Prediction& prediction, const Model& model, Round round) {
     }
     for (std::size_t step = 1; step < parts.size(); step *= 2) {
       for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
-        Part &mine = parts[left], &theirs = parts[left + step];
+        PartialAnswer &mine = parts[left], &theirs = parts[left + step];
         const double top = std::max(mine.top, theirs.top);
         if (top == kNone) continue;
         const double keep = std::exp(mine.top - top), weight = std::exp(theirs.top - top);
@@ -161,12 +161,12 @@ Hypothesis query_in(Suspect suspect, Round round) {
   });
 }
 
-struct Way {
+struct RoundingWay {
   KeyOrder order;
   Piece piece;
 };
-std::vector<Way> ways() {
-  std::vector<Way> all;
+std::vector<RoundingWay> ways() {
+  std::vector<RoundingWay> all;
   for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
     for (const Piece piece : {Piece::key, Piece::tile, Piece::chunk}) all.push_back({order, piece});
   }
@@ -174,7 +174,7 @@ std::vector<Way> ways() {
 }
 
 void add_weights(std::vector<Hypothesis>& all, const Suspect& suspect, Round round, Rounded what) {
-  for (const Way way : ways()) {
+  for (const RoundingWay way : ways()) {
     all.push_back(by_model(
         suspect, [=](Model& model) { round_weights(model, way.order, way.piece, round, what); }));
   }
@@ -200,7 +200,7 @@ std::vector<Hypothesis> precision_mistakes() {
       all,
       {"precision.weights_in_f16", "weights are rounded to f16 for P·V, which was not declared"},
       to_f16, Rounded::acc);
-  for (const Way way : ways()) {
+  for (const RoundingWay way : ways()) {
     all.push_back(by_model({"precision.row_sum_in_bf16", "the row sum is kept in bf16"},
                            [=](Model& m) { round_sum(m, way.order, way.piece, to_bf16); }));
     all.push_back(by_result(

@@ -7,19 +7,6 @@
 namespace ringlab::verify {
 namespace {
 
-/// Which chunks a rank is taken to visit: all of them, or those that it needs.
-enum class Visited { all, needed };
-
-/// The visits of every rank.
-std::vector<std::vector<int>> visits_of(const Model& model, Visited visited) {
-  if (visited == Visited::all) return model.visits;
-  std::vector<std::vector<int>> needed;
-  for (int rank = 0; rank < model.trial.options.ranks; ++rank) {
-    needed.push_back(needed_chunks(model, rank));
-  }
-  return needed;
-}
-
 struct Visiting {
   int rank, hop, hops;
   bool own;  ///< the chunk that the rank holds from the start

@@ -21,12 +21,12 @@ double rescaled_in_base_two(double rise) { return std::exp(rise * (1 - std::numb
 double rescaled_in_base_e(double rise) { return std::exp(rise * (1 - std::numbers::log2e)); }
 double rescaled_twice(double rise) { return std::exp(-rise); }
 
-struct Sums {
+struct RescaledSums {
   bool acc = false, row_sum = false;
 };
 
 /// Keys that came before a new maximum count `excess` times as much as they should.
-void rescale_wrongly(Model& model, KeyOrder order, Piece piece, Sums sums, Excess excess) {
+void rescale_wrongly(Model& model, KeyOrder order, Piece piece, RescaledSums sums, Excess excess) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const auto pieces = key_pieces(right, i, order, piece);
@@ -43,7 +43,8 @@ void rescale_wrongly(Model& model, KeyOrder order, Piece piece, Sums sums, Exces
   });
 }
 
-void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, Sums sums, Excess excess) {
+void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, RescaledSums sums,
+                   Excess excess) {
   for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
     for (const Piece piece : {Piece::key, Piece::tile, Piece::chunk}) {
       all.push_back(by_model(
@@ -54,7 +55,7 @@ void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, Sums su
 
 /// Partial answers of the chunks, merged pairwise in a tree: the left one's row sum is not
 /// rescaled.
-void merge_without_rescaling(Model& model, Sums sums) {
+void merge_without_rescaling(Model& model, RescaledSums sums) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const auto parts = key_pieces(right, i, KeyOrder::by_owner, Piece::chunk);

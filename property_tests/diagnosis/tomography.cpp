@@ -51,11 +51,11 @@ struct Share {
   double ratio() const { return got / exact; }
 };
 
-struct Row {
+struct AnswerRow {
   std::int64_t b, h, i;
 };
 
-Share share_of(const Tomography& t, const Row& row, const std::vector<std::int64_t>& keys) {
+Share share_of(const Tomography& t, const AnswerRow& row, const std::vector<std::int64_t>& keys) {
   Share share;
   for (const std::int64_t j : keys) {
     const double exact = t.exact(row.b, row.h, row.i, j), got = t.got(row.b, row.h, row.i, j);
@@ -77,7 +77,7 @@ bool is_missed_rescale(const std::vector<double>& maxima, std::size_t at, double
 }
 
 /// The pieces of one row whose keys all have the same wrong factor.
-void look_at_row(const Model& model, const Tomography& t, const Row& row, Piece piece,
+void look_at_row(const Model& model, const Tomography& t, const AnswerRow& row, Piece piece,
                  std::vector<std::string>& findings) {
   const auto pieces = key_pieces(model, row.i, KeyOrder::by_hop, piece);
   const std::vector<double> maxima = running_maxima(model, row.b, row.h, row.i, pieces);

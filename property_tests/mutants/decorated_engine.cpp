@@ -22,22 +22,22 @@ namespace ringlab::mutants {
 namespace {
 
 /// What a tag says of a message (Exchange::tag in optimized/ring/host/exchange.cpp).
-struct Message {
-  enum class Part { agreement, header, first, second };  ///< first: K or dK; second: V or dV
-  Part part = Part::agreement;
+struct TagMeaning {
+  enum class TaggedPart { agreement, header, first, second };  ///< first: K or dK; second: V or dV
+  TaggedPart part = TaggedPart::agreement;
   bool gradient = false;
   Pass pass = Pass::forward;
   int header_tag = 0;
 
-  explicit Message(int tag) {
+  explicit TagMeaning(int tag) {
     const int at = tag - ring::kAgreementTags;
     if (at < 0) return;
-    part = static_cast<Part>(at % 3 + 1);
+    part = static_cast<TaggedPart>(at % 3 + 1);
     gradient = at / 3 % 2 == 1;
     pass = at / 6 % 2 == 1 ? Pass::backward : Pass::forward;
     header_tag = tag - at % 3;
   }
-  bool is_tensor() const { return part == Part::first || part == Part::second; }
+  bool is_tensor() const { return part == TaggedPart::first || part == TaggedPart::second; }
   bool is_chunk() const { return is_tensor() && !gradient; }
   bool is_gradient() const { return is_tensor() && gradient; }
 };
@@ -81,25 +81,25 @@ template <class Which, class Change>
 Wrap changed_on_leaving(Which which, Change change) {
   return tampered([=] {
     return Tampering{.leaving = [=](Bytes& message, int tag) {
-      if (which(Message(tag))) change_floats(message, change);
+      if (which(TagMeaning(tag))) change_floats(message, change);
     }};
   });
 }
 
 float rounded_to_half(float x) { return static_cast<float>(Half(static_cast<double>(x))); }
 
-bool in_chunk(const Message& message) { return message.is_chunk(); }
-bool in_chunk_of_backward(const Message& message) {
+bool in_chunk(const TagMeaning& message) { return message.is_chunk(); }
+bool in_chunk_of_backward(const TagMeaning& message) {
   return message.is_chunk() && message.pass == Pass::backward;
 }
-bool in_gradient(const Message& message) { return message.is_gradient(); }
+bool in_gradient(const TagMeaning& message) { return message.is_gradient(); }
 
 /// Gives each V the content of the V before it, if that is as long.
 Tampering values_one_hop_late() {
   const auto before = std::make_shared<Bytes>();
   return {.arriving = [before](std::span<std::byte> buffer, const Bytes& arrived, int tag) {
-    const Message message(tag);
-    const bool late = message.is_chunk() && message.part == Message::Part::second;
+    const TagMeaning message(tag);
+    const bool late = message.is_chunk() && message.part == TagMeaning::TaggedPart::second;
     deliver(buffer, late && before->size() == arrived.size() ? *before : arrived);
     if (late) *before = arrived;
   }};
@@ -107,7 +107,7 @@ Tampering values_one_hop_late() {
 
 Tampering half_of_each_chunk() {
   return {.arriving = [](std::span<std::byte> buffer, const Bytes& arrived, int tag) {
-    const std::size_t size = Message(tag).is_chunk() ? arrived.size() / 2 : arrived.size();
+    const std::size_t size = TagMeaning(tag).is_chunk() ? arrived.size() / 2 : arrived.size();
     if (size > 0) std::memcpy(buffer.data(), arrived.data(), size);
   }};
 }
@@ -121,8 +121,8 @@ void flip_a_bit(std::span<std::byte> message) {
 
 Tampering bit_flips() {
   return {.leaving = [](Bytes& message, int tag) {
-    const Message what(tag);
-    if (what.is_chunk() && what.part == Message::Part::first) flip_a_bit(message);
+    const TagMeaning what(tag);
+    if (what.is_chunk() && what.part == TagMeaning::TaggedPart::first) flip_a_bit(message);
   }};
 }
 
@@ -135,11 +135,11 @@ Tampering checksums_of_what_arrived(int ranks) {
   const auto seen = std::make_shared<std::map<int, Seen>>();  // by header_tag
   return {.arriving = [seen, ranks](std::span<std::byte> buffer, const Bytes& arrived, int tag) {
     deliver(buffer, arrived);
-    const Message message(tag);
-    if (message.gradient || message.part == Message::Part::agreement) return;
+    const TagMeaning message(tag);
+    if (message.gradient || message.part == TagMeaning::TaggedPart::agreement) return;
     Seen& known = (*seen)[message.header_tag];
-    if (message.part == Message::Part::header) known.header = buffer;
-    if (message.part != Message::Part::first) return;
+    if (message.part == TagMeaning::TaggedPart::header) known.header = buffer;
+    if (message.part != TagMeaning::TaggedPart::first) return;
     flip_a_bit(buffer);
     ring::ReadHeader read = ring::read_header(known.header, ranks);
     read.header.first_sum = ring::checksum(buffer);
@@ -149,9 +149,9 @@ Tampering checksums_of_what_arrived(int ranks) {
 
 /// Sends what this rank sent before under the same name; zeros at first.
 Tampering sums_of_the_hop_before() {
-  const auto before = std::make_shared<std::map<Message::Part, Bytes>>();
+  const auto before = std::make_shared<std::map<TagMeaning::TaggedPart, Bytes>>();
   return {.leaving = [before](Bytes& message, int tag) {
-    const Message what(tag);
+    const TagMeaning what(tag);
     if (!what.is_gradient()) return;
     Bytes& buffer = (*before)[what.part];
     buffer.resize(message.size());
@@ -165,9 +165,9 @@ class KeysForValues : public TamperedWire {
   KeysForValues(Communicator& below, const Problem& problem)
       : TamperedWire(below, {}), equal_(problem.shape.head_dim == problem.shape.v_dim) {}
   Request post_send(int to, int tag, std::span<const std::byte> bytes) override {
-    const Message message(tag);
+    const TagMeaning message(tag);
     if (!equal_ || !message.is_chunk()) return TamperedWire::post_send(to, tag, bytes);
-    const int other = message.part == Message::Part::first ? tag + 1 : tag - 1;
+    const int other = message.part == TagMeaning::TaggedPart::first ? tag + 1 : tag - 1;
     return TamperedWire::post_send(to, other, bytes);
   }
 
@@ -180,9 +180,9 @@ class ValuesTwice : public TamperedWire {
  public:
   explicit ValuesTwice(Communicator& below) : TamperedWire(below, {}) {}
   Request post_send(int to, int tag, std::span<const std::byte> bytes) override {
-    const Message message(tag);
+    const TagMeaning message(tag);
     const Request request = TamperedWire::post_send(to, tag, bytes);
-    if (message.is_chunk() && message.part == Message::Part::second) {
+    if (message.is_chunk() && message.part == TagMeaning::TaggedPart::second) {
       TamperedWire::post_send(to, tag, bytes);
     }
     return request;
@@ -195,10 +195,10 @@ Wrap with_fp8_scales(ChangeScales change) {
   return [change](Communicator& below, const Problem& problem) {
     const Shape shape = problem.shape;
     const auto leaving = [change, shape](Bytes& message, int tag) {
-      const Message what(tag);
+      const TagMeaning what(tag);
       if (!what.is_chunk()) return;
       const auto channels = static_cast<std::size_t>(
-          what.part == Message::Part::first ? shape.head_dim : shape.v_dim);
+          what.part == TagMeaning::TaggedPart::first ? shape.head_dim : shape.v_dim);
       const std::size_t blocks = (channels + ring::kWireBlock - 1) / ring::kWireBlock;
       if (blocks == 0) return;
       const std::size_t rows = message.size() / (channels + blocks * sizeof(float));

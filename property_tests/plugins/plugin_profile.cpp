@@ -22,13 +22,13 @@ constexpr std::int64_t kMostMultiple = 1024;
 }
 
 /// One promise of a plugin: its field, and where it goes unless it is 0.
-struct Promise {
+struct PluginPromise {
   const char* field;
   double declared;
   double* target;
 };
 
-void take(const Promise& promise, const std::string& who) {
+void take(const PluginPromise& promise, const std::string& who) {
   if (promise.declared == 0) return;
   if (!(promise.declared > 0 && promise.declared < 1)) {
     throw_bad_field(who, promise.field, "0 or an error between 0 and 1",
@@ -89,7 +89,7 @@ NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem
     profile.u_work = profile.u_accumulate;
     profile.exp_error = std::min(4 * profile.u_accumulate, 0.5);
   }
-  const Promise promises[] = {
+  const PluginPromise promises[] = {
       {"u_work", n.u_work, &profile.u_work},
       {"exp_error", n.exp_error, &profile.exp_error},
       {"u_probability", n.u_probability, &profile.u_probability},
@@ -100,7 +100,7 @@ NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem
       {"u_lse", n.u_lse, &profile.u_lse},
       {"exp_underflow", n.exp_underflow, &profile.exp_underflow},
       {"product_underflow", n.product_underflow, &profile.product_underflow}};
-  for (const Promise& promise : promises) take(promise, who);
+  for (const PluginPromise& promise : promises) take(promise, who);
   profile.accumulation_chain = count("accumulation_chain", n.accumulation_chain, who);
   profile.lse_merges = count("lse_merges", n.lse_merges, who, INT32_MAX);
   const Shape& shape = problem.shape;

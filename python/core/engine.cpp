@@ -10,14 +10,14 @@ namespace {
 
 /// Rows of the caller's array, and the memory they were packed into if they were.
 template <class Element>
-struct Rows {
+struct CallerRows {
   std::shared_ptr<Tensor<Element>> packed = {};
   TensorView<const Element> view;
 };
 
 /// One run of tokens, however far apart, is a view with other strides.
 template <class Element>
-Rows<Element> rows_of_array(const GivenArray& array, const Positions& tokens) {
+CallerRows<Element> rows_of_array(const GivenArray& array, const Positions& tokens) {
   TensorView<const Element> view = array.view<Element>();
   view.extents.tokens = tokens.size();
   if (tokens.runs().size() == 1) {

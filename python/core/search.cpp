@@ -27,10 +27,10 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string& id) {
   return hash;
 }
 
-class Search {
+class CaseSearch {
  public:
-  Search(const verify::Subject& subject, const verify::Law& law,
-         const std::function<bool()>& is_over)
+  CaseSearch(const verify::Subject& subject, const verify::Law& law,
+             const std::function<bool()>& is_over)
       : subject_(subject), law_(law), is_over_(is_over) {
     verdict_.id = law.id;
     verdict_.name = law.name;
@@ -123,7 +123,7 @@ class Search {
 verify::LawVerdict search_law(const verify::Subject& subject, const verify::Law& law,
                               const verify::VerifyOptions& options,
                               const std::function<bool()>& is_over) {
-  return Search(subject, law, is_over).run(options);
+  return CaseSearch(subject, law, is_over).run(options);
 }
 
 }  // namespace ringlab::python

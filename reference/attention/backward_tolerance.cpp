@@ -11,10 +11,10 @@ namespace ringlab {
 namespace {
 
 /// The sums of gradient_bound for one token, one entry per channel.
-class GradientSums {
+class BoundSums {
  public:
   /// Partial sums are stored `stores` times before they are complete.
-  GradientSums(std::int64_t channels, std::int64_t stores)
+  BoundSums(std::int64_t channels, std::int64_t stores)
       : stores_(stores), propagated_(static_cast<std::size_t>(channels)), magnitude_(propagated_) {}
 
   /// One more product a · values[c], with |a| <= size and |computed a - a| <= error.
@@ -76,7 +76,7 @@ struct Steepness {
 };
 
 /// What the bounds of all heads are made of.
-struct Given {
+struct BoundInputs {
   const AttentionInput& input;
   const TensorView<const double>& dout;
   const ExactBackward& exact;
@@ -89,7 +89,7 @@ struct Given {
 /// Takes K/V heads of batches, one after the other.
 class BackwardBounds {
  public:
-  BackwardBounds(const Given& given, BackwardTolerance& result)
+  BackwardBounds(const BoundInputs& given, BackwardTolerance& result)
       : input_(given.input),
         dout_(given.dout),
         exact_(given.exact),
@@ -100,14 +100,14 @@ class BackwardBounds {
         result_(result) {
     const Shape& shape = input_.problem.shape;
     const std::size_t keys = static_cast<std::size_t>(shape.kv_tokens);
-    dk_.assign(keys, GradientSums(shape.head_dim, profile_.key_gradient_stores));
-    dv_.assign(keys, GradientSums(shape.v_dim, profile_.key_gradient_stores));
+    dk_.assign(keys, BoundSums(shape.head_dim, profile_.key_gradient_stores));
+    dv_.assign(keys, BoundSums(shape.v_dim, profile_.key_gradient_stores));
   }
 
   /// All query heads that read this K/V head.
   void operator()(std::int64_t head_of_batch) {
-    for (GradientSums& sums : dk_) sums.clear();
-    for (GradientSums& sums : dv_) sums.clear();
+    for (BoundSums& sums : dk_) sums.clear();
+    for (BoundSums& sums : dv_) sums.clear();
     const std::int64_t kv_heads = input_.problem.shape.kv_heads;
     const std::int64_t batch = head_of_batch / kv_heads, kv_head = head_of_batch % kv_heads;
     for (std::int64_t row = 0; row < reader_.rows(); ++row) {
@@ -124,7 +124,7 @@ class BackwardBounds {
 
  private:
   /// An exact gradient, how far it may be off itself, and where its tolerance is written.
-  struct Target {
+  struct BoundTarget {
     const Tensor<double>& exact;
     const Tensor<double>& error;
     Tensor<double>& tolerance;
@@ -139,7 +139,7 @@ class BackwardBounds {
     const std::vector<double> relative = probability_errors(at);
     find_value_errors(at, upstream);
     const double row_error = mean_error(at, gradients, relative, upstream);
-    GradientSums dq(input_.problem.shape.head_dim, profile_.query_gradient_stores);
+    BoundSums dq(input_.problem.shape.head_dim, profile_.query_gradient_stores);
     std::vector<double> mean_key(static_cast<std::size_t>(input_.problem.shape.head_dim));
     std::vector<double> mean_share(mean_key.size());
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
@@ -313,8 +313,8 @@ class BackwardBounds {
   }
 
   /// One token's.
-  void write(const GradientSums& sums, const RowAddress& to, double scale,
-             const Target& target) const {
+  void write(const BoundSums& sums, const RowAddress& to, double scale,
+             const BoundTarget& target) const {
     for (std::int64_t c = 0; c < target.exact.extents().channels; ++c) {
       const double own = target.error(to.batch, to.q_head, to.query, c);
       const double value = std::abs(target.exact(to.batch, to.q_head, to.query, c)) + own;
@@ -330,7 +330,7 @@ class BackwardBounds {
   const RowReader& reader_;
   const ExactForward& forward_;
   const ForwardTolerance& forward_tolerance_;
-  std::vector<GradientSums> dk_, dv_;  // per key of one head
+  std::vector<BoundSums> dk_, dv_;  // per key of one head
   BackwardTolerance& result_;
   QueryRow row_;
   std::vector<double> q_buffer_, k_buffer_, v_buffer_, dout_buffer_;
@@ -349,7 +349,7 @@ BackwardTolerance backward_tolerance(const AttentionInput& input,
   const ExactOptions options{.threads = threads};
   const ExactForward forward = exact_forward(input, options);
   const ForwardTolerance allowed = forward_tolerance(input, forward, profile, options);
-  const Given given{input, dout, exact, profile, reader, forward, allowed};
+  const BoundInputs given{input, dout, exact, profile, reader, forward, allowed};
   const Shape& shape = input.problem.shape;
   BackwardTolerance result{Tensor<double>(shape.q()), Tensor<double>(shape.k()),
                            Tensor<double>(shape.v())};

@@ -16,11 +16,11 @@ struct KeySizes {
 };
 
 /// Keeps a pointer to the input.
-class Plan {
+class FastPlan {
  public:
   /// Input error when shapes, mask or views do not fit together, or when an input that a chosen row
   /// sees is not finite; usage error for bad rows. O(tokens · channels) time.
-  Plan(const AttentionInput& input, const ExactOptions& options);
+  FastPlan(const AttentionInput& input, const ExactOptions& options);
 
   const AttentionInput& input() const { return *input_; }
   const RowVisibility& visible() const { return visible_; }

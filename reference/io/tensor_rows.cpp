@@ -146,7 +146,7 @@ SharedOutput::SharedOutput(const fs::path& path, std::map<std::string, PlannedTe
     return tensor.begin + checked_bytes(tensor.shape, dtype_info(tensor.dtype).bytes, "output");
   };
   if (path.extension() == ".safetensors") {
-    Target target{path, temporary_name(path, mark), plan_safetensors(tensors_), 0};
+    ResultFile target{path, temporary_name(path, mark), plan_safetensors(tensors_), 0};
     target.bytes = std::ssize(target.preamble);
     for (const auto& [name, tensor] : tensors_) {
       target.bytes = std::max(target.bytes, end_of(tensor));
@@ -158,7 +158,8 @@ SharedOutput::SharedOutput(const fs::path& path, std::map<std::string, PlannedTe
   for (auto& [name, tensor] : tensors_) {
     tensor.dtype = npy_dtype(tensor.dtype);
     const fs::path file = path / (name + ".npy");
-    Target target{file, temporary_name(file, mark), npy_preamble(tensor.dtype, tensor.shape), 0};
+    ResultFile target{file, temporary_name(file, mark), npy_preamble(tensor.dtype, tensor.shape),
+                      0};
     tensor.begin = std::ssize(target.preamble);
     target.bytes = end_of(tensor);
     targets_[name] = std::move(target);
@@ -193,7 +194,7 @@ void SharedOutput::create() {
 void SharedOutput::write_rows(const std::string& name, const Tensor<double>& rows,
                               const Positions& positions) {
   const PlannedTensor& tensor = tensors_.at(name);
-  const Target& target = folder_.empty() ? targets_.at("") : targets_.at(name);
+  const ResultFile& target = folder_.empty() ? targets_.at("") : targets_.at(name);
   const Descriptor file(::open(target.temporary.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.value() < 0) throw_write_error(target.temporary);
   // (batch, heads, tokens, channels) of the whole, whatever dimensions its file drops.

@@ -48,14 +48,14 @@ class SharedOutput {
   void commit();
 
  private:
-  struct Target {
+  struct ResultFile {
     std::filesystem::path path, temporary;
     std::string preamble;
     std::int64_t bytes = 0;
   };
   std::filesystem::path folder_;  ///< of .npy files; empty for one .safetensors file
   std::map<std::string, PlannedTensor> tensors_;
-  std::map<std::string, Target> targets_;  ///< by tensor; one entry "" for .safetensors
+  std::map<std::string, ResultFile> targets_;  ///< by tensor; one entry "" for .safetensors
   bool created_ = false;
 };
 

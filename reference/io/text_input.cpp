@@ -50,7 +50,7 @@ struct Projection {
   }
 };
 
-enum Stream : std::uint64_t { kEmbedding = 1, kQuery, kKey, kValue };
+enum TextTensor : std::uint64_t { kEmbedding = 1, kQuery, kKey, kValue };
 
 /// (byte value, model dim)
 std::vector<double> embedding(std::uint64_t seed) {
@@ -61,7 +61,7 @@ std::vector<double> embedding(std::uint64_t seed) {
   return table;
 }
 
-Projection project(std::uint64_t seed, Stream stream, const Extents& shape, double deviation) {
+Projection project(std::uint64_t seed, TextTensor stream, const Extents& shape, double deviation) {
   Projection result{shape.heads, shape.channels, {}};
   const std::int64_t width = shape.heads * shape.channels;
   const std::vector<double> embedded = embedding(seed);
@@ -189,7 +189,8 @@ AttentionTensors make_tensors(const TextOptions& o, std::string_view text) {
   // nor on one key (about n/55 keys carry it).
   const double deviation = std::sqrt(2.0);
   const Rotary rotary(o.head_dim, static_cast<std::int64_t>(text.size()));
-  const auto tensor = [&](Stream stream, const Extents& shape, double spread, const Rotary* turn) {
+  const auto tensor = [&](TextTensor stream, const Extents& shape, double spread,
+                          const Rotary* turn) {
     checked_size({1, shape.heads, static_cast<std::int64_t>(text.size()), shape.channels});
     return expand(project(o.seed, stream, shape, spread), text, turn, o.dtype);
   };

@@ -60,7 +60,7 @@ std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const Mem
   return choices;
 }
 
-std::size_t best_choice(const std::vector<Choice>& choices, const Limits& limits) {
+std::size_t best_choice(const std::vector<Choice>& choices, const PlanLimits& limits) {
   double fastest = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {
     if (limits.hold(choice)) fastest = std::min(fastest, choice.seconds);

@@ -32,7 +32,7 @@ using WeighedSoFar = std::function<void(std::size_t weighed, std::size_t all)>;
 std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of,
                                const WeighedSoFar& tell = {});
 
-struct Limits {
+struct PlanLimits {
   double memory_bytes = std::numeric_limits<double>::infinity();
   double seconds = std::numeric_limits<double>::infinity();
   bool hold(const Choice& choice) const {
@@ -44,6 +44,6 @@ struct Limits {
 inline constexpr double kAsFast = 0.01;
 
 /// The simplest of the fastest that keep the limits, as an index; choices.size() where none does.
-std::size_t best_choice(const std::vector<Choice>& choices, const Limits& limits);
+std::size_t best_choice(const std::vector<Choice>& choices, const PlanLimits& limits);
 
 }  // namespace ringlab::model

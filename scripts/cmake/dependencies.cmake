@@ -13,6 +13,8 @@ foreach(name mpfi mpfr gmpxx gmp)
   string(TOUPPER ${name} upper_name)
   find_library(${upper_name}_LIBRARY ${name} REQUIRED)
 endforeach()
+find_path(NETTLE_INCLUDE_DIR nettle/sha2.h REQUIRED)  # digests of certificates
+find_library(NETTLE_LIBRARY nettle REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(RINGLAB_TESTS)
   find_package(GTest REQUIRED)

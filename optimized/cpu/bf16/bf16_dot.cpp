@@ -102,7 +102,7 @@ class Worker {
   }
 
   /// `part`: rows of the run; the first of them is row `skipped` of the block at hand.
-  void take_in_part(QueryTile& tile, const PositionRun& run, const RowRange& part,
+  void take_in_part(PairedQueries& tile, const PositionRun& run, const RowRange& part,
                     std::int64_t skipped) {
     score_part(tile, run, part, skipped);
     const std::int64_t count = part.last - part.first, pairs = (count + 1) / 2;
@@ -127,7 +127,7 @@ class Worker {
     values_.add_specials(skipped, count, weights, tile.acc());
   }
 
-  void score_part(const QueryTile& tile, const PositionRun& run, const RowRange& part,
+  void score_part(const PairedQueries& tile, const PositionRun& run, const RowRange& part,
                   std::int64_t skipped) {
     const std::int64_t count = part.last - part.first;
     const LaneRows& queries = tile.queries();
@@ -150,7 +150,7 @@ class Worker {
   }
 
   /// Asks a bit matrix about every pair.
-  void hide_bits(const QueryTile& tile, const PositionRun& run, const RowRange& part) {
+  void hide_bits(const PairedQueries& tile, const PositionRun& run, const RowRange& part) {
     for (std::int64_t row = part.first; row < part.last; ++row) {
       const std::int64_t key = run.first + row * run.stride;
       float* const scores = scores_.get() + (row - part.first) * kWidth;
@@ -167,12 +167,12 @@ class Worker {
 
   const Block<BFloat16>& block_;
   const std::vector<std::int64_t>& positions_;  ///< of the block's queries
-  const Channels channels_;
-  KeyBlock keys_;               ///< the block at hand
+  const PairedChannels channels_;
+  PairedKeys keys_;             ///< the block at hand
   ValueBlock values_;           ///< the same
   AlignedArray<float> scores_;  ///< (keys of a block, lanes), then weights
   AlignedArray<float> lanes_;   ///< tops and keep of the tile at hand
-  std::vector<QueryTile> tiles_;
+  std::vector<PairedQueries> tiles_;
   std::size_t used_ = 0;
 };
 

@@ -14,7 +14,7 @@
 namespace ringlab::cpu::bf16_dot {
 
 /// Some consecutive queries of a head, as the backward pass is given them.
-struct GradientRows {
+struct PairedGradientRows {
   const BFloat16 *q, *dout;
   const float *lse, *delta;
   const std::int64_t* positions;
@@ -22,15 +22,15 @@ struct GradientRows {
 };
 
 /// A tile of up to kWidth of them, lanes along queries, and its dQ.
-class GradientTile {
+class PairedGradients {
  public:
-  explicit GradientTile(const Channels& channels);
+  explicit PairedGradients(const PairedChannels& channels);
 
-  void load(const GradientRows& rows, const Mask& mask);
+  void load(const PairedGradientRows& rows, const Mask& mask);
   /// Adds its dQ to rows of the whole.
   void add_to(float* dq) const;
 
-  const GradientRows& rows() const { return rows_; }
+  const PairedGradientRows& rows() const { return rows_; }
   const LaneRows& queries() const { return queries_; }
   const LaneRows& douts() const { return douts_; }
   LaneSight& sight() { return sight_; }
@@ -40,8 +40,8 @@ class GradientTile {
   float* dq() { return dq_.get(); }  ///< (panels · kPanel, lanes)
 
  private:
-  Channels channels_;
-  GradientRows rows_ = {};
+  PairedChannels channels_;
+  PairedGradientRows rows_ = {};
   LaneRows queries_, douts_;
   LaneSight sight_;
   AlignedArray<float> lanes_, dq_;
@@ -56,21 +56,21 @@ class RowPanels {
   void load(const BFloat16* values, std::int64_t rows);
   /// sums (keys, channels) += weights of the tiles first … last-1 times their rows. weights: the
   /// row of the first key, from the group's first query on.
-  struct Sum {
+  struct WeightedSum {
     const std::uint16_t* weights;
     std::int64_t weight_stride;
     std::int64_t keys;
     std::int64_t first_tile, last_tile;
     float* sums;
   };
-  void add_to(const Sum& sum) const;
+  void add_to(const WeightedSum& sum) const;
 
  private:
-  void add_specials(const Sum& sum) const;
+  void add_specials(const WeightedSum& sum) const;
 
   std::int64_t channels_, pairs_, stride_;
   AlignedArray<std::uint32_t> panels_;
-  std::vector<Special> specials_;
+  std::vector<LostNumber> specials_;
 };
 
 /// P and dS of a group of tiles and a block of keys.

@@ -94,12 +94,12 @@ class CudnnForward {
   }
 
   /// Memory from the runner's workspace on; its size comes first, so that what follows is aligned.
-  struct Layout {
+  struct ForwardWorkspace {
     std::int64_t out = 0;  ///< bytes before it
     std::int64_t lse = 0;
     std::int64_t bytes = 0;
   };
-  Layout layout_of(const SdpaGraph& graph, std::int64_t result_rows) const {
+  ForwardWorkspace layout_of(const SdpaGraph& graph, std::int64_t result_rows) const {
     const std::int64_t out = aligned_bytes(parts_.runner.workspace_bytes(graph));
     const std::int64_t lse =
         out + aligned_bytes(result_rows * graph.out.sizes[3] * std::int64_t{sizeof(Element)});
@@ -125,7 +125,7 @@ class CudnnForward {
 
   void attend_and_merge(const Call& call, const MaskPiece& piece, cuda::Stream stream) const {
     const SdpaCall asked = asked_for(call, piece);
-    const Layout layout = layout_of(asked.graph, heads(call) * piece.query_count());
+    const ForwardWorkspace layout = layout_of(asked.graph, heads(call) * piece.query_count());
     SdpaPointers pointers = inputs(call, asked);
     pointers.workspace = scratch_->of(cuda::current_device(), stream, layout.bytes);
     auto* const out = reinterpret_cast<Element*>(pointers.workspace + layout.out);

@@ -21,10 +21,10 @@
 
 namespace ringlab::cuda::emulator {
 
-struct Block {
-  Block(Scheduler& its_scheduler, const Launch& its_launch, int its_index);
+struct ThreadBlock {
+  ThreadBlock(Scheduler& its_scheduler, const Launch& its_launch, int its_index);
 
-  Place place_of(const Thread& thread) {
+  ThreadPlace place_of(const Thread& thread) {
     return {thread.index, index, launch.blocks, shared.data()};
   }
   /// From a thread at its end: faults if others count on it.
@@ -39,7 +39,7 @@ struct Block {
   int ended_threads = 0;
   std::deque<Fibre> fibres;
   std::vector<Thread> threads;
-  SharedMemory shared;
+  SharedWindow shared;
   std::vector<Warp> warps;
   NamedBarriers named_barriers;
   MBarriers mbarriers;
@@ -50,6 +50,6 @@ struct Block {
 };
 
 /// That of the thread that runs.
-inline Block& block_here() { return *running_thread()->block; }
+inline ThreadBlock& block_here() { return *running_thread()->block; }
 
 }  // namespace ringlab::cuda::emulator

@@ -5,7 +5,7 @@
 
 namespace ringlab::cuda::emulator {
 
-struct Place {
+struct ThreadPlace {
   int thread = 0;
   int block = 0;
   int blocks = 0;
@@ -13,7 +13,7 @@ struct Place {
 };
 
 /// Of the thread that runs. Threads of a grid take turns on one thread of the operating system.
-extern constinit thread_local Place here;
+extern constinit thread_local ThreadPlace here;
 
 /// The running thread stops here now and then.
 void let_others_run();

@@ -25,7 +25,7 @@ class NamedBarriers {
   std::uint64_t come_as_warp(int barrier, int threads);
 
  private:
-  struct State {
+  struct NamedBarrier {
     int threads = 0;
     int arrived = 0;
     std::uint64_t round = 0;
@@ -35,7 +35,7 @@ class NamedBarriers {
 
   int threads_;
   int ended_ = 0;
-  std::array<State, 16> states_;
+  std::array<NamedBarrier, 16> states_;
 };
 
 namespace instructions {

@@ -12,7 +12,7 @@
 
 namespace ringlab::cuda::emulator {
 
-struct Block;
+struct ThreadBlock;
 
 /// Where A comes from, and which operands are transposed.
 enum class ProductForm {
@@ -35,7 +35,7 @@ struct ProductShape {
 
 /// The accumulators (64, n) of products under way. Registers are copied in at the first product and
 /// out at the wait that covers the last; in between they hold NaN.
-struct Tile {
+struct AccumulatorTile {
   int n;
   std::vector<float> values;
 };
@@ -55,35 +55,35 @@ class Warpgroup {
   void end_thread(int thread);
 
  private:
-  struct Product {
+  struct IssuedProduct {
     ProductShape shape;
-    std::shared_ptr<Tile> tile;
+    std::shared_ptr<AccumulatorTile> tile;
     bool is_first_on_tile = false;
     std::array<std::array<std::uint32_t, 4>, 128> p = {};
     int issued_by = 0;
   };
-  struct Held {  ///< registers that belong to products under way
+  struct HeldRegisters {  ///< registers that belong to products under way
     float* d;
-    std::shared_ptr<Tile> tile;
+    std::shared_ptr<AccumulatorTile> tile;
     std::uint64_t last;  ///< number of the last product on them, plus 1
   };
   struct Member {
     std::uint64_t issued = 0;
     std::vector<std::uint64_t> groups;  ///< products issued when each was committed
-    std::vector<Held> held;
+    std::vector<HeldRegisters> held;
     std::uint64_t awaited = 0;  ///< parked until so many products happened
     bool has_begun = false;
     bool has_packed = false;
   };
   Member& mine();
-  Product& product(const ProductShape& shape, std::uint64_t number);
-  void take_registers(Product& product, float* d);
-  void take_held(Product& product, Held& held);
-  void do_next(Block& block, int first_thread);
+  IssuedProduct& product(const ProductShape& shape, std::uint64_t number);
+  void take_registers(IssuedProduct& product, float* d);
+  void take_held(IssuedProduct& product, HeldRegisters& held);
+  void do_next(ThreadBlock& block, int first_thread);
   void release(Member& member, int thread, std::uint64_t covered);
 
   std::array<Member, 128> members_;
-  std::deque<Product> queue_;  ///< not yet done
+  std::deque<IssuedProduct> queue_;  ///< not yet done
   std::uint64_t done_ = 0;
 };
 

@@ -11,7 +11,7 @@
 
 namespace ringlab::cuda::emulator {
 
-struct Block;
+struct ThreadBlock;
 
 /// What a thread waits for, as a text with two numbers.
 struct Waiting {
@@ -25,7 +25,7 @@ struct Waiting {
 
 /// A thread of a block.
 struct Thread {
-  Block* block = nullptr;
+  ThreadBlock* block = nullptr;
   int index = 0;
   Fibre* fibre = nullptr;
   Waiting waiting = {};

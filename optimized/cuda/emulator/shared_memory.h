@@ -17,9 +17,9 @@ inline constexpr std::byte kPoison{0xff};
 /// Of the first byte in the window of shared memory; the machine keeps what is before.
 inline constexpr std::uint32_t kFirstAddress = 1024;
 
-class SharedMemory {
+class SharedWindow {
  public:
-  explicit SharedMemory(int bytes);
+  explicit SharedWindow(int bytes);
 
   std::byte* data() { return data_; }
   /// Address in the window of `bytes` bytes at `place`; a fault unless they are inside and aligned.

@@ -107,7 +107,7 @@ struct alignas(8) QueryRows {
   float delta[kQueries];
   KeyRange sees[kQueries];
   QueryPlace place;
-  Meeting meeting;  ///< none: there are no more tiles
+  TileMeeting meeting;  ///< none: there are no more tiles
 };
 
 template <class Tile>
@@ -172,7 +172,7 @@ RINGLAB_KERNEL_CODE void init_backward_barriers(HopperBackwardBarriers<Tile>& ba
 RINGLAB_KERNEL_CODE TileSpan span_of(const QueryWalk& walk) {
   std::uint32_t first = static_cast<std::uint32_t>(walk.tiles()), last = 0;
   for (std::int32_t tile = lane_index(); tile < walk.tiles(); tile += kWarpLanes) {
-    if (walk.meeting_of(tile) == Meeting::none) continue;
+    if (walk.meeting_of(tile) == TileMeeting::none) continue;
     if (last == 0) first = static_cast<std::uint32_t>(tile);
     last = static_cast<std::uint32_t>(tile) + 1;
   }
@@ -198,15 +198,15 @@ RINGLAB_KERNEL_CODE void load_boxes(std::byte* to, const TensorMap* map, Barrier
 }
 
 /// What a thread of the producer knows of its query.
-struct QueryRow {
+struct ProducedRow {
   float lse = -kEmptyRowMax<float>;
   float delta = 0;
   KeyRange sees = {};
 };
 template <class Element>
-RINGLAB_KERNEL_CODE QueryRow read_row(const BackwardCall<Element>& call, std::int64_t head,
-                                      std::int32_t query) {
-  QueryRow row;
+RINGLAB_KERNEL_CODE ProducedRow read_row(const BackwardCall<Element>& call, std::int64_t head,
+                                         std::int32_t query) {
+  ProducedRow row;
   if (query >= call.shape.queries) return row;
   const std::int64_t number = head * call.shape.queries + query;
   const float lse = call.lse[number];
@@ -224,7 +224,7 @@ struct BackwardProducer {
   HopperBackwardShared<Tile> shared;
   PipelinePlace<Tile::kStages> place = {};
 
-  RINGLAB_KERNEL_CODE void load_keys(KeyBlock block) const {
+  RINGLAB_KERNEL_CODE void load_keys(BlockKeys block) const {
     if (thread_index() != 0) return;
     Barrier* const full = &shared.barriers().keys_full;
     arrive_expecting(full, 2 * Tile::kKeyBytes);
@@ -235,10 +235,10 @@ struct BackwardProducer {
   }
 
   /// The tile, or where `meeting` is none, that there are no more.
-  RINGLAB_KERNEL_CODE void send(std::int32_t head, std::int32_t first_query, Meeting meeting) {
+  RINGLAB_KERNEL_CODE void send(std::int32_t head, std::int32_t first_query, TileMeeting meeting) {
     const int thread = thread_index(), stage = place.stage;
-    const bool is_tile = meeting != Meeting::none;
-    QueryRow row;
+    const bool is_tile = meeting != TileMeeting::none;
+    ProducedRow row;
     if (is_tile && thread < Tile::kQueries) row = read_row(params.call, head, first_query + thread);
     wait(&shared.barriers().empty[stage], place.parity ^ 1);
     QueryRows<Tile::kQueries>& rows = shared.rows(stage);
@@ -268,7 +268,7 @@ struct BackwardProducer {
 /// Of the keys of a block, over all query heads that read their K/V head; all lanes of a warp.
 template <class Tile>
 RINGLAB_KERNEL_CODE QueryWalk begin_walk(const BackwardCall<typename Tile::Element>& call,
-                                         KeyBlock block) {
+                                         BlockKeys block) {
   QueryWalk walk{.mask_tiles = call.mask.tiles,
                  .mask_queries = Tile::kMaskQueries,
                  .parts = Tile::kQueries / Tile::kMaskQueries,
@@ -284,14 +284,14 @@ RINGLAB_KERNEL_CODE QueryWalk begin_walk(const BackwardCall<typename Tile::Eleme
 /// Where nobody sees the keys they are not loaded.
 template <class Tile>
 RINGLAB_KERNEL_CODE void produce_queries(const HopperBackwardParams<typename Tile::Element>& params,
-                                         HopperBackwardShared<Tile> shared, KeyBlock block) {
+                                         HopperBackwardShared<Tile> shared, BlockKeys block) {
   BackwardProducer<Tile> producer{params, shared};
   QueryWalk walk = begin_walk<Tile>(params.call, block);
   if (walk.span.first < walk.span.last) producer.load_keys(block);
   while (walk.advance()) {
     producer.send(block.kv_head * walk.heads + walk.head, walk.first_query(), walk.meeting);
   }
-  producer.send(0, 0, Meeting::none);
+  producer.send(0, 0, TileMeeting::none);
 }
 
 // --- a consumer: registers ---------------------------------------------------------------------
@@ -321,7 +321,7 @@ RINGLAB_KERNEL_CODE void for_query_pairs(Act&& act) {
 }
 
 /// Scores become weights: 2^(scale S - lse), and 0 for pairs that do not see each other.
-template <Meeting kMeeting, class Tile>
+template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Tile::kQueries>& rows,
                                      float scale, int first_key) {
   for_query_pairs<Tile>([&](int query, int at) {
@@ -332,7 +332,7 @@ RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Til
       float& high = parts.p[at + 2 * i + 1];
       low = exp2_approx(fmaf(low, scale, -lse.low));
       high = exp2_approx(fmaf(high, scale, -lse.high));
-      if constexpr (kMeeting == Meeting::partial) {
+      if constexpr (kMeeting == TileMeeting::partial) {
         if (!contains(rows.sees[query], first_key + 8 * i)) low = 0;
         if (!contains(rows.sees[query + 1], first_key + 8 * i)) high = 0;
       }
@@ -341,7 +341,7 @@ RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Til
 }
 
 /// dP becomes dS.
-template <Meeting kMeeting, class Tile>
+template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void differentiate_pairs(PairParts<Tile>& parts,
                                              const QueryRows<Tile::kQueries>& rows) {
   for_query_pairs<Tile>([&](int query, int at) {
@@ -350,7 +350,7 @@ RINGLAB_KERNEL_CODE void differentiate_pairs(PairParts<Tile>& parts,
     for (int i = 0; i < 4; ++i) {
       const float p = parts.p[at + i];
       const float ds = p * (parts.ds[at + i] - (i % 2 == 0 ? delta.low : delta.high));
-      parts.ds[at + i] = kMeeting == Meeting::partial && p == 0 ? 0 : ds;
+      parts.ds[at + i] = kMeeting == TileMeeting::partial && p == 0 ? 0 : ds;
     }
   });
 }
@@ -518,14 +518,14 @@ RINGLAB_KERNEL_CODE void add_dq(const BackwardConsumer<Tile>& consumer, QueryPla
 }
 
 /// What one tile of queries adds to the gradients.
-template <Meeting kMeeting, HopperQueryGradients kWhere, class Tile>
+template <TileMeeting kMeeting, HopperQueryGradients kWhere, class Tile>
 RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
                                    int first_key) {
   const auto& shared = consumer.shared;
   const auto& rows = consumer.rows();
   std::byte* const q = shared.q(consumer.place.stage);
   std::byte* const dout = shared.dout(consumer.place.stage);
-  if constexpr (kMeeting == Meeting::partial) {
+  if constexpr (kMeeting == TileMeeting::partial) {
     clear_not_finite_in<Tile, Tile::kQueryBytes>(q);
     clear_not_finite_in<Tile, Tile::kQueryBytes>(dout);
     share_with_consumers<Tile>();
@@ -583,10 +583,10 @@ RINGLAB_KERNEL_CODE void leave_sums(const float (&sums)[Tile::kChannels / 2], fl
 
 template <class Tile, HopperQueryGradients kWhere>
 RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Tile::Element>& params,
-                                         HopperBackwardShared<Tile> shared, KeyBlock block) {
+                                         HopperBackwardShared<Tile> shared, BlockKeys block) {
   BackwardConsumer<Tile> consumer{params, shared, consumer_number()};
   consumer.wait_for_tile();
-  if (consumer.rows().meeting == Meeting::none) return;  // nobody sees these keys
+  if (consumer.rows().meeting == TileMeeting::none) return;  // nobody sees these keys
   KeySums<Tile> sums;
   RINGLAB_UNROLL
   for (float& sum : sums.dk) sum = 0;
@@ -596,11 +596,11 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
   clear_not_finite_in<Tile, Tile::kKeyBytes>(shared.k());
   share_with_consumers<Tile>();
   RINGLAB_KEEP_LOOP
-  for (; consumer.rows().meeting != Meeting::none; consumer.wait_for_tile()) {
-    if (consumer.rows().meeting == Meeting::full) {
-      meet_tile<Meeting::full, kWhere>(consumer, sums, block.first_key);
+  for (; consumer.rows().meeting != TileMeeting::none; consumer.wait_for_tile()) {
+    if (consumer.rows().meeting == TileMeeting::full) {
+      meet_tile<TileMeeting::full, kWhere>(consumer, sums, block.first_key);
     } else {
-      meet_tile<Meeting::partial, kWhere>(consumer, sums, block.first_key);
+      meet_tile<TileMeeting::partial, kWhere>(consumer, sums, block.first_key);
     }
   }
   const auto& call = params.call;
@@ -617,7 +617,7 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
 template <class Tile, HopperQueryGradients kWhere>
 RINGLAB_KERNEL_CODE void backward_hopper_block(
     const HopperBackwardParams<typename Tile::Element>& params) {
-  const KeyBlock block = key_block_at(params.call.shape, block_index(), Tile::kKeys);
+  const BlockKeys block = key_block_at(params.call.shape, block_index(), Tile::kKeys);
   const HopperBackwardShared<Tile> shared{shared_memory()};
   if (thread_index() == 0) init_backward_barriers(shared.barriers());
   sync_block();  // nobody waits at a barrier that is not there yet

@@ -13,7 +13,7 @@ namespace ringlab::cuda {
 
 /// none: no query sees any of the keys. full: all queries exist, as do all keys, and see each
 /// other. partial: everything else, and where it could not be told.
-enum class Meeting : std::int32_t { none, partial, full };
+enum class TileMeeting : std::int32_t { none, partial, full };
 
 /// Tiles first … last - 1.
 struct TileSpan {
@@ -35,7 +35,7 @@ struct QueryWalk {
 
   std::int32_t head = 0;
   std::int32_t tile = -1;
-  Meeting meeting = Meeting::none;  ///< of this tile; none at the end
+  TileMeeting meeting = TileMeeting::none;  ///< of this tile; none at the end
 
   RINGLAB_HD constexpr std::int32_t tile_queries() const { return mask_queries * parts; }
   RINGLAB_HD constexpr std::int32_t first_query() const { return tile * tile_queries(); }
@@ -49,14 +49,14 @@ struct QueryWalk {
       if (tile < span.first) tile = span.first - 1;
       while (++tile < span.last) {
         meeting = meeting_of(tile);
-        if (meeting != Meeting::none) return true;
+        if (meeting != TileMeeting::none) return true;
       }
     }
-    meeting = Meeting::none;
+    meeting = TileMeeting::none;
     return false;
   }
 
-  RINGLAB_HD constexpr Meeting meeting_of(std::int32_t which) const {
+  RINGLAB_HD constexpr TileMeeting meeting_of(std::int32_t which) const {
     const std::int32_t mask_count = (queries - 1) / mask_queries + 1;
     bool any = false;
     bool all = queries / tile_queries() > which;  // nobody is missing
@@ -67,19 +67,19 @@ struct QueryWalk {
                     keys.any.last > first_key);
       all = all && keys.all.first <= first_key && keys.all.last >= first_key + block_keys;
     }
-    if (!any) return Meeting::none;
-    return all ? Meeting::full : Meeting::partial;
+    if (!any) return TileMeeting::none;
+    return all ? TileMeeting::full : TileMeeting::partial;
   }
 };
 
 /// Which keys of which K/V head a thread block has. Early keys come first: under masks that look
 /// back most queries see them, and what takes longest should not begin last.
-struct KeyBlock {
+struct BlockKeys {
   std::int32_t first_key;
   std::int32_t kv_head;  ///< of all batches, numbered through
 };
-RINGLAB_HD constexpr KeyBlock key_block_at(const BlockShape& shape, std::int32_t index,
-                                           std::int32_t block_keys) {
+RINGLAB_HD constexpr BlockKeys key_block_at(const BlockShape& shape, std::int32_t index,
+                                            std::int32_t block_keys) {
   const std::int32_t heads = shape.batch * shape.kv_heads;
   return {index / heads * block_keys, index % heads};
 }

@@ -54,9 +54,9 @@ class ControlChannel {
   void abandon() { abandoned_ = true; }
 
  private:
-  enum class Kind : std::int32_t { question, answer, failed };
+  enum class NoteKind : std::int32_t { question, answer, failed };
   struct Note {
-    Kind kind = Kind::question;
+    NoteKind kind = NoteKind::question;
     std::int32_t about = kNobody;
     std::array<char, 504> text{};
   };
@@ -65,7 +65,7 @@ class ControlChannel {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  void send(int peer, Kind kind, int about, const std::string& text);
+  void send(int peer, NoteKind kind, int about, const std::string& text);
   void receive_next();
   void handle(int from);
   void forget_sent();

@@ -11,7 +11,7 @@
 namespace ringlab::nccl {
 
 struct Calls {
-  Library library;
+  NcclLibrary library;
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetErrorString) get_error_string = nullptr;
   decltype(&ncclGetLastError) get_last_error = nullptr;

@@ -193,12 +193,12 @@ Group::~Group() {
   }
 }
 
-void Group::exchange(std::span<const Part> parts, CUstream_st* stream,
+void Group::exchange(std::span<const GroupMessage> parts, CUstream_st* stream,
                      const std::string& operation) {
   const auto begin = Clock::now();
   check_usable(operation);
   ncclResult_t status = calls().group_start();
-  for (const Part& part : parts) {
+  for (const GroupMessage& part : parts) {
     if (part.bytes == 0 || (status != ncclSuccess && status != ncclInProgress)) continue;
     const auto bytes = static_cast<std::size_t>(part.bytes);
     status = part.side == Side::send

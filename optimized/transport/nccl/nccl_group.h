@@ -33,7 +33,7 @@ struct GroupPlace {
 enum class Side { send, receive };
 
 /// One end of a message, in memory of the device.
-struct Part {
+struct GroupMessage {
   Side side = Side::send;
   int peer = 0;
   std::byte* memory = nullptr;
@@ -58,7 +58,8 @@ class Group {
 
   /// All parts as one group, on `stream`, which may be captured. Returns when NCCL has put it there;
   /// parts without bytes are left out, on both ends.
-  void exchange(std::span<const Part> parts, CUstream_st* stream, const std::string& operation);
+  void exchange(std::span<const GroupMessage> parts, CUstream_st* stream,
+                const std::string& operation);
   /// Until `is_over()`, which asks the device. Sooner, with an error, when NCCL reports one.
   void wait(const std::function<bool()>& is_over, const std::string& operation);
   /// An error when NCCL reports one.

@@ -13,13 +13,13 @@ namespace ringlab::verify {
 namespace {
 
 /// A K/V head of one batch entry, and the query heads that read it.
-struct Group {
+struct KvGroup {
   std::int64_t batch = 0, kv_head = 0, first_head = 0, end_head = 0;
   std::string text() const { return fmt::format("batch {}, K/V head {}", batch, kv_head); }
 };
 
 LawResult for_each_group(const GradientTrial& trial,
-                         const std::function<LawResult(const Group&)>& check) {
+                         const std::function<LawResult(const KvGroup&)>& check) {
   const std::int64_t size = trial.base.group();
   std::vector<LawResult> results;
   for (std::int64_t b = 0; b < trial.shape().batch; ++b) {
@@ -33,11 +33,11 @@ LawResult for_each_group(const GradientTrial& trial,
 using Factor = std::function<double(std::int64_t head, std::int64_t token, std::int64_t channel)>;
 
 /// sum += Σ factor · gradient over heads first … end-1 of one batch entry.
-struct Part {
+struct HeadSpan {
   const Tensor<double>&got, &allowed, &exact;
   std::int64_t batch, first, end;
 };
-void add_part(GradientSum& sum, const Part& part, const Factor& factor) {
+void add_part(GradientSum& sum, const HeadSpan& part, const Factor& factor) {
   const Extents& e = part.got.extents();
   for (std::int64_t h = part.first; h < part.end; ++h) {
     for (std::int64_t t = 0; t < e.tokens; ++t) {
@@ -49,13 +49,13 @@ void add_part(GradientSum& sum, const Part& part, const Factor& factor) {
   }
 }
 
-Part dq_part(const MeasuredGradients& m, const Group& g) {
+HeadSpan dq_part(const MeasuredGradients& m, const KvGroup& g) {
   return {m.got.dq, m.allowed.dq, m.exact.dq, g.batch, g.first_head, g.end_head};
 }
-Part dk_part(const MeasuredGradients& m, const Group& g) {
+HeadSpan dk_part(const MeasuredGradients& m, const KvGroup& g) {
   return {m.got.dk, m.allowed.dk, m.exact.dk, g.batch, g.kv_head, g.kv_head + 1};
 }
-Part dv_part(const MeasuredGradients& m, const Group& g) {
+HeadSpan dv_part(const MeasuredGradients& m, const KvGroup& g) {
   return {m.got.dv, m.allowed.dv, m.exact.dv, g.batch, g.kv_head, g.kv_head + 1};
 }
 
@@ -68,7 +68,7 @@ LawResult sum_of_dv_is_sum_of_dout(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
   const Pairs visible = visible_pairs(trial.base.problem);
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     std::vector<LawResult> results;
     for (std::int64_t channel = 0; channel < c.shape.v_dim; ++channel) {
       GradientSum sum;
@@ -88,7 +88,7 @@ LawResult sum_of_dv_is_sum_of_dout(const Subject& subject, const Case& c) {
 LawResult sum_of_dk_is_zero(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     std::vector<LawResult> results;
     for (std::int64_t channel = 0; channel < c.shape.head_dim; ++channel) {
       GradientSum sum;
@@ -103,7 +103,7 @@ LawResult sum_of_dk_is_zero(const Subject& subject, const Case& c) {
 LawResult q_dq_is_k_dk(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     GradientSum sum;
     add_part(sum, dq_part(m, g), element_of(trial.base.data.q, g.batch));
     add_part(sum, dk_part(m, g), element_of(trial.base.data.k, g.batch, -1));
@@ -117,7 +117,7 @@ LawResult v_dv_is_o_dout(const Subject& subject, const Case& c) {
   const MeasuredGradients m = measure_gradients(subject, trial);
   const AttentionOutput got = attend(subject, trial.base);
   const Judgement truth = judge(subject, trial.base);
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     GradientSum sum;
     add_part(sum, dv_part(m, g), element_of(trial.base.data.v, g.batch));
     add_part(sum, {got.out, truth.allowed.out, truth.exact.out, g.batch, g.first_head, g.end_head},
@@ -133,7 +133,7 @@ LawResult gradients_are_the_adjoint(const Subject& subject, const Case& c) {
   const AttentionTensors delta{random_integers(c.shape.q(), 2, c.seed + 11),
                                random_integers(c.shape.k(), 2, c.seed + 12),
                                random_integers(c.shape.v(), 2, c.seed + 13)};
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     GradientSum sum;
     add_part(sum, dq_part(m, g), element_of(delta.q, g.batch));
     add_part(sum, dk_part(m, g), element_of(delta.k, g.batch));
@@ -152,7 +152,7 @@ LawResult scale_gradient_is_q_dq(const Subject& subject, const Case& c) {
   const MeasuredGradients m = measure_gradients(subject, trial);
   const AttentionTensors along{trial.base.data.q, Tensor<double>(c.shape.k()),
                                Tensor<double>(c.shape.v())};
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     std::vector<LawResult> results;
     for (std::int64_t h = g.first_head; h < g.end_head; ++h) {
       GradientSum sum;

@@ -62,13 +62,14 @@ std::vector<BoundedAnswer> answers_on_parts(const Subject& subject, const Trial&
 }
 
 /// A finished answer of one row as a running state: maximum lse, sum 1, acc = out.
-struct RowState {
+struct FinishedRow {
   SoftmaxState<double> state;
   std::vector<double> acc;
 };
 
-RowState row_state(const AttentionOutput& answer, std::int64_t b, std::int64_t h, std::int64_t t) {
-  RowState row;
+FinishedRow row_state(const AttentionOutput& answer, std::int64_t b, std::int64_t h,
+                      std::int64_t t) {
+  FinishedRow row;
   const double lse = answer.lse(b, h, t, 0);
   row.state = {lse, std::isinf(lse) ? 0.0 : 1.0};
   for (std::int64_t c = 0; c < answer.out.extents().channels; ++c) {
@@ -78,13 +79,13 @@ RowState row_state(const AttentionOutput& answer, std::int64_t b, std::int64_t h
 }
 
 /// Merges two neighbours or strangers, picked at random, until one is left.
-RowState merged_in_random_order(std::vector<RowState> rows, Draws& draws) {
+FinishedRow merged_in_random_order(std::vector<FinishedRow> rows, Draws& draws) {
   while (rows.size() > 1) {
     const auto last = static_cast<std::int64_t>(rows.size()) - 1;
     std::swap(rows[static_cast<std::size_t>(draws.below(last))], rows.back());
-    const RowState other = rows.back();
+    const FinishedRow other = rows.back();
     rows.pop_back();
-    RowState& into = rows[static_cast<std::size_t>(draws.below(last))];
+    FinishedRow& into = rows[static_cast<std::size_t>(draws.below(last))];
     merge_state(into.state, into.acc.data(), other.state, other.acc.data(),
                 static_cast<std::int64_t>(into.acc.size()));
   }
@@ -113,9 +114,9 @@ BoundedAnswer merged(const std::vector<BoundedAnswer>& parts, Draws& draws) {
   BoundedAnswer whole = parts.front();
   const std::int64_t channels = whole.output.out.extents().channels;
   for_each_index(whole.output.lse.extents(), [&](auto b, auto h, auto t, auto) {
-    std::vector<RowState> rows;
+    std::vector<FinishedRow> rows;
     for (const BoundedAnswer& part : parts) rows.push_back(row_state(part.output, b, h, t));
-    RowState row = merged_in_random_order(std::move(rows), draws);
+    FinishedRow row = merged_in_random_order(std::move(rows), draws);
     whole.output.lse(b, h, t, 0) = finish_state(row.state, row.acc.data(), channels);
     for (std::int64_t c = 0; c < channels; ++c) {
       whole.output.out(b, h, t, c) = row.acc[static_cast<std::size_t>(c)];

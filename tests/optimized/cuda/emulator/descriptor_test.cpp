@@ -66,11 +66,11 @@ TEST(descriptor, what_tensor_cores_would_not_read_is_a_fault) {
     emulator::read_rows(shared, DType::bf16, descriptor, 8, values);
   };
   EXPECT_NO_THROW(read(rows_descriptor(1024, 8, 0)));
-  EXPECT_THROW(read(rows_descriptor(1024 + 128, 8, 0)), emulator::Fault);   // inside a period
-  EXPECT_THROW(read(rows_descriptor(1024 + 4096, 8, 0)), emulator::Fault);  // outside
-  EXPECT_THROW(read(rows_descriptor(0, 8, 0)), emulator::Fault);
-  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) & ~(1ull << 62)), emulator::Fault);
-  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) | 1ull << 50), emulator::Fault);
+  EXPECT_THROW(read(rows_descriptor(1024 + 128, 8, 0)), emulator::KernelFault);   // inside a period
+  EXPECT_THROW(read(rows_descriptor(1024 + 4096, 8, 0)), emulator::KernelFault);  // outside
+  EXPECT_THROW(read(rows_descriptor(0, 8, 0)), emulator::KernelFault);
+  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) & ~(1ull << 62)), emulator::KernelFault);
+  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) | 1ull << 50), emulator::KernelFault);
 }
 
 }  // namespace
