@@ -11,7 +11,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// One rounding that a profile may declare.
+/// A rounding that a profile may declare, and the tightest value that it can have.
 struct DeclaredRounding {
   const char* name;
   double NumericsProfile::*unit;
@@ -46,6 +46,7 @@ bool passes(const Trial& trial, const AttentionOutput& got, const NumericsProfil
   return compare_forward(got, exact, forward_tolerance(input, exact, profile)).passed();
 }
 
+/// Tightens one rounding after the other: where the results still pass, it cannot be seen in them.
 std::string sentence(const Subject& subject, DType dtype, std::uint64_t seed) {
   const Trial trial = make_trial(measured_case(subject, dtype, seed));
   const NumericsProfile declared = subject.profile(trial.problem, trial.options);

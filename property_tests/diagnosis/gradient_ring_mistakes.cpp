@@ -9,7 +9,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// One rank's part of one chunk's sum of dK and dV.
+/// A rank's part of a chunk's sum of dK and dV.
 struct SumShare {
   int rank, owner;
   int hop, hops;    ///< at which the rank computes it, of how many of its hops
@@ -34,7 +34,7 @@ std::vector<int> contributors(const Model& model, const std::vector<std::vector<
   return order;
 }
 
-/// Whose part is weighed: that of dK and dV, or that of dQ, too.
+/// The sums that lose or double a part: those of dK and dV, or also that of dQ.
 enum class Weighed { keys, queries_too };
 
 void weigh_parts(GradientModel& m, Visited visited, Weighed weighed, const Times& times) {
@@ -70,7 +70,8 @@ void add_parts(std::vector<GradientHypothesis>& all, const Suspect& suspect, con
   }
 }
 
-/// Chunk of rank r's keys ends up with the gradients of rank (r + shift).
+/// Makes the chunk of rank r's keys end up with the gradients of rank r + shift: sums that made one
+/// hop too many or too few before they were taken home.
 void hand_over(GradientPrediction& prediction, const Model& model, int shift) {
   const RunOptions& options = model.trial.options;
   const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
@@ -96,7 +97,7 @@ void hand_over(GradientPrediction& prediction, const Model& model, int shift) {
   move(prediction.gradients.dv, prediction.allowed.dv);
 }
 
-/// The first two shards change places.
+/// Lets the first two shards change places, as when gradients are gathered by arrival.
 void swap_two_shards(GradientPrediction& prediction, const Model& model) {
   const RunOptions& options = model.trial.options;
   if (options.ranks < 2) return;
@@ -114,7 +115,7 @@ void swap_two_shards(GradientPrediction& prediction, const Model& model) {
   }
 }
 
-/// K and V of other ranks as a function of the right ones, in the backward pass alone.
+/// K and V of other ranks narrowed on their way, in the backward pass alone.
 GradientHypothesis backward_wire(DType dtype) {
   const std::string name(dtype_info(dtype).name);
   return before_ds({"backward.wire_rounded_to_" + name,
@@ -126,7 +127,7 @@ GradientHypothesis backward_wire(DType dtype) {
                    });
 }
 
-/// Every hop computes gradients on the own chunk's K and V.
+/// Every hop computes gradients on the own chunk's K and V: the chunk is never received.
 void keep_own_rows(GradientModel& m) {
   Model& model = m.forward;
   const RunOptions& options = model.trial.options;

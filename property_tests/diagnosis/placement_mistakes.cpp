@@ -8,7 +8,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Row i of the answer is row from(i) of the right one, where it is not negative.
+/// Moves rows: row i of the answer is row from(i) of the right one, where it is not negative.
 using RowsFrom = std::vector<std::int64_t> (*)(const Layout& layout);
 
 enum class MovedOutputs { out, out_and_lse };
@@ -45,7 +45,7 @@ std::vector<std::int64_t> first_two_swapped(const Layout& layout) {
   return from;
 }
 
-/// Shards one after the other, whatever tokens they hold.
+/// Shards one after the other, whatever tokens they hold: a gather that forgets the layout.
 std::vector<std::int64_t> in_rank_order(const Layout& layout) {
   std::vector<std::int64_t> from;
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -59,7 +59,7 @@ std::vector<std::int64_t> in_rank_order_of_zigzag(const Layout& layout) {
   return layout.kind() == LayoutKind::zigzag ? in_rank_order(layout) : in_order(layout.tokens());
 }
 
-/// A striped token is looked for on the next rank.
+/// The order in which a striped token is looked for on the next rank.
 std::vector<std::int64_t> stripe_of_the_next_rank(const Layout& layout) {
   std::vector<std::int64_t> from = in_order(layout.tokens());
   if (layout.kind() != LayoutKind::striped) return from;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kWildWeight = 1e26;
 constexpr double kNone = -std::numeric_limits<double>::infinity();
-/// What f32 may do to a weight before it is rounded to less, for scores of at most `size`.
+/// The error that f32 may make in a weight before it is rounded to less, for scores of at most
+/// `size`.
 double doubt(double size) { return 0x1p-22 * (16 + 4 * size); }
 
 using Round = double (*)(double);
@@ -32,7 +33,7 @@ double rounded_surely(Round round, double x, double error) {
   return low == high ? low : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// One row's keys in the order they are summed up, with the running maximum of each.
+/// A row's keys in the order they are summed up, with the running maximum of each.
 struct Walk {
   std::vector<std::int64_t> keys;
   std::vector<double> top;  ///< that the key's weight is relative to
@@ -56,7 +57,7 @@ Walk walk(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i, Ke
 
 enum class Rounded { acc, acc_and_sum };
 
-/// Weights are rounded before they meet V.
+/// Rounds weights before they meet V. Nothing is said of rows whose rounding could fall either way.
 void round_weights(Model& model, KeyOrder order, Piece piece, Round round, Rounded what) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const Walk way = walk(model, b, h, i, order, piece);
@@ -72,7 +73,7 @@ void round_weights(Model& model, KeyOrder order, Piece piece, Round round, Round
   });
 }
 
-/// The row sum is rounded after each key.
+/// Rounds the row sum after each key: in bf16 it stops growing at 256 times the next weight.
 void round_sum(Model& model, KeyOrder order, Piece piece, Round round) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
@@ -92,7 +93,7 @@ void round_sum(Model& model, KeyOrder order, Piece piece, Round round) {
   });
 }
 
-/// The accumulator is rounded after each key.
+/// Rounds the accumulator after each key.
 void round_acc(Prediction& prediction, const Model& model, KeyOrder order, Piece piece,
                Round round) {
   for_each_index(model.shape().out(), [&](auto b, auto h, auto i, auto c) {
@@ -115,7 +116,7 @@ void round_acc(Prediction& prediction, const Model& model, KeyOrder order, Piece
   });
 }
 
-/// Partial answers of the chunks are rounded whenever two of them are merged, in a tree.
+/// Rounds partial answers of the chunks whenever two of them are merged, in a tree.
 void round_partials(Prediction& prediction, const Model& model, Round round) {
   struct PartialAnswer {
     double acc = 0, sum = 0, top = kNone;
@@ -152,7 +153,7 @@ void round_partials(Prediction& prediction, const Model& model, Round round) {
   });
 }
 
-/// Scale and q are multiplied in the narrow type before the dot product.
+/// Multiplies scale and q in the narrow type before the dot product.
 Hypothesis query_in(Suspect suspect, Round round) {
   return by_reading(std::move(suspect), [round](Trial& trial) {
     const double scale = trial.problem.scale;

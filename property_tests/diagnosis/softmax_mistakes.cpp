@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// What the running sums are multiplied by when the maximum rises by `rise` >= 0, relative to what
+/// The factor of the running sums when the maximum rises by `rise` >= 0, relative to the right one
+/// (e^-rise): 1 is right.
 /// is right: 1 is right.
 using Excess = double (*)(double rise);
 double not_rescaled(double rise) { return std::exp(rise); }
@@ -25,7 +26,8 @@ struct RescaledSums {
   bool acc = false, row_sum = false;
 };
 
-/// Keys that came before a new maximum count `excess` times as much as they should.
+/// Counts keys that came before a new maximum `excess` times. Pieces are walked backwards, since a
+/// key suffers from every rise that comes after it.
 void rescale_wrongly(Model& model, KeyOrder order, Piece piece, RescaledSums sums, Excess excess) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
@@ -53,7 +55,8 @@ void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, Rescale
   }
 }
 
-/// Partial answers of the chunks, merged pairwise in a tree: the left one's row sum is not
+/// Merges partial answers of the chunks pairwise in a tree, and forgets to rescale the left one's
+/// sums.
 /// rescaled.
 void merge_without_rescaling(Model& model, RescaledSums sums) {
   const Model right = model;
@@ -80,7 +83,7 @@ void merge_without_rescaling(Model& model, RescaledSums sums) {
   });
 }
 
-/// Weights are b^(s - m) for another base, and so are rescales.
+/// Takes weights as b^(s - m) for another base, and rescales, too.
 void use_base(Model& model, double log_of_base) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     double top = kNone;
@@ -94,7 +97,7 @@ void use_base(Model& model, double log_of_base) {
   });
 }
 
-/// exp(s - m) for an m that is not the row's maximum: right until e^x leaves its range.
+/// Takes exp(s - m) for an m that is not the row's maximum: right until e^x leaves its range.
 enum class Base { zero, zero_or_more };
 void without_maximum(Prediction& prediction, const Model& model, Base base) {
   const double largest = model.trial.problem.dtype == DType::f64 ? 709 : 88;
@@ -120,7 +123,7 @@ void without_maximum(Prediction& prediction, const Model& model, Base base) {
   });
 }
 
-/// Hidden pairs take part with this score, where a kernel looks at them.
+/// Gives hidden pairs this score, where a kernel looks at them, in place of -inf.
 void hide_with(Model& model, double score, Reach reach) {
   const Mask mask = model.trial.problem.mask;
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
@@ -131,7 +134,8 @@ void hide_with(Model& model, double score, Reach reach) {
   });
 }
 
-/// The same, where the maximum does not know of hidden keys: NaN until a visible one has come.
+/// Hides with a finite score below a maximum that does not know of hidden keys: NaN until a visible
+/// one has come.
 void hide_below_maximum(Prediction& prediction, const Model& model, Reach reach) {
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
   const KeyOrder order = reach == Reach::tiles_by_hop ? KeyOrder::by_hop : KeyOrder::by_owner;
@@ -155,7 +159,7 @@ void hide_below_maximum(Prediction& prediction, const Model& model, Reach reach)
   });
 }
 
-/// Hidden scores raise the maximum of a row before they are hidden.
+/// Lets hidden scores raise the maximum of a row before they are hidden: weights underflow.
 void hide_after_maximum(Prediction& prediction, const Model& model, Reach reach) {
   constexpr double kAny = std::numeric_limits<double>::infinity();
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);

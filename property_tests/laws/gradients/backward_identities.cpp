@@ -32,7 +32,7 @@ LawResult for_each_group(const GradientTrial& trial,
 
 using Factor = std::function<double(std::int64_t head, std::int64_t token, std::int64_t channel)>;
 
-/// sum += Σ factor · gradient over heads first … end-1 of one batch entry.
+/// A span of heads first … end-1 of one batch entry; add_part() adds Σ factor · gradient over it.
 struct HeadSpan {
   const Tensor<double>&got, &allowed, &exact;
   std::int64_t batch, first, end;
@@ -63,7 +63,8 @@ Factor element_of(const Tensor<double>& x, std::int64_t batch, double sign = 1) 
   return [&x, batch, sign](auto h, auto t, auto c) { return sign * x(batch, h, t, c); };
 }
 
-/// The weights of a row sum to one, so dV passes on exactly what dO brings.
+/// Holds because the weights of a row sum to one: dV passes on exactly what dO brings. Finds rows
+/// or keys that the pass leaves out, and P computed from a wrong lse.
 LawResult sum_of_dv_is_sum_of_dout(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
@@ -84,7 +85,8 @@ LawResult sum_of_dv_is_sum_of_dout(const Subject& subject, const Case& c) {
   });
 }
 
-/// The same vector added to all keys shifts all scores of a row alike: no change.
+/// Holds because one vector added to all keys shifts the scores of a row alike, and changes
+/// nothing. Finds a wrong delta, since Σ_j dS_ij = 0 needs it.
 LawResult sum_of_dk_is_zero(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
@@ -99,7 +101,8 @@ LawResult sum_of_dk_is_zero(const Subject& subject, const Case& c) {
   });
 }
 
-/// Scores are bilinear: a factor on q is a factor on k.
+/// Holds because scores are bilinear: a factor on q is a factor on k. Finds a scale that one of dq
+/// and dk lacks.
 LawResult q_dq_is_k_dk(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
@@ -111,7 +114,8 @@ LawResult q_dq_is_k_dk(const Subject& subject, const Case& c) {
   });
 }
 
-/// O is linear in V, so <V, dV> = <O, dO>, with the subject's own O.
+/// Holds because O is linear in V: <V, dV> = <O, dO>, with the subject's own O. Finds weights in
+/// the backward pass that are not those of the forward pass.
 LawResult v_dv_is_o_dout(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
@@ -126,7 +130,8 @@ LawResult v_dv_is_o_dout(const Subject& subject, const Case& c) {
   });
 }
 
-/// <dO, J (Δq, Δk, Δv)> from the definition of attention, one exact forward derivative.
+/// Compares with <dO, J (Δq, Δk, Δv)>, one exact forward derivative from the definition of
+/// attention along integer directions. Finds errors that keep all sums above in place.
 LawResult gradients_are_the_adjoint(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
@@ -146,7 +151,8 @@ LawResult gradients_are_the_adjoint(const Subject& subject, const Case& c) {
   });
 }
 
-/// τ ∂L/∂τ with τ the scale: the derivative along q itself.
+/// Compares <q, dq> with τ ∂L/∂τ, where τ is the scale: the derivative along q itself. Head by
+/// head, so that errors of two heads cannot cancel.
 LawResult scale_gradient_is_q_dq(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);

@@ -23,7 +23,8 @@ DotSum dot(const Tensor<double>& x, std::int64_t x_head, std::int64_t i, const T
   return sum;
 }
 
-/// One visible pair of a row.
+/// A visible pair of a row: its score and weight, and how both move along the direction.
+/// tangent: of the score; upstream: dO · v; moved: dO · Δv.
 struct MovedPair {
   long double score = 0, weight = 0;
   DotSum tangent;   // of the score
@@ -31,6 +32,8 @@ struct MovedPair {
   DotSum moved;     // dO · Δv
 };
 
+/// A query row in long double: d<dO, O> = Σ_j p_j ((t_j - t̄) dO·v_j + dO·Δv_j), where t_j is the
+/// tangent of score j and t̄ its weighted mean.
 class MovedRow {
  public:
   MovedRow(const GradientTrial& trial, const AttentionTensors& direction, std::int64_t b,

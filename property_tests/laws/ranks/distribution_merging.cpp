@@ -19,7 +19,9 @@ Layout with_empty_rank(const Layout& layout, int place) {
   return Layout::from_parts(std::move(parts));
 }
 
-/// An empty chunk is the identity of the merge, so a ring keeps its bits. A tree of merges changes
+/// Holds because an empty chunk is the identity of the merge, so a ring keeps its bits. A tree of
+/// merges changes its shape with the number of leaves, and keeps the bound. Finds NaN from
+/// -inf - (-inf), and loops that stop at the first empty chunk.
 /// its shape with the number of leaves, and keeps the bound.
 LawResult an_empty_rank_changes_nothing(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
@@ -37,7 +39,7 @@ LawResult an_empty_rank_changes_nothing(const Subject& subject, const Case& c) {
                    subject.run(trial.input(), trial.options).output);
 }
 
-/// The same trial with every key outside [begin, end) hidden.
+/// The trial with every key outside [begin, end) hidden.
 Trial part_of(const Trial& trial, const Pairs& all, std::int64_t begin, std::int64_t end) {
   Trial part = trial;
   use_pairs(part.problem, make_pairs(all.queries, all.keys, [&](std::int64_t i, std::int64_t j) {
@@ -126,6 +128,8 @@ BoundedAnswer merged(const std::vector<BoundedAnswer>& parts, Draws& draws) {
   return whole;
 }
 
+/// Holds because the running triple is a monoid (docs/decisions/0001-running-triple.md): the lse of
+/// a part is all that merging needs. Finds lse that is right for whole rows and wrong for parts.
 LawResult parts_merge_into_the_whole(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   Draws draws(c.seed);

@@ -59,7 +59,7 @@ TEST(descriptor, swizzling_is_its_own_inverse_and_stays_in_a_row) {
 }
 
 TEST(descriptor, what_tensor_cores_would_not_read_is_a_fault) {
-  emulator::SharedMemory shared(4096);
+  emulator::SharedWindow shared(4096);
   shared.fence();
   float values[16 * 64];
   const auto read = [&](std::uint64_t descriptor) {

@@ -110,7 +110,7 @@ TEST(QueryWalk, gives_every_block_of_keys_of_every_head_to_one_thread_block) {
   const BlockShape shape{.batch = 2, .q_heads = 6, .kv_heads = 3, .keys = 300};
   std::set<std::pair<int, int>> given;
   for (int index = 0; index < 18; ++index) {
-    const KeyBlock block = key_block_at(shape, index, 128);
+    const BlockKeys block = key_block_at(shape, index, 128);
     EXPECT_EQ(block.first_key, index / 6 * 128);
     given.emplace(block.kv_head, block.first_key);
   }
