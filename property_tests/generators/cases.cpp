@@ -81,7 +81,7 @@ Shape random_shape(Draws& draws) {
   return s;
 }
 
-/// Tokens at a multiple of a tile or of the ranks, or one off it: where tails go wrong.
+/// Moves a length to a multiple of a tile or of the ranks, or one off it: where tails go wrong.
 void move_next_to_a_boundary(Draws& draws, Case& c) {
   const std::int64_t unit = draws.chance(50) ? c.tile_keys : c.ranks;
   const std::int64_t tokens = c.shape.kv_tokens / unit * unit + draws.between(-1, 1);
@@ -96,7 +96,7 @@ DType random_dtype(Draws& draws) {
   return kDTypes[static_cast<std::size_t>(draws.below(10))];
 }
 
-/// Half of the cases go round the plain ring.
+/// The plain ring in half of the cases: everything else is compared with it.
 std::string random_schedule(Draws& draws) {
   if (draws.chance(50)) return "ring";
   const std::int64_t kind = draws.below(4);
@@ -106,7 +106,8 @@ std::string random_schedule(Draws& draws) {
   return "double:" + std::to_string(draws.between(1, 4));
 }
 
-/// Two cases in five have modifiers, and of those most have several.
+/// Modifiers in two cases of five, and in most of those several: each alone is easy, and mistakes
+/// live where two meet.
 CaseModifiers random_modifiers(Draws& draws) {
   CaseModifiers modifiers;
   if (!draws.chance(40)) return modifiers;
@@ -117,7 +118,8 @@ CaseModifiers random_modifiers(Draws& draws) {
   return modifiers;
 }
 
-/// One case in four has tiles as large as kernels want them, and one in ten heads that take several
+/// Gives one case in four tiles as large as kernels want them, and one in ten heads that take
+/// several registers: what goes wrong at the edge of a vector does not show below it.
 /// registers: what goes wrong at the edge of a vector does not show below it.
 void take_kernel_sizes(Draws& draws, Case& c) {
   constexpr std::array<std::int64_t, 6> kTiles = {16, 24, 48, 64, 128, 192};
@@ -181,7 +183,7 @@ CaseModifiers limited_modifiers(CaseModifiers modifiers, const ModifierAbilities
   return modifiers;
 }
 
-/// The same case in the shape and with the mask that the subject can take.
+/// The case in the shape and with the mask that the subject can take.
 Case limited_problem(Case c, const Capabilities& can) {
   const Case before = c;
   c.shape = limited_shape(c.shape, can);

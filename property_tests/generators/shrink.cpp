@@ -56,7 +56,7 @@ std::vector<std::string> terms_of(const std::string& mask) {
   return terms;
 }
 
-/// A document boundary taken away: two neighbours become one.
+/// Takes a document boundary away: two neighbours become one.
 void offer_fewer_documents(Simplifier& simplifier, const std::string& term) {
   const Mask mask = parse_mask(term);
   const auto& lengths = std::get<DocumentsMask>(mask.terms().front()).lengths;

@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::function<double(std::int64_t token, std::int64_t channel)>;
 
-/// One K/V head with the query heads that read it.
+/// Makes one K/V head with the query heads that read it.
 class HeadMaker {
  public:
   HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head)
@@ -118,7 +118,7 @@ class HeadMaker {
     });
   }
 
-  /// What all channels of one query row share.
+  /// Numbers that all channels of one query row share.
   double row_strength() {
     const auto d = static_cast<double>(case_.shape.head_dim);
     switch (case_.family) {

@@ -21,7 +21,7 @@
 namespace ringlab::mutants {
 namespace {
 
-/// What a tag says of a message (Exchange::tag in optimized/ring/host/exchange.cpp).
+/// A message's tag, taken apart (Exchange::tag in optimized/ring/host/exchange.cpp).
 struct TagMeaning {
   enum class TaggedPart { agreement, header, first, second };  ///< first: K or dK; second: V or dV
   TaggedPart part = TaggedPart::agreement;
@@ -68,7 +68,7 @@ Mutant engine_over(MutantInfo info, Choose choose, Wrap wrap) {
   return {std::move(info), std::move(subject)};
 }
 
-/// Each rank has a tampering, and its memory, of its own.
+/// Gives each rank a tampering, and its memory, of its own.
 template <class MakeTampering>
 Wrap tampered(MakeTampering make) {
   return [make](Communicator& below, const Problem&) {
@@ -76,7 +76,7 @@ Wrap tampered(MakeTampering make) {
   };
 }
 
-/// As they leave, the messages that `which` picks.
+/// Changes the messages that `which` picks as they leave.
 template <class Which, class Change>
 Wrap changed_on_leaving(Which which, Change change) {
   return tampered([=] {
@@ -112,7 +112,8 @@ Tampering half_of_each_chunk() {
   }};
 }
 
-/// The seventh mantissa bit of the float in the middle: less than a hundredth of it.
+/// Flips the seventh mantissa bit of the float in the middle: less than a hundredth of it, so that
+/// only a bound that knows the row can tell.
 void flip_a_bit(std::span<std::byte> message) {
   if (message.size() < sizeof(float)) return;
   const std::size_t middle = message.size() / sizeof(float) / 2 * sizeof(float);
@@ -147,7 +148,7 @@ Tampering checksums_of_what_arrived(int ranks) {
   }};
 }
 
-/// Sends what this rank sent before under the same name; zeros at first.
+/// Sends the sums that this rank sent before under the same name; zeros at first.
 Tampering sums_of_the_hop_before() {
   const auto before = std::make_shared<std::map<TagMeaning::TaggedPart, Bytes>>();
   return {.leaving = [before](Bytes& message, int tag) {
@@ -159,7 +160,7 @@ Tampering sums_of_the_hop_before() {
   }};
 }
 
-/// K leaves as V and V as K, where they are equally long.
+/// Lets K leave as V and V as K, where they are equally long.
 class KeysForValues : public TamperedWire {
  public:
   KeysForValues(Communicator& below, const Problem& problem)
@@ -189,7 +190,7 @@ class ValuesTwice : public TamperedWire {
   }
 };
 
-/// An fp8 message's scales, one per row and block of channels.
+/// Finds the scales in an fp8 message: one per row and block of channels.
 template <class ChangeScales>
 Wrap with_fp8_scales(ChangeScales change) {
   return [change](Communicator& below, const Problem& problem) {

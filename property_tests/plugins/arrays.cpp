@@ -76,7 +76,7 @@ Span span_of(const Extents& e, const Strides& s) {
   return span;
 }
 
-/// Memory order as it is, unless it wastes too much.
+/// The caller's memory order, unless it wastes too much.
 Strides kept_strides(const TensorView<const double>& values) {
   constexpr std::int64_t kMostWaste = 8;
   const std::int64_t elements = values.extents.size();
@@ -85,8 +85,8 @@ Strides kept_strides(const TensorView<const double>& values) {
   return small ? values.strides : dense_strides(values.extents);
 }
 
-/// One address for one place in our memory: what is kept by address shows when the numbers there
-/// change.
+/// The same address for the same place in our memory: a plugin that caches by address shows when
+/// the numbers there change.
 std::uint64_t address_for(const void* place) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(place) * 0x9e3779b97f4a7c15u;
   hash ^= hash >> 29;

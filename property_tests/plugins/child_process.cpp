@@ -45,7 +45,7 @@ void write_all(int descriptor, const std::uint8_t* bytes, std::size_t count) {
   }
 }
 
-/// Its ends of standard input, output and error, and of the socket.
+/// Puts standard input, output and error, and the socket, where the program expects them.
 class Redirections {
  public:
   Redirections(int socket, int written) {
@@ -62,7 +62,7 @@ class Redirections {
   posix_spawn_file_actions_t actions_{};
 };
 
-/// In a process group of its own, so that what it starts can be ended with it.
+/// Starts the program in a process group of its own, so that what it starts can be ended with it.
 class Attributes {
  public:
   Attributes() {
@@ -172,7 +172,7 @@ Heard ChildProcess::receive(Reply& reply, std::uint64_t sequence, double seconds
     if (poll(&socket, 1, wait_ms) <= 0) continue;
     const ssize_t bytes = recv(socket_.get(), &reply, sizeof(reply), MSG_DONTWAIT);
     if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) return Heard::ended;
-    // What a plugin's stray threads write on descriptor 3 is no reply.
+    // Stray threads of a plugin may write on descriptor 3, too: that is no reply.
     if (bytes == static_cast<ssize_t>(sizeof(reply)) && reply.sequence == sequence) {
       return Heard::reply;
     }
@@ -184,7 +184,7 @@ std::string ChildProcess::end(double patience_s) {
   shutdown(socket_.get(), SHUT_RDWR);
   const auto until = Clock::now() + std::chrono::duration<double>(patience_s);
   siginfo_t ended{};
-  // Not reaped yet: its number must stay taken until its group is gone.
+  // The child is not reaped yet: its number must stay taken until its group is gone.
   const auto look = [&] {
     return waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT);
   };

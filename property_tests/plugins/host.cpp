@@ -30,7 +30,7 @@ void tell(const Reply& reply) {
   if (send(kSocket, &reply, sizeof(reply), MSG_NOSIGNAL) < 0) _exit(4);
 }
 
-/// Does not return: there is nothing that this process could do.
+/// Ends the process: there is nothing that it could do.
 [[noreturn]] void refuse(const std::string& why) {
   Reply reply;
   reply.kind = ReplyKind::load_failed;
@@ -91,7 +91,7 @@ bool receive(CallMessage& message, int (&files)[2]) {
   return true;
 }
 
-/// What `run` returned or threw. A plugin in C++ may forget itself.
+/// Calls `run`, and says what it returned or threw. A plugin in C++ may forget to catch.
 void call(const ringlab_plugin& plugin, ringlab_call& given, Reply& reply) {
   try {
     reply.code = plugin.run(&given, plugin.context);

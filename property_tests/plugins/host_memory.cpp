@@ -8,7 +8,7 @@
 namespace ringlab::plugins {
 namespace {
 
-// Far enough for a row or a head too many.
+// The width of a guard: far enough for a row or a head too many.
 constexpr std::int64_t kGuardBytes = std::int64_t{4} << 20;
 
 const MappedCall* mapped_now = nullptr;
@@ -106,7 +106,7 @@ void describe_address(const void* address, bool write, char* text, std::size_t s
       std::snprintf(text, size, "it %s past the end of %s (byte %lld after it)", verb, name,
                     static_cast<long long>(offset - region.bytes));
     } else {
-      // Only inputs are protected inside, and only from writing.
+      // Reads inside are allowed; only inputs are protected, and only from writing.
       std::snprintf(text, size, "it wrote to its input %s, byte %lld", name,
                     static_cast<long long>(offset));
     }

@@ -57,7 +57,7 @@ ElfHeader elf_header(const std::string& path) {
   return header;
 }
 
-/// dlopen() looks for names without a slash in the system's folders.
+/// The path with a slash: dlopen() looks for names without one in the system's folders.
 std::string with_a_slash(const std::string& path) {
   return path.find('/') == std::string::npos ? "./" + path : path;
 }

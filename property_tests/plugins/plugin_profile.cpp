@@ -21,7 +21,7 @@ constexpr std::int64_t kMostMultiple = 1024;
                      .hint = "reference/core/ringlab_plugin.h says what the fields mean."});
 }
 
-/// One promise of a plugin: its field, and where it goes unless it is 0.
+/// A promise of a plugin: its field, and where it goes unless it is 0.
 struct PluginPromise {
   const char* field;
   double declared;
@@ -37,7 +37,7 @@ void take(const PluginPromise& promise, const std::string& who) {
   *promise.target = promise.declared;
 }
 
-/// Of keys, merges or channels.
+/// A number of keys, merges or channels.
 std::int64_t count(const char* field, std::int64_t declared, const std::string& who,
                    std::int64_t most = INT64_MAX) {
   if (declared < 0 || declared > most) {
@@ -48,7 +48,7 @@ std::int64_t count(const char* field, std::int64_t declared, const std::string& 
 
 bool has(std::int32_t flag) { return flag != 0; }
 
-/// What ringlab_abilities::modifiers says, in our words.
+/// ringlab_abilities::modifiers, in our words.
 verify::ModifierAbilities modifier_abilities(std::uint32_t abilities) {
   const auto claims = [&](std::uint32_t kind) { return (abilities & kind) != 0; };
   return {.softcap = claims(RINGLAB_MODIFIER_SOFTCAP),
@@ -57,7 +57,7 @@ verify::ModifierAbilities modifier_abilities(std::uint32_t abilities) {
           .dropout = claims(RINGLAB_MODIFIER_DROPOUT)};
 }
 
-/// Once for every tile but the first one's own scale.
+/// Counts a rescale for every tile but the first one's own scale.
 std::int64_t rescales(std::int64_t keys, std::int64_t keys_per_rescale) {
   const std::int64_t tile = std::max<std::int64_t>(1, keys_per_rescale);
   return std::max<std::int64_t>(1, keys / tile + (keys % tile != 0));

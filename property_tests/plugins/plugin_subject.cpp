@@ -33,7 +33,7 @@ Subject plugin_subject(const std::string& path, const plugins::PluginOptions& op
                     return plugins::plugin_profile(process->introduction().numerics[dtype], problem,
                                                    "plugin " + path);
                   }};
-  // What it promises is wrong at once or never.
+  // Promises are wrong at once or never.
   for (const DType dtype : raw.can.dtypes)
     raw.profile(Problem{.shape = {}, .dtype = dtype, .mask = {}}, {});
   return foreign_subject(std::move(raw));
