@@ -39,7 +39,7 @@ using MessagePtr = std::shared_ptr<PairedMessage>;
 
 enum class Direction { send, receive };
 
-/// What a request stands for: one side of a message.
+/// The side of a message that a request stands for.
 struct HalfMessage {
   Direction direction = Direction::send;
   MessagePtr message;
@@ -50,7 +50,7 @@ std::string describe(const HalfMessage& operation);
 /// The rank at the other side.
 int peer_of(const HalfMessage& operation);
 
-/// What is posted: by whom (`rank`), to or from whom (`peer`).
+/// The ends of a message that is posted: by whom (`rank`), to or from whom (`peer`).
 struct Address {
   int rank = 0;
   int peer = 0;

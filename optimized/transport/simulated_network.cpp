@@ -7,7 +7,7 @@ namespace ringlab::in_process {
 
 namespace {
 
-// A rank's own; kernels keep their tiles elsewhere.
+// The stack of a rank; kernels keep their tiles elsewhere.
 constexpr std::size_t kStackBytes = 256 << 10;
 
 }  // namespace
@@ -120,6 +120,9 @@ void SimulatedNetwork::schedule_arrival(const MessagePtr& message) {
   push({.time = time, .order = 0, .number = 0, .rank = -1, .message = message});
 }
 
+// A discrete-event loop: time jumps to the earliest event. No event left while ranks still run
+// means that every one of them waits: a deadlock, found at once and whatever the timing of real
+// threads.
 int SimulatedNetwork::next_rank() {
   while (running_ > 0) {
     if (events_.empty()) {
@@ -136,6 +139,7 @@ int SimulatedNetwork::next_rank() {
   return -1;
 }
 
+// Bytes are read from the sender and written to the receiver at this moment only; see the header.
 void SimulatedNetwork::arrive(PairedMessage& message) {
   if (message.sender_left) return;
   if (!message.taken) {

@@ -20,15 +20,15 @@
 
 namespace ringlab::in_process {
 
-/// What a posted receive buffer is filled with: NaN in every floating-point format.
+/// The filler of a posted receive buffer: NaN in every floating-point format.
 inline constexpr std::byte kPoison{0xff};
 
 /// Code of all ranks on one thread, each in a fibre: one goes on until it hands over to another.
 class Turns {
  public:
-  /// Who goes on when the rank that runs stands still or ends; nobody where that is below 0.
+  /// Names who goes on when the rank that runs stands still or ends; nobody where it is below 0.
   void give_to(int rank) { holder_ = rank; }
-  /// From the rank that runs, until it is given the turn again.
+  /// Called by the rank that runs: returns when it is given the turn again.
   void stand_still(int rank);
   /// Runs `body` for every rank, beginning with who has the turn; returns when nobody has it.
   void run(int ranks, const std::function<void(int)>& body);
@@ -55,7 +55,7 @@ class SimulatedNetwork final : public Network {
   void rethrow_failure() const;
 
  private:
-  /// A rank goes on, or (with a message) the message arrives.
+  /// An event: a rank goes on, or (with a message) the message arrives.
   struct NetworkEvent {
     std::int64_t time = 0;
     std::uint64_t order = 0;  // random, so that simultaneous events come in any order
@@ -77,7 +77,7 @@ class SimulatedNetwork final : public Network {
   void release_if_complete(int rank);
   bool complete(const HalfMessage& operation) const;
   void fail(int rank, const Error& error);
-  /// What the body of `rank` threw; needs no memory when there is none.
+  /// Records what the body of `rank` threw; needs no memory when there is none.
   void fail_thrown(int rank, const std::exception_ptr& thrown) noexcept;
   /// Lets every rank but `rank` find out that the run has failed.
   void release_survivors(int rank) noexcept;

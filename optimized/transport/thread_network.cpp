@@ -26,7 +26,7 @@ std::chrono::steady_clock::duration checked_timeout(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(bounded);
 }
 
-/// Ends a wait however it ends: a rank that is busy dying does not count as stuck.
+/// Clears `waiting` however a wait ends: a rank that is busy dying does not count as stuck.
 struct EndOfWait {
   std::optional<HalfMessage>& waiting;
   ~EndOfWait() { waiting.reset(); }
@@ -37,8 +37,8 @@ bool is_complete(const HalfMessage& operation) {
   return operation.direction == Direction::send ? message.taken : message.filled;
 }
 
-/// Whether the rank whose operation it is could move a piece of the message now. One that does not
-/// fit is not carried: the receiver will say so.
+/// True when the rank whose operation it is could move a piece of the message now. One that does
+/// not fit is not carried: the receiver will say so.
 bool can_move_a_piece(const HalfMessage& operation) {
   const PairedMessage& message = *operation.message;
   if (!message.matched() || is_complete(operation)) return false;
@@ -110,6 +110,9 @@ void ThreadNetwork::wait(int rank, Request request) {
   table_.close(rank, request);
 }
 
+// Waits in turns: say so if the run has failed, move a piece of any open message, and sleep only
+// when there is none. The last rank to sleep sees that all do, so that a deadlock needs no
+// deadline.
 void ThreadNetwork::block_until_complete(int rank, const HalfMessage& operation, Lock& lock) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -121,7 +124,7 @@ void ThreadNetwork::block_until_complete(int rank, const HalfMessage& operation,
   WaitState& me = state(rank);
   for (bool expired = false;;) {
     if (failure_) failure_.throw_to_survivor(rank, describe(operation));
-    // It let go of the lock meanwhile: what was matched, or failed, then has woken nobody.
+    // Moving a piece lets go of the lock: what was matched, or failed, meanwhile has woken nobody.
     if (move_pieces(rank, lock)) {
       deadline = Clock::now() + timeout_;
       expired = false;
@@ -149,7 +152,7 @@ bool ThreadNetwork::move_pieces(int rank, Lock& lock) {
   return moved;
 }
 
-// Only the sender reads `source`, only the receiver writes `target`, and each needs no lock for
+// Only the sender reads `source`, only the receiver writes `target`, and neither needs a lock for
 // that: a piece belongs to whoever took it out of the message.
 
 void ThreadNetwork::read_piece(PairedMessage& message, Lock& lock) {
@@ -219,7 +222,7 @@ namespace {
 /// Runs `body` in one thread per rank and joins them all; environment error when they cannot all be
 /// made.
 void run_ranks(Network& network, const RankBody& body) {
-  // No body starts before every thread exists: with too few threads none of them may run.
+  // Bodies start when every thread exists: with too few threads none of them may run.
   std::promise<bool> gate;
   const std::shared_future<bool> opened = gate.get_future().share();
   std::vector<std::thread> threads;

@@ -39,8 +39,7 @@ GradientHypothesis with_lse(Suspect suspect, double (*lse)(double), double most)
 }
 
 /// Lets the backward pass see `j <= i + 1`: one key too many, although lse comes from the right
-/// ones,
-/// so that weights no longer sum to 1.
+/// ones, so that weights no longer sum to 1.
 void sees_one_ahead(GradientModel& m) {
   const Mask mask = m.forward.trial.problem.mask;
   see_pairs(m.forward,

@@ -28,8 +28,8 @@ struct GradientModel {
 GradientModel make_gradient_model(const Scene& scene, const Tensor<double>& dout);
 /// Computes p, dp and steepness again, after edits of the forward model or of lse.
 void weigh_again(GradientModel& model);
-/// dS = P (f dP - delta), into what is summed up; f is the factor of dropout
-/// (FlashAttention-2, Dao 2023, section 3.1, with dropout).
+/// dS = P (f dP - delta), into what is summed up; f is the factor of dropout (FlashAttention-2, Dao
+/// 2023, section 3.1, with dropout).
 void differentiate(GradientModel& model);
 
 struct GradientPrediction {

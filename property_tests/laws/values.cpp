@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Smallest and largest visible value behind each output, with each value's own error on its way
-/// to the kernel; 0 and 0 for an empty row.
+/// Smallest and largest visible value behind each output, with each value's own error on its way to
+/// the kernel; 0 and 0 for an empty row.
 /// the kernel reads it; 0 and 0 for an empty row.
 struct Hull {
   Tensor<double> least, most;

@@ -20,8 +20,8 @@ namespace ringlab::fast::HWY_NAMESPACE {
 
 /// A tile has this many vectors of queries.
 inline constexpr int kVectors = 3;
-/// FactorNumbers held against them at a time: 8·3 sums, 3 operands and one number fit 32 registers, 4·3
-/// fit 16. Divides kGrain.
+/// FactorNumbers held against them at a time: 8·3 sums, 3 operands and one number fit 32 registers,
+/// 4·3 fit 16. Divides kGrain.
 inline constexpr int kNumbers = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 
 HWY_INLINE std::int64_t vector_lanes() { return static_cast<std::int64_t>(hn::Lanes(Doubles())); }

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
                            .hint = "Nothing was left behind"});
 }
 
-/// 0 or an errno; the descriptor is closed in any case.
+/// Writes all and closes; 0 or an errno. The descriptor is closed in any case.
 int write_and_close(int descriptor, const std::string& contents, bool sync) {
   int failure = 0;
   for (std::size_t done = 0; done < contents.size() && failure == 0;) {

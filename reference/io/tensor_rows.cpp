@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As to_tensor(), for a tensor of which only the shape is known.
+/// The extents of a tensor of which only the shape is known, as to_tensor() has them.
 Extents extents_of(const std::vector<std::int64_t>& shape, const std::string& name) {
   const std::size_t n = shape.size();
   if (n < 2 || n > 4) {

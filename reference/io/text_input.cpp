@@ -28,7 +28,8 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Mean 0, variance 1, nearly normal: the sum of four 16-bit uniforms, exact but for one rounding.
+/// A number of mean 0 and variance 1, nearly normal: the sum of four 16-bit uniforms, exact but for
+/// one rounding.
 double random_number(std::uint64_t seed, std::uint64_t stream, std::int64_t index) {
   const std::uint64_t bits = mix(mix(mix(seed) ^ stream) ^ static_cast<std::uint64_t>(index));
   std::int64_t sum = 0;
@@ -38,7 +39,7 @@ double random_number(std::uint64_t seed, std::uint64_t stream, std::int64_t inde
   return centred * std::sqrt(3.0);  // sqrt is exact to the last bit by IEEE 754
 }
 
-/// (byte value, heads * channels): what each byte projects to before its position is known.
+/// (byte value, heads * channels): each byte's projection before its position is known.
 struct Projection {
   std::int64_t heads = 0;
   std::int64_t channels = 0;
@@ -120,7 +121,7 @@ class Rotary {
   std::vector<Rotation> powers_;  // (pairs, bits): the turn by 2^bit positions
 };
 
-/// One row of the projection, turned; rounded to the dtype last.
+/// A row of the projection, turned; rounded to the dtype last.
 void write_row(std::span<double> out, std::span<const double> row,
                const std::vector<Rotation>& turns, DType dtype) {
   std::ranges::copy(row, out.begin());

@@ -13,9 +13,9 @@
 
 namespace ringlab::model {
 
-/// A way is shared alike by the messages that are on it at a time, and a message is as fast as the
-/// slowest of its shares. Who calls it goes through time: all starts and ends of a moment come
-/// before share() of that moment, and none lies before it.
+/// Ways of a machine, each shared alike by the messages that are on it at a time; a message is as
+/// fast as the slowest of its shares. Who calls it goes through time: all starts and ends of a
+/// moment come before share() of that moment, and none lies before it.
 class NetworkModel {
  public:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -24,16 +24,16 @@ class NetworkModel {
 
   /// `message` is a number of the caller's.
   void start(int message, int from, int to, std::int64_t bytes, double now);
-  /// Whether messages have started or ended since the ways were last shared out.
+  /// True when messages have started or ended since the ways were last shared out.
   bool has_changed() const { return !changed_.empty(); }
   void share(double now);
-  /// Of the message that ends next; kNever when nothing is under way.
+  /// The time at which the next message ends; kNever when nothing is under way.
   double next_end();
-  /// Those that end by `now`.
+  /// The messages that end by `now`.
   std::vector<int> take_ended(double now);
 
  private:
-  /// Which way: between nodes or not, its kind, its ends.
+  /// The name of a way: between nodes or not, its kind, its ends.
   enum class WayKind { out, in, link };
   using Name = std::tuple<bool, WayKind, int, int>;
   struct SharedWay {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array kLayouts = {LayoutKind::contiguous, LayoutKind::zigzag, LayoutKind::striped};
 
-/// Those whose memory does not grow with the ranks first.
+/// Schedules for so many ranks, those first whose memory does not grow with them.
 std::vector<ScheduleSpec> schedules_for(int ranks, const Machine& machine) {
   std::vector<ScheduleSpec> schedules;
   for (const int slots : {2, 1, 3}) {

@@ -1,4 +1,4 @@
-// How to run a job: every way that the engine has, weighed on a machine.
+// Ways to run a job: every one that the engine has, weighed on a machine.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,14 @@ struct Choice {
   std::int64_t memory_bytes = 0;  ///< of the fullest rank
 };
 
-/// What a rank of a job holds at most, in bytes.
+/// The most bytes that a rank of a job holds.
 using MemoryOf = std::function<std::int64_t(const Job&, const JobNeeds&)>;
 
-/// Told how many ways are weighed, and of how many.
+/// A callback, told how many ways are weighed, and of how many.
 using WeighedSoFar = std::function<void(std::size_t weighed, std::size_t all)>;
 
-/// Of all ways_to_run(), in their order. Errors as simulate_job(). Some seconds a way for 1024 ranks.
+/// Costs of all ways_to_run(), in their order. Errors as simulate_job(). Some seconds a way for
+/// 1024 ranks.
 std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of,
                                const WeighedSoFar& tell = {});
 

@@ -24,7 +24,7 @@ constexpr double kNever = NetworkModel::kNever;
 
 std::int64_t in_ns(double seconds) { return std::llround(seconds * 1e9); }
 
-/// One message, from its posts on.
+/// A message, from its posts on.
 struct SimulatedMessage {
   int from = 0, to = 0;
   std::int64_t bytes = 0;
@@ -33,13 +33,13 @@ struct SimulatedMessage {
   bool sender_stopped = false, receiver_stopped = false;  ///< stand still for it
 };
 
-/// Where a rank is in its program.
+/// The place of a rank in its program.
 struct ProgramPlace {
   std::size_t operation = 0;
   std::optional<double> stopped;  ///< since when it stands still
 };
 
-/// A rank goes on.
+/// An event: a rank goes on.
 struct RankEvent {
   double time = 0;
   std::int64_t number = 0;  ///< in the order in which they were made
@@ -92,7 +92,7 @@ class ScheduleRun {
     return std::min(ready, network_.next_end());
   }
 
-  /// As far as the rank gets without time passing.
+  /// Executes as much as the rank can without time passing.
   void advance(int rank, double now) {
     ProgramPlace& place = places_[at(rank)];
     while (place.operation < program(rank).size()) {
@@ -128,11 +128,11 @@ class ScheduleRun {
     return (machine_.block_s + computing) * slower *
            (1 + disturbance_.jitter * exponential(rank, operation.owner));
   }
-  /// Reads two, writes one.
+  /// The time of adding sums of gradients: reads two numbers, writes one.
   double add_seconds(const Operation& operation) const {
     return 3.0 * static_cast<double>(bytes_of(operation)) / machine_.memory_bytes_per_s;
   }
-  /// The same for the same block, whatever the schedule.
+  /// A random factor: the same for the same block, whatever the schedule.
   double exponential(int rank, int owner) const {
     using Philox = r123::Philox4x32;
     const Philox::ctr_type block{{static_cast<std::uint32_t>(rank),
@@ -179,7 +179,7 @@ class ScheduleRun {
     if (message.receiver_stopped) go_on(message.to, *message.arrived);
   }
 
-  /// Whether it is over; else the rank goes on when it is.
+  /// True when the wait is over; else the rank goes on when it is.
   bool wait(int rank, const Operation& operation, double now) {
     const bool sends = verb_of(operation.action) == Verb::wait_send;
     SimulatedMessage& message = messages_[at(number_of(rank, operation))];

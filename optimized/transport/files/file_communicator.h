@@ -32,7 +32,7 @@ class FileCommunicator final : public Communicator {
   void wait(Request request) override;
   const Traffic& traffic() const override { return traffic_; }
 
-  /// As JobSession's. The folder is looked into every few milliseconds only.
+  /// These three as JobSession's. The folder is looked into every few milliseconds only.
   void check_others(const std::string& operation);
   void abort(const std::string& why) noexcept;
 
@@ -50,7 +50,7 @@ class FileCommunicator final : public Communicator {
 
   std::filesystem::path file_of(int from, int to, int tag, std::int64_t number) const;
   void write(const std::filesystem::path& file, std::span<const std::byte> bytes) const;
-  /// Whether it was there; it is removed then.
+  /// Takes the message: true when it was there; it is removed then.
   bool take(const OpenReceive& receive, Clock::time_point begin);
   [[noreturn]] void fail(const OpenReceive& receive, Clock::time_point begin,
                          const std::string& reason);

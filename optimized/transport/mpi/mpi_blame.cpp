@@ -16,6 +16,8 @@ std::string chain_text(const std::vector<int>& chain) {
   return text;
 }
 
+/// Questions to other ranks, and the answers that come within the grace. A rank answers only while
+/// it waits itself, so that no answer means: dead, stopped, or computing without end.
 class Inquiry {
  public:
   Inquiry(ControlChannel& control, Clock::duration grace, const std::function<bool()>& settled)
@@ -49,6 +51,8 @@ Suspicion silent(int rank, Clock::duration grace) {
                     " ms: it is dead, stopped or busy elsewhere"};
 }
 
+/// Asks all ranks, for one that waits for the end of the job: the first that is silent is to blame,
+/// else the first that still waits for somebody.
 std::optional<Suspicion> ask_all(ControlChannel& control, Clock::duration grace, Inquiry& inquiry) {
   std::vector<int> others;
   for (int rank = 0; rank < control.ranks(); ++rank) {
@@ -75,6 +79,8 @@ std::optional<Suspicion> find_suspect(ControlChannel& control, int peer, Clock::
                                       const std::function<bool()>& settled) {
   Inquiry inquiry(control, grace, settled);
   if (peer == kEverybody) return ask_all(control, grace, inquiry);
+  // Every rank on the chain waits for the next one. The chain ends at a rank that is silent, that
+  // waits for nobody, or that stands on it already: then the wait is a circle, and no rank's fault.
   std::vector<int> chain = {control.rank()};
   for (int next = peer;;) {
     const bool closed = std::ranges::find(chain, next) != chain.end();

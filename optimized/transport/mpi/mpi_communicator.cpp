@@ -173,6 +173,8 @@ void MpiCommunicator::check_size(const PostedMessage& posted) {
        Clock::now(), {posted.peer, found + " bytes: sender and receiver disagree about the size"});
 }
 
+// A late rank looks for a suspect before it gives up: the peer may just have come. The launcher's
+// SIGTERM counts as late, since the process will be killed soon, and its reason would be lost.
 void MpiCommunicator::block(const WaitingFor& activity, const std::function<bool()>& done) {
   const auto begin = Clock::now();
   const auto deadline = begin + duration_of(options_.timeout_s);
@@ -243,6 +245,8 @@ void MpiCommunicator::abort(const std::string& why) noexcept {
   }
 }
 
+// After a failure MPI may hang in any call (the peer may be dead), so it is left without
+// MPI_Finalize, once the notes of the failure had time to leave.
 void MpiCommunicator::leave_mpi() {
   if (failed_) return;
   failed_ = true;

@@ -16,7 +16,7 @@ struct NcclLibrary {
 /// The variable that names another library than libnccl.so.2.
 inline constexpr const char* kLibraryVariable = "RINGLAB_NCCL_LIBRARY";
 
-/// What the variable says, else "libnccl.so.2".
+/// The variable's value, else "libnccl.so.2".
 std::string library_name();
 
 /// Environment error that says what was expected, what was found and what to do: when there is no

@@ -128,8 +128,8 @@ LawResult rows_depend_on_earlier_keys(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
-/// Holds because gradients are results and no sums over calls. Finds buffers that are added to
-/// and never cleared.
+/// Holds because gradients are results and no sums over calls. Finds buffers that are added to and
+/// never cleared.
 LawResult a_second_run_starts_afresh(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   GradientTrial other = trial;

@@ -1,5 +1,5 @@
-// Every planted mistake of the Hopper kernel is found on the emulated GPU, by a KernelFault or by the
-// comparison with the exact reference, and none is found in the kernel as it is.
+// Every planted mistake of the Hopper kernel is found on the emulated GPU, by a KernelFault or by
+// the comparison with the exact reference, and none is found in the kernel as it is.
 #include "tests/optimized/cuda/hopper/hopper_mistakes.h"
 
 #include <gtest/gtest.h>
