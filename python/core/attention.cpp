@@ -111,7 +111,7 @@ nb::dict with_errors(ExactResults&& exact, ResultArrays results) {
   return results.take();
 }
 
-/// What was computed in doubles, rounded to the types of the inputs' dtype.
+/// Results in doubles, rounded to the types of the inputs' dtype.
 template <class Output, class Gradients>
 nb::dict rounded(DType dtype, const Output& output, const std::optional<Gradients>& gradients,
                  ResultArrays results) {
@@ -219,7 +219,7 @@ nb::list subjects() {
   return abilities;
 }
 
-/// What the module's mask means, as bytes (q_tokens, kv_tokens).
+/// The module's mask as bytes (q_tokens, kv_tokens).
 nb::object visible_pairs(const nb::dict& wishes, std::int64_t q_tokens, std::int64_t kv_tokens) {
   Shape shape;
   shape.q_tokens = q_tokens;

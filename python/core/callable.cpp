@@ -79,8 +79,8 @@ Capabilities abilities(const Wishes& wishes) {
   return can;
 }
 
-/// What is told about the arithmetic of a function. Unless told otherwise it computes in f32 (f64
-/// for f64) with the exp and log of a vector library, 4 ulp, and rescales once in 32 keys.
+/// The declared arithmetic of a function. Unless told otherwise it computes in f32 (f64 for f64)
+/// with the exp and log of a vector library, 4 ulp, and rescales once in 32 keys.
 class ArithmeticPromise {
  public:
   explicit ArithmeticPromise(const Wishes& wishes)

@@ -12,7 +12,7 @@
 
 namespace ringlab::python {
 
-/// What ends a verification before its laws are through: its time, or an exception that is no
+/// A reason to end a verification before its laws are through: its time, or an exception that is no
 /// verdict (KeyboardInterrupt). From then on every run throws verify::Unsupported.
 struct VerifyStop {
   std::optional<std::chrono::steady_clock::time_point> deadline = {};

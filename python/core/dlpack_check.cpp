@@ -62,7 +62,7 @@ Extents checked_extents(const std::string& name, const DlTensor& tensor) {
   return extents;
 }
 
-/// How far in bytes the elements reach from the first one, to either side.
+/// The distance in bytes that the elements reach from the first one, to either side.
 struct ByteReach {
   std::uint64_t below = 0;
   std::uint64_t above = 0;  ///< to the end of the last element

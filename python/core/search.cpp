@@ -14,7 +14,7 @@ using verify::Case;
 using verify::Outcome;
 using Clock = std::chrono::steady_clock;
 
-// As in property_tests/verify.cpp.
+// The same limits as in property_tests/verify.cpp: verdicts must not depend on who searches.
 constexpr int kMostShrinkTries = 600;
 constexpr std::chrono::seconds kLongestShrink{20};
 constexpr int kDiscardsPerCase = 10;
@@ -95,7 +95,7 @@ class CaseSearch {
     }
   }
 
-  /// Whether there is a simpler broken case; then it is the one remembered.
+  /// True when there is a simpler broken case; then it is the one remembered.
   bool take_simpler(const std::function<bool()>& is_enough) {
     const verify::LawFailure last = *verdict_.failure;
     for (Case& candidate : verify::simpler_cases(last.shrunk)) {

@@ -17,7 +17,7 @@ class BoundSums {
   BoundSums(std::int64_t channels, std::int64_t stores)
       : stores_(stores), propagated_(static_cast<std::size_t>(channels)), magnitude_(propagated_) {}
 
-  /// One more product a · values[c], with |a| <= size and |computed a - a| <= error.
+  /// Adds a product a · values[c], with |a| <= size and |computed a - a| <= error.
   void add(double size, double error, const double* values) {
     ++terms_;
     for (std::size_t c = 0; c < propagated_.size(); ++c) {
@@ -25,14 +25,14 @@ class BoundSums {
       magnitude_[c] += size * std::abs(values[c]);
     }
   }
-  /// That the values of that product were themselves off by as much.
+  /// Adds that the values of that product were themselves off by as much.
   void add_value_errors(double size, double error, const std::vector<double>& value_errors) {
     for (std::size_t c = 0; c < propagated_.size(); ++c) {
       propagated_[c] += (size + error) * value_errors[c];
       magnitude_[c] += size * value_errors[c];
     }
   }
-  /// An error that is not that of one product.
+  /// Adds an error that is not that of one product.
   void add_error(std::size_t c, double error) { propagated_[c] += error; }
 
   void clear() {
@@ -55,8 +55,8 @@ class BoundSums {
   std::vector<double> propagated_, magnitude_;
 };
 
-/// One visible pair as the subject sees it. dS_ij is the gradient of the scaled score: behind
-/// soft-capping.
+/// Bounds of one visible pair as the subject sees it. dS_ij is the gradient of the scaled score:
+/// behind soft-capping.
 struct PairErrors {
   double kept = 0;             ///< upper bound of f_ij P_ij
   double kept_error = 0;       ///< of f_ij P_ij after the cast that P·dO uses
@@ -67,7 +67,7 @@ struct PairErrors {
   double row_share = 0;        ///< what of its error multiplies δD_i
 };
 
-/// Of one pair: the slope of soft-capping, within `own`, and what a subject may be off by.
+/// The slope of soft-capping for one pair, within `own`, and what a subject may be off by.
 struct Steepness {
   double value = 1;
   double own = 0;
@@ -75,7 +75,7 @@ struct Steepness {
   double largest() const { return value + own + error; }
 };
 
-/// What the bounds of all heads are made of.
+/// The inputs of the bounds of all heads.
 struct BoundInputs {
   const AttentionInput& input;
   const TensorView<const double>& dout;
@@ -164,7 +164,7 @@ class BackwardBounds {
     write(dq, at, input_.problem.scale, {exact_.dq, exact_.dq_error, result_.dq});
   }
 
-  /// What the wire does to one key, per channel.
+  /// The errors that the wire brings to one key, per channel.
   void find_key_errors(const double* k) {
     key_errors_.assign(static_cast<std::size_t>(input_.problem.shape.head_dim), 0.0);
     double largest = 0;
@@ -175,7 +175,7 @@ class BackwardBounds {
     }
   }
 
-  /// What the wire does to dP_ij = Σ_c dO_ic v_jc, per visible key of the row.
+  /// The errors that the wire brings to dP_ij = Σ_c dO_ic v_jc, per visible key of the row.
   void find_value_errors(const RowAddress& at, const double* upstream) {
     product_wire_errors_.clear();
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
@@ -215,7 +215,7 @@ class BackwardBounds {
     return {row_.steepness[n], row_.steepness_error[n], error < 2 ? error * kOutward : 2};
   }
 
-  /// Of dP_ij, the wire's part included.
+  /// The error of dP_ij, the wire's part included.
   double pair_product_error(const RowGradients& gradients, std::size_t n) const {
     const double wire = product_wire_errors_[n];
     const double products = gradients.products[n] * kOutward + wire;
@@ -312,7 +312,7 @@ class BackwardBounds {
     pair.row_weight *= slope.value;
   }
 
-  /// One token's.
+  /// Writes the tolerance of one token's gradient.
   void write(const BoundSums& sums, const RowAddress& to, double scale,
              const BoundTarget& target) const {
     for (std::int64_t c = 0; c < target.exact.extents().channels; ++c) {

@@ -42,7 +42,7 @@ void write_gradient(const BoundedSums& sums, double scale, const RowAddress& to,
   }
 }
 
-/// What all K/V heads of all batches write to, each to its own part.
+/// The results that all K/V heads of all batches write to, each to its own part.
 struct HeadGradients {
   ExactBackward backward;
   std::vector<BoundedSums> sinks;  ///< (batch, q_heads) where there are sinks

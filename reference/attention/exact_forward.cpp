@@ -42,7 +42,7 @@ class ExactForwardWorker {
         kUnderflow;
   }
 
-  /// Of factor · weight, as rounded.
+  /// The error of factor · weight, as rounded.
   double kept_error(std::size_t n) const {
     if (row_.factor.empty()) return row_.weight_error[n];
     const double rounding = kUnitRoundoff * row_.factor[n] * row_.weight[n];

@@ -233,7 +233,7 @@ void GroupWorker::hide_by_matrix(const FastTile& tile, KeyInterval keys) {
 
 void GroupWorker::finish(FastTile& tile) {
   for (std::int64_t lane = 0; lane < width_; ++lane) {
-    // At least 1, but for a row that sees nothing.
+    // The row sum is at least 1, but for a row that sees nothing.
     factor_.data()[lane] = 1 / std::max(tile.row_sum.data()[lane], 1.0);
   }
   double* acc = tile.acc.data();

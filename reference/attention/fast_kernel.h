@@ -26,10 +26,10 @@ constexpr std::int64_t whole_grains(std::int64_t count) {
 /// Decided by the processor, so it is the same for all calls of a process.
 std::int64_t tile_width();
 
-/// What hides keys from queries: nothing; that a query sees one run of keys; a matrix.
+/// Ways in which keys are hidden from queries: none is; a query sees one run of keys; by a matrix.
 enum class Hiding { nothing, runs, matrix };
 
-/// From `first_key` on, `keys` of them, a multiple of kGrain. No number in it may be NaN.
+/// Keys from `first_key` on, `keys` of them, a multiple of kGrain. No number in it may be NaN.
 struct FastKeys {
   std::int64_t first_key = 0;
   std::int64_t keys = 0;

@@ -20,15 +20,15 @@ namespace ringlab::fast::HWY_NAMESPACE {
 
 /// A tile has this many vectors of queries.
 inline constexpr int kVectors = 3;
-/// FactorNumbers held against them at a time: 8·3 sums, 3 operands and one number fit 32 registers,
-/// 4·3 fit 16. Divides kGrain.
+/// Numbers held against them at a time: 8·3 sums, 3 operands and one number fit 32 registers, 4·3
+/// fit 16. Divides kGrain.
 inline constexpr int kNumbers = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 
 HWY_INLINE std::int64_t vector_lanes() { return static_cast<std::int64_t>(hn::Lanes(Doubles())); }
 HWY_INLINE std::int64_t width() { return kVectors * vector_lanes(); }
 
-/// One factor of a product: number i of term t at i · step + t · stride. What the next product
-/// reads is fetched into the cache on the way, one line per term.
+/// A factor of a product: number i of term t at i · step + t · stride. What the next product reads
+/// is fetched into the cache on the way, one line per term.
 struct FactorNumbers {
   const double* first;
   std::int64_t step;
@@ -77,7 +77,7 @@ HWY_INLINE void scores(const FastKeys& block, const FastQueries& tile) {
   }
 }
 
-/// -inf for what a query does not see.
+/// Sets the scores that a query does not see to -inf.
 HWY_INLINE void hide(const FastKeys& block, const FastQueries& tile) {
   const Doubles d;
   const std::int64_t n = vector_lanes();
@@ -97,7 +97,7 @@ HWY_INLINE void hide(const FastKeys& block, const FastQueries& tile) {
   }
 }
 
-/// Raises the maxima; `factor` becomes what they lower earlier weights by. Whether any rose.
+/// Raises the maxima; `factor` becomes what they lower earlier weights by. True when any rose.
 HWY_INLINE bool raise_max(const FastKeys& block, const FastQueries& tile) {
   const Doubles d;
   const std::int64_t n = vector_lanes();

@@ -59,7 +59,7 @@ class TwoLoops {
   void run_row(const RingRow& row, int rank, AttentionOutput& output) const {
     const Shape& shape = input_.problem.shape;
     RowState total{{}, std::vector<double>(static_cast<std::size_t>(shape.v_dim))};
-    // Once, before the first hop: the sink is nobody's key.
+    // The sink comes in once, before the first hop: it is nobody's key.
     if (const auto sink = modify_.sink(row.head)) total.softmax = {*sink, 1};
     for (int hop = 0; hop < ranks_; ++hop) {
       const int owner = (rank - hop + ranks_) % ranks_;
@@ -81,7 +81,7 @@ class TwoLoops {
     return modify_(row.head, row.query, key, input_.problem.scale * sum, 0).value;
   }
 
-  /// One row against one chunk: its maximum first, then the weights.
+  /// Takes one chunk into one row: its maximum first, then the weights.
   RowState attend(const RingRow& row, const TokenRange& keys) const {
     const Shape& shape = input_.problem.shape;
     RowState state{{}, std::vector<double>(static_cast<std::size_t>(shape.v_dim))};

@@ -38,7 +38,7 @@ using precise::ScoreGroup;
 
 DType lse_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
-/// One element of a row on its way to its rounded value: a channel of out, or lse.
+/// An element of a row on its way to its rounded value: a channel of out, or lse.
 struct RowElement {
   std::size_t channel = 0;
   bool is_lse = false;
@@ -89,7 +89,7 @@ class EnclosedRow {
   Interval sum_, divisor_;
 };
 
-/// Where the true value of an element lies, seen from r.
+/// The side of r on which the true value of an element lies.
 class SideOf {
  public:
   SideOf(const AttentionInput& input, const ExactRow& row)
@@ -167,7 +167,7 @@ class RowRounder {
         }));
   }
 
-  /// Whether the interval, or the side of the one midpoint inside, decides.
+  /// True when the interval, or the side of the one midpoint inside, decides.
   bool decide(const RowElement& element, const Interval& inside, const ExactRow& row) {
     const DType dtype = element.dtype;
     const auto common = precise::common_nearest(dtype, inside);
