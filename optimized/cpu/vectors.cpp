@@ -19,7 +19,7 @@ std::string name_of(std::int64_t target) {
   return name;
 }
 
-/// Widest first, whatever was chosen.
+/// All targets, widest first, whatever was chosen.
 const std::vector<std::int64_t>& targets() {
   static const std::vector<std::int64_t> all = [] {
     hwy::SetSupportedTargetsForTest(0);
@@ -40,7 +40,7 @@ struct VectorChoice {
   bool bf16_dot;
 };
 
-/// Widest first.
+/// All choices, widest first.
 const std::vector<VectorChoice>& choices() {
   static const std::vector<VectorChoice> all = [] {
     std::vector<VectorChoice> found;

@@ -22,8 +22,8 @@ std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
   return (count + unit - 1) / unit * unit;
 }
 
-/// Some tiles of queries of one head against all keys of a block: they share each block of keys
-/// that is read.
+/// A worker on some tiles of queries of one head against all keys of a block: they share each block
+/// of keys that is read.
 class Worker {
  public:
   Worker(const Block<BFloat16>& block, const std::vector<std::int64_t>& positions)
@@ -89,7 +89,8 @@ class Worker {
       if (some.empty()) continue;
       if (!loaded) load(start + rows.first, rows.last - rows.first);
       loaded = true;
-      // From a whole pair on, and whole register tiles; keys that nobody sees will be hidden.
+      // The part is widened to whole pairs and register tiles; keys that nobody sees will be
+      // hidden.
       const std::int64_t skipped = (some.first - rows.first) / kKeysAtOnce * kKeysAtOnce;
       const std::int64_t last = rows.first + rounded_up(some.last - rows.first, kKeysAtOnce);
       take_in_part(tiles_[i], run, {rows.first + skipped, std::min(rows.last, last)}, skipped);
@@ -101,7 +102,7 @@ class Worker {
     values_.load(block_.v.data + row * channels_.v_dim, count);
   }
 
-  /// `part`: rows of the run; the first of them is row `skipped` of the block at hand.
+  /// Takes `part`, rows of the run; the first of them is row `skipped` of the block at hand.
   void take_in_part(PairedQueries& tile, const PositionRun& run, const RowRange& part,
                     std::int64_t skipped) {
     score_part(tile, run, part, skipped);

@@ -15,7 +15,7 @@ namespace {
 /// Keys whose scores and dP are in the first-level cache at a time; even, and whole register tiles.
 constexpr std::int64_t kChunk = 32;
 
-/// What all workers of a block share.
+/// The job that all workers of a block share.
 struct PairedBackwardJob {
   const Block<BFloat16>& block;
   const QueryGradients<BFloat16>& given;
@@ -23,7 +23,7 @@ struct PairedBackwardJob {
   std::vector<std::int64_t> positions;  ///< of the queries
 };
 
-/// What share_out_slices() asks of a thread: nobody else adds to dK and dV of its slice meanwhile.
+/// A worker of share_out_slices(): nobody else adds to dK and dV of its slice meanwhile.
 class PairedBackwardWorker {
  public:
   explicit PairedBackwardWorker(const PairedBackwardJob& job)
@@ -123,7 +123,7 @@ class PairedBackwardWorker {
             std::min(rows.last - rows.first, last * kKeysAtOnce)};
   }
 
-  /// P, dS and what dS adds to dQ of tile i; `start`: row of the run where the block begins.
+  /// Computes P, dS and the part of dQ of tile i; `start`: row of the run where the block begins.
   void meet_part(const PositionRun& run, std::int64_t start, std::size_t i) {
     PairedGradients& tile = tiles_[i];
     const RowRange& part = parts_[i];

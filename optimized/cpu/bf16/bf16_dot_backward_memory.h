@@ -1,4 +1,4 @@
-// What a tile and a group of queries are in memory for the backward pass in bf16 products.
+// Memory of a tile and a group of queries for the backward pass in bf16 products.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct PairedGradientRows {
   std::int64_t count;
 };
 
-/// A tile of up to kWidth of them, lanes along queries, and its dQ.
+/// A tile of up to kWidth such queries, lanes along queries, and its dQ.
 class PairedGradients {
  public:
   explicit PairedGradients(const PairedChannels& channels);
@@ -78,9 +78,9 @@ class WeightMemory {
  public:
   WeightMemory(std::int64_t tiles, std::int64_t keys);
 
-  /// From key `key` of the block and the first query of tile `tile` on.
+  /// The memory from key `key` of the block and the first query of tile `tile` on.
   WeightRows at(std::int64_t key, std::int64_t tile) const;
-  /// Those of keys first … last-1 for one tile are 0.
+  /// Sets the weights of keys first … last-1 for one tile to 0.
   void clear(std::int64_t first, std::int64_t last, std::int64_t tile);
 
  private:

@@ -23,7 +23,7 @@ Change change_of(__m512 score, __m512 dp, __mmask16 rows, __m512 scale, __m512 l
   return {p, _mm512_maskz_mul_ps(some, p, _mm512_sub_ps(dp, delta))};
 }
 
-/// Both halves, to two neighbouring rows.
+/// Stores both halves, to two neighbouring rows.
 void store_rows(__m512i halves, std::int64_t stride, std::uint16_t* to) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(halves));
   _mm256_store_si256(reinterpret_cast<__m256i*>(to + stride), _mm512_extracti64x4_epi64(halves, 1));

@@ -1,4 +1,4 @@
-// What a tile of queries and a block of keys are in memory for the bf16 dot product.
+// Memory of a tile of queries and a block of keys for the bf16 dot product.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct PairedQueryRows {
   std::int64_t count;
 };
 
-/// A tile of up to kWidth of them, lanes along queries; lanes beyond the rows repeat the last.
+/// A tile of up to kWidth such queries, lanes along queries; lanes beyond the rows repeat the last.
 class PairedQueries {
  public:
   explicit PairedQueries(const PairedChannels& channels);
@@ -81,10 +81,10 @@ struct LostNumber {
   std::int64_t row, channel;
   float value;
 };
-/// Which numbers would be wrong in a product whatever the other factor: those that spoil one with
-/// 0, and those that the instruction reads as 0, which matter where the other may be large.
+/// The numbers that would be wrong in a product whatever the other factor: those that spoil one
+/// with 0, and those that the instruction reads as 0, which matter where the other may be large.
 enum class Apart { not_finite, not_finite_or_subnormal };
-/// Those of dense rows, row by row.
+/// The lost numbers of dense rows, row by row.
 std::vector<LostNumber> specials_of(const BFloat16* values, std::int64_t rows,
                                     std::int64_t channels, Apart apart);
 
