@@ -1,4 +1,4 @@
-// What a kernel on a device is asked to do: the queries of one rank against one K/V chunk.
+// A call of a kernel on a device: the queries of one rank against one K/V chunk.
 //
 // Masks come as intervals. Of the chunk's rows, whose positions increase, a query sees one interval
 // under every mask but a bit matrix; so kernels know neither masks nor positions nor layouts
@@ -19,7 +19,8 @@ struct KeyRange {
   friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
-/// What a tile of queries sees: no row sees anything outside `any`, every row sees all of `all`.
+/// The keys that a tile of queries sees: no row sees anything outside `any`, every row all of
+/// `all`.
 struct TileKeys {
   KeyRange any;
   KeyRange all;
@@ -41,7 +42,7 @@ struct BlockShape {
   std::int32_t v_dim = 0;
 };
 
-/// Which rows see which keys.
+/// The keys that each row sees.
 struct BlockMask {
   const KeyRange* rows = nullptr;   ///< (queries)
   const TileKeys* tiles = nullptr;  ///< (ceil(queries / tile_queries of the kernel))

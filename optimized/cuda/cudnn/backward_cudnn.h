@@ -19,7 +19,7 @@
 
 namespace ringlab::cudnn {
 
-/// Who does what, on the current device.
+/// The parts that do the work, on the current device.
 template <class Element>
 struct CudnnBackwardParts {
   SdpaRunner runner;
@@ -42,7 +42,8 @@ class CudnnBackward {
     return is_one_call(call, cut(call));
   }
 
-  /// That the call uses on its stream, on the current device, where gradients are added to sums.
+  /// Bytes that the call uses on its stream, on the current device, where gradients are added to
+  /// sums.
   /// Pointers are not looked at.
   std::int64_t scratch_bytes(const cuda::BackwardCall<Element>& call) const {
     std::int64_t most = 0;
@@ -51,7 +52,7 @@ class CudnnBackward {
     }
     return most;
   }
-  /// The same of a call that gives_results().
+  /// Bytes of a call that gives_results().
   std::int64_t scratch_bytes_with_results(const cuda::BackwardCall<Element>& call) const {
     return workspace_bytes(asked_for(call, pieces_of(call).front()));
   }

@@ -40,7 +40,7 @@ std::string library_name() {
 }
 
 CudnnLibrary open_library(const std::string& name) {
-  // Its parts find each other by the names of what is loaded: as one that is linked.
+  // Loaded globally: its parts find each other by the names of what is loaded.
   void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!handle) refuse(name, loader_problem());
   auto* const get_version = reinterpret_cast<std::size_t (*)()>(::dlsym(handle, "cudnnGetVersion"));

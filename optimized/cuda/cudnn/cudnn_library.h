@@ -17,7 +17,7 @@ struct CudnnLibrary {
 /// The variable that names another library than libcudnn.so.9.
 inline constexpr const char* kLibraryVariable = "RINGLAB_CUDNN_LIBRARY";
 
-/// What the variable says, else "libcudnn.so.9".
+/// The variable's value, else "libcudnn.so.9".
 std::string library_name();
 
 /// Environment error that says what was expected, what was found and what to do: when there is no

@@ -19,7 +19,7 @@
 
 namespace ringlab::cudnn {
 
-/// Who does what, on the current device.
+/// The parts that do the work, on the current device.
 template <class Element>
 struct CudnnParts {
   SdpaRunner runner;
@@ -37,11 +37,11 @@ class CudnnForward {
                         std::shared_ptr<StreamScratch> scratch = std::make_shared<StreamScratch>())
       : parts_(std::move(parts)), scratch_(std::move(scratch)) {}
 
-  /// Whether it is one call that writes the results, and leaves the running state alone.
+  /// True when it is one call that writes the results, and leaves the running state alone.
   static bool leaves_state(const cuda::ForwardCall<Element>& call) {
     return is_one_call(call, pieces_of(call));
   }
-  /// That the call uses on its stream, on the current device. Pointers are not looked at.
+  /// Bytes that the call uses on its stream, on the current device. Pointers are not looked at.
   std::int64_t scratch_bytes(const cuda::ForwardCall<Element>& call) const {
     const std::vector<MaskPiece> pieces = pieces_of(call);
     const bool merges = !is_one_call(call, pieces);

@@ -17,7 +17,7 @@
 #include "optimized/cuda/device.h"
 
 namespace cudnn_frontend {
-/// What the frontend takes cuDNN's functions from.
+/// The table that the frontend takes cuDNN's functions from.
 void* cudnn_dlhandle = nullptr;
 }  // namespace cudnn_frontend
 
@@ -51,7 +51,7 @@ void describe_output(fe::graph::Tensor_attributes& attributes, Uid uid, const Sd
       .set_stride({tensor.strides.begin(), tensor.strides.end()});
 }
 
-/// Both passes say it alike.
+/// Describes the diagonals; both passes say it alike.
 template <class Options>
 void take_in(const SdpaDiagonals& diagonals, Options& options) {
   if (diagonals.left_bound || diagonals.right_bound) {
@@ -153,8 +153,8 @@ struct SdpaPlan {
   std::int64_t workspace_bytes = 0;
 };
 
-/// What one device has been asked for so far. The handle lives as long as the program: cuDNN is not
-/// to be asked for anything while a program ends.
+/// The plans that one device has been asked for so far. The handle lives as long as the program:
+/// cuDNN is not to be asked for anything while a program ends.
 class PlansOfDevice {
  public:
   explicit PlansOfDevice(int device) : capability_(cuda::device_facts(device).compute_capability) {
@@ -199,7 +199,7 @@ class PlansOfDevice {
       plans_;
 };
 
-/// Those of all devices; one thread at a time, since handles are not to be shared.
+/// The plans of all devices; one thread at a time, since handles are not to be shared.
 class Plans {
  public:
   template <class Wanted>

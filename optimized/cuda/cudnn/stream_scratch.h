@@ -21,7 +21,7 @@ inline std::int64_t aligned_bytes(std::int64_t bytes) {
 /// Memory of streams. Work of a stream is done in order, so a piece of it serves call after call.
 class StreamScratch {
  public:
-  /// At least so many bytes; what they hold is lost when more are wanted.
+  /// Memory of at least so many bytes; what they hold is lost when more are wanted.
   std::byte* of(int device, cuda::Stream stream, std::int64_t bytes) {
     WorkspacePiece& piece = pieces_[{device, stream}];
     if (piece.bytes >= bytes) return piece.memory.get();

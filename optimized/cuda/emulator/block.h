@@ -1,4 +1,4 @@
-// A block: its threads, its shared memory, and what they meet at.
+// A block: its threads, its shared memory, and the barriers they meet at.
 #pragma once
 
 #include <deque>
@@ -27,7 +27,7 @@ struct ThreadBlock {
   ThreadPlace place_of(const Thread& thread) {
     return {thread.index, index, launch.blocks, shared.data()};
   }
-  /// From a thread at its end: faults if others count on it.
+  /// Called by a thread at its end: faults if others count on it.
   void end_thread(const Thread& thread);
   bool has_ended() const { return ended_threads == launch.threads; }
   /// "threads 0-31, 33: sync_block()", one line for each thing that threads wait for.
@@ -49,7 +49,7 @@ struct ThreadBlock {
   Registers registers;
 };
 
-/// That of the thread that runs.
+/// The block of the thread that runs.
 inline ThreadBlock& block_here() { return *running_thread()->block; }
 
 }  // namespace ringlab::cuda::emulator

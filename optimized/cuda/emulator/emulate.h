@@ -8,7 +8,7 @@
 
 namespace ringlab::cuda::emulator {
 
-/// How a grid is launched. `seed` decides the order in which threads run, how late asynchronous
+/// The launch of a grid. `seed` decides the order in which threads run, how late asynchronous
 /// copies and matrix products happen, and nothing else.
 struct Launch {
   int blocks = 1;

@@ -1,4 +1,4 @@
-// What the emulated GPU says of a kernel that breaks a rule.
+// Faults: a kernel breaks a rule on the emulated GPU.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Where the code that runs is.
+// The place of the code that runs.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ struct ThreadPlace {
   std::byte* shared = nullptr;
 };
 
-/// Of the thread that runs. Threads of a grid take turns on one thread of the operating system.
+/// The place of the thread that runs. Threads of a grid take turns on one thread of the operating
+/// system.
 extern constinit thread_local ThreadPlace here;
 
 /// The running thread stops here now and then.

@@ -1,4 +1,4 @@
-// How the tensor cores read a matrix from shared memory, given its descriptor.
+// Reads a matrix from shared memory as the tensor cores do, given its descriptor.
 #pragma once
 
 #include <cstdint>

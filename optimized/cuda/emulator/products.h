@@ -14,14 +14,14 @@ namespace ringlab::cuda::emulator {
 
 struct ThreadBlock;
 
-/// Where A comes from, and which operands are transposed.
+/// The source of A, and which operands are transposed.
 enum class ProductForm {
   rows,     ///< shared memory; neither
   weights,  ///< registers; B
   columns,  ///< shared memory; both
 };
 
-/// What a wgmma instruction says, the same for all 128 threads.
+/// A wgmma instruction's fields, the same for all 128 threads.
 struct ProductShape {
   DType type;
   int n;
@@ -50,7 +50,7 @@ class Warpgroup {
   void commit();
   void wait(int pending);
   void note_packed();  ///< a register that may be an operand has changed
-  /// One thread's part: its accumulators and, where A comes from registers, its four pairs.
+  /// A thread's part: its accumulators and, where A comes from registers, its four pairs.
   void issue(const ProductShape& shape, float* d, const std::uint32_t* p);
   void end_thread(int thread);
 

@@ -14,7 +14,7 @@
 namespace ringlab::cuda::emulator {
 
 inline constexpr std::byte kPoison{0xff};
-/// Of the first byte in the window of shared memory; the machine keeps what is before.
+/// The address of the first byte in the window; the machine keeps what is before.
 inline constexpr std::uint32_t kFirstAddress = 1024;
 
 class SharedWindow {

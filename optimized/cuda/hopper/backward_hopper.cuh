@@ -71,8 +71,8 @@ namespace ringlab::cuda {
 
 // --- sizes -------------------------------------------------------------------------------------
 
-/// One shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ,
-/// 64 queries by 64 channels, are as many as the consumers in both.
+/// A shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ, 64
+/// queries by 64 channels, are as many as the consumers in both.
 template <class ElementType, int kPaddedChannels>
 struct HopperBackwardTile {
   using Element = ElementType;
@@ -94,13 +94,13 @@ struct HopperBackwardTile {
   static_assert(kQueries % kMaskQueries == 0 && kQueries <= 128);
 };
 
-/// Where a tile is.
+/// The place of a tile.
 struct QueryPlace {
   std::int32_t head;  ///< of all batches, numbered through
   std::int32_t first_query;
 };
 
-/// What consumers are told of a tile besides Q and dO.
+/// The words that consumers are told of a tile besides Q and dO.
 template <int kQueries>
 struct alignas(8) QueryRows {
   float lse[kQueries];  ///< in base 2; +inf: all weights are 0; NaN: none is a number
@@ -116,7 +116,7 @@ struct HopperBackwardBarriers {
   Barrier full[Tile::kStages], empty[Tile::kStages];
 };
 
-/// Where things are in shared memory.
+/// The layout of shared memory.
 template <class Tile>
 struct HopperBackwardShared {
   using Rows = QueryRows<Tile::kQueries>;
@@ -145,7 +145,7 @@ struct HopperBackwardShared {
   }
 };
 
-/// What the kernel is given.
+/// The kernel's parameters.
 template <class Element>
 struct HopperBackwardParams {
   BackwardCall<Element> call;
@@ -153,10 +153,10 @@ struct HopperBackwardParams {
   TensorMap k, v;     ///< boxes of kKeys rows
 };
 
-/// Where dQ is made: here, by additions in any order, or by another kernel.
+/// The place where dQ is made: here, by additions in any order, or by another kernel.
 enum class HopperQueryGradients { here, elsewhere };
 
-/// By one thread.
+/// Called by one thread.
 template <class Tile>
 RINGLAB_KERNEL_CODE void init_backward_barriers(HopperBackwardBarriers<Tile>& barriers) {
   init_barrier(&barriers.keys_full, 1);
@@ -197,7 +197,7 @@ RINGLAB_KERNEL_CODE void load_boxes(std::byte* to, const TensorMap* map, Barrier
   }
 }
 
-/// What a thread of the producer knows of its query.
+/// A producer thread's view of its query.
 struct ProducedRow {
   float lse = -kEmptyRowMax<float>;
   float delta = 0;
@@ -265,7 +265,8 @@ struct BackwardProducer {
   }
 };
 
-/// Of the keys of a block, over all query heads that read their K/V head; all lanes of a warp.
+/// The walk over the keys of a block, over all query heads that read their K/V head; all lanes of a
+/// warp.
 template <class Tile>
 RINGLAB_KERNEL_CODE QueryWalk begin_walk(const BackwardCall<typename Tile::Element>& call,
                                          BlockKeys block) {
@@ -281,7 +282,7 @@ RINGLAB_KERNEL_CODE QueryWalk begin_walk(const BackwardCall<typename Tile::Eleme
   return walk;
 }
 
-/// Where nobody sees the keys they are not loaded.
+/// Loads the keys of the block, unless nobody sees them, and then the tiles that see some.
 template <class Tile>
 RINGLAB_KERNEL_CODE void produce_queries(const HopperBackwardParams<typename Tile::Element>& params,
                                          HopperBackwardShared<Tile> shared, BlockKeys block) {
@@ -355,8 +356,9 @@ RINGLAB_KERNEL_CODE void differentiate_pairs(PairParts<Tile>& parts,
   });
 }
 
-/// In the fragments of a left operand: for 16 queries, keys g and g + 8 of queries 2 t, 2 t + 1,
-/// then of queries 2 t + 8, 2 t + 9. Accumulators of two neighbouring n are in that very order.
+/// Rounds to the fragments of a left operand: for 16 queries, keys g and g + 8 of queries 2 t, 2 t
+/// + 1, then of queries 2 t + 8, 2 t + 9. Accumulators of two neighbouring n are in that very
+/// order.
 template <class Element, int kCount>
 RINGLAB_KERNEL_CODE void round_pairs(std::uint32_t (&rounded)[kCount][4],
                                      const float (&values)[8 * kCount]) {
@@ -394,7 +396,7 @@ RINGLAB_KERNEL_CODE void clear_not_finite_in(std::byte* operand) {
   }
 }
 
-/// What consumers wrote to shared memory is there for the products of all of them.
+/// Makes what consumers wrote to shared memory visible to the products of all of them.
 template <class Tile>
 RINGLAB_KERNEL_CODE void share_with_consumers() {
   fence_async_proxy();
@@ -432,7 +434,7 @@ struct BackwardConsumer {
   int number;  ///< among the consumers
   PipelinePlace<Tile::kStages> place = {};
 
-  /// Of this thread's first row among the keys of the block.
+  /// The number of this thread's first row among the keys of the block.
   RINGLAB_KERNEL_CODE int key() const {
     return 64 * number + warp_index() % 4 * 16 + lane_index() / 4;
   }
@@ -464,7 +466,7 @@ struct BackwardConsumer {
     products_commit();
   }
 
-  // This consumer's piece of dQ.
+  // The piece of dQ that is this consumer's.
   RINGLAB_KERNEL_CODE int piece_query() const { return number % (Tile::kQueries / 64) * 64; }
   RINGLAB_KERNEL_CODE int piece_channel() const { return number / (Tile::kQueries / 64) * 64; }
 
@@ -517,7 +519,7 @@ RINGLAB_KERNEL_CODE void add_dq(const BackwardConsumer<Tile>& consumer, QueryPla
   }
 }
 
-/// What one tile of queries adds to the gradients.
+/// Adds what one tile of queries brings to the gradients.
 template <TileMeeting kMeeting, HopperQueryGradients kWhere, class Tile>
 RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
                                    int first_key) {
@@ -613,7 +615,7 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
 
 // --- the kernel --------------------------------------------------------------------------------
 
-/// One block of kThreads threads; there are batch · kv_heads · ceil(keys / kKeys).
+/// A block of kThreads threads; there are batch · kv_heads · ceil(keys / kKeys).
 template <class Tile, HopperQueryGradients kWhere>
 RINGLAB_KERNEL_CODE void backward_hopper_block(
     const HopperBackwardParams<typename Tile::Element>& params) {

@@ -63,7 +63,7 @@ namespace ringlab::cuda {
 
 // --- sizes -------------------------------------------------------------------------------------
 
-/// What makes the kernel fast, piece by piece, so that what each is worth can be measured
+/// The kernel's tactics, piece by piece, so that what each is worth can be measured
 /// (forward_hopper_ladder.h). The defaults are the kernel.
 struct HopperTactics {
   bool scores_ahead = true;       ///< S of the next block is issued before P V of this one
@@ -74,7 +74,7 @@ struct HopperTactics {
   int polynomials = 0;            ///< of 8 weights, how many are made by multiply-adds
 };
 
-/// One shape of the kernel. Consumers: 2 or 3. Keys: of a block, a multiple of 16.
+/// A shape of the kernel. Consumers: 2 or 3. Keys: of a block, a multiple of 16.
 template <class ElementType, int kPaddedChannels, int kConsumerGroups, int kBlockKeys,
           int kPipelineStages, HopperTactics kHopperTactics = HopperTactics{}>
 struct HopperTile {
@@ -108,7 +108,7 @@ template <class Tile>
 inline constexpr int kHopperSharedBytes = Tile::kQueryBytes + 2 * Tile::kStages* Tile::kBlockBytes +
                                           static_cast<int>(sizeof(HopperBarriers<Tile>));
 
-/// What the kernel is given. `call.scale` > 0: the largest score has the largest weight.
+/// The kernel's parameters. `call.scale` > 0: the largest score has the largest weight.
 template <class Element>
 struct HopperParams {
   ForwardCall<Element> call;
@@ -116,7 +116,7 @@ struct HopperParams {
   TileOrder order;
 };
 
-/// Where things are in shared memory.
+/// The layout of shared memory.
 template <class Tile>
 struct HopperShared {
   std::byte* q;
@@ -135,8 +135,8 @@ RINGLAB_KERNEL_CODE HopperShared<Tile> lay_out_shared() {
   return {start, reinterpret_cast<HopperBarriers<Tile>*>(barriers)};
 }
 
-/// By one thread. A buffer is full after one announcement and its bytes, empty after a word of each
-/// consumer warp.
+/// Called by one thread. A buffer is full after one announcement and its bytes, empty after a word
+/// of each consumer warp.
 template <class Tile>
 RINGLAB_KERNEL_CODE void init_hopper_barriers(HopperBarriers<Tile>* barriers) {
   constexpr int kWarps = 4 * Tile::kConsumers;
@@ -178,7 +178,8 @@ RINGLAB_KERNEL_CODE void load_rows(std::byte* to, const TensorMap* map, Barrier*
   }
 }
 
-/// One thread. K of a block goes ahead of V of the block before it, as consumers need them.
+/// The producer's thread. K of a block goes ahead of V of the block before it, as consumers need
+/// them.
 template <class Tile>
 struct Producer {
   const HopperParams<typename Tile::Element>& params;
@@ -230,7 +231,7 @@ RINGLAB_KERNEL_CODE void produce(const HopperParams<typename Tile::Element>& par
 
 // --- a consumer: its registers -----------------------------------------------------------------
 
-/// Which rows a thread works on, and its part of them: columns (of scores: keys, of acc: channels)
+/// The rows a thread works on, and its part of them: columns (of scores: keys, of acc: channels)
 /// 8 n + 2 t and the next one of its two rows. Arrays are [4 n + 2 i + (0 or 1)], see
 /// device_code.h.
 template <class Tile>
@@ -249,7 +250,7 @@ struct ThreadRows {
 RINGLAB_KERNEL_CODE int lane_of_row() { return thread_index() % 4; }
 RINGLAB_KERNEL_CODE int first_column() { return 2 * lane_of_row(); }
 
-/// Over the four lanes that share a row.
+/// The sum over the four lanes that share a row.
 RINGLAB_KERNEL_CODE float sum_of_row(float value) {
   value += shuffle_xor(value, 1);
   return value + shuffle_xor(value, 2);
@@ -455,7 +456,7 @@ RINGLAB_KERNEL_CODE void round_weights(ThreadRows<Tile>& rows) {
   }
 }
 
-/// What raise_row_max() left to do. Rare, so it is a branch and not 2 · C / 4 products.
+/// Does what raise_row_max() left to do. Rare, so it is a branch and not 2 · C / 4 products.
 template <class Tile>
 RINGLAB_KERNEL_CODE void rescale(ThreadRows<Tile>& rows) {
   if (rows.factor[0] == 1 && rows.factor[1] == 1) return;
@@ -473,7 +474,7 @@ struct Consumer {
   const HopperParams<typename Tile::Element>& params;
   HopperShared<Tile> shared;
   int number;  ///< among the consumers
-  /// Of the block whose scores are next; V of the block before it has the place before.
+  /// The place of the block whose scores are next; V of the block before it has the place before.
   PipelinePlace<Tile::kStages> place = {};
   PipelinePlace<1> q_place = {};
 
@@ -589,7 +590,7 @@ RINGLAB_KERNEL_CODE void last_products(Consumer<Tile>& consumer, ThreadRows<Tile
   consumer.release_v();
 }
 
-/// Without scores_ahead: P V of the block before, and then the scores of this one.
+/// A step without scores_ahead: P V of the block before, and then the scores of this one.
 template <BlockSight kSight, class Tile>
 RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows,
                                            int first, bool last) {
@@ -621,7 +622,7 @@ RINGLAB_KERNEL_CODE void step(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, 
   }
 }
 
-/// From the last block to the first: partial ones, full ones, partial ones.
+/// Walks from the last block to the first: partial ones, full ones, partial ones.
 template <class Tile>
 RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, KeyWalk walk) {
   const auto first_key = [&](int block) { return walk.first + block * Tile::kKeys; };
@@ -640,7 +641,7 @@ RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, ThreadRows<Tile>& r
 
 // --- a consumer: rows that ended as no number --------------------------------------------------
 
-/// Whether any thread of the warp has an accumulator that is infinite or NaN. All lanes.
+/// True when any thread of the warp has an accumulator that is infinite or NaN. All lanes.
 template <class Tile>
 RINGLAB_KERNEL_CODE bool any_not_finite(const ThreadRows<Tile>& rows) {
   float probe = 0;  // stays 0 or becomes NaN
@@ -667,7 +668,7 @@ RINGLAB_KERNEL_CODE float score_of(const ForwardCall<typename Tile::Element>& ca
   return sum_of_row(sum);
 }
 
-/// One more visible key of row i.
+/// Takes one more visible key into row i.
 template <class Tile>
 RINGLAB_KERNEL_CODE void add_key(const ForwardCall<typename Tile::Element>& call,
                                  ThreadRows<Tile>& rows, int i, float score,
@@ -735,7 +736,7 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
   if (consumer.number == 0) consumer.take_turn();  // what the last consumer passed on
 }
 
-/// One block of kThreads threads and kHopperSharedBytes per multiprocessor, or fewer.
+/// A block of kThreads threads and kHopperSharedBytes per multiprocessor, or fewer blocks.
 template <class Tile>
 RINGLAB_KERNEL_CODE void forward_hopper_tiles(const HopperParams<typename Tile::Element>& params) {
   const HopperShared<Tile> shared = lay_out_shared<Tile>();

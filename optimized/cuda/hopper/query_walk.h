@@ -1,4 +1,4 @@
-// Which tiles of queries a block of keys meets, and how: the loop of the backward pass by keys.
+// The tiles of queries that a block of keys meets, and how: the loop of the backward pass by keys.
 //
 // Tiles of BlockMask::tiles may be smaller than those that a kernel computes with, since other
 // kernels use the same ones: a tile here is `parts` of them.
@@ -11,8 +11,9 @@
 
 namespace ringlab::cuda {
 
-/// none: no query sees any of the keys. full: all queries exist, as do all keys, and see each
-/// other. partial: everything else, and where it could not be told.
+/// The way in which a tile meets the keys. none: no query sees any of them. full: all queries
+/// exist, as do all keys, and see each other. partial: everything else, and where it could not be
+/// told.
 enum class TileMeeting : std::int32_t { none, partial, full };
 
 /// Tiles first … last - 1.
@@ -72,7 +73,7 @@ struct QueryWalk {
   }
 };
 
-/// Which keys of which K/V head a thread block has. Early keys come first: under masks that look
+/// The keys of a K/V head that a thread block has. Early keys come first: under masks that look
 /// back most queries see them, and what takes longest should not begin last.
 struct BlockKeys {
   std::int32_t first_key;

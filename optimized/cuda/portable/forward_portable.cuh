@@ -27,7 +27,7 @@ namespace ringlab::cuda {
 inline constexpr int kForwardThreads = 128;
 inline constexpr int kForwardQueries = 64;
 
-/// What lies where, for kChannels padded channels of K and of V.
+/// The layout of shared memory, for kChannels padded channels of K and of V.
 template <int kChannels>
 struct ForwardTiles {
   static constexpr int kKeys = kChannels > 128 ? 32 : 64;
@@ -51,7 +51,7 @@ struct ForwardTiles {
   }
 };
 
-/// Which queries of which head this block has. Tiles that come late see most under causal masks,
+/// The queries of the head that this block has. Tiles that come late see most under causal masks,
 /// so they begin first.
 struct ForwardPlace {
   int tile;
@@ -67,7 +67,7 @@ RINGLAB_KERNEL_CODE ForwardPlace forward_place(const BlockShape& shape, int bloc
   return {tile, tile * kForwardQueries, head, head / (shape.q_heads / shape.kv_heads)};
 }
 
-/// What a lane keeps of its two rows.
+/// A lane's part of its two rows.
 template <int kChannels>
 struct ForwardRows {
   int query[2];  ///< in the chunk of queries
@@ -231,7 +231,7 @@ struct KeyStages {
     }
     commit_copies();
   }
-  /// Those of a block that some row sees.
+  /// The keys of a block that some row sees.
   RINGLAB_KERNEL_CODE KeyRange keys(int block) const {
     const int last = first_key(block) + Tiles::kKeys;
     return {first_key(block), last < blocks.any.last ? last : blocks.any.last};
@@ -316,7 +316,7 @@ RINGLAB_KERNEL_CODE void end_rows(const ForwardRows<kChannels>& rows,
   }
 }
 
-/// One block of kForwardThreads threads; there are batch · q_heads · ceil(queries / 64).
+/// A block of kForwardThreads threads; there are batch · q_heads · ceil(queries / 64).
 template <class Element, int kChannels>
 RINGLAB_KERNEL_CODE void forward_portable_block(const ForwardCall<Element>& call) {
   using Tiles = ForwardTiles<kChannels>;
