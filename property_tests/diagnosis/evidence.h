@@ -11,7 +11,6 @@ namespace ringlab::verify {
 
 /// The failing case first, then larger and plainer ones that tell mistakes apart: other values,
 /// lengths, masks, layouts, heads. Each of them is within what the subject can do.
-/// lengths, masks, layouts, heads. All of them are within what the subject can do.
 std::vector<Case> evidence_cases(const Case& failing, const Capabilities& can);
 
 /// A run of the subject on one case, next to the right answer.

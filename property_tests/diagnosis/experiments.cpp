@@ -38,7 +38,6 @@ bool differs(const Subject& subject, const Trial& trial, const AttentionOutput& 
 
 /// True when one number of the options changes the answer. Ranks are simulated: on threads an
 /// answer may change by itself.
-/// may change by itself.
 bool depends_on(const Subject& subject, const Evidence& evidence,
                 std::uint64_t RunOptions::*number) {
   Trial trial = evidence.scene.trial;

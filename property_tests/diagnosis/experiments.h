@@ -14,13 +14,11 @@ bool same_answer(const AttentionOutput& a, const AttentionOutput& b);
 
 /// Runs the wrong cases again under other circumstances: another order of threads, other delays.
 /// Empty when that changes nothing, or when the same run gives other numbers each time.
-/// delays. Empty when nothing, or when the same run gives other numbers each time.
 std::optional<Suspect> found_by_running_again(const Subject& subject,
                                               const std::vector<Evidence>& wrong);
 
 /// Asks the laws, for answers that are right: the first law that names a mistake and is broken on
 /// one of these cases.
-/// cases.
 std::optional<Suspect> found_by_laws(const Subject& subject, const std::vector<Case>& cases);
 
 /// Finds runs that fail only where a send waits until it is received.

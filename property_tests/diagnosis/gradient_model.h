@@ -24,7 +24,6 @@ struct GradientModel {
 
 /// The model with everything before dS right. `forward` may be edited to be a model of other
 /// tensors later: `lse` and `delta` stay the right ones of `scene`.
-/// are from: those are always the right ones of `scene`.
 GradientModel make_gradient_model(const Scene& scene, const Tensor<double>& dout);
 /// Computes p, dp and steepness again, after edits of the forward model or of lse.
 void weigh_again(GradientModel& model);
@@ -38,7 +37,6 @@ struct GradientPrediction {
 };
 /// dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO. Tolerances are generous where numbers of this
 /// model are large, +inf where nothing can be said.
-/// be said.
 GradientPrediction sum_up(const GradientModel& model);
 
 }  // namespace ringlab::verify

@@ -10,7 +10,6 @@ namespace ringlab::verify {
 
 /// The mistake that breaking this law means for a subject whose answers are right; empty for laws
 /// about numbers.
-/// numbers.
 std::optional<Suspect> suspect_of_law(const Law& law);
 std::vector<Suspect> law_suspects();
 /// The mistake behind runs that fail only where sends wait: every rank sends before it receives.

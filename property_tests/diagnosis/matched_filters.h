@@ -27,7 +27,6 @@ inline constexpr double kFilterLimit = 5.5;
 
 /// Warnings of the filters: in bf16, or f16, or without those in all dtypes. They are no failures:
 /// no bound is broken.
-/// no bound is broken.
 std::vector<std::string> filter_warnings(const Subject& subject, std::uint64_t seed);
 
 }  // namespace ringlab::verify

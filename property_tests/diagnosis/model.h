@@ -12,7 +12,6 @@ namespace ringlab::verify {
 
 /// All numbers that an implementation computes before the sums. Arrays over pairs are (batch,
 /// q_heads, query, key); hidden pairs have scores, too, and count 0 times.
-/// key); hidden pairs have scores, too, and count 0 times.
 struct Model {
   Trial trial;  ///< the tensors that are read; edit them before make_model()
   NumericsProfile profile;

@@ -14,7 +14,6 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 /// The factor of the running sums when the maximum rises by `rise` >= 0, relative to the right one
 /// (e^-rise): 1 is right.
-/// is right: 1 is right.
 using Excess = double (*)(double rise);
 double not_rescaled(double rise) { return std::exp(rise); }
 double inverted(double rise) { return std::exp(2 * rise); }
@@ -57,7 +56,6 @@ void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, Rescale
 
 /// Merges partial answers of the chunks pairwise in a tree, and forgets to rescale the left one's
 /// sums.
-/// rescaled.
 void merge_without_rescaling(Model& model, RescaledSums sums) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {

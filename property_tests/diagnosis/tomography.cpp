@@ -11,7 +11,6 @@ namespace ringlab::verify {
 namespace {
 
 /// The least difference of weights that can be seen: in bf16 it is four of its units.
-/// of its units.
 double noticeable(DType dtype) { return dtype == DType::bf16 ? 0x1p-6 : 0x1p-9; }
 /// Weights below this are not looked at: they may be rounded or flushed.
 constexpr double kSmallest = 1e-4;

@@ -21,7 +21,6 @@ Tomography read_softmax(const Subject& subject, const Trial& trial);
 
 /// One head as characters, at most `most` rows and columns: "=" right, "-" and "+" too little and
 /// too much, "0" lost, "!" weight where there must be none, "?" no number, " " hidden.
-/// too much, "0" lost, "!" weight where there must be none, "?" no number, " " hidden.
 std::string softmax_picture(const Tomography& tomography, std::int64_t batch, std::int64_t head,
                             std::int64_t most);
 /// The character of one pair.

@@ -6,6 +6,7 @@
 namespace ringlab::verify {
 namespace {
 
+/// Short sequences mostly: mistakes at edges show in a few tokens, and a case stays readable.
 std::int64_t random_tokens(Draws& draws) {
   const std::int64_t kind = draws.below(100);
   if (kind < 5) return 0;
@@ -21,6 +22,7 @@ int random_ranks(Draws& draws) {
   return static_cast<int>(kind < 7 ? draws.between(2, 4) : draws.between(5, 9));
 }
 
+/// A window whose sides may be 0, unlimited, or wider than the sequence.
 std::string random_window(Draws& draws, std::int64_t tokens) {
   const auto limit = [&] {
     return draws.chance(20) ? std::string("inf") : std::to_string(draws.below(tokens + 1));
@@ -29,6 +31,7 @@ std::string random_window(Draws& draws, std::int64_t tokens) {
   return "window:" + left + "," + limit();
 }
 
+/// Documents that cover all tokens; some are empty, and the last one always is.
 std::string random_documents(Draws& draws, std::int64_t tokens) {
   std::string text = "documents:";
   std::int64_t left = tokens;
@@ -42,6 +45,7 @@ std::string random_documents(Draws& draws, std::int64_t tokens) {
   return text + "0";
 }
 
+/// A term of any kind, alike often; bit matrices are the only ones that are no interval.
 std::string random_mask_term(Draws& draws, const Shape& shape) {
   switch (draws.below(10)) {
     case 0:
@@ -61,6 +65,7 @@ std::string random_mask_term(Draws& draws, const Shape& shape) {
   }
 }
 
+/// Full and causal masks most, since all subjects take them; intersections of two terms at times.
 std::string random_mask(Draws& draws, const Shape& shape) {
   const std::int64_t kind = draws.below(100);
   if (kind < 25) return "full";
@@ -89,6 +94,7 @@ void move_next_to_a_boundary(Draws& draws, Case& c) {
   c.shape.kv_tokens = tokens;
 }
 
+/// f32 most: it is what every subject computes in.
 DType random_dtype(Draws& draws) {
   constexpr std::array<DType, 10> kDTypes = {DType::f32,  DType::f32, DType::f32, DType::f32,
                                              DType::f32,  DType::f64, DType::f64, DType::bf16,
@@ -120,7 +126,6 @@ CaseModifiers random_modifiers(Draws& draws) {
 
 /// Gives one case in four tiles as large as kernels want them, and one in ten heads that take
 /// several registers: what goes wrong at the edge of a vector does not show below it.
-/// registers: what goes wrong at the edge of a vector does not show below it.
 void take_kernel_sizes(Draws& draws, Case& c) {
   constexpr std::array<std::int64_t, 6> kTiles = {16, 24, 48, 64, 128, 192};
   constexpr std::array<std::int64_t, 5> kChannels = {12, 16, 17, 25, 33};
@@ -135,12 +140,15 @@ void take_kernel_sizes(Draws& draws, Case& c) {
 
 std::string first_word(const std::string& term) { return term.substr(0, term.find(':')); }
 
+/// The channels rounded up to what the subject takes, and cut to its widest head.
 std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
   const std::int64_t unit = can.head_dim_multiple;
   const std::int64_t most = can.max_head_dim / unit * unit;
   return std::min((channels + unit - 1) / unit * unit, most);
 }
 
+/// The shape with what the subject lacks taken out: groups, empty sequences, other lengths or
+/// widths.
 Shape limited_shape(Shape s, const Capabilities& can) {
   if (!can.grouped_heads) s.q_heads = s.kv_heads;
   if (!can.no_tokens) {
@@ -194,6 +202,8 @@ Case limited_problem(Case c, const Capabilities& can) {
 
 }  // namespace
 
+// The order of the draws is part of every token that names a seed: a draw more or less makes other
+// cases of all seeds.
 Case random_case(Draws& draws) {
   Case c;
   c.seed = static_cast<std::uint64_t>(draws.between(1, kCaseSeeds - 1));

@@ -98,7 +98,7 @@ LawResult key_with_the_output_as_value(const Subject& subject, const Case& c) {
               picked(added(before.truth.allowed.lse, after.truth.allowed.lse))));
 }
 
-Case spare_channel(Case c) { return some_tokens(at_least_two_channels(std::move(c))); }
+Case spare_channel(Case c) { return with_tokens(at_least_two_channels(std::move(c))); }
 
 }  // namespace
 
@@ -114,7 +114,7 @@ std::vector<Law> added_key_laws() {
            .name = "a_key_whose_value_is_the_output_changes_only_lse",
            .statement = "O_i stays when a key with v = O_i comes in, and lse grows by its weight",
            .exact = false,
-           .shape_case = some_tokens,
+           .shape_case = with_tokens,
            .not_applicable = applies_to_all,
            .check = key_with_the_output_as_value}};
 }

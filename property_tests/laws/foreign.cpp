@@ -52,7 +52,6 @@ void overwrite(Tensor<double>& numbers, const Tensor<double>& others, std::int64
 /// Overwrites all numbers, or only the very last of one tensor: an input recognised by its first
 /// bytes, or by its size, shows then.
 /// Holds as above; finds results cached by the address of their inputs.
-/// its size, shows then.
 LawResult other_numbers_in_the_same_place(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   attend(subject, trial);
@@ -76,7 +75,7 @@ std::vector<Law> foreign_laws() {
            .statement = "Other calls and a second in between change nothing: the same bits, or, "
                         "where they are not promised, an answer within both bounds.",
            .exact = false,
-           .shape_case = some_tokens,
+           .shape_case = with_tokens,
            .not_applicable = needs_to_be_foreign,
            .check = the_same_call_again},
           {.id = "same_addresses",
@@ -84,7 +83,7 @@ std::vector<Law> foreign_laws() {
            .statement = "q, k and v are overwritten where they lie, wholly or their last number "
                         "alone: the answer is that of the new numbers.",
            .exact = false,
-           .shape_case = some_tokens,
+           .shape_case = with_tokens,
            .not_applicable = needs_to_be_foreign,
            .check = other_numbers_in_the_same_place}};
 }

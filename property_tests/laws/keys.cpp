@@ -86,7 +86,7 @@ LawResult lse_of_a_partition(const Subject& subject, const Case& c) {
 }
 
 Case integers_with_a_spare_channel(Case c) {
-  return plain_values(some_tokens(at_least_two_channels(std::move(c))));
+  return plain_values(with_tokens(at_least_two_channels(std::move(c))));
 }
 
 }  // namespace

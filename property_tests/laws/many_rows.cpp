@@ -25,7 +25,6 @@ std::int64_t at_least(std::int64_t tokens, Range range, std::uint64_t seed) {
 
 /// The case with one small K/V head on one or two ranks. What decides where sums are cut stays as
 /// it is drawn: tiles, layout and mask.
-/// tiles, layout and mask.
 Case narrow(Case c) {
   Shape& s = c.shape;
   s.batch = s.kv_heads = 1;

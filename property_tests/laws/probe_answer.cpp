@@ -73,7 +73,6 @@ namespace {
 
 /// The error of weights that are divided before they meet V: their division, their type, and the
 /// sum of products that are no longer exact.
-/// sum of products that are no longer exact.
 double early_division(const NumericsProfile& profile, double keys) {
   return gamma_bound(keys + 3, profile.u_accumulate) + profile.u_probability;
 }

@@ -33,7 +33,6 @@ LawResult uniform(const Subject& subject, const Case& c) {
 /// wire of e4m3 carries them exactly. Each query reads one channel.
 /// Holds because all but the top level underflow to 0. Finds accumulators that are not rescaled
 /// when a later block raises the maximum, whatever the order in which blocks come.
-/// of e4m3 carries them exactly. Each query reads one channel.
 LawResult subset(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   trial.problem.scale = 1;

@@ -15,7 +15,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Takes blocks of all sizes that calls of this size ask for, fills them with NaN and gives them
 /// back. A double holds two NaN of float: whatever type is read, there is none but NaN.
-/// Two NaN per double: whatever type is read there is none.
 void poison_free_memory() {
   std::vector<std::vector<float>> blocks;
   for (std::size_t numbers = 8; numbers <= (std::size_t{1} << 14); numbers *= 2) {

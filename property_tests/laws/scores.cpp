@@ -96,7 +96,6 @@ LawResult mean_of_all(const Subject& subject, const Trial& trial, const IntegerS
 /// infinity that of the values at the maximum: 2^-80 makes every weight exactly 1, 2^10 makes every
 /// gap of an integer score 0.
 /// Finds scales that are applied twice or not at all, and maxima taken before the scale.
-/// maximum. 2^-80 makes every weight exactly 1; 2^10 makes every gap of an integer score 0.
 LawResult temperature_limits(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   const auto only_top = [](std::int64_t below) { return below == 0 ? 1.0L : 0.0L; };

@@ -9,8 +9,8 @@ namespace ringlab::verify {
 Case plain_values(Case c);
 /// The case with at least two channels in q and k: one to spare.
 Case at_least_two_channels(Case c);
-/// The case with at least one query and one key.
-Case some_tokens(Case c);
+/// The case with at least one query and one key, its mask fitted.
+Case with_tokens(Case c);
 /// The case with two batches or two K/V heads, so that there is a neighbour to be independent of.
 Case with_a_neighbour(Case c);
 

@@ -40,14 +40,11 @@ struct Judgement {
 Judgement judge(const Subject& subject, const Trial& trial);
 /// True when an output of zeros would pass: no row with a visible key has an |o| above its
 /// tolerance. False when there is no such row, for then the empty rows are compared exactly.
-/// False when there is no such row, for then the empty rows are compared exactly.
 bool zeros_would_pass(const Judgement& judgement);
 
 /// The error that each number of V may have where a kernel reads it, (batch, kv_heads, tokens,
 /// v_dim): the wire_error() of this subject's profile, and all of it where products underflow. Else
 /// zeros where values travel exactly.
-/// the wire_error() of this subject's profile, and all of it where products underflow. Else zeros
-/// where values travel exactly.
 Tensor<double> value_errors(const Subject& subject, const Trial& trial);
 
 /// The mask as a plain matrix: which (query, key) pairs are visible.

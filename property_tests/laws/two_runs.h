@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "property_tests/laws/findings.h"
+#include "property_tests/laws/shapes.h"
 #include "property_tests/laws/trial.h"
 
 namespace ringlab::verify {
@@ -41,7 +42,6 @@ void fill_tokens(Tensor<double>& tensor, std::int64_t begin, std::int64_t end, d
 
 /// Numbers to write where the subject must not look: a large finite number, and NaN where the
 /// subject promises never to let masked data take part.
-/// promises never to let masked data take part.
 std::vector<double> poisons(const Subject& subject);
 
 /// The first of `results` that did not hold, else held with the worst ratio.
@@ -65,8 +65,6 @@ struct RowAndKey {
 LawResult row_is_value(const Subject& subject, const Trial& trial, const AttentionOutput& got,
                        const RowAndKey& only);
 
-/// The case with at least one query and one key, its mask fitted.
-Case with_tokens(Case c);
 /// The case on two ranks or more.
 Case several_ranks(Case c);
 /// A seeded partition of `tokens` over `ranks` into stretches, empty ones among them.

@@ -15,7 +15,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Smallest and largest visible value behind each output, with each value's own error on its way to
 /// the kernel; 0 and 0 for an empty row.
-/// the kernel reads it; 0 and 0 for an empty row.
 struct Hull {
   Tensor<double> least, most;
 };
@@ -138,7 +137,6 @@ Case moderate_scores(Case c) {
 
 /// True when partial outputs are rounded to a type whose exponents end before those of f32: one
 /// below its normal numbers is rounded more coarsely, wherever the output itself lies.
-/// its normal numbers is rounded more coarsely, wherever the output itself lies.
 bool merges_fewer_exponents(const NumericsProfile& profile) {
   return profile.u_partial > 0 &&
          dtype_info(profile.out_dtype).min_normal > dtype_info(DType::f32).min_normal;
@@ -244,7 +242,7 @@ std::vector<Law> value_laws() {
            .statement = "with queries scaled by up to 2^60 O stays inside the hull of the values "
                         "and lse is finite",
            .exact = false,
-           .shape_case = some_tokens,
+           .shape_case = with_tokens,
            .not_applicable = applies_to_all,
            .check = finite}};
 }

@@ -16,7 +16,6 @@ namespace {
 /// for that key. V reads off its weight and that of all the others.
 /// Holds because a softmax weight is a logistic function of its own score. Finds scores that are
 /// capped, rounded or paired with the wrong key.
-/// score. V reads off its weight and that of all the others.
 LawResult raised_score(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);
   const std::int64_t last = c.shape.head_dim - 1;
@@ -96,7 +95,7 @@ LawResult dominated_rows(const Subject& subject, const Case& c) {
 
 Case with_a_dial(Case c) {
   c.shape.v_dim = 2;
-  return some_tokens(at_least_two_channels(std::move(c)));
+  return with_tokens(at_least_two_channels(std::move(c)));
 }
 
 }  // namespace

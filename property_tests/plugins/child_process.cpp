@@ -101,6 +101,8 @@ File::~File() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+// Sealed memory files: the plugin maps the very pages, so that tensors are not copied through the
+// socket, and it can neither shrink nor change the inputs.
 File memory_file(const char* name, const std::vector<std::uint8_t>& bytes) {
   File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file.get() < 0) throw_refused("memory for a plugin's tensors", errno);
@@ -128,6 +130,7 @@ std::vector<std::uint8_t> contents(const File& file) {
   return bytes;
 }
 
+// SOCK_SEQPACKET keeps messages whole: a reply is all there or not at all.
 ChildProcess::ChildProcess(const std::vector<std::string>& words) {
   int ends[2] = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -145,6 +148,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words) {
 
 ChildProcess::~ChildProcess() { end(0.01); }
 
+// The descriptors of both files travel with the message (SCM_RIGHTS).
 bool ChildProcess::send(const CallMessage& message, const File& inputs, const File& outputs) {
   const int files[2] = {inputs.get(), outputs.get()};
   iovec part{.iov_base = const_cast<CallMessage*>(&message), .iov_len = sizeof(message)};
@@ -179,6 +183,8 @@ Heard ChildProcess::receive(Reply& reply, std::uint64_t sequence, double seconds
   }
 }
 
+// Looks with WNOWAIT first, so that the process stays a zombie and keeps its number:
+// kill(-process_) could else hit a group of somebody else.
 std::string ChildProcess::end(double patience_s) {
   if (process_ < 0) return "";
   shutdown(socket_.get(), SHUT_RDWR);

@@ -39,6 +39,7 @@ void tell(const Reply& reply) {
   _exit(0);
 }
 
+/// Loads the plugin and checks all that can be checked before anything of it is trusted.
 const ringlab_plugin* load(const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -105,6 +106,8 @@ void call(const ringlab_plugin& plugin, ringlab_call& given, Reply& reply) {
   }
 }
 
+/// Makes one call in a known floating-point mode, with signals reported and processor time limited,
+/// and says what the plugin left behind.
 void answer(const ringlab_plugin& plugin, CallMessage& message, const int (&files)[2]) {
   const pid_t self = getpid();
   Reply reply;

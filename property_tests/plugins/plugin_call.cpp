@@ -15,6 +15,7 @@ Placement placement_of(const Shape& s) {
   return even ? Placement::at_the_end : Placement::at_the_start;
 }
 
+/// A filler that changes from call to call, so that a plugin cannot have written it by luck twice.
 std::uint8_t filler_of(std::uint64_t sequence) {
   return static_cast<std::uint8_t>(0xc1 + sequence % 31);
 }
@@ -41,6 +42,7 @@ std::uint64_t output_address(std::uint64_t sequence, int id) {
 
 }  // namespace
 
+// Abilities decide which forms are made: bytes of a mask cost as much memory as all scores.
 PluginCall::PluginCall(const AttentionInput& input, const RunOptions& options,
                        const ringlab_abilities& can, std::uint64_t sequence)
     : shape_(input.problem.shape),

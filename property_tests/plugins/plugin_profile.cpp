@@ -80,6 +80,8 @@ int dtype_index(DType dtype) {
   }
 }
 
+// 0 means "as usual" (carried_profile), any other number replaces that. u_accumulate sets u_work
+// and exp_error too, unless they are given as well.
 NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem,
                                const std::string& who) {
   const std::int64_t tile = count("keys_per_rescale", n.keys_per_rescale, who);

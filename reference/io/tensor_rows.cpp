@@ -56,6 +56,7 @@ void for_each_piece(const Extents& whole, const Positions& positions, Visit&& vi
   }
 }
 
+/// A file descriptor, closed with its owner.
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
@@ -77,6 +78,8 @@ class Descriptor {
                            .hint = ""});
 }
 
+/// Writes all bytes at an offset; several processes write the same file, so there is no shared
+/// position.
 void write_at(const Descriptor& file, const std::string& bytes, std::int64_t offset,
               const fs::path& path) {
   for (std::size_t done = 0; done < bytes.size();) {
@@ -123,6 +126,7 @@ std::map<std::string, RowSource> open_rows(const fs::path& path,
   return sources;
 }
 
+// A run of tokens is one read for each batch and head; scattered tokens are a read each.
 Tensor<double> read_rows(const RowSource& source, const Positions& positions) {
   Extents extents = source.extents;
   extents.tokens = positions.size();
@@ -139,6 +143,8 @@ Tensor<double> read_rows(const RowSource& source, const Positions& positions) {
   return rows;
 }
 
+// All processes plan alike from the same arguments, so that none has to tell another where its rows
+// belong.
 SharedOutput::SharedOutput(const fs::path& path, std::map<std::string, PlannedTensor> tensors,
                            std::int64_t mark)
     : tensors_(std::move(tensors)) {
@@ -171,6 +177,7 @@ SharedOutput::~SharedOutput() {
   for (const auto& [name, target] : targets_) ::unlink(target.temporary.c_str());
 }
 
+// The full size at once: a full disk is found before the computation, not after it.
 void SharedOutput::create() {
   std::error_code ignored;
   if (!folder_.empty()) fs::create_directories(folder_, ignored);
@@ -191,6 +198,7 @@ void SharedOutput::create() {
   }
 }
 
+// Synced by every process: commit() may rename only what has reached the disk.
 void SharedOutput::write_rows(const std::string& name, const Tensor<double>& rows,
                               const Positions& positions) {
   const PlannedTensor& tensor = tensors_.at(name);

@@ -62,6 +62,8 @@ std::vector<double> embedding(std::uint64_t seed) {
   return table;
 }
 
+/// Random projection of the embedding, (byte value, heads · channels): a byte always projects to
+/// the same row, so that equal letters attend to each other.
 Projection project(std::uint64_t seed, TextTensor stream, const Extents& shape, double deviation) {
   Projection result{shape.heads, shape.channels, {}};
   const std::int64_t width = shape.heads * shape.channels;
@@ -80,6 +82,7 @@ Projection project(std::uint64_t seed, TextTensor stream, const Extents& shape, 
   return result;
 }
 
+/// A turn in the plane, as a complex number of length one.
 struct Rotation {
   double cosine = 1;
   double sine = 0;

@@ -44,7 +44,6 @@ Tensor<double> without_subnormal(const Tensor<double>& got, const Tensor<double>
 
 /// True when dS or partial gradients are rounded to a type whose exponents end before those of f32:
 /// moderate values may come out below its normal numbers, where powers of two do not pass through.
-/// moderate values may come out below its normal numbers, where powers of two do not pass through.
 bool rounds_to_fewer_exponents(const NumericsProfile& profile) {
   const double least = dtype_info(DType::f32).min_normal;
   const bool stores = profile.key_gradient_stores > 0 || profile.query_gradient_stores > 0;

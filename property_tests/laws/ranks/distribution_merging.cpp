@@ -22,7 +22,6 @@ Layout with_empty_rank(const Layout& layout, int place) {
 /// Holds because an empty chunk is the identity of the merge, so a ring keeps its bits. A tree of
 /// merges changes its shape with the number of leaves, and keeps the bound. Finds NaN from
 /// -inf - (-inf), and loops that stop at the first empty chunk.
-/// its shape with the number of leaves, and keeps the bound.
 LawResult an_empty_rank_changes_nothing(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const int place = static_cast<int>(c.seed % static_cast<std::uint64_t>(c.ranks + 1));

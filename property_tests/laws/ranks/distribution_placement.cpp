@@ -31,7 +31,6 @@ Layout relabelled(const Layout& layout, int shift) {
 /// Holds because a ring visits the owners in the same order seen from each rank: its bits stay.
 /// Where partial answers are merged in the order of the rank numbers, only the bound does. Finds
 /// rank 0 or the last rank treated apart.
-/// answers are merged in the order of the rank numbers, only the bound does.
 LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const int shift = 1 + static_cast<int>(c.seed % static_cast<std::uint64_t>(c.ranks - 1));

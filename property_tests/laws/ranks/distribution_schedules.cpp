@@ -55,7 +55,6 @@ NumericsProfile one_rank_arithmetic(const Subject& subject, const Trial& trial) 
 /// Holds because every key may raise the maximum once, and every chunk may be merged once: no more
 /// may be declared, whatever the number of ranks. Finds running outputs that are rounded to the
 /// problem's type at every hop.
-/// be declared, whatever the number of ranks.
 LawResult errors_do_not_grow_with_the_ranks(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const NumericsProfile profile = one_rank_arithmetic(subject, trial);
