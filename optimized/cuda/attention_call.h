@@ -28,7 +28,7 @@ struct TileKeys {
 
 /// How a tile of queries sees a block of keys: every row every key, or not. Kernels have a loop of
 /// their own for full blocks, without comparisons.
-enum class BlockSight { full, partial };
+enum class BlockCoverage { full, partial };
 
 /// Sizes. Query head h reads K/V head h / (q_heads / kv_heads); tensors are dense (batch, heads,
 /// rows, channels). Rows are fewer than 2^31, offsets may be more.

@@ -530,9 +530,10 @@ struct Consumer {
 };
 
 /// Scores of the block that begins at key `first` become weights; acc may still be busy.
-template <BlockSight kSight, class Tile>
+template <BlockCoverage kCoverage, class Tile>
 RINGLAB_KERNEL_CODE void soften(const Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first) {
-  constexpr bool kCompares = kSight == BlockSight::partial || !Tile::kTactics.knows_full_blocks;
+  constexpr bool kCompares =
+      kCoverage == BlockCoverage::partial || !Tile::kTactics.knows_full_blocks;
   if constexpr (kCompares) hide_unseen(rows, first);
   weigh(rows, consumer.params.call.scale);
 }
@@ -548,14 +549,14 @@ RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, ThreadRows<Tile>&
   hold(rows.scores);
   consumer.release_k();
   consumer.release_q(last);
-  soften<BlockSight::partial>(consumer, rows, first);
+  soften<BlockCoverage::partial>(consumer, rows, first);
   rescale(rows);
   round_weights(rows);
   consumer.place.advance();
 }
 
 /// P V of the block before, and S and the softmax of this one.
-template <BlockSight kSight, class Tile>
+template <BlockCoverage kCoverage, class Tile>
 RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first,
                                     bool last) {
   consumer.wait_for_k();
@@ -567,7 +568,7 @@ RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, ThreadRows<Tile>& 
   hold(rows.scores);
   consumer.release_k();
   consumer.release_q(last);
-  soften<kSight>(consumer, rows, first);
+  soften<kCoverage>(consumer, rows, first);
   hold(rows.scores);
   if constexpr (Tile::kTactics.waits_late) {
     compute_before_waiting(rows.row_sum[0] + rows.row_sum[1]);
@@ -591,7 +592,7 @@ RINGLAB_KERNEL_CODE void last_products(Consumer<Tile>& consumer, ThreadRows<Tile
 }
 
 /// A step without scores_ahead: P V of the block before, and then the scores of this one.
-template <BlockSight kSight, class Tile>
+template <BlockCoverage kCoverage, class Tile>
 RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows,
                                            int first, bool last) {
   consumer.take_turn();
@@ -606,19 +607,19 @@ RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, ThreadRows<
   hold(rows.scores);
   consumer.release_k();
   consumer.release_q(last);
-  soften<kSight>(consumer, rows, first);
+  soften<kCoverage>(consumer, rows, first);
   rescale(rows);
   round_weights(rows);
   consumer.place.advance();
 }
 
-template <BlockSight kSight, class Tile>
+template <BlockCoverage kCoverage, class Tile>
 RINGLAB_KERNEL_CODE void step(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first,
                               bool last) {
   if constexpr (Tile::kTactics.scores_ahead) {
-    next_block<kSight>(consumer, rows, first, last);
+    next_block<kCoverage>(consumer, rows, first, last);
   } else {
-    block_after_block<kSight>(consumer, rows, first, last);
+    block_after_block<kCoverage>(consumer, rows, first, last);
   }
 }
 
@@ -629,13 +630,13 @@ RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, ThreadRows<Tile>& r
   int block = walk.blocks - 1;
   first_block(consumer, rows, first_key(block), block == 0);
   for (--block; block >= walk.full_end; --block) {
-    step<BlockSight::partial>(consumer, rows, first_key(block), block == 0);
+    step<BlockCoverage::partial>(consumer, rows, first_key(block), block == 0);
   }
   for (; block >= walk.full_begin; --block) {
-    step<BlockSight::full>(consumer, rows, first_key(block), block == 0);
+    step<BlockCoverage::full>(consumer, rows, first_key(block), block == 0);
   }
   for (; block >= 0; --block)
-    step<BlockSight::partial>(consumer, rows, first_key(block), block == 0);
+    step<BlockCoverage::partial>(consumer, rows, first_key(block), block == 0);
   last_products(consumer, rows);
 }
 

@@ -107,7 +107,7 @@ RINGLAB_KERNEL_CODE void begin_rows(ForwardRows<kChannels>& rows, const ForwardC
 }
 
 /// Scores become exponents in base 2, of what is not seen -inf.
-template <BlockSight kSight, int kChannels, int kCount>
+template <BlockCoverage kCoverage, int kChannels, int kCount>
 RINGLAB_KERNEL_CODE void scale_scores(float (&s)[kCount][4], const ForwardRows<kChannels>& rows,
                                       float scale, int first_key) {
   RINGLAB_UNROLL
@@ -115,7 +115,7 @@ RINGLAB_KERNEL_CODE void scale_scores(float (&s)[kCount][4], const ForwardRows<k
     RINGLAB_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int key = first_key + n * kUnit + lane_index() % 4 * 2 + i % 2;
-      const bool seen = kSight == BlockSight::full || contains(rows.sees[i / 2], key);
+      const bool seen = kCoverage == BlockCoverage::full || contains(rows.sees[i / 2], key);
       s[n][i] = seen ? s[n][i] * scale : kEmptyRowMax<float>;
     }
   }
@@ -240,7 +240,7 @@ struct KeyStages {
 
 /// The queries of this block against the keys of blocks first … last - 1, of which K and V of the
 /// first are under way.
-template <BlockSight kSight, class Element, int kChannels>
+template <BlockCoverage kCoverage, class Element, int kChannels>
 RINGLAB_KERNEL_CODE void attend(ForwardRows<kChannels>& rows,
                                 const KeyStages<Element, kChannels>& stages, float scale, int first,
                                 int last) {
@@ -251,17 +251,17 @@ RINGLAB_KERNEL_CODE void attend(ForwardRows<kChannels>& rows,
     stages.fetch(block + 1);
     float s[Tiles::kKeys / kUnit][4];
     multiply_tiles<Element>(s, Tiles::q(), warp_index() * kFragmentRows, Tiles::k(block), 0);
-    scale_scores<kSight>(s, rows, scale, stages.first_key(block));
+    scale_scores<kCoverage>(s, rows, scale, stages.first_key(block));
     to_weights(s, rows);
     wait_for_copies<2>();  // all but K(block + 1) and V(block + 1)
-    if constexpr (kSight == BlockSight::partial) {
+    if constexpr (kCoverage == BlockCoverage::partial) {
       if (clear_not_finite<Element, Tiles::kKeys, kForwardThreads>(Tiles::v(block))) {
         *Tiles::not_finite() = block;
       }
     }
     sync_block();
     add_values<Element>(rows, s, Tiles::v(block));
-    if constexpr (kSight == BlockSight::partial) {
+    if constexpr (kCoverage == BlockCoverage::partial) {
       // Written again behind the next barrier at the earliest.
       if (*Tiles::not_finite() == block) add_not_finite(rows, stages.v, stages.keys(block));
     }
@@ -334,9 +334,9 @@ RINGLAB_KERNEL_CODE void forward_portable_block(const ForwardCall<Element>& call
   ForwardRows<kChannels> rows;
   begin_rows(rows, call, place);
   const KeyBlocks& blocks = stages.blocks;
-  attend<BlockSight::partial>(rows, stages, call.scale, 0, blocks.full_first);
-  attend<BlockSight::full>(rows, stages, call.scale, blocks.full_first, blocks.full_last);
-  attend<BlockSight::partial>(rows, stages, call.scale, blocks.full_last, blocks.count);
+  attend<BlockCoverage::partial>(rows, stages, call.scale, 0, blocks.full_first);
+  attend<BlockCoverage::full>(rows, stages, call.scale, blocks.full_first, blocks.full_last);
+  attend<BlockCoverage::partial>(rows, stages, call.scale, blocks.full_last, blocks.count);
   wait_for_copies<0>();  // nothing may be under way when the block ends
   end_rows(rows, call, place);
 }
