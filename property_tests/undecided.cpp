@@ -84,7 +84,7 @@ Settlement settle_undecided(const AttentionInput& input, const AttentionOutput& 
   find_rows(lse, found);
   if (found.empty()) return {};
   const std::vector<std::int64_t> slots(found.begin(), found.end());
-  ExtendedOptions work{.rows = {}, .threads = options.threads, .progress = {}};
+  PreciseOptions work{.rows = {}, .threads = options.threads, .progress = {}};
   for (const std::int64_t slot : slots) {
     work.rows.push_back(options.rows.empty() ? slot : options.rows[static_cast<std::size_t>(slot)]);
   }

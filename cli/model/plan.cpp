@@ -33,7 +33,7 @@ struct PlanQuestion {
   model::Job job;
   model::Machine machine = {};
   std::vector<int> ranks = {};  ///< ascending
-  model::Limits limits = {};
+  model::PlanLimits limits = {};
   std::string words = {};  ///< of the command line, those that `simulate` takes too
 };
 
@@ -109,7 +109,8 @@ struct RankPlan {
 };
 
 /// What comes nearest: the fastest of those that fit; of none that fit, the one that holds least.
-std::size_t nearest_choice(const std::vector<model::Choice>& ways, const model::Limits& limits) {
+std::size_t nearest_choice(const std::vector<model::Choice>& ways,
+                           const model::PlanLimits& limits) {
   const std::size_t best = model::best_choice(ways, {.memory_bytes = limits.memory_bytes});
   if (best < ways.size()) return best;
   const auto least = std::min_element(ways.begin(), ways.end(), [](const auto& a, const auto& b) {
@@ -167,12 +168,13 @@ const std::vector<Column> kWayColumns = {{"layout"},
                                          {"memory", Align::right}};
 
 /// What a choice misses.
-std::string miss_text(const model::Choice& choice, const model::Limits& limits) {
+std::string miss_text(const model::Choice& choice, const model::PlanLimits& limits) {
   if (static_cast<double>(choice.memory_bytes) > limits.memory_bytes) return "too much memory";
   return choice.seconds > limits.seconds ? "too slow" : "";
 }
 
-void print_plans(const std::vector<RankPlan>& plans, const model::Limits& limits, Output& output) {
+void print_plans(const std::vector<RankPlan>& plans, const model::PlanLimits& limits,
+                 Output& output) {
   std::vector<Column> columns = {{"ranks", Align::right}};
   columns.insert(columns.end(), kWayColumns.begin(), kWayColumns.end());
   columns.push_back({""});
@@ -188,7 +190,7 @@ void print_plans(const std::vector<RankPlan>& plans, const model::Limits& limits
 }
 
 /// Every layout and schedule with its default slots, the fastest first.
-void print_ways(const RankPlan& plan, const model::Limits& limits, Output& output) {
+void print_ways(const RankPlan& plan, const model::PlanLimits& limits, Output& output) {
   std::vector<model::Choice> ways = plan.ways;
   std::erase_if(ways, [](const model::Choice& way) { return way.options.slots != kShownSlots; });
   std::stable_sort(ways.begin(), ways.end(),

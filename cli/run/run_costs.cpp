@@ -48,7 +48,7 @@ Given given_bytes(const RunAccount& account, int rank) {
   const std::int64_t rows = s.q_heads * held(s.q_tokens, account.options.q_layout);
   const std::int64_t keys = s.kv_heads * held(s.kv_tokens, account.options.kv_layout);
   const std::int64_t element = dtype_info(account.problem.dtype).bytes;
-  const std::int64_t lse_element = account.problem.dtype == DType::f64 ? 8 : 4;
+  const std::int64_t lse_element = accumulator_bytes(account.problem.dtype);
   const std::int64_t qkv = (rows * s.head_dim + keys * (s.head_dim + s.v_dim)) * element;
   const std::int64_t o = rows * s.v_dim * element, lse = rows * lse_element;
   if (account.last_pass == Pass::forward) return {.inputs = qkv, .outputs = o + lse};

@@ -112,7 +112,7 @@ HWY_INLINE void add_over_queries(const Real* weights, std::int64_t keys,
   }
 }
 
-/// What a tile of queries brings to the backward pass, and its dQ.
+/// The rows that a tile of queries brings to the backward pass, and its dQ.
 template <class Real>
 class GradientTile {
  public:
@@ -129,7 +129,7 @@ class GradientTile {
   }
 
   template <class Element>
-  struct Rows {
+  struct GivenRows {
     const Element *q, *dout;
     const Real *lse, *delta;
     const std::int64_t* positions;
@@ -137,7 +137,7 @@ class GradientTile {
   };
   /// Lanes beyond the rows repeat the last one with an lse of +inf: their P is 0.
   template <class Element>
-  void load(const Rows<Element>& rows, const Mask& mask) {
+  void load(const GivenRows<Element>& rows, const Mask& mask) {
     const std::int64_t width = tile_width<Real>();
     count_ = rows.count;
     sight_.load(rows.positions, mask, rows.count);
@@ -158,12 +158,12 @@ class GradientTile {
   const TileView& view() const { return tile_.view; }
   std::int64_t count() const { return count_; }
 
-  /// Of the block (block.count, lanes).
+  /// Scores of the block: (block.count, lanes), in base 2.
   void score_block(const KeyBlock<Real>& block, Real* scores) const {
     score(tile_, block, channels_, scores);
   }
   void hide_block(const KeyBlock<Real>& block, Real* scores) const { hide(tile_, block, scores); }
-  /// dP = dO Vᵀ of the block, the same.
+  /// dP = dO Vᵀ of the block: (block.count, lanes).
   void multiply_values(const KeyBlock<Real>& block, Real* dp) const {
     multiply<Result::replaced>(Factors<SideBySide::terms, Real>{block.v, channels_.v_dim},
                                block.count, static_cast<const Real*>(douts_), channels_.v_dim, dp);

@@ -21,7 +21,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
-/// What all workers of a block share.
+/// The job that all workers of a block share.
 template <class Element>
 struct BackwardJob {
   const Block<Element>& block;
@@ -30,7 +30,9 @@ struct BackwardJob {
   std::vector<std::int64_t> positions;  ///< of the queries
 };
 
-/// What share_out_slices() asks of a thread: nobody else adds to dK and dV of its slice meanwhile.
+/// A worker of share_out_slices(): nobody else adds to dK and dV of its slice meanwhile. It holds a
+/// slice's dK and dV while all queries pass by (the loop by keys of FlashAttention-2, Dao 2023,
+/// section 3.2).
 template <class Element>
 class BackwardWorker {
  public:
@@ -94,7 +96,7 @@ class BackwardWorker {
     for (std::size_t i = 0; i < used_; ++i) {
       const std::int64_t row = static_cast<std::int64_t>(i) * width;
       tiles_[i].load(
-          typename GradientTile<Real>::template Rows<Element>{
+          typename GradientTile<Real>::template GivenRows<Element>{
               .q = q + row * channels_.head_dim,
               .dout = dout + row * channels_.v_dim,
               .lse = job_.given.lse + at + row,
@@ -142,7 +144,7 @@ class BackwardWorker {
     dv_.store(dv, count);
   }
 
-  /// The rows of `part` of a run, the first of which is row `skipped` of the block at hand.
+  /// Takes the rows of `part` of a run, the first of which is row `skipped` of the block at hand.
   void meet_part(const PositionRun& run, const RowRange& part, std::int64_t skipped, std::size_t i,
                  std::int64_t first_query) {
     const std::int64_t count = part.last - part.first;

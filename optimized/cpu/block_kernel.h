@@ -24,7 +24,7 @@ struct TileSizes {
   std::int64_t keys = 32;
 };
 
-/// One block: which tokens its rows are, and what they may see of each other. All tensors are dense
+/// One block: the tokens of its rows, and what they may see of each other. All tensors are dense
 /// (batch, heads, rows, channels); query head h reads K/V head h / (q_heads / kv_heads).
 template <class Element>
 struct Block {
@@ -40,7 +40,7 @@ struct Block {
   /// lengths of the whole sequences, batches and heads must be all there are.
   const Modifiers* modifiers = nullptr;
 
-  /// Whether scores and weights are what scale and mask make of them.
+  /// True when scores and weights are what scale and mask make of them.
   bool is_plain() const {
     return !modifiers || !(modifiers->changes_scores() || modifiers->dropout != 0);
   }
@@ -60,8 +60,8 @@ void forward_block(const Block<Element>& block, SoftmaxState<Accumulator<Element
 /// most so many rescales.
 std::int64_t key_blocks(const Positions& keys, std::int64_t tile_keys);
 
-/// What the backward pass knows about the queries: gradient of the output, log-sum-exp of the rows,
-/// and delta_i = Σ_c dout_ic out_ic, all over the whole sequence.
+/// The queries' side of the backward pass: gradient of the output, log-sum-exp of the rows, and
+/// delta_i = Σ_c dout_ic out_ic, all over the whole sequence.
 template <class Element>
 struct QueryGradients {
   TensorView<const Element> dout;               ///< (batch, q_heads, queries, v_dim)

@@ -82,7 +82,7 @@ struct Tops {
   Vector<Real> of[kTileVectors];
 };
 
-/// Of scores (count, lanes).
+/// The largest of scores (count, lanes), per lane.
 template <class Real>
 HWY_INLINE Tops<Real> find_tops(const Real* HWY_RESTRICT scores, std::int64_t count) {
   const hn::ScalableTag<Real> d;
@@ -135,7 +135,7 @@ HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, Vector<Real> block_t
   return keep;
 }
 
-/// Makes scores of products.
+/// Makes scores of products, on their way out of the registers.
 template <class Real>
 struct IntoScores : JustProducts {
   Vector<Real> unit;
@@ -144,7 +144,7 @@ struct IntoScores : JustProducts {
   }
 };
 
-/// The same, and takes the largest.
+/// Makes scores as IntoScores does, and takes the largest.
 template <class Real>
 struct IntoScoresAndTops : JustProducts {
   Vector<Real> unit;
@@ -167,7 +167,7 @@ HWY_INLINE Into score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
   return into;
 }
 
-/// The same, and the largest score of each query.
+/// score(), and the largest score of each query.
 template <class Real>
 HWY_INLINE Tops<Real> score_and_find_tops(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
                                           const Channels<Real>& channels,
@@ -175,7 +175,7 @@ HWY_INLINE Tops<Real> score_and_find_tops(const QueryTile<Real>& tile, const Key
   return score<Real, IntoScoresAndTops<Real>>(tile, block, channels, scores).tops;
 }
 
-/// Whether there is a query that does not see the block whole.
+/// True when there is a query that does not see the block whole.
 template <class Real>
 HWY_INLINE bool hides_some(const QueryTile<Real>& tile, const KeyBlock<Real>& block) {
   return block.first < tile.view.all.first || block.first + block.count > tile.view.all.last;
@@ -188,7 +188,7 @@ HWY_INLINE void hide(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
   if (hides_some(tile, block)) hide_unseen(tile, block.first, block.count, scores);
 }
 
-/// What the accumulator is multiplied by before it takes a block in: by every register tile that
+/// The factor of the accumulator before it takes a block in, applied by every register tile that
 /// has just loaded its sums, since a pass of its own would load and store them once more.
 template <class Real>
 struct Rescaling : JustProducts {

@@ -22,8 +22,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
-/// Some tiles of queries of one head against all keys of a block: they share each block of keys
-/// that is read.
+/// A worker on some tiles of queries of one head against all keys of a block: they share each block
+/// of keys that is read, which stays in the first-level cache (FlashAttention-2, Dao 2023, section
+/// 3.2: the loop by queries).
 template <class Element>
 class ForwardWorker {
  public:
@@ -78,7 +79,7 @@ class ForwardWorker {
   }
 
  private:
-  /// What is known about the values is true of one K/V head.
+  // Facts about the values hold for one K/V head.
   void turn_to(std::int64_t kv_head) {
     if (kv_head == kv_head_) return;
     kv_head_ = kv_head;
@@ -117,7 +118,7 @@ class ForwardWorker {
       values_.add_specials(skipped, count, scores_.get(), tile.acc);
     }
   }
-  /// Scores of tile i, with what mask and modifiers make of them; returns the largest ones.
+  /// Computes the scores of tile i, mask and modifiers included; returns the largest ones.
   HWY_INLINE Tops<Real> score_tile(std::size_t i, const PositionRun& run,
                                    const KeyBlock<Real>& block, const std::int64_t* positions) {
     const QueryTile<Real>& tile = tiles_[i].tile();

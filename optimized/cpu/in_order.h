@@ -1,4 +1,5 @@
-// Threads that add to the same numbers, in an order that chance does not decide.
+// Threads that add to the same numbers, in an order that chance does not decide: sums of floats
+// depend on it, and results must have the same bits for any number of threads.
 #pragma once
 
 #include <atomic>

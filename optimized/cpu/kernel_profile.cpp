@@ -14,7 +14,7 @@ NumericsProfile kernel_profile(DType dtype, std::int64_t blocks) {
   constexpr double weight = bf16_dot::kWeightError;
   profile.u_probability = (1 + weight) * (1 + 0x1p-8) - 1;
   profile.u_row_sum = weight;  // adds the weights before they are rounded
-  // What is subnormal is read as zero, and written as zero.
+  // Subnormal numbers are read as zero, and written as zero.
   profile.p_underflow = profile.product_underflow = 0x1p-126;
   return profile;
 }

@@ -1,4 +1,4 @@
-// What the block kernels promise.
+// The numerics that the block kernels promise.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace ringlab::cpu {
 
-/// Of forward_block() with the vectors in use, and of backward_block(), which rounds less; for rows
-/// that meet at most `blocks` blocks of keys.
+/// The profile of forward_block() with the vectors in use, and of backward_block(), which rounds
+/// less; for rows that meet at most `blocks` blocks of keys.
 NumericsProfile kernel_profile(DType dtype, std::int64_t blocks);
 
 }  // namespace ringlab::cpu

@@ -82,7 +82,7 @@ void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Rea
   }
 }
 
-/// What becomes of numbers that leave their lanes.
+/// The fate of numbers that leave their lanes: they replace what is in memory, or are added to it.
 enum class Leave { replacing, adding };
 
 /// rows[lane][channel] = from[channel][lane], or += it, for the first `count` lanes.

@@ -33,7 +33,7 @@ HWY_INLINE std::int64_t tile_width() {
   return kTileVectors * lanes<Real>();
 }
 
-/// Which numbers of a matrix lie side by side in memory: a row's, or a term's.
+/// The numbers of a matrix that lie side by side in memory: a row's, or a term's.
 enum class SideBySide { terms, rows };
 
 /// Element (row, term) at row · stride + term (terms side by side), or at row + term · stride.
@@ -45,8 +45,8 @@ struct Factors {
   std::int64_t term_stride() const { return kSideBySide == SideBySide::terms ? 1 : stride; }
 };
 
-/// How many terms ahead factors are fetched where each term has a line of its own; measured, see
-/// docs/performance.md.
+/// The number of terms that factors are fetched ahead where each term has a line of its own;
+/// measured, see docs/performance.md.
 inline constexpr std::int64_t kTermsAhead = 64;
 
 /// Asks for factors that are read soon after term t of these kRows rows: those of the next rows, a
@@ -60,16 +60,16 @@ HWY_INLINE void fetch_ahead(const Factors<kSideBySide, Real>& factors, std::int6
                                               static_cast<std::uintptr_t>(offset) * sizeof(Real)));
 }
 
-/// What becomes of the sums: they replace what is in memory, or they go on from it.
+/// The fate of the sums: they replace what is in memory, or they go on from it.
 enum class Result { replaced, added };
 
-/// What is done to sums while they are in registers, besides adding products: nothing. Others
+/// The last step of sums while they are in registers, besides adding products: nothing. Others
 /// derive from it and say what they do.
 struct JustProducts {
   /// Sums[kRows][kTileVectors] as they were in memory.
   template <class Sums>
   HWY_INLINE void begin(Sums&) const {}
-  /// What is stored of vector x of a row.
+  /// The number that is stored of vector x of a row.
   template <class V>
   HWY_INLINE V end(int, int, V sum) const {
     return sum;

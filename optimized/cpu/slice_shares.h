@@ -52,8 +52,8 @@ inline bool holds_any(const KeySlice& slice, const Positions& positions, const K
   });
 }
 
-/// For every pair of a K/V head and a slice of its keys, all query heads that read it and all their
-/// rows that may see some of it, `rows_at_once` at a time:
+/// Meets, for every pair of a K/V head and a slice of its keys, all query heads that read it and
+/// all their rows that may see some of it, `rows_at_once` at a time:
 ///     worker.meet_queries(kv_head, slice, head, rows)
 ///     worker.add_to_dq(head, rows)
 /// The first is done by threads at the same time, the second slice after slice. `worker` is what

@@ -28,7 +28,7 @@ std::int64_t tiles_for(std::int64_t wanted, std::int64_t rows) {
   return std::max<std::int64_t>(1, (held + width - 1) / width);
 }
 
-/// What the query of each lane sees, as an interval of positions; turned into rows run by run.
+/// The interval of positions that the query of each lane sees; turned into rows run by run.
 template <class Real>
 class TileSight {
  public:

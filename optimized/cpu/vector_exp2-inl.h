@@ -14,9 +14,9 @@ HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What is particular to a type: 2^r for |r| <= 1/2 as 1 + c_1 r + … (the polynomials with the
-/// least largest relative error among those with 2^0 = 1: 0.77 and 0.08 units of the last place),
-/// least exponent, and the number that moves whole numbers to the lowest bits when added.
+/// The constants of a type: 2^r for |r| <= 1/2 as 1 + c_1 r + … (the polynomials with the least
+/// largest relative error among those with 2^0 = 1: 0.77 and 0.08 units of the last place), least
+/// exponent, and the number that moves whole numbers to the lowest bits when added.
 template <class Real>
 struct ExpConstants;
 template <>

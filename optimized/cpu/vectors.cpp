@@ -19,7 +19,7 @@ std::string name_of(std::int64_t target) {
   return name;
 }
 
-/// Widest first, whatever was chosen.
+/// All targets, widest first, whatever was chosen.
 const std::vector<std::int64_t>& targets() {
   static const std::vector<std::int64_t> all = [] {
     hwy::SetSupportedTargetsForTest(0);
@@ -34,16 +34,16 @@ const std::vector<std::int64_t>& targets() {
 }
 
 /// A target, and whether bf16 is multiplied as such.
-struct Choice {
+struct VectorChoice {
   std::string name;
   std::int64_t target;
   bool bf16_dot;
 };
 
-/// Widest first.
-const std::vector<Choice>& choices() {
-  static const std::vector<Choice> all = [] {
-    std::vector<Choice> found;
+/// All choices, widest first.
+const std::vector<VectorChoice>& choices() {
+  static const std::vector<VectorChoice> all = [] {
+    std::vector<VectorChoice> found;
     for (const std::int64_t target : targets()) {
       if (target == HWY_AVX3 && bf16_dot::available()) {
         found.push_back({.name = "avx512_bf16", .target = target, .bf16_dot = true});
@@ -55,8 +55,8 @@ const std::vector<Choice>& choices() {
   return all;
 }
 
-const Choice*& in_use() {
-  static const Choice* choice = &choices().front();
+const VectorChoice*& in_use() {
+  static const VectorChoice* choice = &choices().front();
   return choice;
 }
 
@@ -64,7 +64,7 @@ const Choice*& in_use() {
 
 std::vector<std::string> available_vectors() {
   std::vector<std::string> names;
-  for (const Choice& choice : choices()) names.push_back(choice.name);
+  for (const VectorChoice& choice : choices()) names.push_back(choice.name);
   return names;
 }
 
@@ -74,7 +74,7 @@ bool bf16_dot_in_use() { return in_use()->bf16_dot; }
 
 void use_vectors(const std::string& name) {
   std::string known;
-  for (const Choice& choice : choices()) {
+  for (const VectorChoice& choice : choices()) {
     known += (known.empty() ? "" : ", ") + choice.name;
     if (choice.name != name) continue;
     in_use() = &choice;

@@ -1,4 +1,4 @@
-// Which vectors the CPU kernels compute with.
+// The vectors that the CPU kernels compute with.
 #pragma once
 
 #include <string>
@@ -6,20 +6,19 @@
 
 namespace ringlab::cpu {
 
-/// What this build has and this processor can, widest first: of "avx512_bf16" (AVX-512 whose
-/// kernels for bf16 multiply bf16, see bf16_dot.h), "avx512", "avx2" (with FMA) and
-/// "scalar".
+/// The vectors that this build has and this processor can, widest first: of "avx512_bf16" (AVX-512
+/// whose kernels for bf16 multiply bf16, see bf16_dot.h), "avx512", "avx2" (with FMA) and "scalar".
 std::vector<std::string> available_vectors();
 /// The ones that kernels use from the next call on; the widest there is unless chosen.
 std::string vectors_in_use();
 /// Usage error for a name that is not available.
 void use_vectors(const std::string& name);
 
-/// Whether those are "avx512_bf16".
+/// True when those are "avx512_bf16".
 bool bf16_dot_in_use();
 
-/// What the forward kernel is fastest with: a few tiles of queries share each block of keys that
-/// stays in the first-level cache.
+/// The sizes that the forward kernel is fastest with: a few tiles of queries share each block of
+/// keys that stays in the first-level cache.
 inline constexpr int kTileQueries = 192;
 inline constexpr int kTileKeys = 128;
 

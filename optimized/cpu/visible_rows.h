@@ -1,4 +1,4 @@
-// Which rows of a K/V chunk each query of a tile may see, run by run.
+// The rows of a K/V chunk that each query of a tile may see, run by run.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ inline RowRange rows_in(const PositionRun& run, const KeyInterval& keys) {
   return rows.empty() ? RowRange{} : rows;
 }
 
-/// What all queries of a tile together see of a run.
+/// The rows of a run that all queries of a tile together see.
 struct TileView {
   RowRange some = {};  ///< rows outside it nobody sees
   RowRange all = {};   ///< rows inside it everybody sees

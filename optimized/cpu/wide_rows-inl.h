@@ -67,7 +67,7 @@ class WideRows {
     }
     finite_ = raw_;
   }
-  /// From now on finite() has no numbers that are not. Returns whether raw() has none either.
+  /// Takes the numbers that are not finite out of finite(). Returns whether raw() has none either.
   bool make_finite() {
     if (all_finite(raw_, rows_ * channels_)) return true;
     if (!cleaned_) cleaned_ = aligned_array<Real>(most_ * channels_);

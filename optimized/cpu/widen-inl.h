@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// One vector's worth of elements, exactly.
+/// Loads one vector's worth of elements, exactly.
 template <class D>
 HWY_INLINE hn::Vec<D> load_wide(D d, const BFloat16* from) {
   const hn::Rebind<std::uint16_t, D> narrow;
@@ -40,7 +40,7 @@ HWY_INLINE hn::Vec<D> load_wide(D d, const hn::TFromD<D>* from) {
   return hn::LoadU(d, from);
 }
 
-/// `count` elements into `to`; returns whether all of them are finite.
+/// Widens `count` elements into `to`; returns whether all of them are finite.
 template <class Element, class Real>
 HWY_INLINE bool widen_all(const Element* from, std::int64_t count, Real* HWY_RESTRICT to) {
   const hn::ScalableTag<Real> d;
@@ -61,7 +61,7 @@ HWY_INLINE bool widen_all(const Element* from, std::int64_t count, Real* HWY_RES
   return finite;
 }
 
-/// Whether `count` numbers are all finite.
+/// True when `count` numbers are all finite.
 template <class Real>
 HWY_INLINE bool all_finite(const Real* values, std::int64_t count) {
   const hn::ScalableTag<Real> d;

@@ -1,4 +1,4 @@
-// How far some work has come, while it is being done.
+// The progress of some work, while it is being done.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a kernel on a device is asked to do: the queries of one rank against one K/V chunk.
+// A call of a kernel on a device: the queries of one rank against one K/V chunk.
 //
 // Masks come as intervals. Of the chunk's rows, whose positions increase, a query sees one interval
 // under every mask but a bit matrix; so kernels know neither masks nor positions nor layouts
@@ -19,11 +19,16 @@ struct KeyRange {
   friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
-/// What a tile of queries sees: no row sees anything outside `any`, every row sees all of `all`.
+/// The keys that a tile of queries sees: no row sees anything outside `any`, every row all of
+/// `all`.
 struct TileKeys {
   KeyRange any;
   KeyRange all;
 };
+
+/// How a tile of queries sees a block of keys: every row every key, or not. Kernels have a loop of
+/// their own for full blocks, without comparisons.
+enum class BlockCoverage { full, partial };
 
 /// Sizes. Query head h reads K/V head h / (q_heads / kv_heads); tensors are dense (batch, heads,
 /// rows, channels). Rows are fewer than 2^31, offsets may be more.
@@ -37,7 +42,7 @@ struct BlockShape {
   std::int32_t v_dim = 0;
 };
 
-/// Which rows see which keys.
+/// The keys that each row sees.
 struct BlockMask {
   const KeyRange* rows = nullptr;   ///< (queries)
   const TileKeys* tiles = nullptr;  ///< (ceil(queries / tile_queries of the kernel))

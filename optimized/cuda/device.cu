@@ -35,7 +35,7 @@ void check_driver() {
   if (const auto problem = driver_problem(driver, runtime)) throw MachineError(*problem);
 }
 
-/// What a query says.
+/// True when a query says that all is done; false while it is not.
 bool is_ready(cudaError_t status, const char* call, int device) {
   if (status == cudaErrorNotReady) {
     cudaGetLastError();  // no error of the next launch
@@ -180,8 +180,9 @@ void copy_in(int device, std::byte* to, std::span<const std::byte> from) {
   select_device(device);
   check_cuda(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice),
              "cudaMemcpy to the device", name_of(device));
-  // From memory that is not pinned it returns before the last bytes are there (CUDA driver API, "API
-  // synchronization behavior"), and streams that do not wait for the default one would not know.
+  // Without the wait it returns, for memory that is not pinned, before the last bytes are there
+  // (CUDA driver API, "API synchronization behavior"); streams that ignore the default one would
+  // not know.
   check_cuda(cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize", name_of(device));
 }
 

@@ -23,9 +23,10 @@ using Event = CUevent_st*;
 /// cudaGraphExec_t: what was captured, ready to be launched.
 using Graph = CUgraphExec_st*;
 
-/// How many there are; an error for none, and for a driver that is missing or too old.
+/// The number of devices; an error for none, and for a driver that is missing or too old.
 int device_count();
-/// Its name, and 90 for compute capability 9.0; and which of the machine's it is: "0000:17:00.0".
+/// A device's name; 90 for compute capability 9.0; and which of the machine's it is:
+/// "0000:17:00.0".
 struct DeviceFacts {
   std::string name;
   int compute_capability = 0;
@@ -38,11 +39,11 @@ struct DeviceMemory {
   std::int64_t all = 0;
 };
 DeviceMemory device_memory(int device);
-/// Makes it the current one of this thread.
+/// Makes a device the current one of this thread.
 void select_device(int device);
 /// The current one.
 int current_device();
-/// Those of the first `devices` that cannot reach each other's memory: from, to.
+/// Pairs (from, to) of the first `devices` that cannot reach each other's memory.
 std::vector<std::pair<int, int>> unconnected_devices(int devices);
 /// Lets the devices of these numbers read each other's memory where the machine can; where it
 /// cannot, copies between them go through the host.
@@ -85,7 +86,7 @@ struct MemoryTraits {
   static void destroy(int device, std::byte* memory) noexcept;
 };
 struct GraphTraits {
-  /// What runs of it goes on to its end.
+  /// Destroys a graph; what runs of it goes on to its end.
   static void destroy(int device, Graph graph) noexcept;
 };
 using OwnedStream = DeviceOwned<Stream, StreamTraits>;
@@ -93,21 +94,22 @@ using OwnedEvent = DeviceOwned<Event, EventTraits>;
 using OwnedMemory = DeviceOwned<std::byte*, MemoryTraits>;
 using OwnedGraph = DeviceOwned<Graph, GraphTraits>;
 
-/// Does not wait for the default stream.
+/// A stream that does not wait for the default one.
 OwnedStream make_stream(int device);
-/// Without times, so that recording costs least.
+/// An event without times, so that recording costs least.
 OwnedEvent make_event(int device);
-/// One that knows when it happened.
+/// An event that knows when it happened.
 OwnedEvent make_timed_event(int device);
-/// Between two of them, of the same device, that have happened.
+/// The time between two such events, of the same device, that have happened.
 double seconds_between(Event first, Event second);
-/// cudaMalloc. When there is not enough, the error says how much was wanted and how much is free.
+/// Memory by cudaMalloc. When there is not enough, the error says how much was wanted and how much
+/// is free.
 OwnedMemory allocate(int device, std::int64_t bytes);
 
-/// Host to device and back, waited for.
+/// Copies from host to device and back, and waits.
 void copy_in(int device, std::byte* to, std::span<const std::byte> from);
 void copy_out(int device, const std::byte* from, std::span<std::byte> to);
-/// On `stream` of `device`.
+/// Fills memory on `stream` of `device`.
 void fill_bytes(int device, std::byte* memory, std::byte value, std::int64_t bytes, Stream stream);
 inline void fill_zeros(int device, std::byte* memory, std::int64_t bytes, Stream stream) {
   fill_bytes(device, memory, std::byte{0}, bytes, stream);
@@ -117,29 +119,30 @@ struct DevicePlace {
   int device = 0;
   std::byte* memory = nullptr;
 };
-/// On `stream`, which may belong to either device; also within one.
+/// Copies on `stream`, which may belong to either device; also within one.
 void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream);
 /// The event stands for what `stream` was given so far; `where` is what errors name.
 void record_event(int device, Event event, Stream stream, const std::string& where);
-/// What `stream` is given from now on runs after what the event stands for, of whatever device.
+/// Lets what `stream` is given from now on run after what the event stands for, of whatever device.
 void wait_for_event(int device, Event event, Stream stream, const std::string& where);
 
-/// Whether all that it stands for has ended; its errors are thrown here. Not of captured events.
+/// True when all that the event stands for has ended; its errors are thrown here. Not of captured
+/// events.
 bool has_happened(int device, Event event);
 
-/// From now on what this thread puts on `stream`, and on streams that wait for events of it, is not
-/// done but becomes part of a graph. Until it ends the thread may neither allocate nor wait.
+/// Begins a capture: what this thread puts on `stream`, and on streams that wait for events of it,
+/// is not done but becomes part of a graph. Until it ends the thread may neither allocate nor wait.
 void begin_capture(int device, Stream stream);
-/// An error unless all streams were joined to the one that it began with.
+/// Ends a capture; an error unless all streams were joined to the one that it began with.
 OwnedGraph end_capture(int device, Stream stream);
-/// Ends it without a graph.
+/// Ends a capture without a graph.
 void drop_capture(int device, Stream stream) noexcept;
-/// After what the stream was given, and as often as one likes.
+/// Runs the graph after what the stream was given, as often as one likes.
 void launch(const OwnedGraph& graph, Stream stream);
 
-/// Whether all work of the stream has ended; its errors are thrown here.
+/// True when all work of the stream has ended; its errors are thrown here.
 bool has_ended(int device, Stream stream);
-/// Until all work of all streams of the device has ended; its errors are thrown here.
+/// Waits until all work of all streams of the device has ended; its errors are thrown here.
 void wait_for_device(int device);
 
 /// `count` elements on a device; what they hold at first is unspecified.

@@ -18,7 +18,7 @@
 
 namespace ringlab::cuda {
 
-// Where this thread is.
+// The place of this thread.
 
 RINGLAB_KERNEL_CODE int thread_index();  ///< threadIdx.x
 RINGLAB_KERNEL_CODE int block_index();   ///< blockIdx.x
@@ -39,7 +39,7 @@ RINGLAB_KERNEL_CODE std::uint32_t shuffle(std::uint32_t value, int lane);
 /// The sum over all threads that call it of `value` added to *sum in global memory, in any order.
 /// Subnormal numbers count as 0, before and after.
 RINGLAB_KERNEL_CODE void atomic_add(float* sum, float value);
-/// The same for two neighbours, each by itself. `pair` is aligned to 8 bytes. (red.v2, sm_90)
+/// atomic_add() for two neighbours, each by itself. `pair` is aligned to 8 bytes. (red.v2, sm_90)
 RINGLAB_KERNEL_CODE void atomic_add_pair(float* pair, float low, float high);
 /// *counter before `value` was added, atomically.
 RINGLAB_KERNEL_CODE int atomic_add(int* counter, int value);
@@ -69,20 +69,20 @@ RINGLAB_KERNEL_CODE void multiply_add(float (&d)[4], const std::uint32_t (&a)[4]
 
 // Barriers in shared memory (mbarrier, sm_90).
 
-/// For `arrivals` per phase. Followed by publish_barriers() and a sync_block().
+/// Makes a barrier for `arrivals` per phase. Followed by publish_barriers() and a sync_block().
 RINGLAB_KERNEL_CODE void init_barrier(Barrier* barrier, int arrivals);
 RINGLAB_KERNEL_CODE void publish_barriers();  ///< fence.mbarrier_init and fence.proxy.async
 RINGLAB_KERNEL_CODE void arrive(Barrier* barrier);
 /// Arrives, and makes the phase wait for `bytes` more of asynchronous copies.
 RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes);
-/// Until the phase of this parity is complete. A new barrier is in phase 0; waiting for parity 1 on
-/// it returns at once.
+/// Waits until the phase of this parity is complete. A new barrier is in phase 0; waiting for
+/// parity 1 on it returns at once.
 RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity);
 
 // Tiles by the tensor memory accelerator (sm_90).
 
-/// One thread. Copies the box that begins at (head, row, channel); what lies outside the tensor's
-/// rows or channels arrives as zeros; always the box's whole number of bytes.
+/// Called by one thread. Copies the box that begins at (head, row, channel); what lies outside the
+/// tensor's rows or channels arrives as zeros; always the box's whole number of bytes.
 RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head,
                                   int row, int channel);
 /// Writes to shared memory become visible to load_box and to the tensor cores' own reads.

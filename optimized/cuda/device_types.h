@@ -1,4 +1,4 @@
-// The values that instructions of device_code.h take.
+// The types of the values that instructions of device_code.h take.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct alignas(128) TensorMap {
   std::uint64_t opaque[16];  ///< a CUtensorMap
 };
 
-/// Where an operand lies: boxes of 64 channels as load_box leaves them, one after another,
+/// An operand's place: boxes of 64 channels as load_box leaves them, one after another,
 /// `box_rows` rows each (a multiple of 8). Points at the first of the operand's rows (a multiple of
 /// 8) in the first box.
 struct Operand {

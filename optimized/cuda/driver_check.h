@@ -1,4 +1,4 @@
-// Whether the driver of this machine is new enough for the CUDA runtime of this build.
+// A check that the driver of this machine is new enough for the CUDA runtime of this build.
 #pragma once
 
 #include <optional>

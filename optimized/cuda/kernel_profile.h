@@ -1,4 +1,4 @@
-// What the kernels for tensor cores promise.
+// The numerics that the kernels for tensor cores promise.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,14 @@
 
 namespace ringlab::cuda {
 
-/// Of the forward and backward kernels of this folder, for rows that meet at most `blocks` blocks
-/// of keys (those of all chunks counted, and one more per chunk for the state that comes in).
+/// The profile of the forward and backward kernels of this folder, for rows that meet at most
+/// `blocks` blocks of keys (those of all chunks counted, and one more per chunk for the state that
+/// comes in).
 /// Usage error for a type that tensor cores do not take here.
 NumericsProfile kernel_profile(DType dtype, std::int64_t blocks);
 
-/// Of forward_hopper(), whose running maximum may lag behind. Its blocks are of 80 keys or more.
+/// The profile of forward_hopper(), whose running maximum may lag behind. Its blocks are of 80 keys
+/// or more.
 NumericsProfile hopper_profile(DType dtype, std::int64_t blocks);
 
 /// Blocks that a row meets in a chunk of `keys` keys, whichever of these kernels computes it; add 1

@@ -19,8 +19,8 @@ constexpr std::int32_t forward_hopper_tile_queries(std::int32_t head_dim, std::i
 /// 9.0), else why not. The portable kernels (portable.h) take what this one does not.
 std::string why_not_hopper(const BlockShape& shape, float scale, int compute_capability);
 
-/// Which multiprocessors forward_hopper() takes, and for how long. No other kernel fits on one beside
-/// it.
+/// The multiprocessors that forward_hopper() takes, and for how long. No other kernel fits on one
+/// beside it.
 struct ForwardGrid {
   /// Thread blocks stay where they are and take tile after tile, each its share: the fastest, but
   /// where another kernel has a multiprocessor, a share is done last. Else a thread block does one
@@ -37,7 +37,7 @@ struct ForwardGrid {
 template <class Element>
 void forward_hopper(const ForwardCall<Element>& call, Stream stream, const ForwardGrid& grid = {});
 
-/// Whether backward_hopper() takes such heads.
+/// True when backward_hopper() takes such heads.
 constexpr bool takes_backward_hopper(std::int64_t head_dim, std::int64_t v_dim) {
   return head_dim <= 128 && v_dim <= 128;
 }

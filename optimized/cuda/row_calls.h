@@ -1,4 +1,4 @@
-// What the small kernels around attention are asked: row by row, or number by number.
+// Calls of the small kernels around attention: row by row, or number by number.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct AddRows {
   float* to = nullptr;            ///< (heads, rows, channels)
 };
 
-/// One number for each of some rows of every head, as in AddRows, moved together.
+/// A number for each of some rows of every head, as in AddRows, moved together.
 struct PackRows {
   std::int64_t heads = 0;
   std::int32_t rows = 0;

@@ -18,7 +18,7 @@ bool ends_within(double timeout_s, const std::function<bool()>& has_ended);
 [[noreturn]] void throw_stuck(const std::string& where, double timeout_s,
                               const std::vector<std::string>& unended);
 
-/// What a stuck device uses: to free it would wait for what does not end.
+/// Keeps what a stuck device uses: to free it would wait for what does not end.
 void keep_for_ever(std::shared_ptr<void> used);
 
 }  // namespace ringlab::cuda

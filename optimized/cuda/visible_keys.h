@@ -1,4 +1,5 @@
-// From masks and positions to what kernels on a device are given: intervals of a chunk's rows.
+// The step from masks and positions to what kernels on a device are given: intervals of a chunk's
+// rows.
 //
 // Every mask but a bit matrix allows a query one interval of positions, and the positions of a
 // chunk increase from row to row in every layout: so what a query sees of a chunk is one interval
@@ -15,20 +16,22 @@
 
 namespace ringlab::cuda {
 
-/// What each query sees of the chunk, in the order of `queries`; {0, 0} where it sees nothing.
+/// The rows of the chunk that each query sees, in the order of `queries`; {0, 0} where it sees
+/// nothing.
 /// O((queries + runs) · log runs) time. Usage error for a mask with a bit matrix, for key positions
 /// that do not increase, and for 2^31 rows or more.
 std::vector<KeyRange> visible_rows(const Mask& mask, const Positions& queries,
                                    const Positions& keys);
 
-/// Whether visible_rows() takes them: each position is greater than the one before.
+/// True when visible_rows() takes them: each position is greater than the one before.
 bool positions_increase(const Positions& keys);
 
-/// What each tile of `tile_queries` queries (the last one may hold fewer) sees together. Empty
-/// ranges are {0, 0}; `all` lies inside `any`, and is empty where a query of the tile sees nothing.
+/// The rows that each tile of `tile_queries` queries (the last one may hold fewer) sees together.
+/// Empty ranges are {0, 0}; `all` lies inside `any`, and is empty where a query of the tile sees
+/// nothing.
 std::vector<TileKeys> visible_to_tiles(std::span<const KeyRange> rows, std::int32_t tile_queries);
 
-/// Whether every query sees all of the `keys` rows of the chunk: BlockMask::hides_nothing.
+/// True when every query sees all of the `keys` rows of the chunk: BlockMask::hides_nothing.
 bool sees_all(std::span<const KeyRange> rows, std::int64_t keys);
 
 }  // namespace ringlab::cuda

@@ -31,15 +31,16 @@
 namespace ringlab {
 namespace {
 
-/// The address sanitizer surrounds every variable with poison.
+/// The address sanitizer surrounds every variable with poison: frames there are several times as
+/// large.
 #ifdef RINGLAB_ADDRESS_SANITIZER
 constexpr std::size_t kTimes = 4;
 #else
 constexpr std::size_t kTimes = 1;
 #endif
 
-/// Before a switch to the stack that ends at `bottom`; `fake_stack` null: this one is left for
-/// good.
+/// Called before a switch to the stack that ends at `bottom`; `fake_stack` null: this one is left
+/// for good.
 void leave_stack([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void* bottom,
                  [[maybe_unused]] std::size_t bytes) {
 #ifdef RINGLAB_ADDRESS_SANITIZER
@@ -47,7 +48,7 @@ void leave_stack([[maybe_unused]] void** fake_stack, [[maybe_unused]] const void
 #endif
 }
 
-/// After a switch; tells which stack was left.
+/// Called after a switch; tells which stack was left.
 void enter_stack([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void** left_bottom,
                  [[maybe_unused]] std::size_t* left_bytes) {
 #ifdef RINGLAB_ADDRESS_SANITIZER

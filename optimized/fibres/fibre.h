@@ -22,12 +22,12 @@ class Stacks {
   struct Kept;
   std::shared_ptr<Kept> kept_;
 };
-/// Those of the calling thread, of `bytes` each (more where a sanitizer needs more).
+/// The stacks of the calling thread, of `bytes` each (more where a sanitizer needs more).
 Stacks make_stacks(std::size_t bytes);
 
-/// Resumed and suspended on one operating system thread. Must have ended when it is destroyed, or
-/// never been resumed. The body must not throw, and must not suspend while it handles an exception:
-/// what a thread knows of the exceptions it handles would be another fibre's.
+/// A body with a stack, resumed and suspended on one operating system thread. Must have ended when
+/// it is destroyed, or never been resumed. The body must not throw, and must not suspend while it
+/// handles an exception: what a thread knows of the exceptions it handles would be another fibre's.
 class Fibre {
  public:
   Fibre(Stacks& stacks, std::function<void()> body);
@@ -50,7 +50,7 @@ class Fibre {
   boost::context::fiber outside_;
   bool has_begun_ = false;
   bool has_ended_ = false;
-  // What sanitizers are told at every switch.
+  // State of the sanitizers, which are told of every switch.
   void* own_fake_stack_ = nullptr;
   void* outer_fake_stack_ = nullptr;
   const void* outer_bottom_ = nullptr;

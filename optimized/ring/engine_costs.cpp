@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::int64_t kMessagesPerTransfer = 3;  // header, K and V (dK and dV)
 
-std::int64_t accumulator_bytes(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
-
 struct Moved {
   std::int64_t bytes = 0;
   std::int64_t messages = 0;

@@ -1,5 +1,5 @@
 // One rank's end of a network: post sends and receives, then wait. The same interface serves
-// in-process threads, the simulator, and later MPI and NCCL.
+// threads, the simulator, MPI and files; NCCL moves groups of messages on a stream (nccl_group.h).
 #pragma once
 
 #include <cstddef>

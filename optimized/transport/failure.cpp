@@ -18,14 +18,15 @@ bool names_rank(const std::string& where, int rank) {
 
 constexpr const char* kOutOfMemory = "out of memory";
 
-/// Whether `later`, of the same rank, tells at which step `first` happened.
+/// True when `later`, of the same rank, tells at which step `first` happened.
 bool adds_the_step(const Error& first, const Error& later) {
   const auto* before = dynamic_cast<const RankError*>(&first);
   const auto* after = dynamic_cast<const RankError*>(&later);
   return before && after && before->failure().step < 0 && after->failure().step >= 0;
 }
 
-/// Ranks that wait for one whose device is stuck may reach their deadlines first.
+/// True when `later` explains `first`: ranks that wait for one whose device is stuck may reach
+/// their deadlines before it does.
 bool is_the_cause(const Error& first, const Error& later) {
   return dynamic_cast<const DeviceStuck*>(&later) && !dynamic_cast<const DeviceStuck*>(&first);
 }
@@ -36,7 +37,7 @@ std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
       ErrorParts{.where = rank_name(rank), .expected = "", .actual = text, .hint = ""});
 }
 
-/// Of the same type.
+/// A copy of the same type, so that catch clauses still tell errors apart.
 std::shared_ptr<const Error> copy_of(const Error& error) {
   if (const auto* of_rank = dynamic_cast<const RankError*>(&error)) {
     return std::make_shared<const RankError>(*of_rank);
@@ -131,15 +132,16 @@ RankError wait_error(const Attempt& attempt, int suspect, const std::string& rea
                     .elapsed_s = attempt.elapsed_s});
 }
 
-RankError size_error(int rank, const Message& message) {
-  const std::string doing = describe({Direction::receive, std::make_shared<Message>(message)}) +
-                            " in " + std::to_string(message.target.size()) + " bytes";
+RankError size_error(int rank, const PairedMessage& message) {
+  const std::string doing =
+      describe({Direction::receive, std::make_shared<PairedMessage>(message)}) + " in " +
+      std::to_string(message.target.size()) + " bytes";
   return wait_error({.rank = rank, .doing = doing}, message.from,
                     "a message of " + std::to_string(message.sent_bytes) +
                         " bytes: sender and receiver disagree about the size");
 }
 
-RankError deadlock_error(const std::vector<std::optional<Operation>>& waiting) {
+RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting) {
   std::string list;
   Attempt first{.rank = kEveryRank};
   for (std::size_t rank = 0; rank < waiting.size(); ++rank) {

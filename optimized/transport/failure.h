@@ -46,17 +46,17 @@ class FirstFailure {
 /// says; anything else is an environment error with its text.
 std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& thrown);
 
-/// What a rank was doing, for how long, when it found out that it cannot go on.
+/// A rank's doings, and their time, when it found out that it cannot go on.
 struct Attempt {
   int rank = 0;
   std::string doing = {};  ///< "to receive tag 3 from rank 1"
   double elapsed_s = 0;    ///< 0 where time is virtual
 };
 RankError wait_error(const Attempt& attempt, int suspect, const std::string& reason);
-RankError size_error(int rank, const Message& message);
-/// Who waits for whom, when nobody can go on; an empty entry is a rank that has ended. The error is
-/// of the first rank that waits, and suspects nobody.
-RankError deadlock_error(const std::vector<std::optional<Operation>>& waiting);
+RankError size_error(int rank, const PairedMessage& message);
+/// An error that says who waits for whom, when nobody can go on; an empty entry is a rank that has
+/// ended. It is that of the first rank that waits, and suspects nobody.
+RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting);
 
 /// Usage error unless ranks >= 1.
 void check_ranks(int ranks);

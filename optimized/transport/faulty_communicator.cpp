@@ -71,7 +71,7 @@ void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-/// Somebody else has to wake a stopped process: a child that waits, and that does not outlive it.
+/// Stops this process. Somebody else has to wake it: a child that waits, and does not outlive it.
 void stop_for(double seconds) {
   const pid_t self = ::getpid();
   const pid_t child = ::fork();

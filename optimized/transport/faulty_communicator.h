@@ -9,14 +9,14 @@
 
 namespace ringlab {
 
-/// before_send: when a send is posted. after_receive: when a receive was waited for. in_compute:
-/// when a receive was posted, which is where a ring starts to compute.
+/// The moment of a fault. before_send: a send is posted. after_receive: a receive was waited for.
+/// in_compute: a receive was posted, which is where a ring starts to compute.
 enum class FaultPhase { before_send, after_receive, in_compute };
 
-/// kill: SIGKILL. stop: SIGSTOP for `amount` seconds. delay: sleep for `amount` seconds. fail: an
-/// error. memory: std::bad_alloc. flip: bit `amount` of the message sent, counted from its end when
-/// negative. half: only the first half of the message is sent. replay: the bytes of the previous
-/// message of the same length are sent again.
+/// A fault. kill: SIGKILL. stop: SIGSTOP for `amount` seconds. delay: sleep for `amount` seconds.
+/// fail: an error. memory: std::bad_alloc. flip: bit `amount` of the message sent, counted from its
+/// end when negative. half: only the first half of the message is sent. replay: the bytes of the
+/// previous message of the same length are sent again.
 enum class FaultKind { kill, stop, delay, fail, memory, flip, half, replay };
 
 struct FaultPlan {

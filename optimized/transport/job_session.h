@@ -1,4 +1,4 @@
-// This process as one rank of a job, however the ranks have found each other.
+// One process as a rank of a job, however the ranks have found each other.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ringlab {
 
-/// One per process. Used by the thread that made it.
+/// The session of this process: one per process, used by the thread that made it.
 ///
 /// Communicator calls throw a RankError at the deadline, or sooner when another rank has said that
 /// the job has failed. After a failure every further call throws.
@@ -18,7 +18,7 @@ class JobSession {
   virtual int ranks() const = 0;
   virtual Communicator& network() = 0;
 
-  /// RankError when another rank has said that it failed. For those who wait for something else
+  /// RankError when another rank has said that it failed. Serves those who wait for something else
   /// than a message; `operation` is what the error names.
   virtual void check_others(const std::string& operation) = 0;
   /// Returns when all ranks have come here; RankError when one does not within the timeout.

@@ -7,8 +7,8 @@
 
 namespace ringlab::in_process {
 
-std::string describe(const Operation& operation) {
-  const Message& m = *operation.message;
+std::string describe(const HalfMessage& operation) {
+  const PairedMessage& m = *operation.message;
   const std::string tag = std::to_string(m.tag);
   if (operation.direction == Direction::send) {
     return "to send tag " + tag + " to rank " + std::to_string(m.to);
@@ -16,8 +16,8 @@ std::string describe(const Operation& operation) {
   return "to receive tag " + tag + " from rank " + std::to_string(m.from);
 }
 
-int peer_of(const Operation& operation) {
-  const Message& m = *operation.message;
+int peer_of(const HalfMessage& operation) {
+  const PairedMessage& m = *operation.message;
   return operation.direction == Direction::send ? m.to : m.from;
 }
 
@@ -41,7 +41,7 @@ MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction dire
     }
   }
   const auto [from, to, tag] = channel;
-  auto message = std::make_shared<Message>();
+  auto message = std::make_shared<PairedMessage>();
   message->from = from;
   message->to = to;
   message->tag = tag;
@@ -49,16 +49,16 @@ MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction dire
   return message;
 }
 
-Request MessageTable::open_request(int rank, Operation operation) {
-  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+Request MessageTable::open_request(int rank, HalfMessage operation) {
+  RankTable& state = ranks_[static_cast<std::size_t>(rank)];
   // The rank is part of the number, so that a request handed to another rank is recognised.
   const std::int64_t id = state.next_id++ * ranks() + rank;
   state.open.emplace(id, std::move(operation));
   return {id};
 }
 
-MessageTable::Posted MessageTable::post_send(const Address& address,
-                                             std::span<const std::byte> bytes) {
+MessageTable::PostedPair MessageTable::post_send(const Address& address,
+                                                 std::span<const std::byte> bytes) {
   check(address, Direction::send);
   const Channel channel{address.rank, address.peer, address.tag};
   MessagePtr message = take_counterpart(channel, Direction::send);
@@ -72,8 +72,8 @@ MessageTable::Posted MessageTable::post_send(const Address& address,
   return {request, std::move(message)};
 }
 
-MessageTable::Posted MessageTable::post_receive(const Address& address,
-                                                std::span<std::byte> buffer) {
+MessageTable::PostedPair MessageTable::post_receive(const Address& address,
+                                                    std::span<std::byte> buffer) {
   check(address, Direction::receive);
   const Channel channel{address.peer, address.rank, address.tag};
   MessagePtr message = take_counterpart(channel, Direction::receive);
@@ -83,7 +83,7 @@ MessageTable::Posted MessageTable::post_receive(const Address& address,
   return {request, std::move(message)};
 }
 
-Operation MessageTable::find(int rank, Request request) const {
+HalfMessage MessageTable::find(int rank, Request request) const {
   const auto& open = ranks_[static_cast<std::size_t>(rank)].open;
   const auto found = open.find(request.id);
   if (found == open.end()) {
@@ -96,7 +96,7 @@ Operation MessageTable::find(int rank, Request request) const {
 }
 
 void MessageTable::close(int rank, Request request) {
-  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  RankTable& state = ranks_[static_cast<std::size_t>(rank)];
   const auto found = state.open.find(request.id);
   if (found->second.direction == Direction::receive) {
     state.traffic.received_bytes += static_cast<std::int64_t>(found->second.message->sent_bytes);
@@ -105,8 +105,8 @@ void MessageTable::close(int rank, Request request) {
   state.open.erase(found);
 }
 
-std::vector<Operation> MessageTable::open(int rank) const {
-  std::vector<Operation> operations;
+std::vector<HalfMessage> MessageTable::open(int rank) const {
+  std::vector<HalfMessage> operations;
   for (const auto& [id, operation] : ranks_[static_cast<std::size_t>(rank)].open) {
     operations.push_back(operation);
   }
@@ -114,10 +114,10 @@ std::vector<Operation> MessageTable::open(int rank) const {
 }
 
 void MessageTable::end_rank(int rank) {
-  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  RankTable& state = ranks_[static_cast<std::size_t>(rank)];
   state.ended = true;
   for (auto& [id, operation] : state.open) {
-    Message& message = *operation.message;
+    PairedMessage& message = *operation.message;
     if (operation.direction == Direction::receive) {
       message.target = {};
     } else if (!message.taken) {
@@ -131,8 +131,8 @@ void MessageTable::end_rank(int rank) {
   });
 }
 
-std::string MessageTable::hopeless(const Operation& operation, bool rendezvous) const {
-  const Message& m = *operation.message;
+std::string MessageTable::hopeless(const HalfMessage& operation, bool rendezvous) const {
+  const PairedMessage& m = *operation.message;
   if (m.taken) return "";
   const std::string from = "rank " + std::to_string(m.from);
   const std::string to = "rank " + std::to_string(m.to);

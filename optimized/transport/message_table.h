@@ -17,7 +17,7 @@
 namespace ringlab::in_process {
 
 /// One send and the receive it is paired with, either of which may still be missing.
-struct Message {
+struct PairedMessage {
   int from = 0;
   int to = 0;
   int tag = 0;
@@ -35,22 +35,22 @@ struct Message {
   bool matched() const { return send_posted && receive_posted; }
   bool fits() const { return target.size() == sent_bytes; }
 };
-using MessagePtr = std::shared_ptr<Message>;
+using MessagePtr = std::shared_ptr<PairedMessage>;
 
 enum class Direction { send, receive };
 
-/// What a request stands for: one side of a message.
-struct Operation {
+/// The side of a message that a request stands for.
+struct HalfMessage {
   Direction direction = Direction::send;
   MessagePtr message;
 };
 
 /// "to receive tag 3 from rank 1"
-std::string describe(const Operation& operation);
+std::string describe(const HalfMessage& operation);
 /// The rank at the other side.
-int peer_of(const Operation& operation);
+int peer_of(const HalfMessage& operation);
 
-/// What is posted: by whom (`rank`), to or from whom (`peer`).
+/// The ends of a message that is posted: by whom (`rank`), to or from whom (`peer`).
 struct Address {
   int rank = 0;
   int peer = 0;
@@ -65,33 +65,33 @@ class MessageTable {
 
   /// Opens one side of a message; usage error for a peer that does not exist or a negative tag.
   /// The counterpart is the oldest unpaired one on the same channel, or comes later.
-  struct Posted {
+  struct PostedPair {
     Request request;
     MessagePtr message;
   };
-  Posted post_send(const Address& address, std::span<const std::byte> bytes);
-  Posted post_receive(const Address& address, std::span<std::byte> buffer);
+  PostedPair post_send(const Address& address, std::span<const std::byte> bytes);
+  PostedPair post_receive(const Address& address, std::span<std::byte> buffer);
 
   /// The operation of an open request; usage error when it is not this rank's or was waited for.
-  Operation find(int rank, Request request) const;
+  HalfMessage find(int rank, Request request) const;
   /// Forgets a completed request and counts what it received.
   void close(int rank, Request request);
   /// Everything `rank` has posted and not waited for, oldest first.
-  std::vector<Operation> open(int rank) const;
+  std::vector<HalfMessage> open(int rank) const;
 
   /// Cancels what `rank` left open: its receives take nothing, its untaken sends are lost.
   void end_rank(int rank);
   bool ended(int rank) const { return ranks_[static_cast<std::size_t>(rank)].ended; }
   /// Why this operation can never complete although no rank failed; empty when it still may.
   /// With `rendezvous` a send needs its receive.
-  std::string hopeless(const Operation& operation, bool rendezvous) const;
+  std::string hopeless(const HalfMessage& operation, bool rendezvous) const;
 
   const Traffic& traffic(int rank) const { return ranks_[static_cast<std::size_t>(rank)].traffic; }
 
  private:
   using Channel = std::tuple<int, int, int>;  // from, to, tag
-  struct RankState {
-    std::map<std::int64_t, Operation> open;
+  struct RankTable {
+    std::map<std::int64_t, HalfMessage> open;
     Traffic traffic;
     std::int64_t next_id = 0;
     bool ended = false;
@@ -99,9 +99,9 @@ class MessageTable {
 
   void check(const Address& address, Direction direction) const;
   MessagePtr take_counterpart(const Channel& channel, Direction direction);
-  Request open_request(int rank, Operation operation);
+  Request open_request(int rank, HalfMessage operation);
 
-  std::vector<RankState> ranks_;
+  std::vector<RankTable> ranks_;
   /// Unpaired messages; those of one channel are all sends or all receives.
   std::map<Channel, std::deque<MessagePtr>> unpaired_;
 };

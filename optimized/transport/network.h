@@ -1,4 +1,4 @@
-// What an in-process network offers its ranks, and how it runs them.
+// The services of an in-process network to its ranks, and how it runs them.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,13 @@ class Network {
   virtual const Traffic& traffic(int rank) const = 0;
 };
 
-/// One rank from its start to leave(); never throws: a failure of the body stays with the network.
+/// Runs a rank from its start to leave(); never throws: a failure of the body stays with the
+/// network.
 void run_rank(Network& network, int rank, const RankBody& body);
 /// "expected to start 5 threads, found out of memory"; `what` is what a rank runs in.
 [[noreturn]] void throw_cannot_start(const Network& network, const std::string& what,
                                      const std::exception& reason);
-/// What the ranks have moved, when all have ended.
+/// The bytes and messages that the ranks have moved, when all have ended.
 NetworkSummary summarize(const Network& network);
 
 }  // namespace ringlab::in_process

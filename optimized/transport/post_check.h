@@ -1,4 +1,4 @@
-// What every transport asks of a message before it takes it.
+// The checks of a message before any transport takes it.
 #pragma once
 
 #include <limits>

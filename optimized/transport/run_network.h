@@ -6,7 +6,7 @@
 
 namespace ringlab {
 
-/// options.ranks ranks as threads or simulated. Usage error for a transport whose ranks are
+/// Runs options.ranks ranks as threads or simulated. Usage error for a transport whose ranks are
 /// processes of their own.
 NetworkSummary run_network(const RunOptions& options, const RankBody& body);
 

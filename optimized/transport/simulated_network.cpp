@@ -7,7 +7,7 @@ namespace ringlab::in_process {
 
 namespace {
 
-// A rank's own; kernels keep their tiles elsewhere.
+// The stack of a rank; kernels keep their tiles elsewhere.
 constexpr std::size_t kStackBytes = 256 << 10;
 
 }  // namespace
@@ -60,22 +60,22 @@ void SimulatedNetwork::leave(int rank, const std::exception_ptr& thrown) {
 
 Request SimulatedNetwork::post_send(int rank, int to, int tag, std::span<const std::byte> bytes) {
   throw_if_failed(rank, "to post a send to rank " + std::to_string(to));
-  const MessageTable::Posted posted = table_.post_send({rank, to, tag}, bytes);
+  const MessageTable::PostedPair posted = table_.post_send({rank, to, tag}, bytes);
   if (!rendezvous_ || posted.message->matched()) schedule_arrival(posted.message);
   return posted.request;
 }
 
 Request SimulatedNetwork::post_receive(int rank, int from, int tag, std::span<std::byte> buffer) {
   throw_if_failed(rank, "to post a receive from rank " + std::to_string(from));
-  const MessageTable::Posted posted = table_.post_receive({rank, from, tag}, buffer);
+  const MessageTable::PostedPair posted = table_.post_receive({rank, from, tag}, buffer);
   std::ranges::fill(buffer, kPoison);
-  const Message& message = *posted.message;
+  const PairedMessage& message = *posted.message;
   if (message.taken || (rendezvous_ && message.matched())) schedule_arrival(posted.message);
   return posted.request;
 }
 
 void SimulatedNetwork::wait(int rank, Request request) {
-  const Operation operation = table_.find(rank, request);
+  const HalfMessage operation = table_.find(rank, request);
   throw_if_failed(rank, describe(operation));
   waiting_[static_cast<std::size_t>(rank)] = operation;
   release_if_complete(rank);
@@ -86,7 +86,7 @@ void SimulatedNetwork::wait(int rank, Request request) {
   }
   throw_if_failed(rank, describe(operation));
   const std::string reason = table_.hopeless(operation, rendezvous_);
-  const Message& message = *operation.message;
+  const PairedMessage& message = *operation.message;
   if (!reason.empty()) {
     fail(rank,
          wait_error({.rank = rank, .doing = describe(operation)}, peer_of(operation), reason));
@@ -104,7 +104,7 @@ std::int64_t SimulatedNetwork::random_delay() {
   return static_cast<std::int64_t>(draw % 8 == 0 ? (draw >> 8) % 64 : (draw >> 8) % 8);
 }
 
-void SimulatedNetwork::push(Event event) {
+void SimulatedNetwork::push(NetworkEvent event) {
   event.order = random_();
   event.number = pushed_++;
   events_.push_back(std::move(event));
@@ -120,6 +120,9 @@ void SimulatedNetwork::schedule_arrival(const MessagePtr& message) {
   push({.time = time, .order = 0, .number = 0, .rank = -1, .message = message});
 }
 
+// A discrete-event loop: time jumps to the earliest event. No event left while ranks still run
+// means that every one of them waits: a deadlock, found at once and whatever the timing of real
+// threads.
 int SimulatedNetwork::next_rank() {
   while (running_ > 0) {
     if (events_.empty()) {
@@ -127,7 +130,7 @@ int SimulatedNetwork::next_rank() {
       continue;
     }
     std::ranges::pop_heap(events_, std::greater<>());
-    const Event event = std::move(events_.back());
+    const NetworkEvent event = std::move(events_.back());
     events_.pop_back();
     now_ = event.time;
     if (!event.message) return event.rank;
@@ -136,7 +139,8 @@ int SimulatedNetwork::next_rank() {
   return -1;
 }
 
-void SimulatedNetwork::arrive(Message& message) {
+// Bytes are read from the sender and written to the receiver at this moment only; see the header.
+void SimulatedNetwork::arrive(PairedMessage& message) {
   if (message.sender_left) return;
   if (!message.taken) {
     message.payload.assign(message.source.begin(), message.source.end());
@@ -153,13 +157,13 @@ void SimulatedNetwork::arrive(Message& message) {
   release_if_complete(message.to);
 }
 
-bool SimulatedNetwork::complete(const Operation& operation) const {
-  const Message& message = *operation.message;
+bool SimulatedNetwork::complete(const HalfMessage& operation) const {
+  const PairedMessage& message = *operation.message;
   return operation.direction == Direction::send ? message.taken : message.filled;
 }
 
 void SimulatedNetwork::release_if_complete(int rank) {
-  std::optional<Operation>& waiting = waiting_[static_cast<std::size_t>(rank)];
+  std::optional<HalfMessage>& waiting = waiting_[static_cast<std::size_t>(rank)];
   if (!waiting) return;
   if (!complete(*waiting) && table_.hopeless(*waiting, rendezvous_).empty()) return;
   waiting.reset();

@@ -20,15 +20,15 @@
 
 namespace ringlab::in_process {
 
-/// What a posted receive buffer is filled with: NaN in every floating-point format.
+/// The filler of a posted receive buffer: NaN in every floating-point format.
 inline constexpr std::byte kPoison{0xff};
 
 /// Code of all ranks on one thread, each in a fibre: one goes on until it hands over to another.
 class Turns {
  public:
-  /// Who goes on when the rank that runs stands still or ends; nobody where that is below 0.
+  /// Names who goes on when the rank that runs stands still or ends; nobody where it is below 0.
   void give_to(int rank) { holder_ = rank; }
-  /// From the rank that runs, until it is given the turn again.
+  /// Called by the rank that runs: returns when it is given the turn again.
   void stand_still(int rank);
   /// Runs `body` for every rank, beginning with who has the turn; returns when nobody has it.
   void run(int ranks, const std::function<void(int)>& body);
@@ -55,29 +55,29 @@ class SimulatedNetwork final : public Network {
   void rethrow_failure() const;
 
  private:
-  /// A rank goes on, or (with a message) the message arrives.
-  struct Event {
+  /// An event: a rank goes on, or (with a message) the message arrives.
+  struct NetworkEvent {
     std::int64_t time = 0;
     std::uint64_t order = 0;  // random, so that simultaneous events come in any order
     std::int64_t number = 0;
     int rank = -1;
     MessagePtr message;
-    bool operator>(const Event& other) const {
+    bool operator>(const NetworkEvent& other) const {
       return std::tie(time, order, number) > std::tie(other.time, other.order, other.number);
     }
   };
 
   void schedule_rank(int rank);
   void schedule_arrival(const MessagePtr& message);
-  void push(Event event);
+  void push(NetworkEvent event);
   std::int64_t random_delay();
   /// Handles events until one lets a rank go on; -1 when all ranks have ended.
   int next_rank();
-  void arrive(Message& message);
+  void arrive(PairedMessage& message);
   void release_if_complete(int rank);
-  bool complete(const Operation& operation) const;
+  bool complete(const HalfMessage& operation) const;
   void fail(int rank, const Error& error);
-  /// What the body of `rank` threw; needs no memory when there is none.
+  /// Records what the body of `rank` threw; needs no memory when there is none.
   void fail_thrown(int rank, const std::exception_ptr& thrown) noexcept;
   /// Lets every rank but `rank` find out that the run has failed.
   void release_survivors(int rank) noexcept;
@@ -88,8 +88,9 @@ class SimulatedNetwork final : public Network {
   MessageTable table_;
   FirstFailure failure_;
   std::mt19937_64 random_;
-  std::vector<Event> events_;  // a heap, the earliest first; there is room for one of each rank
-  std::vector<std::optional<Operation>> waiting_;  // per rank, while it has no event of its own
+  std::vector<NetworkEvent>
+      events_;  // a heap, the earliest first; there is room for one of each rank
+  std::vector<std::optional<HalfMessage>> waiting_;  // per rank, while it has no event of its own
   std::int64_t now_ = 0;
   std::int64_t end_time_ = 0;
   std::int64_t pushed_ = 0;

@@ -12,8 +12,8 @@ namespace ringlab {
 /// Every rank says a text, any bytes, and hears those of all ranks, in their order. Collective.
 using TellAll = std::function<std::vector<std::string>(const std::string& mine)>;
 
-/// By messages with `tag`, by way of rank 0; may be used again and again. `network` must outlive
-/// what is returned.
+/// Tells by messages with `tag`, by way of rank 0; may be used again and again. `network` must
+/// outlive what is returned.
 TellAll tell_all_over(Communicator& network, int tag);
 
 }  // namespace ringlab

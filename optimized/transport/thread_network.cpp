@@ -26,21 +26,21 @@ std::chrono::steady_clock::duration checked_timeout(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(bounded);
 }
 
-/// Ends a wait however it ends: a rank that is busy dying does not count as stuck.
+/// Clears `waiting` however a wait ends: a rank that is busy dying does not count as stuck.
 struct EndOfWait {
-  std::optional<Operation>& waiting;
+  std::optional<HalfMessage>& waiting;
   ~EndOfWait() { waiting.reset(); }
 };
 
-bool is_complete(const Operation& operation) {
-  const Message& message = *operation.message;
+bool is_complete(const HalfMessage& operation) {
+  const PairedMessage& message = *operation.message;
   return operation.direction == Direction::send ? message.taken : message.filled;
 }
 
-/// Whether the rank whose operation it is could move a piece of the message now. One that does not
-/// fit is not carried: the receiver will say so.
-bool can_move_a_piece(const Operation& operation) {
-  const Message& message = *operation.message;
+/// True when the rank whose operation it is could move a piece of the message now. One that does
+/// not fit is not carried: the receiver will say so.
+bool can_move_a_piece(const HalfMessage& operation) {
+  const PairedMessage& message = *operation.message;
   if (!message.matched() || is_complete(operation)) return false;
   if (operation.direction == Direction::receive) return message.taken || !message.payload.empty();
   return message.payload.empty() || !message.fits();
@@ -76,7 +76,7 @@ Request ThreadNetwork::post_send(int rank, int to, int tag, std::span<const std:
   if (buffered) payload.assign(bytes.begin(), bytes.end());
   Lock lock(mutex_);
   if (failure_) failure_.throw_to_survivor(rank, "to post a send to rank " + std::to_string(to));
-  const MessageTable::Posted posted = table_.post_send({rank, to, tag}, bytes);
+  const MessageTable::PostedPair posted = table_.post_send({rank, to, tag}, bytes);
   if (buffered) {
     posted.message->payload = std::move(payload);
     posted.message->taken = true;
@@ -92,7 +92,7 @@ Request ThreadNetwork::post_receive(int rank, int from, int tag, std::span<std::
   if (failure_) {
     failure_.throw_to_survivor(rank, "to post a receive from rank " + std::to_string(from));
   }
-  const MessageTable::Posted posted = table_.post_receive({rank, from, tag}, buffer);
+  const MessageTable::PostedPair posted = table_.post_receive({rank, from, tag}, buffer);
   const bool awaited = posted.message->matched() && !posted.message->taken;
   lock.unlock();
   if (awaited) state(from).wake.notify_one();
@@ -101,16 +101,19 @@ Request ThreadNetwork::post_receive(int rank, int from, int tag, std::span<std::
 
 void ThreadNetwork::wait(int rank, Request request) {
   Lock lock(mutex_);
-  const Operation operation = table_.find(rank, request);
+  const HalfMessage operation = table_.find(rank, request);
   block_until_complete(rank, operation, lock);
-  const Message& message = *operation.message;
+  const PairedMessage& message = *operation.message;
   if (operation.direction == Direction::receive && !message.fits()) {
     fail(rank, size_error(rank, message));
   }
   table_.close(rank, request);
 }
 
-void ThreadNetwork::block_until_complete(int rank, const Operation& operation, Lock& lock) {
+// Waits in turns: say so if the run has failed, move a piece of any open message, and sleep only
+// when there is none. The last rank to sleep sees that all do, so that a deadlock needs no
+// deadline.
+void ThreadNetwork::block_until_complete(int rank, const HalfMessage& operation, Lock& lock) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   auto deadline = begin + timeout_;
@@ -118,10 +121,10 @@ void ThreadNetwork::block_until_complete(int rank, const Operation& operation, L
     const std::chrono::duration<double> elapsed = Clock::now() - begin;
     return Attempt{.rank = rank, .doing = describe(operation), .elapsed_s = elapsed.count()};
   };
-  RankState& me = state(rank);
+  WaitState& me = state(rank);
   for (bool expired = false;;) {
     if (failure_) failure_.throw_to_survivor(rank, describe(operation));
-    // It let go of the lock meanwhile: what was matched, or failed, then has woken nobody.
+    // Moving a piece lets go of the lock: what was matched, or failed, meanwhile has woken nobody.
     if (move_pieces(rank, lock)) {
       deadline = Clock::now() + timeout_;
       expired = false;
@@ -140,19 +143,19 @@ void ThreadNetwork::block_until_complete(int rank, const Operation& operation, L
 
 bool ThreadNetwork::move_pieces(int rank, Lock& lock) {
   bool moved = false;
-  for (const Operation& operation : table_.open(rank)) {
+  for (const HalfMessage& operation : table_.open(rank)) {
     if (!can_move_a_piece(operation)) continue;
-    Message& message = *operation.message;
+    PairedMessage& message = *operation.message;
     operation.direction == Direction::send ? read_piece(message, lock) : write_piece(message, lock);
     moved = true;
   }
   return moved;
 }
 
-// Only the sender reads `source`, only the receiver writes `target`, and each needs no lock for
+// Only the sender reads `source`, only the receiver writes `target`, and neither needs a lock for
 // that: a piece belongs to whoever took it out of the message.
 
-void ThreadNetwork::read_piece(Message& message, Lock& lock) {
+void ThreadNetwork::read_piece(PairedMessage& message, Lock& lock) {
   if (message.fits()) {
     const std::size_t left = message.source.size() - message.read_bytes;
     const auto bytes = message.source.subspan(message.read_bytes, std::min(left, kLongestPiece));
@@ -166,7 +169,7 @@ void ThreadNetwork::read_piece(Message& message, Lock& lock) {
   state(message.to).wake.notify_one();
 }
 
-void ThreadNetwork::write_piece(Message& message, Lock& lock) {
+void ThreadNetwork::write_piece(PairedMessage& message, Lock& lock) {
   const std::vector<std::byte> piece = std::exchange(message.payload, {});
   const bool last = message.taken;
   if (message.fits()) {
@@ -181,7 +184,7 @@ void ThreadNetwork::write_piece(Message& message, Lock& lock) {
 
 bool ThreadNetwork::can_move(int rank) const {
   if (table_.ended(rank)) return false;
-  const std::optional<Operation>& waiting = states_[static_cast<std::size_t>(rank)].waiting;
+  const std::optional<HalfMessage>& waiting = states_[static_cast<std::size_t>(rank)].waiting;
   if (!waiting || is_complete(*waiting)) return true;
   if (!table_.hopeless(*waiting, kSendsNeedReceives).empty()) return true;  // it is about to say so
   return std::ranges::any_of(table_.open(rank), can_move_a_piece);
@@ -195,8 +198,8 @@ bool ThreadNetwork::all_are_stuck() const {
 }
 
 Error ThreadNetwork::stuck_error() const {
-  std::vector<std::optional<Operation>> waiting;
-  for (const RankState& each : states_) waiting.push_back(each.waiting);
+  std::vector<std::optional<HalfMessage>> waiting;
+  for (const WaitState& each : states_) waiting.push_back(each.waiting);
   return deadlock_error(waiting);
 }
 
@@ -207,7 +210,7 @@ void ThreadNetwork::fail(int rank, const Error& error) {
 }
 
 void ThreadNetwork::wake_everyone() {
-  for (RankState& each : states_) each.wake.notify_one();
+  for (WaitState& each : states_) each.wake.notify_one();
 }
 
 void ThreadNetwork::rethrow_failure() const {
@@ -219,7 +222,7 @@ namespace {
 /// Runs `body` in one thread per rank and joins them all; environment error when they cannot all be
 /// made.
 void run_ranks(Network& network, const RankBody& body) {
-  // No body starts before every thread exists: with too few threads none of them may run.
+  // Bodies start when every thread exists: with too few threads none of them may run.
   std::promise<bool> gate;
   const std::shared_future<bool> opened = gate.get_future().share();
   std::vector<std::thread> threads;

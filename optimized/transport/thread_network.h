@@ -31,17 +31,17 @@ class ThreadNetwork final : public Network {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  struct RankState {
+  struct WaitState {
     std::condition_variable wake;
-    std::optional<Operation> waiting;
+    std::optional<HalfMessage> waiting;
   };
 
-  RankState& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
-  void block_until_complete(int rank, const Operation& operation, Lock& lock);
+  WaitState& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
+  void block_until_complete(int rank, const HalfMessage& operation, Lock& lock);
   /// Moves a piece of each of this rank's open messages that has one to move. True if one had.
   bool move_pieces(int rank, Lock& lock);
-  void read_piece(Message& message, Lock& lock);
-  void write_piece(Message& message, Lock& lock);
+  void read_piece(PairedMessage& message, Lock& lock);
+  void write_piece(PairedMessage& message, Lock& lock);
   bool can_move(int rank) const;
   bool all_are_stuck() const;
   Error stuck_error() const;
@@ -53,7 +53,7 @@ class ThreadNetwork final : public Network {
   const bool rendezvous_;
   std::mutex mutex_;
   MessageTable table_;  // guarded by mutex_, as are the following
-  std::vector<RankState> states_;
+  std::vector<WaitState> states_;
   FirstFailure failure_;
 };
 

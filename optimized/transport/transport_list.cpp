@@ -1,4 +1,4 @@
-// Which transports this build has: the one place that asks whether MPI was found.
+// The transports of this build: the one place that asks whether MPI was found.
 #include "optimized/transport/mpi/mpi_session.h"
 #include "reference/core/error.h"
 

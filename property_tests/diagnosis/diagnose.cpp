@@ -13,14 +13,15 @@
 namespace ringlab::verify {
 namespace {
 
-/// For subjects that wait for their deadline case after case.
+/// Gathering ends here, for subjects that wait for their deadline case after case.
 constexpr std::chrono::seconds kLongestGathering{5};
 
 LseCompared compared(const Subject& subject) {
   return subject.can.lse ? LseCompared::yes : LseCompared::no;
 }
 
-/// Whether one way of making a mistake agrees with all evidence, and says more than the truth.
+/// True when one way of making a mistake agrees with all evidence, and says more than the truth. A
+/// prediction that only agrees is worth nothing: tolerances may be wide.
 bool holds(const Hypothesis& hypothesis, const std::vector<Evidence>& all, LseCompared lse) {
   bool tells = false;
   for (const Evidence& evidence : all) {
@@ -47,7 +48,7 @@ std::vector<Evidence> gathered_evidence(const Subject& subject, const Case& fail
   return all;
 }
 
-/// Numbers that are none where there is an answer.
+/// Counts numbers that are NaN where there is an answer.
 std::int64_t missing_numbers(const Evidence& evidence) {
   const auto count = [](const Tensor<double>& got, const Tensor<double>& truth) {
     std::int64_t missing = 0;
@@ -60,7 +61,7 @@ std::int64_t missing_numbers(const Evidence& evidence) {
          count(evidence.got.lse, evidence.truth.output.lse);
 }
 
-/// Whether the same call always gives the same numbers.
+/// Looks for randomness and NaN; true when the same call always gives the same numbers.
 bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
                      Diagnosis& diagnosis) {
   for (const Evidence& evidence : all) {
@@ -104,6 +105,8 @@ std::string Diagnosis::sentence() const {
   return text;
 }
 
+// The order of the questions is that of how much an answer explains: inputs that are written to
+// spoil everything after them, wrong numbers come before laws, and laws before timing.
 Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
   Diagnosis diagnosis;
   const std::vector<Evidence> all = gathered_evidence(subject, shrunk);

@@ -10,10 +10,10 @@
 namespace ringlab::verify {
 
 /// The failing case first, then larger and plainer ones that tell mistakes apart: other values,
-/// lengths, masks, layouts, heads. All of them are within what the subject can do.
+/// lengths, masks, layouts, heads. Each of them is within what the subject can do.
 std::vector<Case> evidence_cases(const Case& failing, const Capabilities& can);
 
-/// What the subject gave on one case, and what is right.
+/// A run of the subject on one case, next to the right answer.
 struct Evidence {
   Case source;
   Scene scene;
@@ -22,7 +22,7 @@ struct Evidence {
   bool writes_inputs = false;
   bool wrong = false;  ///< the truth does not agree with what it gave
 };
-/// Empty where it throws, or gives outputs of other extents.
+/// Runs the subject; empty where it throws, or gives outputs of other extents.
 std::optional<Evidence> forward_evidence(const Subject& subject, const Case& c);
 
 }  // namespace ringlab::verify

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostTried = 12;
 constexpr std::uint64_t kOtherValues = 3;
 
-/// Experiments end with the one that passes this many seconds.
+/// A deadline: experiments end with the one that passes this many seconds.
 class Patience {
  public:
   bool is_over() const { return std::chrono::steady_clock::now() > until_; }
@@ -36,8 +36,8 @@ bool differs(const Subject& subject, const Trial& trial, const AttentionOutput& 
   return now && !same_answer(*now, before);
 }
 
-/// Whether one number of the options changes the answer. Ranks are simulated: on threads an answer
-/// may change by itself.
+/// True when one number of the options changes the answer. Ranks are simulated: on threads an
+/// answer may change by itself.
 bool depends_on(const Subject& subject, const Evidence& evidence,
                 std::uint64_t RunOptions::*number) {
   Trial trial = evidence.scene.trial;
@@ -106,6 +106,8 @@ std::optional<Suspect> found_by_laws(const Subject& subject, const std::vector<C
   return std::nullopt;
 }
 
+// With unbuffered sends (MPI's rendezvous) a ring of sends before receives waits forever; buffered
+// ones hide that until messages grow.
 std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases) {
   if (!subject.can.many_ranks) return std::nullopt;
   const Patience patience;

@@ -9,19 +9,19 @@
 
 namespace ringlab::verify {
 
-/// The same numbers everywhere, NaN for NaN.
+/// Equal numbers everywhere, NaN for NaN.
 bool same_answer(const AttentionOutput& a, const AttentionOutput& b);
 
-/// What runs of the wrong cases under other circumstances tell: another order of threads, other
-/// delays. Empty when nothing, or when the same run gives other numbers each time.
+/// Runs the wrong cases again under other circumstances: another order of threads, other delays.
+/// Empty when that changes nothing, or when the same run gives other numbers each time.
 std::optional<Suspect> found_by_running_again(const Subject& subject,
                                               const std::vector<Evidence>& wrong);
 
-/// For answers that are right: the first law that names a mistake and is broken on one of these
-/// cases.
+/// Asks the laws, for answers that are right: the first law that names a mistake and is broken on
+/// one of these cases.
 std::optional<Suspect> found_by_laws(const Subject& subject, const std::vector<Case>& cases);
 
-/// Whether runs fail only where a send waits until it is received.
+/// Finds runs that fail only where a send waits until it is received.
 std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases);
 
 }  // namespace ringlab::verify

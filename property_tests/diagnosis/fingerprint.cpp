@@ -11,14 +11,14 @@
 namespace ringlab::verify {
 namespace {
 
-/// One rounding that a profile may declare.
-struct Rounding {
+/// A rounding that a profile may declare, and the tightest value that it can have.
+struct DeclaredRounding {
   const char* name;
   double NumericsProfile::*unit;
   double tightest;
 };
 
-std::vector<Rounding> roundings(const NumericsProfile& declared) {
+std::vector<DeclaredRounding> roundings(const NumericsProfile& declared) {
   const double work = declared.u_work;
   return {{"weights rounded to", &NumericsProfile::u_probability, 0},
           {"a row sum of weights rounded to", &NumericsProfile::u_row_sum, 0},
@@ -46,13 +46,14 @@ bool passes(const Trial& trial, const AttentionOutput& got, const NumericsProfil
   return compare_forward(got, exact, forward_tolerance(input, exact, profile)).passed();
 }
 
+/// Tightens one rounding after the other: where the results still pass, it cannot be seen in them.
 std::string sentence(const Subject& subject, DType dtype, std::uint64_t seed) {
   const Trial trial = make_trial(measured_case(subject, dtype, seed));
   const NumericsProfile declared = subject.profile(trial.problem, trial.options);
   const AttentionOutput got = attend(subject, trial);
   if (!passes(trial, got, declared)) return "";  // that is for the laws to say
   std::string text;
-  for (const Rounding& rounding : roundings(declared)) {
+  for (const DeclaredRounding& rounding : roundings(declared)) {
     NumericsProfile tighter = declared;
     tighter.*rounding.unit = rounding.tightest;
     if (!(declared.*rounding.unit > rounding.tightest) || !passes(trial, got, tighter)) continue;

@@ -30,7 +30,7 @@ std::optional<GradientEvidence> gradient_evidence(const Subject& subject, const 
   }
 }
 
-/// Prediction and answer of one of the three.
+/// Prediction and answer of one of dq, dk and dv, with the exact value and its room.
 struct Pairing {
   const Tensor<double>&got, &exact, &room, &predicted, &allowed;
 };
@@ -46,6 +46,7 @@ bool agrees(const std::vector<Pairing>& all) {
       all, [](const Pairing& p) { return all_within(p.got, p.predicted, p.allowed); });
 }
 
+/// Some number is off, and the prediction says that it is.
 bool foretells(const std::vector<Pairing>& all) {
   for (const Pairing& p : all) {
     for (std::size_t n = 0; n < p.got.values().size(); ++n) {
@@ -59,6 +60,7 @@ bool foretells(const std::vector<Pairing>& all) {
   return false;
 }
 
+/// holds() of diagnose.cpp, for gradients.
 bool holds(const GradientHypothesis& hypothesis, const std::vector<GradientEvidence>& evidence) {
   bool tells = false;
   for (const GradientEvidence& one : evidence) {

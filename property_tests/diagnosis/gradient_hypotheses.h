@@ -11,11 +11,11 @@ struct GradientHypothesis {
   std::function<GradientPrediction(const Scene&, const Tensor<double>& dout)> predict;
 };
 
-/// A mistake before dS.
+/// A mistake before dS: in what is read, in P, in dP or in delta.
 GradientHypothesis before_ds(Suspect suspect, std::function<void(GradientModel&)> edit);
-/// A mistake in what is summed up.
+/// A mistake in what is summed up: P or dS of one product, or its scale.
 GradientHypothesis in_sums(Suspect suspect, std::function<void(GradientModel&)> edit);
-/// A mistake at the end.
+/// A mistake at the end: dQ, dK or dV are changed as a whole.
 GradientHypothesis in_results(Suspect suspect,
                               std::function<void(GradientPrediction&, const Model&)> edit);
 
@@ -23,7 +23,8 @@ std::vector<GradientHypothesis> score_gradient_mistakes();
 std::vector<GradientHypothesis> gradient_ring_mistakes();
 std::vector<Suspect> gradient_suspects();
 
-/// Whether the gradients are wrong somewhere on the evidence for this case; adds what explains it.
+/// True when the gradients are wrong somewhere on the evidence for this case; adds to `diagnosis`
+/// each mistake whose prediction agrees.
 bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& diagnosis);
 
 }  // namespace ringlab::verify

@@ -9,7 +9,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Row by row of a rank's (batch, heads, queries): the row before.
+/// Gives each row the delta of the row before it, in the order of a rank's (batch, heads, queries).
 void take_delta_of_the_row_before(GradientModel& m) {
   const Tensor<double> right = m.delta;
   const RunOptions& options = m.forward.trial.options;
@@ -29,7 +29,7 @@ void take_delta_of_the_row_before(GradientModel& m) {
   }
 }
 
-/// P is recomputed with another lse, and is at most `most`.
+/// P recomputed with another lse; P is at most `most`.
 GradientHypothesis with_lse(Suspect suspect, double (*lse)(double), double most) {
   return before_ds(std::move(suspect), [=](GradientModel& m) {
     for (double& x : m.lse.values()) x = lse(x);
@@ -38,6 +38,8 @@ GradientHypothesis with_lse(Suspect suspect, double (*lse)(double), double most)
   });
 }
 
+/// Lets the backward pass see `j <= i + 1`: one key too many, although lse comes from the right
+/// ones, so that weights no longer sum to 1.
 void sees_one_ahead(GradientModel& m) {
   const Mask mask = m.forward.trial.problem.mask;
   see_pairs(m.forward,
@@ -52,7 +54,7 @@ void sees_one_less(GradientModel& m) {
   weigh_again(m);
 }
 
-/// dS summed without some query heads.
+/// dS summed over the first query head of each group only.
 void keep_first_of_group(GradientModel& m, Tensor<double>& x) {
   const std::int64_t group = m.forward.trial.group();
   for_each_pair(m.forward, [&](auto b, auto h, auto i, auto j) {

@@ -6,7 +6,8 @@
 namespace ringlab::verify {
 namespace {
 
-/// Room for what a correct kernel may do to one term of a sum: several times the first-order error.
+/// Room for the error that a correct kernel may make in one term of a sum: several times the first
+/// order.
 constexpr double kRoom = 8;
 
 double value_at(const GradientModel& m, std::int64_t b, std::int64_t h, std::int64_t i,
@@ -54,7 +55,7 @@ TermSizes term_sizes(const GradientModel& m, std::int64_t b, std::int64_t h, std
   return sizes;
 }
 
-/// Nothing can be said of what this pair takes part in.
+/// Widens the tolerances to infinity wherever this pair takes part.
 void forget_pair(const GradientModel& m, std::int64_t b, std::int64_t h, std::int64_t i,
                  std::int64_t j, GradientPrediction& made) {
   constexpr double kAny = std::numeric_limits<double>::infinity();

@@ -22,20 +22,21 @@ struct GradientModel {
   double scale_of_dq = 1, scale_of_dk = 1;
 };
 
-/// Everything before dS, right. `forward` may be a model of other tensors than `lse` and `delta`
-/// are from: those are always the right ones of `scene`.
+/// The model with everything before dS right. `forward` may be edited to be a model of other
+/// tensors later: `lse` and `delta` stay the right ones of `scene`.
 GradientModel make_gradient_model(const Scene& scene, const Tensor<double>& dout);
 /// Computes p, dp and steepness again, after edits of the forward model or of lse.
 void weigh_again(GradientModel& model);
-/// dS = P (f dP - delta), into what is summed up.
+/// dS = P (f dP - delta), into what is summed up; f is the factor of dropout (FlashAttention-2, Dao
+/// 2023, section 3.1, with dropout).
 void differentiate(GradientModel& model);
 
 struct GradientPrediction {
   AttentionGradients gradients;
   BackwardTolerance allowed;
 };
-/// The sums. Tolerances are generous where numbers of this model are large, +inf where nothing can
-/// be said.
+/// dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO. Tolerances are generous where numbers of this
+/// model are large, +inf where nothing can be said.
 GradientPrediction sum_up(const GradientModel& model);
 
 }  // namespace ringlab::verify

@@ -9,24 +9,13 @@
 namespace ringlab::verify {
 namespace {
 
-enum class Visited { all, needed };
-
-/// One rank's part of one chunk's sum of dK and dV.
-struct Part {
+/// A rank's part of a chunk's sum of dK and dV.
+struct SumShare {
   int rank, owner;
   int hop, hops;    ///< at which the rank computes it, of how many of its hops
   int turn, turns;  ///< the rank's place among those other than the owner that add to the sum
 };
-using Times = std::function<double(const Part&)>;
-
-std::vector<std::vector<int>> owners_visited(const Model& model, Visited visited) {
-  if (visited == Visited::all) return model.visits;
-  std::vector<std::vector<int>> needed;
-  for (int rank = 0; rank < model.trial.options.ranks; ++rank) {
-    needed.push_back(needed_chunks(model, rank));
-  }
-  return needed;
-}
+using Times = std::function<double(const SumShare&)>;
 
 int place_of(const std::vector<int>& list, int wanted) {
   return static_cast<int>(std::ranges::find(list, wanted) - list.begin());
@@ -45,12 +34,12 @@ std::vector<int> contributors(const Model& model, const std::vector<std::vector<
   return order;
 }
 
-/// Whose part is weighed: that of dK and dV, or that of dQ, too.
+/// The sums that lose or double a part: those of dK and dV, or also that of dQ.
 enum class Weighed { keys, queries_too };
 
 void weigh_parts(GradientModel& m, Visited visited, Weighed weighed, const Times& times) {
   const Model& model = m.forward;
-  const auto visits = owners_visited(model, visited);
+  const auto visits = visits_of(model, visited);
   const int ranks = model.trial.options.ranks;
   std::vector<double> factors(static_cast<std::size_t>(ranks * ranks), 1);
   for (int owner = 0; owner < ranks; ++owner) {
@@ -81,7 +70,8 @@ void add_parts(std::vector<GradientHypothesis>& all, const Suspect& suspect, con
   }
 }
 
-/// Chunk of rank r's keys ends up with the gradients of rank (r + shift).
+/// Makes the chunk of rank r's keys end up with the gradients of rank r + shift: sums that made one
+/// hop too many or too few before they were taken home.
 void hand_over(GradientPrediction& prediction, const Model& model, int shift) {
   const RunOptions& options = model.trial.options;
   const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
@@ -107,7 +97,7 @@ void hand_over(GradientPrediction& prediction, const Model& model, int shift) {
   move(prediction.gradients.dv, prediction.allowed.dv);
 }
 
-/// The first two shards change places.
+/// Lets the first two shards change places, as when gradients are gathered by arrival.
 void swap_two_shards(GradientPrediction& prediction, const Model& model) {
   const RunOptions& options = model.trial.options;
   if (options.ranks < 2) return;
@@ -125,7 +115,7 @@ void swap_two_shards(GradientPrediction& prediction, const Model& model) {
   }
 }
 
-/// K and V of other ranks as a function of the right ones, in the backward pass alone.
+/// K and V of other ranks narrowed on their way, in the backward pass alone.
 GradientHypothesis backward_wire(DType dtype) {
   const std::string name(dtype_info(dtype).name);
   return before_ds({"backward.wire_rounded_to_" + name,
@@ -137,7 +127,7 @@ GradientHypothesis backward_wire(DType dtype) {
                    });
 }
 
-/// Every hop computes gradients on the own chunk's K and V.
+/// Every hop computes gradients on the own chunk's K and V: the chunk is never received.
 void keep_own_rows(GradientModel& m) {
   Model& model = m.forward;
   const RunOptions& options = model.trial.options;
@@ -188,29 +178,29 @@ void add_sums(std::vector<GradientHypothesis>& all) {
       all,
       {"backward.last_part_lost",
        "the chunk that comes last is sent home without this rank's part"},
-      [](const Part& part) { return part.hop + 1 == part.hops && part.hops > 1 ? 0.0 : 1.0; });
+      [](const SumShare& part) { return part.hop + 1 == part.hops && part.hops > 1 ? 0.0 : 1.0; });
   add_parts(all,
             {"backward.sum_from_elsewhere_lost",
              "what other ranks summed up of dK and dV is not added at home"},
-            [](const Part& part) { return part.rank == part.owner ? 1.0 : 0.0; });
+            [](const SumShare& part) { return part.rank == part.owner ? 1.0 : 0.0; });
   add_parts(all,
             {"backward.sum_from_elsewhere_twice",
              "what other ranks summed up of dK and dV is added twice at home"},
-            [](const Part& part) { return part.rank == part.owner ? 1.0 : 2.0; });
+            [](const SumShare& part) { return part.rank == part.owner ? 1.0 : 2.0; });
   add_parts(all,
             {"backward.only_last_part_sent",
              "a rank passes on only its own part of dK and dV, not the sum"},
-            [](const Part& part) {
+            [](const SumShare& part) {
               return part.rank == part.owner || part.turn + 1 == part.turns ? 1.0 : 0.0;
             });
   add_parts(
       all,
       {"backward.sums_doubled_on_every_hop", "each sum of dK and dV that arrives counts twice"},
-      [](const Part& part) {
+      [](const SumShare& part) {
         return part.rank == part.owner ? 1.0 : std::exp2(part.turns - part.turn);
       });
   add_parts(all, {"backward.own_part_lost", "the owner's own part of dK and dV is lost"},
-            [](const Part& part) { return part.rank == part.owner ? 0.0 : 1.0; });
+            [](const SumShare& part) { return part.rank == part.owner ? 0.0 : 1.0; });
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 struct Source {
   std::int64_t batch, head;
 };
-/// Where query head h of batch entry b finds its keys or values.
+/// The place where query head h of batch entry b finds its keys or values.
 using Reads = std::function<Source(const Shape& shape, std::int64_t b, std::int64_t h)>;
 
 Tensor<double> gathered(const Tensor<double>& x, const Shape& shape, const Reads& reads) {

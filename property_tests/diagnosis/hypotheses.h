@@ -24,11 +24,11 @@ struct Hypothesis {
   std::function<Prediction(const Scene&)> predict;
 };
 
-/// A mistake in what is read: other tensors, another mask, another scale.
+/// A mistake in what is read: other tensors, another mask, another scale. The rest is right.
 Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit);
-/// A mistake on the way.
+/// A mistake on the way: scores, or how often a pair counts in acc and in row_sum.
 Hypothesis by_model(Suspect suspect, std::function<void(Model&)> edit);
-/// A mistake at the end.
+/// A mistake at the end: o and lse are changed as a whole, their tolerances with them.
 Hypothesis by_result(Suspect suspect, std::function<void(Prediction&, const Model&)> edit);
 
 std::vector<Hypothesis> softmax_mistakes();

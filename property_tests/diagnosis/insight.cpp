@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kMostDiagnosed = 3;
 
-/// One name is best, then several, then none.
+/// True when `a` says more: one name is best, then several, then none.
 bool says_more(const Diagnosis& a, const Diagnosis& b) {
   if (a.explains.empty() || b.explains.empty()) return b.explains.empty() && !a.explains.empty();
   return a.explains.size() < b.explains.size();

@@ -16,7 +16,7 @@ struct Insight {
   std::vector<std::string> remarks;   ///< on the arithmetic that it declares
 };
 
-/// Whether what passed is looked at, too.
+/// How much is looked at: failures only, or also the numbers of what passed.
 enum class Depth { failures, everything };
 
 /// Diagnoses the failures of a verdict, and looks at the numbers of what passed. A few runs of the

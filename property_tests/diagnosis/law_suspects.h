@@ -8,11 +8,11 @@
 
 namespace ringlab::verify {
 
-/// What breaking this law means for a subject whose answers are right; empty for laws about
-/// numbers.
+/// The mistake that breaking this law means for a subject whose answers are right; empty for laws
+/// about numbers.
 std::optional<Suspect> suspect_of_law(const Law& law);
 std::vector<Suspect> law_suspects();
-/// What runs that fail only where sends wait tell.
+/// The mistake behind runs that fail only where sends wait: every rank sends before it receives.
 Suspect send_before_receive();
 
 }  // namespace ringlab::verify

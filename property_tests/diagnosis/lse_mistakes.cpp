@@ -52,7 +52,7 @@ Hypothesis stored_in(DType dtype) {
                    });
 }
 
-/// One constant wherever a query sees nothing, whichever it is: taken from common choices.
+/// Writes one constant wherever a query sees nothing: a common choice in place of -inf.
 Hypothesis finite_when_empty(double constant) {
   return by_result({"lse.finite_for_empty_rows", "rows that see no key have a finite lse"},
                    [=](Prediction& prediction, const Model&) {

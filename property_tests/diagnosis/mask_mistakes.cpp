@@ -7,7 +7,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// The case's terms with those of one kind changed.
+/// The case's mask with the terms of one kind changed.
 template <class Term, class Change>
 void change_terms(Trial& trial, Change change) {
   std::vector<MaskTerm> terms;
@@ -26,7 +26,7 @@ Hypothesis by_terms(Suspect suspect, Change change) {
                     [change](Trial& trial) { change_terms<Term>(trial, change); });
 }
 
-/// Visible intervals with their ends moved, in what a kernel looks at.
+/// Moves both ends of the visible intervals, in what a kernel looks at: `<` for `<=`, and the like.
 void move_ends(Model& model, Reach reach, std::int64_t begin, std::int64_t end) {
   const Mask mask = model.trial.problem.mask;
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
@@ -45,7 +45,7 @@ void add_ends(std::vector<Hypothesis>& all, const Suspect& suspect, std::int64_t
   }
 }
 
-/// Keys from `kept` on are not seen.
+/// Hides keys from `kept` on, as loops over whole tiles do.
 void drop_keys_from(Model& model, std::int64_t kept) {
   count_pairs(model, [=](auto, auto j) { return j < kept ? 1.0 : 0.0; });
 }
@@ -58,7 +58,7 @@ Hypothesis by_rounded_length(Suspect suspect,
   });
 }
 
-/// The row of each token in its chunk.
+/// The row of each token in its chunk: what a kernel takes for a position if it forgets the layout.
 std::vector<std::int64_t> local_rows(const Layout& layout) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(layout.tokens()));
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -83,7 +83,8 @@ void use_local_positions(Model& model, Local local) {
   });
 }
 
-/// Blocks of (rank, owner) of which some pairs are visible are computed without mask.
+/// Computes blocks of (rank, owner) without mask when some of their pairs are visible: a partial
+/// block taken for a full one.
 void fill_partial_blocks(Model& model, Reach reach) {
   const Mask mask = model.trial.problem.mask;
   std::vector<std::vector<int>> needed;
@@ -98,7 +99,8 @@ void fill_partial_blocks(Model& model, Reach reach) {
   });
 }
 
-/// Tiles of keys whose first key is the only one that a tile of queries sees are skipped.
+/// Skips tiles of keys whose first key is the only one that a tile of queries sees: the corner of a
+/// causal mask, where `<` and `<=` differ.
 void skip_corners(Model& model) {
   const Mask mask = model.trial.problem.mask;
   const RunOptions& options = model.trial.options;
@@ -214,8 +216,8 @@ void add_windows_and_documents(std::vector<Hypothesis>& all) {
                                      }));
 }
 
-/// Of the keys that a query sees, those that do not fill a vector are dropped, but for rows that
-/// see no more than `kept` keys.
+/// Drops the last visible keys of a query that do not fill a vector, but for rows that see no more
+/// than `kept` keys, which a kernel may take another way.
 void drop_tails(Model& model, std::int64_t vector, std::int64_t kept) {
   const Mask mask = model.trial.problem.mask;
   count_pairs(model, [&](auto i, auto j) {

@@ -25,10 +25,10 @@ Case filter_case(const Subject& subject, DType dtype, std::uint64_t seed) {
   return fitted(limited_to(std::move(c), subject.can));
 }
 
-/// How much of each key's pull v_j - o a filter takes: (query, key) → share of its weight.
+/// The share of each key's pull v_j - o that a filter takes, by (query, key).
 using Pull = std::function<double(std::int64_t i, std::int64_t j)>;
 
-/// What O was off by, and the weights that it should have.
+/// The error of O, and the weights that it should have.
 struct Residuals {
   Trial trial;
   AttentionOutput got;
@@ -76,7 +76,7 @@ FilterResult project(const Residuals& r, std::string name, const Direction& alon
     if (!(size > 1e-20) || std::isnan(product)) return;
     products += product;
     sizes += size;
-    // What rounding does grows with the size of the row; a few rows must not be all there is.
+    // Errors grow with the size of a row: each is scaled by it, so that a few do not decide.
     const double projection = product / std::sqrt(size);
     sum += projection;
     squares += projection * projection;
@@ -96,7 +96,7 @@ Residuals residuals_of(const Subject& subject, const Case& c, Model& model) {
   return r;
 }
 
-/// Where outputs are rounded most, and errors of arithmetic hide best.
+/// The types where outputs are rounded most, and errors of arithmetic hide best.
 std::vector<DType> filtered_dtypes(const Subject& subject) {
   for (const DType dtype : {DType::bf16, DType::f16}) {
     if (std::ranges::count(subject.can.dtypes, dtype) > 0) return {dtype};

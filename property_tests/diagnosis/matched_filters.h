@@ -25,7 +25,7 @@ std::vector<FilterResult> matched_filters(const Subject& subject, DType dtype, s
 /// |z| that no correct subject reaches.
 inline constexpr double kFilterLimit = 5.5;
 
-/// What filters warn of: in bf16, or f16, or without those in all dtypes. Warnings are no failures:
+/// Warnings of the filters: in bf16, or f16, or without those in all dtypes. They are no failures:
 /// no bound is broken.
 std::vector<std::string> filter_warnings(const Subject& subject, std::uint64_t seed);
 

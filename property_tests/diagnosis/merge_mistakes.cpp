@@ -52,7 +52,7 @@ void set_row(Prediction& p, std::int64_t b, std::int64_t h, std::int64_t i, cons
   p.allowed.lse(b, h, i, 0) = row.lse_allowed;
 }
 
-/// lse + log(1 + e^(other - lse)): infinite when the other is far above.
+/// Merges with lse + log(1 + e^(other - lse)): infinite when the other is far above.
 void add_logs_without_maximum(Prediction& prediction, const Model& model) {
   const double most = model.trial.problem.dtype == DType::f64 ? 709.5 : 88.6;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
@@ -69,7 +69,7 @@ void add_logs_without_maximum(Prediction& prediction, const Model& model) {
   });
 }
 
-/// e^(max - new max) is taken of two parts that have both seen nothing.
+/// Takes e^(max - new max) of two parts that have both seen nothing: -inf - (-inf) is NaN.
 void subtract_infinities(Prediction& prediction, const Model& model) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     std::vector<double> parts = chunk_lses(model, b, h, i);

@@ -19,8 +19,9 @@ std::vector<int> token_ranks(const Layout& layout) {
   return ranks;
 }
 
-/// What a schedule has every rank compute on, in order. Chunks without visible pairs are included
-/// by rings that skip nothing; they change no sum, so they stand at their places here as well.
+/// The chunks that a schedule has every rank compute on, in order. Those without visible pairs are
+/// included by rings that skip nothing; they change no sum, so they stand at their places here,
+/// too.
 std::vector<std::vector<int>> visited_chunks(const Trial& trial) {
   const int ranks = trial.options.ranks;
   NeedMatrix need(ranks);

@@ -10,8 +10,8 @@
 
 namespace ringlab::verify {
 
-/// What an implementation computes, before the sums. Arrays over pairs are (batch, q_heads, query,
-/// key); hidden pairs have scores, too, and count 0 times.
+/// All numbers that an implementation computes before the sums. Arrays over pairs are (batch,
+/// q_heads, query, key); hidden pairs have scores, too, and count 0 times.
 struct Model {
   Trial trial;  ///< the tensors that are read; edit them before make_model()
   NumericsProfile profile;
@@ -29,7 +29,7 @@ struct Model {
   }
   int rank_of_query(std::int64_t i) const { return q_rank[static_cast<std::size_t>(i)]; }
   int rank_of_key(std::int64_t j) const { return k_rank[static_cast<std::size_t>(j)]; }
-  /// At which hop the rank of query i computes on the chunk of key j; -1: never.
+  /// The hop at which the rank of query i computes on the chunk of key j; -1: never.
   int hop(std::int64_t i, std::int64_t j) const;
   /// Hops of the rank of query i.
   int hops(std::int64_t i) const;
@@ -41,7 +41,7 @@ Model make_model(Trial trial, const NumericsProfile& profile);
 /// scale · q·k of a pair as it is read, for a scale of `scale`.
 double scaled_product(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i,
                       std::int64_t j);
-/// What ALiBi subtracts.
+/// The bias that ALiBi subtracts.
 double alibi_bias(const Model& model, std::int64_t h, std::int64_t i, std::int64_t j);
 /// Computes the scores again, after edits of tensors, scale, modifiers or key_read.
 void score_again(Model& model);
@@ -54,7 +54,7 @@ void for_each_pair(
     const std::function<void(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& edit);
 /// Multiplies how often pairs (i, j) of all heads count, in acc and in row_sum.
 void count_pairs(Model& model, const std::function<double(std::int64_t, std::int64_t)>& times);
-/// Which pairs are visible instead.
+/// Makes these pairs visible, and no others.
 void see_pairs(Model& model, const std::function<bool(std::int64_t, std::int64_t)>& visible);
 
 /// An answer, NaN where it is NaN, and how far a subject with this profile may be from it; +inf
@@ -65,10 +65,10 @@ struct Prediction {
 };
 Prediction finish(const Model& model);
 
-/// Every number of `got` lies within the prediction. `lse`: whether it is compared.
+/// True when every number of `got` lies within the prediction; lse where it is compared.
 enum class LseCompared { yes, no };
 bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompared lse);
-/// For a prediction that agrees: somewhere it foretells that `truth` is missed, and it is.
+/// True when a prediction that agrees also foretells somewhere that `truth` is missed, and it is.
 bool tells_more(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
                 LseCompared lse);
 

@@ -39,7 +39,7 @@ double slope_of(const Model& model, std::int64_t h) {
   return slopes.empty() ? 0 : slopes[static_cast<std::size_t>(h)];
 }
 
-/// Which factor dropout gives a pair; 1 without dropout.
+/// The factor that dropout gives a pair; 1 without dropout.
 using FactorOf = std::function<double(const Model& model, const Dropout& dropout, std::int64_t b,
                                       std::int64_t h, std::int64_t i, std::int64_t j)>;
 Hypothesis by_dropout(Suspect suspect, const FactorOf& factor) {

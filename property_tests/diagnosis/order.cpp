@@ -129,4 +129,13 @@ std::vector<int> needed_chunks(const Model& model, int rank) {
   return needed;
 }
 
+std::vector<std::vector<int>> visits_of(const Model& model, Visited visited) {
+  if (visited == Visited::all) return model.visits;
+  std::vector<std::vector<int>> needed;
+  for (int rank = 0; rank < model.trial.options.ranks; ++rank) {
+    needed.push_back(needed_chunks(model, rank));
+  }
+  return needed;
+}
+
 }  // namespace ringlab::verify

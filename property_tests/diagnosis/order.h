@@ -10,7 +10,7 @@ namespace ringlab::verify {
 
 /// by_owner: gathered, chunk 0 first. by_hop: in the order of the rank's schedule.
 enum class KeyOrder { by_owner, by_hop };
-/// What shares one update of the running maximum.
+/// The keys that share one update of the running maximum.
 enum class Piece { key, tile, chunk };
 
 /// Keys of the pieces of one query's keys, in order, hidden ones included.
@@ -26,9 +26,14 @@ std::vector<double> running_maxima(const Model& model, std::int64_t b, std::int6
 /// Owners whose chunks hold a key that a query of this rank sees, in the order of its schedule.
 std::vector<int> needed_chunks(const Model& model, int rank);
 
-/// What of the pairs a kernel that skips out-of-sight tiles looks at, [query · keys + key]. A tile
-/// of keys is skipped when the smallest interval around its positions does not meet the smallest
-/// one around what a tile of queries sees, bit matrices aside.
+/// Which chunks a rank is taken to visit: all of them, or those that it needs.
+enum class Visited { all, needed };
+/// The owners that each rank visits, in the order of its schedule.
+std::vector<std::vector<int>> visits_of(const Model& model, Visited visited);
+
+/// The pairs that a kernel looks at which skips out-of-sight tiles, [query · keys + key]. A tile of
+/// keys is skipped when the smallest interval around its positions does not meet the smallest one
+/// around what a tile of queries sees, bit matrices aside.
 enum class Reach { everything, tiles_by_owner, tiles_by_hop, partial_blocks };
 std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach);
 

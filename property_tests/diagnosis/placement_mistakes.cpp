@@ -8,10 +8,10 @@
 namespace ringlab::verify {
 namespace {
 
-/// Row i of the answer is row from(i) of the right one, where it is not negative.
+/// Moves rows: row i of the answer is row from(i) of the right one, where it is not negative.
 using RowsFrom = std::vector<std::int64_t> (*)(const Layout& layout);
 
-enum class Moved { out, out_and_lse };
+enum class MovedOutputs { out, out_and_lse };
 
 Tensor<double> rows_from(const Tensor<double>& x, const std::vector<std::int64_t>& from) {
   return mapped(x, [&](double, auto b, auto h, auto i, auto c) {
@@ -20,14 +20,14 @@ Tensor<double> rows_from(const Tensor<double>& x, const std::vector<std::int64_t
 }
 
 void add_moves(std::vector<Hypothesis>& all, const Suspect& suspect, RowsFrom rows) {
-  for (const Moved moved : {Moved::out, Moved::out_and_lse}) {
+  for (const MovedOutputs moved : {MovedOutputs::out, MovedOutputs::out_and_lse}) {
     all.push_back(by_result(suspect, [=](Prediction& prediction, const Model& model) {
       const RunOptions& options = model.trial.options;
       const std::int64_t tokens = model.shape().q_tokens;
       const auto from = rows(make_layout(options, tokens, options.q_layout));
       prediction.output.out = rows_from(prediction.output.out, from);
       prediction.allowed.out = rows_from(prediction.allowed.out, from);
-      if (moved == Moved::out) return;
+      if (moved == MovedOutputs::out) return;
       prediction.output.lse = rows_from(prediction.output.lse, from);
       prediction.allowed.lse = rows_from(prediction.allowed.lse, from);
     }));
@@ -45,7 +45,7 @@ std::vector<std::int64_t> first_two_swapped(const Layout& layout) {
   return from;
 }
 
-/// Shards one after the other, whatever tokens they hold.
+/// Shards one after the other, whatever tokens they hold: a gather that forgets the layout.
 std::vector<std::int64_t> in_rank_order(const Layout& layout) {
   std::vector<std::int64_t> from;
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -59,7 +59,7 @@ std::vector<std::int64_t> in_rank_order_of_zigzag(const Layout& layout) {
   return layout.kind() == LayoutKind::zigzag ? in_rank_order(layout) : in_order(layout.tokens());
 }
 
-/// A striped token is looked for on the next rank.
+/// The order in which a striped token is looked for on the next rank.
 std::vector<std::int64_t> stripe_of_the_next_rank(const Layout& layout) {
   std::vector<std::int64_t> from = in_order(layout.tokens());
   if (layout.kind() != LayoutKind::striped) return from;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kWildWeight = 1e26;
 constexpr double kNone = -std::numeric_limits<double>::infinity();
-/// What f32 may do to a weight before it is rounded to less, for scores of at most `size`.
+/// The error that f32 may make in a weight before it is rounded to less, for scores of at most
+/// `size`.
 double doubt(double size) { return 0x1p-22 * (16 + 4 * size); }
 
 using Round = double (*)(double);
@@ -32,7 +33,7 @@ double rounded_surely(Round round, double x, double error) {
   return low == high ? low : std::numeric_limits<double>::quiet_NaN();
 }
 
-/// One row's keys in the order they are summed up, with the running maximum of each.
+/// A row's keys in the order they are summed up, with the running maximum of each.
 struct Walk {
   std::vector<std::int64_t> keys;
   std::vector<double> top;  ///< that the key's weight is relative to
@@ -56,7 +57,7 @@ Walk walk(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i, Ke
 
 enum class Rounded { acc, acc_and_sum };
 
-/// Weights are rounded before they meet V.
+/// Rounds weights before they meet V. Nothing is said of rows whose rounding could fall either way.
 void round_weights(Model& model, KeyOrder order, Piece piece, Round round, Rounded what) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const Walk way = walk(model, b, h, i, order, piece);
@@ -72,7 +73,7 @@ void round_weights(Model& model, KeyOrder order, Piece piece, Round round, Round
   });
 }
 
-/// The row sum is rounded after each key.
+/// Rounds the row sum after each key: in bf16 it stops growing at 256 times the next weight.
 void round_sum(Model& model, KeyOrder order, Piece piece, Round round) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
@@ -92,7 +93,7 @@ void round_sum(Model& model, KeyOrder order, Piece piece, Round round) {
   });
 }
 
-/// The accumulator is rounded after each key.
+/// Rounds the accumulator after each key.
 void round_acc(Prediction& prediction, const Model& model, KeyOrder order, Piece piece,
                Round round) {
   for_each_index(model.shape().out(), [&](auto b, auto h, auto i, auto c) {
@@ -115,15 +116,15 @@ void round_acc(Prediction& prediction, const Model& model, KeyOrder order, Piece
   });
 }
 
-/// Partial answers of the chunks are rounded whenever two of them are merged, in a tree.
+/// Rounds partial answers of the chunks whenever two of them are merged, in a tree.
 void round_partials(Prediction& prediction, const Model& model, Round round) {
-  struct Part {
+  struct PartialAnswer {
     double acc = 0, sum = 0, top = kNone;
   };
   for_each_index(model.shape().out(), [&](auto b, auto h, auto i, auto c) {
-    std::vector<Part> parts;
+    std::vector<PartialAnswer> parts;
     for (const auto& chunk : key_pieces(model, i, KeyOrder::by_owner, Piece::chunk)) {
-      Part& part = parts.emplace_back();
+      PartialAnswer& part = parts.emplace_back();
       part.top = running_maxima(model, b, h, i, {chunk}).front();
       for (const std::int64_t j : chunk) {
         if (model.in_sum(b, h, i, j) == 0) continue;
@@ -134,7 +135,7 @@ void round_partials(Prediction& prediction, const Model& model, Round round) {
     }
     for (std::size_t step = 1; step < parts.size(); step *= 2) {
       for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
-        Part &mine = parts[left], &theirs = parts[left + step];
+        PartialAnswer &mine = parts[left], &theirs = parts[left + step];
         const double top = std::max(mine.top, theirs.top);
         if (top == kNone) continue;
         const double keep = std::exp(mine.top - top), weight = std::exp(theirs.top - top);
@@ -152,7 +153,7 @@ void round_partials(Prediction& prediction, const Model& model, Round round) {
   });
 }
 
-/// Scale and q are multiplied in the narrow type before the dot product.
+/// Multiplies scale and q in the narrow type before the dot product.
 Hypothesis query_in(Suspect suspect, Round round) {
   return by_reading(std::move(suspect), [round](Trial& trial) {
     const double scale = trial.problem.scale;
@@ -161,12 +162,12 @@ Hypothesis query_in(Suspect suspect, Round round) {
   });
 }
 
-struct Way {
+struct RoundingWay {
   KeyOrder order;
   Piece piece;
 };
-std::vector<Way> ways() {
-  std::vector<Way> all;
+std::vector<RoundingWay> ways() {
+  std::vector<RoundingWay> all;
   for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
     for (const Piece piece : {Piece::key, Piece::tile, Piece::chunk}) all.push_back({order, piece});
   }
@@ -174,7 +175,7 @@ std::vector<Way> ways() {
 }
 
 void add_weights(std::vector<Hypothesis>& all, const Suspect& suspect, Round round, Rounded what) {
-  for (const Way way : ways()) {
+  for (const RoundingWay way : ways()) {
     all.push_back(by_model(
         suspect, [=](Model& model) { round_weights(model, way.order, way.piece, round, what); }));
   }
@@ -200,7 +201,7 @@ std::vector<Hypothesis> precision_mistakes() {
       all,
       {"precision.weights_in_f16", "weights are rounded to f16 for P·V, which was not declared"},
       to_f16, Rounded::acc);
-  for (const Way way : ways()) {
+  for (const RoundingWay way : ways()) {
     all.push_back(by_model({"precision.row_sum_in_bf16", "the row sum is kept in bf16"},
                            [=](Model& m) { round_sum(m, way.order, way.piece, to_bf16); }));
     all.push_back(by_result(

@@ -10,10 +10,11 @@ namespace {
 
 constexpr double kAnything = std::numeric_limits<double>::infinity();
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
-/// Counts that no order of rescaling keeps in range: nothing is said of such rows.
+/// A count that no order of rescaling keeps in range: nothing is said of such rows.
 constexpr double kWildCount = 1e25;
 
-/// What score_error() needs of one row, with the weights that follow.
+/// A row with the terms that score_error() needs, and the weights that follow. Σ in_acc w v / Σ
+/// in_sum w generalises the softmax: counts of 1 are the truth, 0 is a lost key, 2 a doubled one.
 class PredictedRow {
  public:
   PredictedRow(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i)
@@ -132,7 +133,7 @@ class PredictedRow {
     max_error_ = std::max(max_error_, error_[n] - terms.distance_from_max);
   }
 
-  /// The row sum is complete now: what may change in every w.
+  /// Completes the row sum, and with it the change that every weight may suffer.
   void weigh_sink() {
     if (has_sink()) {
       sum_ += static_cast<long double>(std::exp(sink_ - top_)) * model_.sink_counts(b_, h_, i_, 0);
@@ -179,6 +180,7 @@ class PredictedRow {
   std::vector<std::int64_t> value_row_;
 };
 
+/// Rows without a visible key are 0 and -inf, or NaN where the model divides 0 by 0.
 class Finisher {
  public:
   explicit Finisher(const Model& model) : model_(model) {
@@ -235,7 +237,7 @@ bool all_within(const Tensor<double>& got, const Tensor<double>& wanted,
 
 namespace {
 
-/// Somewhere the truth is missed, and it is foretold that it will be.
+/// True when the truth is missed somewhere, and it was foretold that it would be.
 bool foretold(const Tensor<double>& got, const Tensor<double>& truth,
               const Tensor<double>& truth_allowed, const Tensor<double>& predicted,
               const Tensor<double>& allowed) {

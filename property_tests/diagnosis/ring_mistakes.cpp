@@ -7,25 +7,14 @@
 namespace ringlab::verify {
 namespace {
 
-/// Which chunks a rank is taken to visit: all of them, or those that it needs.
-enum class Visited { all, needed };
-
-/// The visits of every rank.
-std::vector<std::vector<int>> visits_of(const Model& model, Visited visited) {
-  if (visited == Visited::all) return model.visits;
-  std::vector<std::vector<int>> needed;
-  for (int rank = 0; rank < model.trial.options.ranks; ++rank) {
-    needed.push_back(needed_chunks(model, rank));
-  }
-  return needed;
-}
-
+/// A visit of a rank to a chunk: at hop `hop` of its `hops`.
 struct Visiting {
   int rank, hop, hops;
   bool own;  ///< the chunk that the rank holds from the start
 };
 using Times = std::function<double(const Visiting&)>;
 
+/// Multiplies how often each visited chunk counts; unvisited ones keep their count.
 void count_visits(Model& model, Visited visited, const Times& times) {
   const auto visits = visits_of(model, visited);
   count_pairs(model, [&](auto i, auto j) {
@@ -55,7 +44,8 @@ int hop_before_on_the_last(int hop, int hops) {
 int hop_before_beyond_the_first(int hop, int) { return hop < 2 ? hop : hop - 1; }
 int remote_hop_before(int hop, int hops) { return hop == 0 ? 0 : hop == 1 ? hops - 1 : hop - 1; }
 
-/// What was read at a hop has the positions that it was read with: chunks count anew.
+/// Reads chunks together with their positions at another hop than their own, so that they count
+/// anew: a stale buffer whose header is stale, too.
 void read_whole_chunks(Model& model, Visited visited, ReadAt read) {
   const auto visits = visits_of(model, visited);
   count_visits(model, visited, [&](const Visiting& at) {
@@ -65,7 +55,7 @@ void read_whole_chunks(Model& model, Visited visited, ReadAt read) {
   });
 }
 
-/// Numbers of one chunk in the rows of another.
+/// Puts the numbers of one chunk in the rows of another: a stale buffer under fresh positions.
 void read_rows(Model& model, Visited visited, ReadAt keys, ReadAt values) {
   constexpr double kWild = 1e26;  // chunks of other sizes: what lies where, is unknown
   const auto visits = visits_of(model, visited);
@@ -185,7 +175,8 @@ void add_owners(std::vector<Hypothesis>& all) {
       }));
 }
 
-/// Chunks are gathered own one first, and labelled rank after rank.
+/// Stores chunks own one first and labels them rank after rank, as an all-gather that begins with
+/// the own chunk does.
 void label_in_rank_order(Model& model) {
   const RunOptions& options = model.trial.options;
   const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);

@@ -24,7 +24,7 @@ Hypothesis by_channels(Suspect suspect,
   });
 }
 
-/// Output channels that `dropped` names are never summed.
+/// Output without the channels that `dropped` names: they are never summed.
 Hypothesis by_value_channels(Suspect suspect,
                              std::function<bool(std::int64_t, std::int64_t)> dropped) {
   return by_reading(std::move(suspect), [dropped](Trial& trial) {

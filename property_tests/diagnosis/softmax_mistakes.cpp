@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// What the running sums are multiplied by when the maximum rises by `rise` >= 0, relative to what
-/// is right: 1 is right.
+/// The factor of the running sums when the maximum rises by `rise` >= 0, relative to the right one
+/// (e^-rise): 1 is right.
 using Excess = double (*)(double rise);
 double not_rescaled(double rise) { return std::exp(rise); }
 double inverted(double rise) { return std::exp(2 * rise); }
@@ -21,12 +21,13 @@ double rescaled_in_base_two(double rise) { return std::exp(rise * (1 - std::numb
 double rescaled_in_base_e(double rise) { return std::exp(rise * (1 - std::numbers::log2e)); }
 double rescaled_twice(double rise) { return std::exp(-rise); }
 
-struct Sums {
+struct RescaledSums {
   bool acc = false, row_sum = false;
 };
 
-/// Keys that came before a new maximum count `excess` times as much as they should.
-void rescale_wrongly(Model& model, KeyOrder order, Piece piece, Sums sums, Excess excess) {
+/// Counts keys that came before a new maximum `excess` times. Pieces are walked backwards, since a
+/// key suffers from every rise that comes after it.
+void rescale_wrongly(Model& model, KeyOrder order, Piece piece, RescaledSums sums, Excess excess) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const auto pieces = key_pieces(right, i, order, piece);
@@ -43,7 +44,8 @@ void rescale_wrongly(Model& model, KeyOrder order, Piece piece, Sums sums, Exces
   });
 }
 
-void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, Sums sums, Excess excess) {
+void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, RescaledSums sums,
+                   Excess excess) {
   for (const KeyOrder order : {KeyOrder::by_owner, KeyOrder::by_hop}) {
     for (const Piece piece : {Piece::key, Piece::tile, Piece::chunk}) {
       all.push_back(by_model(
@@ -52,9 +54,9 @@ void add_rescaling(std::vector<Hypothesis>& all, const Suspect& suspect, Sums su
   }
 }
 
-/// Partial answers of the chunks, merged pairwise in a tree: the left one's row sum is not
-/// rescaled.
-void merge_without_rescaling(Model& model, Sums sums) {
+/// Merges partial answers of the chunks pairwise in a tree, and forgets to rescale the left one's
+/// sums.
+void merge_without_rescaling(Model& model, RescaledSums sums) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const auto parts = key_pieces(right, i, KeyOrder::by_owner, Piece::chunk);
@@ -79,7 +81,7 @@ void merge_without_rescaling(Model& model, Sums sums) {
   });
 }
 
-/// Weights are b^(s - m) for another base, and so are rescales.
+/// Takes weights as b^(s - m) for another base, and rescales, too.
 void use_base(Model& model, double log_of_base) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     double top = kNone;
@@ -93,7 +95,7 @@ void use_base(Model& model, double log_of_base) {
   });
 }
 
-/// exp(s - m) for an m that is not the row's maximum: right until e^x leaves its range.
+/// Takes exp(s - m) for an m that is not the row's maximum: right until e^x leaves its range.
 enum class Base { zero, zero_or_more };
 void without_maximum(Prediction& prediction, const Model& model, Base base) {
   const double largest = model.trial.problem.dtype == DType::f64 ? 709 : 88;
@@ -119,7 +121,7 @@ void without_maximum(Prediction& prediction, const Model& model, Base base) {
   });
 }
 
-/// Hidden pairs take part with this score, where a kernel looks at them.
+/// Gives hidden pairs this score, where a kernel looks at them, in place of -inf.
 void hide_with(Model& model, double score, Reach reach) {
   const Mask mask = model.trial.problem.mask;
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
@@ -130,7 +132,8 @@ void hide_with(Model& model, double score, Reach reach) {
   });
 }
 
-/// The same, where the maximum does not know of hidden keys: NaN until a visible one has come.
+/// Hides with a finite score below a maximum that does not know of hidden keys: NaN until a visible
+/// one has come.
 void hide_below_maximum(Prediction& prediction, const Model& model, Reach reach) {
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
   const KeyOrder order = reach == Reach::tiles_by_hop ? KeyOrder::by_hop : KeyOrder::by_owner;
@@ -154,7 +157,7 @@ void hide_below_maximum(Prediction& prediction, const Model& model, Reach reach)
   });
 }
 
-/// Hidden scores raise the maximum of a row before they are hidden.
+/// Lets hidden scores raise the maximum of a row before they are hidden: weights underflow.
 void hide_after_maximum(Prediction& prediction, const Model& model, Reach reach) {
   constexpr double kAny = std::numeric_limits<double>::infinity();
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);

@@ -10,14 +10,13 @@
 namespace ringlab::verify {
 namespace {
 
-/// Weights this far from what they should be are visible in every dtype but bf16; there it is four
-/// of its units.
+/// The least difference of weights that can be seen: in bf16 it is four of its units.
 double noticeable(DType dtype) { return dtype == DType::bf16 ? 0x1p-6 : 0x1p-9; }
-/// Less than this is not looked at: it may be rounded or flushed.
+/// Weights below this are not looked at: they may be rounded or flushed.
 constexpr double kSmallest = 1e-4;
 constexpr std::size_t kMostFindings = 6;
 
-/// One run whose values are rows first … first+v_dim-1 of the identity.
+/// One run with rows first … first+v_dim-1 of the identity as values: O is then that slice of P.
 Tensor<double> slice_of_softmax(const Subject& subject, Trial trial, std::int64_t first) {
   trial.data.v = mapped(
       trial.data.v, [&](double, auto, auto, auto j, auto c) { return j == first + c ? 1.0 : 0.0; });
@@ -42,7 +41,7 @@ Tensor<double> exact_softmax(const Model& model) {
   });
 }
 
-/// What one query has of the keys of one chunk or tile.
+/// The weight that one query gives the keys of one chunk or tile.
 struct Share {
   double got = 0, exact = 0;
   double least = HUGE_VAL, most = -HUGE_VAL;  ///< ratio of single keys
@@ -51,11 +50,11 @@ struct Share {
   double ratio() const { return got / exact; }
 };
 
-struct Row {
+struct AnswerRow {
   std::int64_t b, h, i;
 };
 
-Share share_of(const Tomography& t, const Row& row, const std::vector<std::int64_t>& keys) {
+Share share_of(const Tomography& t, const AnswerRow& row, const std::vector<std::int64_t>& keys) {
   Share share;
   for (const std::int64_t j : keys) {
     const double exact = t.exact(row.b, row.h, row.i, j), got = t.got(row.b, row.h, row.i, j);
@@ -70,14 +69,16 @@ Share share_of(const Tomography& t, const Row& row, const std::vector<std::int64
   return share;
 }
 
-/// Whether `ratio` is what a missed rescale leaves: e^(m_new - m_old) times that of the last piece.
+/// True when `ratio` is what a missed rescale leaves: e^(m_new - m_old) times that of the last
+/// piece.
 bool is_missed_rescale(const std::vector<double>& maxima, std::size_t at, double relative) {
   return maxima.back() > maxima[at] &&
          std::abs(std::log(relative) - (maxima.back() - maxima[at])) < 0.05;
 }
 
-/// The pieces of one row whose keys all have the same wrong factor.
-void look_at_row(const Model& model, const Tomography& t, const Row& row, Piece piece,
+/// Finds the pieces of one row whose keys all have the same wrong factor: what is wrong with a
+/// whole chunk or tile happened to it as a whole.
+void look_at_row(const Model& model, const Tomography& t, const AnswerRow& row, Piece piece,
                  std::vector<std::string>& findings) {
   const auto pieces = key_pieces(model, row.i, KeyOrder::by_hop, piece);
   const std::vector<double> maxima = running_maxima(model, row.b, row.h, row.i, pieces);
@@ -105,7 +106,7 @@ void look_at_row(const Model& model, const Tomography& t, const Row& row, Piece 
   }
 }
 
-/// Weight where the mask allows none, numbers that are none.
+/// Finds weight where the mask allows none, and numbers that are NaN.
 void look_at_hidden(const Tomography& t, std::vector<std::string>& findings) {
   for_each_index(t.got.extents(), [&](auto b, auto h, auto i, auto j) {
     if (findings.size() >= kMostFindings) return;

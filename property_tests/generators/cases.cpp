@@ -6,6 +6,7 @@
 namespace ringlab::verify {
 namespace {
 
+/// Short sequences mostly: mistakes at edges show in a few tokens, and a case stays readable.
 std::int64_t random_tokens(Draws& draws) {
   const std::int64_t kind = draws.below(100);
   if (kind < 5) return 0;
@@ -21,6 +22,7 @@ int random_ranks(Draws& draws) {
   return static_cast<int>(kind < 7 ? draws.between(2, 4) : draws.between(5, 9));
 }
 
+/// A window whose sides may be 0, unlimited, or wider than the sequence.
 std::string random_window(Draws& draws, std::int64_t tokens) {
   const auto limit = [&] {
     return draws.chance(20) ? std::string("inf") : std::to_string(draws.below(tokens + 1));
@@ -29,6 +31,7 @@ std::string random_window(Draws& draws, std::int64_t tokens) {
   return "window:" + left + "," + limit();
 }
 
+/// Documents that cover all tokens; some are empty, and the last one always is.
 std::string random_documents(Draws& draws, std::int64_t tokens) {
   std::string text = "documents:";
   std::int64_t left = tokens;
@@ -42,6 +45,7 @@ std::string random_documents(Draws& draws, std::int64_t tokens) {
   return text + "0";
 }
 
+/// A term of any kind, alike often; bit matrices are the only ones that are no interval.
 std::string random_mask_term(Draws& draws, const Shape& shape) {
   switch (draws.below(10)) {
     case 0:
@@ -61,6 +65,7 @@ std::string random_mask_term(Draws& draws, const Shape& shape) {
   }
 }
 
+/// Full and causal masks most, since all subjects take them; intersections of two terms at times.
 std::string random_mask(Draws& draws, const Shape& shape) {
   const std::int64_t kind = draws.below(100);
   if (kind < 25) return "full";
@@ -81,7 +86,7 @@ Shape random_shape(Draws& draws) {
   return s;
 }
 
-/// Tokens at a multiple of a tile or of the ranks, or one off it: where tails go wrong.
+/// Moves a length to a multiple of a tile or of the ranks, or one off it: where tails go wrong.
 void move_next_to_a_boundary(Draws& draws, Case& c) {
   const std::int64_t unit = draws.chance(50) ? c.tile_keys : c.ranks;
   const std::int64_t tokens = c.shape.kv_tokens / unit * unit + draws.between(-1, 1);
@@ -89,6 +94,7 @@ void move_next_to_a_boundary(Draws& draws, Case& c) {
   c.shape.kv_tokens = tokens;
 }
 
+/// f32 most: it is what every subject computes in.
 DType random_dtype(Draws& draws) {
   constexpr std::array<DType, 10> kDTypes = {DType::f32,  DType::f32, DType::f32, DType::f32,
                                              DType::f32,  DType::f64, DType::f64, DType::bf16,
@@ -96,7 +102,7 @@ DType random_dtype(Draws& draws) {
   return kDTypes[static_cast<std::size_t>(draws.below(10))];
 }
 
-/// Half of the cases go round the plain ring.
+/// The plain ring in half of the cases: everything else is compared with it.
 std::string random_schedule(Draws& draws) {
   if (draws.chance(50)) return "ring";
   const std::int64_t kind = draws.below(4);
@@ -106,7 +112,8 @@ std::string random_schedule(Draws& draws) {
   return "double:" + std::to_string(draws.between(1, 4));
 }
 
-/// Two cases in five have modifiers, and of those most have several.
+/// Modifiers in two cases of five, and in most of those several: each alone is easy, and mistakes
+/// live where two meet.
 CaseModifiers random_modifiers(Draws& draws) {
   CaseModifiers modifiers;
   if (!draws.chance(40)) return modifiers;
@@ -117,8 +124,8 @@ CaseModifiers random_modifiers(Draws& draws) {
   return modifiers;
 }
 
-/// One case in four has tiles as large as kernels want them, and one in ten heads that take several
-/// registers: what goes wrong at the edge of a vector does not show below it.
+/// Gives one case in four tiles as large as kernels want them, and one in ten heads that take
+/// several registers: what goes wrong at the edge of a vector does not show below it.
 void take_kernel_sizes(Draws& draws, Case& c) {
   constexpr std::array<std::int64_t, 6> kTiles = {16, 24, 48, 64, 128, 192};
   constexpr std::array<std::int64_t, 5> kChannels = {12, 16, 17, 25, 33};
@@ -133,12 +140,15 @@ void take_kernel_sizes(Draws& draws, Case& c) {
 
 std::string first_word(const std::string& term) { return term.substr(0, term.find(':')); }
 
+/// The channels rounded up to what the subject takes, and cut to its widest head.
 std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
   const std::int64_t unit = can.head_dim_multiple;
   const std::int64_t most = can.max_head_dim / unit * unit;
   return std::min((channels + unit - 1) / unit * unit, most);
 }
 
+/// The shape with what the subject lacks taken out: groups, empty sequences, other lengths or
+/// widths.
 Shape limited_shape(Shape s, const Capabilities& can) {
   if (!can.grouped_heads) s.q_heads = s.kv_heads;
   if (!can.no_tokens) {
@@ -181,7 +191,7 @@ CaseModifiers limited_modifiers(CaseModifiers modifiers, const ModifierAbilities
   return modifiers;
 }
 
-/// The same case in the shape and with the mask that the subject can take.
+/// The case in the shape and with the mask that the subject can take.
 Case limited_problem(Case c, const Capabilities& can) {
   const Case before = c;
   c.shape = limited_shape(c.shape, can);
@@ -192,6 +202,8 @@ Case limited_problem(Case c, const Capabilities& can) {
 
 }  // namespace
 
+// The order of the draws is part of every token that names a seed: a draw more or less makes other
+// cases of all seeds.
 Case random_case(Draws& draws) {
   Case c;
   c.seed = static_cast<std::uint64_t>(draws.between(1, kCaseSeeds - 1));

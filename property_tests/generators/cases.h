@@ -30,7 +30,7 @@ Case limited_to(Case c, const Capabilities& can);
 /// The classes a case falls in, for coverage: "mask causal", "layout zigzag", "more ranks than
 /// tokens", …
 std::vector<std::string> classes_of(const Case& c);
-/// The class of what laws about gradients try.
+/// The class of cases whose gradients laws look at.
 inline constexpr const char* kGradientsClass = "gradients";
 
 }  // namespace ringlab::verify

@@ -21,6 +21,8 @@ std::vector<std::int64_t> smaller(std::int64_t value, std::int64_t least) {
 
 using Change = std::function<void(Case&, std::int64_t)>;
 
+/// The cases one step simpler than one; a step that makes no case simpler is dropped, so that
+/// shrinking ends.
 class Simplifier {
  public:
   explicit Simplifier(const Case& c) : original_(c) {}
@@ -56,7 +58,7 @@ std::vector<std::string> terms_of(const std::string& mask) {
   return terms;
 }
 
-/// A document boundary taken away: two neighbours become one.
+/// Takes a document boundary away: two neighbours become one.
 void offer_fewer_documents(Simplifier& simplifier, const std::string& term) {
   const Mask mask = parse_mask(term);
   const auto& lengths = std::get<DocumentsMask>(mask.terms().front()).lengths;
@@ -68,6 +70,7 @@ void offer_fewer_documents(Simplifier& simplifier, const std::string& term) {
   }
 }
 
+/// Simpler masks: none, one term of several, causal, and the same term with smaller numbers.
 void offer_simpler_mask(Simplifier& simplifier, const Case& original) {
   const auto terms = terms_of(original.mask);
   simplifier.offer([](Case& c) { c.mask = "full"; });
@@ -130,6 +133,7 @@ void offer_smaller_shape(Simplifier& simplifier, const Case& original) {
   simplifier.offer_smaller(s.v_dim, 1, [](Case& c, std::int64_t n) { c.shape.v_dim = n; });
 }
 
+/// Values whose sums are exact come first: then a failure is no matter of rounding.
 void offer_simpler_values(Simplifier& simplifier, const Case& original) {
   for (const Family family : {Family::small_ints, Family::normal}) {
     simplifier.offer([&](Case& c) { c.family = family; });
@@ -158,6 +162,8 @@ std::int64_t family_complexity(Family family) {
 
 }  // namespace
 
+// Each step of simpler_cases() lowers this sum. Sizes weigh most: a small case says more than a
+// plain one.
 std::int64_t complexity(const Case& c) {
   const Shape& s = c.shape;
   std::int64_t sum = 4 * (s.batch + s.q_heads + s.kv_heads + c.ranks + s.q_tokens + s.kv_tokens +

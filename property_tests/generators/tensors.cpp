@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::function<double(std::int64_t token, std::int64_t channel)>;
 
-/// One K/V head with the query heads that read it.
+/// Makes one K/V head with the query heads that read it.
 class HeadMaker {
  public:
   HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head)
@@ -42,6 +42,7 @@ class HeadMaker {
     }
   }
 
+  /// Makes keys of length one, so that the query that copies a key has its largest score there.
   void normalise_keys(Tensor<double>& k) {
     for (std::int64_t j = 0; j < case_.shape.kv_tokens; ++j) {
       double squares = 0;
@@ -58,6 +59,7 @@ class HeadMaker {
 
   double axis(std::int64_t channel) const { return axis_[static_cast<std::size_t>(channel)]; }
 
+  /// A channel of key j. Families that build scores along the axis make maxima rise or fall with j.
   double key(std::int64_t j, std::int64_t channel) {
     const auto n = static_cast<double>(case_.shape.kv_tokens);
     switch (case_.family) {
@@ -84,6 +86,7 @@ class HeadMaker {
     }
   }
 
+  /// A channel of a value; families of scores leave values normal.
   double value(std::int64_t, std::int64_t channel) {
     switch (case_.family) {
       case Family::uniform:
@@ -101,6 +104,7 @@ class HeadMaker {
     }
   }
 
+  /// Fills the queries of a head; a row draws its strength and its target once.
   void fill_queries(AttentionTensors& data, std::int64_t head) {
     std::int64_t current = -1;
     double strength = 0;
@@ -118,7 +122,7 @@ class HeadMaker {
     });
   }
 
-  /// What all channels of one query row share.
+  /// Numbers that all channels of one query row share.
   double row_strength() {
     const auto d = static_cast<double>(case_.shape.head_dim);
     switch (case_.family) {
@@ -138,6 +142,7 @@ class HeadMaker {
     }
   }
 
+  /// A channel of a query: along the axis it sets the row's score scale, elsewhere it is noise.
   double query(double strength, std::int64_t channel) {
     switch (case_.family) {
       case Family::uniform:
@@ -160,11 +165,13 @@ class HeadMaker {
     }
   }
 
+  /// Half of the numbers are zeros of either sign.
   double zero_or_normal() {
     const double x = draws_.normal();
     return draws_.chance(50) ? std::copysign(0.0, x) : x;
   }
 
+  /// A quarter of the numbers are subnormal, and a quarter near the smallest normal one.
   double tiny_or_normal() {
     const DTypeInfo& info = dtype_info(case_.dtype);
     const double x = draws_.normal();

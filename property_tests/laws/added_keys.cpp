@@ -28,6 +28,8 @@ std::string sums_in_another_order(const Subject& subject) {
   return subject.can.sums_keys_in_order ? "" : "it does not sum the keys in their order";
 }
 
+/// Holds because a weight of e^-2^30 is 0 in every format: adding it is exact. Finds rescales on a
+/// false new maximum, and row sums that count keys instead of weights.
 LawResult worthless_keys(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);
   const std::int64_t last = c.shape.head_dim - 1;
@@ -59,7 +61,7 @@ Tensor<double> at_row(const Trial& trial, const Tensor<double>& x, std::int64_t 
   return pick_heads(pick_tokens(x, {row}), heads);
 }
 
-/// One more key: k is that of `twin`, v what `row` already gets.
+/// The trial with one more key: its k is that of `twin`, its v what `row` already gets.
 Trial with_own_output(const Trial& trial, const Tensor<double>& out, std::int64_t row,
                       std::int64_t twin) {
   const std::int64_t keys = trial.shape().kv_tokens;
@@ -72,7 +74,8 @@ Trial with_own_output(const Trial& trial, const Tensor<double>& out, std::int64_
   return longer;
 }
 
-/// A new key whose value is what the row already gets there: only lse notices.
+/// Holds because a mean does not move when one more number equal to it comes in: only lse notices.
+/// Finds outputs that are divided by a sum other than that of lse.
 LawResult key_with_the_output_as_value(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   const Pairs visible = visible_pairs(base.problem);
@@ -95,7 +98,7 @@ LawResult key_with_the_output_as_value(const Subject& subject, const Case& c) {
               picked(added(before.truth.allowed.lse, after.truth.allowed.lse))));
 }
 
-Case spare_channel(Case c) { return some_tokens(at_least_two_channels(std::move(c))); }
+Case spare_channel(Case c) { return with_tokens(at_least_two_channels(std::move(c))); }
 
 }  // namespace
 
@@ -111,7 +114,7 @@ std::vector<Law> added_key_laws() {
            .name = "a_key_whose_value_is_the_output_changes_only_lse",
            .statement = "O_i stays when a key with v = O_i comes in, and lse grows by its weight",
            .exact = false,
-           .shape_case = some_tokens,
+           .shape_case = with_tokens,
            .not_applicable = applies_to_all,
            .check = key_with_the_output_as_value}};
 }

@@ -28,7 +28,7 @@ class DyadicBound {
     }
   }
 
-  /// Of one channel, whose exact output is `out`; value(j) is v of key j.
+  /// The terms of one channel, whose exact output is `out`; value(j) is v of key j.
   OutputTerms terms(double out, const std::function<double(std::int64_t)>& value) const {
     OutputTerms terms{.keys = static_cast<std::int64_t>(row_.keys.size()),
                       .row_sum = static_cast<double>(row_.sum),
@@ -77,6 +77,9 @@ ForwardTolerance dyadic_tolerance(const NumericsProfile& profile, const Trial& t
 
 }  // namespace
 
+/// Holds by construction: every score is an integer in units of ln 2. Finds a missed or doubled
+/// rescale, which is off by a whole factor of two where the bound allows some ulps, and constants
+/// of log2 e with too few digits.
 LawResult dyadic_probe(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   trial.problem.scale = ln_2_as_scale(c.dtype);

@@ -19,13 +19,16 @@ double channel_size(const Trial& trial, std::int64_t b, std::int64_t g, std::int
   return size;
 }
 
-/// In f64 as large as sums of all keys may be: the reference is finite, too.
+/// The largest value that V gets. In f64 sums of all keys must not pass it: the reference has to
+/// stay finite, too.
 double largest_value(const Case& c) {
   const double largest = dtype_info(c.dtype).max_finite;
   if (c.dtype != DType::f64) return largest;
   return std::ldexp(largest, -8 - std::ilogb(static_cast<double>(c.shape.kv_tokens + 1)));
 }
 
+/// Holds because equal scores leave a plain mean: what is out of range is the accumulator alone.
+/// Finds NaN from inf - inf or 0 · inf when a running output that overflowed is rescaled.
 LawResult largest_values(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
@@ -55,6 +58,8 @@ LawResult largest_values(const Subject& subject, const Case& c) {
   return result;
 }
 
+/// Holds because the mean of subnormals of one sign is no smaller than the least of them. Finds
+/// processors and compilers left in flush-to-zero mode without the profile saying so.
 LawResult values_below_the_normal_range(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   const DTypeInfo& info = dtype_info(c.dtype);

@@ -23,7 +23,7 @@ LawResult both(LawResult first, LawResult second);
 /// |got - expected| <= allowed for every element; a NaN on any side is broken.
 LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
                   const Tensor<double>& allowed);
-/// The same values; signed zeros are equal, and NaN is broken even when both sides have it.
+/// Equal values; signed zeros are equal, and NaN is broken even when both sides have it.
 LawResult same_bits(std::string name, const Tensor<double>& got, const Tensor<double>& expected);
 LawResult same_bits(const AttentionOutput& got, const AttentionOutput& expected);
 
@@ -46,11 +46,10 @@ LawResult shifted_lse(const Measured& base, const Measured& other, const LseShif
 /// log(e^a + e^b) without overflow; -inf is the empty sum.
 double logaddexp(double a, double b);
 
-/// For Law::not_applicable: applies to every subject.
+/// A value for Law::not_applicable: applies to every subject.
 std::string applies_to_all(const Subject& subject);
-/// The same, for laws about the lse alone.
+/// Reasons for laws about the lse alone, and for laws that place a row elsewhere and want its bits.
 std::string needs_lse(const Subject& subject);
-/// The same, for laws that place a row elsewhere and want its bits.
 std::string needs_same_bits_per_row(const Subject& subject);
 
 }  // namespace ringlab::verify

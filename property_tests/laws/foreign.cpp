@@ -23,11 +23,13 @@ AttentionTensors other_numbers(Case c) {
   return make_tensors(c);
 }
 
-/// One case in twelve lets the clock go on to another second.
+/// Lets the clock go on to another second, in one case of twelve.
 void sometimes_wait(const Case& c) {
   if (c.seed % 12 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1050));
 }
 
+/// Holds for every function of its arguments. Finds caches keyed by shape, random seeds taken from
+/// the clock, and state left over from the call before.
 LawResult the_same_call_again(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   Trial between = trial;
@@ -47,8 +49,9 @@ void overwrite(Tensor<double>& numbers, const Tensor<double>& others, std::int64
             numbers.values().begin() + begin);
 }
 
-/// From all numbers to the very last of one tensor: what is recognised by its first bytes, or by
-/// its size, shows then.
+/// Overwrites all numbers, or only the very last of one tensor: an input recognised by its first
+/// bytes, or by its size, shows then.
+/// Holds as above; finds results cached by the address of their inputs.
 LawResult other_numbers_in_the_same_place(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   attend(subject, trial);
@@ -72,7 +75,7 @@ std::vector<Law> foreign_laws() {
            .statement = "Other calls and a second in between change nothing: the same bits, or, "
                         "where they are not promised, an answer within both bounds.",
            .exact = false,
-           .shape_case = some_tokens,
+           .shape_case = with_tokens,
            .not_applicable = needs_to_be_foreign,
            .check = the_same_call_again},
           {.id = "same_addresses",
@@ -80,7 +83,7 @@ std::vector<Law> foreign_laws() {
            .statement = "q, k and v are overwritten where they lie, wholly or their last number "
                         "alone: the answer is that of the new numbers.",
            .exact = false,
-           .shape_case = some_tokens,
+           .shape_case = with_tokens,
            .not_applicable = needs_to_be_foreign,
            .check = other_numbers_in_the_same_place}};
 }

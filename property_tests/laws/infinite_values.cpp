@@ -25,6 +25,8 @@ Spot random_spot(const Shape& shape, std::uint64_t seed) {
           .value = draws.chance(50) ? kInfinity : -kInfinity};
 }
 
+/// Holds because a weight above 0 times ±inf is ±inf, and a hidden key has no part at all. Finds
+/// masks that multiply by 0 (0 · inf is NaN), and infinities that spread over a tile or a channel.
 LawResult infinite_value(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   if (trial.shape().kv_tokens == 0) return discarded("there are no keys");

@@ -11,6 +11,8 @@
 namespace ringlab::verify {
 namespace {
 
+/// Holds because a sum does not depend on its order, but for rounding. Finds keys skipped or
+/// doubled where a tile ends, and masks read at the wrong key.
 LawResult permuted_keys(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   const Trial permuted = with_keys(base, shuffled(c.shape.kv_tokens, c.seed));
@@ -19,7 +21,8 @@ LawResult permuted_keys(const Subject& subject, const Case& c) {
   return both(same_out(before, after), shifted_lse(before, after, [](auto...) { return 0.0; }));
 }
 
-/// With scale ln 2 a step of -1 in one channel halves a weight: two halves make the whole.
+/// Splits a key in two: with scale ln 2 a step of -1 in one channel halves a weight.
+/// Holds because two halves make the whole. Finds weights that depend on how many keys there are.
 LawResult split_key(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);
   base.problem.scale = ln_2_as_scale(c.dtype);
@@ -44,6 +47,8 @@ LawResult split_key(const Subject& subject, const Case& c) {
   return both(same_out(before, after), shifted_lse(before, after, [](auto...) { return 0.0; }));
 }
 
+/// Holds because numerator and denominator double together. Finds sums cut off at a length, and lse
+/// that is computed apart from the division.
 LawResult doubled_keys(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   Indices twice = in_order(2 * c.shape.kv_tokens);
@@ -54,6 +59,8 @@ LawResult doubled_keys(const Subject& subject, const Case& c) {
               shifted_lse(before, after, [](auto...) { return std::log(2.0); }));
 }
 
+/// Holds because lse is the logarithm of a sum, and the sum splits. Finds hidden keys that leak
+/// into row sums, and merges that lose a part.
 LawResult lse_of_a_partition(const Subject& subject, const Case& c) {
   const Trial all = make_trial(c);
   const Pairs visible = visible_pairs(all.problem);
@@ -79,7 +86,7 @@ LawResult lse_of_a_partition(const Subject& subject, const Case& c) {
 }
 
 Case integers_with_a_spare_channel(Case c) {
-  return plain_values(some_tokens(at_least_two_channels(std::move(c))));
+  return plain_values(with_tokens(at_least_two_channels(std::move(c))));
 }
 
 }  // namespace

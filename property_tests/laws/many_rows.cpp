@@ -23,8 +23,8 @@ std::int64_t at_least(std::int64_t tokens, Range range, std::uint64_t seed) {
          static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(range.most - range.least));
 }
 
-/// One small K/V head on one or two ranks. What decides where sums are cut stays as it is drawn:
-/// tiles, layout and mask.
+/// The case with one small K/V head on one or two ranks. What decides where sums are cut stays as
+/// it is drawn: tiles, layout and mask.
 Case narrow(Case c) {
   Shape& s = c.shape;
   s.batch = s.kv_heads = 1;
@@ -48,6 +48,8 @@ Case with_many_queries(Case c) {
   return narrow(c);
 }
 
+/// Holds as equals_reference does. Finds what only shows past a block of keys or a register tile:
+/// counters that wrap, scratch memory that is used twice, slices whose ends overlap.
 LawResult results_equal_exact(const Subject& subject, const Case& c) {
   LawResult forward = equals_exact(measure(subject, make_trial(c)));
   if (forward.outcome != Outcome::held || !subject.can.backward) return forward;

@@ -71,7 +71,7 @@ IntegerScores integer_scores(const Trial& trial, double unit) {
 
 namespace {
 
-/// What weights that are divided before they meet V are off by: their division, their type, and the
+/// The error of weights that are divided before they meet V: their division, their type, and the
 /// sum of products that are no longer exact.
 double early_division(const NumericsProfile& profile, double keys) {
   return gamma_bound(keys + 3, profile.u_accumulate) + profile.u_probability;

@@ -19,6 +19,8 @@ constexpr double kHugeGap = 1024;
 
 long double only_the_maximum(std::int64_t below) { return below == 0 ? 1.0L : 0.0L; }
 
+/// Holds because equal scores give equal weights. Finds every key that is lost, doubled or not
+/// hidden, as an error of 1/n instead of one near the tolerance.
 LawResult uniform(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   trial.data.q = Tensor<double>(trial.shape().q());
@@ -27,8 +29,10 @@ LawResult uniform(const Subject& subject, const Case& c) {
       subject, trial, {.unit = 1, .at = [](auto...) { return 0; }, .weight = only_the_maximum});
 }
 
-/// Levels of keys, per channel: rising, falling, then random ones, 16 at most, so that even a wire
-/// of e4m3 carries them exactly. Each query reads one channel.
+/// Gives keys levels, per channel: rising, falling, then random ones, 16 at most, so that even a
+/// wire of e4m3 carries them exactly. Each query reads one channel.
+/// Holds because all but the top level underflow to 0. Finds accumulators that are not rescaled
+/// when a later block raises the maximum, whatever the order in which blocks come.
 LawResult subset(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   trial.problem.scale = 1;
@@ -48,6 +52,8 @@ LawResult subset(const Subject& subject, const Case& c) {
   return exact_up_to_division(subject, trial, scores);
 }
 
+/// Holds because one weight is 1 and all others are 0. Finds values that travel through a narrower
+/// type, and keys matched with the values of another token.
 LawResult retrieval(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   const Tensor<double> target = use_retrieval_codes(trial, kHugeGap, c.seed);

@@ -46,7 +46,7 @@ IntegerScores integer_scores(const Trial& trial, double unit);
 LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
                                const IntegerScores& scores);
 
-/// The law of probe Y.
+/// The check of probe Y.
 LawResult dyadic_probe(const Subject& subject, const Case& c);
 /// ln 2 as a kernel of this dtype sees it in its scale: as a float, or a double for f64.
 double ln_2_as_scale(DType dtype);
@@ -61,7 +61,7 @@ Case code_channels(Case c);
 Tensor<double> use_retrieval_codes(Trial& trial, double strength, std::uint64_t seed);
 /// The values of the targets, and strength · head_dim as their lse; 0 and -inf without a target.
 AttentionOutput retrieved(const Trial& trial, const Tensor<double>& target, double strength);
-/// What those values may be off by: value_errors() of the targets.
+/// The errors that those values may have: value_errors() of the targets.
 Tensor<double> retrieved_errors(const Subject& subject, const Trial& trial,
                                 const Tensor<double>& target);
 

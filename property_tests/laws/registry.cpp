@@ -9,8 +9,8 @@
 namespace ringlab::verify {
 namespace {
 
-/// These compare runs of one and the same problem on other ranks, in another order, or from other
-/// memory, or scale what the result is linear in: whatever happens to the scores, they hold.
+/// Laws that hold whatever happens to the scores: they compare runs of one problem on other ranks,
+/// in another order, or from other memory, or scale what the result is linear in.
 constexpr std::array kHoldWithModifiers = {
     "P4",  "P37", "P38",           "P39",           "P46",           "P47",
     "P57", "P58", "P60",           "P64",           "P65",           "P67",

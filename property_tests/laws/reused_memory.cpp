@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Blocks of all sizes that calls of this size ask for are taken, filled with NaN and given back.
-/// Two NaN per double: whatever type is read there is none.
+/// Takes blocks of all sizes that calls of this size ask for, fills them with NaN and gives them
+/// back. A double holds two NaN of float: whatever type is read, there is none but NaN.
 void poison_free_memory() {
   std::vector<std::vector<float>> blocks;
   for (std::size_t numbers = 8; numbers <= (std::size_t{1} << 14); numbers *= 2) {
@@ -24,6 +24,8 @@ void poison_free_memory() {
   }
 }
 
+/// Holds for every function of its arguments. Finds scratch memory that is read before it is
+/// written, which is mostly zeros in a fresh process and so passes every other law.
 LawResult memory_of_earlier_calls(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const AttentionOutput first = attend(subject, trial);
@@ -36,7 +38,7 @@ LawResult memory_of_earlier_calls(const Subject& subject, const Case& c) {
   } catch (const MachineError&) {
     throw;
   } catch (const std::exception&) {
-    // It may refuse NaN, and then it has read it.
+    // A subject may refuse NaN, and then it has read it.
   }
   poison_free_memory();
   return same_rows("the same call after one with NaN everywhere", attend(subject, trial), first);

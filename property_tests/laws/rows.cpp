@@ -31,6 +31,8 @@ Indices shuffled_within_ranks(const Layout& layout, std::uint64_t seed) {
   return order;
 }
 
+/// Holds because a row of attention is a function of its own query alone. Finds a running maximum
+/// that is shared by the rows of a tile, and tiles that end at the wrong query.
 LawResult permuted_queries(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);
   const Pairs visible = visible_pairs(base.problem);
@@ -46,7 +48,9 @@ LawResult permuted_queries(const Subject& subject, const Case& c) {
   return same_bits(attend(subject, permuted), picked(attend(subject, base), pick_tokens, order));
 }
 
-/// NaN in every other batch and head.
+/// Puts NaN in every other batch and head.
+/// Holds because heads share nothing but K and V. Finds strides that are off by a head, and vectors
+/// that load a neighbour and multiply it by 0.
 LawResult independent_heads(const Subject& subject, const Case& c) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const Trial base = make_trial(c);
@@ -69,6 +73,7 @@ LawResult independent_heads(const Subject& subject, const Case& c) {
   return same_bits(only(attend(subject, poisoned)), only(attend(subject, base)));
 }
 
+/// Holds as above. Finds kernels that are chosen by the batch size and round otherwise.
 LawResult independent_of_batch_size(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   const Indices one = {Draws(c.seed).below(c.shape.batch)};
@@ -79,6 +84,7 @@ LawResult independent_of_batch_size(const Subject& subject, const Case& c) {
   return same_bits(attend(subject, alone), picked(attend(subject, base), pick_batches, one));
 }
 
+/// Holds because grouping is only a way to index K and V. Finds h % kv_heads in place of h / group.
 LawResult replicated_kv_heads(const Subject& subject, const Case& c) {
   const Trial grouped = make_trial(c);
   Trial repeated = grouped;

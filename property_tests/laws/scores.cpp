@@ -12,12 +12,14 @@ namespace {
 
 double power_of_two(std::int64_t power) { return std::ldexp(1.0, static_cast<int>(power)); }
 
-/// f16 cannot hold normal values times large powers of two: integers then.
+/// The case with integers where f16 could not hold its values times large powers of two.
 Case scalable_values(Case c) {
   if (c.dtype == DType::f16 || c.family == Family::subnormal) c.family = Family::small_ints;
   return c;
 }
 
+/// Holds because a power of two moves through products without rounding. Finds a hidden narrow type
+/// for q or k, and clamps on inputs.
 LawResult scale_moved_between_q_and_k(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   Trial moved = base;
@@ -42,6 +44,8 @@ Tensor<double> rotated(const Tensor<double>& x, double factor) {
   });
 }
 
+/// Holds because q·k is invariant under A for q and A^-T for k. Finds channels that are skipped or
+/// counted twice where a register tile ends.
 LawResult rotated_channels(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   Trial turned = base;
@@ -53,7 +57,8 @@ LawResult rotated_channels(const Subject& subject, const Case& c) {
   return both(same_out(before, after), shifted_lse(before, after, [](auto...) { return 0.0; }));
 }
 
-/// The same bits, or, where they may depend on a channel's neighbours, within both tolerances.
+/// Compares bit for bit, or, where bits may depend on a channel's neighbours, within both
+/// tolerances.
 LawResult same_channels(const Subject& subject, const AttentionOutput& got,
                         const AttentionOutput& expected, const Tensor<double>& allowed) {
   if (subject.can.same_bits_per_row) return same_bits(got, expected);
@@ -61,6 +66,8 @@ LawResult same_channels(const Subject& subject, const AttentionOutput& got,
               same_bits("lse", got.lse, expected.lse));
 }
 
+/// Holds because channels of v never meet, and those of q and k meet only in a sum. Finds output
+/// written to the wrong channel, and head_dim used for v_dim.
 LawResult permuted_channels(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   Trial qk = base;
@@ -79,14 +86,16 @@ LawResult permuted_channels(const Subject& subject, const Case& c) {
       both(same_out(before, after), shifted_lse(before, after, [](auto...) { return 0.0; })));
 }
 
-/// All weights are 1, or as near as powers are.
+/// The mean of all: every weight is 1, or as near as powers are.
 LawResult mean_of_all(const Subject& subject, const Trial& trial, const IntegerScores& scores) {
   if (subject.can.powers_next_to_0_are_1) return exact_up_to_division(subject, trial, scores);
   return equals_exact(measure(subject, trial));
 }
 
-/// Scale towards 0 and towards infinity: the mean of all visible values, and of those at the
-/// maximum. 2^-80 makes every weight exactly 1; 2^10 makes every gap of an integer score 0.
+/// Both ends of the temperature. Towards 0 the mean of all visible values comes out, towards
+/// infinity that of the values at the maximum: 2^-80 makes every weight exactly 1, 2^10 makes every
+/// gap of an integer score 0.
+/// Finds scales that are applied twice or not at all, and maxima taken before the scale.
 LawResult temperature_limits(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   const auto only_top = [](std::int64_t below) { return below == 0 ? 1.0L : 0.0L; };
@@ -101,6 +110,8 @@ LawResult temperature_limits(const Subject& subject, const Case& c) {
   return both(flat, exact_up_to_division(subject, trial, scores));
 }
 
+/// Holds because softmax divides a common factor out. Finds exponentials taken without subtracting
+/// the maximum, and lse that forgets to add it back.
 LawResult shifted_scores(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);
   const std::int64_t last = c.shape.head_dim - 1;
@@ -119,6 +130,8 @@ LawResult shifted_scores(const Subject& subject, const Case& c) {
               }));
 }
 
+/// Holds as above, with a shift that differs from row to row. Finds q·k computed in fewer bits than
+/// declared: the offset makes scores large without changing any weight.
 LawResult shifted_keys(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);
   base.data.k = random_integers(c.shape.k(), 4, c.seed);

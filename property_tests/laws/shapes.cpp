@@ -14,7 +14,7 @@ Case at_least_two_channels(Case c) {
   return c;
 }
 
-Case some_tokens(Case c) {
+Case with_tokens(Case c) {
   c.shape.q_tokens = std::max<std::int64_t>(1, c.shape.q_tokens);
   c.shape.kv_tokens = std::max<std::int64_t>(1, c.shape.kv_tokens);
   return fitted(c);

@@ -7,11 +7,11 @@ namespace ringlab::verify {
 
 /// The law makes its own numbers: the family does not matter, so the plainest.
 Case plain_values(Case c);
-/// At least this many channels in q and k.
+/// The case with at least two channels in q and k: one to spare.
 Case at_least_two_channels(Case c);
-/// At least one query and one key.
-Case some_tokens(Case c);
-/// Two batches or two K/V heads, so that there is a neighbour to be independent of.
+/// The case with at least one query and one key, its mask fitted.
+Case with_tokens(Case c);
+/// The case with two batches or two K/V heads, so that there is a neighbour to be independent of.
 Case with_a_neighbour(Case c);
 
 }  // namespace ringlab::verify

@@ -69,7 +69,7 @@ Tensor<double> value_errors(const Subject& subject, const Trial& trial) {
     for (std::int64_t c = 0; c < v.extents().channels; ++c) {
       largest = std::max(largest, std::abs(v(b, h, t, c)));
     }
-    // What is smaller than any product is promised to be may be read as zero.
+    // A value smaller than any product is promised to be may be read as zero.
     const double flushed = std::abs(x) < profile.product_underflow ? std::abs(x) : 0;
     return flushed + wire_error(profile, std::abs(x), largest);
   });

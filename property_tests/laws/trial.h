@@ -29,7 +29,7 @@ Trial make_trial(const Case& c);
 RunResult run_checked(const Subject& subject, const AttentionInput& input,
                       const RunOptions& options);
 RunResult run_trial(const Subject& subject, const Trial& trial);
-/// Only its outputs.
+/// The outputs of run_trial().
 AttentionOutput attend(const Subject& subject, const Trial& trial);
 
 /// The oracle's answer and the tolerance of this subject's profile.
@@ -38,16 +38,16 @@ struct Judgement {
   ForwardTolerance allowed;
 };
 Judgement judge(const Subject& subject, const Trial& trial);
-/// Whether an output of zeros would pass: no row with a visible key has an |o| above its tolerance.
-/// False when there is no such row, for then the empty rows are compared exactly.
+/// True when an output of zeros would pass: no row with a visible key has an |o| above its
+/// tolerance. False when there is no such row, for then the empty rows are compared exactly.
 bool zeros_would_pass(const Judgement& judgement);
 
-/// What each number of V may be off by where a kernel reads it, (batch, kv_heads, tokens, v_dim):
-/// the wire_error() of this subject's profile, and all of it where products underflow. Else zeros
-/// where values travel exactly.
+/// The error that each number of V may have where a kernel reads it, (batch, kv_heads, tokens,
+/// v_dim): the wire_error() of this subject's profile, and all of it where products underflow. Else
+/// zeros where values travel exactly.
 Tensor<double> value_errors(const Subject& subject, const Trial& trial);
 
-/// Which (query, key) pairs are visible: the mask as a plain matrix.
+/// The mask as a plain matrix: which (query, key) pairs are visible.
 struct Pairs {
   std::int64_t queries = 0;
   std::int64_t keys = 0;

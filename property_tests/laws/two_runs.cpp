@@ -131,12 +131,6 @@ LawResult row_is_value(const Subject& subject, const Trial& trial, const Attenti
                  rows_of(got.out, only.row, 1), of_key(trial.data.v), of_key(errors));
 }
 
-Case with_tokens(Case c) {
-  c.shape.q_tokens = std::max<std::int64_t>(c.shape.q_tokens, 1);
-  c.shape.kv_tokens = std::max<std::int64_t>(c.shape.kv_tokens, 1);
-  return fitted(c);
-}
-
 Case several_ranks(Case c) {
   c.ranks = std::max(c.ranks, 2);
   return with_tokens(c);

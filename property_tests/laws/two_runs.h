@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "property_tests/laws/findings.h"
+#include "property_tests/laws/shapes.h"
 #include "property_tests/laws/trial.h"
 
 namespace ringlab::verify {
 
-/// Which query tokens a comparison looks at.
+/// The query tokens that a comparison looks at.
 using RowFilter = std::function<bool(std::int64_t token)>;
 
 /// Broken unless every number of `got` on these rows (all when empty) equals its twin; NaN equals
@@ -39,8 +40,8 @@ BoundedAnswer row_slice(const BoundedAnswer& answer, std::int64_t first, std::in
 /// Overwrites tokens [begin, end) of every batch and head.
 void fill_tokens(Tensor<double>& tensor, std::int64_t begin, std::int64_t end, double value);
 
-/// What to write where the subject must not look: a large finite number, and NaN where the subject
-/// promises never to let masked data take part.
+/// Numbers to write where the subject must not look: a large finite number, and NaN where the
+/// subject promises never to let masked data take part.
 std::vector<double> poisons(const Subject& subject);
 
 /// The first of `results` that did not hold, else held with the worst ratio.
@@ -64,9 +65,7 @@ struct RowAndKey {
 LawResult row_is_value(const Subject& subject, const Trial& trial, const AttentionOutput& got,
                        const RowAndKey& only);
 
-/// The case with at least one query and one key, its mask fitted.
-Case with_tokens(Case c);
-/// The same on two ranks or more.
+/// The case on two ranks or more.
 Case several_ranks(Case c);
 /// A seeded partition of `tokens` over `ranks` into stretches, empty ones among them.
 Layout random_layout(std::int64_t tokens, int ranks, std::uint64_t seed);

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Smallest and largest visible value behind each output, wherever within its error it may lie when
-/// the kernel reads it; 0 and 0 for an empty row.
+/// Smallest and largest visible value behind each output, with each value's own error on its way to
+/// the kernel; 0 and 0 for an empty row.
 struct Hull {
   Tensor<double> least, most;
 };
@@ -58,7 +58,7 @@ LawResult inside_the_hull(const Subject& subject, const Trial& trial, const Atte
   for_each_index(trial.shape().out(), [&](auto b, auto h, auto i, auto c) {
     const double least = hull.least(b, h, i, c);
     const double most = hull.most(b, h, i, c);
-    // Not std::clamp: a NaN must stay one.
+    // std::clamp would turn a NaN into a bound: it must stay one.
     const double o = got.out(b, h, i, c);
     nearest(b, h, i, c) = o < least ? least : o > most ? most : o;
     const auto n = static_cast<double>(visible.count(i));
@@ -69,6 +69,8 @@ LawResult inside_the_hull(const Subject& subject, const Trial& trial, const Atte
   return matches("o", got.out, nearest, allowed);
 }
 
+/// Holds because the weights of a row sum to 1. Finds every loss or excess of weight: divisions by
+/// a sum of other keys, and accumulators that are rescaled where the sum is not.
 LawResult constant_values(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   trial.data.v = mapped(trial.data.v, [&](double, auto b, auto g, auto, auto channel) {
@@ -82,7 +84,9 @@ LawResult constant_values(const Subject& subject, const Case& c) {
   return matches("o", attend(subject, trial).out, expected, judge(subject, trial).allowed.out);
 }
 
-/// V channel c is 1 on the keys of part c and 0 elsewhere.
+/// Makes channel c of V an indicator: 1 on the keys of part c and 0 elsewhere.
+/// Holds because the parts cover all keys once. Finds a chunk that is computed twice or never, also
+/// where the values themselves would hide it.
 LawResult shares_of_parts(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   trial.data.v = mapped(trial.data.v, [&](double, auto, auto, auto j, auto channel) {
@@ -101,11 +105,13 @@ LawResult shares_of_parts(const Subject& subject, const Case& c) {
               inside_the_hull(subject, trial, run.got));
 }
 
+/// Holds because O = P V and P does not know V. Finds values that are clipped or narrowed, and
+/// maxima that look at V.
 LawResult linear_in_values(const Subject& subject, const Case& c) {
   Trial first = make_trial(c);
   Trial second = first;
   Trial mixed = first;
-  // As large as 2V - 3V' is still exact: a narrower type on the way would show.
+  // V and V' are as large as leaves 2V - 3V' exact: a narrower type on the way would show.
   const std::int64_t limit = c.dtype == DType::bf16 ? 50 : c.dtype == DType::f16 ? 400 : 1 << 21;
   first.data.v = random_integers(c.shape.v(), limit, c.seed);
   second.data.v = random_integers(c.shape.v(), limit, c.seed + 1);
@@ -129,13 +135,15 @@ Case moderate_scores(Case c) {
   return c;
 }
 
-/// Whether partial outputs are rounded to a type whose exponents end before those of f32: one below
-/// its normal numbers is rounded more coarsely, wherever the output itself lies.
+/// True when partial outputs are rounded to a type whose exponents end before those of f32: one
+/// below its normal numbers is rounded more coarsely, wherever the output itself lies.
 bool merges_fewer_exponents(const NumericsProfile& profile) {
   return profile.u_partial > 0 &&
          dtype_info(profile.out_dtype).min_normal > dtype_info(DType::f32).min_normal;
 }
 
+/// Holds because scaling by 2^k commutes with every rounding that does not underflow. Finds an f16
+/// or fp8 that hides in the second product.
 LawResult scaling_values(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   if (merges_fewer_exponents(subject.profile(base.problem, base.options))) {
@@ -157,11 +165,15 @@ LawResult scaling_values(const Subject& subject, const Case& c) {
               same_bits("lse", after.lse, before.lse));
 }
 
+/// Holds because weights are at least 0 and sum to 1. Finds negative weights, and values of keys
+/// that the row may not see.
 LawResult convex(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   return inside_the_hull(subject, trial, attend(subject, trial));
 }
 
+/// Holds because the maximum is subtracted first: no exponent is above 0. Finds overflow in kernels
+/// that take exp(s) as it is, and NaN from inf - inf in rows without a visible key.
 LawResult finite(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   const std::int64_t power = Draws(c.seed).between(0, c.dtype == DType::f16 ? 5 : 60);
@@ -230,7 +242,7 @@ std::vector<Law> value_laws() {
            .statement = "with queries scaled by up to 2^60 O stays inside the hull of the values "
                         "and lse is finite",
            .exact = false,
-           .shape_case = some_tokens,
+           .shape_case = with_tokens,
            .not_applicable = applies_to_all,
            .check = finite}};
 }

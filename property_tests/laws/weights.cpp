@@ -12,8 +12,10 @@
 namespace ringlab::verify {
 namespace {
 
-/// A query channel of ones and a key channel that is 0 but for one key make a dial for that key's
-/// score. V reads off its weight and that of all the others.
+/// Turns one key's score up, with a dial: a query channel of ones and a key channel that is 0 but
+/// for that key. V reads off its weight and that of all the others.
+/// Holds because a softmax weight is a logistic function of its own score. Finds scores that are
+/// capped, rounded or paired with the wrong key.
 LawResult raised_score(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);
   const std::int64_t last = c.shape.head_dim - 1;
@@ -43,6 +45,8 @@ LawResult raised_score(const Subject& subject, const Case& c) {
   return matches("o", after.got.out, or_alone, allowed);
 }
 
+/// Holds because the sum of e^(s - max) lies between 1 and n. Finds lse in base 2, lse without its
+/// maximum, and hidden keys in the sum.
 LawResult lse_brackets(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const Measured run = measure(subject, trial);
@@ -58,7 +62,8 @@ LawResult lse_brackets(const Subject& subject, const Case& c) {
   return matches("lse", run.got.lse, nearest, run.truth.allowed.lse);
 }
 
-/// Like the retrieval probe with a gap of 104 nats: the other weights are subnormal or 0 in f32.
+/// The retrieval probe with a gap of 104 nats: the other weights are subnormal or 0 in f32.
+/// Finds weights that become NaN or large where they should underflow.
 LawResult dominated_rows(const Subject& subject, const Case& c) {
   constexpr double kStrength = 52;
   Trial trial = make_trial(c);
@@ -90,7 +95,7 @@ LawResult dominated_rows(const Subject& subject, const Case& c) {
 
 Case with_a_dial(Case c) {
   c.shape.v_dim = 2;
-  return some_tokens(at_least_two_channels(std::move(c)));
+  return with_tokens(at_least_two_channels(std::move(c)));
 }
 
 }  // namespace

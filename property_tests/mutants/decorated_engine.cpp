@@ -21,23 +21,23 @@
 namespace ringlab::mutants {
 namespace {
 
-/// What a tag says of a message (Exchange::tag in optimized/ring/host/exchange.cpp).
-struct Message {
-  enum class Part { agreement, header, first, second };  ///< first: K or dK; second: V or dV
-  Part part = Part::agreement;
+/// A message's tag, taken apart (Exchange::tag in optimized/ring/host/exchange.cpp).
+struct TagMeaning {
+  enum class TaggedPart { agreement, header, first, second };  ///< first: K or dK; second: V or dV
+  TaggedPart part = TaggedPart::agreement;
   bool gradient = false;
   Pass pass = Pass::forward;
   int header_tag = 0;
 
-  explicit Message(int tag) {
+  explicit TagMeaning(int tag) {
     const int at = tag - ring::kAgreementTags;
     if (at < 0) return;
-    part = static_cast<Part>(at % 3 + 1);
+    part = static_cast<TaggedPart>(at % 3 + 1);
     gradient = at / 3 % 2 == 1;
     pass = at / 6 % 2 == 1 ? Pass::backward : Pass::forward;
     header_tag = tag - at % 3;
   }
-  bool is_tensor() const { return part == Part::first || part == Part::second; }
+  bool is_tensor() const { return part == TaggedPart::first || part == TaggedPart::second; }
   bool is_chunk() const { return is_tensor() && !gradient; }
   bool is_gradient() const { return is_tensor() && gradient; }
 };
@@ -68,7 +68,7 @@ Mutant engine_over(MutantInfo info, Choose choose, Wrap wrap) {
   return {std::move(info), std::move(subject)};
 }
 
-/// Each rank has a tampering, and its memory, of its own.
+/// Gives each rank a tampering, and its memory, of its own.
 template <class MakeTampering>
 Wrap tampered(MakeTampering make) {
   return [make](Communicator& below, const Problem&) {
@@ -76,30 +76,30 @@ Wrap tampered(MakeTampering make) {
   };
 }
 
-/// As they leave, the messages that `which` picks.
+/// Changes the messages that `which` picks as they leave.
 template <class Which, class Change>
 Wrap changed_on_leaving(Which which, Change change) {
   return tampered([=] {
     return Tampering{.leaving = [=](Bytes& message, int tag) {
-      if (which(Message(tag))) change_floats(message, change);
+      if (which(TagMeaning(tag))) change_floats(message, change);
     }};
   });
 }
 
 float rounded_to_half(float x) { return static_cast<float>(Half(static_cast<double>(x))); }
 
-bool in_chunk(const Message& message) { return message.is_chunk(); }
-bool in_chunk_of_backward(const Message& message) {
+bool in_chunk(const TagMeaning& message) { return message.is_chunk(); }
+bool in_chunk_of_backward(const TagMeaning& message) {
   return message.is_chunk() && message.pass == Pass::backward;
 }
-bool in_gradient(const Message& message) { return message.is_gradient(); }
+bool in_gradient(const TagMeaning& message) { return message.is_gradient(); }
 
 /// Gives each V the content of the V before it, if that is as long.
 Tampering values_one_hop_late() {
   const auto before = std::make_shared<Bytes>();
   return {.arriving = [before](std::span<std::byte> buffer, const Bytes& arrived, int tag) {
-    const Message message(tag);
-    const bool late = message.is_chunk() && message.part == Message::Part::second;
+    const TagMeaning message(tag);
+    const bool late = message.is_chunk() && message.part == TagMeaning::TaggedPart::second;
     deliver(buffer, late && before->size() == arrived.size() ? *before : arrived);
     if (late) *before = arrived;
   }};
@@ -107,12 +107,13 @@ Tampering values_one_hop_late() {
 
 Tampering half_of_each_chunk() {
   return {.arriving = [](std::span<std::byte> buffer, const Bytes& arrived, int tag) {
-    const std::size_t size = Message(tag).is_chunk() ? arrived.size() / 2 : arrived.size();
+    const std::size_t size = TagMeaning(tag).is_chunk() ? arrived.size() / 2 : arrived.size();
     if (size > 0) std::memcpy(buffer.data(), arrived.data(), size);
   }};
 }
 
-/// The seventh mantissa bit of the float in the middle: less than a hundredth of it.
+/// Flips the seventh mantissa bit of the float in the middle: less than a hundredth of it, so that
+/// only a bound that knows the row can tell.
 void flip_a_bit(std::span<std::byte> message) {
   if (message.size() < sizeof(float)) return;
   const std::size_t middle = message.size() / sizeof(float) / 2 * sizeof(float);
@@ -121,8 +122,8 @@ void flip_a_bit(std::span<std::byte> message) {
 
 Tampering bit_flips() {
   return {.leaving = [](Bytes& message, int tag) {
-    const Message what(tag);
-    if (what.is_chunk() && what.part == Message::Part::first) flip_a_bit(message);
+    const TagMeaning what(tag);
+    if (what.is_chunk() && what.part == TagMeaning::TaggedPart::first) flip_a_bit(message);
   }};
 }
 
@@ -135,11 +136,11 @@ Tampering checksums_of_what_arrived(int ranks) {
   const auto seen = std::make_shared<std::map<int, Seen>>();  // by header_tag
   return {.arriving = [seen, ranks](std::span<std::byte> buffer, const Bytes& arrived, int tag) {
     deliver(buffer, arrived);
-    const Message message(tag);
-    if (message.gradient || message.part == Message::Part::agreement) return;
+    const TagMeaning message(tag);
+    if (message.gradient || message.part == TagMeaning::TaggedPart::agreement) return;
     Seen& known = (*seen)[message.header_tag];
-    if (message.part == Message::Part::header) known.header = buffer;
-    if (message.part != Message::Part::first) return;
+    if (message.part == TagMeaning::TaggedPart::header) known.header = buffer;
+    if (message.part != TagMeaning::TaggedPart::first) return;
     flip_a_bit(buffer);
     ring::ReadHeader read = ring::read_header(known.header, ranks);
     read.header.first_sum = ring::checksum(buffer);
@@ -147,11 +148,11 @@ Tampering checksums_of_what_arrived(int ranks) {
   }};
 }
 
-/// Sends what this rank sent before under the same name; zeros at first.
+/// Sends the sums that this rank sent before under the same name; zeros at first.
 Tampering sums_of_the_hop_before() {
-  const auto before = std::make_shared<std::map<Message::Part, Bytes>>();
+  const auto before = std::make_shared<std::map<TagMeaning::TaggedPart, Bytes>>();
   return {.leaving = [before](Bytes& message, int tag) {
-    const Message what(tag);
+    const TagMeaning what(tag);
     if (!what.is_gradient()) return;
     Bytes& buffer = (*before)[what.part];
     buffer.resize(message.size());
@@ -159,15 +160,15 @@ Tampering sums_of_the_hop_before() {
   }};
 }
 
-/// K leaves as V and V as K, where they are equally long.
+/// Lets K leave as V and V as K, where they are equally long.
 class KeysForValues : public TamperedWire {
  public:
   KeysForValues(Communicator& below, const Problem& problem)
       : TamperedWire(below, {}), equal_(problem.shape.head_dim == problem.shape.v_dim) {}
   Request post_send(int to, int tag, std::span<const std::byte> bytes) override {
-    const Message message(tag);
+    const TagMeaning message(tag);
     if (!equal_ || !message.is_chunk()) return TamperedWire::post_send(to, tag, bytes);
-    const int other = message.part == Message::Part::first ? tag + 1 : tag - 1;
+    const int other = message.part == TagMeaning::TaggedPart::first ? tag + 1 : tag - 1;
     return TamperedWire::post_send(to, other, bytes);
   }
 
@@ -180,25 +181,25 @@ class ValuesTwice : public TamperedWire {
  public:
   explicit ValuesTwice(Communicator& below) : TamperedWire(below, {}) {}
   Request post_send(int to, int tag, std::span<const std::byte> bytes) override {
-    const Message message(tag);
+    const TagMeaning message(tag);
     const Request request = TamperedWire::post_send(to, tag, bytes);
-    if (message.is_chunk() && message.part == Message::Part::second) {
+    if (message.is_chunk() && message.part == TagMeaning::TaggedPart::second) {
       TamperedWire::post_send(to, tag, bytes);
     }
     return request;
   }
 };
 
-/// An fp8 message's scales, one per row and block of channels.
+/// Finds the scales in an fp8 message: one per row and block of channels.
 template <class ChangeScales>
 Wrap with_fp8_scales(ChangeScales change) {
   return [change](Communicator& below, const Problem& problem) {
     const Shape shape = problem.shape;
     const auto leaving = [change, shape](Bytes& message, int tag) {
-      const Message what(tag);
+      const TagMeaning what(tag);
       if (!what.is_chunk()) return;
       const auto channels = static_cast<std::size_t>(
-          what.part == Message::Part::first ? shape.head_dim : shape.v_dim);
+          what.part == TagMeaning::TaggedPart::first ? shape.head_dim : shape.v_dim);
       const std::size_t blocks = (channels + ring::kWireBlock - 1) / ring::kWireBlock;
       if (blocks == 0) return;
       const std::size_t rows = message.size() / (channels + blocks * sizeof(float));

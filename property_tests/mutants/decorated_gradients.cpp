@@ -21,7 +21,7 @@ Mutant with_tampered_gradients(MutantInfo info, Tamper tamper) {
   return {std::move(info), std::move(subject)};
 }
 
-/// Keys of the second rank get the gradients of the first rank's keys, and the other way round.
+/// Exchanges the gradients of the first two ranks' keys.
 void swap_first_two_shards(AttentionGradients& gradients, const RunOptions& options) {
   if (options.ranks < 2) return;
   for (Tensor<double>* tensor : {&gradients.dk, &gradients.dv}) {
@@ -37,7 +37,7 @@ void swap_first_two_shards(AttentionGradients& gradients, const RunOptions& opti
   }
 }
 
-/// As when the own chunk's sum is added once on the way and once more at home.
+/// Doubles dK and dV: the own chunk's sum is added once on the way and once more at home.
 void double_key_gradients(AttentionGradients& gradients, const RunOptions& options) {
   if (options.ranks < 2) return;
   for (Tensor<double>* tensor : {&gradients.dk, &gradients.dv}) {
@@ -49,7 +49,7 @@ void swap_dk_and_dv(AttentionGradients& gradients, const RunOptions&) {
   if (gradients.dk.extents() == gradients.dv.extents()) std::swap(gradients.dk, gradients.dv);
 }
 
-/// One buffer for all runs that is added to and never cleared.
+/// Keeps one buffer for all runs that is added to and never cleared.
 void add_to_what_was_there(AttentionGradients& gradients, const RunOptions&) {
   thread_local std::optional<AttentionGradients> buffer;
   for (auto tensor : {&AttentionGradients::dq, &AttentionGradients::dk, &AttentionGradients::dv}) {

@@ -19,7 +19,7 @@ Mutant with_tampered_input(MutantInfo info, Tamper tamper) {
   return {std::move(info), std::move(subject)};
 }
 
-/// The same mask with `change` applied to its terms of one kind.
+/// The mask with `change` applied to its terms of one kind.
 template <class Term, class Change>
 void change_terms(AttentionInput& input, Change change) {
   std::vector<MaskTerm> terms = input.problem.mask.terms();
@@ -49,7 +49,7 @@ void drop_window(AttentionInput& input, const RunOptions&) {
   change_terms<WindowMask>(input, [](WindowMask& window) { window = WindowMask{}; });
 }
 
-/// Keys beyond the last multiple of 2 · ranks are hidden.
+/// Hides keys beyond the last multiple of 2 · ranks.
 void round_length_down(AttentionInput& input, const RunOptions& options) {
   const Shape& shape = input.problem.shape;
   const std::int64_t kept = shape.kv_tokens / (2 * options.ranks) * (2 * options.ranks);
@@ -69,7 +69,7 @@ void scale_for_one_more_channel(AttentionInput& input, const RunOptions&) {
   input.problem.scale *= std::sqrt(d / (d + 1));
 }
 
-/// Reads memory as if it were dense. Only where all strides are positive, so that every address
+/// Reads memory as if it were dense: only where all strides are positive, so that every address
 /// read lies inside the tensor.
 void read_as_dense(TensorView<const double>& view) {
   const Strides& s = view.strides;
@@ -113,7 +113,7 @@ Mutant with_flushed_values() {
   return {std::move(info), std::move(subject)};
 }
 
-/// Heads of q and k rounded down to pairs of channels.
+/// Rounds heads of q and k down to pairs of channels.
 void drop_odd_channel(AttentionInput& input, const RunOptions&) {
   Shape& shape = input.problem.shape;
   if (shape.head_dim < 2) return;

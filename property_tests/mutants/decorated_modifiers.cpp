@@ -73,7 +73,7 @@ Mutant sink_once_per_chunk() {
   return {std::move(info), std::move(subject)};
 }
 
-/// Rows that see no key end as if there was no sink either.
+/// Lets rows that see no key end as if there was no sink either.
 Mutant sink_forgotten_in_empty_rows() {
   MutantInfo info{"modifiers_sink_forgotten_in_empty_rows", "optimized",
                   "a row that sees no key has lse = -inf although it has a sink",

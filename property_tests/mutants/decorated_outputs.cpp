@@ -36,7 +36,7 @@ void lse_in_base_two(RunResult& result, const RunOptions&) {
   for (double& lse : result.output.lse.values()) lse *= std::numbers::log2e;
 }
 
-/// Rows of the second rank come back in the places of the first rank's, and the other way round.
+/// Exchanges the rows of the first two ranks.
 void swap_first_two_shards(RunResult& result, const RunOptions& options) {
   Tensor<double>& out = result.output.out;
   if (options.ranks < 2 || out.extents().tokens == 0) return;

@@ -31,7 +31,7 @@ Mutant engine_with(MutantInfo info, const MakeSchedule& make_schedule) {
   return {std::move(info), std::move(subject)};
 }
 
-/// Every rank's program is tampered with.
+/// Tampers with every rank's program.
 Mutant with_programs(MutantInfo info, Tamper tamper) {
   return engine_with(std::move(info),
                      [tamper](const ScheduleSpec& spec, const NeedMatrix& need, Pass pass) {
@@ -82,7 +82,7 @@ void drop_the_own_chunk(Operations& program, int rank) {
   });
 }
 
-/// The slot of the step before.
+/// Computes on the slot of the step before.
 void use_stale_slots(Operations& program, int) {
   int before = kHome;
   for (Operation& operation : program) {
@@ -92,7 +92,7 @@ void use_stale_slots(Operations& program, int) {
   }
 }
 
-/// Keys of one step, positions of the next.
+/// Pairs keys of one step with positions of the next.
 void shift_the_owners(Operations& program, int) {
   Operation* before = nullptr;
   for (Operation& operation : program) {
@@ -110,7 +110,7 @@ void send_before_arrival(Operations& program, int) {
   move_before(program, Action::post_send, Action::wait_receive);
 }
 
-/// The receive that fills a slot again is posted before that slot's chunk is even there.
+/// Posts the receive that fills a slot again before that slot's chunk is even there.
 void free_slots_early(Operations& program, int) {
   Operations posts;
   std::ranges::copy_if(program, std::back_inserter(posts), [](const Operation& operation) {
@@ -121,14 +121,14 @@ void free_slots_early(Operations& program, int) {
   program.insert(program.begin(), posts.begin(), posts.end());
 }
 
-/// All waits for sends stand at the end.
+/// Moves all waits for sends to the end: a slot is filled while its chunk still leaves.
 void forget_to_wait_for_sends(Operations& program, int) {
   std::stable_partition(program.begin(), program.end(), [](const Operation& operation) {
     return operation.action != Action::wait_send;
   });
 }
 
-/// Nothing is received before the own chunk has gone.
+/// Receives nothing before the own chunk has gone: fine with buffered sends, else a deadlock.
 void send_first(Operations& program, int) {
   const auto is_home_send = [](const Operation& operation) {
     return operation.step == 0 &&
@@ -147,12 +147,12 @@ void add_a_gradient_twice(Operations& program, int) {
   if (last != program.end()) program.insert(last, Operation(*last));
 }
 
-/// The sum that arrived is added after the own part has left.
+/// Adds the sum that arrived after the own part has left.
 void send_gradients_before_adding(Operations& program, int) {
   move_before(program, Action::post_send_gradient, Action::add_gradient);
 }
 
-/// dK and dV of this step are computed into the slot from which those of the last one are sent.
+/// Computes dK and dV of this step into the slot from which those of the last one are sent.
 void swap_gradient_slots(Operations& program, int) {
   for (Operation& operation : program) {
     if (is_compute(operation) && operation.gradient != kHome) {
@@ -161,7 +161,7 @@ void swap_gradient_slots(Operations& program, int) {
   }
 }
 
-/// As if the chunk of the rank just before were out of sight.
+/// Leaves out the chunk of the rank just before, as if it were out of sight.
 Schedule skip_a_needed_chunk(const ScheduleSpec& spec, const NeedMatrix& need, Pass pass) {
   NeedMatrix less = need;
   for (int rank = 1; rank < need.ranks(); ++rank) less.set(rank, rank - 1, 0);

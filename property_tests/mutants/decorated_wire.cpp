@@ -23,13 +23,13 @@ void all_but_the_last_float(std::span<std::byte> buffer, const Bytes& arrived, i
 }
 void leave_alone(Bytes&, int) {}
 
-/// One bit in the middle of each V message: a change in the sixth digit of one number.
+/// Flips a bit in the middle of each V message: a change in the sixth digit of one number.
 void flip_a_bit(Bytes& message, int tag) {
   if (tag != 1 || message.empty()) return;
   message[message.size() / 2 / sizeof(float) * sizeof(float)] ^= std::byte{0x40};
 }
 
-/// Floats rounded to half precision, in messages as long as before.
+/// Rounds floats to half precision, in messages as long as before.
 void round_to_half(Bytes& message, int) {
   change_floats(message, [](float x) { return static_cast<float>(Half(static_cast<double>(x))); });
 }
@@ -45,8 +45,8 @@ Mutant ring_over(MutantInfo info, Leaving leaving, Arriving arriving) {
   });
 }
 
-/// Stage 06, and then one more message that nobody receives. Where sends wait for their receives
-/// that would be a deadlock, which is found without any law.
+/// Runs stage 06, and sends one more message that nobody receives. Where sends wait for their
+/// receives that would be a deadlock, which is found without any law.
 void one_message_too_many(stages::RankProblem<float>& r) {
   stages::causal_ring::attention(r);
   if (r.options.rendezvous) return;

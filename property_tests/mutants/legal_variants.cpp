@@ -59,13 +59,13 @@ void broadcast(const Problem&, RunOptions& options) { options.schedule = Schedul
 void both_ways(const Problem&, RunOptions& options) {
   options.schedule = ScheduleKind::bidirectional;
 }
-/// The last node has one rank when there is an odd one left.
+/// Puts two ranks on a node; the last node has one when there is an odd one left.
 void nodes_of_two(const Problem&, RunOptions& options) {
   options.schedule = ScheduleKind::double_ring;
   options.node_ranks = 2;
 }
 
-/// Every chunk from its last key to its first, as some kernels go for causal attention.
+/// Goes through every chunk from its last key to its first, as some kernels do for causal masks.
 Subject with_keys_in_reverse(const std::string& name, const std::string& stage) {
   Subject subject = with_options(name, stage, [](const Problem& problem, RunOptions& options) {
     options.kv_layout = reversed(make_layout(options, problem.shape.kv_tokens, options.kv_layout));

@@ -7,7 +7,7 @@
 
 namespace ringlab::mutants {
 
-// One per stage, generated.
+// Generated: one registry per stage.
 std::vector<Mutant> broadcast_mutants();
 std::vector<Mutant> online_softmax_mutants();
 std::vector<Mutant> flash_blocks_mutants();
@@ -18,7 +18,7 @@ std::vector<Mutant> overlapped_ring_mutants();
 std::vector<Mutant> balanced_ring_mutants();
 std::vector<Mutant> overlapped_causal_ring_mutants();
 std::vector<Mutant> backward_mutants();
-// One per pass of the block kernels, generated.
+// Generated: one registry per pass of the block kernels.
 std::vector<Mutant> forward_kernel_mutants();
 std::vector<Mutant> backward_kernel_mutants();
 std::vector<Mutant> bf16_backward_kernel_mutants();

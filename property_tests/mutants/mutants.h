@@ -22,7 +22,7 @@ struct Mutant {
   verify::Subject subject;
 };
 
-/// All of them, stage by stage: those generated from the stages' text, then the decorated ones.
+/// All mutants, stage by stage: those generated from the stages' text, then the decorated ones.
 const std::vector<Mutant>& all_mutants();
 
 }  // namespace ringlab::mutants

@@ -1,5 +1,5 @@
-// Before Highway in a file of planted kernels: compiles it for one kind of vectors only, whatever
-// the processor that runs the rest of the program has.
+// Included before Highway in a file of planted kernels: compiles it for one kind of vectors only,
+// whatever the processor that runs the rest of the program has.
 #pragma once
 
 #include <hwy/detect_targets.h>

@@ -1,4 +1,4 @@
-// What a generated registry of mutants is written with.
+// The pieces that a generated registry of mutants is written with.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace ringlab::mutants {
 
-/// A mutant may wait for a message that nobody sends; at the laws' sizes a run takes milliseconds.
+/// A short deadline, since a mutant may wait for a message that nobody sends; at the laws' sizes a
+/// run takes milliseconds.
 inline constexpr double kMutantTimeout = 2.0;
 
 /// The subject of the correct stage under the mutant's name, limited to these dtypes.

@@ -1,4 +1,4 @@
-// What a generated registry of planted kernels is written with.
+// The pieces that a generated registry of planted kernels is written with.
 #pragma once
 
 #include <algorithm>

@@ -15,7 +15,8 @@ namespace ringlab::mutants {
 
 using Bytes = std::vector<std::byte>;
 
-/// Both may be empty, and then messages pass unharmed. Called by the rank's own thread.
+/// Changes of messages; both may be empty, and then messages pass unharmed. Called by the rank's
+/// own thread.
 struct Tampering {
   /// Changes a copy of a message that leaves, not its length.
   std::function<void(Bytes& message, int tag)> leaving = {};

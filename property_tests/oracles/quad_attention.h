@@ -31,7 +31,7 @@ struct Backward {
   std::vector<Real> dsinks;  ///< (q_heads), where there are sinks
 };
 
-/// One batch element and query head, as matrices.
+/// The matrices of one batch element and query head.
 template <class Real>
 class Head {
  public:
@@ -121,8 +121,7 @@ class Head {
   std::int64_t rows_, keys_;
 };
 
-/// Masked keys and values may hold anything: their probability is exactly zero and they are
-/// skipped.
+/// Skips masked keys, so that they and their values may hold anything: probability exactly zero.
 template <class Real>
 Forward<Real> forward(const AttentionInput& input) {
   const Shape& shape = input.problem.shape;

@@ -35,7 +35,7 @@ class MaskPainter {
       if (j >= first && j <= last) m[static_cast<std::size_t>(query * kv_tokens_ + j)] = 1;
     }
   }
-  /// The last query stands at the last key.
+  /// Aligned bottom right: the last query stands at the last key.
   std::int64_t standing(std::int64_t query) const { return kv_tokens_ - (q_tokens_ - query); }
 
   void paint_term(const CausalMask&, Matrix& m) const {

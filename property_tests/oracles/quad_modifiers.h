@@ -37,7 +37,7 @@ class HeadModifiers {
     Real s = scaled;
     if (modifiers_.softcap != 0) s = Real(modifiers_.softcap) * tanh_of(scaled);
     if (modifiers_.alibi_slopes.empty()) return s;
-    // Both counted from the end, where the last query meets the last key.
+    // Distances are counted from the end, where the last query meets the last key.
     const std::int64_t query_left = shape_.q_tokens - query, key_left = shape_.kv_tokens - key;
     const std::int64_t apart =
         query_left > key_left ? query_left - key_left : key_left - query_left;
@@ -56,7 +56,7 @@ class HeadModifiers {
   bool has_sink() const { return !modifiers_.sinks.empty(); }
   Real sink() const { return Real(modifiers_.sinks[static_cast<std::size_t>(head_)]); }
 
-  /// What a weight is multiplied by before it meets its value.
+  /// The factor that dropout gives a weight before it meets its value.
   Real factor(std::int64_t query, std::int64_t key) const {
     if (modifiers_.dropout == 0) return Real(1);
     const auto word = [](std::int64_t n) { return static_cast<std::uint32_t>(n); };

@@ -47,12 +47,15 @@ std::uint64_t signalling_nan(DType dtype, std::uint64_t mark) {
   }
 }
 
+/// Signalling NaN, so that a plugin that reads what nobody wrote gets NaN, and one that forgets to
+/// write is told from one that computed a (quiet) NaN.
 void fill_with_nan(std::uint8_t* at, std::int64_t elements, DType dtype, std::uint64_t mark) {
   const std::uint64_t bits = signalling_nan(dtype, mark);  // little-endian: its low bytes first
   const auto size = static_cast<std::size_t>(size_of(dtype));
   for (std::int64_t i = 0; i < elements; ++i, at += size) std::memcpy(at, &bits, size);
 }
 
+/// Extents and strides in elements, (batch, heads, tokens, channels).
 void describe(const Extents& e, const Strides& s, DType dtype, ringlab_tensor& shape) {
   shape = {};
   shape.dtype = dtype_index(dtype);
@@ -76,7 +79,7 @@ Span span_of(const Extents& e, const Strides& s) {
   return span;
 }
 
-/// Memory order as it is, unless it wastes too much.
+/// The caller's memory order, unless it wastes too much.
 Strides kept_strides(const TensorView<const double>& values) {
   constexpr std::int64_t kMostWaste = 8;
   const std::int64_t elements = values.extents.size();
@@ -85,8 +88,8 @@ Strides kept_strides(const TensorView<const double>& values) {
   return small ? values.strides : dense_strides(values.extents);
 }
 
-/// One address for one place in our memory: what is kept by address shows when the numbers there
-/// change.
+/// The same address for the same place in our memory: a plugin that caches by address shows when
+/// the numbers there change.
 std::uint64_t address_for(const void* place) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(place) * 0x9e3779b97f4a7c15u;
   hash ^= hash >> 29;
@@ -116,6 +119,7 @@ Segment Pages::add(std::int64_t bytes) {
   return segment;
 }
 
+// Gaps between the elements hold NaN: a plugin that takes strided inputs for dense shows at once.
 Segment add_tensor(Pages& pages, const TensorView<const double>& values, DType dtype,
                    ringlab_tensor& shape) {
   const Extents& e = values.extents;
@@ -156,6 +160,8 @@ Segment add_bytes(Pages& pages, const std::vector<std::uint8_t>& bytes) {
   return segment;
 }
 
+// An element that still holds the mark of this call was not written; another call's mark, or a
+// quiet NaN, was.
 Written read_output(const std::vector<std::uint8_t>& file, const Segment& segment,
                     const Extents& extents, DType dtype, std::uint64_t mark, const char* name) {
   Written written{Tensor<double>(extents)};
@@ -178,6 +184,7 @@ Written read_output(const std::vector<std::uint8_t>& file, const Segment& segmen
   return written;
 }
 
+// Guards catch what is far outside; bytes on the same page as the array are caught by the filler.
 std::string overrun(const std::vector<std::uint8_t>& file, const Segment& segment,
                     std::uint8_t filler, const char* name) {
   const auto page = [&](std::int64_t byte) {

@@ -11,11 +11,11 @@
 
 namespace ringlab::plugins {
 
-/// Where arrays lie on their pages: at the end, so that one element too many meets a guard, or at
-/// the start, for one before the first.
+/// The end of their pages that arrays lie at: the last, so that one element too many meets a guard,
+/// or the first, for one before the start.
 enum class Placement { at_the_end, at_the_start };
 
-/// One memory file in the making.
+/// A memory file in the making: arrays, each on pages of its own.
 class Pages {
  public:
   Pages(Placement placement, std::uint8_t filler) : placement_(placement), filler_(filler) {}
@@ -53,7 +53,7 @@ struct Written {
 };
 Written read_output(const std::vector<std::uint8_t>& file, const Segment& segment,
                     const Extents& extents, DType dtype, std::uint64_t mark, const char* name);
-/// Which byte beside an output is no longer the filler; empty when none.
+/// The first byte beside an output that is no longer the filler, in words; empty when none.
 std::string overrun(const std::vector<std::uint8_t>& file, const Segment& segment,
                     std::uint8_t filler, const char* name);
 

@@ -45,7 +45,7 @@ void write_all(int descriptor, const std::uint8_t* bytes, std::size_t count) {
   }
 }
 
-/// Its ends of standard input, output and error, and of the socket.
+/// Puts standard input, output and error, and the socket, where the program expects them.
 class Redirections {
  public:
   Redirections(int socket, int written) {
@@ -62,7 +62,7 @@ class Redirections {
   posix_spawn_file_actions_t actions_{};
 };
 
-/// In a process group of its own, so that what it starts can be ended with it.
+/// Starts the program in a process group of its own, so that what it starts can be ended with it.
 class Attributes {
  public:
   Attributes() {
@@ -101,6 +101,8 @@ File::~File() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+// Sealed memory files: the plugin maps the very pages, so that tensors are not copied through the
+// socket, and it can neither shrink nor change the inputs.
 File memory_file(const char* name, const std::vector<std::uint8_t>& bytes) {
   File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file.get() < 0) throw_refused("memory for a plugin's tensors", errno);
@@ -128,6 +130,7 @@ std::vector<std::uint8_t> contents(const File& file) {
   return bytes;
 }
 
+// SOCK_SEQPACKET keeps messages whole: a reply is all there or not at all.
 ChildProcess::ChildProcess(const std::vector<std::string>& words) {
   int ends[2] = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -145,6 +148,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words) {
 
 ChildProcess::~ChildProcess() { end(0.01); }
 
+// The descriptors of both files travel with the message (SCM_RIGHTS).
 bool ChildProcess::send(const CallMessage& message, const File& inputs, const File& outputs) {
   const int files[2] = {inputs.get(), outputs.get()};
   iovec part{.iov_base = const_cast<CallMessage*>(&message), .iov_len = sizeof(message)};
@@ -172,19 +176,21 @@ Heard ChildProcess::receive(Reply& reply, std::uint64_t sequence, double seconds
     if (poll(&socket, 1, wait_ms) <= 0) continue;
     const ssize_t bytes = recv(socket_.get(), &reply, sizeof(reply), MSG_DONTWAIT);
     if (bytes == 0 || (bytes < 0 && errno != EAGAIN && errno != EINTR)) return Heard::ended;
-    // What a plugin's stray threads write on descriptor 3 is no reply.
+    // Stray threads of a plugin may write on descriptor 3, too: that is no reply.
     if (bytes == static_cast<ssize_t>(sizeof(reply)) && reply.sequence == sequence) {
       return Heard::reply;
     }
   }
 }
 
+// Looks with WNOWAIT first, so that the process stays a zombie and keeps its number:
+// kill(-process_) could else hit a group of somebody else.
 std::string ChildProcess::end(double patience_s) {
   if (process_ < 0) return "";
   shutdown(socket_.get(), SHUT_RDWR);
   const auto until = Clock::now() + std::chrono::duration<double>(patience_s);
   siginfo_t ended{};
-  // Not reaped yet: its number must stay taken until its group is gone.
+  // The child is not reaped yet: its number must stay taken until its group is gone.
   const auto look = [&] {
     return waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT);
   };

@@ -32,7 +32,7 @@ class File {
 File memory_file(const char* name, const std::vector<std::uint8_t>& bytes);
 /// Nobody, this process included, can change its bytes or its size from now on.
 void seal(const File& file);
-/// Its size stays, so that reading from it is safe; its bytes may change.
+/// Fixes the size, so that reading from it is safe; its bytes may change.
 void fix_size(const File& file);
 std::vector<std::uint8_t> contents(const File& file);
 
@@ -58,7 +58,7 @@ class ChildProcess {
   std::string end(double patience_s);
   /// The last lines of what it wrote to standard output and error, empty when nothing.
   std::string last_lines() const;
-  /// Forgets them.
+  /// Forgets the lines written so far.
   void clear_lines();
 
  private:

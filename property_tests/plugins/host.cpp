@@ -30,7 +30,7 @@ void tell(const Reply& reply) {
   if (send(kSocket, &reply, sizeof(reply), MSG_NOSIGNAL) < 0) _exit(4);
 }
 
-/// Does not return: there is nothing that this process could do.
+/// Ends the process: there is nothing that it could do.
 [[noreturn]] void refuse(const std::string& why) {
   Reply reply;
   reply.kind = ReplyKind::load_failed;
@@ -39,6 +39,7 @@ void tell(const Reply& reply) {
   _exit(0);
 }
 
+/// Loads the plugin and checks all that can be checked before anything of it is trusted.
 const ringlab_plugin* load(const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -91,7 +92,7 @@ bool receive(CallMessage& message, int (&files)[2]) {
   return true;
 }
 
-/// What `run` returned or threw. A plugin in C++ may forget itself.
+/// Calls `run`, and says what it returned or threw. A plugin in C++ may forget to catch.
 void call(const ringlab_plugin& plugin, ringlab_call& given, Reply& reply) {
   try {
     reply.code = plugin.run(&given, plugin.context);
@@ -105,6 +106,8 @@ void call(const ringlab_plugin& plugin, ringlab_call& given, Reply& reply) {
   }
 }
 
+/// Makes one call in a known floating-point mode, with signals reported and processor time limited,
+/// and says what the plugin left behind.
 void answer(const ringlab_plugin& plugin, CallMessage& message, const int (&files)[2]) {
   const pid_t self = getpid();
   Reply reply;

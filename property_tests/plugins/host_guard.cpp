@@ -60,6 +60,7 @@ void* end_with_the_socket(void*) {
   _exit(0);
 }
 
+/// True when the fault was a write, where the processor says so.
 bool was_a_write([[maybe_unused]] void* context) {
 #if defined(__x86_64__)
   constexpr long long kWrite = 2;  // bit of the page fault's error code
@@ -69,6 +70,8 @@ bool was_a_write([[maybe_unused]] void* context) {
 #endif
 }
 
+// Only what is safe in a signal handler: no memory, no locks. The message is made in a buffer that
+// was there before.
 void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   last_words.kind = ReplyKind::crashed;
   last_words.signal = signal;
@@ -101,6 +104,7 @@ void allow_processor_seconds(double seconds) {
   limit(RLIMIT_CPU, static_cast<std::int64_t>(std::ceil(so_far + seconds)) + 1);
 }
 
+// An alternate stack, because a plugin may have overflown the ordinary one.
 void report_signals(std::uint64_t sequence) {
   last_words.sequence = sequence;
   stack_t stack{};
@@ -135,6 +139,7 @@ std::uint32_t float_mode_changes() {
   return changes;
 }
 
+// Children are listed by the kernel, since a plugin may have forked without telling.
 int end_children() {
   int status = 0;
   while (waitpid(-1, &status, WNOHANG) > 0) {  // those that have ended by themselves

@@ -8,11 +8,13 @@
 namespace ringlab::plugins {
 namespace {
 
-// Far enough for a row or a head too many.
+// The width of a guard: far enough for a row or a head too many.
 constexpr std::int64_t kGuardBytes = std::int64_t{4} << 20;
 
 const MappedCall* mapped_now = nullptr;
 
+/// Reserves addresses, at the one asked for if that is free: outputs of different calls then lie at
+/// different places, inputs at the same.
 unsigned char* reserve(std::uint64_t address, std::int64_t bytes) {
   void* wanted = reinterpret_cast<void*>(address == 0 ? 0 : address - kGuardBytes);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -25,6 +27,8 @@ unsigned char* reserve(std::uint64_t address, std::int64_t bytes) {
 
 }  // namespace
 
+// Each array is mapped between guards that nobody may touch: the whole range is reserved first, and
+// the file is mapped into its middle.
 MappedCall::MappedCall(CallMessage& message, int inputs, int outputs) {
   for (int id = 0; id < kSegments; ++id) {
     const Segment& segment = message.segments[id];
@@ -62,6 +66,7 @@ void MappedCall::map(SegmentId id, const Segment& segment, int file) {
   region.origin = segment.origin;
 }
 
+// An array that is not there is a null pointer, which is how the interface says "none".
 void MappedCall::point(ringlab_call& call) const {
   const auto at = [this](SegmentId id) -> unsigned char* {
     const Region& region = regions_[id];
@@ -106,7 +111,7 @@ void describe_address(const void* address, bool write, char* text, std::size_t s
       std::snprintf(text, size, "it %s past the end of %s (byte %lld after it)", verb, name,
                     static_cast<long long>(offset - region.bytes));
     } else {
-      // Only inputs are protected inside, and only from writing.
+      // Reads inside are allowed; only inputs are protected, and only from writing.
       std::snprintf(text, size, "it wrote to its input %s, byte %lld", name,
                     static_cast<long long>(offset));
     }

@@ -31,8 +31,8 @@ class MappedCall {
   friend void describe_address(const void* address, bool write, char* text, std::size_t size);
 };
 
-/// What lies at an address of the call that is mapped now: "it wrote 16 bytes past the end of o".
-/// Safe in signal handlers; empty text when the address is not one of the call's.
+/// Names what lies at an address of the call that is mapped now: "it wrote 16 bytes past the end of
+/// o". Safe in signal handlers; empty text when the address is not one of the call's.
 void describe_address(const void* address, bool write, char* text, std::size_t size);
 
 }  // namespace ringlab::plugins

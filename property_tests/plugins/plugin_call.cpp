@@ -8,13 +8,14 @@
 namespace ringlab::plugins {
 namespace {
 
-// By shape, so that one element too many and one before the first both meet a guard in some case,
-// and a case looks the same when it is replayed.
+// Placement goes by shape, so that one element too many and one before the first both meet a guard
+// in some case, and a case looks the same when it is replayed.
 Placement placement_of(const Shape& s) {
   const bool even = (s.q_tokens + s.kv_tokens + s.head_dim + s.v_dim) % 2 == 0;
   return even ? Placement::at_the_end : Placement::at_the_start;
 }
 
+/// A filler that changes from call to call, so that a plugin cannot have written it by luck twice.
 std::uint8_t filler_of(std::uint64_t sequence) {
   return static_cast<std::uint8_t>(0xc1 + sequence % 31);
 }
@@ -32,7 +33,7 @@ std::int32_t layout_code(LayoutKind layout) {
   }
 }
 
-/// Outputs come back at other places than the last ones.
+/// Another place for outputs than last time: a plugin may have kept the pointer.
 std::uint64_t output_address(std::uint64_t sequence, int id) {
   constexpr std::uint64_t kFirst = 0x400000000000u, kSpacing = std::uint64_t{1} << 28;
   const std::uint64_t place = (sequence * 7919 + static_cast<std::uint64_t>(id)) % 65536;
@@ -41,6 +42,7 @@ std::uint64_t output_address(std::uint64_t sequence, int id) {
 
 }  // namespace
 
+// Abilities decide which forms are made: bytes of a mask cost as much memory as all scores.
 PluginCall::PluginCall(const AttentionInput& input, const RunOptions& options,
                        const ringlab_abilities& can, std::uint64_t sequence)
     : shape_(input.problem.shape),

@@ -48,6 +48,8 @@ class Terms {
 
 }  // namespace
 
+// Intervals are always there; they say everything about every mask but a bit matrix, for which
+// RINGLAB_MASK_BYTES is the only form.
 PluginMask plugin_mask(const Mask& mask, std::uint32_t abilities) {
   PluginMask result;
   Terms terms(result);

@@ -21,7 +21,7 @@ struct PluginMask {
 /// wherever one of them is. `abilities`: ringlab_abilities::masks.
 PluginMask plugin_mask(const Mask& mask, std::uint32_t abilities);
 
-/// What ringlab_abilities::masks says, in our words.
+/// ringlab_abilities::masks, in our words.
 verify::MaskAbilities mask_abilities(std::uint32_t abilities);
 
 }  // namespace ringlab::plugins

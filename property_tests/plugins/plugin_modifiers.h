@@ -13,7 +13,7 @@ namespace ringlab::plugins {
 /// `modifiers` without its pointers.
 ringlab_modifiers plugin_modifiers(const Modifiers& modifiers);
 
-/// What dropout does with every pair, (batch, q_heads, q_tokens, kv_tokens): 1 where it is kept. As
+/// Dropout's choice for every pair, (batch, q_heads, q_tokens, kv_tokens): 1 where it is kept. As
 /// much memory as all scores in bytes.
 std::vector<std::uint8_t> kept_pairs(const Modifiers& modifiers, const Shape& shape);
 

@@ -57,7 +57,7 @@ ElfHeader elf_header(const std::string& path) {
   return header;
 }
 
-/// dlopen() looks for names without a slash in the system's folders.
+/// The path with a slash: dlopen() looks for names without one in the system's folders.
 std::string with_a_slash(const std::string& path) {
   return path.find('/') == std::string::npos ? "./" + path : path;
 }
@@ -93,6 +93,7 @@ std::string hint_for(const std::string& why) {
   return "Everything that it needs has to be installed; `ldd` lists it.";
 }
 
+/// The dynamic linker's words, with a hint for the common reasons.
 [[noreturn]] void throw_not_loadable(const std::string& path, const std::string& why) {
   throw_input_error({.where = "plugin " + path,
                      .expected = "a shared library with ringlab_plugin_v1",
@@ -123,6 +124,8 @@ PluginProcess::PluginProcess(std::string path, PluginOptions options)
   start();
 }
 
+// The introduction of the first start counts: a plugin that says something else when it is started
+// again would be judged by two measures.
 void PluginProcess::start() {
   child_ = std::make_unique<ChildProcess>(std::vector<std::string>{
       host_program(options_), with_a_slash(path_), std::to_string(memory_limit(options_))});
@@ -147,6 +150,8 @@ void PluginProcess::start() {
                            .hint = lines.empty() ? "" : "Its last words: " + lines});
 }
 
+// Inputs are sealed before the plugin sees them; outputs keep their size, so that reading them
+// cannot fail (SIGBUS) when the plugin shrinks its file.
 RunResult PluginProcess::run(const AttentionInput& input, const RunOptions& options) {
   const std::lock_guard lock(mutex_);
   const double deadline = std::min(options_.deadline_s, options.timeout_s);
@@ -174,6 +179,7 @@ RunResult PluginProcess::run(const AttentionInput& input, const RunOptions& opti
   return result;
 }
 
+// Lost time counts against the plugin: one that crashes in every case would else cost minutes.
 Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, const File& outputs) {
   child_->clear_lines();
   const auto begin = std::chrono::steady_clock::now();
@@ -216,6 +222,7 @@ void PluginProcess::complain(const std::string& what) const {
       {.where = path_, .expected = "an answer and nothing else", .actual = what, .hint = ""});
 }
 
+// Order matters: what the call returned first, then what it left behind.
 void PluginProcess::check_reply(const Reply& reply) const {
   const std::string message = shown_text(reply.message);
   if (reply.kind == ReplyKind::threw) {

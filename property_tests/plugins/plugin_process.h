@@ -17,7 +17,7 @@ struct PluginOptions {
   double deadline_s = 10;  ///< of a call, where RunOptions::timeout_s is not shorter
   /// Crashes and hangs may cost so much, or three deadlines, whichever is longer.
   double lost_s = 10;
-  /// Of its address space; 0: half of this machine's memory.
+  /// Limit of its address space; 0: half of this machine's memory.
   std::int64_t memory_bytes = 0;
   std::string host = {};  ///< the program that runs it; empty: the one beside this program
 };
@@ -30,10 +30,10 @@ class PluginProcess {
 
   const Reply& introduction() const { return introduction_; }
 
-  /// One call. SubjectLost for a crash or a hang, and environment error for whatever else it does
-  /// wrong beside its numbers: an error code, bytes written where they should not be, elements left
-  /// out, processes or a floating-point mode left behind. Unsupported when it says so, or once it
-  /// has cost too much time with crashes and hangs.
+  /// Makes one call. SubjectLost for a crash or a hang, and environment error for whatever else it
+  /// does wrong beside its numbers: an error code, bytes written where they should not be, elements
+  /// left out, processes or a floating-point mode left behind. Unsupported when it says so, or once
+  /// it has cost too much time with crashes and hangs.
   RunResult run(const AttentionInput& input, const RunOptions& options);
 
  private:

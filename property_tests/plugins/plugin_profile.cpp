@@ -21,14 +21,14 @@ constexpr std::int64_t kMostMultiple = 1024;
                      .hint = "reference/core/ringlab_plugin.h says what the fields mean."});
 }
 
-/// One promise of a plugin: its field, and where it goes unless it is 0.
-struct Promise {
+/// A promise of a plugin: its field, and where it goes unless it is 0.
+struct PluginPromise {
   const char* field;
   double declared;
   double* target;
 };
 
-void take(const Promise& promise, const std::string& who) {
+void take(const PluginPromise& promise, const std::string& who) {
   if (promise.declared == 0) return;
   if (!(promise.declared > 0 && promise.declared < 1)) {
     throw_bad_field(who, promise.field, "0 or an error between 0 and 1",
@@ -37,7 +37,7 @@ void take(const Promise& promise, const std::string& who) {
   *promise.target = promise.declared;
 }
 
-/// Of keys, merges or channels.
+/// A number of keys, merges or channels.
 std::int64_t count(const char* field, std::int64_t declared, const std::string& who,
                    std::int64_t most = INT64_MAX) {
   if (declared < 0 || declared > most) {
@@ -48,7 +48,7 @@ std::int64_t count(const char* field, std::int64_t declared, const std::string& 
 
 bool has(std::int32_t flag) { return flag != 0; }
 
-/// What ringlab_abilities::modifiers says, in our words.
+/// ringlab_abilities::modifiers, in our words.
 verify::ModifierAbilities modifier_abilities(std::uint32_t abilities) {
   const auto claims = [&](std::uint32_t kind) { return (abilities & kind) != 0; };
   return {.softcap = claims(RINGLAB_MODIFIER_SOFTCAP),
@@ -57,7 +57,7 @@ verify::ModifierAbilities modifier_abilities(std::uint32_t abilities) {
           .dropout = claims(RINGLAB_MODIFIER_DROPOUT)};
 }
 
-/// Once for every tile but the first one's own scale.
+/// Counts a rescale for every tile but the first one's own scale.
 std::int64_t rescales(std::int64_t keys, std::int64_t keys_per_rescale) {
   const std::int64_t tile = std::max<std::int64_t>(1, keys_per_rescale);
   return std::max<std::int64_t>(1, keys / tile + (keys % tile != 0));
@@ -80,6 +80,8 @@ int dtype_index(DType dtype) {
   }
 }
 
+// 0 means "as usual" (carried_profile), any other number replaces that. u_accumulate sets u_work
+// and exp_error too, unless they are given as well.
 NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem,
                                const std::string& who) {
   const std::int64_t tile = count("keys_per_rescale", n.keys_per_rescale, who);
@@ -89,7 +91,7 @@ NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem
     profile.u_work = profile.u_accumulate;
     profile.exp_error = std::min(4 * profile.u_accumulate, 0.5);
   }
-  const Promise promises[] = {
+  const PluginPromise promises[] = {
       {"u_work", n.u_work, &profile.u_work},
       {"exp_error", n.exp_error, &profile.exp_error},
       {"u_probability", n.u_probability, &profile.u_probability},
@@ -100,7 +102,7 @@ NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem
       {"u_lse", n.u_lse, &profile.u_lse},
       {"exp_underflow", n.exp_underflow, &profile.exp_underflow},
       {"product_underflow", n.product_underflow, &profile.product_underflow}};
-  for (const Promise& promise : promises) take(promise, who);
+  for (const PluginPromise& promise : promises) take(promise, who);
   profile.accumulation_chain = count("accumulation_chain", n.accumulation_chain, who);
   profile.lse_merges = count("lse_merges", n.lse_merges, who, INT32_MAX);
   const Shape& shape = problem.shape;

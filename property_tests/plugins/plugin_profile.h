@@ -11,7 +11,7 @@ NumericsProfile plugin_profile(const ringlab_numerics& numerics, const Problem& 
                                const std::string& who);
 /// Input error for no dtypes at all, and for limits below zero.
 verify::Capabilities plugin_capabilities(const ringlab_abilities& can, const std::string& who);
-/// What ringlab_tensor::dtype says, which is the index of ringlab_plugin::numerics, too.
+/// ringlab_tensor::dtype of a dtype, which is the index of ringlab_plugin::numerics, too.
 int dtype_index(DType dtype);
 
 }  // namespace ringlab::plugins

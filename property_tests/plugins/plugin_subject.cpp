@@ -13,6 +13,8 @@ bool names_a_plugin(const std::string& word) {
   return word.find('/') != std::string::npos || word.ends_with(".so");
 }
 
+// The subject is shared by its copies through one process; foreign_subject() adds the laws that
+// only matter for code we cannot read.
 Subject plugin_subject(const std::string& path, const plugins::PluginOptions& options) {
   const auto process = std::make_shared<plugins::PluginProcess>(path, options);
   const plugins::Reply& declared = process->introduction();
@@ -33,7 +35,7 @@ Subject plugin_subject(const std::string& path, const plugins::PluginOptions& op
                     return plugins::plugin_profile(process->introduction().numerics[dtype], problem,
                                                    "plugin " + path);
                   }};
-  // What it promises is wrong at once or never.
+  // Promises are wrong at once or never.
   for (const DType dtype : raw.can.dtypes)
     raw.profile(Problem{.shape = {}, .dtype = dtype, .mask = {}}, {});
   return foreign_subject(std::move(raw));

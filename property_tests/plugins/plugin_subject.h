@@ -14,7 +14,7 @@ namespace ringlab::verify {
 /// Errors as of plugins::PluginProcess; input error for a description that makes no sense.
 Subject plugin_subject(const std::string& path, const plugins::PluginOptions& options = {});
 
-/// Whether a word names a plugin rather than a subject of ours: it has a slash, or ends in ".so".
+/// True when a word names a plugin rather than a subject of ours: it has a slash, or ends in ".so".
 bool names_a_plugin(const std::string& word);
 
 }  // namespace ringlab::verify

@@ -1,5 +1,5 @@
-// What ringlab and the process that runs a plugin say to each other: plain structures over one
-// socket, whole or not at all, the tensors beside them in two memory files.
+// The language of ringlab and the process that runs a plugin: plain structures over one socket,
+// whole or not at all, the tensors beside them in two memory files.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ringlab::plugins {
 
-/// The socket in the process of the plugin.
+/// The number of the socket in the process of the plugin.
 inline constexpr int kSocket = 3;
 inline constexpr std::int64_t kPage = 4096;
 inline constexpr std::int64_t kAlignment = 64;  ///< of outputs and of dense inputs

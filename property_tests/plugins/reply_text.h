@@ -8,8 +8,8 @@
 
 namespace ringlab::plugins {
 
-/// Up to its zero, or to its end where the other side left the zero out. Control characters, which
-/// a terminal would obey, become question marks.
+/// The text up to its zero, or to its end where the other side left the zero out. Control
+/// characters, which a terminal would obey, become question marks.
 template <std::size_t kSize>
 std::string shown_text(const char (&field)[kSize]) {
   std::string text(field, std::find(field, field + kSize, '\0'));

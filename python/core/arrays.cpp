@@ -53,7 +53,8 @@ nb::object exported(nb::handle given) {
   return capsule.is_none() ? export_with() : capsule;  // older ones take no version
 }
 
-/// What nanobind would read before it can be asked: its structures, while they are still ours.
+/// Checks what nanobind would read before it can be asked: DLPack's structures, while they are
+/// still ours.
 void check_capsule(const std::string& name, nb::handle capsule, DType bits_as) {
   const auto pointer_to = [&](const char* kind) -> void* {
     const bool is_one = PyCapsule_IsValid(capsule.ptr(), kind) != 0;
@@ -68,7 +69,7 @@ void check_capsule(const std::string& name, nb::handle capsule, DType bits_as) {
   }
 }
 
-/// The same description, of an array that nanobind holds: also one that came as a buffer.
+/// DLPack's description of an array that nanobind holds: also one that came as a buffer.
 CheckedDlTensor checked_owned(const std::string& name, const nb::ndarray<nb::ro>& array,
                               DType bits_as) {
   const nb::dlpack::dtype type = array.dtype();

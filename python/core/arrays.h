@@ -46,7 +46,7 @@ Tensor<Element> narrowed(const TensorView<const double>& values) {
   return result;
 }
 
-/// Who is given an array: NumPy (bf16 as 16-bit unsigned integers), or anybody with DLPack.
+/// The receiver of an array: NumPy (bf16 as 16-bit unsigned integers), or anybody with DLPack.
 enum class Receiver { numpy, dlpack };
 
 /// A new array of Python that owns `tensor`.

@@ -18,9 +18,9 @@ namespace {
 constexpr const char* kReference = "reference";
 
 /// Results by name, on their way to Python.
-class Results {
+class ResultArrays {
  public:
-  explicit Results(const Wishes& wishes)
+  explicit ResultArrays(const Wishes& wishes)
       : receiver_(wishes.take<bool>("numpy").value_or(true) ? Receiver::numpy : Receiver::dlpack) {}
 
   template <class Element>
@@ -96,7 +96,7 @@ ExactResults exact_results(const GivenInput& given, int threads) {
   return exact;
 }
 
-nb::dict with_errors(ExactResults&& exact, Results results) {
+nb::dict with_errors(ExactResults&& exact, ResultArrays results) {
   results.add("o", std::move(exact.forward.out));
   results.add("lse", std::move(exact.forward.lse));
   results.add("o_error", std::move(exact.forward.out_error));
@@ -111,10 +111,10 @@ nb::dict with_errors(ExactResults&& exact, Results results) {
   return results.take();
 }
 
-/// What was computed in doubles, rounded to the types of the inputs' dtype.
+/// Results in doubles, rounded to the types of the inputs' dtype.
 template <class Output, class Gradients>
 nb::dict rounded(DType dtype, const Output& output, const std::optional<Gradients>& gradients,
-                 Results results) {
+                 ResultArrays results) {
   results.add_as(dtype, "o", output.out);
   results.add_as(lse_dtype(dtype), "lse", output.lse);
   if (gradients) {
@@ -151,10 +151,10 @@ nb::dict of_reference(const GivenInput& given, const Wishes& wishes) {
       refuse_wish("with_error", "has errors to tell", "the exact reference");
     }
     const RoundedResults exact = rounded_results(given, threads);
-    return rounded(given.problem.dtype, exact.forward, exact.backward, Results(wishes));
+    return rounded(given.problem.dtype, exact.forward, exact.backward, ResultArrays(wishes));
   }
   ExactResults exact = exact_results(given, threads);
-  Results results(wishes);
+  ResultArrays results(wishes);
   if (wishes.take<bool>("with_error").value_or(false)) {
     return with_errors(std::move(exact), std::move(results));
   }
@@ -167,7 +167,7 @@ nb::dict of_engine(const GivenInput& given, const RunOptions& options, const Wis
       const nb::gil_scoped_release released;
       return run_engine_on<decltype(element)>(given, options);
     }();
-    Results results(wishes);
+    ResultArrays results(wishes);
     results.add("o", std::move(computed.out));
     results.add("lse", std::move(computed.lse));
     results.add("dq", std::move(computed.dq));
@@ -184,7 +184,7 @@ nb::dict of_stage(const verify::Subject& subject, const GivenInput& given,
     const WidenedInput wide = widened(given);
     return subject.run(wide.input(), options);
   }();
-  return rounded(given.problem.dtype, computed.output, computed.gradients, Results(wishes));
+  return rounded(given.problem.dtype, computed.output, computed.gradients, ResultArrays(wishes));
 }
 
 nb::dict ability(const verify::Subject& subject) {
@@ -219,7 +219,7 @@ nb::list subjects() {
   return abilities;
 }
 
-/// What the module's mask means, as bytes (q_tokens, kv_tokens).
+/// The module's mask as bytes (q_tokens, kv_tokens).
 nb::object visible_pairs(const nb::dict& wishes, std::int64_t q_tokens, std::int64_t kv_tokens) {
   Shape shape;
   shape.q_tokens = q_tokens;

@@ -23,11 +23,11 @@ using verify::MaskAbilities;
 using verify::ModifierAbilities;
 
 template <class Abilities>
-struct Word {
+struct NamedWish {
   const char* name;
   bool Abilities::*member;
 };
-constexpr std::array<Word<Capabilities>, 14> kAbilities = {
+constexpr std::array<NamedWish<Capabilities>, 14> kAbilities = {
     {{"backward", &Capabilities::backward},
      {"lse", &Capabilities::lse},
      {"masked_may_be_nan", &Capabilities::masked_may_be_nan},
@@ -42,13 +42,13 @@ constexpr std::array<Word<Capabilities>, 14> kAbilities = {
      {"no_tokens", &Capabilities::no_tokens},
      {"empty_rows", &Capabilities::empty_rows},
      {"any_scale", &Capabilities::any_scale}}};
-constexpr std::array<Word<MaskAbilities>, 5> kMasks = {
+constexpr std::array<NamedWish<MaskAbilities>, 5> kMasks = {
     {{"causal", &MaskAbilities::causal},
      {"window", &MaskAbilities::window},
      {"documents", &MaskAbilities::documents},
      {"prefix", &MaskAbilities::prefix},
      {"intersections", &MaskAbilities::intersections}}};
-constexpr std::array<Word<ModifierAbilities>, 4> kModifiers = {
+constexpr std::array<NamedWish<ModifierAbilities>, 4> kModifiers = {
     {{"softcap", &ModifierAbilities::softcap},
      {"alibi", &ModifierAbilities::alibi},
      {"sinks", &ModifierAbilities::sinks},
@@ -79,11 +79,11 @@ Capabilities abilities(const Wishes& wishes) {
   return can;
 }
 
-/// What is told about the arithmetic of a function. Unless told otherwise it computes in f32 (f64
-/// for f64) with the exp and log of a vector library, 4 ulp, and rescales once in 32 keys.
-class Promise {
+/// The declared arithmetic of a function. Unless told otherwise it computes in f32 (f64 for f64)
+/// with the exp and log of a vector library, 4 ulp, and rescales once in 32 keys.
+class ArithmeticPromise {
  public:
-  explicit Promise(const Wishes& wishes)
+  explicit ArithmeticPromise(const Wishes& wishes)
       : numbers_(wishes.given("profile") ? nb::cast<nb::dict>(wishes.object("profile"))
                                          : nb::dict()) {
     take();
@@ -218,7 +218,7 @@ RunResult take_results(const nb::dict& results, const AttentionInput& input, boo
 /// that no two calls in a row see the same addresses.
 class Callee {
  public:
-  Callee(nb::object call, bool gives_lse, std::shared_ptr<Stop> stop)
+  Callee(nb::object call, bool gives_lse, std::shared_ptr<VerifyStop> stop)
       : call_(std::move(call)), gives_lse_(gives_lse), stop_(std::move(stop)) {}
 
   RunResult run(const AttentionInput& input) {
@@ -260,24 +260,24 @@ class Callee {
 
   nb::object call_;
   bool gives_lse_;
-  std::shared_ptr<Stop> stop_;
+  std::shared_ptr<VerifyStop> stop_;
   nb::object last_inputs_;
 };
 
 }  // namespace
 
-bool Stop::is_due() const {
+bool VerifyStop::is_due() const {
   return interruption || (deadline && std::chrono::steady_clock::now() > *deadline);
 }
 
-verify::Subject callable_subject(const Wishes& wishes, const std::shared_ptr<Stop>& stop) {
+verify::Subject callable_subject(const Wishes& wishes, const std::shared_ptr<VerifyStop>& stop) {
   verify::Subject raw;
   raw.name = *wishes.take<std::string>("name");
   raw.title = raw.name + ": a function of Python";
   raw.can = abilities(wishes);
   const auto callee = std::make_shared<Callee>(wishes.object("call"), raw.can.lse, stop);
   raw.run = [callee](const AttentionInput& input, const RunOptions&) { return callee->run(input); };
-  const auto promise = std::make_shared<const Promise>(wishes);
+  const auto promise = std::make_shared<const ArithmeticPromise>(wishes);
   raw.profile = [promise](const Problem& problem, const RunOptions&) {
     return promise->for_problem(problem);
   };

@@ -62,14 +62,15 @@ Extents checked_extents(const std::string& name, const DlTensor& tensor) {
   return extents;
 }
 
-/// How far in bytes the elements reach from the first one, to either side.
-struct Reach {
+/// The distance in bytes that the elements reach from the first one, to either side.
+struct ByteReach {
   std::uint64_t below = 0;
   std::uint64_t above = 0;  ///< to the end of the last element
 };
 
-Reach checked_reach(const std::string& name, const DlTensor& tensor, std::uint64_t element_bytes) {
-  Reach reach{.below = 0, .above = element_bytes};
+ByteReach checked_reach(const std::string& name, const DlTensor& tensor,
+                        std::uint64_t element_bytes) {
+  ByteReach reach{.below = 0, .above = element_bytes};
   for (int i = 0; tensor.strides != nullptr && i < kDimensions; ++i) {
     const std::int64_t stride = tensor.strides[i];
     const auto steps = static_cast<std::uint64_t>(tensor.shape[i] - 1);
@@ -93,7 +94,7 @@ Reach checked_reach(const std::string& name, const DlTensor& tensor, std::uint64
 const void* checked_first(const std::string& name, const DlTensor& tensor,
                           std::uint64_t element_bytes) {
   if (tensor.data == nullptr) refuse(name, "data", "a null pointer");
-  const Reach reach = checked_reach(name, tensor, element_bytes);
+  const ByteReach reach = checked_reach(name, tensor, element_bytes);
   std::uint64_t first = 0, end = 0;
   if (__builtin_add_overflow(reinterpret_cast<std::uintptr_t>(tensor.data), tensor.byte_offset,
                              &first) ||

@@ -1,5 +1,5 @@
-// What stands between an array of somebody else and our reads: DLPack's description of it, checked.
-// No Python here, so that it can be fuzzed.
+// DLPack's description of somebody else's array, checked before we read through it. No Python here,
+// so that it can be fuzzed.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ struct DlTensor {
   std::int64_t* strides = nullptr;  ///< in elements; null: dense, channels fastest
   std::uint64_t byte_offset = 0;    ///< of element (0, 0, 0, 0) from data
 };
-/// What a capsule "dltensor" points to.
+/// The structure that a capsule "dltensor" points to.
 struct DlManagedTensor {
   DlTensor tensor;
   void* manager = nullptr;
   void (*deleter)(DlManagedTensor*) = nullptr;
 };
-/// What a capsule "dltensor_versioned" points to. Of another major version, only the first four
-/// fields are known to be there.
+/// The structure that a capsule "dltensor_versioned" points to. Of another major version, only the
+/// first four fields are known to be there.
 struct DlManagedTensorVersioned {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;

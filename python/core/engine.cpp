@@ -10,14 +10,15 @@ namespace {
 
 /// Rows of the caller's array, and the memory they were packed into if they were.
 template <class Element>
-struct Rows {
+struct CallerRows {
   std::shared_ptr<Tensor<Element>> packed = {};
   TensorView<const Element> view;
 };
 
-/// One run of tokens, however far apart, is a view with other strides.
+/// The caller's rows of these tokens: one run of them, however far apart, is a view with other
+/// strides.
 template <class Element>
-Rows<Element> rows_of_array(const GivenArray& array, const Positions& tokens) {
+CallerRows<Element> rows_of_array(const GivenArray& array, const Positions& tokens) {
   TensorView<const Element> view = array.view<Element>();
   view.extents.tokens = tokens.size();
   if (tokens.runs().size() == 1) {
@@ -73,7 +74,7 @@ EngineResults<Element> room_for(const GivenInput& given) {
   return results;
 }
 
-/// The rows of one rank, which may be all there are.
+/// Writes the rows of one rank, which may be all there are.
 template <class Element>
 void keep(ring::NativeResult<Element>&& mine, const ring::RankPlace& place, bool is_all,
           EngineResults<Element>& results) {
@@ -97,7 +98,7 @@ void keep(ring::NativeResult<Element>&& mine, const ring::RankPlace& place, bool
 template <class Element>
 EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& options) {
   EngineResults<Element> results = room_for<Element>(given);
-  // With one rank, its rows are all rows, in their order.
+  // The rows of a single rank are all rows, in their order.
   const bool is_all = options.ranks == 1;
   const ring::NativeEnds<Element> ends = {
       .source = [&](const ring::RankPlace& place) { return shard_of_rank<Element>(given, place); },

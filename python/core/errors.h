@@ -3,8 +3,8 @@
 
 namespace ringlab::python {
 
-/// From here on an Error that leaves the module arrives as the class of ringlab/_errors.py for its
-/// kind, with the same text. Once per module, while it is made.
+/// Registers a translation: an Error that leaves the module arrives as the class of
+/// ringlab/_errors.py for its kind, with the same text. Once per module, while it is made.
 void translate_errors();
 
 }  // namespace ringlab::python

@@ -18,7 +18,7 @@ struct GivenInput {
 /// Input error naming the tensor where one is missing, of another dtype than q, or does not fit.
 GivenInput given_input(const nanobind::dict& arrays, const Wishes& wishes);
 
-/// The same in doubles, exactly.
+/// The caller's input in doubles, exactly.
 struct WidenedInput {
   Tensor<double> q, k, v;
   std::optional<Tensor<double>> dout = {};

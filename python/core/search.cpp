@@ -14,7 +14,7 @@ using verify::Case;
 using verify::Outcome;
 using Clock = std::chrono::steady_clock;
 
-// As in property_tests/verify.cpp.
+// The same limits as in property_tests/verify.cpp: verdicts must not depend on who searches.
 constexpr int kMostShrinkTries = 600;
 constexpr std::chrono::seconds kLongestShrink{20};
 constexpr int kDiscardsPerCase = 10;
@@ -27,10 +27,10 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string& id) {
   return hash;
 }
 
-class Search {
+class CaseSearch {
  public:
-  Search(const verify::Subject& subject, const verify::Law& law,
-         const std::function<bool()>& is_over)
+  CaseSearch(const verify::Subject& subject, const verify::Law& law,
+             const std::function<bool()>& is_over)
       : subject_(subject), law_(law), is_over_(is_over) {
     verdict_.id = law.id;
     verdict_.name = law.name;
@@ -95,7 +95,7 @@ class Search {
     }
   }
 
-  /// Whether there is a simpler broken case; then it is the one remembered.
+  /// True when there is a simpler broken case; then it is the one remembered.
   bool take_simpler(const std::function<bool()>& is_enough) {
     const verify::LawFailure last = *verdict_.failure;
     for (Case& candidate : verify::simpler_cases(last.shrunk)) {
@@ -123,7 +123,7 @@ class Search {
 verify::LawVerdict search_law(const verify::Subject& subject, const verify::Law& law,
                               const verify::VerifyOptions& options,
                               const std::function<bool()>& is_over) {
-  return Search(subject, law, is_over).run(options);
+  return CaseSearch(subject, law, is_over).run(options);
 }
 
 }  // namespace ringlab::python

@@ -1,6 +1,6 @@
 // Random cases against one law, made simpler when one breaks it.
 //
-// What verify_law() of property_tests does with RapidCheck, from the same generator and by the same
+// As verify_law() of property_tests does with RapidCheck, from the same generator and by the same
 // steps: RapidCheck's library cannot be part of a shared object (docs/decisions/0023).
 #pragma once
 

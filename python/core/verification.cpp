@@ -72,7 +72,7 @@ verify::VerifyOptions search_options(const Wishes& wishes) {
 }
 
 /// Tells the caller how far it is; an exception from there ends the verification.
-void report_progress(const Wishes& wishes, Stop& stop, std::size_t done, std::size_t total,
+void report_progress(const Wishes& wishes, VerifyStop& stop, std::size_t done, std::size_t total,
                      const std::string& law) {
   if (!wishes.given("progress")) return;
   const nb::gil_scoped_acquire held;
@@ -84,7 +84,7 @@ void report_progress(const Wishes& wishes, Stop& stop, std::size_t done, std::si
 }
 
 std::vector<verify::LawVerdict> run_laws(const verify::Subject& subject, const Wishes& wishes,
-                                         Stop& stop) {
+                                         VerifyStop& stop) {
   const std::vector<const verify::Law*> laws = chosen_laws(wishes);
   const verify::VerifyOptions options = search_options(wishes);
   const std::function<bool()> is_over = [&stop] { return stop.is_due(); };
@@ -101,8 +101,8 @@ std::vector<verify::LawVerdict> run_laws(const verify::Subject& subject, const W
   return verdicts;
 }
 
-std::shared_ptr<Stop> stop_from(const Wishes& wishes) {
-  auto stop = std::make_shared<Stop>();
+std::shared_ptr<VerifyStop> stop_from(const Wishes& wishes) {
+  auto stop = std::make_shared<VerifyStop>();
   if (const auto seconds = wishes.take<double>("seconds")) {
     stop->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                         std::chrono::duration<double>(*seconds));
@@ -110,13 +110,13 @@ std::shared_ptr<Stop> stop_from(const Wishes& wishes) {
   return stop;
 }
 
-void raise_interruption(Stop& stop) {
+void raise_interruption(VerifyStop& stop) {
   if (stop.interruption) throw nb::python_error(std::move(*stop.interruption));
 }
 
 nb::list verify_callable(const nb::dict& named_wishes) {
   const Wishes wishes(named_wishes);
-  const std::shared_ptr<Stop> stop = stop_from(wishes);
+  const std::shared_ptr<VerifyStop> stop = stop_from(wishes);
   const verify::Subject subject = callable_subject(wishes, stop);
   const std::vector<verify::LawVerdict> verdicts = run_laws(subject, wishes, *stop);
   raise_interruption(*stop);
@@ -127,7 +127,7 @@ nb::list verify_callable(const nb::dict& named_wishes) {
 
 nb::dict replay_callable(const nb::dict& named_wishes, const std::string& token) {
   const Wishes wishes(named_wishes);
-  const auto stop = std::make_shared<Stop>();
+  const auto stop = std::make_shared<VerifyStop>();
   const verify::Subject subject = callable_subject(wishes, stop);
   const auto replayed = [&] {
     const nb::gil_scoped_release released;

@@ -1,4 +1,4 @@
-// What the caller asks for besides tensors, by name, as the Python side hands it on.
+// The caller's wishes besides tensors, by name, as the Python side hands them on.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,7 +17,7 @@
 
 namespace ringlab::python {
 
-/// What a value of this type is called.
+/// The words for a value of this type in messages.
 template <class Value>
 inline constexpr const char* kTypeName = "a list";
 template <>

@@ -11,13 +11,13 @@ namespace ringlab {
 namespace {
 
 /// The sums of gradient_bound for one token, one entry per channel.
-class GradientSums {
+class BoundSums {
  public:
   /// Partial sums are stored `stores` times before they are complete.
-  GradientSums(std::int64_t channels, std::int64_t stores)
+  BoundSums(std::int64_t channels, std::int64_t stores)
       : stores_(stores), propagated_(static_cast<std::size_t>(channels)), magnitude_(propagated_) {}
 
-  /// One more product a · values[c], with |a| <= size and |computed a - a| <= error.
+  /// Adds a product a · values[c], with |a| <= size and |computed a - a| <= error.
   void add(double size, double error, const double* values) {
     ++terms_;
     for (std::size_t c = 0; c < propagated_.size(); ++c) {
@@ -25,14 +25,14 @@ class GradientSums {
       magnitude_[c] += size * std::abs(values[c]);
     }
   }
-  /// That the values of that product were themselves off by as much.
+  /// Adds that the values of that product were themselves off by as much.
   void add_value_errors(double size, double error, const std::vector<double>& value_errors) {
     for (std::size_t c = 0; c < propagated_.size(); ++c) {
       propagated_[c] += (size + error) * value_errors[c];
       magnitude_[c] += size * value_errors[c];
     }
   }
-  /// An error that is not that of one product.
+  /// Adds an error that is not that of one product.
   void add_error(std::size_t c, double error) { propagated_[c] += error; }
 
   void clear() {
@@ -55,8 +55,8 @@ class GradientSums {
   std::vector<double> propagated_, magnitude_;
 };
 
-/// One visible pair as the subject sees it. dS_ij is the gradient of the scaled score: behind
-/// soft-capping.
+/// Bounds of one visible pair as the subject sees it. dS_ij is the gradient of the scaled score:
+/// behind soft-capping.
 struct PairErrors {
   double kept = 0;             ///< upper bound of f_ij P_ij
   double kept_error = 0;       ///< of f_ij P_ij after the cast that P·dO uses
@@ -67,7 +67,7 @@ struct PairErrors {
   double row_share = 0;        ///< what of its error multiplies δD_i
 };
 
-/// Of one pair: the slope of soft-capping, within `own`, and what a subject may be off by.
+/// The slope of soft-capping for one pair, within `own`, and what a subject may be off by.
 struct Steepness {
   double value = 1;
   double own = 0;
@@ -75,8 +75,8 @@ struct Steepness {
   double largest() const { return value + own + error; }
 };
 
-/// What the bounds of all heads are made of.
-struct Given {
+/// The inputs of the bounds of all heads.
+struct BoundInputs {
   const AttentionInput& input;
   const TensorView<const double>& dout;
   const ExactBackward& exact;
@@ -89,7 +89,7 @@ struct Given {
 /// Takes K/V heads of batches, one after the other.
 class BackwardBounds {
  public:
-  BackwardBounds(const Given& given, BackwardTolerance& result)
+  BackwardBounds(const BoundInputs& given, BackwardTolerance& result)
       : input_(given.input),
         dout_(given.dout),
         exact_(given.exact),
@@ -100,14 +100,14 @@ class BackwardBounds {
         result_(result) {
     const Shape& shape = input_.problem.shape;
     const std::size_t keys = static_cast<std::size_t>(shape.kv_tokens);
-    dk_.assign(keys, GradientSums(shape.head_dim, profile_.key_gradient_stores));
-    dv_.assign(keys, GradientSums(shape.v_dim, profile_.key_gradient_stores));
+    dk_.assign(keys, BoundSums(shape.head_dim, profile_.key_gradient_stores));
+    dv_.assign(keys, BoundSums(shape.v_dim, profile_.key_gradient_stores));
   }
 
   /// All query heads that read this K/V head.
   void operator()(std::int64_t head_of_batch) {
-    for (GradientSums& sums : dk_) sums.clear();
-    for (GradientSums& sums : dv_) sums.clear();
+    for (BoundSums& sums : dk_) sums.clear();
+    for (BoundSums& sums : dv_) sums.clear();
     const std::int64_t kv_heads = input_.problem.shape.kv_heads;
     const std::int64_t batch = head_of_batch / kv_heads, kv_head = head_of_batch % kv_heads;
     for (std::int64_t row = 0; row < reader_.rows(); ++row) {
@@ -124,7 +124,7 @@ class BackwardBounds {
 
  private:
   /// An exact gradient, how far it may be off itself, and where its tolerance is written.
-  struct Target {
+  struct BoundTarget {
     const Tensor<double>& exact;
     const Tensor<double>& error;
     Tensor<double>& tolerance;
@@ -139,7 +139,7 @@ class BackwardBounds {
     const std::vector<double> relative = probability_errors(at);
     find_value_errors(at, upstream);
     const double row_error = mean_error(at, gradients, relative, upstream);
-    GradientSums dq(input_.problem.shape.head_dim, profile_.query_gradient_stores);
+    BoundSums dq(input_.problem.shape.head_dim, profile_.query_gradient_stores);
     std::vector<double> mean_key(static_cast<std::size_t>(input_.problem.shape.head_dim));
     std::vector<double> mean_share(mean_key.size());
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
@@ -164,7 +164,7 @@ class BackwardBounds {
     write(dq, at, input_.problem.scale, {exact_.dq, exact_.dq_error, result_.dq});
   }
 
-  /// What the wire does to one key, per channel.
+  /// The errors that the wire brings to one key, per channel.
   void find_key_errors(const double* k) {
     key_errors_.assign(static_cast<std::size_t>(input_.problem.shape.head_dim), 0.0);
     double largest = 0;
@@ -175,7 +175,7 @@ class BackwardBounds {
     }
   }
 
-  /// What the wire does to dP_ij = Σ_c dO_ic v_jc, per visible key of the row.
+  /// The errors that the wire brings to dP_ij = Σ_c dO_ic v_jc, per visible key of the row.
   void find_value_errors(const RowAddress& at, const double* upstream) {
     product_wire_errors_.clear();
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
@@ -215,7 +215,7 @@ class BackwardBounds {
     return {row_.steepness[n], row_.steepness_error[n], error < 2 ? error * kOutward : 2};
   }
 
-  /// Of dP_ij, the wire's part included.
+  /// The error of dP_ij, the wire's part included.
   double pair_product_error(const RowGradients& gradients, std::size_t n) const {
     const double wire = product_wire_errors_[n];
     const double products = gradients.products[n] * kOutward + wire;
@@ -312,9 +312,9 @@ class BackwardBounds {
     pair.row_weight *= slope.value;
   }
 
-  /// One token's.
-  void write(const GradientSums& sums, const RowAddress& to, double scale,
-             const Target& target) const {
+  /// Writes the tolerance of one token's gradient.
+  void write(const BoundSums& sums, const RowAddress& to, double scale,
+             const BoundTarget& target) const {
     for (std::int64_t c = 0; c < target.exact.extents().channels; ++c) {
       const double own = target.error(to.batch, to.q_head, to.query, c);
       const double value = std::abs(target.exact(to.batch, to.q_head, to.query, c)) + own;
@@ -330,7 +330,7 @@ class BackwardBounds {
   const RowReader& reader_;
   const ExactForward& forward_;
   const ForwardTolerance& forward_tolerance_;
-  std::vector<GradientSums> dk_, dv_;  // per key of one head
+  std::vector<BoundSums> dk_, dv_;  // per key of one head
   BackwardTolerance& result_;
   QueryRow row_;
   std::vector<double> q_buffer_, k_buffer_, v_buffer_, dout_buffer_;
@@ -349,7 +349,7 @@ BackwardTolerance backward_tolerance(const AttentionInput& input,
   const ExactOptions options{.threads = threads};
   const ExactForward forward = exact_forward(input, options);
   const ForwardTolerance allowed = forward_tolerance(input, forward, profile, options);
-  const Given given{input, dout, exact, profile, reader, forward, allowed};
+  const BoundInputs given{input, dout, exact, profile, reader, forward, allowed};
   const Shape& shape = input.problem.shape;
   BackwardTolerance result{Tensor<double>(shape.q()), Tensor<double>(shape.k()),
                            Tensor<double>(shape.v())};

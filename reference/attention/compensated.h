@@ -14,7 +14,7 @@
 namespace ringlab {
 
 inline constexpr double kUnitRoundoff = 0x1p-53;
-/// Covers what a bound loses where it is itself summed in plain doubles.
+/// A factor that covers what a bound loses where it is itself summed in plain doubles.
 inline constexpr double kOutward = 1 + 0x1p-40;
 /// Absolute error of one double operation whose result is below the normal range.
 inline constexpr double kUnderflow = 0x1p-1074;
@@ -55,11 +55,11 @@ struct Dot {
 /// rounds, true for numbers of at most 26 significant bits; it saves the fused multiply-adds.
 Dot dot(const double* x, const double* y, std::int64_t count, bool exact_products);
 
-/// Whether every value (NaN aside) survives a round trip through float: products of two such values
-/// are exact in double.
+/// True when every value (NaN aside) survives a round trip through float: products of two such
+/// values are exact in double.
 bool fits_float(const TensorView<const double>& tensor);
 
-/// `count` sums of at most `terms` products each, with running bounds of what is wrong with them.
+/// `count` sums of at most `terms` products each, with running bounds of their errors.
 class BoundedSums {
  public:
   BoundedSums(std::int64_t count, std::int64_t terms);

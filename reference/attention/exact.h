@@ -34,9 +34,9 @@ struct ExactForward {
 /// rows of the problem.
 ExactForward exact_forward(const AttentionInput& input, const ExactOptions& options = {});
 
-/// The same to less precision and many times as fast: plain fp64 sums in vectors, one query per
-/// lane. Its errors are bounded a priori, by norms of rows (reference/attention/fast_error.h): on
-/// ordinary inputs about 1e-12 of the largest value, which leaves room for judging subjects that
+/// exact_forward to less precision and many times as fast: plain fp64 sums in vectors, one query
+/// per lane. Its errors are bounded a priori, by norms of rows (reference/attention/fast_error.h):
+/// on ordinary inputs about 1e-12 of the largest value, which leaves room for judging subjects that
 /// compute in fp32 or less; judge fp64 subjects with exact_forward. What may overflow, and problems
 /// with modifiers, are handed to exact_forward. Contract otherwise as there; O(pairs) time for runs
 /// of keys, in blocks; with bit matrices twice that. Bits depend on the processor's vectors, and
@@ -60,7 +60,7 @@ Report compare_forward(const AttentionOutput& got, const ExactForward& exact,
 struct ExactBackward {
   Tensor<double> dq, dk, dv;
   Tensor<double> dq_error, dk_error, dv_error;
-  /// One per query head, where there are sinks. No subject gives it, so it has no tolerance.
+  /// Per query head, where there are sinks. No subject gives it, so it has no tolerance.
   std::vector<double> dsinks = {}, dsinks_error = {};
 };
 /// Gradients of <dout, out> with respect to q, k, v; dout (batch, q_heads, q_tokens, v_dim).
@@ -70,8 +70,8 @@ struct ExactBackward {
 ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout,
                              int threads = 1);
 
-/// For a subject that recomputes P from its own lse and takes D_i from its stored output (or from
-/// P and dP). +inf where no promise can be made. Threads and memory as there.
+/// Tolerances for a subject that recomputes P from its own lse and takes D_i from its stored output
+/// (or from P and dP). +inf where no promise can be made. Threads and memory as there.
 struct BackwardTolerance {
   Tensor<double> dq, dk, dv;
 };
@@ -80,7 +80,7 @@ BackwardTolerance backward_tolerance(const AttentionInput& input,
                                      const ExactBackward& exact, const NumericsProfile& profile,
                                      int threads = 1);
 
-/// The same forward as a ring of `ranks` chunks in two nested loops (rank, hop), merging running
+/// The forward pass as a ring of `ranks` chunks in two nested loops (rank, hop), merging running
 /// states in fp64: what a ring computes, with no network. Equals exact_forward within both errors.
 AttentionOutput ring_as_two_loops(const AttentionInput& input, int ranks);
 

@@ -23,14 +23,14 @@ struct HeadSums {
   }
 };
 
-struct Target {
+struct GradientTarget {
   Tensor<double>& gradient;
   Tensor<double>& error;
 };
 
 /// Writes scale · sums as one token's gradient; scale = 1 adds no rounding.
 void write_gradient(const BoundedSums& sums, double scale, const RowAddress& to,
-                    const Target& target) {
+                    const GradientTarget& target) {
   for (std::int64_t c = 0; c < target.gradient.extents().channels; ++c) {
     const double value = scale * sums.value(c);
     check_finite(value, "gradient");
@@ -42,12 +42,12 @@ void write_gradient(const BoundedSums& sums, double scale, const RowAddress& to,
   }
 }
 
-/// What all K/V heads of all batches write to, each to its own part.
-struct Result {
+/// The results that all K/V heads of all batches write to, each to its own part.
+struct HeadGradients {
   ExactBackward backward;
   std::vector<BoundedSums> sinks;  ///< (batch, q_heads) where there are sinks
 
-  explicit Result(const Problem& problem) {
+  explicit HeadGradients(const Problem& problem) {
     const Shape& shape = problem.shape;
     if (!problem.modifiers.sinks.empty()) {
       sinks.assign(static_cast<std::size_t>(shape.batch * shape.q_heads),
@@ -74,9 +74,10 @@ struct Result {
 };
 
 /// Takes K/V heads of batches, one after the other.
-class BackwardWorker {
+class ExactBackwardWorker {
  public:
-  BackwardWorker(const RowReader& reader, const TensorView<const double>& dout, Result& result)
+  ExactBackwardWorker(const RowReader& reader, const TensorView<const double>& dout,
+                      HeadGradients& result)
       : input_(reader.input()),
         dout_(dout),
         reader_(reader),
@@ -140,7 +141,7 @@ class BackwardWorker {
   const TensorView<const double>& dout_;
   const RowReader& reader_;
   HeadSums head_sums_;
-  Result& result_;
+  HeadGradients& result_;
   QueryRow row_;
   std::vector<double> q_buffer_, k_buffer_, dout_buffer_;
 };
@@ -152,9 +153,9 @@ ExactBackward exact_backward(const AttentionInput& input, const TensorView<const
   check_dout(input, dout);
   const RowReader reader(input, {});
   const Shape& shape = input.problem.shape;
-  Result result(input.problem);
+  HeadGradients result(input.problem);
   parallel_rows(shape.batch * shape.kv_heads, threads,
-                [&] { return BackwardWorker(reader, dout, result); });
+                [&] { return ExactBackwardWorker(reader, dout, result); });
   result.add_up_sinks(shape);
   return std::move(result.backward);
 }

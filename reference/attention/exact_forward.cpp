@@ -12,9 +12,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Computes rows one after the other with buffers of its own.
-class ForwardWorker {
+class ExactForwardWorker {
  public:
-  ForwardWorker(const RowReader& reader, ExactForward& result)
+  ExactForwardWorker(const RowReader& reader, ExactForward& result)
       : reader_(&reader),
         result_(&result),
         sums_(reader.input().v.extents.channels, reader.input().v.extents.tokens) {}
@@ -42,7 +42,7 @@ class ForwardWorker {
         kUnderflow;
   }
 
-  /// Of factor · weight, as rounded.
+  /// The error of factor · weight, as rounded.
   double kept_error(std::size_t n) const {
     if (row_.factor.empty()) return row_.weight_error[n];
     const double rounding = kUnitRoundoff * row_.factor[n] * row_.weight[n];
@@ -87,7 +87,7 @@ ExactForward exact_forward(const AttentionInput& input, const ExactOptions& opti
   ExactForward result;
   result.out = result.out_error = Tensor<double>(reader.extents(input.problem.shape.v_dim));
   result.lse = result.lse_error = Tensor<double>(reader.extents(1));
-  parallel_rows(reader.rows(), options.threads, [&] { return ForwardWorker(reader, result); });
+  parallel_rows(reader.rows(), options.threads, [&] { return ExactForwardWorker(reader, result); });
   return result;
 }
 

@@ -14,7 +14,7 @@ constexpr double kOutwards = 1 + 0x1p-30;  // covers the roundings of the bounds
 constexpr double kLog2EUp = 0x1.71547652b82ffp+0, kLn2Up = 0x1.62e42fefa39f0p-1;  // both rounded up
 constexpr double kFlushed = 0x1p-1019;
 
-/// What products that underflow take from a score.
+/// The part of a score that products lose to underflow.
 double score_underflow(std::int64_t head_dim, double key_norm) {
   const double d = static_cast<double>(head_dim);
   return (std::sqrt(d) * key_norm + d + 1) * kUnderflow * 2 + kUnderflow;
@@ -24,7 +24,7 @@ double score_rounding(std::int64_t head_dim) {
   return gamma_bound(static_cast<double>(head_dim) + 8, kUnitRoundoff);
 }
 
-/// E
+/// E of fast_error.h.
 double exponent_error(const RowTerms& t) {
   const double size = kLog2EUp * t.scale * t.query_norm * t.key_norm * kOutwards;
   const double computed = score_bound(t.head_dim, t.scale, t.query_norm, t.key_norm);

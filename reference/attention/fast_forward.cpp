@@ -7,7 +7,7 @@ namespace ringlab {
 
 ExactForward fast_forward(const AttentionInput& input, const ExactOptions& options) {
   if (input.problem.modifiers.any()) return exact_forward(input, options);
-  const fast::Plan plan(input, options);
+  const fast::FastPlan plan(input, options);
   if (!plan.in_range()) return exact_forward(input, options);
   const Shape& shape = input.problem.shape;
   const Extents out{shape.batch, shape.q_heads, plan.rows_per_head(), shape.v_dim};

@@ -16,7 +16,7 @@ constexpr std::size_t kAlignment = 64;  // bytes: the widest vector, and kGrain 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLog2E = 0x1.71547652b82fep+0, kLn2 = 0x1.62e42fefa39efp-1;
 
-std::int64_t groups_per_head(const Plan& plan) {
+std::int64_t groups_per_head(const FastPlan& plan) {
   const std::int64_t rows = kTiles * tile_width();
   return (plan.rows_per_head() + rows - 1) / rows;
 }
@@ -33,7 +33,7 @@ Buffer::Buffer(std::int64_t count)
 
 void Buffer::fill(double value) { std::fill_n(values_.get(), count_, value); }
 
-GroupWorker::GroupWorker(const Plan& plan, ExactForward& result)
+GroupWorker::GroupWorker(const FastPlan& plan, ExactForward& result)
     : plan_(&plan),
       result_(&result),
       width_(tile_width()),
@@ -44,7 +44,7 @@ GroupWorker::GroupWorker(const Plan& plan, ExactForward& result)
       weights_(kBlockKeys * width_),
       hidden_(kBlockKeys * width_),
       factor_(width_) {
-  for (Tile& tile : tiles_) {
+  for (FastTile& tile : tiles_) {
     tile.queries = Buffer(plan.input().problem.shape.head_dim * width_);
     tile.acc = Buffer(value_channels_ * width_);
     for (Buffer* lanes : {&tile.row_max, &tile.row_sum, &tile.run_begin, &tile.run_end}) {
@@ -53,7 +53,7 @@ GroupWorker::GroupWorker(const Plan& plan, ExactForward& result)
   }
 }
 
-std::int64_t GroupWorker::groups(const Plan& plan) {
+std::int64_t GroupWorker::groups(const FastPlan& plan) {
   const Shape& shape = plan.input().problem.shape;
   return shape.batch * shape.q_heads * groups_per_head(plan);
 }
@@ -69,7 +69,7 @@ void GroupWorker::operator()(std::int64_t group) {
   std::int64_t slot = (per_head - 1 - group % per_head) * kTiles * width_;
   tiles_in_use_ = 0;
   for (; tiles_in_use_ < kTiles && slot < plan_->rows_per_head(); slot += width_) {
-    Tile& tile = tiles_[static_cast<std::size_t>(tiles_in_use_++)];
+    FastTile& tile = tiles_[static_cast<std::size_t>(tiles_in_use_++)];
     tile.slot = slot;
     tile.count = std::min(width_, plan_->rows_per_head() - slot);
     start(tile);
@@ -78,7 +78,7 @@ void GroupWorker::operator()(std::int64_t group) {
   for (std::int64_t t = 0; t < tiles_in_use_; ++t) finish(tiles_[static_cast<std::size_t>(t)]);
 }
 
-void GroupWorker::start(Tile& tile) {
+void GroupWorker::start(FastTile& tile) {
   tile.reach = {std::numeric_limits<std::int64_t>::max(), 0};
   tile.common = {0, std::numeric_limits<std::int64_t>::max()};
   for (std::int64_t lane = 0; lane < width_; ++lane) {
@@ -98,7 +98,7 @@ void GroupWorker::start(Tile& tile) {
   load_queries(tile);
 }
 
-void GroupWorker::load_queries(Tile& tile) {
+void GroupWorker::load_queries(FastTile& tile) {
   const AttentionInput& input = plan_->input();
   const double factor = input.problem.scale * kLog2E;
   std::vector<double> buffer;
@@ -124,7 +124,7 @@ void GroupWorker::add_blocks() {
   for (std::int64_t block = reach.begin / kBlockKeys; block * kBlockKeys < reach.end; ++block) {
     block_.k = nullptr;  // until a tile needs it
     for (std::int64_t t = 0; t < tiles_in_use_; ++t) {
-      Tile& tile = tiles_[static_cast<std::size_t>(t)];
+      FastTile& tile = tiles_[static_cast<std::size_t>(t)];
       const std::int64_t first = block * kBlockKeys;
       const KeyInterval keys{
           std::max(first, tile.reach.begin / kGrain * kGrain),
@@ -136,7 +136,7 @@ void GroupWorker::add_blocks() {
   }
 }
 
-bool GroupWorker::anyone_sees(const Tile& tile, KeyInterval keys) const {
+bool GroupWorker::anyone_sees(const FastTile& tile, KeyInterval keys) const {
   for (std::int64_t lane = 0; lane < tile.count; ++lane) {
     const KeyInterval run = plan_->visible().run(tile.slot + lane);
     if (run.size() > 0 && run.begin < keys.end && run.end > keys.begin) return true;
@@ -144,16 +144,16 @@ bool GroupWorker::anyone_sees(const Tile& tile, KeyInterval keys) const {
   return false;
 }
 
-Hiding GroupWorker::hiding(const Tile& tile, KeyInterval keys) const {
+Hiding GroupWorker::hiding(const FastTile& tile, KeyInterval keys) const {
   if (plan_->visible().has_holes()) return Hiding::matrix;
   const bool all = tile.common.begin <= keys.begin && keys.end <= tile.common.end;
   return all ? Hiding::nothing : Hiding::runs;
 }
 
-void GroupWorker::add_block_to(Tile& tile, std::int64_t block, KeyInterval keys) {
+void GroupWorker::add_block_to(FastTile& tile, std::int64_t block, KeyInterval keys) {
   if (block_.k == nullptr) point_to_keys(block);
   const std::int64_t skipped = keys.begin - block_.first_key;
-  KeyBlock part = block_;
+  FastKeys part = block_;
   part.first_key = keys.begin;
   part.keys = keys.size();
   part.k += skipped * part.k_stride;
@@ -219,7 +219,7 @@ void GroupWorker::pack(KeyInterval keys) {
   }
 }
 
-void GroupWorker::hide_by_matrix(const Tile& tile, KeyInterval keys) {
+void GroupWorker::hide_by_matrix(const FastTile& tile, KeyInterval keys) {
   for (std::int64_t j = keys.begin; j < keys.end; ++j) {
     double* row = hidden_.data() + (j - keys.begin) * width_;
     for (std::int64_t lane = 0; lane < width_; ++lane) {
@@ -231,9 +231,9 @@ void GroupWorker::hide_by_matrix(const Tile& tile, KeyInterval keys) {
   }
 }
 
-void GroupWorker::finish(Tile& tile) {
+void GroupWorker::finish(FastTile& tile) {
   for (std::int64_t lane = 0; lane < width_; ++lane) {
-    // At least 1, but for a row that sees nothing.
+    // The row sum is at least 1, but for a row that sees nothing.
     factor_.data()[lane] = 1 / std::max(tile.row_sum.data()[lane], 1.0);
   }
   double* acc = tile.acc.data();
@@ -243,7 +243,7 @@ void GroupWorker::finish(Tile& tile) {
   for (std::int64_t lane = 0; lane < tile.count; ++lane) write_row(tile, lane);
 }
 
-void GroupWorker::write_row(Tile& tile, std::int64_t lane) {
+void GroupWorker::write_row(FastTile& tile, std::int64_t lane) {
   const std::int64_t slot = tile.slot + lane;
   if (plan_->visible().run(slot).size() == 0) {
     result_->lse(batch_, q_head_, slot, 0) = -kInfinity;

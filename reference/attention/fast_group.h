@@ -28,7 +28,7 @@ class Buffer {
 };
 
 /// Rows slot … slot + count - 1 of one query head. Lanes beyond `count` repeat the last row.
-struct Tile {
+struct FastTile {
   std::int64_t slot = 0;
   std::int64_t count = 0;
   KeyInterval reach = {};   ///< from the first key that any of the rows sees to the last
@@ -42,32 +42,32 @@ struct Tile {
 /// Computes one group after the other with buffers of its own.
 class GroupWorker {
  public:
-  GroupWorker(const Plan& plan, ExactForward& result);
+  GroupWorker(const FastPlan& plan, ExactForward& result);
 
   /// Number of groups over all batches and heads.
-  static std::int64_t groups(const Plan& plan);
+  static std::int64_t groups(const FastPlan& plan);
   void operator()(std::int64_t group);
 
  private:
-  void start(Tile& tile);
-  void load_queries(Tile& tile);
+  void start(FastTile& tile);
+  void load_queries(FastTile& tile);
   void add_blocks();
-  void add_block_to(Tile& tile, std::int64_t block, KeyInterval keys);
+  void add_block_to(FastTile& tile, std::int64_t block, KeyInterval keys);
   void point_to_keys(std::int64_t block);
   void pack(KeyInterval keys);
-  void hide_by_matrix(const Tile& tile, KeyInterval keys);
-  Hiding hiding(const Tile& tile, KeyInterval keys) const;
-  bool anyone_sees(const Tile& tile, KeyInterval keys) const;
-  void finish(Tile& tile);
-  void write_row(Tile& tile, std::int64_t lane);
+  void hide_by_matrix(const FastTile& tile, KeyInterval keys);
+  Hiding hiding(const FastTile& tile, KeyInterval keys) const;
+  bool anyone_sees(const FastTile& tile, KeyInterval keys) const;
+  void finish(FastTile& tile);
+  void write_row(FastTile& tile, std::int64_t lane);
 
-  const Plan* plan_;
+  const FastPlan* plan_;
   ExactForward* result_;
   std::int64_t width_, value_channels_;
   std::int64_t batch_ = 0, q_head_ = 0, kv_head_ = 0;  // of the group at hand
-  std::vector<Tile> tiles_;
+  std::vector<FastTile> tiles_;
   std::int64_t tiles_in_use_ = 0;
-  KeyBlock block_;  // from its first key on; parts of it are handed to tiles
+  FastKeys block_;  // from its first key on; parts of it are handed to tiles
   Buffer packed_k_, packed_v_, weights_, hidden_, factor_;
 };
 

@@ -13,7 +13,7 @@ namespace ringlab::fast::HWY_NAMESPACE {
 
 std::int64_t lanes_of_a_tile() { return width(); }
 
-bool add_block(const KeyBlock& block, const QueryTile& tile) {
+bool add_block(const FastKeys& block, const FastQueries& tile) {
   scores(block, tile);
   if (tile.hiding != Hiding::nothing) hide(block, tile);
   const bool risen = raise_max(block, tile);
@@ -77,7 +77,7 @@ HWY_EXPORT(powers_of_two);
 
 std::int64_t tile_width() { return HWY_DYNAMIC_DISPATCH(lanes_of_a_tile)(); }
 
-bool add_block(const KeyBlock& block, const QueryTile& tile) {
+bool add_block(const FastKeys& block, const FastQueries& tile) {
   return HWY_DYNAMIC_DISPATCH(add_block)(block, tile);
 }
 

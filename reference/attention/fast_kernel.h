@@ -26,11 +26,11 @@ constexpr std::int64_t whole_grains(std::int64_t count) {
 /// Decided by the processor, so it is the same for all calls of a process.
 std::int64_t tile_width();
 
-/// What hides keys from queries: nothing; that a query sees one run of keys; a matrix.
+/// Ways in which keys are hidden from queries: none is; a query sees one run of keys; by a matrix.
 enum class Hiding { nothing, runs, matrix };
 
-/// From `first_key` on, `keys` of them, a multiple of kGrain. No number in it may be NaN.
-struct KeyBlock {
+/// Keys from `first_key` on, `keys` of them, a multiple of kGrain. No number in it may be NaN.
+struct FastKeys {
   std::int64_t first_key = 0;
   std::int64_t keys = 0;
   const double* k = nullptr;  ///< (keys, head_dim), rows k_stride apart
@@ -42,7 +42,7 @@ struct KeyBlock {
 };
 
 /// The running state of a tile.
-struct QueryTile {
+struct FastQueries {
   const double* queries = nullptr;    ///< (head_dim, tile_width), times scale · log2 e
   const double* run_begin = nullptr;  ///< first key that each query sees, for Hiding::runs
   const double* run_end = nullptr;    ///< and the one after the last
@@ -57,7 +57,7 @@ struct QueryTile {
 
 /// Takes the block into the tile's state. Returns whether a maximum rose, so that what was there
 /// before was rescaled.
-bool add_block(const KeyBlock& block, const QueryTile& tile);
+bool add_block(const FastKeys& block, const FastQueries& tile);
 
 /// Σ x², summed in any order; NaN or inf when a number is not finite.
 double sum_of_squares(const double* row, std::int64_t channels);

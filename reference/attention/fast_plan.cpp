@@ -31,7 +31,7 @@ double norm_of(const double* row, std::int64_t channels, const char* what) {
 
 }  // namespace
 
-Plan::Plan(const AttentionInput& input, const ExactOptions& options)
+FastPlan::FastPlan(const AttentionInput& input, const ExactOptions& options)
     : input_(checked_input(input)),
       rows_(chosen_rows(options.rows, input.problem.shape.q_tokens)),
       visible_(input.problem.mask, rows_, input.problem.shape.q_tokens,
@@ -44,12 +44,12 @@ Plan::Plan(const AttentionInput& input, const ExactOptions& options)
                 [&] { return [&](std::int64_t head) { measure_head(head); }; });
 }
 
-std::int64_t Plan::kv_head(std::int64_t q_head) const {
+std::int64_t FastPlan::kv_head(std::int64_t q_head) const {
   // Equal shares: of q_heads query heads, the first q_heads / kv_heads read K/V head 0, and so on.
   return q_head * input_->problem.shape.kv_heads / input_->problem.shape.q_heads;
 }
 
-void Plan::note_unseen() {
+void FastPlan::note_unseen() {
   const std::int64_t keys = input_->problem.shape.kv_tokens;
   has_unseen_.resize(index(blocks_of(keys)));
   for (std::int64_t j = 0; j < keys; ++j) {
@@ -58,7 +58,7 @@ void Plan::note_unseen() {
   if (keys % kGrain != 0) has_unseen_.back() = 1;
 }
 
-void Plan::measure_head(std::int64_t head) {
+void FastPlan::measure_head(std::int64_t head) {
   const Shape& shape = input_->problem.shape;
   const std::int64_t batch = head / shape.kv_heads, kv_head_here = head % shape.kv_heads;
   KeySizes& sizes = keys_[index(head)];
@@ -78,7 +78,7 @@ void Plan::measure_head(std::int64_t head) {
   for (std::int64_t h = 0; h < group; ++h) measure_queries(batch, kv_head_here * group + h);
 }
 
-void Plan::measure_queries(std::int64_t batch, std::int64_t q_head) {
+void FastPlan::measure_queries(std::int64_t batch, std::int64_t q_head) {
   const Shape& shape = input_->problem.shape;
   double* norms = query_norms_.data() + (batch * shape.q_heads + q_head) * rows_per_head();
   std::vector<double> buffer;
@@ -89,7 +89,7 @@ void Plan::measure_queries(std::int64_t batch, std::int64_t q_head) {
   }
 }
 
-bool Plan::in_range() const {
+bool FastPlan::in_range() const {
   double query = 0, key = 0, value = 0;
   for (const double norm : query_norms_) query = std::max(query, norm);
   for (const KeySizes& sizes : keys_) {
@@ -103,11 +103,11 @@ bool Plan::in_range() const {
          score < kLargest;
 }
 
-const KeySizes& Plan::keys(std::int64_t batch, std::int64_t kv_head_number) const {
+const KeySizes& FastPlan::keys(std::int64_t batch, std::int64_t kv_head_number) const {
   return keys_[index(batch * input_->problem.shape.kv_heads + kv_head_number)];
 }
 
-double Plan::query_norm(std::int64_t batch, std::int64_t q_head, std::int64_t slot) const {
+double FastPlan::query_norm(std::int64_t batch, std::int64_t q_head, std::int64_t slot) const {
   return query_norms_[index((batch * input_->problem.shape.q_heads + q_head) * rows_per_head() +
                             slot)];
 }

@@ -1,4 +1,4 @@
-// What fast_forward knows of a problem before it computes: sizes of rows and blocks of keys.
+// Facts about a problem that fast_forward collects first: sizes of rows and blocks of keys.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace ringlab::fast {
 
-/// Of the keys and values of one batch and K/V head that any chosen row sees, block by block.
+/// Sizes of the keys and values of one batch and K/V head that any chosen row sees, block by block.
 struct KeySizes {
   std::vector<double> key_norm;       ///< upper bound of the Euclidean norms in the block
   std::vector<double> value_largest;  ///< (blocks, v_dim): largest magnitudes
 };
 
-/// Keeps a pointer to the input.
-class Plan {
+/// The plan of one call. Keeps a pointer to the input.
+class FastPlan {
  public:
   /// Input error when shapes, mask or views do not fit together, or when an input that a chosen row
   /// sees is not finite; usage error for bad rows. O(tokens · channels) time.
-  Plan(const AttentionInput& input, const ExactOptions& options);
+  FastPlan(const AttentionInput& input, const ExactOptions& options);
 
   const AttentionInput& input() const { return *input_; }
   const RowVisibility& visible() const { return visible_; }
@@ -28,12 +28,12 @@ class Plan {
   std::int64_t rows_per_head() const { return static_cast<std::int64_t>(rows_.size()); }
   std::int64_t kv_head(std::int64_t q_head) const;
 
-  /// Whether no number on the way can leave the range of fp64, whatever the order of sums.
+  /// True when no number on the way can leave the range of fp64, whatever the order of sums.
   bool in_range() const;
   const KeySizes& keys(std::int64_t batch, std::int64_t kv_head) const;
   /// Upper bound of the Euclidean norm of a query; 0 for a row that sees nothing.
   double query_norm(std::int64_t batch, std::int64_t q_head, std::int64_t slot) const;
-  /// Whether the block, filled up to whole grains, has keys that no row may read.
+  /// True when the block, filled up to whole grains, has keys that no row may read.
   bool has_unseen(std::int64_t block) const {
     return has_unseen_[static_cast<std::size_t>(block)] != 0;
   }

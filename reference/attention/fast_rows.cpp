@@ -8,8 +8,8 @@ namespace {
 
 bool is_matrix(const MaskTerm& term) { return std::holds_alternative<BitMask>(term); }
 
-/// The ends of the run of keys that one query after the other sees. What the query before had, or
-/// one key later, is tried first.
+/// Finds the ends of the run of keys that one query after the other sees. What the query before
+/// had, or one key later, is tried first.
 class RunFinder {
  public:
   RunFinder(const Visibility& visible, std::int64_t offset, std::int64_t kv_tokens)

@@ -1,4 +1,5 @@
-// Which keys the chosen rows see, as runs: found by asking the oracle's predicate for their ends.
+// The keys that the chosen rows see, as runs: found by asking the oracle's predicate for their
+// ends.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +20,14 @@ class RowVisibility {
                 std::int64_t kv_tokens);
 
   std::int64_t rows() const { return static_cast<std::int64_t>(runs_.size()); }
-  /// From the first key that row number `slot` sees to the last; empty when it sees none.
+  /// The run from the first key that row number `slot` sees to the last; empty when it sees none.
   KeyInterval run(std::int64_t slot) const { return runs_[static_cast<std::size_t>(slot)]; }
-  /// Whether a row may not see some key inside its run.
+  /// True when a row may not see some key inside its run.
   bool has_holes() const { return has_holes_; }
   bool sees(std::int64_t slot, std::int64_t key) const {
     return visible_(rows_[static_cast<std::size_t>(slot)], key);
   }
-  /// Whether any of the rows sees it.
+  /// True when any of the rows sees it.
   bool seen_by_any(std::int64_t key) const { return seen_[static_cast<std::size_t>(key)] != 0; }
 
  private:

@@ -27,9 +27,9 @@ inline constexpr int kNumbers = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
 HWY_INLINE std::int64_t vector_lanes() { return static_cast<std::int64_t>(hn::Lanes(Doubles())); }
 HWY_INLINE std::int64_t width() { return kVectors * vector_lanes(); }
 
-/// One factor of a product: number i of term t at i · step + t · stride. What the next product
-/// reads is fetched into the cache on the way, one line per term.
-struct Numbers {
+/// A factor of a product: number i of term t at i · step + t · stride. What the next product reads
+/// is fetched into the cache on the way, one line per term.
+struct FactorNumbers {
   const double* first;
   std::int64_t step;
   std::int64_t stride;
@@ -38,7 +38,7 @@ struct Numbers {
 };
 
 /// sums[i][x] = Σ_t numbers(i, t) · columns[t][vector x], t in ascending order.
-HWY_INLINE void multiply(const Numbers& numbers, const double* HWY_RESTRICT columns,
+HWY_INLINE void multiply(const FactorNumbers& numbers, const double* HWY_RESTRICT columns,
                          std::int64_t terms, Vector (&sums)[kNumbers][kVectors]) {
   const Doubles d;
   const std::int64_t n = vector_lanes();
@@ -57,7 +57,7 @@ HWY_INLINE void multiply(const Numbers& numbers, const double* HWY_RESTRICT colu
 }
 
 /// Sᵀ of the block, in base-2 units.
-HWY_INLINE void scores(const KeyBlock& block, const QueryTile& tile) {
+HWY_INLINE void scores(const FastKeys& block, const FastQueries& tile) {
   const Doubles d;
   const std::int64_t n = vector_lanes();
   for (std::int64_t j = 0; j < block.keys; j += kNumbers) {
@@ -77,8 +77,8 @@ HWY_INLINE void scores(const KeyBlock& block, const QueryTile& tile) {
   }
 }
 
-/// -inf for what a query does not see.
-HWY_INLINE void hide(const KeyBlock& block, const QueryTile& tile) {
+/// Sets the scores that a query does not see to -inf.
+HWY_INLINE void hide(const FastKeys& block, const FastQueries& tile) {
   const Doubles d;
   const std::int64_t n = vector_lanes();
   const Vector nothing = hn::Set(d, -std::numeric_limits<double>::infinity());
@@ -97,8 +97,8 @@ HWY_INLINE void hide(const KeyBlock& block, const QueryTile& tile) {
   }
 }
 
-/// Raises the maxima; `factor` becomes what they lower earlier weights by. Whether any rose.
-HWY_INLINE bool raise_max(const KeyBlock& block, const QueryTile& tile) {
+/// Raises the maxima; `factor` becomes what they lower earlier weights by. True when any rose.
+HWY_INLINE bool raise_max(const FastKeys& block, const FastQueries& tile) {
   const Doubles d;
   const std::int64_t n = vector_lanes();
   bool risen = false;
@@ -119,7 +119,7 @@ HWY_INLINE bool raise_max(const KeyBlock& block, const QueryTile& tile) {
 }
 
 /// Weights from scores, and the row sums.
-HWY_INLINE void weigh(const KeyBlock& block, const QueryTile& tile, bool risen) {
+HWY_INLINE void weigh(const FastKeys& block, const FastQueries& tile, bool risen) {
   const Doubles d;
   const std::int64_t n = vector_lanes();
   for (int x = 0; x < kVectors; ++x) {
@@ -142,7 +142,7 @@ HWY_INLINE void weigh(const KeyBlock& block, const QueryTile& tile, bool risen) 
 }
 
 /// acc = acc · factor + Vᵀ P, or acc + Vᵀ P where no maximum rose.
-HWY_INLINE void add_values(const KeyBlock& block, const QueryTile& tile, bool risen) {
+HWY_INLINE void add_values(const FastKeys& block, const FastQueries& tile, bool risen) {
   const Doubles d;
   const std::int64_t n = vector_lanes();
   Vector factor[kVectors];

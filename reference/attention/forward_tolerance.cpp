@@ -37,7 +37,8 @@ struct ChannelSums {
       std::fill(sums->begin(), sums->end(), 0.0);
     }
   }
-  /// What the wire does to the values of one key, whose changed weight is at most `weight`.
+  /// Adds the errors that the wire brings to the values of one key, whose changed weight is at most
+  /// `weight`.
   void add_wire(const NumericsProfile& profile, double weight, double factor, const double* v) {
     if (travels_exactly(profile)) return;
     double largest = 0;

@@ -1,4 +1,4 @@
-// What the oracle makes of core/modifiers.h: one score, one sink, one pair at a time.
+// Score modifiers as the oracle reads core/modifiers.h: one score, one sink, one pair at a time.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ringlab {
 
-/// One score on its way from scale · q·k to the softmax, with what is wrong with it.
+/// A score on its way from scale · q·k to the softmax, with its error.
 struct ModifiedScore {
   double value = 0;      ///< after soft-capping and ALiBi
   double error = 0;      ///< of value
@@ -33,7 +33,7 @@ class ScoreModifier {
   std::int64_t offset_;  ///< position of query 0 among the keys: aligned at the bottom right
 };
 
-/// Which pairs dropout keeps.
+/// The pairs that dropout keeps.
 class Dropout {
  public:
   explicit Dropout(const Modifiers& modifiers);

@@ -1,5 +1,5 @@
-// One query row of the oracle: its visible keys, their scores and weights, and what is wrong with
-// each of them.
+// One query row of the oracle: its visible keys, their scores and weights, and the error of each of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ringlab {
 
-/// Which row. `slot` is where its results go: the index into ExactOptions::rows.
+/// The place of a row. `slot` is where its results go: the index into ExactOptions::rows.
 struct RowAddress {
   std::int64_t batch = 0;
   std::int64_t q_head = 0;
@@ -45,21 +45,21 @@ struct QueryRow {
   std::int64_t terms() const { return keys() + (sink ? 1 : 0); }
   double scaled_score(std::size_t n) const { return scaled.empty() ? score[n] : scaled[n]; }
   double bias_of(std::size_t n) const { return bias.empty() ? 0 : bias[n]; }
-  /// f_j, 1 without dropout, and a bound of what is wrong with it.
+  /// f_j, 1 without dropout, and a bound of its error.
   double factor_of(std::size_t n) const { return factor.empty() ? 1 : factor[n]; }
   double factor_error(std::size_t n) const { return factor.empty() ? 0 : 0x1.8p-52 * factor[n]; }
-  /// P_j = weight / row_sum, and a bound of what is wrong with it.
+  /// P_j = weight / row_sum, and a bound of its error.
   double probability(std::size_t n) const { return weight[n] / row_sum; }
   double probability_error(std::size_t n) const {
     return quotient_error(weight[n], weight_error[n]);
   }
   double sink_probability() const { return sink_weight / row_sum; }
   double sink_probability_error() const { return quotient_error(sink_weight, sink_weight_error); }
-  /// What is wrong with a weight over the row sum.
+  /// The error of a weight over the row sum.
   double quotient_error(double one_weight, double one_error) const;
 };
 
-/// Its address. Input error when shapes, mask or views do not fit together.
+/// The input's address. Input error when shapes, mask or views do not fit together.
 const AttentionInput* checked_input(const AttentionInput& input);
 /// `rows`, or all of them when empty. Usage error unless they are ascending rows of the problem.
 std::vector<std::int64_t> chosen_rows(const std::vector<std::int64_t>& rows, std::int64_t tokens);
@@ -96,13 +96,13 @@ class RowReader {
   bool exact_products_;
 };
 
-/// What score_error() needs to know of one row's keys; shared by the forward and backward bounds.
+/// The sizes that score_error() needs of one row's keys; shared by the forward and backward bounds.
 class ScoreRange {
  public:
   ScoreRange(const QueryRow& row, const AttentionInput& input, const RowAddress& address);
-  /// Of visible key number n.
+  /// The terms of visible key number n.
   ScoreTerms terms(const QueryRow& row, std::size_t n) const;
-  /// Of the sink: a score that a kernel rounds once, and that depends on no key.
+  /// The terms of the sink: a score that a kernel rounds once, and that depends on no key.
   ScoreTerms sink_terms() const;
   /// The largest |score| of the row, of keys that travelled as `profile` says.
   double largest_score(const NumericsProfile& profile) const;

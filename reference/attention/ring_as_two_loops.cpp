@@ -12,16 +12,16 @@ namespace ringlab {
 namespace {
 
 /// Tokens begin … end-1 of the sequence: what one rank holds.
-struct Chunk {
+struct TokenRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 
-Chunk chunk_of(std::int64_t tokens, int ranks, int rank) {
+TokenRange chunk_of(std::int64_t tokens, int ranks, int rank) {
   return {tokens * rank / ranks, tokens * (rank + 1) / ranks};
 }
 
-struct Row {
+struct RingRow {
   std::int64_t batch, head, kv_head, query;
 };
 
@@ -44,7 +44,7 @@ class TwoLoops {
     const Shape& shape = input_.problem.shape;
     AttentionOutput output{Tensor<double>(shape.out()), Tensor<double>(shape.lse())};
     for (int rank = 0; rank < ranks_; ++rank) {
-      const Chunk mine = chunk_of(shape.q_tokens, ranks_, rank);
+      const TokenRange mine = chunk_of(shape.q_tokens, ranks_, rank);
       for_each_index({shape.batch, shape.q_heads, mine.end - mine.begin, 1},
                      [&](std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t) {
                        const std::int64_t kv_head = h * shape.kv_heads / shape.q_heads;
@@ -56,10 +56,10 @@ class TwoLoops {
 
  private:
   /// The hops of one row: after h hops a rank holds the chunk of the rank h places behind it.
-  void run_row(const Row& row, int rank, AttentionOutput& output) const {
+  void run_row(const RingRow& row, int rank, AttentionOutput& output) const {
     const Shape& shape = input_.problem.shape;
     RowState total{{}, std::vector<double>(static_cast<std::size_t>(shape.v_dim))};
-    // Once, before the first hop: the sink is nobody's key.
+    // The sink comes in once, before the first hop: it is nobody's key.
     if (const auto sink = modify_.sink(row.head)) total.softmax = {*sink, 1};
     for (int hop = 0; hop < ranks_; ++hop) {
       const int owner = (rank - hop + ranks_) % ranks_;
@@ -73,7 +73,7 @@ class TwoLoops {
     }
   }
 
-  double score(const Row& row, std::int64_t key) const {
+  double score(const RingRow& row, std::int64_t key) const {
     double sum = 0;
     for (std::int64_t c = 0; c < input_.problem.shape.head_dim; ++c) {
       sum += input_.q(row.batch, row.head, row.query, c) * input_.k(row.batch, row.kv_head, key, c);
@@ -81,8 +81,8 @@ class TwoLoops {
     return modify_(row.head, row.query, key, input_.problem.scale * sum, 0).value;
   }
 
-  /// One row against one chunk: its maximum first, then the weights.
-  RowState attend(const Row& row, const Chunk& keys) const {
+  /// Takes one chunk into one row: its maximum first, then the weights.
+  RowState attend(const RingRow& row, const TokenRange& keys) const {
     const Shape& shape = input_.problem.shape;
     RowState state{{}, std::vector<double>(static_cast<std::size_t>(shape.v_dim))};
     for (std::int64_t j = keys.begin; j < keys.end; ++j) {

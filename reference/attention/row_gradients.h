@@ -7,7 +7,7 @@
 
 namespace ringlab {
 
-/// One entry per visible key, in the order of QueryRow::key.
+/// Numbers per visible key, in the order of QueryRow::key.
 struct RowGradients {
   std::vector<double> probability, probability_error;  ///< P_ij
   std::vector<double> kept, kept_error;                ///< f_ij P_ij

@@ -1,4 +1,4 @@
-// Which keys a query sees, decided one pair at a time from the definitions in core/mask.h.
+// The keys that a query sees, decided one pair at a time from the definitions in core/mask.h.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Visibility {
  public:
   Visibility(const Mask& mask, std::int64_t q_tokens, std::int64_t kv_tokens);
 
-  /// Whether key j takes part in the answer of query i.
+  /// True when key j takes part in the answer of query i.
   bool operator()(std::int64_t query, std::int64_t key) const;
 
  private:

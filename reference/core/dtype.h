@@ -44,6 +44,9 @@ inline constexpr DType dtype_of = std::is_same_v<Element, double>     ? DType::f
 template <class Element>
 using Accumulator = std::conditional_t<std::is_same_v<Element, double>, double, float>;
 
+/// Bytes of a number of that type: 8 for f64, else 4.
+constexpr int accumulator_bytes(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
+
 /// Calls `visit(Element{})` with the storage type of `dtype`; the four types that attention takes
 /// as input (f64, f32, f16, bf16). Others are a usage error.
 template <class Visitor>

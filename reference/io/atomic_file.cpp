@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
                            .hint = "Nothing was left behind"});
 }
 
-/// 0 or an errno; the descriptor is closed in any case.
+/// Writes all and closes; 0 or an errno. The descriptor is closed in any case.
 int write_and_close(int descriptor, const std::string& contents, bool sync) {
   int failure = 0;
   for (std::size_t done = 0; done < contents.size() && failure == 0;) {
@@ -55,6 +55,7 @@ std::pair<fs::path, int> create_temporary(const fs::path& path) {
   }
 }
 
+/// Makes the rename last: without it a crash may leave the folder with the old name.
 void sync_folder(const fs::path& file) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -65,6 +66,7 @@ void sync_folder(const fs::path& file) {
 
 }  // namespace
 
+// Devices and pipes are written to directly; renaming would replace them with a file.
 AtomicFile::AtomicFile(const fs::path& path, const std::string& contents) : path_(path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);

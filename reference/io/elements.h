@@ -15,7 +15,7 @@ namespace ringlab::io {
 
 enum class ElementKind { number, byte, boolean };
 
-/// One way in which a file may store elements.
+/// A way in which a file may store elements.
 struct ElementType {
   std::string_view name;  ///< as the file writes it
   ElementKind kind = ElementKind::number;

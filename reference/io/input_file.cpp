@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kLongestName = 200;
 
+/// Running out of descriptors, memory or disk is the machine's fault, anything else the caller's.
 [[noreturn]] void throw_open_error(const std::string& name, int code) {
   const bool machine = code == EMFILE || code == ENFILE || code == ENOMEM || code == EIO;
   throw Error(machine ? ErrorKind::environment : ErrorKind::input,
@@ -45,6 +46,7 @@ InputFile::InputFile(const std::filesystem::path& path) : name_(printable(path.s
 
 InputFile::~InputFile() { ::close(descriptor_); }
 
+// pread() may return less than was asked for; an early end means that the file shrank meanwhile.
 std::vector<std::byte> InputFile::read_at(std::int64_t offset, std::int64_t count) const {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));
   std::size_t filled = 0;

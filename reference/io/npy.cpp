@@ -34,6 +34,7 @@ const ElementType& type_of_descr(const std::string& descr, const std::string& na
                      .hint = "Save it with .astype('<f4'); for bf16 use a .safetensors file"});
 }
 
+/// Takes bytes off the front; input error where the file ends before.
 std::span<const std::byte> take(std::span<const std::byte>& rest, std::size_t count,
                                 const std::string& what, const std::string& name) {
   if (count > rest.size()) {
@@ -51,7 +52,8 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Takes magic, version and length off the front; returns the header's text.
+/// Takes magic, version and length off the front; returns the header's text. The length is checked
+/// before anything is allocated for it.
 std::string_view take_header(std::span<const std::byte>& rest, const std::string& name) {
   if (as_text(take(rest, kMagic.size(), "a .npy file: a magic string", name)) != kMagic) {
     throw_input_error({.where = name,
@@ -96,6 +98,7 @@ std::string preamble(const std::string& descr, const std::vector<std::int64_t>& 
 
 }  // namespace
 
+// The size must be exact: a file with bytes too many is as suspicious as one cut off.
 StoredTensor locate_npy(std::span<const std::byte> start, std::int64_t file_bytes,
                         const std::string& name) {
   std::span<const std::byte> rest = start;

@@ -16,14 +16,15 @@ namespace ringlab::io {
 /// (exact); bytes as |u1.
 std::string npy_contents(const FileTensor& tensor, const std::string& name);
 
-/// All of that file before the elements.
+/// The contents of that file before the elements.
 std::string npy_preamble(DType stored, const std::vector<std::int64_t>& shape);
-/// What .npy stores numbers of this dtype as.
+/// The dtype that .npy stores numbers of this one as.
 DType npy_dtype(DType dtype);
 
 /// The longest start of a file that locate_npy() looks at.
 inline constexpr std::int64_t kLongestNpyStart = 12 + 65536;
-/// Where the tensor lies, from the start of a file of `file_bytes`; checks all that parse_npy does.
+/// The place of the tensor, from the start of a file of `file_bytes`; checks all that parse_npy
+/// does.
 StoredTensor locate_npy(std::span<const std::byte> start, std::int64_t file_bytes,
                         const std::string& name);
 

@@ -9,6 +9,8 @@
 namespace ringlab::io {
 namespace {
 
+/// A recursive-descent parser for the one dictionary that numpy writes. Every key must come exactly
+/// once; unknown keys are errors, since they may change what the bytes mean.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, const std::string& where) : text_(text), where_(where) {}

@@ -58,6 +58,7 @@ std::string_view name_of_dtype(DType dtype) {
   return "F32";
 }
 
+/// Length, header and spaces to a multiple of 8, so that the payload is aligned.
 std::string preamble_of(const nlohmann::json& header) {
   std::string text = header.dump();
   while (text.size() % kLengthBytes != 0) text += ' ';
@@ -101,6 +102,7 @@ NamedTensors read_safetensors(const std::filesystem::path& path, const ReadLimit
   return parse_safetensors(read_file(path, limits.max_bytes), printable(path.string()));
 }
 
+// Tensors in the order of their names, as a std::map has them: equal tensors give equal bytes.
 std::string safetensors_contents(const NamedTensors& tensors) {
   nlohmann::json header = nlohmann::json::object();
   std::string payload;
@@ -114,6 +116,8 @@ std::string safetensors_contents(const NamedTensors& tensors) {
   return preamble_of(header) + payload;
 }
 
+// The comparison with the file's size comes before any allocation: a length of 2^63 is only a
+// number.
 std::int64_t safetensors_preamble_bytes(std::span<const std::byte> first, std::int64_t file_bytes,
                                         const std::string& name) {
   std::uint64_t length = 0;

@@ -26,7 +26,7 @@ std::string safetensors_contents(const NamedTensors& tensors);
 /// cannot be a length.
 std::int64_t safetensors_preamble_bytes(std::span<const std::byte> first, std::int64_t file_bytes,
                                         const std::string& name);
-/// Where the tensors of `wanted` that are there lie, from that many bytes.
+/// The places of those tensors of `wanted` that are there, from that many bytes.
 std::map<std::string, StoredTensor> locate_safetensors(std::span<const std::byte> preamble,
                                                        std::int64_t file_bytes,
                                                        const std::string& name,

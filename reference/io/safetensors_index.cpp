@@ -68,6 +68,7 @@ class StructureGuard {
   std::array<std::set<std::string>, kDeepest> keys_;  // of the open object on each level
 };
 
+/// A number that fits 63 bits; negative, fractional and huge ones are input errors.
 std::int64_t whole_number(const Json& value, const std::string& where) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > INT64_MAX) {
     fail(where, "whole numbers in 0 … 2^63-1", printable(value.dump().substr(0, 40)));
@@ -89,6 +90,8 @@ int bytes_of_dtype(const std::string& dtype, const std::string& where) {
   fail(where, "a dtype of the safetensors format", "\"" + printable(dtype) + "\"");
 }
 
+/// An entry whose size agrees with its shape. Dtypes that attention does not take are fine here:
+/// the file may hold other tensors.
 IndexEntry read_entry(const std::string& name, const Json& value, const std::string& where) {
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
       !value.contains("shape") || !value.contains("data_offsets") || !value["dtype"].is_string()) {
@@ -121,6 +124,8 @@ void check_metadata(const Json& metadata, const std::string& where) {
   if (!texts) fail(where + ", __metadata__", "an object of strings", "something else");
 }
 
+/// Sorted by their offsets the tensors must touch: an overlap would let two tensors share bytes, a
+/// gap could hide some.
 void check_cover(std::vector<IndexEntry>& entries, std::int64_t payload_bytes,
                  const std::string& where) {
   std::ranges::sort(entries, [](const IndexEntry& a, const IndexEntry& b) {

@@ -9,7 +9,7 @@
 
 namespace ringlab::io {
 
-/// One tensor of the file. Offsets count from the end of the header.
+/// A tensor of the file. Offsets count from the end of the header.
 struct IndexEntry {
   std::string name;
   std::string dtype;  ///< as written: any dtype the format knows

@@ -67,6 +67,7 @@ bool make_folder(const fs::path& folder) {
                            .hint = ""});
 }
 
+/// Writes all tensors or none: a folder that was made for them goes away again after a failure.
 void write_folder(const fs::path& folder, const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) check_file_name(name);
   const bool made = make_folder(folder);

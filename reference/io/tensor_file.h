@@ -42,12 +42,12 @@ NamedTensors read_tensors(const std::filesystem::path& path,
                           const std::vector<std::string>& required,
                           const std::vector<std::string>& optional, const ReadLimits& limits = {});
 
-/// Written under a temporary name in the same folder, synced, renamed: complete or absent.
+/// Writes under a temporary name in the same folder, syncs, renames: complete or absent.
 /// Environment errors for unwritable places and full disks, with nothing left behind.
 /// A path that ends in .safetensors makes that file; any other makes a directory of NAME.npy.
 /// bf16 has no NumPy dtype: .npy holds it as f32 values (documented), safetensors as BF16.
 void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors);
-/// The same promise for a text or binary file. "-" writes to standard output.
+/// Writes a text or binary file with the same promise. "-" writes to standard output.
 void write_file(const std::filesystem::path& path, const std::string& contents);
 
 /// (batch, heads, tokens, channels) from 4 dimensions; 3 dimensions are (heads, tokens, channels),

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As to_tensor(), for a tensor of which only the shape is known.
+/// The extents of a tensor of which only the shape is known, as to_tensor() has them.
 Extents extents_of(const std::vector<std::int64_t>& shape, const std::string& name) {
   const std::size_t n = shape.size();
   if (n < 2 || n > 4) {
@@ -56,6 +56,7 @@ void for_each_piece(const Extents& whole, const Positions& positions, Visit&& vi
   }
 }
 
+/// A file descriptor, closed with its owner.
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
@@ -77,6 +78,8 @@ class Descriptor {
                            .hint = ""});
 }
 
+/// Writes all bytes at an offset; several processes write the same file, so there is no shared
+/// position.
 void write_at(const Descriptor& file, const std::string& bytes, std::int64_t offset,
               const fs::path& path) {
   for (std::size_t done = 0; done < bytes.size();) {
@@ -123,6 +126,7 @@ std::map<std::string, RowSource> open_rows(const fs::path& path,
   return sources;
 }
 
+// A run of tokens is one read for each batch and head; scattered tokens are a read each.
 Tensor<double> read_rows(const RowSource& source, const Positions& positions) {
   Extents extents = source.extents;
   extents.tokens = positions.size();
@@ -139,6 +143,8 @@ Tensor<double> read_rows(const RowSource& source, const Positions& positions) {
   return rows;
 }
 
+// All processes plan alike from the same arguments, so that none has to tell another where its rows
+// belong.
 SharedOutput::SharedOutput(const fs::path& path, std::map<std::string, PlannedTensor> tensors,
                            std::int64_t mark)
     : tensors_(std::move(tensors)) {
@@ -146,7 +152,7 @@ SharedOutput::SharedOutput(const fs::path& path, std::map<std::string, PlannedTe
     return tensor.begin + checked_bytes(tensor.shape, dtype_info(tensor.dtype).bytes, "output");
   };
   if (path.extension() == ".safetensors") {
-    Target target{path, temporary_name(path, mark), plan_safetensors(tensors_), 0};
+    ResultFile target{path, temporary_name(path, mark), plan_safetensors(tensors_), 0};
     target.bytes = std::ssize(target.preamble);
     for (const auto& [name, tensor] : tensors_) {
       target.bytes = std::max(target.bytes, end_of(tensor));
@@ -158,7 +164,8 @@ SharedOutput::SharedOutput(const fs::path& path, std::map<std::string, PlannedTe
   for (auto& [name, tensor] : tensors_) {
     tensor.dtype = npy_dtype(tensor.dtype);
     const fs::path file = path / (name + ".npy");
-    Target target{file, temporary_name(file, mark), npy_preamble(tensor.dtype, tensor.shape), 0};
+    ResultFile target{file, temporary_name(file, mark), npy_preamble(tensor.dtype, tensor.shape),
+                      0};
     tensor.begin = std::ssize(target.preamble);
     target.bytes = end_of(tensor);
     targets_[name] = std::move(target);
@@ -170,6 +177,7 @@ SharedOutput::~SharedOutput() {
   for (const auto& [name, target] : targets_) ::unlink(target.temporary.c_str());
 }
 
+// The full size at once: a full disk is found before the computation, not after it.
 void SharedOutput::create() {
   std::error_code ignored;
   if (!folder_.empty()) fs::create_directories(folder_, ignored);
@@ -190,10 +198,11 @@ void SharedOutput::create() {
   }
 }
 
+// Synced by every process: commit() may rename only what has reached the disk.
 void SharedOutput::write_rows(const std::string& name, const Tensor<double>& rows,
                               const Positions& positions) {
   const PlannedTensor& tensor = tensors_.at(name);
-  const Target& target = folder_.empty() ? targets_.at("") : targets_.at(name);
+  const ResultFile& target = folder_.empty() ? targets_.at("") : targets_.at(name);
   const Descriptor file(::open(target.temporary.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.value() < 0) throw_write_error(target.temporary);
   // (batch, heads, tokens, channels) of the whole, whatever dimensions its file drops.

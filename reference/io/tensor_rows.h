@@ -28,11 +28,11 @@ std::map<std::string, RowSource> open_rows(const std::filesystem::path& path,
 /// The tokens at `positions` of every batch and head, widened exactly. Reads no other bytes.
 Tensor<double> read_rows(const RowSource& source, const Positions& positions);
 
-/// Where several processes write one result: files under temporary names, complete when renamed.
+/// A result that several processes write: files under temporary names, complete when renamed.
 /// One process makes it, with everything but the rows; all write their rows; it commits.
 class SharedOutput {
  public:
-  /// The same on every process that has the same arguments; `mark` tells runs apart.
+  /// Equal on every process that has the same arguments; `mark` tells runs apart.
   SharedOutput(const std::filesystem::path& path, std::map<std::string, PlannedTensor> tensors,
                std::int64_t mark);
   ~SharedOutput();  ///< removes what create() made unless it was committed
@@ -48,14 +48,14 @@ class SharedOutput {
   void commit();
 
  private:
-  struct Target {
+  struct ResultFile {
     std::filesystem::path path, temporary;
     std::string preamble;
     std::int64_t bytes = 0;
   };
   std::filesystem::path folder_;  ///< of .npy files; empty for one .safetensors file
   std::map<std::string, PlannedTensor> tensors_;
-  std::map<std::string, Target> targets_;  ///< by tensor; one entry "" for .safetensors
+  std::map<std::string, ResultFile> targets_;  ///< by tensor; one entry "" for .safetensors
   bool created_ = false;
 };
 

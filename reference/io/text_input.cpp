@@ -28,7 +28,8 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Mean 0, variance 1, nearly normal: the sum of four 16-bit uniforms, exact but for one rounding.
+/// A number of mean 0 and variance 1, nearly normal: the sum of four 16-bit uniforms, exact but for
+/// one rounding.
 double random_number(std::uint64_t seed, std::uint64_t stream, std::int64_t index) {
   const std::uint64_t bits = mix(mix(mix(seed) ^ stream) ^ static_cast<std::uint64_t>(index));
   std::int64_t sum = 0;
@@ -38,7 +39,7 @@ double random_number(std::uint64_t seed, std::uint64_t stream, std::int64_t inde
   return centred * std::sqrt(3.0);  // sqrt is exact to the last bit by IEEE 754
 }
 
-/// (byte value, heads * channels): what each byte projects to before its position is known.
+/// (byte value, heads * channels): each byte's projection before its position is known.
 struct Projection {
   std::int64_t heads = 0;
   std::int64_t channels = 0;
@@ -50,7 +51,7 @@ struct Projection {
   }
 };
 
-enum Stream : std::uint64_t { kEmbedding = 1, kQuery, kKey, kValue };
+enum TextTensor : std::uint64_t { kEmbedding = 1, kQuery, kKey, kValue };
 
 /// (byte value, model dim)
 std::vector<double> embedding(std::uint64_t seed) {
@@ -61,7 +62,9 @@ std::vector<double> embedding(std::uint64_t seed) {
   return table;
 }
 
-Projection project(std::uint64_t seed, Stream stream, const Extents& shape, double deviation) {
+/// Random projection of the embedding, (byte value, heads · channels): a byte always projects to
+/// the same row, so that equal letters attend to each other.
+Projection project(std::uint64_t seed, TextTensor stream, const Extents& shape, double deviation) {
   Projection result{shape.heads, shape.channels, {}};
   const std::int64_t width = shape.heads * shape.channels;
   const std::vector<double> embedded = embedding(seed);
@@ -79,6 +82,7 @@ Projection project(std::uint64_t seed, Stream stream, const Extents& shape, doub
   return result;
 }
 
+/// A turn in the plane, as a complex number of length one.
 struct Rotation {
   double cosine = 1;
   double sine = 0;
@@ -120,7 +124,7 @@ class Rotary {
   std::vector<Rotation> powers_;  // (pairs, bits): the turn by 2^bit positions
 };
 
-/// One row of the projection, turned; rounded to the dtype last.
+/// A row of the projection, turned; rounded to the dtype last.
 void write_row(std::span<double> out, std::span<const double> row,
                const std::vector<Rotation>& turns, DType dtype) {
   std::ranges::copy(row, out.begin());
@@ -189,7 +193,8 @@ AttentionTensors make_tensors(const TextOptions& o, std::string_view text) {
   // nor on one key (about n/55 keys carry it).
   const double deviation = std::sqrt(2.0);
   const Rotary rotary(o.head_dim, static_cast<std::int64_t>(text.size()));
-  const auto tensor = [&](Stream stream, const Extents& shape, double spread, const Rotary* turn) {
+  const auto tensor = [&](TextTensor stream, const Extents& shape, double spread,
+                          const Rotary* turn) {
     checked_size({1, shape.heads, static_cast<std::int64_t>(text.size()), shape.channels});
     return expand(project(o.seed, stream, shape, spread), text, turn, o.dtype);
   };

@@ -1,4 +1,4 @@
-// What follows without a simulation.
+// Figures that need no simulation.
 #pragma once
 
 #include "reference/model/machine.h"

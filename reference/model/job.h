@@ -9,15 +9,16 @@
 
 namespace ringlab::model {
 
-/// What is to be run: of `options` the ranks, layouts, schedule, slots, direction and wire count.
+/// A run to be simulated: of `options` the ranks, layouts, schedule, slots, direction and wire
+/// count.
 struct Job {
   Problem problem;
   RunOptions options = {};
   std::vector<Pass> passes = {Pass::forward};  ///< one after the other
 };
 
-/// Which pairs and tokens the ranks of a job have. O(ranks · queries) at worst (Mask::count); errors
-/// as make_layout().
+/// The pairs and tokens of the ranks of a job. O(ranks · queries) at worst (Mask::count); errors as
+/// make_layout().
 struct JobNeeds {
   NeedMatrix need;
   std::vector<std::int64_t> tokens;  ///< of each owner's chunk
@@ -33,7 +34,8 @@ struct JobTimes {
   double efficiency() const;
 };
 
-/// With the needs_of() its problem and options, which all schedules share. Errors as simulate().
+/// Simulates all passes, given the needs_of() its problem and options, which all schedules share.
+/// Errors as simulate().
 JobTimes simulate_job(const Job& job, const JobNeeds& needs, const Machine& machine,
                       const Disturbance& disturbance = {});
 

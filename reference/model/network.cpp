@@ -11,7 +11,7 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 }  // namespace
 
-void Network::start(int message, int from, int to, std::int64_t bytes, double now) {
+void NetworkModel::start(int message, int from, int to, std::int64_t bytes, double now) {
   const int number = static_cast<int>(flows_.size());
   flows_.push_back({.message = message,
                     .ways = ways_between(from, to),
@@ -23,19 +23,19 @@ void Network::start(int message, int from, int to, std::int64_t bytes, double no
   }
 }
 
-void Network::share(double now) {
+void NetworkModel::share(double now) {
   for (const int way : std::exchange(changed_, {})) {
     ways_[index(way)].changed = false;
     for (const int flow : ways_[index(way)].flows) share(flow, now);
   }
 }
 
-double Network::next_end() {
+double NetworkModel::next_end() {
   drop_void_ends();
   return ends_.empty() ? kNever : ends_.top().time;
 }
 
-std::vector<int> Network::take_ended(double now) {
+std::vector<int> NetworkModel::take_ended(double now) {
   std::vector<int> messages;
   while (next_end() <= now) {
     const int number = ends_.top().flow;
@@ -51,30 +51,32 @@ std::vector<int> Network::take_ended(double now) {
   return messages;
 }
 
-std::vector<int> Network::ways_between(int from, int to) {
+std::vector<int> NetworkModel::ways_between(int from, int to) {
   const bool goes_out = from / machine_.node_ranks != to / machine_.node_ranks;
   const double bytes_per_s = machine_.between(from, to).bytes_per_s;
   if (goes_out || machine_.wiring == Wiring::switched) {
-    return {way({goes_out, Kind::out, from, 0}, bytes_per_s),
-            way({goes_out, Kind::in, to, 0}, bytes_per_s)};
+    return {way({goes_out, WayKind::out, from, 0}, bytes_per_s),
+            way({goes_out, WayKind::in, to, 0}, bytes_per_s)};
   }
   if (machine_.wiring == Wiring::shared && to < from) std::swap(from, to);
-  return {way({false, Kind::link, from, to}, bytes_per_s)};
+  return {way({false, WayKind::link, from, to}, bytes_per_s)};
 }
 
-int Network::way(const Name& name, double bytes_per_s) {
+int NetworkModel::way(const Name& name, double bytes_per_s) {
   const auto [entry, is_new] = numbers_.try_emplace(name, static_cast<int>(ways_.size()));
   if (is_new) ways_.push_back({.bytes_per_s = bytes_per_s});
   return entry->second;
 }
 
-void Network::change(int way) {
+void NetworkModel::change(int way) {
   if (!std::exchange(ways_[index(way)].changed, true)) changed_.push_back(way);
 }
 
-void Network::share(int number, double now) {
+// A share that changes moves the end of the message: a new end is foreseen, and the old ones are
+// void, which costs less than finding them in the heap.
+void NetworkModel::share(int number, double now) {
   Flow& flow = flows_[index(number)];
-  // Infinite speeds leave nothing to go on with.
+  // With infinite speed nothing is left, and inf · 0 would be NaN.
   if (now > flow.since) flow.bytes = std::max(0.0, flow.bytes - flow.speed * (now - flow.since));
   flow.since = now;
   flow.speed = kNever;
@@ -85,12 +87,12 @@ void Network::share(int number, double now) {
   ends_.push({now + flow.bytes / flow.speed, number, ++flow.times_shared});
 }
 
-bool Network::is_void(const End& end) const {
+bool NetworkModel::is_void(const End& end) const {
   const Flow& flow = flows_[index(end.flow)];
   return flow.ended || end.times_shared != flow.times_shared;
 }
 
-void Network::drop_void_ends() {
+void NetworkModel::drop_void_ends() {
   while (!ends_.empty() && is_void(ends_.top())) ends_.pop();
 }
 

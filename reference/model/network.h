@@ -13,30 +13,30 @@
 
 namespace ringlab::model {
 
-/// A way is shared alike by the messages that are on it at a time, and a message is as fast as the
-/// slowest of its shares. Who calls it goes through time: all starts and ends of a moment come
-/// before share() of that moment, and none lies before it.
-class Network {
+/// Ways of a machine, each shared alike by the messages that are on it at a time; a message is as
+/// fast as the slowest of its shares. Who calls it goes through time: all starts and ends of a
+/// moment come before share() of that moment, and none lies before it.
+class NetworkModel {
  public:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  explicit Network(const Machine& machine) : machine_(machine) {}
+  explicit NetworkModel(const Machine& machine) : machine_(machine) {}
 
   /// `message` is a number of the caller's.
   void start(int message, int from, int to, std::int64_t bytes, double now);
-  /// Whether messages have started or ended since the ways were last shared out.
+  /// True when messages have started or ended since the ways were last shared out.
   bool has_changed() const { return !changed_.empty(); }
   void share(double now);
-  /// Of the message that ends next; kNever when nothing is under way.
+  /// The time at which the next message ends; kNever when nothing is under way.
   double next_end();
-  /// Those that end by `now`.
+  /// The messages that end by `now`.
   std::vector<int> take_ended(double now);
 
  private:
-  /// Which way: between nodes or not, its kind, its ends.
-  enum class Kind { out, in, link };
-  using Name = std::tuple<bool, Kind, int, int>;
-  struct Way {
+  /// The name of a way: between nodes or not, its kind, its ends.
+  enum class WayKind { out, in, link };
+  using Name = std::tuple<bool, WayKind, int, int>;
+  struct SharedWay {
     double bytes_per_s = 0;
     std::vector<int> flows = {};
     bool changed = false;
@@ -69,7 +69,7 @@ class Network {
 
   const Machine& machine_;
   std::map<Name, int> numbers_;
-  std::vector<Way> ways_;
+  std::vector<SharedWay> ways_;
   std::vector<Flow> flows_;
   std::vector<int> changed_;  // ways
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array kLayouts = {LayoutKind::contiguous, LayoutKind::zigzag, LayoutKind::striped};
 
-/// Those whose memory does not grow with the ranks first.
+/// Schedules for so many ranks, those first whose memory does not grow with them.
 std::vector<ScheduleSpec> schedules_for(int ranks, const Machine& machine) {
   std::vector<ScheduleSpec> schedules;
   for (const int slots : {2, 1, 3}) {
@@ -60,7 +60,7 @@ std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const Mem
   return choices;
 }
 
-std::size_t best_choice(const std::vector<Choice>& choices, const Limits& limits) {
+std::size_t best_choice(const std::vector<Choice>& choices, const PlanLimits& limits) {
   double fastest = std::numeric_limits<double>::infinity();
   for (const Choice& choice : choices) {
     if (limits.hold(choice)) fastest = std::min(fastest, choice.seconds);

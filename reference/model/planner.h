@@ -1,4 +1,4 @@
-// How to run a job: every way that the engine has, weighed on a machine.
+// Ways to run a job: every one that the engine has, weighed on a machine.
 #pragma once
 
 #include <functional>
@@ -22,17 +22,18 @@ struct Choice {
   std::int64_t memory_bytes = 0;  ///< of the fullest rank
 };
 
-/// What a rank of a job holds at most, in bytes.
+/// The most bytes that a rank of a job holds.
 using MemoryOf = std::function<std::int64_t(const Job&, const JobNeeds&)>;
 
-/// Told how many ways are weighed, and of how many.
+/// A callback, told how many ways are weighed, and of how many.
 using WeighedSoFar = std::function<void(std::size_t weighed, std::size_t all)>;
 
-/// Of all ways_to_run(), in their order. Errors as simulate_job(). Some seconds a way for 1024 ranks.
+/// Costs of all ways_to_run(), in their order. Errors as simulate_job(). Some seconds a way for
+/// 1024 ranks.
 std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of,
                                const WeighedSoFar& tell = {});
 
-struct Limits {
+struct PlanLimits {
   double memory_bytes = std::numeric_limits<double>::infinity();
   double seconds = std::numeric_limits<double>::infinity();
   bool hold(const Choice& choice) const {
@@ -44,6 +45,6 @@ struct Limits {
 inline constexpr double kAsFast = 0.01;
 
 /// The simplest of the fastest that keep the limits, as an index; choices.size() where none does.
-std::size_t best_choice(const std::vector<Choice>& choices, const Limits& limits);
+std::size_t best_choice(const std::vector<Choice>& choices, const PlanLimits& limits);
 
 }  // namespace ringlab::model

@@ -20,12 +20,12 @@ namespace {
 
 std::size_t at(int number) { return static_cast<std::size_t>(number); }
 
-constexpr double kNever = Network::kNever;
+constexpr double kNever = NetworkModel::kNever;
 
 std::int64_t in_ns(double seconds) { return std::llround(seconds * 1e9); }
 
-/// One message, from its posts on.
-struct Message {
+/// A message, from its posts on.
+struct SimulatedMessage {
   int from = 0, to = 0;
   std::int64_t bytes = 0;
   std::optional<double> sent = {}, received = {};         ///< when the ends posted it
@@ -33,25 +33,25 @@ struct Message {
   bool sender_stopped = false, receiver_stopped = false;  ///< stand still for it
 };
 
-/// Where a rank is in its program.
-struct Place {
+/// The place of a rank in its program.
+struct ProgramPlace {
   std::size_t operation = 0;
   std::optional<double> stopped;  ///< since when it stands still
 };
 
-/// A rank goes on.
-struct Event {
+/// An event: a rank goes on.
+struct RankEvent {
   double time = 0;
   std::int64_t number = 0;  ///< in the order in which they were made
   int rank = 0;
-  bool operator>(const Event& other) const {
+  bool operator>(const RankEvent& other) const {
     return std::tie(time, number) > std::tie(other.time, other.number);
   }
 };
 
-class Run {
+class ScheduleRun {
  public:
-  Run(const Load& load, const Machine& machine, const Disturbance& disturbance)
+  ScheduleRun(const Load& load, const Machine& machine, const Disturbance& disturbance)
       : load_(load),
         machine_(machine),
         disturbance_(disturbance),
@@ -66,7 +66,7 @@ class Run {
     for (double now = 0; now != kNever; now = next_moment()) {
       do {
         while (!events_.empty() && events_.top().time <= now) {
-          const Event event = events_.top();
+          const RankEvent event = events_.top();
           events_.pop();
           advance(event.rank, now);
         }
@@ -92,9 +92,9 @@ class Run {
     return std::min(ready, network_.next_end());
   }
 
-  /// As far as the rank gets without time passing.
+  /// Executes as much as the rank can without time passing.
   void advance(int rank, double now) {
-    Place& place = places_[at(rank)];
+    ProgramPlace& place = places_[at(rank)];
     while (place.operation < program(rank).size()) {
       const Operation& operation = program(rank)[place.operation];
       const Verb verb = verb_of(operation.action);
@@ -128,11 +128,11 @@ class Run {
     return (machine_.block_s + computing) * slower *
            (1 + disturbance_.jitter * exponential(rank, operation.owner));
   }
-  /// Reads two, writes one.
+  /// The time of adding sums of gradients: reads two numbers, writes one.
   double add_seconds(const Operation& operation) const {
     return 3.0 * static_cast<double>(bytes_of(operation)) / machine_.memory_bytes_per_s;
   }
-  /// The same for the same block, whatever the schedule.
+  /// A random factor: the same for the same block, whatever the schedule.
   double exponential(int rank, int owner) const {
     using Philox = r123::Philox4x32;
     const Philox::ctr_type block{{static_cast<std::uint32_t>(rank),
@@ -161,30 +161,30 @@ class Run {
 
   void post(int rank, const Operation& operation, double now) {
     const int number = number_of(rank, operation);
-    Message& message = messages_[at(number)];
+    SimulatedMessage& message = messages_[at(number)];
     (verb_of(operation.action) == Verb::post_send ? message.sent : message.received) = now;
     if (!message.sent || !message.received) return;
     network_.start(number, message.from, message.to, message.bytes, now);
     simulated_.ranks[at(message.to)].incoming_s +=
         static_cast<double>(message.bytes) / speed_of(message).bytes_per_s;
   }
-  const LinkSpeed& speed_of(const Message& message) const {
+  const LinkSpeed& speed_of(const SimulatedMessage& message) const {
     return machine_.between(message.from, message.to);
   }
 
-  void arrive(Message& message, double now) {
+  void arrive(SimulatedMessage& message, double now) {
     message.left = now;
     message.arrived = now + speed_of(message).latency_s;
     if (message.sender_stopped) go_on(message.from, *message.left);
     if (message.receiver_stopped) go_on(message.to, *message.arrived);
   }
 
-  /// Whether it is over; else the rank goes on when it is.
+  /// True when the wait is over; else the rank goes on when it is.
   bool wait(int rank, const Operation& operation, double now) {
     const bool sends = verb_of(operation.action) == Verb::wait_send;
-    Message& message = messages_[at(number_of(rank, operation))];
+    SimulatedMessage& message = messages_[at(number_of(rank, operation))];
     const std::optional<double>& end = sends ? message.left : message.arrived;
-    Place& place = places_[at(rank)];
+    ProgramPlace& place = places_[at(rank)];
     if (end && *end <= now) {
       if (place.stopped) stand_still(rank, operation, *place.stopped, now);
       place.stopped.reset();
@@ -223,7 +223,7 @@ class Run {
 
   void check_all_ended() const {
     for (int rank = 0; rank < ranks(); ++rank) {
-      const Place& place = places_[at(rank)];
+      const ProgramPlace& place = places_[at(rank)];
       if (place.operation == program(rank).size()) continue;
       throw_usage_error({.where = "simulate",
                          .expected = "a schedule that check_schedule() accepts",
@@ -236,11 +236,11 @@ class Run {
   const Load& load_;
   const Machine& machine_;
   const Disturbance& disturbance_;
-  Network network_;
-  std::vector<Place> places_;
+  NetworkModel network_;
+  std::vector<ProgramPlace> places_;
   std::map<MessageKey, int> numbers_;
-  std::vector<Message> messages_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<SimulatedMessage> messages_;
+  std::priority_queue<RankEvent, std::vector<RankEvent>, std::greater<>> events_;
   std::int64_t made_ = 0;
   Simulation simulated_;
 };
@@ -271,7 +271,7 @@ void check_load(const Load& load, const Disturbance& disturbance) {
 Simulation simulate(const Load& load, const Machine& machine, const Disturbance& disturbance) {
   check_machine(machine);
   check_load(load, disturbance);
-  return Run(load, machine, disturbance).run();
+  return ScheduleRun(load, machine, disturbance).run();
 }
 
 std::int64_t all_pairs(const NeedMatrix& need) {

@@ -1,4 +1,4 @@
-// What a schedule costs on a machine: who computes, sends and waits when.
+// The costs of a schedule on a machine: who computes, sends and waits when.
 //
 // The model. Each rank executes its operations in order: posts take no time, computing takes all of
 // its device, waits stand still. A message sets out once both ends have posted it; messages that are
@@ -16,7 +16,7 @@
 
 namespace ringlab::model {
 
-/// What is asked of the machine.
+/// The work that is asked of the machine.
 struct Load {
   const Schedule& schedule;          ///< obeys check_schedule()
   const NeedMatrix& need;            ///< with the pairs of every (rank, owner)
@@ -24,7 +24,7 @@ struct Load {
   Work work;                         ///< of the schedule's pass
 };
 
-/// What keeps ranks from being alike.
+/// The causes that keep ranks from being alike.
 struct Disturbance {
   std::vector<double> slower = {};  ///< by rank: its blocks take so many times as long; empty: 1
   /// Every block takes 1 + jitter · E times as long, E exponentially distributed with mean 1.
@@ -52,10 +52,10 @@ struct Simulation {
 /// schedule in which a rank waits for ever. O(operations · log(ranks)).
 Simulation simulate(const Load& load, const Machine& machine, const Disturbance& disturbance = {});
 
-/// Those of all ranks together.
+/// The pairs of all ranks together.
 std::int64_t all_pairs(const NeedMatrix& need);
 
-/// All pairs on one device as one block.
+/// The time of all pairs on one device as one block.
 double one_device_seconds(const Load& load, const Machine& machine);
 
 }  // namespace ringlab::model

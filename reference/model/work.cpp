@@ -9,7 +9,7 @@ Work work_of(const Problem& problem, Pass pass, WireFormat wire) {
   const std::int64_t heads = s.batch * s.q_heads, kv_heads = s.batch * s.kv_heads;
   const std::int64_t kv_numbers = kv_heads * (s.head_dim + s.v_dim);
   const bool backward = pass == Pass::backward;
-  const std::int64_t sum_bytes = problem.dtype == DType::f64 ? 8 : 4;
+  const std::int64_t sum_bytes = accumulator_bytes(problem.dtype);
   return {.pass = pass,
           .flops_per_pair =
               2 * heads * (backward ? 3 * s.head_dim + 2 * s.v_dim : s.head_dim + s.v_dim),

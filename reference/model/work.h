@@ -1,4 +1,4 @@
-// What a pass of attention computes and sends, in operations and bytes.
+// The work of a pass of attention, in operations and bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace ringlab::model {
 
-/// Of all batches and heads together; bytes without headers and without the scales of fp8.
+/// Work of all batches and heads together; bytes without headers and without the scales of fp8.
 struct Work {
   Pass pass = Pass::forward;
   std::int64_t flops_per_pair = 0;       ///< of a (query, key) pair that the mask allows

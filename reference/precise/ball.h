@@ -1,4 +1,4 @@
-// Double-double numbers that know how wrong they are: |middle - true value| <= radius.
+// Double-double numbers with an error bound: |middle - true value| <= radius.
 //
 // Arithmetic is the QD library's, its operations with proven bounds only. With u = 2^-53, without
 // overflow and underflow (Joldes, Muller & Popescu 2017; Muller & Rideau 2022):
@@ -31,7 +31,7 @@ class Ball {
   double high() const { return middle_.x[0]; }
   double low() const { return middle_.x[1]; }
   double radius() const { return radius_; }
-  /// At least the absolute value of every number inside.
+  /// An upper bound of the absolute value of every number inside.
   double largest() const { return (std::abs(high()) + radius_) * kOutward; }
   /// The middle, taken for exact.
   Ball exact_middle() const { return {middle_, 0}; }

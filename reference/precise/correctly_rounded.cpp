@@ -38,8 +38,8 @@ using precise::ScoreGroup;
 
 DType lse_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
-/// One element of a row on its way to its rounded value: a channel of out, or lse.
-struct Element {
+/// An element of a row on its way to its rounded value: a channel of out, or lse.
+struct RowElement {
   std::size_t channel = 0;
   bool is_lse = false;
   DType dtype = DType::f32;
@@ -89,7 +89,7 @@ class EnclosedRow {
   Interval sum_, divisor_;
 };
 
-/// Where the true value of an element lies, seen from r.
+/// The side of r on which the true value of an element lies.
 class SideOf {
  public:
   SideOf(const AttentionInput& input, const ExactRow& row)
@@ -97,7 +97,7 @@ class SideOf {
         row_(&row),
         kept_share_(Dyadic(1.0) - Dyadic(input.problem.modifiers.dropout)) {}
 
-  precise::SignOfSum operator()(const Element& element, const Dyadic& r) const {
+  precise::SignOfSum operator()(const RowElement& element, const Dyadic& r) const {
     std::vector<precise::ExponentialTerm> terms;
     const Dyadic share = r * kept_share_;
     for (const ScoreGroup& group : row_->groups) {
@@ -110,7 +110,7 @@ class SideOf {
   }
 
  private:
-  Dyadic sum_of(const ScoreGroup& group, const Element& element) const {
+  Dyadic sum_of(const ScoreGroup& group, const RowElement& element) const {
     return kept_sum(*input_, row_->place, group, static_cast<std::int64_t>(element.channel));
   }
 
@@ -125,7 +125,7 @@ class RowRounder {
   RowRounder(const AttentionInput& input, const RowPlace& place, RoundingEffort& effort)
       : input_(&input), place_(&place), effort_(&effort) {}
 
-  void round(std::vector<Element> elements, FirstTry first_try) {
+  void round(std::vector<RowElement> elements, FirstTry first_try) {
     effort_->elements += static_cast<std::int64_t>(elements.size());
     if (first_try == FirstTry::double_double) try_double_double(elements);
     if (elements.empty()) return;
@@ -135,7 +135,7 @@ class RowRounder {
       effort_->most_bits = std::max(effort_->most_bits, bits);
       const precise::PrecisionScope scope(bits);
       const EnclosedRow enclosed(*input_, row);
-      std::erase_if(elements, [&](const Element& element) {
+      std::erase_if(elements, [&](const RowElement& element) {
         const Interval inside = element.is_lse ? enclosed.lse() : enclosed.out(element.channel);
         return decide(element, inside, row);
       });
@@ -151,13 +151,13 @@ class RowRounder {
                              .hint = "This cannot happen: please report the input."});
   }
 
-  void try_double_double(std::vector<Element>& elements) {
+  void try_double_double(std::vector<RowElement>& elements) {
     const precise::PrecisionScope scope(192);
     const precise::SoftRow<Ball> row = precise::soft_row<Ball>(*input_, *place_);
     const std::vector<Ball> out = precise::output_of(*input_, row);
     const Ball lse = precise::lse_of(row);
     effort_->by_double_double +=
-        static_cast<std::int64_t>(std::erase_if(elements, [&](const Element& element) {
+        static_cast<std::int64_t>(std::erase_if(elements, [&](const RowElement& element) {
           const Ball& ball = element.is_lse ? lse : out[element.channel];
           if (!std::isfinite(ball.high()) || !std::isfinite(ball.radius())) return false;
           const auto value = precise::common_nearest(element.dtype, interval_of(ball));
@@ -167,8 +167,8 @@ class RowRounder {
         }));
   }
 
-  /// Whether the interval, or the side of the one midpoint inside, decides.
-  bool decide(const Element& element, const Interval& inside, const ExactRow& row) {
+  /// True when the interval, or the side of the one midpoint inside, decides.
+  bool decide(const RowElement& element, const Interval& inside, const ExactRow& row) {
     const DType dtype = element.dtype;
     const auto common = precise::common_nearest(dtype, inside);
     if (common && *common != 0) {
@@ -189,7 +189,7 @@ class RowRounder {
     return true;
   }
 
-  int side(const Element& element, const Dyadic& r, const ExactRow& row) {
+  int side(const RowElement& element, const Dyadic& r, const ExactRow& row) {
     const precise::SignOfSum found = SideOf(*input_, row)(element, r);
     ++effort_->by_sign;
     effort_->most_sign_bits = std::max(effort_->most_sign_bits, found.bits);
@@ -207,9 +207,9 @@ double rounded_double(DType dtype, double x) {
 }
 
 /// Fills the rows of one result.
-class Rounding {
+class RoundedRows {
  public:
-  Rounding(const AttentionInput& input, const RoundingOptions& options, CorrectlyRounded& result)
+  RoundedRows(const AttentionInput& input, const RoundingOptions& options, CorrectlyRounded& result)
       : input_(&input), options_(&options), result_(&result) {}
 
   void operator()(const RowPlace& at) {
@@ -229,12 +229,12 @@ class Rounding {
   }
 
  private:
-  std::vector<Element> elements(const RowPlace& at) const {
+  std::vector<RowElement> elements(const RowPlace& at) const {
     const DType dtype = options_->dtype;
-    std::vector<Element> all = {{.channel = 0,
-                                 .is_lse = true,
-                                 .dtype = lse_type(dtype),
-                                 .value = &result_->lse(at.batch, at.q_head, at.slot, 0)}};
+    std::vector<RowElement> all = {{.channel = 0,
+                                    .is_lse = true,
+                                    .dtype = lse_type(dtype),
+                                    .value = &result_->lse(at.batch, at.q_head, at.slot, 0)}};
     for (std::int64_t c = 0; c < input_->problem.shape.v_dim; ++c) {
       all.push_back({.channel = static_cast<std::size_t>(c),
                      .is_lse = false,
@@ -266,7 +266,7 @@ CorrectlyRounded correctly_rounded_forward(const AttentionInput& input,
   CorrectlyRounded result{Tensor<double>({shape.batch, shape.q_heads, per_head, shape.v_dim}),
                           Tensor<double>({shape.batch, shape.q_heads, per_head, 1}),
                           {}};
-  Rounding rounding(input, options, result);
+  RoundedRows rounding(input, options, result);
   const precise::RowCounter row_done(options.work.progress, all);
   parallel_rows(all, options.work.threads, [&] {
     return [&, caches = precise::ThreadCaches()](std::int64_t number) {

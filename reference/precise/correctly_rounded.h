@@ -29,16 +29,16 @@
 
 namespace ringlab {
 
-/// What is asked first, for speed only: results have the same bits.
+/// The arithmetic that is tried first, for speed only: results have the same bits.
 enum class FirstTry { double_double, multiprecision };
 
 struct RoundingOptions {
   DType dtype = DType::f32;  ///< of out; lse is f32 (f64 for f64)
   FirstTry first_try = FirstTry::double_double;
-  ExtendedOptions work = {};
+  PreciseOptions work = {};
 };
 
-/// How hard it was.
+/// Counts of how hard it was.
 struct RoundingEffort {
   std::int64_t elements = 0;
   std::int64_t by_double_double = 0;  ///< decided by the first try

@@ -27,7 +27,7 @@ Tensor<DoubleDouble> from_balls(const std::vector<Ball>& balls, const Extents& e
   return tensor;
 }
 
-/// Of a row that sees no key.
+/// The lse of a row that sees no key.
 double empty_lse(const Problem& problem, std::int64_t q_head) {
   const std::vector<double>& sinks = problem.modifiers.sinks;
   return sinks.empty() ? -std::numeric_limits<double>::infinity()
@@ -50,7 +50,7 @@ void store_row(const AttentionInput& input, const RowPlace& at, DoubleDoubleForw
 }  // namespace
 
 DoubleDoubleForward double_double_forward(const AttentionInput& input,
-                                          const ExtendedOptions& options) {
+                                          const PreciseOptions& options) {
   precise::check_input(input);
   const Shape& shape = input.problem.shape;
   const std::vector<std::int64_t> rows = precise::wanted_rows(options.rows, shape);
@@ -71,7 +71,7 @@ DoubleDoubleForward double_double_forward(const AttentionInput& input,
 
 DoubleDoubleBackward double_double_backward(const AttentionInput& input,
                                             const TensorView<const double>& dout,
-                                            const ExtendedOptions& options) {
+                                            const PreciseOptions& options) {
   precise::check_gradient_input(input, dout, options.rows);
   const Shape& shape = input.problem.shape;
   const precise::RowCounter row_done(options.progress,

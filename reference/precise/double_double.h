@@ -21,14 +21,14 @@ struct DoubleDouble {
   double error = 0;
 };
 
-struct ExtendedOptions {
+struct PreciseOptions {
   /// Query rows to compute, ascending; empty means all. Gradients always take all.
   std::vector<std::int64_t> rows = {};
   int threads = 1;
   RowProgress progress = {};
 };
 
-/// Rows as ExtendedOptions::rows says.
+/// Rows as PreciseOptions::rows says.
 struct DoubleDoubleForward {
   Tensor<DoubleDouble> out, lse;
 };
@@ -39,7 +39,7 @@ struct DoubleDoubleForward {
 /// O(kv_tokens) per thread. Input error when views do not fit the problem or a visible input is
 /// not finite; usage error for rows that are not ascending rows of the problem.
 DoubleDoubleForward double_double_forward(const AttentionInput& input,
-                                          const ExtendedOptions& options = {});
+                                          const PreciseOptions& options = {});
 
 /// Gradients of <dout, out>. A key that nobody sees gets zeros without error.
 struct DoubleDoubleBackward {
@@ -48,6 +48,6 @@ struct DoubleDoubleBackward {
 /// Threads share out the K/V heads of the batch. Usage error when options name rows.
 DoubleDoubleBackward double_double_backward(const AttentionInput& input,
                                             const TensorView<const double>& dout,
-                                            const ExtendedOptions& options = {});
+                                            const PreciseOptions& options = {});
 
 }  // namespace ringlab

@@ -12,7 +12,7 @@
 namespace ringlab::precise {
 
 template <class Number>
-struct GradientSums {
+struct SummedGradients {
   std::vector<Number> dq, dk, dv;  ///< in the extents of q, k, v, row-major
 };
 
@@ -21,7 +21,7 @@ template <class Number>
 class GradientWorker {
  public:
   GradientWorker(const AttentionInput& input, const TensorView<const double>& dout,
-                 GradientSums<Number>& sums)
+                 SummedGradients<Number>& sums)
       : input_(&input), dout_(&dout), sums_(&sums) {}
 
   /// `row_done` is called after each of its rows.
@@ -75,20 +75,20 @@ class GradientWorker {
 
   const AttentionInput* input_;
   const TensorView<const double>* dout_;
-  GradientSums<Number>* sums_;
+  SummedGradients<Number>* sums_;
 };
 
 /// make_scope() is called once on each thread and lives as long as the thread works.
 template <class Number, class MakeScope, class RowDone>
-GradientSums<Number> gradient_sums(const AttentionInput& input,
-                                   const TensorView<const double>& dout, int threads,
-                                   const MakeScope& make_scope, const RowDone& row_done) {
+SummedGradients<Number> gradient_sums(const AttentionInput& input,
+                                      const TensorView<const double>& dout, int threads,
+                                      const MakeScope& make_scope, const RowDone& row_done) {
   const Shape& shape = input.problem.shape;
   [[maybe_unused]] const auto scope = make_scope();
   const auto zeros = [](const Extents& extents) {
     return std::vector<Number>(static_cast<std::size_t>(extents.size()), Number(0.0));
   };
-  GradientSums<Number> sums{zeros(shape.q()), zeros(shape.k()), zeros(shape.v())};
+  SummedGradients<Number> sums{zeros(shape.q()), zeros(shape.k()), zeros(shape.v())};
   const GradientWorker<Number> worker(input, dout, sums);
   parallel_rows(shape.batch * shape.kv_heads, threads, [&] {
     return [&, thread_scope = make_scope()](std::int64_t head) {

@@ -18,7 +18,7 @@ struct GradientScope {
   explicit GradientScope(long bits) : precision(bits) {}
 };
 
-/// At least |value - x| for every x inside.
+/// An upper bound of |value - x| for every x inside.
 double farthest(double value, const Interval& inside) {
   const Interval difference = inside - Interval(value);
   return std::max(-mpfr_get_d(difference.lower(), MPFR_RNDD),
@@ -33,7 +33,8 @@ std::int64_t round_all(DType dtype, const std::vector<Interval>& inside, Tensor<
     const double lower = precise::nearest(dtype, inside[i].lower());
     const double upper = precise::nearest(dtype, inside[i].upper());
     if (!(lower == upper)) ++undecided;
-    // Of zeros of both signs, and of zero and its neighbour, the one without a sign.
+    // Two candidates are left: of zeros of both signs, and of zero and its neighbour, the one
+    // without a sign is taken.
     double& value = values.values()[i];
     value = lower == 0 || upper == 0 ? (lower == 0 && upper == 0 ? upper : 0.0) : lower;
     errors.values()[i] = farthest(value, inside[i]);
@@ -44,7 +45,7 @@ std::int64_t round_all(DType dtype, const std::vector<Interval>& inside, Tensor<
 }  // namespace
 
 RoundedGradients rounded_backward(const AttentionInput& input, const TensorView<const double>& dout,
-                                  DType dtype, const ExtendedOptions& options) {
+                                  DType dtype, const PreciseOptions& options) {
   precise::check_gradient_input(input, dout, options.rows);
   with_element_type(dtype, [](auto) {});
   const Shape& shape = input.problem.shape;

@@ -23,7 +23,7 @@ inline constexpr long kGradientBits = 1280;
 /// Values on the grid of the dtype, as doubles.
 struct RoundedGradients {
   Tensor<double> dq, dk, dv;
-  /// Of |value - true gradient|, rounding included.
+  /// Bounds of |value - true gradient|, rounding included.
   Tensor<double> dq_error, dk_error, dv_error;
   std::int64_t undecided = 0;  ///< elements that may have been rounded the wrong way
   long bits = 0;               ///< precision of the intervals
@@ -34,6 +34,6 @@ struct RoundedGradients {
 /// negative. Input error when views do not fit or a visible input is not finite; usage error when
 /// options name rows, and for dtypes that attention does not take.
 RoundedGradients rounded_backward(const AttentionInput& input, const TensorView<const double>& dout,
-                                  DType dtype, const ExtendedOptions& options = {});
+                                  DType dtype, const PreciseOptions& options = {});
 
 }  // namespace ringlab

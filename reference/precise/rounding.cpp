@@ -23,7 +23,7 @@ double spacing_above(DType dtype, double magnitude) {
   return std::ldexp(1.0, static_cast<int>(spacing_exponent(dtype, exponent)));
 }
 
-/// For magnitudes: the next smaller number, of a positive one.
+/// The next smaller magnitude, of a positive one.
 double next_down_magnitude(DType dtype, double magnitude) {
   if (std::isinf(magnitude)) return dtype_info(dtype).max_finite;
   const double below = spacing_above(dtype, magnitude / 2);  // of [2^k/2, 2^k) at a power of two

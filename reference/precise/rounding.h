@@ -1,4 +1,4 @@
-// From numbers of any precision to the grid of a floating-point format.
+// Rounding from numbers of any precision to the grid of a floating-point format.
 #pragma once
 
 #include <optional>
@@ -19,10 +19,10 @@ double next_up(DType dtype, double on_grid);
 /// largest number, and before the smallest, it is where rounding to infinity begins.
 Dyadic midpoint_above(DType dtype, double on_grid);
 
-/// What every number inside rounds to, if that is one number. Zeros of both signs are one number.
+/// The number that everything inside rounds to, if that is one. Zeros of both signs are one number.
 std::optional<double> common_nearest(DType dtype, const Interval& inside);
 
-/// Of two neighbours the one whose last significand bit is even; infinity next to the largest.
+/// The neighbour of the two whose last significand bit is even; infinity next to the largest.
 double even_one(DType dtype, double lower, double upper);
 
 }  // namespace ringlab::precise

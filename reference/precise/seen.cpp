@@ -15,13 +15,13 @@
 namespace ringlab::precise {
 namespace {
 
-/// One query and the tokens that stand behind it, as far as its end of the sequence is concerned.
+/// A query and the tokens that stand behind it, as far as its end of the sequence is concerned.
 struct Standing {
   std::int64_t query = 0;
   std::int64_t queries_after = 0;
   std::int64_t kv_tokens = 0;
 
-  /// How many keys further back than the query `key` lies; negative: further on.
+  /// The number of keys that `key` lies further back than the query; negative: further on.
   std::int64_t behind(std::int64_t key) const { return (kv_tokens - 1 - key) - queries_after; }
 };
 

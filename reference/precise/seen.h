@@ -1,5 +1,5 @@
-// Who sees whom, read a third time from the definitions in core: distances are counted from the
-// end of the sequence, heads by shares, pairs dropped by the Random123 library.
+// Visibility, read a third time from the definitions in core: distances are counted from the end of
+// the sequence, heads by shares, pairs dropped by the Random123 library.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace ringlab::precise {
 
-/// Which row, and which K/V head it reads. `slot` is the place of its results among the rows
+/// The place of a row, and the K/V head it reads. `slot` is that of its results among the rows
 /// wanted.
 struct RowPlace {
   std::int64_t batch = 0;
@@ -21,7 +21,7 @@ struct RowPlace {
 
 /// Input error when shapes, mask or views do not fit together.
 void check_input(const AttentionInput& input);
-/// The same for gradients; usage error when rows are named, as gradients take all.
+/// check_input() for gradients; usage error when rows are named, as gradients take all.
 void check_gradient_input(const AttentionInput& input, const TensorView<const double>& dout,
                           const std::vector<std::int64_t>& rows);
 /// `rows`, all of them when empty. Usage error unless they are ascending rows of the problem.
@@ -33,19 +33,19 @@ RowPlace place_of(const Shape& shape, const std::vector<std::int64_t>& rows, std
 /// Keys that the query sees, ascending. O(kv_tokens · terms of the mask).
 std::vector<std::int64_t> seen_keys(const Problem& problem, std::int64_t query);
 
-/// Whether dropout keeps this pair; true where there is no dropout.
+/// True when dropout keeps this pair, or there is no dropout.
 bool is_kept(const Problem& problem, const RowPlace& row, std::int64_t key);
 
 /// |position of the query - key|, what ALiBi multiplies.
 std::int64_t distance_of(const Shape& shape, std::int64_t query, std::int64_t key);
 
-/// Where the channels of one token lie.
+/// The place of the channels of one token.
 struct TokenAddress {
   std::int64_t batch = 0;
   std::int64_t head = 0;
   std::int64_t token = 0;
 };
-/// One token's channels into `values`. Input error naming the tensor when one is not finite.
+/// Reads one token's channels into `values`. Input error naming the tensor when one is not finite.
 void read_channels(const TensorView<const double>& tensor, const TokenAddress& at, const char* name,
                    std::vector<double>& values);
 

@@ -78,7 +78,7 @@ void weigh(const Problem& problem, SoftRow<Number>& row) {
   row.sum = row.sum + *row.sink_weight;
 }
 
-/// What the mask hides is not read.
+/// The scores and weights of one row. What the mask hides is not read.
 template <class Number>
 SoftRow<Number> soft_row(const AttentionInput& input, const RowPlace& place) {
   const Problem& problem = input.problem;

@@ -13,6 +13,8 @@ foreach(name mpfi mpfr gmpxx gmp)
   string(TOUPPER ${name} upper_name)
   find_library(${upper_name}_LIBRARY ${name} REQUIRED)
 endforeach()
+find_path(NETTLE_INCLUDE_DIR nettle/sha2.h REQUIRED)  # digests of certificates
+find_library(NETTLE_LIBRARY nettle REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(RINGLAB_TESTS)
   find_package(GTest REQUIRED)
@@ -53,8 +55,8 @@ message(STATUS "ringlab: NCCL ${RINGLAB_HAVE_NCCL}")
 
 set(RINGLAB_HAVE_CUDNN OFF)
 if(RINGLAB_HAVE_CUDA AND NOT RINGLAB_CUDNN STREQUAL "OFF")
-  # Headers only: the library is found when the program runs. scripts/cudnn_frontend fetches those of
-  # the frontend.
+  # Headers only: the library is found when the program runs. scripts/cudnn_frontend fetches those
+  # of the frontend.
   find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
   find_path(CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h
             HINTS ${RINGLAB_CUDNN_FRONTEND} ${PROJECT_BINARY_DIR}/cudnn-frontend/include
@@ -64,8 +66,8 @@ if(RINGLAB_HAVE_CUDA AND NOT RINGLAB_CUDNN STREQUAL "OFF")
   endif()
 endif()
 if(RINGLAB_CUDNN STREQUAL "ON" AND NOT RINGLAB_HAVE_CUDNN)
-  message(FATAL_ERROR "RINGLAB_CUDNN=ON, but no CUDA, cudnn.h or cudnn_frontend.h was found: install "
-                      "libcudnn9-dev-cuda, run scripts/cudnn_frontend or configure with "
+  message(FATAL_ERROR "RINGLAB_CUDNN=ON, but no CUDA, cudnn.h or cudnn_frontend.h was found: "
+                      "install libcudnn9-dev-cuda, run scripts/cudnn_frontend or configure with "
                       "-DRINGLAB_CUDNN_FRONTEND=…/include, or with -DRINGLAB_CUDNN=OFF.")
 endif()
 message(STATUS "ringlab: cuDNN ${RINGLAB_HAVE_CUDNN}")

@@ -1,5 +1,5 @@
-# Headers that most files include, read once: a fifth of a build was reading them again. Targets of a
-# kind share them, because they share what the compiler has to agree on: libraries (PIC), programs
+# Headers that most files include, read once: a fifth of a build was reading them again. Targets of
+# a kind share them, because they share what the compiler has to agree on: libraries (PIC), programs
 # (PIE), both hot or cold, tests (PIE, GoogleTest, hardly optimised).
 option(RINGLAB_PCH "Precompile the headers that most files include" ON)
 

@@ -9,8 +9,8 @@ function(ringlab_options target)
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${RINGLAB_WERROR}>>:-Werror>
     $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${RINGLAB_WERROR}>>:-Werror=all-warnings>)
-  # g++ 12 takes "literal" + std::string for overlapping memory (GCC bug 105651), and with precompiled
-  # headers for copies of more bytes than there can be, too.
+  # g++ 12 takes "literal" + std::string for overlapping memory (GCC bug 105651), and with
+  # precompiled headers for copies of more bytes than there can be, too.
   target_compile_options(${target} PRIVATE
     "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>")
   # The compiler may not fuse or reorder what the error bounds speak about.
@@ -35,8 +35,8 @@ endfunction()
 
 include(precompiled_headers)
 
-# Headers are read once for a few files, which halves the time of a build. The price: names that files
-# of a target keep to themselves must differ, too.
+# Headers are read once for a few files, which halves the time of a build. The price: names that
+# files of a target keep to themselves must differ, too.
 option(RINGLAB_UNITY "Compile the files of a target a few at a time" OFF)
 set(ringlab_files_together 8)
 function(ringlab_unity target)
@@ -114,8 +114,8 @@ function(ringlab_test name)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
 
-# Three targets are compiled and one is chosen at run time, for the whole process: AVX-512, AVX2 with
-# FMA, plain C++. Under a sanitizer two, because it makes their compilation slow.
+# Three targets are compiled and one is chosen at run time, for the whole process: AVX-512, AVX2
+# with FMA, plain C++. Under a sanitizer two, because it makes their compilation slow.
 function(ringlab_vector_targets target)
   set(disabled "HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL")
   if(CMAKE_BUILD_TYPE STREQUAL Sanitize)

@@ -22,8 +22,8 @@ std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
   return (count + unit - 1) / unit * unit;
 }
 
-/// Some tiles of queries of one head against all keys of a block: they share each block of keys
-/// that is read.
+/// A worker on some tiles of queries of one head against all keys of a block: they share each block
+/// of keys that is read.
 class Worker {
  public:
   Worker(const Block<BFloat16>& block, const std::vector<std::int64_t>& positions)
@@ -89,7 +89,8 @@ class Worker {
       if (some.empty()) continue;
       if (!loaded) load(start + rows.first, rows.last - rows.first);
       loaded = true;
-      // From a whole pair on, and whole register tiles; keys that nobody sees will be hidden.
+      // The part is widened to whole pairs and register tiles; keys that nobody sees will be
+      // hidden.
       const std::int64_t skipped = (some.first - rows.first) / kKeysAtOnce * kKeysAtOnce;
       const std::int64_t last = rows.first + rounded_up(some.last - rows.first, kKeysAtOnce);
       take_in_part(tiles_[i], run, {rows.first + skipped, std::min(rows.last, last)}, skipped);
@@ -101,8 +102,8 @@ class Worker {
     values_.load(block_.v.data + row * channels_.v_dim, count);
   }
 
-  /// `part`: rows of the run; the first of them is row `skipped` of the block at hand.
-  void take_in_part(QueryTile& tile, const PositionRun& run, const RowRange& part,
+  /// Takes `part`, rows of the run; the first of them is row `skipped` of the block at hand.
+  void take_in_part(PairedQueries& tile, const PositionRun& run, const RowRange& part,
                     std::int64_t skipped) {
     score_part(tile, run, part, skipped);
     const std::int64_t count = part.last - part.first, pairs = (count + 1) / 2;
@@ -127,7 +128,7 @@ class Worker {
     values_.add_specials(skipped, count, weights, tile.acc());
   }
 
-  void score_part(const QueryTile& tile, const PositionRun& run, const RowRange& part,
+  void score_part(const PairedQueries& tile, const PositionRun& run, const RowRange& part,
                   std::int64_t skipped) {
     const std::int64_t count = part.last - part.first;
     const LaneRows& queries = tile.queries();
@@ -150,7 +151,7 @@ class Worker {
   }
 
   /// Asks a bit matrix about every pair.
-  void hide_bits(const QueryTile& tile, const PositionRun& run, const RowRange& part) {
+  void hide_bits(const PairedQueries& tile, const PositionRun& run, const RowRange& part) {
     for (std::int64_t row = part.first; row < part.last; ++row) {
       const std::int64_t key = run.first + row * run.stride;
       float* const scores = scores_.get() + (row - part.first) * kWidth;
@@ -167,12 +168,12 @@ class Worker {
 
   const Block<BFloat16>& block_;
   const std::vector<std::int64_t>& positions_;  ///< of the block's queries
-  const Channels channels_;
-  KeyBlock keys_;               ///< the block at hand
+  const PairedChannels channels_;
+  PairedKeys keys_;             ///< the block at hand
   ValueBlock values_;           ///< the same
   AlignedArray<float> scores_;  ///< (keys of a block, lanes), then weights
   AlignedArray<float> lanes_;   ///< tops and keep of the tile at hand
-  std::vector<QueryTile> tiles_;
+  std::vector<PairedQueries> tiles_;
   std::size_t used_ = 0;
 };
 

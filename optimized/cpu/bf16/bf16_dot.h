@@ -5,10 +5,10 @@
 
 namespace ringlab::cpu::bf16_dot {
 
-/// Whether this build has the kernel and this processor the instruction.
+/// True when this build has the kernel and this processor the instruction.
 bool available();
 
-/// Whether forward() and backward() can do the block: scores must not be modified nor pairs
+/// True when forward() and backward() can do the block: scores must not be modified nor pairs
 /// dropped; the scale, in powers of two, must be a positive normal float, because the largest score
 /// is looked for before it is scaled.
 bool takes(const Block<BFloat16>& block);

@@ -15,18 +15,18 @@ namespace {
 /// Keys whose scores and dP are in the first-level cache at a time; even, and whole register tiles.
 constexpr std::int64_t kChunk = 32;
 
-/// What all workers of a block share.
-struct BackwardJob {
+/// The job that all workers of a block share.
+struct PairedBackwardJob {
   const Block<BFloat16>& block;
   const QueryGradients<BFloat16>& given;
   const BlockGradients<BFloat16>& sums;
   std::vector<std::int64_t> positions;  ///< of the queries
 };
 
-/// What share_out_slices() asks of a thread: nobody else adds to dK and dV of its slice meanwhile.
-class BackwardWorker {
+/// A worker of share_out_slices(): nobody else adds to dK and dV of its slice meanwhile.
+class PairedBackwardWorker {
  public:
-  explicit BackwardWorker(const BackwardJob& job)
+  explicit PairedBackwardWorker(const PairedBackwardJob& job)
       : job_(job),
         block_(job.block),
         channels_{block_.q.extents.channels, block_.v.extents.channels},
@@ -123,9 +123,9 @@ class BackwardWorker {
             std::min(rows.last - rows.first, last * kKeysAtOnce)};
   }
 
-  /// P, dS and what dS adds to dQ of tile i; `start`: row of the run where the block begins.
+  /// Computes P, dS and the part of dQ of tile i; `start`: row of the run where the block begins.
   void meet_part(const PositionRun& run, std::int64_t start, std::size_t i) {
-    GradientTile& tile = tiles_[i];
+    PairedGradients& tile = tiles_[i];
     const RowRange& part = parts_[i];
     const std::int64_t count = part.last - part.first;
     for (std::int64_t done = 0; done < count; done += kChunk) {
@@ -153,7 +153,7 @@ class BackwardWorker {
   }
 
   /// S = Q Kᵀ and dP = dO Vᵀ for rows of the block at hand.
-  void multiply(const GradientTile& tile, const RowRange& rows) {
+  void multiply(const PairedGradients& tile, const RowRange& rows) {
     multiply_lanes(tile.queries(), keys_, channels_.head_dim, rows, scores());
     multiply_lanes(tile.douts(), values_, channels_.v_dim, rows, dp());
     const std::int64_t count = rows.last - rows.first;
@@ -161,7 +161,7 @@ class BackwardWorker {
     std::fill_n(scores() + count * kWidth, kWidth, kEmptyRowMax<float>);
     std::fill_n(dp() + count * kWidth, kWidth, 0.0f);
   }
-  static void multiply_lanes(const LaneRows& lanes, const KeyBlock& keys, std::int64_t channels,
+  static void multiply_lanes(const LaneRows& lanes, const PairedKeys& keys, std::int64_t channels,
                              const RowRange& rows, float* products) {
     const std::int64_t count = rows.last - rows.first;
     score({.queries = lanes.pairs(),
@@ -175,7 +175,7 @@ class BackwardWorker {
   }
 
   /// Hides scores of `rows` of the block that begins at row `start` of the run.
-  void hide(const GradientTile& tile, const PositionRun& run, std::int64_t start,
+  void hide(const PairedGradients& tile, const PositionRun& run, std::int64_t start,
             const RowRange& rows) {
     const std::int64_t first = start + rows.first, last = start + rows.last;
     const RowRange& all = tile.sight().view().all;
@@ -214,12 +214,12 @@ class BackwardWorker {
     }
     if (last == 0) return;
     const WeightRows weights = weights_.at(keys.first, 0);
-    RowPanels::Sum sum{.weights = weights.p,
-                       .weight_stride = weights.stride,
-                       .keys = keys.last - keys.first,
-                       .first_tile = first,
-                       .last_tile = last,
-                       .sums = job_.sums.dv + (at + keys.first) * channels_.v_dim};
+    RowPanels::WeightedSum sum{.weights = weights.p,
+                               .weight_stride = weights.stride,
+                               .keys = keys.last - keys.first,
+                               .first_tile = first,
+                               .last_tile = last,
+                               .sums = job_.sums.dv + (at + keys.first) * channels_.v_dim};
     douts_.add_to(sum);
     sum.weights = weights.ds;
     sum.sums = job_.sums.dk + (at + keys.first) * channels_.head_dim;
@@ -229,18 +229,18 @@ class BackwardWorker {
   float* scores() { return scores_.get(); }
   float* dp() { return scores_.get() + kChunk * kWidth; }
 
-  const BackwardJob& job_;
+  const PairedBackwardJob& job_;
   const Block<BFloat16>& block_;
-  const Channels channels_;
-  KeyBlock keys_, values_;           ///< of the block at hand
-  ValueBlock key_panels_;            ///< the keys again
-  RowPanels queries_, douts_;        ///< of the queries at hand
-  WeightMemory weights_;             ///< P and dS of both
-  AlignedArray<float> scores_;       ///< S and dP of a chunk of keys: (kChunk, lanes) each
-  AlignedArray<std::uint32_t> ds_;   ///< of one tile: (pairs of keys, lanes)
-  std::vector<GradientTile> tiles_;  ///< of the queries at hand
-  std::vector<RowRange> parts_;      ///< of the block, that each tile looks at
-  std::vector<std::int64_t> edges_;  ///< where they begin and end
+  const PairedChannels channels_;
+  PairedKeys keys_, values_;            ///< of the block at hand
+  ValueBlock key_panels_;               ///< the keys again
+  RowPanels queries_, douts_;           ///< of the queries at hand
+  WeightMemory weights_;                ///< P and dS of both
+  AlignedArray<float> scores_;          ///< S and dP of a chunk of keys: (kChunk, lanes) each
+  AlignedArray<std::uint32_t> ds_;      ///< of one tile: (pairs of keys, lanes)
+  std::vector<PairedGradients> tiles_;  ///< of the queries at hand
+  std::vector<RowRange> parts_;         ///< of the block, that each tile looks at
+  std::vector<std::int64_t> edges_;     ///< where they begin and end
   std::size_t used_ = 0;
 };
 
@@ -248,10 +248,10 @@ class BackwardWorker {
 
 void backward(const Block<BFloat16>& block, const QueryGradients<BFloat16>& given,
               const BlockGradients<BFloat16>& sums) {
-  const BackwardJob job{
+  const PairedBackwardJob job{
       .block = block, .given = given, .sums = sums, .positions = block.queries.to_list()};
-  share_out_slices(block, job.positions, BackwardWorker::rows_at_once(block),
-                   [&] { return BackwardWorker(job); });
+  share_out_slices(block, job.positions, PairedBackwardWorker::rows_at_once(block),
+                   [&] { return PairedBackwardWorker(job); });
 }
 
 }  // namespace ringlab::cpu::bf16_dot

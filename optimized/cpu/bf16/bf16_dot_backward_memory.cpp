@@ -7,14 +7,14 @@
 
 namespace ringlab::cpu::bf16_dot {
 
-GradientTile::GradientTile(const Channels& channels)
+PairedGradients::PairedGradients(const PairedChannels& channels)
     : channels_(channels),
       queries_(channels.head_dim),
       douts_(channels.v_dim),
       lanes_(aligned_array<float>(2 * kWidth)),
       dq_(aligned_array<float>(panels_of(channels.head_dim) * kPanel * kWidth)) {}
 
-void GradientTile::load(const GradientRows& rows, const Mask& mask) {
+void PairedGradients::load(const PairedGradientRows& rows, const Mask& mask) {
   rows_ = rows;
   queries_.load(rows.q, rows.count);
   douts_.load(rows.dout, rows.count);
@@ -27,7 +27,7 @@ void GradientTile::load(const GradientRows& rows, const Mask& mask) {
   std::fill_n(dq_.get(), panels_of(channels_.head_dim) * kPanel * kWidth, 0.0f);
 }
 
-void GradientTile::add_to(float* dq) const {
+void PairedGradients::add_to(float* dq) const {
   for (std::int64_t row = 0; row < rows_.count; ++row) {
     const float* from = dq_.get() + row;
     for (std::int64_t c = 0; c < channels_.head_dim; ++c, from += kWidth) *dq++ += *from;
@@ -50,7 +50,7 @@ void RowPanels::load(const BFloat16* values, std::int64_t rows) {
                                  .panel_stride = stride_});
   if (finite && !has_subnormal(bits_of(values), rows * channels_)) return;
   specials_ = specials_of(values, rows, channels_, Apart::not_finite_or_subnormal);
-  for (const Special& special : specials_) {
+  for (const LostNumber& special : specials_) {
     const std::int64_t c = special.channel;
     const std::int64_t at =
         c / kWidePanel * stride_ + special.row / 2 * kWidePanel + c % kWidePanel;
@@ -58,7 +58,7 @@ void RowPanels::load(const BFloat16* values, std::int64_t rows) {
   }
 }
 
-void RowPanels::add_to(const Sum& sum) const {
+void RowPanels::add_to(const WeightedSum& sum) const {
   const std::int64_t first = sum.first_tile * kTilePairs;
   add_over_queries({.weights = sum.weights + 2 * first,
                     .weight_stride = sum.weight_stride,
@@ -71,8 +71,8 @@ void RowPanels::add_to(const Sum& sum) const {
   add_specials(sum);
 }
 
-void RowPanels::add_specials(const Sum& sum) const {
-  for (const Special& special : specials_) {
+void RowPanels::add_specials(const WeightedSum& sum) const {
+  for (const LostNumber& special : specials_) {
     const std::int64_t row = special.row;
     if (row < sum.first_tile * kWidth || row >= sum.last_tile * kWidth) continue;
     for (std::int64_t j = 0; j < sum.keys; ++j) {

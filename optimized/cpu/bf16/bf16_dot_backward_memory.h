@@ -1,4 +1,4 @@
-// What a tile and a group of queries are in memory for the backward pass in bf16 products.
+// Memory of a tile and a group of queries for the backward pass in bf16 products.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@
 namespace ringlab::cpu::bf16_dot {
 
 /// Some consecutive queries of a head, as the backward pass is given them.
-struct GradientRows {
+struct PairedGradientRows {
   const BFloat16 *q, *dout;
   const float *lse, *delta;
   const std::int64_t* positions;
   std::int64_t count;
 };
 
-/// A tile of up to kWidth of them, lanes along queries, and its dQ.
-class GradientTile {
+/// A tile of up to kWidth such queries, lanes along queries, and its dQ.
+class PairedGradients {
  public:
-  explicit GradientTile(const Channels& channels);
+  explicit PairedGradients(const PairedChannels& channels);
 
-  void load(const GradientRows& rows, const Mask& mask);
+  void load(const PairedGradientRows& rows, const Mask& mask);
   /// Adds its dQ to rows of the whole.
   void add_to(float* dq) const;
 
-  const GradientRows& rows() const { return rows_; }
+  const PairedGradientRows& rows() const { return rows_; }
   const LaneRows& queries() const { return queries_; }
   const LaneRows& douts() const { return douts_; }
   LaneSight& sight() { return sight_; }
@@ -40,8 +40,8 @@ class GradientTile {
   float* dq() { return dq_.get(); }  ///< (panels · kPanel, lanes)
 
  private:
-  Channels channels_;
-  GradientRows rows_ = {};
+  PairedChannels channels_;
+  PairedGradientRows rows_ = {};
   LaneRows queries_, douts_;
   LaneSight sight_;
   AlignedArray<float> lanes_, dq_;
@@ -56,21 +56,21 @@ class RowPanels {
   void load(const BFloat16* values, std::int64_t rows);
   /// sums (keys, channels) += weights of the tiles first … last-1 times their rows. weights: the
   /// row of the first key, from the group's first query on.
-  struct Sum {
+  struct WeightedSum {
     const std::uint16_t* weights;
     std::int64_t weight_stride;
     std::int64_t keys;
     std::int64_t first_tile, last_tile;
     float* sums;
   };
-  void add_to(const Sum& sum) const;
+  void add_to(const WeightedSum& sum) const;
 
  private:
-  void add_specials(const Sum& sum) const;
+  void add_specials(const WeightedSum& sum) const;
 
   std::int64_t channels_, pairs_, stride_;
   AlignedArray<std::uint32_t> panels_;
-  std::vector<Special> specials_;
+  std::vector<LostNumber> specials_;
 };
 
 /// P and dS of a group of tiles and a block of keys.
@@ -78,9 +78,9 @@ class WeightMemory {
  public:
   WeightMemory(std::int64_t tiles, std::int64_t keys);
 
-  /// From key `key` of the block and the first query of tile `tile` on.
+  /// The memory from key `key` of the block and the first query of tile `tile` on.
   WeightRows at(std::int64_t key, std::int64_t tile) const;
-  /// Those of keys first … last-1 for one tile are 0.
+  /// Sets the weights of keys first … last-1 for one tile to 0.
   void clear(std::int64_t first, std::int64_t last, std::int64_t tile);
 
  private:

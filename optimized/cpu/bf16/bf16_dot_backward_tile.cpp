@@ -23,15 +23,15 @@ Change change_of(__m512 score, __m512 dp, __mmask16 rows, __m512 scale, __m512 l
   return {p, _mm512_maskz_mul_ps(some, p, _mm512_sub_ps(dp, delta))};
 }
 
-/// Both halves, to two neighbouring rows.
+/// Stores both halves, to two neighbouring rows.
 void store_rows(__m512i halves, std::int64_t stride, std::uint16_t* to) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(halves));
   _mm256_store_si256(reinterpret_cast<__m256i*>(to + stride), _mm512_extracti64x4_epi64(halves, 1));
 }
 
 /// The masks that end rows of `channels` numbers, from channel `first` on.
-struct Ends {
-  explicit Ends(std::int64_t left) {
+struct FirstAndLast {
+  explicit FirstAndLast(std::int64_t left) {
     for (int x = 0; x < kWideVectors; ++x) {
       mask[x] = static_cast<__mmask16>(first_words(left - 16 * x) & 0xffffu);
     }
@@ -41,7 +41,7 @@ struct Ends {
 
 /// A panel's sums of kRows keys; job.rows and job.sums are those of the panel.
 template <int kRows, int kVectors>
-[[gnu::always_inline]] inline void add_rows(const Gathering& job, const Ends& ends,
+[[gnu::always_inline]] inline void add_rows(const Gathering& job, const FirstAndLast& ends,
                                             std::int64_t key) {
   const std::uint16_t* const weights = job.weights + key * job.weight_stride;
   float* const sums_at = job.sums + key * job.channels;
@@ -70,7 +70,7 @@ template <int kRows, int kVectors>
 }
 
 template <int kVectors>
-void add_panel(const Gathering& job, const Ends& ends) {
+void add_panel(const Gathering& job, const FirstAndLast& ends) {
   std::int64_t key = 0;
   for (; key + kRowsAtOnce <= job.keys; key += kRowsAtOnce) {
     add_rows<kRowsAtOnce, kVectors>(job, ends, key);
@@ -130,7 +130,7 @@ bool pack_rows(const RowPacking& job) {
 void add_over_queries(const Gathering& job) {
   Gathering panel = job;
   for (std::int64_t c = 0; c < job.channels; c += kWidePanel) {
-    const Ends ends(job.channels - c);
+    const FirstAndLast ends(job.channels - c);
     const std::int64_t left = job.channels - c;
     if (left > 48) {
       add_panel<4>(panel, ends);

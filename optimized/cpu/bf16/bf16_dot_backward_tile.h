@@ -45,7 +45,7 @@ struct RowPacking {
   std::uint32_t* panels;      ///< (panel, pair of rows, kWidePanel)
   std::int64_t panel_stride;  ///< at least kWidePanel times the pairs
 };
-/// Whether all of them are finite.
+/// Packs the rows; true when all numbers are finite.
 bool pack_rows(const RowPacking& job);
 
 /// sums += weights times rows, along queries.

@@ -42,7 +42,7 @@ class LaneRows {
   bool has_subnormals_ = false;
 };
 
-/// What the query of each lane sees, as positions; turned into rows run by run.
+/// The interval that the query of each lane sees, as positions; turned into rows run by run.
 class LaneSight {
  public:
   LaneSight();

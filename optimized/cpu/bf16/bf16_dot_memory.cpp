@@ -5,13 +5,13 @@
 
 namespace ringlab::cpu::bf16_dot {
 
-QueryTile::QueryTile(const Channels& channels)
+PairedQueries::PairedQueries(const PairedChannels& channels)
     : channels_(channels),
       queries_(channels.head_dim),
       state_(aligned_array<float>(2 * kWidth)),
       acc_(aligned_array<float>(channels.panels() * kPanel * kWidth)) {}
 
-void QueryTile::load(const QueryRows& rows, const Mask& mask) {
+void PairedQueries::load(const PairedQueryRows& rows, const Mask& mask) {
   rows_ = rows;
   queries_.load(rows.q, rows.count);
   sight_.load(rows.positions, rows.count, mask);
@@ -26,7 +26,7 @@ void QueryTile::load(const QueryRows& rows, const Mask& mask) {
   }
 }
 
-void QueryTile::store(SoftmaxState<float>* states, float* accs) const {
+void PairedQueries::store(SoftmaxState<float>* states, float* accs) const {
   for (std::int64_t row = 0; row < rows_.count; ++row) {
     states[row] = {state_[static_cast<std::size_t>(row)],
                    state_[static_cast<std::size_t>(kWidth + row)]};
@@ -36,12 +36,12 @@ void QueryTile::store(SoftmaxState<float>* states, float* accs) const {
   }
 }
 
-KeyBlock::KeyBlock(std::int64_t most_rows, std::int64_t channels)
+PairedKeys::PairedKeys(std::int64_t most_rows, std::int64_t channels)
     : channels_(channels),
       padded_(channels % 2 == 0 ? nullptr
                                 : aligned_array<std::uint16_t>(most_rows * (channels + 1))) {}
 
-void KeyBlock::load(const BFloat16* keys, std::int64_t rows) {
+void PairedKeys::load(const BFloat16* keys, std::int64_t rows) {
   raw_ = keys;
   pairs_ = bits_of(keys);
   has_subnormals_ = has_subnormal(pairs_, rows * channels_);
@@ -54,9 +54,9 @@ void KeyBlock::load(const BFloat16* keys, std::int64_t rows) {
   pairs_ = padded_.get();
 }
 
-std::vector<Special> specials_of(const BFloat16* values, std::int64_t rows, std::int64_t channels,
-                                 Apart apart) {
-  std::vector<Special> specials;
+std::vector<LostNumber> specials_of(const BFloat16* values, std::int64_t rows,
+                                    std::int64_t channels, Apart apart) {
+  std::vector<LostNumber> specials;
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t c = 0; c < channels; ++c) {
       const BFloat16 number = values[row * channels + c];
@@ -85,7 +85,7 @@ void ValueBlock::load(const BFloat16* values, std::int64_t rows) {
       apart_ == Apart::not_finite_or_subnormal && has_subnormal(bits_of(values), rows * channels_);
   if (finite && !lost) return;
   specials_ = specials_of(values, rows, channels_, apart_);
-  for (const Special& special : specials_) {
+  for (const LostNumber& special : specials_) {
     const std::int64_t row = special.row, c = special.channel;
     std::uint32_t& pair =
         panels_[static_cast<std::size_t>(c / kPanel * stride_ + row / 2 * kPanel + c % kPanel)];
@@ -95,7 +95,7 @@ void ValueBlock::load(const BFloat16* values, std::int64_t rows) {
 
 void ValueBlock::add_specials(std::int64_t first, std::int64_t count, const std::uint32_t* weights,
                               float* acc) const {
-  for (const Special& special : specials_) {
+  for (const LostNumber& special : specials_) {
     if (special.row < first || special.row >= first + count) continue;
     const std::int64_t row = special.row - first;
     for (std::int64_t lane = 0; lane < kWidth; ++lane) {

@@ -1,4 +1,4 @@
-// What a tile of queries and a block of keys are in memory for the bf16 dot product.
+// Memory of a tile of queries and a block of keys for the bf16 dot product.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace ringlab::cpu::bf16_dot {
 /// Panels of 8 that so many channels fill.
 inline std::int64_t panels_of(std::int64_t channels) { return (channels + kPanel - 1) / kPanel; }
 
-struct Channels {
+struct PairedChannels {
   std::int64_t head_dim, v_dim;
   std::int64_t pairs() const { return (head_dim + 1) / 2; }
   std::int64_t panels() const { return panels_of(v_dim); }
 };
 
 /// Some consecutive queries of a head, with their states.
-struct QueryRows {
+struct PairedQueryRows {
   const BFloat16* q;
   const SoftmaxState<float>* states;
   const float* accs;
@@ -31,15 +31,15 @@ struct QueryRows {
   std::int64_t count;
 };
 
-/// A tile of up to kWidth of them, lanes along queries; lanes beyond the rows repeat the last.
-class QueryTile {
+/// A tile of up to kWidth such queries, lanes along queries; lanes beyond the rows repeat the last.
+class PairedQueries {
  public:
-  explicit QueryTile(const Channels& channels);
+  explicit PairedQueries(const PairedChannels& channels);
 
-  void load(const QueryRows& rows, const Mask& mask);
+  void load(const PairedQueryRows& rows, const Mask& mask);
   void store(SoftmaxState<float>* states, float* accs) const;
 
-  const QueryRows& rows() const { return rows_; }
+  const PairedQueryRows& rows() const { return rows_; }
   const LaneRows& queries() const { return queries_; }
   LaneSight& sight() { return sight_; }
   const LaneSight& sight() const { return sight_; }
@@ -48,8 +48,8 @@ class QueryTile {
   float* acc() { return acc_.get(); }  ///< (panels · kPanel, lanes)
 
  private:
-  Channels channels_;
-  QueryRows rows_ = {};
+  PairedChannels channels_;
+  PairedQueryRows rows_ = {};
   LaneRows queries_;
   LaneSight sight_;
   AlignedArray<float> state_, acc_;  ///< maxima and sums; (v_dim, lanes)
@@ -57,9 +57,9 @@ class QueryTile {
 
 /// A block of keys as pairs of channels: as they lie in memory, or with a zero after each row where
 /// the channels are odd.
-class KeyBlock {
+class PairedKeys {
  public:
-  KeyBlock(std::int64_t most_rows, std::int64_t channels);
+  PairedKeys(std::int64_t most_rows, std::int64_t channels);
 
   void load(const BFloat16* keys, std::int64_t rows);
   const std::uint16_t* pairs(std::int64_t row) const {
@@ -77,16 +77,16 @@ class KeyBlock {
 };
 
 /// A number that is kept apart.
-struct Special {
+struct LostNumber {
   std::int64_t row, channel;
   float value;
 };
-/// Which numbers would be wrong in a product whatever the other factor: those that spoil one with
-/// 0, and those that the instruction reads as 0, which matter where the other may be large.
+/// The numbers that would be wrong in a product whatever the other factor: those that spoil one
+/// with 0, and those that the instruction reads as 0, which matter where the other may be large.
 enum class Apart { not_finite, not_finite_or_subnormal };
-/// Those of dense rows, row by row.
-std::vector<Special> specials_of(const BFloat16* values, std::int64_t rows, std::int64_t channels,
-                                 Apart apart);
+/// The lost numbers of dense rows, row by row.
+std::vector<LostNumber> specials_of(const BFloat16* values, std::int64_t rows,
+                                    std::int64_t channels, Apart apart);
 
 /// A block of values as panels; some are kept apart.
 class ValueBlock {
@@ -107,7 +107,7 @@ class ValueBlock {
   Apart apart_;
   std::int64_t stride_;  ///< one line more than it needs: no power of two, so that sets are shared
   AlignedArray<std::uint32_t> panels_;
-  std::vector<Special> specials_;
+  std::vector<LostNumber> specials_;
 };
 
 }  // namespace ringlab::cpu::bf16_dot

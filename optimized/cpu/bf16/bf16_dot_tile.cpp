@@ -1,6 +1,6 @@
-// This file and bf16_dot_backward_tile.cpp are the only ones that are compiled for processors with
-// AVX512_BF16, and the only ones with intrinsics: they include nothing that others instantiate, so
-// that none of it leaks into code for other processors.
+// The register tiles of the forward pass. This file and bf16_dot_backward_tile.cpp are the only
+// ones that are compiled for processors with AVX512_BF16, and the only ones with intrinsics: they
+// include nothing that others instantiate, so that none of it leaks into code for other processors.
 #include "optimized/cpu/bf16/bf16_dot_tile.h"
 
 #include <immintrin.h>

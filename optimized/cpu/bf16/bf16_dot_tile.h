@@ -51,11 +51,11 @@ struct Weighing {
   float* row_sum;      ///< (lanes); adds the weights before they are rounded to bf16
   float* keep;         ///< (lanes), written: the factor for what was summed before
 };
-/// Whether some `keep` is not 1. The weight of a score s is 2^(scale · s - row_max), within
-/// kWeightError, and exactly 1 at the maximum.
+/// Turns scores into weights; true when some `keep` is not 1. The weight of a score s is 2^(scale ·
+/// s - row_max), within kWeightError, and exactly 1 at the maximum.
 bool weigh(const Weighing& job);
-/// Relative, before the rounding to bf16: the polynomial alone is 1.02e-4 off at most. The factor
-/// `keep` is within 2^-22.
+/// Relative error, before the rounding to bf16: the polynomial alone is 1.02e-4 off at most. The
+/// factor `keep` is within 2^-22.
 inline constexpr double kWeightError = 0x1p-13;
 
 /// acc = keep · acc + weights times values; keep may be null for ones.
@@ -77,10 +77,10 @@ struct Packing {
   std::uint32_t* panels;      ///< (panel, pair of rows, kPanel); filled up with zeros
   std::int64_t panel_stride;  ///< at least kPanel times the pairs
 };
-/// Whether all of them are finite.
+/// Packs the rows; true when all numbers are finite.
 bool pack_values(const Packing& job);
 
-/// Whether any of the numbers is subnormal.
+/// True when any of the numbers is subnormal.
 bool has_subnormal(const std::uint16_t* values, std::int64_t count);
 
 /// out[i] = 2^x[i] as a weight is computed, before the rounding to bf16; count is a multiple of 16.

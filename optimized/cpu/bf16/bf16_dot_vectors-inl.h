@@ -1,4 +1,4 @@
-// Vectors of bf16 and what is done with them, for the files that are compiled for processors with
+// Vectors of bf16 and operations on them, for the files that are compiled for processors with
 // AVX512_BF16.
 #pragma once
 

@@ -52,8 +52,8 @@ class DistanceLanes {
   }
 
  private:
-  /// As far apart as two numbers are counted in Real without rounding, and their steps, too: a
-  /// step is at most the sum of the distances at its ends.
+  /// The largest distance that is counted in Real without rounding, and its steps, too: a step is
+  /// at most the sum of the distances at its ends.
   static constexpr std::int64_t kFar = std::int64_t{1} << (std::numeric_limits<Real>::digits - 1);
 
   HWY_NOINLINE void subtract_near(Real slope, const PositionRun& keys, Real* HWY_RESTRICT scores) {

@@ -35,7 +35,7 @@ HWY_INLINE hn::Mask<D> at_least(D d, const std::uint32_t* words, std::uint32_t l
   }
 }
 
-/// Which pairs of a tile's queries with keys are kept.
+/// The pairs of a tile's queries with keys that are kept.
 template <class Real>
 class DropoutLanes {
  public:

@@ -1,4 +1,4 @@
-// The random words behind dropout, one call at a time (reference/core/modifiers.h says of what).
+// The random words behind dropout, one call at a time (reference/core/modifiers.h says for what).
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ struct Philox {
   static constexpr std::uint32_t kIncrements[2] = {0x9e3779b9, 0xbb67ae85};
 };
 
-/// What the counters of some queries share.
+/// The part of the counter that some queries share.
 struct PhiloxCall {
   std::uint64_t seed;
   std::uint32_t keys;  ///< global key / 4

@@ -1,5 +1,5 @@
-// What is done to the scores and weights of one tile of queries besides scale and mask: everything
-// of reference/core/modifiers.h but sinks, which are states. Included once per target.
+// The modifiers of the scores and weights of one tile of queries, besides scale and mask:
+// everything of reference/core/modifiers.h but sinks, which are states. Included once per target.
 #if defined(RINGLAB_CPU_TILE_MODIFIERS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RINGLAB_CPU_TILE_MODIFIERS_INL_H_
 #undef RINGLAB_CPU_TILE_MODIFIERS_INL_H_
@@ -29,7 +29,7 @@ PositionRun keys_of(const PositionRun& run, const KeyBlock<Real>& block) {
   return {run.first + block.first * run.stride, block.count, run.stride};
 }
 
-/// Costs a question per block of keys where nothing is modified.
+/// The modifiers of a tile. Where nothing is modified they cost a question per block of keys.
 template <class Real>
 class TileModifiers {
  public:

@@ -19,7 +19,7 @@
 
 namespace ringlab::cudnn {
 
-/// Who does what, on the current device.
+/// The parts that do the work, on the current device.
 template <class Element>
 struct CudnnBackwardParts {
   SdpaRunner runner;
@@ -42,7 +42,8 @@ class CudnnBackward {
     return is_one_call(call, cut(call));
   }
 
-  /// That the call uses on its stream, on the current device, where gradients are added to sums.
+  /// Bytes that the call uses on its stream, on the current device, where gradients are added to
+  /// sums.
   /// Pointers are not looked at.
   std::int64_t scratch_bytes(const cuda::BackwardCall<Element>& call) const {
     std::int64_t most = 0;
@@ -51,7 +52,7 @@ class CudnnBackward {
     }
     return most;
   }
-  /// The same of a call that gives_results().
+  /// Bytes of a call that gives_results().
   std::int64_t scratch_bytes_with_results(const cuda::BackwardCall<Element>& call) const {
     return workspace_bytes(asked_for(call, pieces_of(call).front()));
   }
@@ -101,16 +102,16 @@ class CudnnBackward {
   }
 
   /// Memory from the runner's workspace on, in bytes before each part; see aligned_bytes().
-  struct Layout {
+  struct BackwardWorkspace {
     std::int64_t lse = 0, dq = 0, dk = 0, dv = 0;
     std::int64_t bytes = 0;
   };
   static std::int64_t dense_bytes(const SdpaTensor& tensor, std::int64_t of_each) {
     return aligned_bytes(tensor.sizes[0] * tensor.strides[0] * of_each);
   }
-  Layout layout_of(const SdpaBackwardGraph& graph) const {
+  BackwardWorkspace layout_of(const SdpaBackwardGraph& graph) const {
     constexpr auto kElement = static_cast<std::int64_t>(sizeof(Element));
-    Layout layout;
+    BackwardWorkspace layout;
     layout.lse = aligned_bytes(parts_.runner.backward_workspace_bytes(graph));
     layout.dq = layout.lse + dense_bytes(graph.lse, sizeof(float));
     layout.dk = layout.dq + dense_bytes(graph.dq, kElement);
@@ -135,7 +136,7 @@ class CudnnBackward {
 
   void differentiate_and_add(const Call& call, const MaskPiece& piece, cuda::Stream stream) const {
     const SdpaBackwardCall asked = asked_for(call, piece);
-    const Layout layout = layout_of(asked.graph);
+    const BackwardWorkspace layout = layout_of(asked.graph);
     std::byte* const memory = scratch_->of(cuda::current_device(), stream, layout.bytes);
     const auto part = [&](std::int64_t at) { return reinterpret_cast<Element*>(memory + at); };
     Element *const dq = part(layout.dq), *const dk = part(layout.dk), *const dv = part(layout.dv);

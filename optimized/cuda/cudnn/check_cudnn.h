@@ -1,4 +1,4 @@
-// What cuDNN and its frontend say becomes ringlab::Error.
+// Errors of cuDNN and its frontend become ringlab::Error.
 #pragma once
 
 #include <cudnn_frontend.h>
@@ -10,8 +10,8 @@
 
 namespace ringlab::cudnn {
 
-/// Of a step in making a plan or running it, for the graph named `where`: a Refusal where cuDNN has
-/// no kernel for it, a MachineError for all else, unless all is well.
+/// Checks a step in making a plan or running it, for the graph named `where`: a Refusal where cuDNN
+/// has no kernel for it, a MachineError for all else, unless all is well.
 inline void check_cudnn(const cudnn_frontend::error_t& said, const char* step,
                         const std::string& where) {
   using Code = cudnn_frontend::error_code_t;

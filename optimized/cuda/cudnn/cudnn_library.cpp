@@ -39,13 +39,13 @@ std::string library_name() {
   return named && *named ? named : "libcudnn.so.9";
 }
 
-Library open_library(const std::string& name) {
-  // Its parts find each other by the names of what is loaded: as one that is linked.
+CudnnLibrary open_library(const std::string& name) {
+  // Loaded globally: its parts find each other by the names of what is loaded.
   void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!handle) refuse(name, loader_problem());
   auto* const get_version = reinterpret_cast<std::size_t (*)()>(::dlsym(handle, "cudnnGetVersion"));
   if (!get_version) refuse(name, "a library without a cuDNN version");
-  Library library{handle, file_of(handle, name), get_version()};
+  CudnnLibrary library{handle, file_of(handle, name), get_version()};
   const bool fits = library.version >= kOldest && library.version < kTooNew;
   if (!fits) refuse(library.file, "cuDNN " + version_text(library.version));
   return library;

@@ -8,7 +8,7 @@
 namespace ringlab::cudnn {
 
 /// Loaded once and never closed.
-struct Library {
+struct CudnnLibrary {
   void* handle = nullptr;
   std::string file;         ///< as the loader found it
   std::size_t version = 0;  ///< as cudnnGetVersion() says it: 91900
@@ -17,13 +17,13 @@ struct Library {
 /// The variable that names another library than libcudnn.so.9.
 inline constexpr const char* kLibraryVariable = "RINGLAB_CUDNN_LIBRARY";
 
-/// What the variable says, else "libcudnn.so.9".
+/// The variable's value, else "libcudnn.so.9".
 std::string library_name();
 
 /// Environment error that says what was expected, what was found and what to do: when there is no
 /// such library, when it is not cuDNN, and when it is older than 9.10.2, the first whose attention
 /// has windows and corners in every shape, or not of the series 9.
-Library open_library(const std::string& name);
+CudnnLibrary open_library(const std::string& name);
 
 /// 91900 as "9.19.0".
 std::string version_text(std::size_t version);

@@ -1,5 +1,5 @@
-// What is asked of cuDNN's attention. NVIDIA promises nothing of the kind, and no device has shown
-// yet that it is kept: it is what a kernel of its published algorithm keeps.
+// The numerics asked of cuDNN's attention. NVIDIA promises nothing of the kind, and no device has
+// shown yet that it is kept: it is what a kernel of its published algorithm keeps.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,12 @@
 
 namespace ringlab::cudnn {
 
-/// Of what a run is made.
+/// The pieces of a run.
 struct CudnnWork {
   std::int64_t blocks = 0;  ///< of keys of the kernel, which a row meets at most
-  /// How often outputs rounded to the problem's type are merged; 0 where those of the kernel are
-  /// the run's.
+  /// Merges of outputs rounded to the problem's type; 0 where those of the kernel are the run's.
   std::int64_t merges = 0;
-  /// How many partial sums of dq, and of dk and dv, are rounded to it before they are added up.
+  /// Partial sums of dq, and of dk and dv, that are rounded to it before they are added up.
   std::int64_t query_gradient_stores = 0;
   std::int64_t key_gradient_stores = 0;
 };

@@ -19,7 +19,7 @@
 
 namespace ringlab::cudnn {
 
-/// Who does what, on the current device.
+/// The parts that do the work, on the current device.
 template <class Element>
 struct CudnnParts {
   SdpaRunner runner;
@@ -37,11 +37,11 @@ class CudnnForward {
                         std::shared_ptr<StreamScratch> scratch = std::make_shared<StreamScratch>())
       : parts_(std::move(parts)), scratch_(std::move(scratch)) {}
 
-  /// Whether it is one call that writes the results, and leaves the running state alone.
+  /// True when it is one call that writes the results, and leaves the running state alone.
   static bool leaves_state(const cuda::ForwardCall<Element>& call) {
     return is_one_call(call, pieces_of(call));
   }
-  /// That the call uses on its stream, on the current device. Pointers are not looked at.
+  /// Bytes that the call uses on its stream, on the current device. Pointers are not looked at.
   std::int64_t scratch_bytes(const cuda::ForwardCall<Element>& call) const {
     const std::vector<MaskPiece> pieces = pieces_of(call);
     const bool merges = !is_one_call(call, pieces);
@@ -94,12 +94,12 @@ class CudnnForward {
   }
 
   /// Memory from the runner's workspace on; its size comes first, so that what follows is aligned.
-  struct Layout {
+  struct ForwardWorkspace {
     std::int64_t out = 0;  ///< bytes before it
     std::int64_t lse = 0;
     std::int64_t bytes = 0;
   };
-  Layout layout_of(const SdpaGraph& graph, std::int64_t result_rows) const {
+  ForwardWorkspace layout_of(const SdpaGraph& graph, std::int64_t result_rows) const {
     const std::int64_t out = aligned_bytes(parts_.runner.workspace_bytes(graph));
     const std::int64_t lse =
         out + aligned_bytes(result_rows * graph.out.sizes[3] * std::int64_t{sizeof(Element)});
@@ -125,7 +125,7 @@ class CudnnForward {
 
   void attend_and_merge(const Call& call, const MaskPiece& piece, cuda::Stream stream) const {
     const SdpaCall asked = asked_for(call, piece);
-    const Layout layout = layout_of(asked.graph, heads(call) * piece.query_count());
+    const ForwardWorkspace layout = layout_of(asked.graph, heads(call) * piece.query_count());
     SdpaPointers pointers = inputs(call, asked);
     pointers.workspace = scratch_->of(cuda::current_device(), stream, layout.bytes);
     auto* const out = reinterpret_cast<Element*>(pointers.workspace + layout.out);

@@ -9,7 +9,7 @@ using cuda::KeyRange;
 
 bool sees_nothing(const KeyRange& row) { return row.last <= row.first; }
 
-/// How the ends of the interval move from one query to the next.
+/// The steps of the ends of the interval from one query to the next.
 struct Move {
   std::int32_t first = 0;
   std::int32_t last = 0;

@@ -23,7 +23,7 @@ SdpaTensor dense(std::int64_t batch, std::int64_t heads, std::int64_t rows, std:
   return some_rows(batch, heads, rows, rows, channels);
 }
 
-/// From the top left corner wherever that says the same: every release takes it.
+/// Diagonals from the top left corner wherever that says the same: every release takes it.
 SdpaDiagonals diagonals_of(const MaskPiece& piece) {
   const std::int32_t shift = piece.key_count() - piece.query_count();
   SdpaDiagonals diagonals;
@@ -43,7 +43,7 @@ bool is_one_pair(const MaskPiece& piece) {
   return piece.query_count() == 1 && piece.key_count() == 1;
 }
 
-/// What the backward pass is asked for in place of a piece.
+/// The keys that the backward pass is asked for in place of a piece.
 struct BackwardKeys {
   cuda::KeyRange keys;
   SdpaDiagonals diagonals;

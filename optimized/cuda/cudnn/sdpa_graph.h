@@ -1,5 +1,5 @@
-// What cuDNN is asked for one piece of a block, as plain values: sizes, strides, diagonals. No
-// cuDNN header is seen here; graphs are built from these in sdpa_plans.cpp.
+// A graph of cuDNN for one piece of a block, as plain values: sizes, strides, diagonals. No cuDNN
+// header is seen here; graphs are built from these in sdpa_plans.cpp.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ struct SdpaTensor {
   friend auto operator<=>(const SdpaTensor&, const SdpaTensor&) = default;
 };
 
-/// Where diagonals begin: query 0 meets key 0, or the last query meets the last key.
+/// The corner where diagonals begin: query 0 meets key 0, or the last query meets the last key.
 enum class Corner { top_left, bottom_right };
 
-/// With s = keys - queries from the bottom right corner and 0 from the top left one, query i sees
-/// key j where j <= i + s + right_bound and j > i + s - left_bound.
+/// Bounds on either side. With s = keys - queries from the bottom right corner and 0 from the top
+/// left one, query i sees key j where j <= i + s + right_bound and j > i + s - left_bound.
 struct SdpaDiagonals {
   Corner corner = Corner::top_left;
   std::optional<std::int32_t> left_bound;
@@ -34,7 +34,7 @@ struct SdpaDiagonals {
   friend auto operator<=>(const SdpaDiagonals&, const SdpaDiagonals&) = default;
 };
 
-/// One forward pass, o and lse (natural, f32). It is the key of the plans that are kept.
+/// A forward pass, o and lse (natural, f32). It is the key of the plans that are kept.
 struct SdpaGraph {
   DType dtype = DType::bf16;
   SdpaTensor q, k, v, out, lse;
@@ -54,9 +54,8 @@ struct SdpaCall {
 /// out and lse are dense, with the piece's queries only. `scale` is the block's, times log2 e.
 SdpaCall sdpa_call(const cuda::BlockShape& shape, const MaskPiece& piece, float scale, DType dtype);
 
-/// One backward pass: dq, dk and dv, each rounded, from o and lse (natural, f32) of all keys. dk
-/// and dv are those of K/V heads, summed up over the query heads that read them. A key of plans,
-/// too.
+/// A backward pass: dq, dk and dv, each rounded, from o and lse (natural, f32) of all keys. dk and
+/// dv are those of K/V heads, summed up over the query heads that read them. A key of plans, too.
 struct SdpaBackwardGraph {
   DType dtype = DType::bf16;
   SdpaTensor q, k, v, out, lse, dout, dq, dk, dv;
@@ -82,14 +81,14 @@ struct SdpaBackwardCall {
 SdpaBackwardCall sdpa_backward_call(const cuda::BlockShape& shape, const MaskPiece& piece,
                                     float scale, DType dtype, bool deterministic);
 
-/// Whether the backward pass can be asked for the piece of a block of so many keys: not where that
-/// is one query and the only key.
+/// True when the backward pass can be asked for the piece of a block of so many keys: not where
+/// that is one query and the only key.
 bool takes_backward(const MaskPiece& piece, std::int64_t keys);
 
-/// Whether gradients of the piece are those of the block.
+/// True when gradients of the piece are those of the block.
 bool holds_all(const cuda::BlockShape& shape, const MaskPiece& piece);
 
-/// Whether the piece holds all queries, so that its out and lse are the block's.
+/// True when the piece holds all queries, so that its out and lse are the block's.
 bool holds_all_queries(const cuda::BlockShape& shape, const MaskPiece& piece);
 
 /// Empty when cuDNN may be asked for such a block on a device of this compute capability (90 for

@@ -17,7 +17,7 @@
 #include "optimized/cuda/device.h"
 
 namespace cudnn_frontend {
-/// What the frontend takes cuDNN's functions from.
+/// The table that the frontend takes cuDNN's functions from.
 void* cudnn_dlhandle = nullptr;
 }  // namespace cudnn_frontend
 
@@ -28,9 +28,9 @@ namespace fe = cudnn_frontend;
 
 enum Uid : std::int64_t { kQ = 1, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv };
 
-const Library& library() {
-  static const Library found = [] {
-    Library opened = open_library(library_name());
+const CudnnLibrary& library() {
+  static const CudnnLibrary found = [] {
+    CudnnLibrary opened = open_library(library_name());
     fe::cudnn_dlhandle = opened.handle;
     return opened;
   }();
@@ -51,7 +51,7 @@ void describe_output(fe::graph::Tensor_attributes& attributes, Uid uid, const Sd
       .set_stride({tensor.strides.begin(), tensor.strides.end()});
 }
 
-/// Both passes say it alike.
+/// Describes the diagonals; both passes say it alike.
 template <class Options>
 void take_in(const SdpaDiagonals& diagonals, Options& options) {
   if (diagonals.left_bound || diagonals.right_bound) {
@@ -148,13 +148,13 @@ void describe_and_check(fe::graph::Graph& graph, const Wanted& wanted, int capab
   check_cudnn(graph.validate(), "validate", name_of(wanted));
 }
 
-struct Plan {
+struct SdpaPlan {
   fe::graph::Graph graph;
   std::int64_t workspace_bytes = 0;
 };
 
-/// What one device has been asked for so far. The handle lives as long as the program: cuDNN is not
-/// to be asked for anything while a program ends.
+/// The plans that one device has been asked for so far. The handle lives as long as the program:
+/// cuDNN is not to be asked for anything while a program ends.
 class PlansOfDevice {
  public:
   explicit PlansOfDevice(int device) : capability_(cuda::device_facts(device).compute_capability) {
@@ -162,15 +162,15 @@ class PlansOfDevice {
   }
 
   template <class Wanted>
-  const Plan& of(const Wanted& wanted) {
-    auto& plans = std::get<std::map<Wanted, std::unique_ptr<Plan>>>(plans_);
+  const SdpaPlan& of(const Wanted& wanted) {
+    auto& plans = std::get<std::map<Wanted, std::unique_ptr<SdpaPlan>>>(plans_);
     const auto found = plans.find(wanted);
     if (found != plans.end()) return *found->second;
     return *plans.emplace(wanted, make(wanted)).first->second;
   }
   template <class Wanted, class Pointers>
   void run(const Wanted& wanted, const Pointers& pointers, cuda::Stream stream) {
-    const Plan& plan = of(wanted);
+    const SdpaPlan& plan = of(wanted);
     Tensors tensors = tensors_of(pointers);
     check_cudnn(fe::detail::set_stream(handle_, stream), "cudnnSetStream", "cuDNN");
     check_cudnn(plan.graph.execute(handle_, tensors, pointers.workspace), "execute",
@@ -179,9 +179,9 @@ class PlansOfDevice {
 
  private:
   template <class Wanted>
-  std::unique_ptr<Plan> make(const Wanted& wanted) const {
+  std::unique_ptr<SdpaPlan> make(const Wanted& wanted) const {
     const std::string name = name_of(wanted);
-    auto plan = std::make_unique<Plan>();
+    auto plan = std::make_unique<SdpaPlan>();
     fe::graph::Graph& graph = plan->graph;
     describe_and_check(graph, wanted, capability_);
     check_cudnn(graph.build_operation_graph(handle_), "build the graph", name);
@@ -194,12 +194,12 @@ class PlansOfDevice {
 
   int capability_;
   cudnnHandle_t handle_ = nullptr;
-  std::tuple<std::map<SdpaGraph, std::unique_ptr<Plan>>,
-             std::map<SdpaBackwardGraph, std::unique_ptr<Plan>>>
+  std::tuple<std::map<SdpaGraph, std::unique_ptr<SdpaPlan>>,
+             std::map<SdpaBackwardGraph, std::unique_ptr<SdpaPlan>>>
       plans_;
 };
 
-/// Those of all devices; one thread at a time, since handles are not to be shared.
+/// The plans of all devices; one thread at a time, since handles are not to be shared.
 class Plans {
  public:
   template <class Wanted>

@@ -8,15 +8,15 @@
 
 namespace ringlab::cudnn {
 
-/// Whether this build has it.
+/// True in a build with cuDNN's headers.
 bool compiled_in();
 
 /// "cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)". Environment error that says what is missing, in this
 /// build or on this machine.
 std::string require_cudnn();
 
-/// What the frontend says of a graph for devices of this compute capability before cuDNN is asked:
-/// nothing, or a Refusal. Needs cuDNN and no device.
+/// Throws a Refusal where the frontend refuses a graph for devices of this compute capability, before
+/// cuDNN is asked. Needs cuDNN and no device.
 void check_graph(const SdpaGraph& graph, int compute_capability);
 void check_graph(const SdpaBackwardGraph& graph, int compute_capability);
 

@@ -1,4 +1,4 @@
-// In place of sdpa_plans.cpp where cuDNN's headers or those of its frontend are missing.
+// Stands in for sdpa_plans.cpp where cuDNN's headers or those of its frontend are missing.
 #include "optimized/cuda/cudnn/sdpa_plans.h"
 
 namespace ringlab::cudnn {

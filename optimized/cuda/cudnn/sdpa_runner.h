@@ -1,4 +1,4 @@
-// Who computes a graph: cuDNN (sdpa_plans.h), or in tests something that does what it says.
+// The runner of a graph: cuDNN (sdpa_plans.h), or in tests something that does what it says.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct SdpaPointers {
   std::byte* workspace = nullptr;
 };
 
-/// The same for a backward pass.
+/// Device pointers of a backward pass, likewise.
 struct SdpaBackwardPointers {
   const void* q = nullptr;
   const void* k = nullptr;
@@ -38,10 +38,10 @@ struct SdpaBackwardPointers {
 /// All are about the current device, and throw a Refusal for a graph that cuDNN does not take.
 struct SdpaRunner {
   std::function<std::int64_t(const SdpaGraph&)> workspace_bytes;
-  /// Only puts work on the stream.
+  /// Runs the graph: only puts work on the stream.
   std::function<void(const SdpaGraph&, const SdpaPointers&, cuda::Stream)> run;
   std::function<std::int64_t(const SdpaBackwardGraph&)> backward_workspace_bytes;
-  /// As run().
+  /// Runs a backward pass, as run() does.
   std::function<void(const SdpaBackwardGraph&, const SdpaBackwardPointers&, cuda::Stream)>
       run_backward;
 };

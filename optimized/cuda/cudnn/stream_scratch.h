@@ -21,9 +21,9 @@ inline std::int64_t aligned_bytes(std::int64_t bytes) {
 /// Memory of streams. Work of a stream is done in order, so a piece of it serves call after call.
 class StreamScratch {
  public:
-  /// At least so many bytes; what they hold is lost when more are wanted.
+  /// Memory of at least so many bytes; what they hold is lost when more are wanted.
   std::byte* of(int device, cuda::Stream stream, std::int64_t bytes) {
-    Piece& piece = pieces_[{device, stream}];
+    WorkspacePiece& piece = pieces_[{device, stream}];
     if (piece.bytes >= bytes) return piece.memory.get();
     const std::int64_t size = std::max(bytes, 2 * piece.bytes);
     cuda::OwnedMemory larger = cuda::allocate(device, size);
@@ -34,11 +34,11 @@ class StreamScratch {
   }
 
  private:
-  struct Piece {
+  struct WorkspacePiece {
     cuda::OwnedMemory memory;
     std::int64_t bytes = 0;
   };
-  std::map<std::pair<int, cuda::Stream>, Piece> pieces_;
+  std::map<std::pair<int, cuda::Stream>, WorkspacePiece> pieces_;
   std::vector<cuda::OwnedMemory> outgrown_;  // together less than what is in use
 };
 

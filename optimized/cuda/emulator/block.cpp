@@ -22,7 +22,7 @@ std::string ranges(const std::vector<int>& threads) {
 
 }  // namespace
 
-Block::Block(Scheduler& its_scheduler, const Launch& its_launch, int its_index)
+ThreadBlock::ThreadBlock(Scheduler& its_scheduler, const Launch& its_launch, int its_index)
     : scheduler(its_scheduler),
       launch(its_launch),
       index(its_index),
@@ -38,7 +38,7 @@ Block::Block(Scheduler& its_scheduler, const Launch& its_launch, int its_index)
   }
 }
 
-void Block::end_thread(const Thread& thread) {
+void ThreadBlock::end_thread(const Thread& thread) {
   warps[static_cast<std::size_t>(thread.index / 32)].end_lane(thread.index % 32);
   named_barriers.end_thread();
   warpgroups[static_cast<std::size_t>(thread.index / 128)].end_thread(thread.index % 128);
@@ -48,7 +48,7 @@ void Block::end_thread(const Thread& thread) {
   shared.check_edges();
 }
 
-std::string Block::describe_waiting() const {
+std::string ThreadBlock::describe_waiting() const {
   std::map<std::string, std::vector<int>> who;
   for (const Thread& thread : threads) {
     if (thread.fibre && !thread.fibre->has_ended()) {

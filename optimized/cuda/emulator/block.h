@@ -1,4 +1,4 @@
-// A block: its threads, its shared memory, and what they meet at.
+// A block: its threads, its shared memory, and the barriers they meet at.
 #pragma once
 
 #include <deque>
@@ -21,13 +21,13 @@
 
 namespace ringlab::cuda::emulator {
 
-struct Block {
-  Block(Scheduler& its_scheduler, const Launch& its_launch, int its_index);
+struct ThreadBlock {
+  ThreadBlock(Scheduler& its_scheduler, const Launch& its_launch, int its_index);
 
-  Place place_of(const Thread& thread) {
+  ThreadPlace place_of(const Thread& thread) {
     return {thread.index, index, launch.blocks, shared.data()};
   }
-  /// From a thread at its end: faults if others count on it.
+  /// Called by a thread at its end: faults if others count on it.
   void end_thread(const Thread& thread);
   bool has_ended() const { return ended_threads == launch.threads; }
   /// "threads 0-31, 33: sync_block()", one line for each thing that threads wait for.
@@ -39,7 +39,7 @@ struct Block {
   int ended_threads = 0;
   std::deque<Fibre> fibres;
   std::vector<Thread> threads;
-  SharedMemory shared;
+  SharedWindow shared;
   std::vector<Warp> warps;
   NamedBarriers named_barriers;
   MBarriers mbarriers;
@@ -49,7 +49,7 @@ struct Block {
   Registers registers;
 };
 
-/// That of the thread that runs.
-inline Block& block_here() { return *running_thread()->block; }
+/// The block of the thread that runs.
+inline ThreadBlock& block_here() { return *running_thread()->block; }
 
 }  // namespace ringlab::cuda::emulator

@@ -14,7 +14,7 @@ namespace {
 constexpr int kUnitBytes = 16;
 constexpr int kUnitChannels = 8;
 
-struct Box {
+struct TensorBox {
   MapFields map;
   std::int64_t head;
   std::int64_t row;
@@ -22,7 +22,7 @@ struct Box {
 };
 
 /// Eight channels; zeros outside the tensor, whose channels are a multiple of 8.
-std::array<std::byte, kUnitBytes> read_unit(const Box& box, std::int64_t row,
+std::array<std::byte, kUnitBytes> read_unit(const TensorBox& box, std::int64_t row,
                                             std::int64_t channel) {
   std::array<std::byte, kUnitBytes> unit = {};
   for (int i = 0; i < kUnitChannels; ++i) {
@@ -36,7 +36,7 @@ std::array<std::byte, kUnitBytes> read_unit(const Box& box, std::int64_t row,
   return unit;
 }
 
-void land(SharedMemory& shared, const Box& box, std::uint32_t address) {
+void land(SharedWindow& shared, const TensorBox& box, std::uint32_t address) {
   const auto bytes = static_cast<int>(box.map.box_rows) * static_cast<int>(kBoxRowBytes);
   if (!shared.is_poisoned(address, bytes)) {
     fault("shared memory from offset {} was written while a load_box() to it was under way",
@@ -54,8 +54,8 @@ void land(SharedMemory& shared, const Box& box, std::uint32_t address) {
 
 }  // namespace
 
-void Boxes::check_free(const Target& target) const {
-  for (const Target& other : targets_) {
+void Boxes::check_free(const BoxTarget& target) const {
+  for (const BoxTarget& other : targets_) {
     if (target.address < other.address + other.bytes &&
         other.address < target.address + target.bytes) {
       fault("load_box(): another one to shared offset {} is under way",
@@ -65,15 +65,15 @@ void Boxes::check_free(const Target& target) const {
 }
 
 void Boxes::end(std::uint32_t address) {
-  std::erase_if(targets_, [address](const Target& target) { return target.address == address; });
+  std::erase_if(targets_, [address](const BoxTarget& target) { return target.address == address; });
 }
 
 void Boxes::load(void* shared, const TensorMap& map, Barrier* barrier,
                  const std::int64_t (&begin)[3]) {
-  Block& block = *running_thread()->block;
-  const Box box{fields_of(map), begin[0], begin[1], begin[2]};
+  ThreadBlock& block = *running_thread()->block;
+  const TensorBox box{fields_of(map), begin[0], begin[1], begin[2]};
   const auto bytes = static_cast<std::uint32_t>(box.map.box_rows) * kBoxRowBytes;
-  const Target target{
+  const BoxTarget target{
       block.shared.address(shared, static_cast<int>(bytes), kSwizzlePeriodBytes, "load_box()"),
       bytes};
   MBarrier& notified = block.mbarriers.published(barrier, "load_box()");

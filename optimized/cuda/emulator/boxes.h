@@ -18,14 +18,14 @@ class Boxes {
   std::size_t under_way() const { return targets_.size(); }
 
  private:
-  struct Target {
+  struct BoxTarget {
     std::uint32_t address;
     std::uint32_t bytes;
   };
-  void check_free(const Target& target) const;
+  void check_free(const BoxTarget& target) const;
   void end(std::uint32_t address);
 
-  std::vector<Target> targets_;
+  std::vector<BoxTarget> targets_;
 };
 
 namespace instructions {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kBytes = 16;
 
-void land(SharedMemory& shared, std::byte* target, const void* global, bool valid) {
+void land(SharedWindow& shared, std::byte* target, const void* global, bool valid) {
   const std::uint32_t address = shared.address(target, kBytes, kBytes, "copy_16_bytes()");
   if (!shared.is_poisoned(address, kBytes)) {
     fault("shared offset {} was written while a copy_16_bytes() to it was under way",
@@ -39,7 +39,7 @@ void Copies::end_copy(PerThread& owner, std::size_t group) {
 
 void Copies::copy(void* shared, const void* global, bool valid) {
   Thread& thread = *running_thread();
-  Block& block = *thread.block;
+  ThreadBlock& block = *thread.block;
   block.shared.address(shared, kBytes, kBytes, "copy_16_bytes()");
   if (valid && reinterpret_cast<std::uintptr_t>(global) % kBytes != 0) {
     fault("copy_16_bytes(): the global address is no multiple of 16");

@@ -26,9 +26,9 @@ void check_launch(const Launch& launch) {
 }
 
 /// A grid on its way.
-class Machine {
+class EmulatedMachine {
  public:
-  Machine(const Launch& launch, const std::function<void()>& thread_code)
+  EmulatedMachine(const Launch& launch, const std::function<void()>& thread_code)
       : launch_(launch), code_(thread_code), scheduler_(launch.seed) {}
 
   void run() {
@@ -53,8 +53,8 @@ class Machine {
 
   void start_blocks() {
     while (next_ < launch_.blocks && static_cast<int>(resident_.size()) < launch_.blocks_at_once) {
-      resident_.push_back(std::make_unique<Block>(scheduler_, launch_, next_++));
-      Block& block = *resident_.back();
+      resident_.push_back(std::make_unique<ThreadBlock>(scheduler_, launch_, next_++));
+      ThreadBlock& block = *resident_.back();
       for (Thread& thread : block.threads) {
         thread.fibre = &block.fibres.emplace_back(stacks_, [this, &thread] { run_thread(thread); });
         scheduler_.add(&thread);
@@ -85,7 +85,7 @@ class Machine {
   [[noreturn]] void throw_deadlock() const {
     std::string text = "deadlock: every thread waits";
     for (const auto& block : resident_) text += block->describe_waiting();
-    throw Fault(text);
+    throw KernelFault(text);
   }
 
   /// Every thread that has begun throws where it is, so that its stack is unwound.
@@ -102,7 +102,7 @@ class Machine {
   const std::function<void()>& code_;
   Scheduler scheduler_;
   Stacks stacks_ = make_stacks(kStackBytes);
-  std::vector<std::unique_ptr<Block>> resident_;
+  std::vector<std::unique_ptr<ThreadBlock>> resident_;
   int next_ = 0;
   std::exception_ptr failure_;
 };
@@ -111,7 +111,7 @@ class Machine {
 
 void emulate(const Launch& launch, const std::function<void()>& thread_code) {
   check_launch(launch);
-  Machine(launch, thread_code).run();
+  EmulatedMachine(launch, thread_code).run();
 }
 
 }  // namespace ringlab::cuda::emulator

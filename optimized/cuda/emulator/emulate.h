@@ -8,7 +8,7 @@
 
 namespace ringlab::cuda::emulator {
 
-/// How a grid is launched. `seed` decides the order in which threads run, how late asynchronous
+/// The launch of a grid. `seed` decides the order in which threads run, how late asynchronous
 /// copies and matrix products happen, and nothing else.
 struct Launch {
   int blocks = 1;
@@ -20,8 +20,8 @@ struct Launch {
 };
 
 /// Calls `thread_code`, which calls the kernel, once for every thread of every block, all on this
-/// thread of the operating system. Throws a Fault where the kernel breaks a rule or deadlocks, and
-/// what `thread_code` throws.
+/// thread of the operating system. Throws a KernelFault where the kernel breaks a rule or
+/// deadlocks, and what `thread_code` throws.
 void emulate(const Launch& launch, const std::function<void()>& thread_code);
 
 }  // namespace ringlab::cuda::emulator

@@ -1,4 +1,4 @@
-// What the emulated GPU says of a kernel that breaks a rule.
+// Faults: a kernel breaks a rule on the emulated GPU.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace ringlab::cuda::emulator {
 
 /// A kernel did what no GPU allows, or what a GPU allows and nobody means. what() names the block
 /// and the thread, or for a deadlock what every thread waits for.
-class Fault : public std::runtime_error {
+class KernelFault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

@@ -1,19 +1,20 @@
-// Where the code that runs is.
+// The place of the code that runs.
 #pragma once
 
 #include <cstddef>
 
 namespace ringlab::cuda::emulator {
 
-struct Place {
+struct ThreadPlace {
   int thread = 0;
   int block = 0;
   int blocks = 0;
   std::byte* shared = nullptr;
 };
 
-/// Of the thread that runs. Threads of a grid take turns on one thread of the operating system.
-extern constinit thread_local Place here;
+/// The place of the thread that runs. Threads of a grid take turns on one thread of the operating
+/// system.
+extern constinit thread_local ThreadPlace here;
 
 /// The running thread stops here now and then.
 void let_others_run();

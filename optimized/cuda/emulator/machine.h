@@ -4,7 +4,7 @@
 //   - shared memory, targets of copies under way and accumulators of products under way hold NaN;
 //   - copies and products happen at random times, each at the latest when somebody waits for it;
 //   - threads run in a random order, one until it waits or, here and there, earlier;
-//   - what is undefined on a GPU is a Fault (fault.h), and so is a deadlock.
+//   - what is undefined on a GPU is a KernelFault (fault.h), and so is a deadlock.
 // What it does not see: races between ordinary writes and reads that no order of threads shows,
 // global memory beyond its end, the order of memory seen by other blocks.
 #pragma once

@@ -34,7 +34,7 @@ Matrix decode(std::uint64_t descriptor) {
 }
 
 /// Eight elements whose unswizzled address is given: bits 4 … 6 are exclusive-ored with bits 7 … 9.
-void read_unit(SharedMemory& shared, DType type, std::uint32_t address, float* values) {
+void read_unit(SharedWindow& shared, DType type, std::uint32_t address, float* values) {
   const std::uint32_t place = address ^ (address >> 3 & 0x70u);
   const std::byte* unit = shared.at(place, kMatrixUnitBytes, "matrix product");
   shared.check_fenced(place, kMatrixUnitBytes, "matrix product");
@@ -47,7 +47,7 @@ void read_unit(SharedMemory& shared, DType type, std::uint32_t address, float* v
 
 }  // namespace
 
-void read_rows(SharedMemory& shared, DType type, std::uint64_t descriptor, int rows,
+void read_rows(SharedWindow& shared, DType type, std::uint64_t descriptor, int rows,
                float* values) {
   const Matrix matrix = decode(descriptor);
   for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(rows); ++r) {
@@ -57,7 +57,7 @@ void read_rows(SharedMemory& shared, DType type, std::uint64_t descriptor, int r
   }
 }
 
-void read_columns(SharedMemory& shared, DType type, std::uint64_t descriptor, int columns,
+void read_columns(SharedWindow& shared, DType type, std::uint64_t descriptor, int columns,
                   float* values) {
   const Matrix matrix = decode(descriptor);
   for (std::uint32_t k = 0; k < 16; ++k) {

@@ -1,4 +1,4 @@
-// How the tensor cores read a matrix from shared memory, given its descriptor.
+// Reads a matrix from shared memory as the tensor cores do, given its descriptor.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace ringlab::cuda::emulator {
 /// (rows, 16) from a K-major matrix, row r at values + 16 r. Descriptors are read as the PTX ISA
 /// says and not as descriptor.h makes them. Faults: fields that mean nothing, unfenced writes,
 /// addresses outside shared memory.
-void read_rows(SharedMemory& shared, DType type, std::uint64_t descriptor, int rows, float* values);
+void read_rows(SharedWindow& shared, DType type, std::uint64_t descriptor, int rows, float* values);
 
 /// (16, columns) from an MN-major matrix, row k at values + columns k.
-void read_columns(SharedMemory& shared, DType type, std::uint64_t descriptor, int columns,
+void read_columns(SharedWindow& shared, DType type, std::uint64_t descriptor, int columns,
                   float* values);
 
 }  // namespace ringlab::cuda::emulator

@@ -9,7 +9,7 @@ namespace {
 constexpr int kMaxArrivals = (1 << 20) - 1;
 constexpr std::int64_t kMaxBytes = (1 << 20) - 1;
 
-/// What a barrier's bytes hold, so that writes over it are found.
+/// The bytes that a barrier holds, so that writes over it are found.
 std::uint64_t bits_at(std::uint32_t address) { return 0x6261727269657200u ^ address; }
 
 void end_phase_if_complete(MBarrier& barrier) {

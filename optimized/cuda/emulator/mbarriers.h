@@ -11,7 +11,7 @@ namespace ringlab::cuda::emulator {
 
 struct Thread;
 
-/// One mbarrier: its phase ends when all arrivals came and no bytes are outstanding.
+/// An mbarrier: its phase ends when all arrivals came and no bytes are outstanding.
 struct MBarrier {
   int arrivals = 0;                ///< per phase
   int pending = 0;                 ///< of this phase

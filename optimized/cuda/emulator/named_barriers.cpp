@@ -6,7 +6,7 @@
 namespace ringlab::cuda::emulator {
 namespace {
 
-struct Arrival {
+struct WarpArrival {
   int barrier;
   int threads;
   std::uint64_t round;
@@ -14,9 +14,9 @@ struct Arrival {
 
 /// The last lane of a warp brings all of them.
 void bring_warp(const Warp::Operands& lanes) {
-  const Arrival first = *static_cast<Arrival*>(lanes[0]);
+  const WarpArrival first = *static_cast<WarpArrival*>(lanes[0]);
   for (const void* lane : lanes) {
-    const auto& mine = *static_cast<const Arrival*>(lane);
+    const auto& mine = *static_cast<const WarpArrival*>(lane);
     if (mine.barrier != first.barrier || mine.threads != first.threads) {
       fault("lanes of a warp come to different barriers, {} and {}, or for {} and {} threads",
             first.barrier, mine.barrier, first.threads, mine.threads);
@@ -24,25 +24,25 @@ void bring_warp(const Warp::Operands& lanes) {
   }
   const std::uint64_t round =
       running_thread()->block->named_barriers.come_as_warp(first.barrier, first.threads);
-  for (void* lane : lanes) static_cast<Arrival*>(lane)->round = round;
+  for (void* lane : lanes) static_cast<WarpArrival*>(lane)->round = round;
 }
 
 }  // namespace
 
 NamedBarriers::NamedBarriers(int threads) : threads_(threads) {
-  for (State& state : states_) state.came.resize(static_cast<std::size_t>(threads / 32));
+  for (NamedBarrier& state : states_) state.came.resize(static_cast<std::size_t>(threads / 32));
 }
 
 std::uint64_t NamedBarriers::come(const char* name, int barrier, int threads) {
   const Thread& thread = *running_thread();
-  Arrival mine{barrier, threads, 0};
+  WarpArrival mine{barrier, threads, 0};
   thread.block->warps[static_cast<std::size_t>(thread.index / 32)].meet(name, &mine, bring_warp);
   return mine.round;
 }
 
 std::uint64_t NamedBarriers::come_as_warp(int barrier, int threads) {
-  State& state = states_[static_cast<std::size_t>(barrier)];
-  Block& block = *running_thread()->block;
+  NamedBarrier& state = states_[static_cast<std::size_t>(barrier)];
+  ThreadBlock& block = *running_thread()->block;
   const auto warp = static_cast<std::size_t>(running_thread()->index / 32);
   if (state.arrived > 0 && state.threads != threads) {
     fault("barrier {}: {} threads here, {} in others", barrier, threads, state.threads);
@@ -63,7 +63,7 @@ std::uint64_t NamedBarriers::come_as_warp(int barrier, int threads) {
 }
 
 void NamedBarriers::wait(int barrier, std::uint64_t round) {
-  State& state = states_[static_cast<std::size_t>(barrier)];
+  NamedBarrier& state = states_[static_cast<std::size_t>(barrier)];
   Thread& thread = *running_thread();
   if (state.round != round) return thread.block->scheduler.maybe_yield();
   state.parked.push_back(thread.index);

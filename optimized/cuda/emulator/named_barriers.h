@@ -14,18 +14,18 @@ class NamedBarriers {
  public:
   explicit NamedBarriers(int threads);
 
-  /// From each lane of the warp: when the others have to come, the number of the round that has to
-  /// end. `name` is what the warp calls.
+  /// Called by each lane of the warp: when the others have to come, returns the number of the round
+  /// that has to end. `name` is what the warp calls.
   std::uint64_t come(const char* name, int barrier, int threads);
   void wait(int barrier, std::uint64_t round);
   void end_thread();
   int ended() const { return ended_; }
 
-  /// One arrival of a whole warp.
+  /// The arrival of a whole warp.
   std::uint64_t come_as_warp(int barrier, int threads);
 
  private:
-  struct State {
+  struct NamedBarrier {
     int threads = 0;
     int arrived = 0;
     std::uint64_t round = 0;
@@ -35,7 +35,7 @@ class NamedBarriers {
 
   int threads_;
   int ended_ = 0;
-  std::array<State, 16> states_;
+  std::array<NamedBarrier, 16> states_;
 };
 
 namespace instructions {

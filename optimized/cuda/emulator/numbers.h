@@ -9,7 +9,7 @@ namespace ringlab::cuda::emulator {
 
 /// The value of 16 bits of `type`, f16 or bf16.
 float widen(DType type, std::uint16_t bits);
-/// Both halves, the low one first.
+/// The values of both halves, the low one first.
 void unpack(DType type, std::uint32_t pair, float* values);
 /// a + b as atomics add: subnormal numbers and sums count as 0.
 float flushed_sum(float a, float b);

@@ -45,7 +45,7 @@ std::vector<float> unpack_rows(DType type,
 }
 
 /// (16, n) with the rows of a K-major matrix (n, 16) as columns.
-std::vector<float> read_transposed(SharedMemory& shared, const ProductShape& shape) {
+std::vector<float> read_transposed(SharedWindow& shared, const ProductShape& shape) {
   const auto n = static_cast<std::size_t>(shape.n);
   std::vector<float> rows(n * 16);
   read_rows(shared, shape.type, shape.b, shape.n, rows.data());
@@ -57,7 +57,7 @@ std::vector<float> read_transposed(SharedMemory& shared, const ProductShape& sha
 }
 
 /// (64, 16) of which the columns are rows in shared memory.
-std::vector<float> read_transposed_left(SharedMemory& shared, const ProductShape& shape) {
+std::vector<float> read_transposed_left(SharedWindow& shared, const ProductShape& shape) {
   std::vector<float> rows(16 * 64), a(64 * 16);
   read_columns(shared, shape.type, shape.a, 64, rows.data());
   for (std::size_t k = 0; k < 16; ++k) {
@@ -105,10 +105,10 @@ void Warpgroup::commit() { mine().groups.push_back(mine().issued); }
 
 void Warpgroup::note_packed() { mine().has_packed = true; }
 
-Warpgroup::Product& Warpgroup::product(const ProductShape& shape, std::uint64_t number) {
+Warpgroup::IssuedProduct& Warpgroup::product(const ProductShape& shape, std::uint64_t number) {
   const auto place = static_cast<std::size_t>(number - done_);
   if (place == queue_.size()) {
-    Product next;
+    IssuedProduct next;
     next.shape = shape;
     queue_.push_back(std::move(next));
   }
@@ -118,12 +118,12 @@ Warpgroup::Product& Warpgroup::product(const ProductShape& shape, std::uint64_t 
   return queue_[place];
 }
 
-void Warpgroup::take_registers(Product& product, float* d) {
+void Warpgroup::take_registers(IssuedProduct& product, float* d) {
   const int n = product.shape.n;
   if (!mine().has_begun) fault("matrix product: products_begin() must precede new accumulators");
   if (!product.tile) {
-    product.tile = std::make_shared<Tile>(
-        Tile{n, std::vector<float>(static_cast<std::size_t>(64 * n), kHeld)});
+    product.tile = std::make_shared<AccumulatorTile>(
+        AccumulatorTile{n, std::vector<float>(static_cast<std::size_t>(64 * n), kHeld)});
     product.is_first_on_tile = true;
   }
   if (!product.is_first_on_tile) fault("matrix product: threads give different accumulators");
@@ -133,7 +133,7 @@ void Warpgroup::take_registers(Product& product, float* d) {
   mine().held.push_back({.d = d, .tile = product.tile, .last = mine().issued});
 }
 
-void Warpgroup::take_held(Product& product, Held& held) {
+void Warpgroup::take_held(IssuedProduct& product, HeldRegisters& held) {
   if (held.tile->n != product.shape.n) fault("matrix product: N differs from the last one's");
   check_held(held.d, held.tile->n);
   if (!product.tile) product.tile = held.tile;
@@ -143,7 +143,7 @@ void Warpgroup::take_held(Product& product, Held& held) {
 
 void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* p) {
   const int first_thread = running_thread()->index / kThreads * kThreads;
-  Block& block = block_here();
+  ThreadBlock& block = block_here();
   if (block.launch.threads < first_thread + kThreads) {
     fault("matrix product: a warpgroup has four warps, this one fewer");
   }
@@ -151,9 +151,9 @@ void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* 
   if (p && member.has_packed) {
     fault("matrix product: registers were packed, and no products_begin() followed");
   }
-  Product& next = product(shape, member.issued++);
+  IssuedProduct& next = product(shape, member.issued++);
   const auto held = std::find_if(member.held.begin(), member.held.end(),
-                                 [d](const Held& other) { return other.d == d; });
+                                 [d](const HeldRegisters& other) { return other.d == d; });
   if (held == member.held.end()) {
     take_registers(next, d);
   } else {
@@ -167,8 +167,8 @@ void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* 
   block.scheduler.post([this, &block, first_thread] { do_next(block, first_thread); });
 }
 
-void Warpgroup::do_next(Block& block, int first_thread) {
-  Product& next = queue_.front();
+void Warpgroup::do_next(ThreadBlock& block, int first_thread) {
+  IssuedProduct& next = queue_.front();
   const ProductShape& shape = next.shape;
   std::vector<float> a(64 * 16);
   std::vector<float> b;
@@ -206,7 +206,7 @@ void Warpgroup::wait(int pending) {
 }
 
 void Warpgroup::release(Member& member, int thread, std::uint64_t covered) {
-  std::erase_if(member.held, [&](const Held& held) {
+  std::erase_if(member.held, [&](const HeldRegisters& held) {
     if (held.last > covered) return false;
     check_held(held.d, held.tile->n);
     for_fragment(thread, held.tile->n, [&held](std::size_t element, int index) {

@@ -12,16 +12,16 @@
 
 namespace ringlab::cuda::emulator {
 
-struct Block;
+struct ThreadBlock;
 
-/// Where A comes from, and which operands are transposed.
+/// The source of A, and which operands are transposed.
 enum class ProductForm {
   rows,     ///< shared memory; neither
   weights,  ///< registers; B
   columns,  ///< shared memory; both
 };
 
-/// What a wgmma instruction says, the same for all 128 threads.
+/// A wgmma instruction's fields, the same for all 128 threads.
 struct ProductShape {
   DType type;
   int n;
@@ -35,7 +35,7 @@ struct ProductShape {
 
 /// The accumulators (64, n) of products under way. Registers are copied in at the first product and
 /// out at the wait that covers the last; in between they hold NaN.
-struct Tile {
+struct AccumulatorTile {
   int n;
   std::vector<float> values;
 };
@@ -50,40 +50,40 @@ class Warpgroup {
   void commit();
   void wait(int pending);
   void note_packed();  ///< a register that may be an operand has changed
-  /// One thread's part: its accumulators and, where A comes from registers, its four pairs.
+  /// A thread's part: its accumulators and, where A comes from registers, its four pairs.
   void issue(const ProductShape& shape, float* d, const std::uint32_t* p);
   void end_thread(int thread);
 
  private:
-  struct Product {
+  struct IssuedProduct {
     ProductShape shape;
-    std::shared_ptr<Tile> tile;
+    std::shared_ptr<AccumulatorTile> tile;
     bool is_first_on_tile = false;
     std::array<std::array<std::uint32_t, 4>, 128> p = {};
     int issued_by = 0;
   };
-  struct Held {  ///< registers that belong to products under way
+  struct HeldRegisters {  ///< registers that belong to products under way
     float* d;
-    std::shared_ptr<Tile> tile;
+    std::shared_ptr<AccumulatorTile> tile;
     std::uint64_t last;  ///< number of the last product on them, plus 1
   };
   struct Member {
     std::uint64_t issued = 0;
     std::vector<std::uint64_t> groups;  ///< products issued when each was committed
-    std::vector<Held> held;
+    std::vector<HeldRegisters> held;
     std::uint64_t awaited = 0;  ///< parked until so many products happened
     bool has_begun = false;
     bool has_packed = false;
   };
   Member& mine();
-  Product& product(const ProductShape& shape, std::uint64_t number);
-  void take_registers(Product& product, float* d);
-  void take_held(Product& product, Held& held);
-  void do_next(Block& block, int first_thread);
+  IssuedProduct& product(const ProductShape& shape, std::uint64_t number);
+  void take_registers(IssuedProduct& product, float* d);
+  void take_held(IssuedProduct& product, HeldRegisters& held);
+  void do_next(ThreadBlock& block, int first_thread);
   void release(Member& member, int thread, std::uint64_t covered);
 
   std::array<Member, 128> members_;
-  std::deque<Product> queue_;  ///< not yet done
+  std::deque<IssuedProduct> queue_;  ///< not yet done
   std::uint64_t done_ = 0;
 };
 

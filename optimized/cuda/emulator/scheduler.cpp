@@ -20,15 +20,16 @@ constexpr int kPicksPerMood = 512;
 
 }  // namespace
 
-constinit thread_local Place here = {};
+constinit thread_local ThreadPlace here = {};
 
 void let_others_run() { running->block->scheduler.maybe_yield(); }
 
 Thread* running_thread() { return running; }
 
 void throw_fault(const std::string& text) {
-  if (!running) throw Fault(text);
-  throw Fault(fmt::format("block {}, thread {}: {}", running->block->index, running->index, text));
+  if (!running) throw KernelFault(text);
+  throw KernelFault(
+      fmt::format("block {}, thread {}: {}", running->block->index, running->index, text));
 }
 
 std::string Waiting::describe() const {

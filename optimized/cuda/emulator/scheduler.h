@@ -1,4 +1,4 @@
-// Who runs next: threads that can run, and asynchronous work that may happen, in a seeded order.
+// The choice of who runs next: threads that can, and asynchronous work that may, in a seeded order.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace ringlab::cuda::emulator {
 
-struct Block;
+struct ThreadBlock;
 
-/// What a thread waits for, as a text with two numbers.
+/// A thread's wait, as a text with two numbers.
 struct Waiting {
   const char* text = nullptr;  ///< a format with up to two places
   std::int64_t first = 0;
@@ -25,7 +25,7 @@ struct Waiting {
 
 /// A thread of a block.
 struct Thread {
-  Block* block = nullptr;
+  ThreadBlock* block = nullptr;
   int index = 0;
   Fibre* fibre = nullptr;
   Waiting waiting = {};
@@ -39,7 +39,7 @@ class Scheduler {
   explicit Scheduler(std::uint64_t seed);
 
   void add(Thread* thread) { ready_.push_back(thread); }
-  /// From the running thread: until somebody wakes it.
+  /// Parks the running thread until somebody wakes it.
   void park(Waiting waiting);
   void wake(Thread* thread);
   void yield();        ///< lets others run
@@ -49,7 +49,7 @@ class Scheduler {
 
   /// Runs one thread until it stops, or one job. False: nobody can run and there is nothing to do.
   bool step();
-  /// From now on threads that are resumed throw, so that their stacks unwind.
+  /// Lets threads that are resumed throw from now on, so that their stacks unwind.
   void abandon() { is_abandoned_ = true; }
   void resume(Thread* thread);
 

@@ -21,7 +21,7 @@ std::byte* place_in(std::vector<std::byte>& storage) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(int bytes)
+SharedWindow::SharedWindow(int bytes)
     : bytes_(bytes),
       storage_(static_cast<std::size_t>(bytes) + 2 * kEdgeBytes + 4 * kAlignment, kEdge),
       data_(place_in(storage_)),
@@ -29,7 +29,7 @@ SharedMemory::SharedMemory(int bytes)
   std::fill(data_, data_ + bytes, kPoison);
 }
 
-std::uint32_t SharedMemory::address(const void* place, int bytes, int alignment,
+std::uint32_t SharedWindow::address(const void* place, int bytes, int alignment,
                                     const char* what) const {
   const std::ptrdiff_t offset = static_cast<const std::byte*>(place) - data_;
   if (offset < 0 || offset + bytes > bytes_) {
@@ -41,7 +41,7 @@ std::uint32_t SharedMemory::address(const void* place, int bytes, int alignment,
   return kFirstAddress + static_cast<std::uint32_t>(offset);
 }
 
-std::byte* SharedMemory::at(std::uint32_t address, int bytes, const char* what) {
+std::byte* SharedWindow::at(std::uint32_t address, int bytes, const char* what) {
   const std::int64_t offset = std::int64_t{address} - kFirstAddress;
   if (offset < 0 || offset + bytes > bytes_) {
     fault("{}: {} bytes at offset {} of {} bytes of shared memory", what, bytes, offset, bytes_);
@@ -49,32 +49,32 @@ std::byte* SharedMemory::at(std::uint32_t address, int bytes, const char* what) 
   return data_ + offset;
 }
 
-void SharedMemory::check_fenced(std::uint32_t address, int bytes, const char* what) const {
+void SharedWindow::check_fenced(std::uint32_t address, int bytes, const char* what) const {
   const std::size_t offset = address - kFirstAddress;
   if (std::memcmp(data_ + offset, async_view_.data() + offset, static_cast<std::size_t>(bytes))) {
     fault("{}: shared offset {} was written and no fence_async_proxy() followed", what, offset);
   }
 }
 
-void SharedMemory::poison(std::uint32_t address, int bytes) {
+void SharedWindow::poison(std::uint32_t address, int bytes) {
   const std::size_t offset = address - kFirstAddress;
   std::memset(data_ + offset, static_cast<int>(kPoison), static_cast<std::size_t>(bytes));
   std::memset(async_view_.data() + offset, static_cast<int>(kPoison),
               static_cast<std::size_t>(bytes));
 }
 
-bool SharedMemory::is_poisoned(std::uint32_t address, int bytes) const {
+bool SharedWindow::is_poisoned(std::uint32_t address, int bytes) const {
   const std::byte* begin = data_ + (address - kFirstAddress);
   return std::all_of(begin, begin + bytes, [](std::byte b) { return b == kPoison; });
 }
 
-void SharedMemory::write_async(std::uint32_t address, const std::byte* source, int bytes) {
+void SharedWindow::write_async(std::uint32_t address, const std::byte* source, int bytes) {
   const std::size_t offset = address - kFirstAddress;
   std::memcpy(data_ + offset, source, static_cast<std::size_t>(bytes));
   std::memcpy(async_view_.data() + offset, source, static_cast<std::size_t>(bytes));
 }
 
-void SharedMemory::check_edges() const {
+void SharedWindow::check_edges() const {
   const auto is_edge = [](std::byte b) { return b == kEdge; };
   const std::byte* end = storage_.data() + storage_.size();
   if (!std::all_of(storage_.data(), static_cast<const std::byte*>(data_), is_edge)) {

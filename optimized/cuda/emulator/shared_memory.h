@@ -14,12 +14,12 @@
 namespace ringlab::cuda::emulator {
 
 inline constexpr std::byte kPoison{0xff};
-/// Of the first byte in the window of shared memory; the machine keeps what is before.
+/// The address of the first byte in the window; the machine keeps what is before.
 inline constexpr std::uint32_t kFirstAddress = 1024;
 
-class SharedMemory {
+class SharedWindow {
  public:
-  explicit SharedMemory(int bytes);
+  explicit SharedWindow(int bytes);
 
   std::byte* data() { return data_; }
   /// Address in the window of `bytes` bytes at `place`; a fault unless they are inside and aligned.

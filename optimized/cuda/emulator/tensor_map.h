@@ -8,7 +8,7 @@
 
 namespace ringlab::cuda::emulator {
 
-/// What load_box() reads of a TensorMap made here.
+/// The fields that load_box() reads of a TensorMap made here.
 struct MapFields {
   std::uint64_t tag;
   const std::byte* base;
@@ -18,7 +18,7 @@ struct MapFields {
   std::int64_t box_rows;
 };
 
-/// The same rules and the same errors as ringlab::cuda::make_tensor_map().
+/// A map by the rules and with the errors of ringlab::cuda::make_tensor_map().
 TensorMap make_tensor_map(const BoxedTensor& tensor);
 
 /// Faults unless make_tensor_map() made it.

@@ -34,13 +34,14 @@ std::uint32_t shuffle_from(const char* what, std::uint32_t value, int source) {
   return mine.result;
 }
 
-struct Load {
+struct MatrixLoad {
   const std::byte* row;
   std::uint32_t* fragments;
 };
 
 std::uint16_t element(const Warp::Operands& operands, int matrix, int row, int column) {
-  const auto& load = *static_cast<Load*>(operands[static_cast<std::size_t>(8 * matrix + row)]);
+  const auto& load =
+      *static_cast<MatrixLoad*>(operands[static_cast<std::size_t>(8 * matrix + row)]);
   std::uint16_t bits;
   std::memcpy(&bits, load.row + 2 * column, sizeof(bits));
   return bits;
@@ -50,7 +51,7 @@ std::uint16_t element(const Warp::Operands& operands, int matrix, int row, int c
 template <bool kTransposed>
 void do_load(const Warp::Operands& operands) {
   for (int lane = 0; lane < 32; ++lane) {
-    auto& mine = *static_cast<Load*>(operands[static_cast<std::size_t>(lane)]);
+    auto& mine = *static_cast<MatrixLoad*>(operands[static_cast<std::size_t>(lane)]);
     const int first = lane / 4;
     const int second = 2 * (lane % 4);
     for (int matrix = 0; matrix < 4; ++matrix) {
@@ -66,7 +67,7 @@ void do_load(const Warp::Operands& operands) {
 void load(const char* what, std::uint32_t (&fragments)[4], const void* row,
           void (*act)(const Warp::Operands&)) {
   running_thread()->block->shared.address(row, 16, 16, what);
-  Load mine{static_cast<const std::byte*>(row), fragments};
+  MatrixLoad mine{static_cast<const std::byte*>(row), fragments};
   warp_here().meet(what, &mine, act);
 }
 
@@ -77,15 +78,15 @@ struct Multiply {
   const std::uint32_t* b;
 };
 
-struct Factors {
+struct MmaOperands {
   float a[16][16];
   float b[16][8];
 };
 
 /// Fragments of m16n8k16: lane l has g = l / 4, t = l % 4; A (16, 16) rows g and g + 8, columns
 /// 2 t + {0, 1} and 2 t + 8 + {0, 1}; B (16, 8) rows like A's columns, column g.
-Factors gather(const Warp::Operands& operands) {
-  Factors factors;
+MmaOperands gather(const Warp::Operands& operands) {
+  MmaOperands factors;
   const DType type = static_cast<Multiply*>(operands[0])->type;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     const auto& mine = *static_cast<Multiply*>(operands[lane]);
@@ -107,7 +108,7 @@ Factors gather(const Warp::Operands& operands) {
 
 /// D (16, 8): rows g and g + 8, columns 2 t + {0, 1}.
 void do_multiply(const Warp::Operands& operands) {
-  const Factors factors = gather(operands);
+  const MmaOperands factors = gather(operands);
   for (std::size_t lane = 0; lane < 32; ++lane) {
     float* d = static_cast<Multiply*>(operands[lane])->d;
     for (std::size_t i = 0; i < 4; ++i) {

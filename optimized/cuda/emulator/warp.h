@@ -1,4 +1,4 @@
-// What the lanes of a warp do together.
+// Operations that the lanes of a warp do together.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace ringlab::cuda::emulator {
 
-/// Where the 32 lanes of a warp meet. A lane that comes to another operation than the one that
-/// others of the warp are at, or ends, is a fault: the warp has diverged.
+/// The meeting point of the 32 lanes of a warp. A lane that comes to another operation than the one
+/// that others of the warp are at, or ends, is a fault: the warp has diverged.
 class Warp {
  public:
   using Operands = std::array<void*, 32>;

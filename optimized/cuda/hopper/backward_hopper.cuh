@@ -71,8 +71,8 @@ namespace ringlab::cuda {
 
 // --- sizes -------------------------------------------------------------------------------------
 
-/// One shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ,
-/// 64 queries by 64 channels, are as many as the consumers in both.
+/// A shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ, 64
+/// queries by 64 channels, are as many as the consumers in both.
 template <class ElementType, int kPaddedChannels>
 struct HopperBackwardTile {
   using Element = ElementType;
@@ -94,20 +94,20 @@ struct HopperBackwardTile {
   static_assert(kQueries % kMaskQueries == 0 && kQueries <= 128);
 };
 
-/// Where a tile is.
+/// The place of a tile.
 struct QueryPlace {
   std::int32_t head;  ///< of all batches, numbered through
   std::int32_t first_query;
 };
 
-/// What consumers are told of a tile besides Q and dO.
+/// The words that consumers are told of a tile besides Q and dO.
 template <int kQueries>
 struct alignas(8) QueryRows {
   float lse[kQueries];  ///< in base 2; +inf: all weights are 0; NaN: none is a number
   float delta[kQueries];
   KeyRange sees[kQueries];
   QueryPlace place;
-  Meeting meeting;  ///< none: there are no more tiles
+  TileMeeting meeting;  ///< none: there are no more tiles
 };
 
 template <class Tile>
@@ -116,7 +116,7 @@ struct HopperBackwardBarriers {
   Barrier full[Tile::kStages], empty[Tile::kStages];
 };
 
-/// Where things are in shared memory.
+/// The layout of shared memory.
 template <class Tile>
 struct HopperBackwardShared {
   using Rows = QueryRows<Tile::kQueries>;
@@ -145,7 +145,7 @@ struct HopperBackwardShared {
   }
 };
 
-/// What the kernel is given.
+/// The kernel's parameters.
 template <class Element>
 struct HopperBackwardParams {
   BackwardCall<Element> call;
@@ -153,10 +153,10 @@ struct HopperBackwardParams {
   TensorMap k, v;     ///< boxes of kKeys rows
 };
 
-/// Where dQ is made: here, by additions in any order, or by another kernel.
+/// The place where dQ is made: here, by additions in any order, or by another kernel.
 enum class HopperQueryGradients { here, elsewhere };
 
-/// By one thread.
+/// Called by one thread.
 template <class Tile>
 RINGLAB_KERNEL_CODE void init_backward_barriers(HopperBackwardBarriers<Tile>& barriers) {
   init_barrier(&barriers.keys_full, 1);
@@ -172,7 +172,7 @@ RINGLAB_KERNEL_CODE void init_backward_barriers(HopperBackwardBarriers<Tile>& ba
 RINGLAB_KERNEL_CODE TileSpan span_of(const QueryWalk& walk) {
   std::uint32_t first = static_cast<std::uint32_t>(walk.tiles()), last = 0;
   for (std::int32_t tile = lane_index(); tile < walk.tiles(); tile += kWarpLanes) {
-    if (walk.meeting_of(tile) == Meeting::none) continue;
+    if (walk.meeting_of(tile) == TileMeeting::none) continue;
     if (last == 0) first = static_cast<std::uint32_t>(tile);
     last = static_cast<std::uint32_t>(tile) + 1;
   }
@@ -197,16 +197,16 @@ RINGLAB_KERNEL_CODE void load_boxes(std::byte* to, const TensorMap* map, Barrier
   }
 }
 
-/// What a thread of the producer knows of its query.
-struct QueryRow {
+/// A producer thread's view of its query.
+struct ProducedRow {
   float lse = -kEmptyRowMax<float>;
   float delta = 0;
   KeyRange sees = {};
 };
 template <class Element>
-RINGLAB_KERNEL_CODE QueryRow read_row(const BackwardCall<Element>& call, std::int64_t head,
-                                      std::int32_t query) {
-  QueryRow row;
+RINGLAB_KERNEL_CODE ProducedRow read_row(const BackwardCall<Element>& call, std::int64_t head,
+                                         std::int32_t query) {
+  ProducedRow row;
   if (query >= call.shape.queries) return row;
   const std::int64_t number = head * call.shape.queries + query;
   const float lse = call.lse[number];
@@ -224,7 +224,7 @@ struct BackwardProducer {
   HopperBackwardShared<Tile> shared;
   PipelinePlace<Tile::kStages> place = {};
 
-  RINGLAB_KERNEL_CODE void load_keys(KeyBlock block) const {
+  RINGLAB_KERNEL_CODE void load_keys(BlockKeys block) const {
     if (thread_index() != 0) return;
     Barrier* const full = &shared.barriers().keys_full;
     arrive_expecting(full, 2 * Tile::kKeyBytes);
@@ -235,10 +235,10 @@ struct BackwardProducer {
   }
 
   /// The tile, or where `meeting` is none, that there are no more.
-  RINGLAB_KERNEL_CODE void send(std::int32_t head, std::int32_t first_query, Meeting meeting) {
+  RINGLAB_KERNEL_CODE void send(std::int32_t head, std::int32_t first_query, TileMeeting meeting) {
     const int thread = thread_index(), stage = place.stage;
-    const bool is_tile = meeting != Meeting::none;
-    QueryRow row;
+    const bool is_tile = meeting != TileMeeting::none;
+    ProducedRow row;
     if (is_tile && thread < Tile::kQueries) row = read_row(params.call, head, first_query + thread);
     wait(&shared.barriers().empty[stage], place.parity ^ 1);
     QueryRows<Tile::kQueries>& rows = shared.rows(stage);
@@ -265,10 +265,11 @@ struct BackwardProducer {
   }
 };
 
-/// Of the keys of a block, over all query heads that read their K/V head; all lanes of a warp.
+/// The walk over the keys of a block, over all query heads that read their K/V head; all lanes of a
+/// warp.
 template <class Tile>
 RINGLAB_KERNEL_CODE QueryWalk begin_walk(const BackwardCall<typename Tile::Element>& call,
-                                         KeyBlock block) {
+                                         BlockKeys block) {
   QueryWalk walk{.mask_tiles = call.mask.tiles,
                  .mask_queries = Tile::kMaskQueries,
                  .parts = Tile::kQueries / Tile::kMaskQueries,
@@ -281,17 +282,17 @@ RINGLAB_KERNEL_CODE QueryWalk begin_walk(const BackwardCall<typename Tile::Eleme
   return walk;
 }
 
-/// Where nobody sees the keys they are not loaded.
+/// Loads the keys of the block, unless nobody sees them, and then the tiles that see some.
 template <class Tile>
 RINGLAB_KERNEL_CODE void produce_queries(const HopperBackwardParams<typename Tile::Element>& params,
-                                         HopperBackwardShared<Tile> shared, KeyBlock block) {
+                                         HopperBackwardShared<Tile> shared, BlockKeys block) {
   BackwardProducer<Tile> producer{params, shared};
   QueryWalk walk = begin_walk<Tile>(params.call, block);
   if (walk.span.first < walk.span.last) producer.load_keys(block);
   while (walk.advance()) {
     producer.send(block.kv_head * walk.heads + walk.head, walk.first_query(), walk.meeting);
   }
-  producer.send(0, 0, Meeting::none);
+  producer.send(0, 0, TileMeeting::none);
 }
 
 // --- a consumer: registers ---------------------------------------------------------------------
@@ -321,7 +322,7 @@ RINGLAB_KERNEL_CODE void for_query_pairs(Act&& act) {
 }
 
 /// Scores become weights: 2^(scale S - lse), and 0 for pairs that do not see each other.
-template <Meeting kMeeting, class Tile>
+template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Tile::kQueries>& rows,
                                      float scale, int first_key) {
   for_query_pairs<Tile>([&](int query, int at) {
@@ -332,7 +333,7 @@ RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Til
       float& high = parts.p[at + 2 * i + 1];
       low = exp2_approx(fmaf(low, scale, -lse.low));
       high = exp2_approx(fmaf(high, scale, -lse.high));
-      if constexpr (kMeeting == Meeting::partial) {
+      if constexpr (kMeeting == TileMeeting::partial) {
         if (!contains(rows.sees[query], first_key + 8 * i)) low = 0;
         if (!contains(rows.sees[query + 1], first_key + 8 * i)) high = 0;
       }
@@ -341,7 +342,7 @@ RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Til
 }
 
 /// dP becomes dS.
-template <Meeting kMeeting, class Tile>
+template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void differentiate_pairs(PairParts<Tile>& parts,
                                              const QueryRows<Tile::kQueries>& rows) {
   for_query_pairs<Tile>([&](int query, int at) {
@@ -350,13 +351,14 @@ RINGLAB_KERNEL_CODE void differentiate_pairs(PairParts<Tile>& parts,
     for (int i = 0; i < 4; ++i) {
       const float p = parts.p[at + i];
       const float ds = p * (parts.ds[at + i] - (i % 2 == 0 ? delta.low : delta.high));
-      parts.ds[at + i] = kMeeting == Meeting::partial && p == 0 ? 0 : ds;
+      parts.ds[at + i] = kMeeting == TileMeeting::partial && p == 0 ? 0 : ds;
     }
   });
 }
 
-/// In the fragments of a left operand: for 16 queries, keys g and g + 8 of queries 2 t, 2 t + 1,
-/// then of queries 2 t + 8, 2 t + 9. Accumulators of two neighbouring n are in that very order.
+/// Rounds to the fragments of a left operand: for 16 queries, keys g and g + 8 of queries 2 t, 2 t
+/// + 1, then of queries 2 t + 8, 2 t + 9. Accumulators of two neighbouring n are in that very
+/// order.
 template <class Element, int kCount>
 RINGLAB_KERNEL_CODE void round_pairs(std::uint32_t (&rounded)[kCount][4],
                                      const float (&values)[8 * kCount]) {
@@ -394,7 +396,7 @@ RINGLAB_KERNEL_CODE void clear_not_finite_in(std::byte* operand) {
   }
 }
 
-/// What consumers wrote to shared memory is there for the products of all of them.
+/// Makes what consumers wrote to shared memory visible to the products of all of them.
 template <class Tile>
 RINGLAB_KERNEL_CODE void share_with_consumers() {
   fence_async_proxy();
@@ -432,7 +434,7 @@ struct BackwardConsumer {
   int number;  ///< among the consumers
   PipelinePlace<Tile::kStages> place = {};
 
-  /// Of this thread's first row among the keys of the block.
+  /// The number of this thread's first row among the keys of the block.
   RINGLAB_KERNEL_CODE int key() const {
     return 64 * number + warp_index() % 4 * 16 + lane_index() / 4;
   }
@@ -464,7 +466,7 @@ struct BackwardConsumer {
     products_commit();
   }
 
-  // This consumer's piece of dQ.
+  // The piece of dQ that is this consumer's.
   RINGLAB_KERNEL_CODE int piece_query() const { return number % (Tile::kQueries / 64) * 64; }
   RINGLAB_KERNEL_CODE int piece_channel() const { return number / (Tile::kQueries / 64) * 64; }
 
@@ -517,15 +519,15 @@ RINGLAB_KERNEL_CODE void add_dq(const BackwardConsumer<Tile>& consumer, QueryPla
   }
 }
 
-/// What one tile of queries adds to the gradients.
-template <Meeting kMeeting, HopperQueryGradients kWhere, class Tile>
+/// Adds what one tile of queries brings to the gradients.
+template <TileMeeting kMeeting, HopperQueryGradients kWhere, class Tile>
 RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
                                    int first_key) {
   const auto& shared = consumer.shared;
   const auto& rows = consumer.rows();
   std::byte* const q = shared.q(consumer.place.stage);
   std::byte* const dout = shared.dout(consumer.place.stage);
-  if constexpr (kMeeting == Meeting::partial) {
+  if constexpr (kMeeting == TileMeeting::partial) {
     clear_not_finite_in<Tile, Tile::kQueryBytes>(q);
     clear_not_finite_in<Tile, Tile::kQueryBytes>(dout);
     share_with_consumers<Tile>();
@@ -583,10 +585,10 @@ RINGLAB_KERNEL_CODE void leave_sums(const float (&sums)[Tile::kChannels / 2], fl
 
 template <class Tile, HopperQueryGradients kWhere>
 RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Tile::Element>& params,
-                                         HopperBackwardShared<Tile> shared, KeyBlock block) {
+                                         HopperBackwardShared<Tile> shared, BlockKeys block) {
   BackwardConsumer<Tile> consumer{params, shared, consumer_number()};
   consumer.wait_for_tile();
-  if (consumer.rows().meeting == Meeting::none) return;  // nobody sees these keys
+  if (consumer.rows().meeting == TileMeeting::none) return;  // nobody sees these keys
   KeySums<Tile> sums;
   RINGLAB_UNROLL
   for (float& sum : sums.dk) sum = 0;
@@ -596,11 +598,11 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
   clear_not_finite_in<Tile, Tile::kKeyBytes>(shared.k());
   share_with_consumers<Tile>();
   RINGLAB_KEEP_LOOP
-  for (; consumer.rows().meeting != Meeting::none; consumer.wait_for_tile()) {
-    if (consumer.rows().meeting == Meeting::full) {
-      meet_tile<Meeting::full, kWhere>(consumer, sums, block.first_key);
+  for (; consumer.rows().meeting != TileMeeting::none; consumer.wait_for_tile()) {
+    if (consumer.rows().meeting == TileMeeting::full) {
+      meet_tile<TileMeeting::full, kWhere>(consumer, sums, block.first_key);
     } else {
-      meet_tile<Meeting::partial, kWhere>(consumer, sums, block.first_key);
+      meet_tile<TileMeeting::partial, kWhere>(consumer, sums, block.first_key);
     }
   }
   const auto& call = params.call;
@@ -613,11 +615,11 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
 
 // --- the kernel --------------------------------------------------------------------------------
 
-/// One block of kThreads threads; there are batch · kv_heads · ceil(keys / kKeys).
+/// A block of kThreads threads; there are batch · kv_heads · ceil(keys / kKeys).
 template <class Tile, HopperQueryGradients kWhere>
 RINGLAB_KERNEL_CODE void backward_hopper_block(
     const HopperBackwardParams<typename Tile::Element>& params) {
-  const KeyBlock block = key_block_at(params.call.shape, block_index(), Tile::kKeys);
+  const BlockKeys block = key_block_at(params.call.shape, block_index(), Tile::kKeys);
   const HopperBackwardShared<Tile> shared{shared_memory()};
   if (thread_index() == 0) init_backward_barriers(shared.barriers());
   sync_block();  // nobody waits at a barrier that is not there yet

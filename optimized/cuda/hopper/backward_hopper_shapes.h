@@ -17,7 +17,7 @@ void with_hopper_backward_tile(const BackwardCall<Element>& call, Visitor&& visi
   return visit(HopperBackwardTile<Element, 128>{});
 }
 
-/// How many thread blocks there are.
+/// The number of thread blocks.
 template <class Tile>
 std::int64_t hopper_backward_blocks(const BlockShape& shape) {
   const std::int64_t blocks = (std::int64_t{shape.keys} + Tile::kKeys - 1) / Tile::kKeys;

@@ -1,5 +1,6 @@
-// Where the tensor cores find a matrix in shared memory: addresses inside boxes, and the 64-bit
-// matrix descriptor of wgmma (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout").
+// The place of a matrix in shared memory for the tensor cores: addresses inside boxes, and the
+// 64-bit matrix descriptor of wgmma (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory
+// Layout").
 //
 // Kernels make descriptors here and so does the emulated GPU, which then reads matrices as the PTX
 // ISA says a descriptor is read. Addresses are 32-bit addresses in the window of shared memory.
@@ -40,7 +41,7 @@ inline constexpr int kBoxChannels = 64;
 inline constexpr std::uint32_t kBoxRowBytes = 128;
 inline constexpr std::uint32_t kSwizzlePeriodBytes = 1024;  ///< also the alignment of boxes
 
-/// Where the byte that belongs at `address` lies.
+/// The address at which the byte that belongs at `address` lies.
 RINGLAB_HD constexpr std::uint32_t swizzle_128(std::uint32_t address) {
   return address ^ ((address >> 7 & 7u) << 4);
 }

@@ -63,7 +63,7 @@ namespace ringlab::cuda {
 
 // --- sizes -------------------------------------------------------------------------------------
 
-/// What makes the kernel fast, piece by piece, so that what each is worth can be measured
+/// The kernel's tactics, piece by piece, so that what each is worth can be measured
 /// (forward_hopper_ladder.h). The defaults are the kernel.
 struct HopperTactics {
   bool scores_ahead = true;       ///< S of the next block is issued before P V of this one
@@ -74,7 +74,7 @@ struct HopperTactics {
   int polynomials = 0;            ///< of 8 weights, how many are made by multiply-adds
 };
 
-/// One shape of the kernel. Consumers: 2 or 3. Keys: of a block, a multiple of 16.
+/// A shape of the kernel. Consumers: 2 or 3. Keys: of a block, a multiple of 16.
 template <class ElementType, int kPaddedChannels, int kConsumerGroups, int kBlockKeys,
           int kPipelineStages, HopperTactics kHopperTactics = HopperTactics{}>
 struct HopperTile {
@@ -108,7 +108,7 @@ template <class Tile>
 inline constexpr int kHopperSharedBytes = Tile::kQueryBytes + 2 * Tile::kStages* Tile::kBlockBytes +
                                           static_cast<int>(sizeof(HopperBarriers<Tile>));
 
-/// What the kernel is given. `call.scale` > 0: the largest score has the largest weight.
+/// The kernel's parameters. `call.scale` > 0: the largest score has the largest weight.
 template <class Element>
 struct HopperParams {
   ForwardCall<Element> call;
@@ -116,7 +116,7 @@ struct HopperParams {
   TileOrder order;
 };
 
-/// Where things are in shared memory.
+/// The layout of shared memory.
 template <class Tile>
 struct HopperShared {
   std::byte* q;
@@ -135,8 +135,8 @@ RINGLAB_KERNEL_CODE HopperShared<Tile> lay_out_shared() {
   return {start, reinterpret_cast<HopperBarriers<Tile>*>(barriers)};
 }
 
-/// By one thread. A buffer is full after one announcement and its bytes, empty after a word of each
-/// consumer warp.
+/// Called by one thread. A buffer is full after one announcement and its bytes, empty after a word
+/// of each consumer warp.
 template <class Tile>
 RINGLAB_KERNEL_CODE void init_hopper_barriers(HopperBarriers<Tile>* barriers) {
   constexpr int kWarps = 4 * Tile::kConsumers;
@@ -178,7 +178,8 @@ RINGLAB_KERNEL_CODE void load_rows(std::byte* to, const TensorMap* map, Barrier*
   }
 }
 
-/// One thread. K of a block goes ahead of V of the block before it, as consumers need them.
+/// The producer's thread. K of a block goes ahead of V of the block before it, as consumers need
+/// them.
 template <class Tile>
 struct Producer {
   const HopperParams<typename Tile::Element>& params;
@@ -230,11 +231,11 @@ RINGLAB_KERNEL_CODE void produce(const HopperParams<typename Tile::Element>& par
 
 // --- a consumer: its registers -----------------------------------------------------------------
 
-/// Which rows a thread works on, and its part of them: columns (of scores: keys, of acc: channels)
+/// The rows a thread works on, and its part of them: columns (of scores: keys, of acc: channels)
 /// 8 n + 2 t and the next one of its two rows. Arrays are [4 n + 2 i + (0 or 1)], see
 /// device_code.h.
 template <class Tile>
-struct Rows {
+struct ThreadRows {
   float scores[Tile::kKeys / 2];
   std::uint32_t weights[Tile::kKeys / 16][4];
   float acc[Tile::kChannels / 2];
@@ -249,7 +250,7 @@ struct Rows {
 RINGLAB_KERNEL_CODE int lane_of_row() { return thread_index() % 4; }
 RINGLAB_KERNEL_CODE int first_column() { return 2 * lane_of_row(); }
 
-/// Over the four lanes that share a row.
+/// The sum over the four lanes that share a row.
 RINGLAB_KERNEL_CODE float sum_of_row(float value) {
   value += shuffle_xor(value, 1);
   return value + shuffle_xor(value, 2);
@@ -262,7 +263,7 @@ RINGLAB_KERNEL_CODE float max_of_row(float value) {
 
 /// The number of a row among those of all heads.
 template <class Tile>
-RINGLAB_KERNEL_CODE std::int64_t row_number(const BlockShape& shape, const Rows<Tile>& rows,
+RINGLAB_KERNEL_CODE std::int64_t row_number(const BlockShape& shape, const ThreadRows<Tile>& rows,
                                             int i) {
   return std::int64_t{rows.head} * shape.queries + rows.query[i];
 }
@@ -275,8 +276,8 @@ struct alignas(2 * sizeof(Value)) PairOf {
 
 /// Calls act(column of v, index of the first of two accumulators) for what exists of row i.
 template <class Tile, class Act>
-RINGLAB_KERNEL_CODE void for_pairs_of_row(const BlockShape& shape, const Rows<Tile>& rows, int i,
-                                          Act&& act) {
+RINGLAB_KERNEL_CODE void for_pairs_of_row(const BlockShape& shape, const ThreadRows<Tile>& rows,
+                                          int i, Act&& act) {
   if (rows.query[i] >= shape.queries) return;
   RINGLAB_UNROLL
   for (int n = 0; n < Tile::kChannels / 8; ++n) {
@@ -290,7 +291,7 @@ RINGLAB_KERNEL_CODE void for_pairs_of_row(const BlockShape& shape, const Rows<Ti
 /// The row's state: empty, or where the block before left it.
 template <class Tile>
 RINGLAB_KERNEL_CODE void begin_state(const ForwardCall<typename Tile::Element>& call,
-                                     Rows<Tile>& rows) {
+                                     ThreadRows<Tile>& rows) {
   RINGLAB_UNROLL
   for (float& value : rows.acc) value = 0;
   RINGLAB_UNROLL
@@ -316,7 +317,7 @@ RINGLAB_KERNEL_CODE void begin_state(const ForwardCall<typename Tile::Element>& 
 
 template <class Tile>
 RINGLAB_KERNEL_CODE void begin_rows(const ForwardCall<typename Tile::Element>& call,
-                                    TilePlace place, int consumer, Rows<Tile>& rows) {
+                                    TilePlace place, int consumer, ThreadRows<Tile>& rows) {
   const int thread = thread_index() % 128;
   rows.head = place.head;
   RINGLAB_UNROLL
@@ -333,7 +334,7 @@ RINGLAB_KERNEL_CODE void begin_rows(const ForwardCall<typename Tile::Element>& c
 /// Leaves the state in memory for the block that comes next.
 template <class Tile>
 RINGLAB_KERNEL_CODE void leave_state(const ForwardCall<typename Tile::Element>& call,
-                                     const Rows<Tile>& rows, int i) {
+                                     const ThreadRows<Tile>& rows, int i) {
   if (rows.query[i] >= call.shape.queries) return;
   const std::int64_t number = row_number(call.shape, rows, i);
   if (lane_of_row() == 0) call.running.states[number] = {rows.row_max[i], rows.row_sum[i]};
@@ -347,7 +348,7 @@ RINGLAB_KERNEL_CODE void leave_state(const ForwardCall<typename Tile::Element>& 
 /// is 0; a row that saw nothing but NaN has a row_max of -inf too, but the sum NaN.
 template <class Tile>
 RINGLAB_KERNEL_CODE void write_out(const ForwardCall<typename Tile::Element>& call,
-                                   const Rows<Tile>& rows, int i) {
+                                   const ThreadRows<Tile>& rows, int i) {
   if (rows.query[i] >= call.shape.queries) return;
   constexpr float kLn2 = 0.693147180559945309f;
   const std::int64_t number = row_number(call.shape, rows, i);
@@ -366,7 +367,7 @@ RINGLAB_KERNEL_CODE void write_out(const ForwardCall<typename Tile::Element>& ca
 
 template <class Tile>
 RINGLAB_KERNEL_CODE void end_rows(const ForwardCall<typename Tile::Element>& call,
-                                  Rows<Tile>& rows) {
+                                  ThreadRows<Tile>& rows) {
   RINGLAB_UNROLL
   for (int i = 0; i < 2; ++i) {
     rows.row_sum[i] = sum_of_row(rows.row_sum[i]);
@@ -383,7 +384,7 @@ RINGLAB_KERNEL_CODE void end_rows(const ForwardCall<typename Tile::Element>& cal
 /// Scores of keys that a row does not see become -inf; `first` is the block's first key. Compared
 /// are numbers that the compiler knows, so that no more than two registers are needed for a row.
 template <class Tile>
-RINGLAB_KERNEL_CODE void hide_unseen(Rows<Tile>& rows, int first) {
+RINGLAB_KERNEL_CODE void hide_unseen(ThreadRows<Tile>& rows, int first) {
   RINGLAB_UNROLL
   for (int i = 0; i < 2; ++i) {
     const std::int32_t begin = rows.sees[i].first - first;
@@ -402,7 +403,7 @@ RINGLAB_KERNEL_CODE void hide_unseen(Rows<Tile>& rows, int first) {
 /// Moves row_max when the scores exceed it by too much. acc is still busy: `factor` is what it has
 /// to be multiplied by. `top`: the largest score, scaled.
 template <class Tile>
-RINGLAB_KERNEL_CODE void raise_row_max(Rows<Tile>& rows, int i, float top) {
+RINGLAB_KERNEL_CODE void raise_row_max(ThreadRows<Tile>& rows, int i, float top) {
   rows.factor[i] = 1;
   if (!(top > rows.row_max[i] + Tile::kTactics.slack)) return;
   rows.factor[i] = exp2_approx(rows.row_max[i] - top);  // 0 when nothing was seen before
@@ -418,7 +419,7 @@ RINGLAB_KERNEL_CODE float weight_of(float x, int n) {
 
 /// Scores become weights, in place: 2^(scale · score - row_max), and their sum is taken.
 template <class Tile>
-RINGLAB_KERNEL_CODE void weigh(Rows<Tile>& rows, float scale) {
+RINGLAB_KERNEL_CODE void weigh(ThreadRows<Tile>& rows, float scale) {
   RINGLAB_UNROLL
   for (int i = 0; i < 2; ++i) {
     float top = kEmptyRowMax<float>;
@@ -444,7 +445,7 @@ RINGLAB_KERNEL_CODE void weigh(Rows<Tile>& rows, float scale) {
 /// Weights in the fragments of operand A: for 16 keys, rows g and g + 8 of keys 2 t, 2 t + 1, then
 /// of keys 2 t + 8, 2 t + 9. The accumulators of two neighbouring n are in that very order.
 template <class Tile>
-RINGLAB_KERNEL_CODE void round_weights(Rows<Tile>& rows) {
+RINGLAB_KERNEL_CODE void round_weights(ThreadRows<Tile>& rows) {
   RINGLAB_UNROLL
   for (int step = 0; step < Tile::kKeys / 16; ++step) {
     RINGLAB_UNROLL
@@ -455,9 +456,9 @@ RINGLAB_KERNEL_CODE void round_weights(Rows<Tile>& rows) {
   }
 }
 
-/// What raise_row_max() left to do. Rare, so it is a branch and not 2 · C / 4 products.
+/// Does what raise_row_max() left to do. Rare, so it is a branch and not 2 · C / 4 products.
 template <class Tile>
-RINGLAB_KERNEL_CODE void rescale(Rows<Tile>& rows) {
+RINGLAB_KERNEL_CODE void rescale(ThreadRows<Tile>& rows) {
   if (rows.factor[0] == 1 && rows.factor[1] == 1) return;
   RINGLAB_UNROLL
   for (int n = 0; n < Tile::kChannels / 8; ++n) {
@@ -473,12 +474,12 @@ struct Consumer {
   const HopperParams<typename Tile::Element>& params;
   HopperShared<Tile> shared;
   int number;  ///< among the consumers
-  /// Of the block whose scores are next; V of the block before it has the place before.
+  /// The place of the block whose scores are next; V of the block before it has the place before.
   PipelinePlace<Tile::kStages> place = {};
   PipelinePlace<1> q_place = {};
 
   /// S = Q Kᵀ, whose buffers are full.
-  RINGLAB_KERNEL_CODE void issue_scores(Rows<Tile>& rows) const {
+  RINGLAB_KERNEL_CODE void issue_scores(ThreadRows<Tile>& rows) const {
     const Operand q{shared.q + number * 64 * 128, Tile::kQueries};
     const Operand k{shared.k(place.stage), Tile::kKeys};
     products_begin();
@@ -490,7 +491,7 @@ struct Consumer {
   }
 
   /// acc += P V of the block before.
-  RINGLAB_KERNEL_CODE void issue_weighted_sum(Rows<Tile>& rows) const {
+  RINGLAB_KERNEL_CODE void issue_weighted_sum(ThreadRows<Tile>& rows) const {
     const PipelinePlace<Tile::kStages> v_place = place.before();
     const Operand v{shared.v(v_place.stage), Tile::kKeys};
     wait(&shared.barriers->v_full[v_place.stage], v_place.parity);
@@ -528,20 +529,18 @@ struct Consumer {
   }
 };
 
-/// Whether a block holds keys that some row of the tile does not see.
-enum class Block { full, partial };
-
 /// Scores of the block that begins at key `first` become weights; acc may still be busy.
-template <Block kBlock, class Tile>
-RINGLAB_KERNEL_CODE void soften(const Consumer<Tile>& consumer, Rows<Tile>& rows, int first) {
-  constexpr bool kCompares = kBlock == Block::partial || !Tile::kTactics.knows_full_blocks;
+template <BlockCoverage kCoverage, class Tile>
+RINGLAB_KERNEL_CODE void soften(const Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first) {
+  constexpr bool kCompares =
+      kCoverage == BlockCoverage::partial || !Tile::kTactics.knows_full_blocks;
   if constexpr (kCompares) hide_unseen(rows, first);
   weigh(rows, consumer.params.call.scale);
 }
 
 /// The first block of a tile: nothing to overlap with but the other consumers.
 template <class Tile>
-RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first,
+RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first,
                                      bool last) {
   wait(&consumer.shared.barriers->q_full, consumer.q_place.parity);
   consumer.wait_for_k();
@@ -550,15 +549,15 @@ RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, Rows<Tile>& rows,
   hold(rows.scores);
   consumer.release_k();
   consumer.release_q(last);
-  soften<Block::partial>(consumer, rows, first);
+  soften<BlockCoverage::partial>(consumer, rows, first);
   rescale(rows);
   round_weights(rows);
   consumer.place.advance();
 }
 
 /// P V of the block before, and S and the softmax of this one.
-template <Block kBlock, class Tile>
-RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first,
+template <BlockCoverage kCoverage, class Tile>
+RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first,
                                     bool last) {
   consumer.wait_for_k();
   consumer.take_turn();
@@ -569,7 +568,7 @@ RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, Rows<Tile>& rows, 
   hold(rows.scores);
   consumer.release_k();
   consumer.release_q(last);
-  soften<kBlock>(consumer, rows, first);
+  soften<kCoverage>(consumer, rows, first);
   hold(rows.scores);
   if constexpr (Tile::kTactics.waits_late) {
     compute_before_waiting(rows.row_sum[0] + rows.row_sum[1]);
@@ -584,7 +583,7 @@ RINGLAB_KERNEL_CODE void next_block(Consumer<Tile>& consumer, Rows<Tile>& rows, 
 
 /// P V of the last block.
 template <class Tile>
-RINGLAB_KERNEL_CODE void last_products(Consumer<Tile>& consumer, Rows<Tile>& rows) {
+RINGLAB_KERNEL_CODE void last_products(Consumer<Tile>& consumer, ThreadRows<Tile>& rows) {
   consumer.q_place.advance();
   consumer.issue_weighted_sum(rows);
   products_wait<0>();
@@ -592,10 +591,10 @@ RINGLAB_KERNEL_CODE void last_products(Consumer<Tile>& consumer, Rows<Tile>& row
   consumer.release_v();
 }
 
-/// Without scores_ahead: P V of the block before, and then the scores of this one.
-template <Block kBlock, class Tile>
-RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, Rows<Tile>& rows, int first,
-                                           bool last) {
+/// A step without scores_ahead: P V of the block before, and then the scores of this one.
+template <BlockCoverage kCoverage, class Tile>
+RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows,
+                                           int first, bool last) {
   consumer.take_turn();
   consumer.issue_weighted_sum(rows);
   products_wait<0>();
@@ -608,42 +607,44 @@ RINGLAB_KERNEL_CODE void block_after_block(Consumer<Tile>& consumer, Rows<Tile>&
   hold(rows.scores);
   consumer.release_k();
   consumer.release_q(last);
-  soften<kBlock>(consumer, rows, first);
+  soften<kCoverage>(consumer, rows, first);
   rescale(rows);
   round_weights(rows);
   consumer.place.advance();
 }
 
-template <Block kBlock, class Tile>
-RINGLAB_KERNEL_CODE void step(Consumer<Tile>& consumer, Rows<Tile>& rows, int first, bool last) {
+template <BlockCoverage kCoverage, class Tile>
+RINGLAB_KERNEL_CODE void step(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first,
+                              bool last) {
   if constexpr (Tile::kTactics.scores_ahead) {
-    next_block<kBlock>(consumer, rows, first, last);
+    next_block<kCoverage>(consumer, rows, first, last);
   } else {
-    block_after_block<kBlock>(consumer, rows, first, last);
+    block_after_block<kCoverage>(consumer, rows, first, last);
   }
 }
 
-/// From the last block to the first: partial ones, full ones, partial ones.
+/// Walks from the last block to the first: partial ones, full ones, partial ones.
 template <class Tile>
-RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, Rows<Tile>& rows, KeyWalk walk) {
+RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, KeyWalk walk) {
   const auto first_key = [&](int block) { return walk.first + block * Tile::kKeys; };
   int block = walk.blocks - 1;
   first_block(consumer, rows, first_key(block), block == 0);
   for (--block; block >= walk.full_end; --block) {
-    step<Block::partial>(consumer, rows, first_key(block), block == 0);
+    step<BlockCoverage::partial>(consumer, rows, first_key(block), block == 0);
   }
   for (; block >= walk.full_begin; --block) {
-    step<Block::full>(consumer, rows, first_key(block), block == 0);
+    step<BlockCoverage::full>(consumer, rows, first_key(block), block == 0);
   }
-  for (; block >= 0; --block) step<Block::partial>(consumer, rows, first_key(block), block == 0);
+  for (; block >= 0; --block)
+    step<BlockCoverage::partial>(consumer, rows, first_key(block), block == 0);
   last_products(consumer, rows);
 }
 
 // --- a consumer: rows that ended as no number --------------------------------------------------
 
-/// Whether any thread of the warp has an accumulator that is infinite or NaN. All lanes.
+/// True when any thread of the warp has an accumulator that is infinite or NaN. All lanes.
 template <class Tile>
-RINGLAB_KERNEL_CODE bool any_not_finite(const Rows<Tile>& rows) {
+RINGLAB_KERNEL_CODE bool any_not_finite(const ThreadRows<Tile>& rows) {
   float probe = 0;  // stays 0 or becomes NaN
   RINGLAB_UNROLL
   for (const float value : rows.acc) probe = fmaf(value, 0.0f, probe);
@@ -655,7 +656,7 @@ RINGLAB_KERNEL_CODE bool any_not_finite(const Rows<Tile>& rows) {
 /// q · k of row i, over the channels of all four lanes. All lanes.
 template <class Tile>
 RINGLAB_KERNEL_CODE float score_of(const ForwardCall<typename Tile::Element>& call,
-                                   const Rows<Tile>& rows, int i,
+                                   const ThreadRows<Tile>& rows, int i,
                                    const typename Tile::Element* key) {
   float sum = 0;
   if (rows.query[i] < call.shape.queries) {
@@ -668,10 +669,11 @@ RINGLAB_KERNEL_CODE float score_of(const ForwardCall<typename Tile::Element>& ca
   return sum_of_row(sum);
 }
 
-/// One more visible key of row i.
+/// Takes one more visible key into row i.
 template <class Tile>
-RINGLAB_KERNEL_CODE void add_key(const ForwardCall<typename Tile::Element>& call, Rows<Tile>& rows,
-                                 int i, float score, const typename Tile::Element* value) {
+RINGLAB_KERNEL_CODE void add_key(const ForwardCall<typename Tile::Element>& call,
+                                 ThreadRows<Tile>& rows, int i, float score,
+                                 const typename Tile::Element* value) {
   raise_row_max(rows, i, score);
   const float shift = rows.row_max[i] == kEmptyRowMax<float> ? 0 : rows.row_max[i];
   const float weight = exp2_approx(score - shift);
@@ -689,7 +691,7 @@ RINGLAB_KERNEL_CODE void add_key(const ForwardCall<typename Tile::Element>& call
 /// each row sees and nothing else. Slow, and for inputs that are not finite only.
 template <class Tile>
 RINGLAB_KERNEL_CODE void redo_rows(const HopperParams<typename Tile::Element>& params,
-                                   Rows<Tile>& rows, KeyRange any) {
+                                   ThreadRows<Tile>& rows, KeyRange any) {
   const ForwardCall<typename Tile::Element>& call = params.call;
   const BlockShape& shape = call.shape;
   const std::int64_t kv_head = rows.head / (shape.q_heads / shape.kv_heads);
@@ -718,7 +720,7 @@ template <class Tile>
 RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& params,
                                  HopperShared<Tile> shared) {
   Consumer<Tile> consumer{params, shared, consumer_number()};
-  Rows<Tile> rows;
+  ThreadRows<Tile> rows;
   if (consumer.number == Tile::kConsumers - 1) consumer.pass_turn();
   for_each_tile<Tile>(params, [&](TilePlace place, KeyWalk walk) {
     walk = uniform_walk(walk);
@@ -735,7 +737,7 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
   if (consumer.number == 0) consumer.take_turn();  // what the last consumer passed on
 }
 
-/// One block of kThreads threads and kHopperSharedBytes per multiprocessor, or fewer.
+/// A block of kThreads threads and kHopperSharedBytes per multiprocessor, or fewer blocks.
 template <class Tile>
 RINGLAB_KERNEL_CODE void forward_hopper_tiles(const HopperParams<typename Tile::Element>& params) {
   const HopperShared<Tile> shared = lay_out_shared<Tile>();

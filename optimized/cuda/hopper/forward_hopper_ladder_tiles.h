@@ -10,18 +10,18 @@ namespace ringlab::cuda {
 
 namespace ladder {
 
-// Each the one before with one thing more.
+// Tactics, each the one before with one thing more.
 inline constexpr HopperTactics kInOrder{
     .scores_ahead = false, .takes_turns = false, .knows_full_blocks = false, .slack = 0};
 inline constexpr HopperTactics kAhead{.takes_turns = false, .knows_full_blocks = false, .slack = 0};
 inline constexpr HopperTactics kTurns{.knows_full_blocks = false, .slack = 0};
 inline constexpr HopperTactics kTwoLoops{.slack = 0};
-// The kernel with one thing changed.
+// Tactics of the kernel with one thing changed.
 inline constexpr HopperTactics kEarlyWait{.waits_late = false};
 inline constexpr HopperTactics kOneInEight{.polynomials = 1};
 inline constexpr HopperTactics kTwoInEight{.polynomials = 2};
 
-/// As many consumers, and keys in a block, as the kernel has.
+/// A tile with as many consumers, and keys in a block, as the kernel has.
 template <int kChannels, HopperTactics kTactics = HopperTactics{}>
 using Tile = HopperTile<BFloat16, kChannels, kChannels == 64 ? 3 : 2, 128, 2, kTactics>;
 

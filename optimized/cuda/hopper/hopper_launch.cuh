@@ -1,4 +1,4 @@
-// How the forward kernels for Hopper are launched, and what is checked before.
+// The launch of the forward kernels for Hopper, and what is checked before.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// Which tiles of queries a block of keys meets, and how: the loop of the backward pass by keys.
+// The tiles of queries that a block of keys meets, and how: the loop of the backward pass by keys.
 //
 // Tiles of BlockMask::tiles may be smaller than those that a kernel computes with, since other
 // kernels use the same ones: a tile here is `parts` of them.
@@ -11,9 +11,10 @@
 
 namespace ringlab::cuda {
 
-/// none: no query sees any of the keys. full: all queries exist, as do all keys, and see each
-/// other. partial: everything else, and where it could not be told.
-enum class Meeting : std::int32_t { none, partial, full };
+/// The way in which a tile meets the keys. none: no query sees any of them. full: all queries
+/// exist, as do all keys, and see each other. partial: everything else, and where it could not be
+/// told.
+enum class TileMeeting : std::int32_t { none, partial, full };
 
 /// Tiles first … last - 1.
 struct TileSpan {
@@ -35,7 +36,7 @@ struct QueryWalk {
 
   std::int32_t head = 0;
   std::int32_t tile = -1;
-  Meeting meeting = Meeting::none;  ///< of this tile; none at the end
+  TileMeeting meeting = TileMeeting::none;  ///< of this tile; none at the end
 
   RINGLAB_HD constexpr std::int32_t tile_queries() const { return mask_queries * parts; }
   RINGLAB_HD constexpr std::int32_t first_query() const { return tile * tile_queries(); }
@@ -49,14 +50,14 @@ struct QueryWalk {
       if (tile < span.first) tile = span.first - 1;
       while (++tile < span.last) {
         meeting = meeting_of(tile);
-        if (meeting != Meeting::none) return true;
+        if (meeting != TileMeeting::none) return true;
       }
     }
-    meeting = Meeting::none;
+    meeting = TileMeeting::none;
     return false;
   }
 
-  RINGLAB_HD constexpr Meeting meeting_of(std::int32_t which) const {
+  RINGLAB_HD constexpr TileMeeting meeting_of(std::int32_t which) const {
     const std::int32_t mask_count = (queries - 1) / mask_queries + 1;
     bool any = false;
     bool all = queries / tile_queries() > which;  // nobody is missing
@@ -67,19 +68,19 @@ struct QueryWalk {
                     keys.any.last > first_key);
       all = all && keys.all.first <= first_key && keys.all.last >= first_key + block_keys;
     }
-    if (!any) return Meeting::none;
-    return all ? Meeting::full : Meeting::partial;
+    if (!any) return TileMeeting::none;
+    return all ? TileMeeting::full : TileMeeting::partial;
   }
 };
 
-/// Which keys of which K/V head a thread block has. Early keys come first: under masks that look
+/// The keys of a K/V head that a thread block has. Early keys come first: under masks that look
 /// back most queries see them, and what takes longest should not begin last.
-struct KeyBlock {
+struct BlockKeys {
   std::int32_t first_key;
   std::int32_t kv_head;  ///< of all batches, numbered through
 };
-RINGLAB_HD constexpr KeyBlock key_block_at(const BlockShape& shape, std::int32_t index,
-                                           std::int32_t block_keys) {
+RINGLAB_HD constexpr BlockKeys key_block_at(const BlockShape& shape, std::int32_t index,
+                                            std::int32_t block_keys) {
   const std::int32_t heads = shape.batch * shape.kv_heads;
   return {index / heads * block_keys, index % heads};
 }

@@ -1,4 +1,4 @@
-// Which tile a block of a persistent grid takes when, and where a pipeline stands.
+// The order in which blocks of a persistent grid take tiles, and the place of a pipeline.
 //
 // Tiles come in an order (tile_at) and are dealt like cards, the direction turning round after
 // round (turn_of): who got the longest tile of one round gets the shortest of the next. Heads come
@@ -46,8 +46,8 @@ RINGLAB_HD constexpr TilePlace tile_at(const TileOrder& order, std::int32_t inde
   return {first_head + within % heads, upwards ? tile : order.tiles - 1 - tile};
 }
 
-/// What `block` of `blocks` takes in its round: a number that may be past the last tile, and then
-/// is for nobody.
+/// The tile that `block` of `blocks` takes in its round: a number that may be past the last tile,
+/// and then is for nobody.
 RINGLAB_HD constexpr std::int64_t turn_of(std::int32_t block, std::int32_t blocks,
                                           std::int32_t round) {
   const std::int32_t dealt = round % 2 == 0 ? block : blocks - 1 - block;
@@ -79,14 +79,14 @@ struct PipelinePlace {
     stage = 0;
     parity ^= 1;
   }
-  /// Where it was one step ago.
+  /// The place one step ago.
   RINGLAB_HD constexpr PipelinePlace before() const {
     if (stage > 0) return {stage - 1, parity};
     return {kStages - 1, parity ^ 1};
   }
 };
 
-/// How the blocks of keys of a tile are walked: backwards, block b beginning at row first + b ·
+/// The walk over the blocks of keys of a tile: backwards, block b beginning at row first + b ·
 /// (keys of a block). Blocks full_begin … full_end - 1 are seen by every query of the tile.
 struct KeyWalk {
   std::int32_t first = 0;
@@ -95,7 +95,7 @@ struct KeyWalk {
   std::int32_t full_end = 0;
 };
 
-/// Of a tile that sees `any` rows, and all of `all` with every query.
+/// The walk of a tile that sees `any` rows, and all of `all` with every query.
 RINGLAB_HD constexpr KeyWalk walk_of(KeyRange any, KeyRange all, std::int32_t block_keys) {
   if (any.last <= any.first) return {};
   KeyWalk walk{any.first, (any.last - any.first - 1) / block_keys + 1, 0, 0};

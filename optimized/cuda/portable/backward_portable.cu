@@ -12,7 +12,7 @@ static_assert(BackwardTiles<64>::kQueries == backward_portable_tile_queries(64, 
               BackwardTiles<128>::kQueries == backward_portable_tile_queries(128, 128) &&
               BackwardTiles<256>::kQueries == backward_portable_tile_queries(256, 256));
 
-template <class Element, int kChannels, QueryGradients kWhere>
+template <class Element, int kChannels, TileGradients kWhere>
 __global__ void __launch_bounds__(kBackwardThreads)
     keys_kernel(const __grid_constant__ BackwardCall<Element> call) {
   backward_portable_block<Element, kChannels, kWhere>(call);
@@ -38,10 +38,10 @@ template <class Element, int kChannels>
 void launch(const BackwardCall<Element>& call, Stream stream) {
   const LaunchPlan keys = keys_plan<Element, kChannels>(call.shape, stream);
   if (!call.deterministic) {
-    launch_kernel(keys_kernel<Element, kChannels, QueryGradients::here>, keys, call);
+    launch_kernel(keys_kernel<Element, kChannels, TileGradients::here>, keys, call);
     return;
   }
-  launch_kernel(keys_kernel<Element, kChannels, QueryGradients::elsewhere>, keys, call);
+  launch_kernel(keys_kernel<Element, kChannels, TileGradients::elsewhere>, keys, call);
   const std::int64_t tiles = tiles_of(call.shape.queries, BackwardTiles<kChannels>::kQueries);
   launch_kernel(queries_kernel<Element, kChannels>,
                 {.name = "backward_portable, dQ",

@@ -18,8 +18,8 @@
 
 namespace ringlab::cuda {
 
-/// Where dQ is made: here, by atomic additions in any order, or by another kernel.
-enum class QueryGradients { here, elsewhere };
+/// The place where dQ is made: here, by atomic additions in any order, or by another kernel.
+enum class TileGradients { here, elsewhere };
 
 template <int kChannels>
 struct KeyBlockMemory {
@@ -44,7 +44,7 @@ struct KeyBlockMemory {
   }
 };
 
-/// Which keys of which head this block has.
+/// The keys of the head that this block has.
 struct KeyPlace {
   KeyRange keys;  ///< those that exist
   std::int64_t kv_head;
@@ -153,8 +153,8 @@ RINGLAB_KERNEL_CODE void leave_key_gradients(const float (&d)[kCount][4], float*
   }
 }
 
-/// One block of kBackwardThreads threads; there are batch · kv_heads · ceil(keys / kKeys).
-template <class Element, int kChannels, QueryGradients kWhere>
+/// A block of kBackwardThreads threads; there are batch · kv_heads · ceil(keys / kKeys).
+template <class Element, int kChannels, TileGradients kWhere>
 RINGLAB_KERNEL_CODE void backward_portable_block(const BackwardCall<Element>& call) {
   using Tiles = BackwardTiles<kChannels>;
   using Memory = KeyBlockMemory<kChannels>;
@@ -212,7 +212,7 @@ RINGLAB_KERNEL_CODE void backward_portable_block(const BackwardCall<Element>& ca
 
     add_key_gradients<Element>(gradients.dv, Memory::p(), Memory::dout(step));
     add_key_gradients<Element>(gradients.dk, Memory::ds(), Memory::q(step));
-    if constexpr (kWhere == QueryGradients::here) {
+    if constexpr (kWhere == TileGradients::here) {
       scatter_query_gradients<Element, kChannels>(call, rows, head);
     }
     if (Tiles::kStages == 1) {

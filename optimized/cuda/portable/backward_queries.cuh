@@ -52,7 +52,7 @@ RINGLAB_KERNEL_CODE void leave_query_gradients(const float (&dq)[kCount][4],
   }
 }
 
-/// One block of kBackwardThreads threads; there are batch · q_heads · ceil(queries / kQueries).
+/// A block of kBackwardThreads threads; there are batch · q_heads · ceil(queries / kQueries).
 template <class Element, int kChannels>
 RINGLAB_KERNEL_CODE void backward_queries_block(const BackwardCall<Element>& call) {
   using Tiles = BackwardTiles<kChannels>;

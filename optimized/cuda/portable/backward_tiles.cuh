@@ -1,4 +1,4 @@
-// What the two backward kernels share: how tiles of queries and keys are cut among four warps, and
+// Common to the two backward kernels: how tiles of queries and keys are cut among four warps, and
 // the step from Q, K, V, dO to P and dS.
 //
 // P and dS go through shared memory in the type of the inputs, (queries, keys): from there any warp
@@ -22,12 +22,12 @@ inline constexpr int kBackwardThreads = 128;
 inline constexpr int kBackwardWarps = kBackwardThreads / kWarpLanes;
 inline constexpr float kLog2e = 1.44269504088896341f;
 
-/// For kChannels padded channels of K and of V.
+/// The sizes for kChannels padded channels of K and of V.
 template <int kChannels>
 struct BackwardTiles {
   static constexpr int kQueries = kChannels > 64 ? 32 : 64;
   static constexpr int kKeys = kChannels > 128 ? 32 : 64;
-  /// Of what comes and goes; what stays has one.
+  /// Stages of what comes and goes; what stays has one.
   static constexpr int kStages = kChannels > 128 ? 1 : 2;
   static constexpr int kQueryBytes = kQueries * kChannels * 2;
   static constexpr int kKeyBytes = kKeys * kChannels * 2;
@@ -40,14 +40,14 @@ struct BackwardTiles {
   static constexpr int kWarpKeys = kKeys * kRowWarps / kBackwardWarps;
   RINGLAB_KERNEL_CODE static int warp_query() { return warp_index() % kRowWarps * kFragmentRows; }
   RINGLAB_KERNEL_CODE static int warp_key() { return warp_index() / kRowWarps * kWarpKeys; }
-  /// The same warps share dQ: each has its own channels.
+  /// Warps that share dQ, the same ones: each has its own channels.
   static constexpr int kQueryChannels = kChannels * kRowWarps / kBackwardWarps;
   RINGLAB_KERNEL_CODE static int warp_query_channel() {
     return warp_index() / kRowWarps * kQueryChannels;
   }
 };
 
-/// What a lane knows of its two rows of a tile of queries.
+/// A lane's knowledge of its two rows of a tile of queries.
 struct BackwardRows {
   int query[2];
   KeyRange sees[2];
@@ -126,7 +126,7 @@ struct MeetingTiles {
   int first_key;  ///< of the chunk
 };
 
-/// This warp's share of P and dS.
+/// The share of P and dS that is this warp's.
 template <class Element, int kChannels>
 RINGLAB_KERNEL_CODE auto pair_gradients(const MeetingTiles<kChannels>& tiles,
                                         const BackwardRows& rows, float scale) {

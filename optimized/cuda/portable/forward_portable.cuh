@@ -27,7 +27,7 @@ namespace ringlab::cuda {
 inline constexpr int kForwardThreads = 128;
 inline constexpr int kForwardQueries = 64;
 
-/// What lies where, for kChannels padded channels of K and of V.
+/// The layout of shared memory, for kChannels padded channels of K and of V.
 template <int kChannels>
 struct ForwardTiles {
   static constexpr int kKeys = kChannels > 128 ? 32 : 64;
@@ -51,7 +51,7 @@ struct ForwardTiles {
   }
 };
 
-/// Which queries of which head this block has. Tiles that come late see most under causal masks,
+/// The queries of the head that this block has. Tiles that come late see most under causal masks,
 /// so they begin first.
 struct ForwardPlace {
   int tile;
@@ -67,7 +67,7 @@ RINGLAB_KERNEL_CODE ForwardPlace forward_place(const BlockShape& shape, int bloc
   return {tile, tile * kForwardQueries, head, head / (shape.q_heads / shape.kv_heads)};
 }
 
-/// What a lane keeps of its two rows.
+/// A lane's part of its two rows.
 template <int kChannels>
 struct ForwardRows {
   int query[2];  ///< in the chunk of queries
@@ -106,11 +106,8 @@ RINGLAB_KERNEL_CODE void begin_rows(ForwardRows<kChannels>& rows, const ForwardC
   }
 }
 
-/// Whether some rows of a tile do not see some keys of a block.
-enum class Visibility { some, all };
-
 /// Scores become exponents in base 2, of what is not seen -inf.
-template <Visibility kVisible, int kChannels, int kCount>
+template <BlockCoverage kCoverage, int kChannels, int kCount>
 RINGLAB_KERNEL_CODE void scale_scores(float (&s)[kCount][4], const ForwardRows<kChannels>& rows,
                                       float scale, int first_key) {
   RINGLAB_UNROLL
@@ -118,7 +115,7 @@ RINGLAB_KERNEL_CODE void scale_scores(float (&s)[kCount][4], const ForwardRows<k
     RINGLAB_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int key = first_key + n * kUnit + lane_index() % 4 * 2 + i % 2;
-      const bool seen = kVisible == Visibility::all || contains(rows.sees[i / 2], key);
+      const bool seen = kCoverage == BlockCoverage::full || contains(rows.sees[i / 2], key);
       s[n][i] = seen ? s[n][i] * scale : kEmptyRowMax<float>;
     }
   }
@@ -234,7 +231,7 @@ struct KeyStages {
     }
     commit_copies();
   }
-  /// Those of a block that some row sees.
+  /// The keys of a block that some row sees.
   RINGLAB_KERNEL_CODE KeyRange keys(int block) const {
     const int last = first_key(block) + Tiles::kKeys;
     return {first_key(block), last < blocks.any.last ? last : blocks.any.last};
@@ -243,7 +240,7 @@ struct KeyStages {
 
 /// The queries of this block against the keys of blocks first … last - 1, of which K and V of the
 /// first are under way.
-template <Visibility kVisible, class Element, int kChannels>
+template <BlockCoverage kCoverage, class Element, int kChannels>
 RINGLAB_KERNEL_CODE void attend(ForwardRows<kChannels>& rows,
                                 const KeyStages<Element, kChannels>& stages, float scale, int first,
                                 int last) {
@@ -254,17 +251,17 @@ RINGLAB_KERNEL_CODE void attend(ForwardRows<kChannels>& rows,
     stages.fetch(block + 1);
     float s[Tiles::kKeys / kUnit][4];
     multiply_tiles<Element>(s, Tiles::q(), warp_index() * kFragmentRows, Tiles::k(block), 0);
-    scale_scores<kVisible>(s, rows, scale, stages.first_key(block));
+    scale_scores<kCoverage>(s, rows, scale, stages.first_key(block));
     to_weights(s, rows);
     wait_for_copies<2>();  // all but K(block + 1) and V(block + 1)
-    if constexpr (kVisible == Visibility::some) {
+    if constexpr (kCoverage == BlockCoverage::partial) {
       if (clear_not_finite<Element, Tiles::kKeys, kForwardThreads>(Tiles::v(block))) {
         *Tiles::not_finite() = block;
       }
     }
     sync_block();
     add_values<Element>(rows, s, Tiles::v(block));
-    if constexpr (kVisible == Visibility::some) {
+    if constexpr (kCoverage == BlockCoverage::partial) {
       // Written again behind the next barrier at the earliest.
       if (*Tiles::not_finite() == block) add_not_finite(rows, stages.v, stages.keys(block));
     }
@@ -319,7 +316,7 @@ RINGLAB_KERNEL_CODE void end_rows(const ForwardRows<kChannels>& rows,
   }
 }
 
-/// One block of kForwardThreads threads; there are batch · q_heads · ceil(queries / 64).
+/// A block of kForwardThreads threads; there are batch · q_heads · ceil(queries / 64).
 template <class Element, int kChannels>
 RINGLAB_KERNEL_CODE void forward_portable_block(const ForwardCall<Element>& call) {
   using Tiles = ForwardTiles<kChannels>;
@@ -337,9 +334,9 @@ RINGLAB_KERNEL_CODE void forward_portable_block(const ForwardCall<Element>& call
   ForwardRows<kChannels> rows;
   begin_rows(rows, call, place);
   const KeyBlocks& blocks = stages.blocks;
-  attend<Visibility::some>(rows, stages, call.scale, 0, blocks.full_first);
-  attend<Visibility::all>(rows, stages, call.scale, blocks.full_first, blocks.full_last);
-  attend<Visibility::some>(rows, stages, call.scale, blocks.full_last, blocks.count);
+  attend<BlockCoverage::partial>(rows, stages, call.scale, 0, blocks.full_first);
+  attend<BlockCoverage::full>(rows, stages, call.scale, blocks.full_first, blocks.full_last);
+  attend<BlockCoverage::partial>(rows, stages, call.scale, blocks.full_last, blocks.count);
   wait_for_copies<0>();  // nothing may be under way when the block ends
   end_rows(rows, call, place);
 }

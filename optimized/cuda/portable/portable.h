@@ -18,7 +18,7 @@ namespace ringlab::cuda {
 
 /// Queries of a tile of BlockMask::tiles.
 constexpr std::int32_t forward_portable_tile_queries() { return 64; }
-/// The same for the backward pass.
+/// Queries of such a tile for the backward pass.
 constexpr std::int32_t backward_portable_tile_queries(std::int32_t head_dim, std::int32_t v_dim) {
   return head_dim > 64 || v_dim > 64 ? 32 : 64;
 }

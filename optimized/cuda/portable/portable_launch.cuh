@@ -1,4 +1,4 @@
-// How the portable kernels are launched, and what is checked before.
+// The launch of the portable kernels, and what is checked before.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@
 
 namespace ringlab::cuda {
 
-/// Of the current device; `kernel` is for the error.
+/// An attribute of the current device; `kernel` is for the error.
 inline int attribute_here(cudaDeviceAttr which, const char* kernel) {
   int device = 0, value = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice", kernel);

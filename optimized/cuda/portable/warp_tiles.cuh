@@ -1,4 +1,4 @@
-// What warps do with tiles of 16-bit elements in shared memory: copy them in, take fragments of
+// Operations of warps on tiles of 16-bit elements in shared memory: copy them in, take fragments of
 // them into registers, multiply the fragments.
 //
 // Fragments (m16n8k16, PTX ISA): with g = lane / 4 and t = lane % 4 a lane holds of d (16, 8) the
@@ -112,7 +112,7 @@ RINGLAB_KERNEL_CODE void load_left(std::uint32_t (&a)[4], SharedTile<kChannels> 
                                    int channel) {
   load_matrices(a, down_first(tile, row, channel));
 }
-/// The same of the transposed tile: A's rows are channels, its columns the rows row … row + 15.
+/// A of the transposed tile: its rows are channels, its columns the rows row … row + 15.
 template <int kChannels>
 RINGLAB_KERNEL_CODE void load_left_transposed(std::uint32_t (&a)[4], SharedTile<kChannels> tile,
                                               int row, int channel) {
@@ -178,7 +178,7 @@ template <class Element>
 struct alignas(4) ElementPair {
   Element low, high;
 };
-/// Both rounded to nearest even.
+/// A pair, both rounded to nearest even.
 template <class Element>
 RINGLAB_KERNEL_CODE ElementPair<Element> round_pair(float low, float high) {
   return __builtin_bit_cast(ElementPair<Element>, pack<Element>(low, high));
@@ -186,19 +186,20 @@ RINGLAB_KERNEL_CODE ElementPair<Element> round_pair(float low, float high) {
 
 inline constexpr float kLn2 = 0.693147180559945309f;
 
-/// Natural, from a running state in base 2; -inf for a row that saw nothing. The sum says so too:
+/// The natural lse of a running state in base 2; -inf for a row that saw nothing. The sum says so
+/// too:
 /// it is NaN when all that a row saw was NaN.
 RINGLAB_KERNEL_CODE float finished_lse(float row_max, float row_sum) {
   if (row_max == kEmptyRowMax<float> && row_sum == 0) return kEmptyRowMax<float>;
   return row_max * kLn2 + logf(row_sum);
 }
-/// What the accumulators are divided by: those of an empty row are 0 and stay 0.
+/// The divisor of the accumulators: those of an empty row are 0 and stay 0.
 RINGLAB_KERNEL_CODE float finished_divisor(float row_sum) { return row_sum == 0 ? 1.0f : row_sum; }
 
 RINGLAB_KERNEL_CODE bool contains(KeyRange range, int key) {
   return key >= range.first && key < range.last;
 }
-/// Whether the keys first … first + count - 1 all lie in the range.
+/// True when the keys first … first + count - 1 all lie in the range.
 RINGLAB_KERNEL_CODE bool covers(KeyRange range, int first, int count) {
   return first >= range.first && first + count <= range.last;
 }

@@ -22,8 +22,6 @@ Rows rows_of(const Extents& extents) {
   return {extents.batch * extents.heads * extents.tokens, extents.channels};
 }
 
-std::int64_t scale_bytes(DType dtype) { return dtype == DType::f64 ? 8 : 4; }
-
 template <class Stored>
 void put(std::byte* wire, std::int64_t index, Stored value) {
   std::memcpy(wire + index * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
@@ -133,7 +131,7 @@ std::int64_t wire_bytes(WireFormat format, DType dtype, const Extents& extents) 
   const std::int64_t numbers = rows.count * rows.channels;
   const bool has_scales = effective_wire(format, dtype) == WireFormat::fp8;
   const std::int64_t scales = has_scales ? rows.count * rows.blocks() : 0;
-  return numbers * dtype_info(wire_dtype(format, dtype)).bytes + scales * scale_bytes(dtype);
+  return numbers * dtype_info(wire_dtype(format, dtype)).bytes + scales * accumulator_bytes(dtype);
 }
 
 template <class Element>

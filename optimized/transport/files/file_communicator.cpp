@@ -29,7 +29,7 @@ std::string receive_text(int from, int tag) {
 
 }  // namespace
 
-FileCommunicator::FileCommunicator(Place place)
+FileCommunicator::FileCommunicator(FolderPlace place)
     : place_(std::move(place)), next_id_(place_.rank), next_look_(Clock::now()) {
   if (place_.rank >= 0 && place_.rank < place_.ranks && place_.timeout_s > 0) return;
   throw_usage_error({.where = place_.folder.string(),
@@ -94,7 +94,7 @@ void FileCommunicator::wait(Request request) {
                        .actual = "request " + std::to_string(request.id),
                        .hint = "Wait once for every request, on the rank that posted it"});
   }
-  const Receive receive = found->second;
+  const OpenReceive receive = found->second;
   const auto begin = Clock::now();
   std::chrono::microseconds pause = kShortestPause;
   while (!take(receive, begin)) {
@@ -108,7 +108,7 @@ void FileCommunicator::wait(Request request) {
   ++traffic_.received_messages;
 }
 
-bool FileCommunicator::take(const Receive& receive, Clock::time_point begin) {
+bool FileCommunicator::take(const OpenReceive& receive, Clock::time_point begin) {
   std::ifstream in(receive.file, std::ios::binary | std::ios::ate);
   if (!in) return false;
   const auto bytes = static_cast<std::int64_t>(in.tellg());
@@ -126,7 +126,7 @@ bool FileCommunicator::take(const Receive& receive, Clock::time_point begin) {
   return true;
 }
 
-void FileCommunicator::fail(const Receive& receive, Clock::time_point begin,
+void FileCommunicator::fail(const OpenReceive& receive, Clock::time_point begin,
                             const std::string& reason) {
   abort(reason);
   throw RankError({.rank = rank(),

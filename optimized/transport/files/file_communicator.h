@@ -15,7 +15,7 @@ namespace ringlab {
 /// renamed when complete, that its receiver removes.
 class FileCommunicator final : public Communicator {
  public:
-  struct Place {
+  struct FolderPlace {
     std::filesystem::path folder;  ///< of these ranks alone; must exist
     int rank = 0;
     int ranks = 1;
@@ -23,7 +23,7 @@ class FileCommunicator final : public Communicator {
   };
 
   /// Usage error for a rank that is not below ranks, and for a timeout that is not positive.
-  explicit FileCommunicator(Place place);
+  explicit FileCommunicator(FolderPlace place);
 
   int rank() const override { return place_.rank; }
   int ranks() const override { return place_.ranks; }
@@ -32,14 +32,14 @@ class FileCommunicator final : public Communicator {
   void wait(Request request) override;
   const Traffic& traffic() const override { return traffic_; }
 
-  /// As JobSession's. The folder is looked into every few milliseconds only.
+  /// These three as JobSession's. The folder is looked into every few milliseconds only.
   void check_others(const std::string& operation);
   void abort(const std::string& why) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  struct Receive {
+  struct OpenReceive {
     int from = 0;
     int tag = 0;
     std::filesystem::path file = {};
@@ -50,15 +50,15 @@ class FileCommunicator final : public Communicator {
 
   std::filesystem::path file_of(int from, int to, int tag, std::int64_t number) const;
   void write(const std::filesystem::path& file, std::span<const std::byte> bytes) const;
-  /// Whether it was there; it is removed then.
-  bool take(const Receive& receive, Clock::time_point begin);
-  [[noreturn]] void fail(const Receive& receive, Clock::time_point begin,
+  /// Takes the message: true when it was there; it is removed then.
+  bool take(const OpenReceive& receive, Clock::time_point begin);
+  [[noreturn]] void fail(const OpenReceive& receive, Clock::time_point begin,
                          const std::string& reason);
   Request new_request();
 
-  const Place place_;
+  const FolderPlace place_;
   std::int64_t next_id_;
-  std::map<std::int64_t, Receive> receives_;
+  std::map<std::int64_t, OpenReceive> receives_;
   std::map<std::int64_t, int> sends_;  // not waited for; to whom
   std::map<Line, std::int64_t> sent_, expected_;
   Clock::time_point next_look_;

@@ -1,4 +1,4 @@
-// How ranks that see one folder find each other before there is a network between them.
+// A meeting of ranks that see one folder, before there is a network between them.
 #pragma once
 
 #include <chrono>
@@ -26,15 +26,16 @@ class FileMeeting {
   FileMeeting(const FileMeeting&) = delete;
   FileMeeting& operator=(const FileMeeting&) = delete;
 
-  /// Once. An environment error when a file is there from another run, or already there from this
-  /// rank, when it cannot be written, and at the deadline: it names the ranks that did not come.
+  /// Called once. An environment error when a file is there from another run, or already there from
+  /// this rank, when it cannot be written, and at the deadline: it names the ranks that did not
+  /// come.
   std::vector<std::string> tell_all(const std::string& mine);
 
  private:
   std::filesystem::path file_of(int rank) const;
   std::string header() const;
   void write(const std::string& mine);
-  /// False: not there yet.
+  /// False when it is not there yet.
   bool read(int rank, std::string& text) const;
 
   const FileMeetingPlace place_;

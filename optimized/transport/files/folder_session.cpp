@@ -25,7 +25,7 @@ std::string hexadecimal(std::uint64_t value) {
   return text;
 }
 
-/// Something that no other rank says, now or in another run.
+/// A text that no other rank says, now or in another run.
 std::string random_text() {
   std::random_device source;
   return hexadecimal((std::uint64_t{source()} << 32) | source());

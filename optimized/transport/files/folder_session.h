@@ -15,9 +15,9 @@ struct FolderJob {
   double timeout_s = 60.0;  ///< a wait longer than this is an error
 };
 
-/// Blocks until all ranks have come. Its network carries small messages (file_communicator.h). A
-/// job that ends well leaves no file behind; one that failed a folder `job-…` with a note in it,
-/// and what nobody received.
+/// Starts a job; blocks until all ranks have come. Its network carries small messages
+/// (file_communicator.h). A job that ends well leaves no file behind; one that failed a folder
+/// `job-…` with a note in it, and what nobody received.
 ///
 /// Environment errors as FileMeeting's: a file of another run, a folder that cannot be written to,
 /// and at the deadline the ranks that did not come. Usage error for a rank that is not below ranks,

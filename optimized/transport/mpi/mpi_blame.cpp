@@ -16,6 +16,8 @@ std::string chain_text(const std::vector<int>& chain) {
   return text;
 }
 
+/// Questions to other ranks, and the answers that come within the grace. A rank answers only while
+/// it waits itself, so that no answer means: dead, stopped, or computing without end.
 class Inquiry {
  public:
   Inquiry(ControlChannel& control, Clock::duration grace, const std::function<bool()>& settled)
@@ -43,13 +45,15 @@ class Inquiry {
   bool is_settled_ = false;
 };
 
-Verdict silent(int rank, Clock::duration grace) {
+Suspicion silent(int rank, Clock::duration grace) {
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(grace).count();
   return {rank, name_of(rank) + " does not answer within " + std::to_string(milliseconds) +
                     " ms: it is dead, stopped or busy elsewhere"};
 }
 
-std::optional<Verdict> ask_all(ControlChannel& control, Clock::duration grace, Inquiry& inquiry) {
+/// Asks all ranks, for one that waits for the end of the job: the first that is silent is to blame,
+/// else the first that still waits for somebody.
+std::optional<Suspicion> ask_all(ControlChannel& control, Clock::duration grace, Inquiry& inquiry) {
   std::vector<int> others;
   for (int rank = 0; rank < control.ranks(); ++rank) {
     if (rank != control.rank()) others.push_back(rank);
@@ -62,32 +66,34 @@ std::optional<Verdict> ask_all(ControlChannel& control, Clock::duration grace, I
   for (const int rank : others) {
     const int target = *control.answer(rank);
     if (target != kEverybody) {
-      return Verdict{
+      return Suspicion{
           rank, name_of(rank) + " still waits" + (target < 0 ? "" : " for " + name_of(target))};
     }
   }
-  return Verdict{kNobody, "all ranks answer and none of them goes on"};
+  return Suspicion{kNobody, "all ranks answer and none of them goes on"};
 }
 
 }  // namespace
 
-std::optional<Verdict> find_suspect(ControlChannel& control, int peer, Clock::duration grace,
-                                    const std::function<bool()>& settled) {
+std::optional<Suspicion> find_suspect(ControlChannel& control, int peer, Clock::duration grace,
+                                      const std::function<bool()>& settled) {
   Inquiry inquiry(control, grace, settled);
   if (peer == kEverybody) return ask_all(control, grace, inquiry);
+  // Every rank on the chain waits for the next one. The chain ends at a rank that is silent, that
+  // waits for nobody, or that stands on it already: then the wait is a circle, and no rank's fault.
   std::vector<int> chain = {control.rank()};
   for (int next = peer;;) {
     const bool closed = std::ranges::find(chain, next) != chain.end();
     chain.push_back(next);
     if (closed) {
-      return Verdict{kNobody, "a deadlock: " + chain_text(chain) + " wait for each other"};
+      return Suspicion{kNobody, "a deadlock: " + chain_text(chain) + " wait for each other"};
     }
     inquiry.ask({next});
     if (inquiry.settled()) return {};
     const std::optional<int> answer = control.answer(next);
     if (!answer) return silent(next, grace);
-    if (*answer == kEverybody) return Verdict{next, name_of(next) + " has ended its part"};
-    if (*answer == kNobody) return Verdict{next, name_of(next) + " is at work elsewhere"};
+    if (*answer == kEverybody) return Suspicion{next, name_of(next) + " has ended its part"};
+    if (*answer == kNobody) return Suspicion{next, name_of(next) + " is at work elsewhere"};
     next = *answer;
   }
 }

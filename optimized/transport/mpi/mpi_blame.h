@@ -13,7 +13,7 @@ namespace ringlab::mpi {
 
 using Clock = std::chrono::steady_clock;
 
-struct Verdict {
+struct Suspicion {
   int suspect = kNobody;
   std::string why;
 };
@@ -21,7 +21,7 @@ struct Verdict {
 /// Asks along the chain of waiting ranks, starting at `peer` (kEverybody: at all). A rank that does
 /// not answer within `grace` is the suspect; ranks that wait for each other are nobody's fault.
 /// Empty when `settled` says, meanwhile, that there is no question any more.
-std::optional<Verdict> find_suspect(ControlChannel& control, int peer, Clock::duration grace,
-                                    const std::function<bool()>& settled);
+std::optional<Suspicion> find_suspect(ControlChannel& control, int peer, Clock::duration grace,
+                                      const std::function<bool()>& settled);
 
 }  // namespace ringlab::mpi

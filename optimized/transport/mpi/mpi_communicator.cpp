@@ -70,7 +70,7 @@ MpiCommunicator::~MpiCommunicator() {
   MPI_Comm_free(&data_);
 }
 
-std::string MpiCommunicator::describe(const Posted& posted) {
+std::string MpiCommunicator::describe(const PostedMessage& posted) {
   return (posted.is_send ? "send tag " : "receive tag ") + std::to_string(posted.tag) +
          (posted.is_send ? " to rank " : " from rank ") + std::to_string(posted.peer);
 }
@@ -90,7 +90,7 @@ std::vector<int> MpiCommunicator::piece_lengths(std::int64_t bytes) const {
   return lengths;
 }
 
-Request MpiCommunicator::keep(Posted posted) {
+Request MpiCommunicator::keep(PostedMessage posted) {
   // The rank is part of the number, so that a request handed to another rank is recognised.
   const std::int64_t id = next_id_++ * ranks() + rank();
   open_.emplace(id, std::move(posted));
@@ -99,7 +99,7 @@ Request MpiCommunicator::keep(Posted posted) {
 
 Request MpiCommunicator::post_send(int to, int tag, std::span<const std::byte> bytes) {
   check_can_post(true, to, tag);
-  Posted posted{.is_send = true, .peer = to, .tag = tag, .bytes = std::ssize(bytes)};
+  PostedMessage posted{.is_send = true, .peer = to, .tag = tag, .bytes = std::ssize(bytes)};
   const std::byte* at = bytes.data();
   for (const int length : piece_lengths(posted.bytes)) {
     MPI_Request& piece = posted.pieces.emplace_back(MPI_REQUEST_NULL);
@@ -113,7 +113,7 @@ Request MpiCommunicator::post_send(int to, int tag, std::span<const std::byte> b
 
 Request MpiCommunicator::post_receive(int from, int tag, std::span<std::byte> buffer) {
   check_can_post(false, from, tag);
-  Posted posted{.is_send = false, .peer = from, .tag = tag, .bytes = std::ssize(buffer)};
+  PostedMessage posted{.is_send = false, .peer = from, .tag = tag, .bytes = std::ssize(buffer)};
   std::byte* at = buffer.data();
   for (const int length : piece_lengths(posted.bytes)) {
     MPI_Request& piece = posted.pieces.emplace_back(MPI_REQUEST_NULL);
@@ -131,7 +131,7 @@ void MpiCommunicator::wait(Request request) {
                        .actual = "request " + std::to_string(request.id),
                        .hint = "Wait once for every request, on the rank that posted it"});
   }
-  Posted& posted = found->second;
+  PostedMessage& posted = found->second;
   block({.doing = describe(posted), .peer = posted.peer}, [&] { return is_complete(posted); });
   if (!posted.is_send) {
     check_size(posted);
@@ -141,7 +141,7 @@ void MpiCommunicator::wait(Request request) {
   open_.erase(found);
 }
 
-bool MpiCommunicator::is_complete(Posted& posted) {
+bool MpiCommunicator::is_complete(PostedMessage& posted) {
   for (; posted.done < posted.pieces.size(); ++posted.done) {
     int done = 0;
     MPI_Status status;
@@ -163,7 +163,7 @@ bool MpiCommunicator::is_complete(Posted& posted) {
   return true;
 }
 
-void MpiCommunicator::check_size(const Posted& posted) {
+void MpiCommunicator::check_size(const PostedMessage& posted) {
   if (!posted.too_long && posted.received == posted.bytes) return;
   const std::string found = posted.too_long
                                 ? "a message of more than " + std::to_string(posted.bytes)
@@ -173,7 +173,9 @@ void MpiCommunicator::check_size(const Posted& posted) {
        Clock::now(), {posted.peer, found + " bytes: sender and receiver disagree about the size"});
 }
 
-void MpiCommunicator::block(const Activity& activity, const std::function<bool()>& done) {
+// A late rank looks for a suspect before it gives up: the peer may just have come. The launcher's
+// SIGTERM counts as late, since the process will be killed soon, and its reason would be lost.
+void MpiCommunicator::block(const WaitingFor& activity, const std::function<bool()>& done) {
   const auto begin = Clock::now();
   const auto deadline = begin + duration_of(options_.timeout_s);
   throw_if_told(activity, begin);
@@ -192,9 +194,9 @@ void MpiCommunicator::block(const Activity& activity, const std::function<bool()
   control_.set_waiting_for(kNobody);
 }
 
-bool MpiCommunicator::resolve_delay(const Activity& activity, Clock::time_point begin,
+bool MpiCommunicator::resolve_delay(const WaitingFor& activity, Clock::time_point begin,
                                     const std::function<bool()>& done) {
-  const std::optional<Verdict> verdict =
+  const std::optional<Suspicion> verdict =
       find_suspect(control_, activity.peer, duration_of(options_.grace_s),
                    [&] { return control_.failed().has_value() || done(); });
   throw_if_told(activity, begin);
@@ -202,7 +204,7 @@ bool MpiCommunicator::resolve_delay(const Activity& activity, Clock::time_point 
   return true;
 }
 
-void MpiCommunicator::throw_if_told(const Activity& activity, Clock::time_point begin) {
+void MpiCommunicator::throw_if_told(const WaitingFor& activity, Clock::time_point begin) {
   const std::optional<Failed>& failed = control_.failed();
   if (!failed) return;
   leave_mpi();
@@ -217,8 +219,8 @@ void MpiCommunicator::throw_if_told(const Activity& activity, Clock::time_point 
                    .elapsed_s = seconds_since(begin)});
 }
 
-void MpiCommunicator::fail(const Activity& activity, Clock::time_point begin,
-                           const Verdict& verdict) {
+void MpiCommunicator::fail(const WaitingFor& activity, Clock::time_point begin,
+                           const Suspicion& verdict) {
   std::string why = verdict.why;
   if (launcher_wants_end()) why += " (the launcher is ending the job)";
   control_.announce({.finder = rank(), .suspect = verdict.suspect, .why = why});
@@ -243,6 +245,8 @@ void MpiCommunicator::abort(const std::string& why) noexcept {
   }
 }
 
+// After a failure MPI may hang in any call (the peer may be dead), so it is left without
+// MPI_Finalize, once the notes of the failure had time to leave.
 void MpiCommunicator::leave_mpi() {
   if (failed_) return;
   failed_ = true;
@@ -261,7 +265,7 @@ void MpiCommunicator::check_others(const std::string& operation) {
 
 void MpiCommunicator::finish() {
   MPI_Request barrier = MPI_REQUEST_NULL;
-  const Activity activity{.doing = "end together with all ranks", .peer = kEverybody};
+  const WaitingFor activity{.doing = "end together with all ranks", .peer = kEverybody};
   throw_if_told(activity, Clock::now());
   check_mpi(MPI_Ibarrier(data_, &barrier), rank(), "MPI_Ibarrier");
   block(activity, [&] {

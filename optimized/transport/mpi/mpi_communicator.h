@@ -35,14 +35,14 @@ class MpiCommunicator final : public Communicator {
   void wait(Request request) override;
   const Traffic& traffic() const override { return traffic_; }
 
-  /// As JobSession's.
+  /// These four as JobSession's.
   void check_others(const std::string& operation);
   void finish();
   void abort(const std::string& why) noexcept;
   bool has_failed() const { return failed_; }
 
  private:
-  struct Posted {
+  struct PostedMessage {
     bool is_send = false;
     int peer = 0;
     int tag = 0;
@@ -52,25 +52,26 @@ class MpiCommunicator final : public Communicator {
     std::int64_t received = 0;
     bool too_long = false;  ///< a piece did not fit
   };
-  struct Activity {
+  struct WaitingFor {
     std::string doing;  ///< "receive tag 3 from rank 1"
     int peer = kNobody;
   };
 
-  static std::string describe(const Posted& posted);
+  static std::string describe(const PostedMessage& posted);
   void check_can_post(bool is_send, int peer, int tag);
-  Request keep(Posted posted);
+  Request keep(PostedMessage posted);
   /// Lengths of the pieces of a message: the last one is shorter than piece_bytes, so that both
   /// sides see where it ends.
   std::vector<int> piece_lengths(std::int64_t bytes) const;
-  bool is_complete(Posted& posted);
-  void check_size(const Posted& posted);
+  bool is_complete(PostedMessage& posted);
+  void check_size(const PostedMessage& posted);
   /// Returns when `done`; throws at the deadline and when the job has failed.
-  void block(const Activity& activity, const std::function<bool()>& done);
-  bool resolve_delay(const Activity& activity, Clock::time_point begin,
+  void block(const WaitingFor& activity, const std::function<bool()>& done);
+  bool resolve_delay(const WaitingFor& activity, Clock::time_point begin,
                      const std::function<bool()>& done);
-  void throw_if_told(const Activity& activity, Clock::time_point begin);
-  [[noreturn]] void fail(const Activity& activity, Clock::time_point begin, const Verdict& verdict);
+  void throw_if_told(const WaitingFor& activity, Clock::time_point begin);
+  [[noreturn]] void fail(const WaitingFor& activity, Clock::time_point begin,
+                         const Suspicion& verdict);
   /// Gives news of the failure time to leave, then never calls MPI again.
   void leave_mpi();
 
@@ -80,7 +81,7 @@ class MpiCommunicator final : public Communicator {
   int largest_tag_ = 0;
   bool failed_ = false;
   std::int64_t next_id_ = 0;
-  std::map<std::int64_t, Posted> open_;
+  std::map<std::int64_t, PostedMessage> open_;
   Traffic traffic_;
 };
 

@@ -55,12 +55,12 @@ void ControlChannel::poll() {
 
 void ControlChannel::handle(int from) {
   switch (arriving_.kind) {
-    case Kind::question:
-      return send(from, Kind::answer, waiting_for_, "");
-    case Kind::answer:
+    case NoteKind::question:
+      return send(from, NoteKind::answer, waiting_for_, "");
+    case NoteKind::answer:
       answers_[static_cast<std::size_t>(from)] = arriving_.about;
       return;
-    case Kind::failed:
+    case NoteKind::failed:
       arriving_.text.back() = '\0';
       if (!failed_) failed_ = {from, arriving_.about, arriving_.text.data()};
       return;
@@ -69,18 +69,18 @@ void ControlChannel::handle(int from) {
 
 void ControlChannel::ask(int peer) {
   answers_[static_cast<std::size_t>(peer)].reset();
-  send(peer, Kind::question, kNobody, "");
+  send(peer, NoteKind::question, kNobody, "");
 }
 
 void ControlChannel::announce(const Failed& failed) {
   if (abandoned_) return;
   if (!failed_) failed_ = failed;
   for (int peer = 0; peer < ranks_; ++peer) {
-    if (peer != rank_) send(peer, Kind::failed, failed.suspect, failed.why);
+    if (peer != rank_) send(peer, NoteKind::failed, failed.suspect, failed.why);
   }
 }
 
-void ControlChannel::send(int peer, Kind kind, int about, const std::string& text) {
+void ControlChannel::send(int peer, NoteKind kind, int about, const std::string& text) {
   Outgoing& out = outgoing_.emplace_back();
   out.note.kind = kind;
   out.note.about = about;

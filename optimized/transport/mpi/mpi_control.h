@@ -1,4 +1,4 @@
-// What ranks say to each other besides data: "whom are you waiting for?", and "the job has failed".
+// The words of ranks besides data: "whom are you waiting for?", and "the job has failed".
 #pragma once
 
 #include <mpi.h>
@@ -38,14 +38,14 @@ class ControlChannel {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  /// What this rank answers from now on: a rank, kNobody or kEverybody.
+  /// Sets the answer of this rank from now on: a rank, kNobody or kEverybody.
   void set_waiting_for(int peer) { waiting_for_ = peer; }
   /// Deals with all that has arrived.
   void poll();
   const std::optional<Failed>& failed() const { return failed_; }
 
   void ask(int peer);
-  /// What `peer` answered to the last ask(); nothing so far when empty.
+  /// The answer of `peer` to the last ask(); empty as long as there is none.
   std::optional<int> answer(int peer) const { return answers_[static_cast<std::size_t>(peer)]; }
 
   /// Tells all others; from now on failed() is set here too.
@@ -54,9 +54,9 @@ class ControlChannel {
   void abandon() { abandoned_ = true; }
 
  private:
-  enum class Kind : std::int32_t { question, answer, failed };
+  enum class NoteKind : std::int32_t { question, answer, failed };
   struct Note {
-    Kind kind = Kind::question;
+    NoteKind kind = NoteKind::question;
     std::int32_t about = kNobody;
     std::array<char, 504> text{};
   };
@@ -65,7 +65,7 @@ class ControlChannel {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  void send(int peer, Kind kind, int about, const std::string& text);
+  void send(int peer, NoteKind kind, int about, const std::string& text);
   void receive_next();
   void handle(int from);
   void forget_sent();

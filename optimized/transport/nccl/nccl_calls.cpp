@@ -8,7 +8,7 @@ namespace ringlab::nccl {
 namespace {
 
 template <class Function>
-void find(const Library& library, const char* symbol, Function*& function) {
+void find(const NcclLibrary& library, const char* symbol, Function*& function) {
   function = reinterpret_cast<Function*>(::dlsym(library.handle, symbol));
   if (function) return;
   throw_environment_error({.where = "NCCL, " + library.file,

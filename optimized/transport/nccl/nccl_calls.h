@@ -11,7 +11,7 @@
 namespace ringlab::nccl {
 
 struct Calls {
-  Library library;
+  NcclLibrary library;
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetErrorString) get_error_string = nullptr;
   decltype(&ncclGetLastError) get_last_error = nullptr;
@@ -30,7 +30,7 @@ struct Calls {
 /// Errors as open_library(), and when one of the functions is not there.
 Calls load_calls(const std::string& name);
 
-/// Those of library_name(), loaded by whoever comes first.
+/// The functions of library_name(), loaded by whoever comes first.
 const Calls& calls();
 
 }  // namespace ringlab::nccl

@@ -43,7 +43,7 @@ int loaded_version(int rank) {
   return version;
 }
 
-/// What a rank says to the others.
+/// The words by which a rank introduces itself to the others.
 struct Introduction {
   ncclUniqueId id = {};  // that of rank 0 counts
   int version = 0;
@@ -51,7 +51,7 @@ struct Introduction {
   std::string device;
 };
 
-/// Read as NCCL reads it.
+/// Reads the variable as NCCL does.
 bool may_share_devices() {
   const char* const text = std::getenv(kSharesVariable);
   return text && std::strtoll(text, nullptr, 0) != 0;
@@ -66,7 +66,7 @@ std::string introduction_of(const GroupPlace& place) {
          (may_share_devices() ? " 1 " : " 0 ") + place.device;
 }
 
-/// Empty when it is cut off.
+/// Reads an introduction; empty when it is cut off.
 std::optional<Introduction> parsed(const std::string& text) {
   Introduction introduction;
   const std::size_t end = text.find(' ', sizeof introduction.id);
@@ -117,8 +117,9 @@ std::optional<Sharers> sharers_of(const std::vector<Introduction>& ranks) {
   return {};
 }
 
-/// NCCL before 2.30 cannot, and does not say whose device it is; later ones want to be told, all of
-/// them, since any rank may be who looks for duplicates.
+/// Refuses shared devices where NCCL cannot share them. Before 2.30 it cannot, and does not say
+/// whose device it is; later ones want to be told, all of them, since any rank may be who looks for
+/// duplicates.
 void check_sharing(const std::vector<Introduction>& ranks, const Sharers& sharers) {
   const Introduction& second = ranks[sharers.second];
   const auto refuse = [&](const std::string& rank, const std::string& expected,
@@ -159,6 +160,8 @@ Group::Group(const GroupPlace& place, const TellAll& tell_all) : place_(place) {
   }
 }
 
+// Not blocking: a rank that never comes would otherwise hold the others in NCCL for ever. With
+// `blocking = 0` every call may return ncclInProgress, and settle() asks until it is over.
 void Group::connect(const std::string& introduction_of_rank_0, int most_blocks) {
   const auto begin = Clock::now();
   const ncclUniqueId id = parsed(introduction_of_rank_0)->id;
@@ -174,6 +177,7 @@ void Group::connect(const std::string& introduction_of_rank_0, int most_blocks) 
   settle(operation, begin);
 }
 
+// NCCL's finalize waits for all operations: the deadline holds here, too, and then abort() is left.
 Group::~Group() {
   if (!communicator_) return;
   if (has_failed_) {
@@ -183,6 +187,8 @@ Group::~Group() {
   const auto begin = Clock::now();
   ncclResult_t status = calls().finalize(communicator_);
   while (status == ncclInProgress && Clock::now() - begin < place_.deadline) {
+    // All parts go between group_start and group_end: sends and receives of a group meet in any
+    // order, so that two ranks that send to each other do not wait for each other.
     std::this_thread::sleep_for(kPause);
     if (calls().get_async_error(communicator_, &status) != ncclSuccess) break;
   }
@@ -193,12 +199,12 @@ Group::~Group() {
   }
 }
 
-void Group::exchange(std::span<const Part> parts, CUstream_st* stream,
+void Group::exchange(std::span<const GroupMessage> parts, CUstream_st* stream,
                      const std::string& operation) {
   const auto begin = Clock::now();
   check_usable(operation);
   ncclResult_t status = calls().group_start();
-  for (const Part& part : parts) {
+  for (const GroupMessage& part : parts) {
     if (part.bytes == 0 || (status != ncclSuccess && status != ncclInProgress)) continue;
     const auto bytes = static_cast<std::size_t>(part.bytes);
     status = part.side == Side::send

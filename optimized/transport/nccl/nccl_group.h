@@ -21,8 +21,8 @@ namespace ringlab::nccl {
 struct GroupPlace {
   int rank = 0;
   int ranks = 1;
-  /// Of this rank: the same text for the same device only, as host and bus number. It must be the
-  /// current one of the thread.
+  /// The device of this rank: the same text for the same device only, as host and bus number. It
+  /// must be the current one of the thread.
   std::string device;
   std::chrono::milliseconds deadline{60000};  ///< of every operation
   int most_blocks = 0;                        ///< thread blocks for messages; 0: as NCCL likes
@@ -33,14 +33,14 @@ struct GroupPlace {
 enum class Side { send, receive };
 
 /// One end of a message, in memory of the device.
-struct Part {
+struct GroupMessage {
   Side side = Side::send;
   int peer = 0;
   std::byte* memory = nullptr;
   std::int64_t bytes = 0;
 };
 
-/// Its communicator does not block the host: NCCL is asked for news until the deadline. After a
+/// A communicator that does not block the host: NCCL is asked for news until the deadline. After a
 /// deadline or an error, which is a RankError that names the rank, the operation and NCCL's reason,
 /// every other operation is one, and abort() is what is left; the end of the group does it, if
 /// nobody did. When to abort is for the owner to say: NCCL waits there until no graph holds
@@ -58,28 +58,29 @@ class Group {
 
   /// All parts as one group, on `stream`, which may be captured. Returns when NCCL has put it there;
   /// parts without bytes are left out, on both ends.
-  void exchange(std::span<const Part> parts, CUstream_st* stream, const std::string& operation);
-  /// Until `is_over()`, which asks the device. Sooner, with an error, when NCCL reports one.
+  void exchange(std::span<const GroupMessage> parts, CUstream_st* stream,
+                const std::string& operation);
+  /// Waits until `is_over()`, which asks the device. Sooner, with an error, when NCCL reports one.
   void wait(const std::function<bool()>& is_over, const std::string& operation);
-  /// An error when NCCL reports one.
+  /// Throws when NCCL reports an error.
   void check(const std::string& operation);
-  /// Nothing of it stays on the device; from now on every operation is an error.
+  /// Takes everything of it off the device; from now on every operation is an error.
   void abort() noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void connect(const std::string& introduction_of_rank_0, int most_blocks);
-  /// Until NCCL has no operation of this communicator in progress.
+  /// Waits until NCCL has no operation of this communicator in progress.
   void settle(const std::string& operation, Clock::time_point begin);
-  /// A short while, in which others are asked and the deadline may pass.
+  /// Waits a short while, in which others are asked and the deadline may pass.
   void pause(const std::string& operation, Clock::time_point begin);
-  /// What NCCL says about the communicator; an error unless it goes well.
+  /// Asks NCCL about the communicator; throws unless it goes well.
   bool is_in_progress(const std::string& operation, Clock::time_point begin);
   [[noreturn]] void fail(const std::string& operation, Clock::time_point begin,
                          const std::string& reason);
 
-  /// An error after another one.
+  /// Throws after an error or abort().
   void check_usable(const std::string& operation);
 
   const GroupPlace place_;

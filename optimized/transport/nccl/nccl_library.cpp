@@ -47,10 +47,10 @@ std::string library_name() {
   return named && *named ? named : "libnccl.so.2";
 }
 
-Library open_library(const std::string& name) {
+NcclLibrary open_library(const std::string& name) {
   void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) refuse(name, last_problem());
-  Library library{handle, path_of(handle, name), version_of(handle, name)};
+  NcclLibrary library{handle, path_of(handle, name), version_of(handle, name)};
   const bool fits = library.version >= kOldest && library.version < kTooNew;
   if (!fits) refuse(library.file, "NCCL " + version_text(library.version));
   return library;

@@ -7,6 +7,7 @@
 namespace ringlab::verify {
 namespace {
 
+/// Finds any wrong gradient beyond rounding. A case in which zeros would pass says nothing.
 LawResult gradients_equal_reference(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);

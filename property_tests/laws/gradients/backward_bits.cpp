@@ -11,7 +11,9 @@
 namespace ringlab::verify {
 namespace {
 
-/// After a run that left something behind.
+/// Asks for gradients of dout = 0 after a run that left something behind.
+/// Holds because every gradient has dO as a factor. Finds sums that are not cleared, and delta
+/// taken from the run before.
 LawResult nothing_from_above(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   differentiate(subject, trial);
@@ -28,7 +30,8 @@ Case moderate_values(Case c) {
   return with_tokens(c);
 }
 
-/// got with what either run had to round below the normal numbers of the dtype taken from `want`.
+/// `got`, with the numbers that either run had to round below the normal ones of the dtype taken
+/// from `want`.
 Tensor<double> without_subnormal(const Tensor<double>& got, const Tensor<double>& want,
                                  double factor, DType dtype) {
   const double least = dtype_info(dtype).min_normal * std::max(1.0, factor) * 2;
@@ -39,7 +42,7 @@ Tensor<double> without_subnormal(const Tensor<double>& got, const Tensor<double>
   });
 }
 
-/// Whether dS or partial gradients are rounded to a type whose exponents end before those of f32:
+/// True when dS or partial gradients are rounded to a type whose exponents end before those of f32:
 /// moderate values may come out below its normal numbers, where powers of two do not pass through.
 bool rounds_to_fewer_exponents(const NumericsProfile& profile) {
   const double least = dtype_info(DType::f32).min_normal;
@@ -48,6 +51,8 @@ bool rounds_to_fewer_exponents(const NumericsProfile& profile) {
          (stores && dtype_info(profile.out_dtype).min_normal > least);
 }
 
+/// Holds because gradients are linear in dO. Finds gradients that are narrowed or clipped on their
+/// way, between ranks too.
 LawResult scaled_by_a_power_of_two(const Subject& subject, const Case& c) {
   const GradientTrial once = make_gradient_trial(c);
   if (rounds_to_fewer_exponents(subject.profile(once.base.problem, once.base.options))) {
@@ -82,7 +87,9 @@ Case causal_rows(Case c) {
 /// A row that is neither the first nor beyond the last.
 std::int64_t random_cut(const Case& c) { return 1 + Draws(c.seed).below(c.shape.q_tokens - 1); }
 
-/// Keys from the cut on are seen by rows from the cut on only.
+/// Overwrites rows before a cut: keys from the cut on are seen by rows from the cut on only.
+/// Holds because dk_j and dv_j are sums over the rows that see key j. Finds hidden rows that take
+/// part with a weight of 0, which NaN shows, and masks that are off by one in the backward pass.
 LawResult keys_depend_on_later_rows(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const AttentionGradients before = differentiate(subject, trial);
@@ -101,6 +108,7 @@ LawResult keys_depend_on_later_rows(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
+/// Holds because dq_i is a sum over the keys that row i sees. Finds the same in the loop over keys.
 LawResult rows_depend_on_earlier_keys(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const AttentionGradients before = differentiate(subject, trial);
@@ -119,6 +127,8 @@ LawResult rows_depend_on_earlier_keys(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
+/// Holds because gradients are results and no sums over calls. Finds buffers that are added to and
+/// never cleared.
 LawResult a_second_run_starts_afresh(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   GradientTrial other = trial;

@@ -7,6 +7,8 @@
 namespace ringlab::verify {
 namespace {
 
+/// Holds because ranks only split sums. Finds parts of dk and dv that are lost, doubled, or sent
+/// home to the wrong rank.
 LawResult gradients_know_no_ranks(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   GradientTrial alone = trial;
@@ -15,6 +17,7 @@ LawResult gradients_know_no_ranks(const Subject& subject, const Case& c) {
                         measure_gradients(subject, trial), measure_gradients(subject, alone));
 }
 
+/// Holds as above. Finds code that takes all chunks to be as long as the own one, or none empty.
 LawResult gradients_know_no_partition(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   GradientTrial uneven = trial;
@@ -24,6 +27,8 @@ LawResult gradients_know_no_partition(const Subject& subject, const Case& c) {
                         measure_gradients(subject, trial));
 }
 
+/// Holds because a schedule fixes the order of every sum. Finds buffers reused before a send has
+/// ended, and sums in the order of arrival.
 LawResult delays_change_no_gradient(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   RunOptions& options = trial.base.options;
@@ -42,6 +47,8 @@ LawResult delays_change_no_gradient(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
+/// Holds because threads of a phase write different memory. Finds races: a missing barrier gives
+/// another answer in another order.
 LawResult thread_order_changes_no_gradient(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   const AttentionGradients first = differentiate(subject, trial);

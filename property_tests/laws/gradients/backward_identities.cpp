@@ -13,13 +13,13 @@ namespace ringlab::verify {
 namespace {
 
 /// A K/V head of one batch entry, and the query heads that read it.
-struct Group {
+struct KvGroup {
   std::int64_t batch = 0, kv_head = 0, first_head = 0, end_head = 0;
   std::string text() const { return fmt::format("batch {}, K/V head {}", batch, kv_head); }
 };
 
 LawResult for_each_group(const GradientTrial& trial,
-                         const std::function<LawResult(const Group&)>& check) {
+                         const std::function<LawResult(const KvGroup&)>& check) {
   const std::int64_t size = trial.base.group();
   std::vector<LawResult> results;
   for (std::int64_t b = 0; b < trial.shape().batch; ++b) {
@@ -32,12 +32,12 @@ LawResult for_each_group(const GradientTrial& trial,
 
 using Factor = std::function<double(std::int64_t head, std::int64_t token, std::int64_t channel)>;
 
-/// sum += Σ factor · gradient over heads first … end-1 of one batch entry.
-struct Part {
+/// A span of heads first … end-1 of one batch entry; add_part() adds Σ factor · gradient over it.
+struct HeadSpan {
   const Tensor<double>&got, &allowed, &exact;
   std::int64_t batch, first, end;
 };
-void add_part(GradientSum& sum, const Part& part, const Factor& factor) {
+void add_part(GradientSum& sum, const HeadSpan& part, const Factor& factor) {
   const Extents& e = part.got.extents();
   for (std::int64_t h = part.first; h < part.end; ++h) {
     for (std::int64_t t = 0; t < e.tokens; ++t) {
@@ -49,13 +49,13 @@ void add_part(GradientSum& sum, const Part& part, const Factor& factor) {
   }
 }
 
-Part dq_part(const MeasuredGradients& m, const Group& g) {
+HeadSpan dq_part(const MeasuredGradients& m, const KvGroup& g) {
   return {m.got.dq, m.allowed.dq, m.exact.dq, g.batch, g.first_head, g.end_head};
 }
-Part dk_part(const MeasuredGradients& m, const Group& g) {
+HeadSpan dk_part(const MeasuredGradients& m, const KvGroup& g) {
   return {m.got.dk, m.allowed.dk, m.exact.dk, g.batch, g.kv_head, g.kv_head + 1};
 }
-Part dv_part(const MeasuredGradients& m, const Group& g) {
+HeadSpan dv_part(const MeasuredGradients& m, const KvGroup& g) {
   return {m.got.dv, m.allowed.dv, m.exact.dv, g.batch, g.kv_head, g.kv_head + 1};
 }
 
@@ -63,12 +63,13 @@ Factor element_of(const Tensor<double>& x, std::int64_t batch, double sign = 1) 
   return [&x, batch, sign](auto h, auto t, auto c) { return sign * x(batch, h, t, c); };
 }
 
-/// The weights of a row sum to one, so dV passes on exactly what dO brings.
+/// Holds because the weights of a row sum to one: dV passes on exactly what dO brings. Finds rows
+/// or keys that the pass leaves out, and P computed from a wrong lse.
 LawResult sum_of_dv_is_sum_of_dout(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
   const Pairs visible = visible_pairs(trial.base.problem);
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     std::vector<LawResult> results;
     for (std::int64_t channel = 0; channel < c.shape.v_dim; ++channel) {
       GradientSum sum;
@@ -84,11 +85,12 @@ LawResult sum_of_dv_is_sum_of_dout(const Subject& subject, const Case& c) {
   });
 }
 
-/// The same vector added to all keys shifts all scores of a row alike: no change.
+/// Holds because one vector added to all keys shifts the scores of a row alike, and changes
+/// nothing. Finds a wrong delta, since Σ_j dS_ij = 0 needs it.
 LawResult sum_of_dk_is_zero(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     std::vector<LawResult> results;
     for (std::int64_t channel = 0; channel < c.shape.head_dim; ++channel) {
       GradientSum sum;
@@ -99,11 +101,12 @@ LawResult sum_of_dk_is_zero(const Subject& subject, const Case& c) {
   });
 }
 
-/// Scores are bilinear: a factor on q is a factor on k.
+/// Holds because scores are bilinear: a factor on q is a factor on k. Finds a scale that one of dq
+/// and dk lacks.
 LawResult q_dq_is_k_dk(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     GradientSum sum;
     add_part(sum, dq_part(m, g), element_of(trial.base.data.q, g.batch));
     add_part(sum, dk_part(m, g), element_of(trial.base.data.k, g.batch, -1));
@@ -111,13 +114,14 @@ LawResult q_dq_is_k_dk(const Subject& subject, const Case& c) {
   });
 }
 
-/// O is linear in V, so <V, dV> = <O, dO>, with the subject's own O.
+/// Holds because O is linear in V: <V, dV> = <O, dO>, with the subject's own O. Finds weights in
+/// the backward pass that are not those of the forward pass.
 LawResult v_dv_is_o_dout(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
   const AttentionOutput got = attend(subject, trial.base);
   const Judgement truth = judge(subject, trial.base);
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     GradientSum sum;
     add_part(sum, dv_part(m, g), element_of(trial.base.data.v, g.batch));
     add_part(sum, {got.out, truth.allowed.out, truth.exact.out, g.batch, g.first_head, g.end_head},
@@ -126,14 +130,15 @@ LawResult v_dv_is_o_dout(const Subject& subject, const Case& c) {
   });
 }
 
-/// <dO, J (Δq, Δk, Δv)> from the definition of attention, one exact forward derivative.
+/// Compares with <dO, J (Δq, Δk, Δv)>, one exact forward derivative from the definition of
+/// attention along integer directions. Finds errors that keep all sums above in place.
 LawResult gradients_are_the_adjoint(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
   const AttentionTensors delta{random_integers(c.shape.q(), 2, c.seed + 11),
                                random_integers(c.shape.k(), 2, c.seed + 12),
                                random_integers(c.shape.v(), 2, c.seed + 13)};
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     GradientSum sum;
     add_part(sum, dq_part(m, g), element_of(delta.q, g.batch));
     add_part(sum, dk_part(m, g), element_of(delta.k, g.batch));
@@ -146,13 +151,14 @@ LawResult gradients_are_the_adjoint(const Subject& subject, const Case& c) {
   });
 }
 
-/// τ ∂L/∂τ with τ the scale: the derivative along q itself.
+/// Compares <q, dq> with τ ∂L/∂τ, where τ is the scale: the derivative along q itself. Head by
+/// head, so that errors of two heads cannot cancel.
 LawResult scale_gradient_is_q_dq(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
   const AttentionTensors along{trial.base.data.q, Tensor<double>(c.shape.k()),
                                Tensor<double>(c.shape.v())};
-  return for_each_group(trial, [&](const Group& g) {
+  return for_each_group(trial, [&](const KvGroup& g) {
     std::vector<LawResult> results;
     for (std::int64_t h = g.first_head; h < g.end_head; ++h) {
       GradientSum sum;

@@ -21,7 +21,8 @@ AttentionGradients zeros(const Shape& s) {
   return {Tensor<double>(s.q()), Tensor<double>(s.k()), Tensor<double>(s.v())};
 }
 
-/// With all keys alike, dq_i is the row sum of dS times that key: 0, though its terms are not.
+/// Makes all keys alike: dq_i is then the row sum of dS times that key: 0, though its terms are
+/// not. Finds delta computed from a rounded output, or left out.
 LawResult rows_of_score_gradients_sum_to_zero(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   const Tensor<double> key =
@@ -32,7 +33,7 @@ LawResult rows_of_score_gradients_sum_to_zero(const Subject& subject, const Case
   const MeasuredGradients m = measure_gradients(subject, trial);
   LawResult result = matches("dq", m.got.dq, zeros(c.shape).dq, m.allowed.dq);
   if (result.outcome == Outcome::broken) return result;
-  // What one term of the sum is at least: dO · O, times the scale and a key of 1 or more.
+  // The least that one term of the sum is: dO · O, times the scale and a key of 1 or more.
   const ExactForward forward = exact_forward(trial.base.input());
   bool clear = false;
   for_each_index(c.shape.lse(), [&](auto b, auto h, auto i, auto) {
@@ -52,7 +53,8 @@ Case diagonal(Case c) {
   return c;
 }
 
-/// The weight of a single key is 1 whatever its score: only dv sees anything.
+/// Lets every row see one key: its weight is 1 whatever its score, and only dv sees anything.
+/// Finds dS that is computed as P (dP - delta) with a delta of other rounding than dP.
 LawResult single_keys(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   AttentionGradients want = zeros(c.shape);
@@ -62,7 +64,7 @@ LawResult single_keys(const Subject& subject, const Case& c) {
   return near(measure_gradients(subject, trial), want);
 }
 
-/// With q = 0 or k = 0 all weights of a row are 1/n.
+/// Gradients where q = 0 or k = 0, in closed form: all weights of a row are 1/n.
 class UniformRows {
  public:
   explicit UniformRows(const GradientTrial& trial)
@@ -111,6 +113,7 @@ class UniformRows {
   AttentionGradients want_;
 };
 
+/// Finds a scale that is missing or applied twice: nothing else remains in these gradients.
 LawResult uniform_weights(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   Tensor<double>& flat = c.seed % 2 ? trial.base.data.q : trial.base.data.k;
@@ -120,7 +123,7 @@ LawResult uniform_weights(const Subject& subject, const Case& c) {
   return near(m, UniformRows(trial).gradients());
 }
 
-/// The sums of the closed form are rounded in double, which is no better than an f64 subject.
+/// The case in a type narrower than f64: sums of the closed form are rounded in double themselves.
 Case uniform_case(Case c) {
   c = plain_tokens(std::move(c));
   if (c.dtype == DType::f64) c.dtype = DType::f32;

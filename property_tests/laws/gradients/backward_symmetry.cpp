@@ -20,13 +20,15 @@ Tensor<double> summed_over_groups(const Tensor<double>& x, std::int64_t group) {
   return sum;
 }
 
-/// What adding up in double may add: nothing for exact subjects narrower than f64.
+/// The bounds widened by adding up in double: by nothing for exact subjects narrower than f64.
 Tensor<double> with_rounding(const Tensor<double>& allowed, const Tensor<double>& value) {
   return mapped(allowed, [&](double bound, auto b, auto h, auto t, auto c) {
     return bound * (1 + 0x1p-40) + 0x1p-49 * std::abs(value(b, h, t, c));
   });
 }
 
+/// Holds because a shared K/V head is one variable used by several query heads. Finds heads of a
+/// group that overwrite each other's part.
 LawResult grouped_heads_sum_up(const Subject& subject, const Case& c) {
   const GradientTrial grouped = make_gradient_trial(c);
   GradientTrial repeated = grouped;
@@ -67,7 +69,8 @@ Tensor<double> paired(const Tensor<double>& x, double factor, Signs signs) {
   });
 }
 
-/// Scores stay when q becomes A q and k becomes A^-T k; then dq becomes A^-T dq and dk A dk.
+/// Holds because scores stay when q becomes A q and k becomes A^-T k; dq then becomes A^-T dq and
+/// dk A dk. Finds channels swapped or left out between the passes.
 LawResult gradients_of_rotated_channels(const Subject& subject, const Case& c) {
   const GradientTrial base = make_gradient_trial(c);
   GradientTrial turned = base;
@@ -87,6 +90,7 @@ Case integer_pairs(Case c) {
   return with_tokens(plain_values(at_least_two_channels(std::move(c))));
 }
 
+/// Holds because no sum knows the order of keys. Finds dk and dv written to the wrong row.
 LawResult gradients_of_permuted_keys(const Subject& subject, const Case& c) {
   const GradientTrial base = make_gradient_trial(c);
   const Indices order = shuffled(c.shape.kv_tokens, c.seed);
@@ -112,6 +116,8 @@ GradientTrial document(const GradientTrial& packed, std::int64_t first, std::int
   return alone;
 }
 
+/// Holds because no row sees another document. Finds gradients that leak across the border, and
+/// document lengths read at the wrong token.
 LawResult packed_documents(const Subject& subject, const Case& c) {
   const GradientTrial packed = make_gradient_trial(c);
   const MeasuredGradients together = measure_gradients(subject, packed);

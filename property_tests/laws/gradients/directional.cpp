@@ -8,13 +8,13 @@ namespace ringlab::verify {
 namespace {
 
 /// A dot product and the sum of its terms' sizes.
-struct Dot {
+struct DotSum {
   long double value = 0, size = 0;
 };
 
-Dot dot(const Tensor<double>& x, std::int64_t x_head, std::int64_t i, const Tensor<double>& y,
-        std::int64_t y_head, std::int64_t j, std::int64_t b) {
-  Dot sum;
+DotSum dot(const Tensor<double>& x, std::int64_t x_head, std::int64_t i, const Tensor<double>& y,
+           std::int64_t y_head, std::int64_t j, std::int64_t b) {
+  DotSum sum;
   for (std::int64_t c = 0; c < x.extents().channels; ++c) {
     const long double product = static_cast<long double>(x(b, x_head, i, c)) * y(b, y_head, j, c);
     sum.value += product;
@@ -23,25 +23,29 @@ Dot dot(const Tensor<double>& x, std::int64_t x_head, std::int64_t i, const Tens
   return sum;
 }
 
-/// One visible pair of a row.
-struct Pair {
+/// A visible pair of a row: its score and weight, and how both move along the direction.
+/// tangent: of the score; upstream: dO · v; moved: dO · Δv.
+struct MovedPair {
   long double score = 0, weight = 0;
-  Dot tangent;   // of the score
-  Dot upstream;  // dO · v
-  Dot moved;     // dO · Δv
+  DotSum tangent;   // of the score
+  DotSum upstream;  // dO · v
+  DotSum moved;     // dO · Δv
 };
 
-class Row {
+/// A query row in long double: d<dO, O> = Σ_j p_j ((t_j - t̄) dO·v_j + dO·Δv_j), where t_j is the
+/// tangent of score j and t̄ its weighted mean.
+class MovedRow {
  public:
-  Row(const GradientTrial& trial, const AttentionTensors& direction, std::int64_t b, std::int64_t h)
+  MovedRow(const GradientTrial& trial, const AttentionTensors& direction, std::int64_t b,
+           std::int64_t h)
       : trial_(trial), direction_(direction), b_(b), h_(h), kv_(h / trial.base.group()) {}
 
   void add_key(std::int64_t i, std::int64_t j) {
     const AttentionTensors& x = trial_.base.data;
     const long double scale = trial_.base.problem.scale;
-    const Dot score = dot(x.q, h_, i, x.k, kv_, j, b_);
-    const Dot dq = dot(direction_.q, h_, i, x.k, kv_, j, b_);
-    const Dot dk = dot(x.q, h_, i, direction_.k, kv_, j, b_);
+    const DotSum score = dot(x.q, h_, i, x.k, kv_, j, b_);
+    const DotSum dq = dot(direction_.q, h_, i, x.k, kv_, j, b_);
+    const DotSum dk = dot(x.q, h_, i, direction_.k, kv_, j, b_);
     largest_ = std::max(largest_, std::abs(scale) * score.size);
     pairs_.push_back(
         {.score = scale * score.value,
@@ -52,13 +56,13 @@ class Row {
 
   Derivative derivative() {
     weigh();
-    Dot mean;
-    for (const Pair& pair : pairs_) {
+    DotSum mean;
+    for (const MovedPair& pair : pairs_) {
       mean.value += pair.weight * pair.tangent.value;
       mean.size += pair.weight * pair.tangent.size;
     }
-    Dot sum;
-    for (const Pair& pair : pairs_) {
+    DotSum sum;
+    for (const MovedPair& pair : pairs_) {
       sum.value += pair.weight *
                    ((pair.tangent.value - mean.value) * pair.upstream.value + pair.moved.value);
       sum.size +=
@@ -70,9 +74,9 @@ class Row {
  private:
   void weigh() {
     long double top = -HUGE_VALL, sum = 0;
-    for (const Pair& pair : pairs_) top = std::max(top, pair.score);
-    for (Pair& pair : pairs_) sum += pair.weight = std::exp(pair.score - top);
-    for (Pair& pair : pairs_) pair.weight /= sum;
+    for (const MovedPair& pair : pairs_) top = std::max(top, pair.score);
+    for (MovedPair& pair : pairs_) sum += pair.weight = std::exp(pair.score - top);
+    for (MovedPair& pair : pairs_) pair.weight /= sum;
   }
 
   /// Every sum is within (terms · 2^-63) of its size; an error of the scores, itself relative to
@@ -89,7 +93,7 @@ class Row {
   const AttentionTensors& direction_;
   std::int64_t b_, h_, kv_;
   long double largest_ = 0;
-  std::vector<Pair> pairs_;
+  std::vector<MovedPair> pairs_;
 };
 
 }  // namespace
@@ -99,7 +103,7 @@ Derivative derivative_along(const GradientTrial& trial, const AttentionTensors& 
   const Mask& mask = trial.base.problem.mask;
   Derivative sum;
   for (std::int64_t i = 0; i < trial.shape().q_tokens; ++i) {
-    Row row(trial, direction, batch, head);
+    MovedRow row(trial, direction, batch, head);
     for (std::int64_t j = 0; j < trial.shape().kv_tokens; ++j) {
       if (mask.allows(i, j)) row.add_key(i, j);
     }

@@ -30,16 +30,17 @@ struct MeasuredGradients {
 MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial);
 /// dq, dk and dv lie within what the oracle allows.
 LawResult equal_exact(const MeasuredGradients& measured);
-/// Whether gradients of zeros would pass although a query sees a key: nothing can be learned then.
+/// True when gradients of zeros would pass although a query sees a key: nothing can be learned
+/// then.
 bool zero_gradients_would_pass(const GradientTrial& trial, const MeasuredGradients& measured);
 
 /// All three within the tolerances of both runs.
 LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
                          const MeasuredGradients& want);
-/// The same values in all three; NaN is broken.
+/// Equal values in all three; NaN is broken.
 LawResult same_gradient_bits(const std::string& what, const AttentionGradients& got,
                              const AttentionGradients& want);
-/// The same values at the tokens that `tokens` picks.
+/// Equal values at the tokens that `tokens` picks.
 LawResult same_bits_at(const std::string& what, const Tensor<double>& got,
                        const Tensor<double>& want, const RowFilter& tokens);
 
@@ -60,7 +61,7 @@ class GradientSum {
 /// The first that is broken, else held when one of them held, else discarded.
 LawResult any_held(const std::vector<LawResult>& results);
 
-/// For Law::not_applicable.
+/// Reasons for Law::not_applicable.
 std::string needs_backward(const Subject& subject);
 std::string needs_backward_on_ranks(const Subject& subject);
 

@@ -19,8 +19,9 @@ Layout with_empty_rank(const Layout& layout, int place) {
   return Layout::from_parts(std::move(parts));
 }
 
-/// An empty chunk is the identity of the merge, so a ring keeps its bits. A tree of merges changes
-/// its shape with the number of leaves, and keeps the bound.
+/// Holds because an empty chunk is the identity of the merge, so a ring keeps its bits. A tree of
+/// merges changes its shape with the number of leaves, and keeps the bound. Finds NaN from
+/// -inf - (-inf), and loops that stop at the first empty chunk.
 LawResult an_empty_rank_changes_nothing(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const int place = static_cast<int>(c.seed % static_cast<std::uint64_t>(c.ranks + 1));
@@ -37,7 +38,7 @@ LawResult an_empty_rank_changes_nothing(const Subject& subject, const Case& c) {
                    subject.run(trial.input(), trial.options).output);
 }
 
-/// The same trial with every key outside [begin, end) hidden.
+/// The trial with every key outside [begin, end) hidden.
 Trial part_of(const Trial& trial, const Pairs& all, std::int64_t begin, std::int64_t end) {
   Trial part = trial;
   use_pairs(part.problem, make_pairs(all.queries, all.keys, [&](std::int64_t i, std::int64_t j) {
@@ -62,13 +63,14 @@ std::vector<BoundedAnswer> answers_on_parts(const Subject& subject, const Trial&
 }
 
 /// A finished answer of one row as a running state: maximum lse, sum 1, acc = out.
-struct RowState {
+struct FinishedRow {
   SoftmaxState<double> state;
   std::vector<double> acc;
 };
 
-RowState row_state(const AttentionOutput& answer, std::int64_t b, std::int64_t h, std::int64_t t) {
-  RowState row;
+FinishedRow row_state(const AttentionOutput& answer, std::int64_t b, std::int64_t h,
+                      std::int64_t t) {
+  FinishedRow row;
   const double lse = answer.lse(b, h, t, 0);
   row.state = {lse, std::isinf(lse) ? 0.0 : 1.0};
   for (std::int64_t c = 0; c < answer.out.extents().channels; ++c) {
@@ -78,13 +80,13 @@ RowState row_state(const AttentionOutput& answer, std::int64_t b, std::int64_t h
 }
 
 /// Merges two neighbours or strangers, picked at random, until one is left.
-RowState merged_in_random_order(std::vector<RowState> rows, Draws& draws) {
+FinishedRow merged_in_random_order(std::vector<FinishedRow> rows, Draws& draws) {
   while (rows.size() > 1) {
     const auto last = static_cast<std::int64_t>(rows.size()) - 1;
     std::swap(rows[static_cast<std::size_t>(draws.below(last))], rows.back());
-    const RowState other = rows.back();
+    const FinishedRow other = rows.back();
     rows.pop_back();
-    RowState& into = rows[static_cast<std::size_t>(draws.below(last))];
+    FinishedRow& into = rows[static_cast<std::size_t>(draws.below(last))];
     merge_state(into.state, into.acc.data(), other.state, other.acc.data(),
                 static_cast<std::int64_t>(into.acc.size()));
   }
@@ -113,9 +115,9 @@ BoundedAnswer merged(const std::vector<BoundedAnswer>& parts, Draws& draws) {
   BoundedAnswer whole = parts.front();
   const std::int64_t channels = whole.output.out.extents().channels;
   for_each_index(whole.output.lse.extents(), [&](auto b, auto h, auto t, auto) {
-    std::vector<RowState> rows;
+    std::vector<FinishedRow> rows;
     for (const BoundedAnswer& part : parts) rows.push_back(row_state(part.output, b, h, t));
-    RowState row = merged_in_random_order(std::move(rows), draws);
+    FinishedRow row = merged_in_random_order(std::move(rows), draws);
     whole.output.lse(b, h, t, 0) = finish_state(row.state, row.acc.data(), channels);
     for (std::int64_t c = 0; c < channels; ++c) {
       whole.output.out(b, h, t, c) = row.acc[static_cast<std::size_t>(c)];
@@ -125,6 +127,8 @@ BoundedAnswer merged(const std::vector<BoundedAnswer>& parts, Draws& draws) {
   return whole;
 }
 
+/// Holds because the running triple is a monoid (docs/decisions/0001-running-triple.md): the lse of
+/// a part is all that merging needs. Finds lse that is right for whole rows and wrong for parts.
 LawResult parts_merge_into_the_whole(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   Draws draws(c.seed);

@@ -8,6 +8,8 @@
 namespace ringlab::verify {
 namespace {
 
+/// Holds because the ranks only split sums over keys. Finds chunks that are lost or doubled, and
+/// merges that forget to rescale.
 LawResult ranks_do_not_matter(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   RunOptions alone = trial.options;
@@ -26,8 +28,9 @@ Layout relabelled(const Layout& layout, int shift) {
   return Layout::from_parts(std::move(parts));
 }
 
-/// A ring visits the owners in the same order seen from each rank, so its bits stay. Where partial
-/// answers are merged in the order of the rank numbers, only the bound does.
+/// Holds because a ring visits the owners in the same order seen from each rank: its bits stay.
+/// Where partial answers are merged in the order of the rank numbers, only the bound does. Finds
+/// rank 0 or the last rank treated apart.
 LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const int shift = 1 + static_cast<int>(c.seed % static_cast<std::uint64_t>(c.ranks - 1));
@@ -43,6 +46,7 @@ LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
                    subject.run(trial.input(), trial.options).output);
 }
 
+/// Holds as above. Finds positions computed from rank · chunk length in place of the layout.
 LawResult partition_does_not_matter(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   RunOptions uneven = trial.options;
@@ -65,6 +69,7 @@ Case another_layout(Case c) {
   return several_ranks(c);
 }
 
+/// Finds errors that the oracle would share, if any: stage 01 has no ring to go wrong.
 LawResult equals_the_naive_broadcast(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   return within_both_bounds(
@@ -76,6 +81,8 @@ std::string is_not_the_broadcast(const Subject& subject) {
   return subject.name == "broadcast" ? "it is the one compared with" : "";
 }
 
+/// Holds because only the order of the visits turns round. Finds neighbours mixed up, owners
+/// counted in the wrong direction.
 LawResult direction_does_not_matter(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   RunOptions reversed = trial.options;

@@ -16,6 +16,8 @@ std::string needs_slots(const Subject& subject) {
   return subject.can.schedules || subject.can.prefetches ? "" : "it has no slots to choose from";
 }
 
+/// Holds because slots decide when chunks travel and not in which order they are computed. Finds
+/// slots that are filled again while they are still read.
 LawResult slots_change_nothing(const Subject& subject, const Case& c) {
   GradientTrial trial = make_gradient_trial(c);
   const auto run = [&](int slots) {
@@ -36,7 +38,7 @@ LawResult slots_change_nothing(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
-/// The arithmetic of one rank, merged as often as the run on many ranks says.
+/// The profile of one rank, merged as often as the run on many ranks says.
 NumericsProfile one_rank_arithmetic(const Subject& subject, const Trial& trial) {
   RunOptions alone = trial.options;
   alone.ranks = 1;
@@ -50,8 +52,9 @@ NumericsProfile one_rank_arithmetic(const Subject& subject, const Trial& trial) 
   return profile;
 }
 
-/// Every key may raise the maximum once, and every chunk may be merged once: no more than that may
-/// be declared, whatever the number of ranks.
+/// Holds because every key may raise the maximum once, and every chunk may be merged once: no more
+/// may be declared, whatever the number of ranks. Finds running outputs that are rounded to the
+/// problem's type at every hop.
 LawResult errors_do_not_grow_with_the_ranks(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const NumericsProfile profile = one_rank_arithmetic(subject, trial);

@@ -12,6 +12,8 @@
 namespace ringlab::verify {
 namespace {
 
+/// Holds because a rank waits for what it needs before it uses it. Finds missing waits, receives
+/// that match by luck, and sends that must be buffered to go on.
 LawResult delays_change_nothing(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   RunOptions options = trial.options;
@@ -30,6 +32,8 @@ LawResult delays_change_nothing(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
+/// Holds because threads of a phase write different memory. Finds missing barriers in tile
+/// programs.
 LawResult thread_order_changes_nothing(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   RunOptions shuffled_threads = trial.options;
@@ -39,7 +43,7 @@ LawResult thread_order_changes_nothing(const Subject& subject, const Case& c) {
                    subject.run(trial.input(), trial.options).output);
 }
 
-/// What is wrong with what one rank says it visited; empty when nothing is.
+/// The fault in what one rank says it visited; empty when there is none.
 std::string wrong_visits(const RankStats& stats, const Positions& queries, const Layout& keys,
                          const Mask& mask) {
   std::set<int> owners;
@@ -63,6 +67,8 @@ std::string wrong_visits(const RankStats& stats, const Positions& queries, const
   return {};
 }
 
+/// Holds by the definition of the sum over keys. Finds answers that are right by luck: a chunk that
+/// is computed twice with weights that cancel, or work on chunks out of sight.
 LawResult every_chunk_is_visited_once(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const Layout queries = make_layout(trial.options, c.shape.q_tokens, {});
@@ -76,7 +82,7 @@ LawResult every_chunk_is_visited_once(const Subject& subject, const Case& c) {
   return held();
 }
 
-/// K and V of the chunks that a rank of a ring passes on: all but its receiver's own.
+/// The bytes of K and V that a rank of a ring passes on: all chunks but its receiver's own.
 struct PassedOn {
   std::int64_t payload = 0;
   std::int64_t positions = 0;  ///< the most that their positions may add
@@ -114,6 +120,8 @@ PassedOn passed_on(const Case& c, const Layout& keys, const std::vector<int>& ow
   return bytes;
 }
 
+/// Holds because a ring sends each chunk to every rank but its owner, once. Finds chunks that make
+/// one hop too many, and messages that nobody waits for.
 LawResult messages_are_conserved(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const RunResult run = subject.run(trial.input(), trial.options);
@@ -147,6 +155,7 @@ std::string needs_ring(const Subject& subject) {
   return subject.can.ring_traffic ? "" : "its keys and values do not travel a ring";
 }
 
+/// Finds rings that gather all chunks before they compute.
 LawResult own_chunk_and_slots_are_enough(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const RunResult run = subject.run(trial.input(), trial.options);

@@ -19,6 +19,8 @@ Case causal_case(Case c) {
   return c;
 }
 
+/// Holds because a causal row has no term of a later token. Finds masks applied after the softmax
+/// or as a large negative number (NaN shows), and diagonals off by one.
 LawResult future_changes_nothing(const Subject& subject, const Case& c) {
   const std::int64_t row = Draws(c.seed).below(c.shape.q_tokens);
   const std::int64_t position = row + first_position(c);
@@ -38,6 +40,7 @@ Case prefix_case(Case c) {
   return c;
 }
 
+/// Holds as above, with shorter tensors. Finds results that depend on the padding of the last tile.
 LawResult truncated_run_agrees(const Subject& subject, const Case& c) {
   const Trial whole = make_trial(c);
   const std::int64_t longest_drop = std::min(c.shape.q_tokens - 1, c.shape.kv_tokens);
@@ -63,6 +66,7 @@ Case first_row_case(Case c) {
   return c;
 }
 
+/// Holds because the weight of a single key is 1. Finds positions aligned to the top left corner.
 LawResult first_row_is_first_value(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   return row_is_value(subject, trial, attend(subject, trial),
@@ -76,6 +80,7 @@ Case plain_causal_case(Case c) {
 }
 
 /// Equal scores and v = the key's index: row p averages 0 … p, and one more key adds one half.
+/// Finds a mask whose edge is off by one, to either side.
 LawResult one_more_key_raises_the_mean(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   fill_tokens(trial.data.k, 0, c.shape.kv_tokens, 0);

@@ -23,7 +23,8 @@ std::string random_documents(std::uint64_t seed, std::int64_t tokens) {
   }
 }
 
-/// Whether the last term cuts exactly `tokens` keys into documents, with at most causal before it.
+/// True when the last term cuts exactly `tokens` keys into documents, with at most causal before
+/// it.
 bool is_packing(const Mask& mask, std::int64_t tokens) {
   const auto* documents = std::get_if<DocumentsMask>(&mask.terms().back());
   if (!documents || mask.terms().size() > 2) return false;
@@ -59,6 +60,8 @@ std::vector<Document> documents_of(const Case& c) {
   return documents;
 }
 
+/// Holds because no row sees another document. Finds tiles that straddle a border and take it for
+/// the tile's own.
 LawResult other_documents_change_nothing(const Subject& subject, const Case& c) {
   const std::vector<Document> documents = documents_of(c);
   const Document kept = documents[Draws(c.seed).next() % documents.size()];
@@ -75,6 +78,7 @@ LawResult other_documents_change_nothing(const Subject& subject, const Case& c) 
       [&kept](std::int64_t t) { return t >= kept.first_row && t < kept.first_row + kept.rows; });
 }
 
+/// Holds as above. Finds causal positions that are counted from the start of the pack.
 LawResult packed_equals_separate(const Subject& subject, const Case& c) {
   const Trial packed = make_trial(c);
   const BoundedAnswer together = run_with_bounds(subject, packed.input(), packed.options);
@@ -116,6 +120,7 @@ Tensor<double> padded(const Tensor<double>& tensor, std::int64_t tokens, double 
 }
 
 /// Pads to a multiple of 2 · ranks, with the padding in a document of its own.
+/// Finds padding that takes weight where lengths do not divide by the ranks.
 LawResult padding_changes_nothing(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   const std::int64_t tokens = c.shape.q_tokens;

@@ -77,6 +77,7 @@ GuardedInputs guarded_inputs(const Trial& prepared, std::uint64_t seed) {
   return inputs;
 }
 
+/// Holds because a view says where its numbers lie. Finds kernels that take inputs for dense.
 LawResult strides_do_not_matter(const Subject& subject, const Case& c) {
   const Trial prepared = make_trial(c);
   const AttentionOutput dense = subject.run(prepared.input(), prepared.options).output;
@@ -89,6 +90,7 @@ bool same_bytes(const GuardedTensor& a, const std::vector<double>& b) {
   return std::memcmp(a.memory.data(), b.data(), b.size() * sizeof(double)) == 0;
 }
 
+/// Finds scaling in place, and writes past the end of a row.
 LawResult inputs_are_only_read(const Subject& subject, const Case& c) {
   const Trial prepared = make_trial(c);
   const GuardedInputs inputs = guarded_inputs(prepared, c.seed);

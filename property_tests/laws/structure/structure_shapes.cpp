@@ -24,6 +24,8 @@ Case empty_rows_case(Case c) {
   return c;
 }
 
+/// Holds by the convention of an empty sum: o = 0, lse = log 0. Finds 0 / 0, -inf - (-inf), and
+/// rows that keep what was in memory.
 LawResult rows_that_see_nothing_are_zero(const Subject& subject, const Case& c) {
   const Trial prepared = make_trial(c);
   const AttentionOutput got = subject.run(prepared.input(), prepared.options).output;
@@ -60,6 +62,7 @@ Case boundary_case(Case c) {
   return c;
 }
 
+/// Holds as equals_reference does. Finds loops that round a length down, or read past it.
 LawResult sizes_beside_a_boundary_are_right(const Subject& subject, const Case& c) {
   const Trial prepared = make_trial(c);
   const AttentionInput input = prepared.input();

@@ -17,6 +17,8 @@ Case window_case(Case c) {
   return c;
 }
 
+/// Holds because a hidden key has no term in the sum. Finds windows whose ends are off by one, and
+/// tiles that are skipped or taken whole at the edge.
 LawResult keys_outside_the_window_change_nothing(const Subject& subject, const Case& c) {
   const std::int64_t row = Draws(c.seed).below(c.shape.q_tokens);
   const KeyInterval seen = make_problem(c).mask.interval(row);
@@ -37,6 +39,7 @@ Case full_case(Case c) {
   return c;
 }
 
+/// Finds windows whose ends overflow, or are cut at the wrong side.
 LawResult unlimited_window_is_full(const Subject& subject, const Case& c) {
   const Trial full = make_trial(c);
   Trial windowed = full;
@@ -54,6 +57,7 @@ Case narrow_window_case(Case c) {
   return c;
 }
 
+/// Holds because the weight of a single key is 1. Finds windows centred on the wrong key.
 LawResult narrowest_window_copies_values(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const AttentionOutput got = attend(subject, trial);

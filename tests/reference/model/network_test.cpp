@@ -8,7 +8,7 @@
 namespace ringlab::model {
 namespace {
 
-constexpr double kNever = Network::kNever;
+constexpr double kNever = NetworkModel::kNever;
 
 struct Sent {
   int from, to;
@@ -22,7 +22,7 @@ std::vector<double> ends_of(const std::vector<Sent>& sent, Wiring wiring = Wirin
                         .outside = {.bytes_per_s = 5},
                         .node_ranks = 4,
                         .wiring = wiring};
-  Network network(machine);
+  NetworkModel network(machine);
   std::vector<double> ends(sent.size(), kNever);
   std::size_t started = 0;  // they are given in the order of their times
   for (double now = 0; now != kNever;) {
@@ -39,28 +39,28 @@ std::vector<double> ends_of(const std::vector<Sent>& sent, Wiring wiring = Wirin
 }
 using Ends = std::vector<double>;
 
-TEST(Network, gives_a_message_that_is_alone_all_of_its_way) {
+TEST(NetworkModel, gives_a_message_that_is_alone_all_of_its_way) {
   EXPECT_EQ(ends_of({{0, 1}}), Ends{10});
   EXPECT_EQ(ends_of({{0, 1, 0}, {0, 1, 10}}), (Ends{10, 20}));
   EXPECT_EQ(ends_of({{.from = 0, .to = 1, .bytes = 0}}), Ends{0});
 }
 
-TEST(Network, with_a_switch_shares_the_way_out_and_the_way_in_of_a_rank) {
+TEST(NetworkModel, with_a_switch_shares_the_way_out_and_the_way_in_of_a_rank) {
   EXPECT_EQ(ends_of({{0, 1}, {0, 2}}), (Ends{20, 20}));
   EXPECT_EQ(ends_of({{0, 1}, {2, 1}}), (Ends{20, 20}));
   EXPECT_EQ(ends_of({{0, 1}, {1, 0}, {2, 3}}), (Ends{10, 10, 10}));
 }
 
-TEST(Network, with_direct_links_shares_those_of_a_pair_and_a_direction) {
+TEST(NetworkModel, with_direct_links_shares_those_of_a_pair_and_a_direction) {
   EXPECT_EQ(ends_of({{0, 1}, {0, 2}, {1, 0}}, Wiring::direct), (Ends{10, 10, 10}));
   EXPECT_EQ(ends_of({{0, 1}, {0, 1}}, Wiring::direct), (Ends{20, 20}));
 }
 
-TEST(Network, with_shared_links_shares_those_of_a_pair) {
+TEST(NetworkModel, with_shared_links_shares_those_of_a_pair) {
   EXPECT_EQ(ends_of({{0, 1}, {1, 0}, {1, 2}}, Wiring::shared), (Ends{20, 20, 10}));
 }
 
-TEST(Network, between_nodes_has_other_ways_which_are_switched) {
+TEST(NetworkModel, between_nodes_has_other_ways_which_are_switched) {
   for (const Wiring wiring : {Wiring::switched, Wiring::direct, Wiring::shared}) {
     EXPECT_EQ(ends_of({{0, 1}, {0, 4}}, wiring), (Ends{10, 20}));
     EXPECT_EQ(ends_of({{0, 4}, {0, 5}}, wiring), (Ends{40, 40}));
@@ -68,20 +68,20 @@ TEST(Network, between_nodes_has_other_ways_which_are_switched) {
   }
 }
 
-TEST(Network, shares_anew_when_messages_start_and_end) {
+TEST(NetworkModel, shares_anew_when_messages_start_and_end) {
   // Alone for 5 s, half the way for 10 s, alone again.
   EXPECT_EQ(ends_of({{0, 1}, {.from = 0, .to = 2, .at = 5, .bytes = 50}}), (Ends{15, 15}));
   EXPECT_EQ(ends_of({{0, 1}, {.from = 0, .to = 2, .at = 5, .bytes = 20}}), (Ends{12, 9}));
 }
 
-TEST(Network, is_as_fast_as_the_slowest_share) {
+TEST(NetworkModel, is_as_fast_as_the_slowest_share) {
   // Rank 1 receives two messages, so that neither has more than half of its way out.
   EXPECT_EQ(ends_of({{0, 1}, {2, 1}, {3, 0}}), (Ends{20, 20, 10}));
 }
 
-TEST(Network, without_limit_ends_messages_at_once) {
+TEST(NetworkModel, without_limit_ends_messages_at_once) {
   const Machine machine{.inside = {.bytes_per_s = kNever}, .outside = {.bytes_per_s = kNever}};
-  Network network(machine);
+  NetworkModel network(machine);
   network.start(0, 0, 1, 100, 3);
   network.start(1, 0, 2, 100, 3);
   network.share(3);

@@ -178,8 +178,8 @@ RC_GTEST_PROP(BestChoice, keeps_the_limits_is_as_fast_as_any_and_the_simplest_of
            rc::gen::pair(rc::gen::inRange(1000, 1030), rc::gen::inRange(0, 10)))) {
     choices.push_back({.seconds = tenths / 1000.0, .efficiency = 1, .memory_bytes = bytes});
   }
-  const Limits limits{.memory_bytes = static_cast<double>(*rc::gen::inRange(0, 10)),
-                      .seconds = *rc::gen::inRange(1000, 1030) / 1000.0};
+  const PlanLimits limits{.memory_bytes = static_cast<double>(*rc::gen::inRange(0, 10)),
+                          .seconds = *rc::gen::inRange(1000, 1030) / 1000.0};
   const auto holds = [&](const Choice& choice) {
     return static_cast<double>(choice.memory_bytes) <= limits.memory_bytes &&
            choice.seconds <= limits.seconds;

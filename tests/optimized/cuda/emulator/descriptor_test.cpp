@@ -59,18 +59,18 @@ TEST(descriptor, swizzling_is_its_own_inverse_and_stays_in_a_row) {
 }
 
 TEST(descriptor, what_tensor_cores_would_not_read_is_a_fault) {
-  emulator::SharedMemory shared(4096);
+  emulator::SharedWindow shared(4096);
   shared.fence();
   float values[16 * 64];
   const auto read = [&](std::uint64_t descriptor) {
     emulator::read_rows(shared, DType::bf16, descriptor, 8, values);
   };
   EXPECT_NO_THROW(read(rows_descriptor(1024, 8, 0)));
-  EXPECT_THROW(read(rows_descriptor(1024 + 128, 8, 0)), emulator::Fault);   // inside a period
-  EXPECT_THROW(read(rows_descriptor(1024 + 4096, 8, 0)), emulator::Fault);  // outside
-  EXPECT_THROW(read(rows_descriptor(0, 8, 0)), emulator::Fault);
-  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) & ~(1ull << 62)), emulator::Fault);
-  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) | 1ull << 50), emulator::Fault);
+  EXPECT_THROW(read(rows_descriptor(1024 + 128, 8, 0)), emulator::KernelFault);   // inside a period
+  EXPECT_THROW(read(rows_descriptor(1024 + 4096, 8, 0)), emulator::KernelFault);  // outside
+  EXPECT_THROW(read(rows_descriptor(0, 8, 0)), emulator::KernelFault);
+  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) & ~(1ull << 62)), emulator::KernelFault);
+  EXPECT_THROW(read(rows_descriptor(1024, 8, 0) | 1ull << 50), emulator::KernelFault);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ inline constexpr int kSeeds = 100;
 inline std::string fault_of(const Launch& launch, const std::function<void()>& kernel) {
   try {
     emulate(launch, kernel);
-  } catch (const Fault& found) {
+  } catch (const KernelFault& found) {
     return found.what();
   }
   return "";

@@ -1,5 +1,6 @@
-// Every planted mistake of the Hopper backward kernel is found on the emulated GPU, by a Fault or
-// by the comparison with the exact reference, and none is found in the kernel as it is.
+// Every planted mistake of the Hopper backward kernel is found on the emulated GPU, by a
+// KernelFault or by the comparison with the exact reference, and none is found in the kernel as it
+// is.
 #include "tests/optimized/cuda/hopper/hopper_backward_mistakes.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ std::string find_backward_mistake(BackwardKernel kernel) {
         const std::string wrong =
             judge(trial, run_backward<BFloat16>(trial, output, {nullptr, kernel}, {.seed = seed}));
         if (!wrong.empty()) return c.text() + ": " + wrong;
-      } catch (const emulator::Fault& fault) {
+      } catch (const emulator::KernelFault& fault) {
         return c.text() + ": " + fault.what();
       }
     }

@@ -1,5 +1,5 @@
-// Every planted mistake of the Hopper kernel is found on the emulated GPU, by a Fault or by the
-// comparison with the exact reference, and none is found in the kernel as it is.
+// Every planted mistake of the Hopper kernel is found on the emulated GPU, by a KernelFault or by
+// the comparison with the exact reference, and none is found in the kernel as it is.
 #include "tests/optimized/cuda/hopper/hopper_mistakes.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ std::string find_mistake(EmulatedHopper<BFloat16> kernel) {
       try {
         const std::string wrong = judge_hopper(trial, run_hopper(trial, kernel, grid));
         if (!wrong.empty()) return c.text() + ": " + wrong;
-      } catch (const emulator::Fault& fault) {
+      } catch (const emulator::KernelFault& fault) {
         return c.text() + ": " + fault.what();
       }
     }

@@ -30,7 +30,7 @@ std::vector<KeyRange> random_rows(std::mt19937& random, int queries, int keys) {
 TileSpan random_span(std::mt19937& random, const QueryWalk& walk) {
   TileSpan met{walk.tiles(), 0};
   for (int tile = 0; tile < walk.tiles(); ++tile) {
-    if (walk.meeting_of(tile) == Meeting::none) continue;
+    if (walk.meeting_of(tile) == TileMeeting::none) continue;
     met = {std::min(met.first, tile), tile + 1};
   }
   if (random() % 2 == 0) return met;
@@ -78,8 +78,8 @@ TEST(QueryWalk, meets_every_tile_that_sees_a_key_once_for_every_head_and_knows_t
       for (QueryWalk walk = walked.walk; walk.advance();) {
         met.emplace_back(walk.head, walk.tile);
         const auto [seen, all] = walked.count_pairs(walk.tile);
-        EXPECT_EQ(walk.meeting == Meeting::full, seen == all) << trial;
-        (walk.meeting == Meeting::full ? full : partial) += 1;
+        EXPECT_EQ(walk.meeting == TileMeeting::full, seen == all) << trial;
+        (walk.meeting == TileMeeting::full ? full : partial) += 1;
       }
       EXPECT_TRUE(std::is_sorted(met.begin(), met.end()));
       const std::set<std::pair<int, int>> different(met.begin(), met.end());
@@ -103,14 +103,14 @@ TEST(QueryWalk, has_no_tile_where_there_are_no_queries) {
   QueryWalk walk;
   walk.heads = 3;
   EXPECT_FALSE(walk.advance());
-  EXPECT_EQ(walk.meeting, Meeting::none);
+  EXPECT_EQ(walk.meeting, TileMeeting::none);
 }
 
 TEST(QueryWalk, gives_every_block_of_keys_of_every_head_to_one_thread_block) {
   const BlockShape shape{.batch = 2, .q_heads = 6, .kv_heads = 3, .keys = 300};
   std::set<std::pair<int, int>> given;
   for (int index = 0; index < 18; ++index) {
-    const KeyBlock block = key_block_at(shape, index, 128);
+    const BlockKeys block = key_block_at(shape, index, 128);
     EXPECT_EQ(block.first_key, index / 6 * 128);
     given.emplace(block.kv_head, block.first_key);
   }

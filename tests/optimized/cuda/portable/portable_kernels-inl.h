@@ -12,7 +12,7 @@ void emulate_forward(const ForwardCall<Element>& call, std::uint64_t seed) {
                     [&] { forward_portable_block<Element, kChannels>(call); });
 }
 
-template <class Element, int kChannels, QueryGradients kWhere>
+template <class Element, int kChannels, TileGradients kWhere>
 void emulate_keys(const BackwardCall<Element>& call, std::uint64_t seed) {
   using Tiles = BackwardTiles<kChannels>;
   const int tiles = (call.shape.keys + Tiles::kKeys - 1) / Tiles::kKeys;
@@ -43,9 +43,9 @@ void emulate_queries(const BackwardCall<Element>& call, std::uint64_t seed) {
 template <class Element, int kChannels>
 void emulate_backward(const BackwardCall<Element>& call, std::uint64_t seed) {
   if (!call.deterministic) {
-    return emulate_keys<Element, kChannels, QueryGradients::here>(call, seed);
+    return emulate_keys<Element, kChannels, TileGradients::here>(call, seed);
   }
-  emulate_keys<Element, kChannels, QueryGradients::elsewhere>(call, seed);
+  emulate_keys<Element, kChannels, TileGradients::elsewhere>(call, seed);
   emulate_queries<Element, kChannels>(call, seed + 1);
 }
 

@@ -64,7 +64,7 @@ std::string find_mistake(const PortableKernels<BFloat16>& kernels, int channels,
         if (kernels.forward) wrong = check_forward(trial, kernels, seed);
         if (wrong.empty() && kernels.backward) wrong = check_backward(trial, kernels, seed);
         if (!wrong.empty()) return c.text() + ": " + wrong;
-      } catch (const emulator::Fault& fault) {
+      } catch (const emulator::KernelFault& fault) {
         return c.text() + ": " + fault.what();
       }
     }
