@@ -111,7 +111,7 @@ class Meetings {
                                .stream = exchange.stream,
                                .step = exchange.step,
                                .owner = receive.owner,
-                               .held = held_by(exchange),
+                               .payload = payload_of(exchange),
                                .from = {from.program->rank, send.slot},
                                .to = {to.program->rank, receive.slot}});
   }

@@ -11,7 +11,7 @@ namespace {
 
 /// One use of a slot by an operation of its own rank.
 struct SlotUse {
-  Held held = Held::chunk;
+  Payload payload = Payload::chunk;
   int slot = kHome;
   bool writes = false;
 };
@@ -19,14 +19,16 @@ struct SlotUse {
 std::vector<SlotUse> uses_of(const MessageOperation& operation, Pass pass) {
   switch (operation.action) {
     case MessageAction::attend:
-      if (pass == Pass::forward) return {{Held::chunk, operation.slot, false}};
-      return {{Held::chunk, operation.slot, false}, {Held::sum, operation.gradient, true}};
+      if (pass == Pass::forward) return {{Payload::chunk, operation.slot, false}};
+      return {{Payload::chunk, operation.slot, false},
+              {Payload::gradients, operation.gradient, true}};
     case MessageAction::add_gradient:
-      return {{Held::sum, operation.addend, false}, {Held::sum, operation.gradient, true}};
+      return {{Payload::gradients, operation.addend, false},
+              {Payload::gradients, operation.gradient, true}};
     case MessageAction::exchange: {
       std::vector<SlotUse> uses;
       for (const MessageEnd& end : operation.ends) {
-        uses.push_back({held_by(operation), end.slot, end.side == MessageSide::receive});
+        uses.push_back({payload_of(operation), end.slot, end.side == MessageSide::receive});
       }
       return uses;
     }
@@ -101,7 +103,7 @@ class RankOrder {
   void use_slots(const MessageOperation& operation, const StreamClock& clock) {
     const Earlier mine{&operation, clock.of(static_cast<int>(operation.stream))};
     for (const SlotUse& use : uses_of(operation, program_.pass)) {
-      Uses& uses = uses_[{use.held, use.slot}];
+      Uses& uses = uses_[{use.payload, use.slot}];
       if (uses.writer) must_follow(*uses.writer, operation, clock);
       if (!use.writes) {
         uses.readers.push_back(mine);
@@ -117,7 +119,7 @@ class RankOrder {
   std::vector<StreamClock> now_;
   std::vector<std::optional<StreamClock>> recorded_;
   std::pair<int, StreamKind> last_turn_{0, StreamKind::sums};
-  std::map<std::pair<Held, int>, Uses> uses_;
+  std::map<std::pair<Payload, int>, Uses> uses_;
 };
 
 bool fits(const MessageProgram& program, const MessageOperation& operation, int ranks) {

@@ -118,7 +118,7 @@ class RandomMessages {
                                   .stream = exchange.stream,
                                   .step = exchange.step,
                                   .owner = receive.end.owner,
-                                  .held = held_by(exchange),
+                                  .payload = payload_of(exchange),
                                   .from = {way.first, send.end.slot},
                                   .to = {way.second, receive.end.slot}},
                          .from_stream = send.stream,

@@ -14,17 +14,19 @@ std::string bad_number(const Schedule& schedule, int rank, const Operation& oper
   const auto ranks = static_cast<int>(schedule.ranks.size());
   const RankSchedule& program = schedule.ranks[static_cast<std::size_t>(rank)];
   const auto is_slot = [](int slot, int count) { return slot >= kHome && slot < count; };
-  if (operation.action < Action::post_receive || operation.action > Action::wait_send_gradient) {
+  const bool carries_other =
+      operation.verb == (concerns_gradients(operation) ? Verb::compute : Verb::add);
+  if (operation.verb < Verb::post_receive || operation.verb > Verb::add || carries_other) {
     return "no such action";
   }
   if (operation.step < 0) return "steps count from 0";
   if (operation.owner < 0 || operation.owner >= ranks) return "no rank owns that chunk";
   const bool has_peer = operation.peer >= 0 && operation.peer < ranks && operation.peer != rank;
-  if (is_message(operation.action) && !has_peer) return "the peer is not another rank";
+  if (is_message(operation) && !has_peer) return "the peer is not another rank";
   if (!is_slot(operation.slot, program.slots)) return "slots declares fewer slots";
   if (!is_slot(operation.gradient, program.gradient_slots)) return "gradient_slots declares fewer";
   if (!is_slot(operation.addend, program.gradient_slots)) return "gradient_slots declares fewer";
-  if (schedule.pass == Pass::forward && concerns_gradients(operation.action)) {
+  if (schedule.pass == Pass::forward && concerns_gradients(operation)) {
     return "the forward pass has no gradients";
   }
   return {};
@@ -40,7 +42,7 @@ void check_steps(int rank, const RankSchedule& program, Findings& findings) {
   std::map<int, int> step_of = {{rank, 0}};
   int visits = 0;
   for (const Operation& operation : program.operations) {
-    if (operation.action != Action::compute || step_of.contains(operation.owner)) continue;
+    if (operation.verb != Verb::compute || step_of.contains(operation.owner)) continue;
     step_of[operation.owner] = ++visits;
   }
   for (const Operation& operation : program.operations) {
@@ -63,7 +65,7 @@ void check_computes(int rank, const RankSchedule& program, const NeedMatrix& nee
                     Findings& findings) {
   std::vector<int> computed(static_cast<std::size_t>(need.ranks()));
   for (const Operation& operation : program.operations) {
-    if (operation.action != Action::compute) continue;
+    if (operation.verb != Verb::compute) continue;
     if (!need.needs(rank, operation.owner)) {
       findings.push_back(place(rank, operation) + ": no query of this rank sees that chunk");
     }

@@ -83,7 +83,7 @@ class Execution {
   }
 
   bool is_enabled(int rank, const Operation& operation) const {
-    const Verb verb = verb_of(operation.action);
+    const Verb verb = operation.verb;
     if (verb == Verb::wait_receive) return sent_.contains(message_of(rank, operation));
     if (verb == Verb::wait_send && sends_ == Sends::unbuffered) {
       return received_.contains(message_of(rank, operation));
@@ -96,8 +96,8 @@ class Execution {
   }
 
   void execute(int rank, const Operation& operation) {
-    const Verb verb = verb_of(operation.action);
-    const bool gradient = concerns_gradients(operation.action);
+    const Verb verb = operation.verb;
+    const bool gradient = concerns_gradients(operation);
     if (verb == Verb::post_receive) received_.insert(message_of(rank, operation));
     if (verb == Verb::post_send) {
       sent_[message_of(rank, operation)] = gradient ? sum_in(rank, operation.gradient) : Sum{};
@@ -130,7 +130,7 @@ class Execution {
 /// Where `rank` computes on the chunk of `owner`.
 const Operation* compute_of(const Schedule& schedule, int rank, int owner) {
   for (const Operation& operation : schedule.ranks[static_cast<std::size_t>(rank)].operations) {
-    if (operation.action == Action::compute && operation.owner == owner) return &operation;
+    if (operation.verb == Verb::compute && operation.owner == owner) return &operation;
   }
   return nullptr;
 }
@@ -171,7 +171,7 @@ void check_messages(const Schedule& schedule, Findings& findings) {
   std::map<MessageKey, Ends> messages;
   for (int rank = 0; rank < static_cast<int>(schedule.ranks.size()); ++rank) {
     for (const Operation& operation : schedule.ranks[static_cast<std::size_t>(rank)].operations) {
-      const Verb verb = verb_of(operation.action);
+      const Verb verb = operation.verb;
       if (verb != Verb::post_send && verb != Verb::post_receive) continue;
       Ends& ends = messages[message_of(rank, operation)];
       (verb == Verb::post_send ? ends.sends : ends.receives).push_back(place(rank, operation));

@@ -45,7 +45,7 @@ class Watch {
   }
 
   void follow(const Operation& operation) {
-    switch (verb_of(operation.action)) {
+    switch (operation.verb) {
       case Verb::post_receive:
         return post_receive(operation);
       case Verb::post_send:
@@ -61,10 +61,7 @@ class Watch {
   }
 
   // The slot of K and V, or of gradients, that an operation names.
-  static bool is_sum(const Operation& operation) { return concerns_gradients(operation.action); }
-  static int slot_of(const Operation& operation) {
-    return is_sum(operation) ? operation.gradient : operation.slot;
-  }
+  static bool is_sum(const Operation& operation) { return concerns_gradients(operation); }
   static std::string name_of(const Operation& operation) {
     return name_of(slot_of(operation), is_sum(operation));
   }
@@ -120,11 +117,10 @@ class Watch {
   }
 
   void wait(const Operation& operation) {
-    const bool receives = verb_of(operation.action) == Verb::wait_receive;
+    const bool receives = operation.verb == Verb::wait_receive;
     const Verb wanted = receives ? Verb::post_receive : Verb::post_send;
     const auto found = std::ranges::find_if(posted_, [&](const Operation* posted) {
-      return verb_of(posted->action) == wanted &&
-             message_of(rank_, *posted) == message_of(rank_, operation);
+      return posted->verb == wanted && message_of(rank_, *posted) == message_of(rank_, operation);
     });
     if (found == posted_.end()) {
       return report(operation, "it was not posted before, or was waited for already");
@@ -183,11 +179,11 @@ void check_declared(int rank, const RankSchedule& program, Pass pass, Findings& 
   std::set<int> slots = {kHome};
   std::set<int> sums = {kHome};
   for (const Operation& operation : program.operations) {
-    if (!concerns_gradients(operation.action)) slots.insert(operation.slot);
+    if (!concerns_gradients(operation)) slots.insert(operation.slot);
     if (pass == Pass::forward) continue;
-    const bool sum = concerns_gradients(operation.action) || operation.action == Action::compute;
+    const bool sum = concerns_gradients(operation) || operation.verb == Verb::compute;
     if (sum) sums.insert(operation.gradient);
-    if (operation.action == Action::add_gradient) sums.insert(operation.addend);
+    if (operation.verb == Verb::add) sums.insert(operation.addend);
   }
   const std::string who = "rank " + std::to_string(rank) + ", all steps: ";
   const auto used = static_cast<int>(slots.size()) - 1;

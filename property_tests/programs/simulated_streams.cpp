@@ -135,7 +135,8 @@ class Devices final : public StreamMachine {
   TensorPair held(const StreamOperation& copy, SlotPlace place) {
     const Operation operation{.owner = copy.owner, .slot = place.slot, .gradient = place.slot};
     PassOfRank& pass = of(place.rank);
-    return copy.held == Held::chunk ? pass.chunk_bytes(operation) : pass.gradient_bytes(operation);
+    return copy.payload == Payload::chunk ? pass.chunk_bytes(operation)
+                                          : pass.gradient_bytes(operation);
   }
 
   std::vector<std::unique_ptr<Rank>> ranks_;

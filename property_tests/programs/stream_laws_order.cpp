@@ -20,12 +20,12 @@ struct Uses {
   std::optional<std::size_t> writer = {};
   std::vector<std::size_t> readers = {};
 };
-using UsesOfSlots = std::map<std::pair<Held, SlotPlace>, Uses>;
+using UsesOfSlots = std::map<std::pair<Payload, SlotPlace>, Uses>;
 
 /// Calls `conflict(earlier)` for every operation that `number` must come after, and notes its use.
 template <class Conflict>
 void use_slot(UsesOfSlots& slots, const Access& access, std::size_t number, Conflict conflict) {
-  Uses& uses = slots[{access.held, access.place}];
+  Uses& uses = slots[{access.payload, access.place}];
   if (uses.writer && *uses.writer != number) conflict(*uses.writer);
   if (!access.writes) {
     uses.readers.push_back(number);
@@ -151,7 +151,7 @@ void check_overlap(const StreamProgram& program, const Clocks& clocks, Findings&
   const std::vector<Computed> computed = computed_by_rank(program, clocks);
   for (std::size_t i = 0; i < program.operations.size(); ++i) {
     const StreamOperation& copy = program.operations[i];
-    if (copy.action != StreamAction::copy || copy.held != Held::chunk) continue;
+    if (copy.action != StreamAction::copy || copy.payload != Payload::chunk) continue;
     const Computed& mine = computed[static_cast<std::size_t>(copy.to.rank)];
     const int after = clocks[i].of(stream_number(copy.to.rank, StreamKind::compute));
     const auto must = static_cast<std::size_t>(forced.before(i, copy.to.rank));

@@ -22,23 +22,23 @@ class Holdings {
   Holdings(const StreamProgram& program, Findings& findings)
       : program_(program), findings_(findings) {
     for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
-      at(Held::chunk, {rank, kHome}).owner = rank;
-      at(Held::sum, {rank, kHome}).owner = rank;
+      at(Payload::chunk, {rank, kHome}).owner = rank;
+      at(Payload::gradients, {rank, kHome}).owner = rank;
     }
   }
   void walk() {
     for (const StreamOperation& operation : program_.operations) follow(operation);
   }
-  const Sum& own_sum(int rank) { return at(Held::sum, {rank, kHome}).sum; }
+  const Sum& own_sum(int rank) { return at(Payload::gradients, {rank, kHome}).sum; }
 
  private:
-  Contents& at(Held held, SlotPlace place) { return contents_[{held, place}]; }
+  Contents& at(Payload payload, SlotPlace place) { return contents_[{payload, place}]; }
 
-  void must_hold(const StreamOperation& operation, Held held, SlotPlace where) {
-    const int owner = at(held, where).owner;
+  void must_hold(const StreamOperation& operation, Payload payload, SlotPlace where) {
+    const int owner = at(payload, where).owner;
     if (owner == operation.owner) return;
     std::string text = place(operation) + ": rank " + std::to_string(where.rank);
-    text += held == Held::chunk ? " slot " : " gradient slot ";
+    text += payload == Payload::chunk ? " slot " : " gradient slot ";
     text += std::to_string(where.slot) + " holds ";
     text += owner == kNobody ? "nothing" : "what belongs to chunk " + std::to_string(owner);
     findings_.push_back(text);
@@ -52,30 +52,30 @@ class Holdings {
 
   /// A sum begins anew with a contribution, the own one with its first.
   void attend(const StreamOperation& operation) {
-    must_hold(operation, Held::chunk, {operation.rank, operation.slot});
+    must_hold(operation, Payload::chunk, {operation.rank, operation.slot});
     if (program_.pass == Pass::forward) return;
-    Contents& sum = at(Held::sum, {operation.rank, operation.gradient});
+    Contents& sum = at(Payload::gradients, {operation.rank, operation.gradient});
     sum = {.owner = operation.owner, .sum = {{{operation.rank, operation.owner}, 1}}};
   }
   void copy(const StreamOperation& operation) {
-    must_hold(operation, operation.held, operation.from);
+    must_hold(operation, operation.payload, operation.from);
     if (operation.to.slot == kHome) {
       findings_.push_back(place(operation) + ": it overwrites what is not in a slot");
     }
-    const Contents copied = at(operation.held, operation.from);
-    at(operation.held, operation.to) = copied;
+    const Contents copied = at(operation.payload, operation.from);
+    at(operation.payload, operation.to) = copied;
   }
   void add(const StreamOperation& operation) {
-    must_hold(operation, Held::sum, {operation.rank, operation.gradient});
-    must_hold(operation, Held::sum, {operation.rank, operation.addend});
-    const Sum addend = at(Held::sum, {operation.rank, operation.addend}).sum;
-    Sum& sum = at(Held::sum, {operation.rank, operation.gradient}).sum;
+    must_hold(operation, Payload::gradients, {operation.rank, operation.gradient});
+    must_hold(operation, Payload::gradients, {operation.rank, operation.addend});
+    const Sum addend = at(Payload::gradients, {operation.rank, operation.addend}).sum;
+    Sum& sum = at(Payload::gradients, {operation.rank, operation.gradient}).sum;
     for (const auto& [part, times] : addend) sum[part] += times;
   }
 
   const StreamProgram& program_;
   Findings& findings_;
-  std::map<std::pair<Held, SlotPlace>, Contents> contents_;
+  std::map<std::pair<Payload, SlotPlace>, Contents> contents_;
 };
 
 /// Which contributions the schedule wants in the own sum of `owner`.
@@ -83,8 +83,7 @@ Sum wanted_sum(const Schedule& schedule, int owner) {
   Sum wanted;
   for (int rank = 0; rank < static_cast<int>(schedule.ranks.size()); ++rank) {
     for (const Operation& operation : schedule.ranks[static_cast<std::size_t>(rank)].operations) {
-      if (operation.action == Action::compute && operation.owner == owner)
-        wanted[{rank, owner}] = 1;
+      if (operation.verb == Verb::compute && operation.owner == owner) wanted[{rank, owner}] = 1;
     }
   }
   return wanted;
@@ -128,8 +127,8 @@ std::string text_of(const Computing& computing) {
 std::vector<Computing> wanted_work(const RankSchedule& schedule) {
   std::vector<Computing> wanted;
   for (const Operation& operation : schedule.operations) {
-    const bool adds = operation.action == Action::add_gradient;
-    if (!adds && operation.action != Action::compute) continue;
+    const bool adds = operation.verb == Verb::add;
+    if (!adds && operation.verb != Verb::compute) continue;
     wanted.push_back({adds, operation.step, operation.owner});
   }
   return wanted;
@@ -184,11 +183,11 @@ bool check_numbers(const StreamProgram& program, const Schedule& schedule, Findi
     findings.emplace_back("the schedule has other ranks, or is of another pass");
     return false;
   }
-  const auto has = [&](Held held, SlotPlace place) {
+  const auto has = [&](Payload payload, SlotPlace place) {
     if (place.rank < 0 || place.rank >= ranks) return false;
     const StreamRoom& room = program.ranks[static_cast<std::size_t>(place.rank)];
     return place.slot >= kHome &&
-           place.slot < (held == Held::chunk ? room.slots : room.gradient_slots);
+           place.slot < (payload == Payload::chunk ? room.slots : room.gradient_slots);
   };
   const std::size_t before = findings.size();
   for (const StreamOperation& operation : program.operations) {
@@ -198,7 +197,7 @@ bool check_numbers(const StreamProgram& program, const Schedule& schedule, Findi
     bool fits = operation.rank >= 0 && operation.rank < ranks && operation.owner >= 0 &&
                 operation.owner < ranks && (!orders || event_fits);
     for (const Access& access : accesses_of(operation, program.pass)) {
-      fits = fits && has(access.held, access.place);
+      fits = fits && has(access.payload, access.place);
     }
     if (!fits) findings.push_back(place(operation) + ": a number is out of range");
   }

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "reference/core/schedule/operation_words.h"
+
 namespace ringlab {
 namespace {
 
@@ -40,44 +42,33 @@ Step step_of(const Operation& operation, Pass pass) {
   const SlotName chunk{.gradient = false, .slot = operation.slot};
   const SlotName sum{.gradient = true, .slot = operation.gradient};
   const SlotName addend{.gradient = true, .slot = operation.addend};
-  switch (operation.action) {
-    case Action::compute:
+  switch (operation.verb) {
+    case Verb::compute:
       if (pass == Pass::forward) return {.operation = &operation, .reads = {chunk}};
       return {.operation = &operation, .reads = {chunk}, .writes = {sum}};
-    case Action::post_receive:
-      return {.operation = &operation, .writes = {chunk}};
-    case Action::post_send:
-      return {.operation = &operation, .reads = {chunk}};
-    case Action::post_receive_gradient:
-      return {.operation = &operation, .writes = {sum}};
-    case Action::post_send_gradient:
-      return {.operation = &operation, .reads = {sum}};
-    case Action::add_gradient:
+    case Verb::add:
       return {.operation = &operation, .reads = {addend}, .writes = {sum}};
-    default:
-      return {};
+    case Verb::post_receive:
+      return {.operation = &operation, .writes = {concerns_gradients(operation) ? sum : chunk}};
+    case Verb::post_send:
+      return {.operation = &operation, .reads = {concerns_gradients(operation) ? sum : chunk}};
+    case Verb::wait_receive:
+    case Verb::wait_send:
+      break;
   }
+  return {};
 }
 
-TraceKind kind_of(Action action) {
-  switch (action) {
-    case Action::compute:
-      return TraceKind::compute;
-    case Action::add_gradient:
-      return TraceKind::add;
-    case Action::post_send:
-    case Action::post_send_gradient:
-      return TraceKind::send;
-    default:
-      return TraceKind::receive;
-  }
+TraceKind kind_of(const Operation& operation) {
+  if (operation.verb == Verb::compute) return TraceKind::compute;
+  if (operation.verb == Verb::add) return TraceKind::add;
+  return is_send(operation) ? TraceKind::send : TraceKind::receive;
 }
 
 EventName name_of(const Operation& operation) {
-  const bool message =
-      operation.action != Action::compute && operation.action != Action::add_gradient;
-  return {.kind = kind_of(operation.action),
-          .gradient = message && operation.action >= Action::post_receive_gradient,
+  const bool message = is_message(operation);
+  return {.kind = kind_of(operation),
+          .gradient = message && concerns_gradients(operation),
           .owner = operation.owner,
           .peer = message ? operation.peer : kNobody};
 }
@@ -155,7 +146,7 @@ class RankTrace {
   void report_missing(const Operation& operation) {
     findings_.push_back("rank " + std::to_string(rank_) + ", step " +
                         std::to_string(operation.step) + ": " +
-                        std::string(action_name(operation.action)) + " of chunk " +
+                        std::string(action_name(operation)) + " of chunk " +
                         std::to_string(operation.owner) + " was not recorded");
   }
 
