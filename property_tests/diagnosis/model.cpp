@@ -33,7 +33,7 @@ std::vector<std::vector<int>> visited_chunks(const Trial& trial) {
   for (const RankSchedule& program : schedule.ranks) {
     std::vector<int>& owners = visits.emplace_back();
     for (const Operation& operation : program.operations) {
-      if (operation.action == Action::compute) owners.push_back(operation.owner);
+      if (operation.verb == Verb::compute) owners.push_back(operation.owner);
     }
   }
   return visits;

@@ -43,20 +43,23 @@ Mutant with_programs(MutantInfo info, Tamper tamper) {
                      });
 }
 
-bool is_compute(const Operation& operation) { return operation.action == Action::compute; }
+bool is(const Operation& operation, Verb verb, Payload payload) {
+  return operation.verb == verb && operation.payload == payload;
+}
+bool is_compute(const Operation& operation) { return operation.verb == Verb::compute; }
+bool is_chunk(const Operation& operation, Verb verb) { return is(operation, verb, Payload::chunk); }
 
-Operations::iterator last_of(Operations& program, Action action) {
-  const auto found =
-      std::ranges::find(program.rbegin(), program.rend(), action, &Operation::action);
+Operations::iterator last_of(Operations& program, Verb verb) {
+  const auto found = std::ranges::find(program.rbegin(), program.rend(), verb, &Operation::verb);
   return found == program.rend() ? program.end() : std::prev(found.base());
 }
 
-/// Moves each operation `moved` of a step to just before the first operation `target` of that step.
-void move_before(Operations& program, Action moved, Action target) {
+/// Moves each `moved` of a payload to just before the first `target` of that step.
+void move_before(Operations& program, Payload payload, Verb moved, Verb target) {
   for (std::size_t at = 0; at < program.size(); ++at) {
-    if (program[at].action != moved || program[at].step == 0) continue;
+    if (!is(program[at], moved, payload) || program[at].step == 0) continue;
     const auto place = std::ranges::find_if(program, [&](const Operation& operation) {
-      return operation.action == target && operation.step == program[at].step;
+      return is(operation, target, payload) && operation.step == program[at].step;
     });
     const auto index = static_cast<std::size_t>(place - program.begin());
     if (index >= at) continue;
@@ -66,12 +69,12 @@ void move_before(Operations& program, Action moved, Action target) {
 }
 
 void drop_the_last_hop(Operations& program, int) {
-  const auto last = last_of(program, Action::compute);
+  const auto last = last_of(program, Verb::compute);
   if (last != program.end() && last->step > 0) program.erase(last);
 }
 
 void compute_the_last_hop_twice(Operations& program, int) {
-  const auto last = last_of(program, Action::compute);
+  const auto last = last_of(program, Verb::compute);
   if (last != program.end()) program.insert(last, Operation(*last));
 }
 
@@ -103,28 +106,28 @@ void shift_the_owners(Operations& program, int) {
 }
 
 void compute_before_arrival(Operations& program, int) {
-  move_before(program, Action::compute, Action::wait_receive);
+  move_before(program, Payload::chunk, Verb::compute, Verb::wait_receive);
 }
 
 void send_before_arrival(Operations& program, int) {
-  move_before(program, Action::post_send, Action::wait_receive);
+  move_before(program, Payload::chunk, Verb::post_send, Verb::wait_receive);
 }
 
 /// Posts the receive that fills a slot again before that slot's chunk is even there.
 void free_slots_early(Operations& program, int) {
+  const auto is_post = [](const Operation& operation) {
+    return is_chunk(operation, Verb::post_receive);
+  };
   Operations posts;
-  std::ranges::copy_if(program, std::back_inserter(posts), [](const Operation& operation) {
-    return operation.action == Action::post_receive;
-  });
-  std::erase_if(
-      program, [](const Operation& operation) { return operation.action == Action::post_receive; });
+  std::ranges::copy_if(program, std::back_inserter(posts), is_post);
+  std::erase_if(program, is_post);
   program.insert(program.begin(), posts.begin(), posts.end());
 }
 
 /// Moves all waits for sends to the end: a slot is filled while its chunk still leaves.
 void forget_to_wait_for_sends(Operations& program, int) {
   std::stable_partition(program.begin(), program.end(), [](const Operation& operation) {
-    return operation.action != Action::wait_send;
+    return !is_chunk(operation, Verb::wait_send);
   });
 }
 
@@ -132,24 +135,24 @@ void forget_to_wait_for_sends(Operations& program, int) {
 void send_first(Operations& program, int) {
   const auto is_home_send = [](const Operation& operation) {
     return operation.step == 0 &&
-           (operation.action == Action::post_send || operation.action == Action::wait_send);
+           (is_chunk(operation, Verb::post_send) || is_chunk(operation, Verb::wait_send));
   };
   std::stable_partition(program.begin(), program.end(), is_home_send);
 }
 
 void lose_the_last_gradient(Operations& program, int) {
-  const auto last = last_of(program, Action::add_gradient);
+  const auto last = last_of(program, Verb::add);
   if (last != program.end()) program.erase(last);
 }
 
 void add_a_gradient_twice(Operations& program, int) {
-  const auto last = last_of(program, Action::add_gradient);
+  const auto last = last_of(program, Verb::add);
   if (last != program.end()) program.insert(last, Operation(*last));
 }
 
 /// Adds the sum that arrived after the own part has left.
 void send_gradients_before_adding(Operations& program, int) {
-  move_before(program, Action::post_send_gradient, Action::add_gradient);
+  move_before(program, Payload::gradients, Verb::post_send, Verb::add);
 }
 
 /// Computes dK and dV of this step into the slot from which those of the last one are sent.

@@ -1,11 +1,10 @@
 #include "property_tests/programs/random_messages.h"
 
-#include <deque>
-#include <map>
 #include <optional>
 #include <random>
-#include <tuple>
+#include <vector>
 
+#include "property_tests/programs/message_meetings.h"
 #include "reference/core/error.h"
 
 namespace ringlab::ring {
@@ -20,19 +19,11 @@ struct Stream {
   std::uint64_t weight = 1;
 };
 
-/// A send and its receive: streams, and operations on them.
-struct Meeting {
+/// A message on its way.
+struct Message {
   StreamOperation copy;
-  std::size_t from_stream = 0, from_at = 0;
-  std::size_t to_stream = 0, to_at = 0;
+  Meeting meeting;
   enum class State { ahead, under_way, over } state = State::ahead;
-};
-
-/// What a rank has posted and its peer has not met yet.
-struct Posted {
-  MessageEnd end;
-  std::size_t stream = 0;
-  std::size_t at = 0;
 };
 
 std::size_t stream_at(int rank, StreamKind kind) {
@@ -48,6 +39,9 @@ class RandomMessages {
         random_(seed),
         streams_(programs.size() * kStreamsPerRank) {
     for (const MessageProgram& program : programs) take_in(program);
+    for (const Meeting& meeting : meetings_of(programs).met) {
+      messages_.push_back({.copy = copy_of(programs, meeting), .meeting = meeting});
+    }
     for (Stream& stream : streams_) stream.weight = std::uint64_t{1} << (random_() % 9);
   }
 
@@ -82,7 +76,6 @@ class RandomMessages {
     for (std::size_t i = 0; i < program.operations.size(); ++i) {
       const MessageOperation& operation = program.operations[i];
       Stream& stream = streams_[stream_at(program.rank, operation.stream)];
-      if (operation.action == MessageAction::exchange) post(program.rank, operation, stream);
       stream.numbers.push_back(i);
       records.emplace_back();
       if (operation.event == kNoEvent) continue;
@@ -93,49 +86,15 @@ class RandomMessages {
     ended_.emplace_back(program.operations.size());
   }
 
-  /// Each end meets the first one that fits and has not met another.
-  void post(int rank, const MessageOperation& exchange, const Stream& stream) {
-    for (const MessageEnd& end : exchange.ends) {
-      const bool sends = end.side == MessageSide::send;
-      const std::pair<int, int> way = sends ? std::pair(rank, end.peer) : std::pair(end.peer, rank);
-      const auto line = std::tuple(way.first, way.second, exchange.stream);
-      const Posted mine{end, stream_at(rank, exchange.stream), stream.numbers.size()};
-      std::deque<Posted>& theirs = posted_[{line, !sends}];
-      if (theirs.empty()) {
-        posted_[{line, sends}].push_back(mine);
-        continue;
-      }
-      const Posted first = theirs.front();
-      theirs.pop_front();
-      add_meeting(exchange, way, sends ? mine : first, sends ? first : mine);
-    }
-  }
-
-  void add_meeting(const MessageOperation& exchange, std::pair<int, int> way, const Posted& send,
-                   const Posted& receive) {
-    meetings_.push_back({.copy = {.action = StreamAction::copy,
-                                  .rank = way.second,
-                                  .stream = exchange.stream,
-                                  .step = exchange.step,
-                                  .owner = receive.end.owner,
-                                  .held = held_by(exchange),
-                                  .from = {way.first, send.end.slot},
-                                  .to = {way.second, receive.end.slot}},
-                         .from_stream = send.stream,
-                         .from_at = send.at,
-                         .to_stream = receive.stream,
-                         .to_at = receive.at});
-  }
-
   /// Calls `visit(weight, move)` for all that could happen next, until it returns true.
   template <class Visit>
   void for_each_move(Visit visit) {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       if (can_advance(i) && visit(streams_[i].weight, [&] { advance(i); })) return;
     }
-    for (Meeting& meeting : meetings_) {
-      if (can_go_on(meeting) &&
-          visit(streams_[meeting.to_stream].weight, [&] { go_on(meeting); })) {
+    for (Message& message : messages_) {
+      if (can_go_on(message) &&
+          visit(stream_of(message.meeting.receive).weight, [&] { go_on(message); })) {
         return;
       }
     }
@@ -185,40 +144,37 @@ class RandomMessages {
   }
 
   void compute(int rank, const MessageOperation& o) {
-    const StreamOperation operation{.rank = rank,
-                                    .step = o.step,
-                                    .owner = o.owner,
-                                    .slot = o.slot,
-                                    .gradient = o.gradient,
-                                    .addend = o.addend};
+    const StreamOperation operation = computing_on_stream(rank, o);
     if (o.action == MessageAction::attend) machine_.attend(operation);
     if (o.action == MessageAction::add_gradient) machine_.add_gradient(operation);
   }
 
-  bool has_begun(std::size_t stream, std::size_t at) const {
-    return streams_[stream].at == at && streams_[stream].began;
+  std::size_t stream_number_of(const MessagePlace& end) const {
+    return stream_at(end.rank, operation_at(programs_, end).stream);
   }
-  bool can_go_on(const Meeting& meeting) const {
-    if (meeting.state == Meeting::State::over) return false;
-    return has_begun(meeting.from_stream, meeting.from_at) &&
-           has_begun(meeting.to_stream, meeting.to_at);
+  const Stream& stream_of(const MessagePlace& end) const { return streams_[stream_number_of(end)]; }
+  bool has_begun(const MessagePlace& end) const {
+    const Stream& stream = stream_of(end);
+    return stream.began && stream.numbers[stream.at] == end.operation;
+  }
+  bool can_go_on(const Message& message) const {
+    return message.state != Message::State::over && has_begun(message.meeting.send) &&
+           has_begun(message.meeting.receive);
   }
 
-  void go_on(Meeting& meeting) {
-    if (meeting.state == Meeting::State::ahead) {
-      machine_.begin_copy(meeting.copy);
-      meeting.state = Meeting::State::under_way;
+  void go_on(Message& message) {
+    if (message.state == Message::State::ahead) {
+      machine_.begin_copy(message.copy);
+      message.state = Message::State::under_way;
       return;
     }
-    machine_.end_copy(meeting.copy);
-    meeting.state = Meeting::State::over;
-    for (const std::size_t stream : {meeting.from_stream, meeting.to_stream}) {
+    machine_.end_copy(message.copy);
+    message.state = Message::State::over;
+    for (const MessagePlace& end : {message.meeting.send, message.meeting.receive}) {
+      const std::size_t stream = stream_number_of(end);
       if (--streams_[stream].ends_left == 0) end_front(stream);
     }
   }
-
-  /// Sender, receiver and communicator.
-  using Line = std::tuple<int, int, StreamKind>;
 
   const std::vector<MessageProgram>& programs_;
   StreamMachine& machine_;
@@ -226,8 +182,7 @@ class RandomMessages {
   std::vector<Stream> streams_;
   std::vector<std::vector<std::optional<std::size_t>>> records_;  // of waits, per rank
   std::vector<std::vector<bool>> ended_;
-  std::map<std::pair<Line, bool>, std::deque<Posted>> posted_;  // true: sends
-  std::vector<Meeting> meetings_;
+  std::vector<Message> messages_;
 };
 
 }  // namespace

@@ -1,119 +1,232 @@
+// Schedules as a graph: ranks are lanes, a message touches its slot from its post to its wait, and
+// waits come after posts of the other rank.
+//
+// A post never blocks, and posts are never taken back; so one order decides about all delays. If
+// sends are not buffered, a wait for a send comes after the post of its receive. Buffering removes
+// conditions and adds none: what gets through without gets through with any number of buffers, and
+// where a transport buffers some messages and not others.
 #include "property_tests/programs/schedule_check.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
+#include "property_tests/programs/contents.h"
 #include "property_tests/programs/schedule_laws.h"
+#include "reference/core/schedule/operation_words.h"
 
 namespace ringlab {
-namespace schedule_laws {
-
 namespace {
 
-/// What is out of range, or nothing.
-std::string bad_number(const Schedule& schedule, int rank, const Operation& operation) {
-  const auto ranks = static_cast<int>(schedule.ranks.size());
-  const RankSchedule& program = schedule.ranks[static_cast<std::size_t>(rank)];
-  const auto is_slot = [](int slot, int count) { return slot >= kHome && slot < count; };
-  if (operation.action < Action::post_receive || operation.action > Action::wait_send_gradient) {
-    return "no such action";
-  }
-  if (operation.step < 0) return "steps count from 0";
-  if (operation.owner < 0 || operation.owner >= ranks) return "no rank owns that chunk";
-  const bool has_peer = operation.peer >= 0 && operation.peer < ranks && operation.peer != rank;
-  if (is_message(operation.action) && !has_peer) return "the peer is not another rank";
-  if (!is_slot(operation.slot, program.slots)) return "slots declares fewer slots";
-  if (!is_slot(operation.gradient, program.gradient_slots)) return "gradient_slots declares fewer";
-  if (!is_slot(operation.addend, program.gradient_slots)) return "gradient_slots declares fewer";
-  if (schedule.pass == Pass::forward && concerns_gradients(operation.action)) {
-    return "the forward pass has no gradients";
-  }
-  return {};
-}
+using namespace programs;
 
-std::string place_without_action(int rank, const Operation& operation) {
-  return "rank " + std::to_string(rank) + ", step " + std::to_string(operation.step);
-}
+enum class Sends { buffered, unbuffered };
 
-/// The own chunk is visited in step 0, the others in 1, 2, …; other operations have the step of
-/// their chunk's visit.
-void check_steps(int rank, const RankSchedule& program, Findings& findings) {
-  std::map<int, int> step_of = {{rank, 0}};
-  int visits = 0;
-  for (const Operation& operation : program.operations) {
-    if (operation.action != Action::compute || step_of.contains(operation.owner)) continue;
-    step_of[operation.owner] = ++visits;
-  }
-  for (const Operation& operation : program.operations) {
-    const auto found = step_of.find(operation.owner);
-    if (found == step_of.end() || found->second == operation.step) continue;
-    findings.push_back(place(rank, operation) + ": that chunk is visited in step " +
-                       std::to_string(found->second));
-  }
-}
+/// An operation of a rank. Those of all ranks have numbers, rank by rank.
+struct Node {
+  int rank = 0;
+  const Operation* operation = nullptr;
+  std::optional<std::size_t> other = {};  ///< of a post its wait, of a wait its post
+};
 
-/// A step in which `rank` has anything to do with the chunk of `owner`.
-std::string place_of_chunk(int rank, const RankSchedule& program, int owner) {
-  for (const Operation& operation : program.operations) {
-    if (operation.owner == owner) return place_without_action(rank, operation);
-  }
-  return "rank " + std::to_string(rank) + (owner == rank ? ", step 0" : ", no step");
-}
+/// The first posts of a message.
+struct Posts {
+  std::vector<std::size_t> sends = {}, receives = {};
+};
 
-void check_computes(int rank, const RankSchedule& program, const NeedMatrix& need,
-                    Findings& findings) {
-  std::vector<int> computed(static_cast<std::size_t>(need.ranks()));
-  for (const Operation& operation : program.operations) {
-    if (operation.action != Action::compute) continue;
-    if (!need.needs(rank, operation.owner)) {
-      findings.push_back(place(rank, operation) + ": no query of this rank sees that chunk");
+class ScheduleCheck {
+ public:
+  ScheduleCheck(const Schedule& schedule, Findings& findings)
+      : schedule_(schedule), findings_(findings) {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      for (const Operation& operation : program(rank)) nodes_.push_back({rank, &operation});
     }
-    if (++computed[static_cast<std::size_t>(operation.owner)] > 1) {
-      findings.push_back(place(rank, operation) + ": that chunk was computed before");
+    for (std::size_t i = 0; i < nodes_.size(); ++i) take_in(i);
+  }
+
+  void run() {
+    for (const auto& [message, waiting] : posted_) {
+      for (const std::size_t post : waiting) report(post, "nobody waits for it");
+    }
+    check_races();
+    for (const auto& [message, posts] : posts_) check_ends(posts);
+    check_progress();
+  }
+
+ private:
+  int ranks() const { return static_cast<int>(schedule_.ranks.size()); }
+  const std::vector<Operation>& program(int rank) const {
+    return schedule_.ranks[static_cast<std::size_t>(rank)].operations;
+  }
+  const Operation& operation(std::size_t node) const { return *nodes_[node].operation; }
+  MessageKey message(std::size_t node) const {
+    return message_of(nodes_[node].rank, operation(node));
+  }
+  std::string place(std::size_t node) const {
+    return ringlab::place(nodes_[node].rank, operation(node));
+  }
+  void report(std::size_t node, const std::string& what) {
+    findings_.push_back(place(node) + ": " + what);
+  }
+  Report report_of(std::size_t node) {
+    return [this, node](const std::string& what) { report(node, what); };
+  }
+
+  void take_in(std::size_t node) {
+    if (!is_message(operation(node))) return;
+    const bool sends = is_send(operation(node));
+    Posts& posts = posts_[message(node)];
+    std::vector<std::size_t>& waiting = posted_[{message(node), sends}];
+    const Verb verb = operation(node).verb;
+    if (verb == Verb::wait_send || verb == Verb::wait_receive) return pair(node, waiting);
+    (sends ? posts.sends : posts.receives).push_back(node);
+    waiting.push_back(node);
+  }
+
+  void pair(std::size_t wait, std::vector<std::size_t>& posted) {
+    if (posted.empty()) return report(wait, "it was not posted before, or was waited for already");
+    const std::size_t post = posted.front();
+    posted.erase(posted.begin());
+    nodes_[post].other = wait;
+    nodes_[wait].other = post;
+    if (slot_of(operation(post)) == slot_of(operation(wait))) return;
+    report(wait, "it was posted with " + slot_name(post));
+  }
+  std::string slot_name(std::size_t node) const {
+    return slot_text(operation(node).payload, slot_of(operation(node)));
+  }
+
+  void check_races() {
+    std::vector<Accesses> accesses;
+    for (const Node& node : nodes_) {
+      accesses.push_back(accesses_of(node.rank, *node.operation, schedule_.pass));
+    }
+    const auto has_ended = [&](std::size_t earlier, std::size_t later) {
+      return !is_message(operation(earlier)) || nodes_[earlier].other.value_or(later + 1) < later;
+    };
+    for (const Race& race : races_among(accesses, has_ended)) {
+      report(race.later, slot_name(race.earlier) + (is_send(operation(race.earlier))
+                                                        ? " is still being sent from"
+                                                        : " is still being received into"));
     }
   }
-  for (int owner = 0; owner < need.ranks(); ++owner) {
-    if (!need.needs(rank, owner) || computed[static_cast<std::size_t>(owner)] > 0) continue;
-    findings.push_back(place_of_chunk(rank, program, owner) + ": chunk " + std::to_string(owner) +
-                       " is needed and never computed");
+
+  void check_ends(const Posts& posts) {
+    for (std::size_t i = 0; i < std::max(posts.sends.size(), posts.receives.size()); ++i) {
+      if (i >= posts.receives.size()) report(posts.sends[i], "nobody receives it");
+      if (i >= posts.sends.size()) report(posts.receives[i], "nobody sends it");
+      if (i > 0 && i < posts.sends.size()) report(posts.sends[i], "it is sent again");
+    }
+  }
+
+  std::vector<std::size_t> reached(Sends sends) const {
+    Order order(schedule_.ranks.size());
+    for (const Node& node : nodes_) order.add(static_cast<std::size_t>(node.rank));
+    for (std::size_t wait = 0; wait < nodes_.size(); ++wait) {
+      const Verb verb = operation(wait).verb;
+      const bool for_send = verb == Verb::wait_send && sends == Sends::unbuffered;
+      if (verb != Verb::wait_receive && !for_send) continue;
+      const Posts& both = posts_.at(message(wait));
+      const std::vector<std::size_t>& posts = for_send ? both.receives : both.sends;
+      if (posts.empty()) order.block(wait);
+      if (!posts.empty()) order.add_after(wait, posts.front());
+    }
+    return order.reached();
+  }
+
+  void check_progress() {
+    const std::vector<std::size_t> order = reached(Sends::unbuffered);
+    Contents contents(ranks(), schedule_.pass);
+    for (const std::size_t node : order) follow(node, contents);
+    if (order.size() == nodes_.size()) return contents.check_end(schedule_, findings_);
+    const std::vector<std::size_t> buffered = reached(Sends::buffered);
+    findings_.push_back(buffered.size() == nodes_.size()
+                            ? "deadlock unless sends are buffered: " + chain(order)
+                            : "deadlock even when sends are buffered: " + chain(buffered));
+  }
+
+  void follow(std::size_t node, Contents& contents) {
+    const Operation& o = operation(node);
+    const int rank = nodes_[node].rank;
+    switch (o.verb) {
+      case Verb::post_send:
+        sent_[message(node)] =
+            contents.send(o.payload, {rank, slot_of(o)}, o.owner, report_of(node));
+        return;
+      case Verb::wait_receive: {
+        const std::size_t post = nodes_[node].other.value_or(node);
+        return contents.receive(o.payload, {rank, slot_of(operation(post))},
+                                sent_.at(message(node)), report_of(post));
+      }
+      case Verb::compute:
+        return contents.compute(rank, o, report_of(node));
+      case Verb::add:
+        return contents.add(rank, o, report_of(node));
+      case Verb::post_receive:
+      case Verb::wait_send:
+        break;
+    }
+  }
+
+  /// Who waits for whom, from the first rank that is stuck until the chain ends or closes.
+  std::string chain(const std::vector<std::size_t>& order) const {
+    std::vector<std::optional<std::size_t>> stuck(schedule_.ranks.size());
+    const std::set<std::size_t> done(order.begin(), order.end());
+    for (std::size_t node = nodes_.size(); node-- > 0;) {
+      if (!done.contains(node)) stuck[static_cast<std::size_t>(nodes_[node].rank)] = node;
+    }
+    auto at = std::ranges::find_if(stuck, [](const auto& node) { return node.has_value(); });
+    std::string text;
+    for (std::set<std::size_t> seen; seen.insert(**at).second;) {
+      const int peer = operation(**at).peer;
+      text += place(**at) + " waits for ";
+      at = stuck.begin() + peer;
+      if (!at->has_value()) return text + "rank " + std::to_string(peer) + ", which has ended";
+    }
+    return text + place(**at);
+  }
+
+  const Schedule& schedule_;
+  Findings& findings_;
+  std::vector<Node> nodes_;
+  std::map<MessageKey, Posts> posts_;
+  std::map<std::pair<MessageKey, bool>, std::vector<std::size_t>> posted_;  // not yet waited for
+  std::map<MessageKey, Held> sent_;
+};
+
+/// K/V slots are numbered without gaps; of the gradient slots the last one is used.
+void check_declared(int rank, const RankSchedule& program, Pass pass, Findings& findings) {
+  std::set<int> slots = {kHome};
+  std::set<int> sums = {kHome};
+  for (const Operation& operation : program.operations) {
+    if (!concerns_gradients(operation)) slots.insert(operation.slot);
+    if (pass == Pass::forward) continue;
+    const bool sum = concerns_gradients(operation) || operation.verb == Verb::compute;
+    if (sum) sums.insert(operation.gradient);
+    if (operation.verb == Verb::add) sums.insert(operation.addend);
+  }
+  const std::string who = "rank " + std::to_string(rank) + ", all steps: ";
+  const auto used = static_cast<int>(slots.size()) - 1;
+  if (used != program.slots) {
+    findings.push_back(who + "it uses " + std::to_string(used) + " slots and declares " +
+                       std::to_string(program.slots));
+  }
+  if (*sums.rbegin() + 1 != program.gradient_slots) {
+    findings.push_back(who + "it uses gradient slots up to " + std::to_string(*sums.rbegin()) +
+                       " and declares " + std::to_string(program.gradient_slots));
   }
 }
 
 }  // namespace
 
-bool check_numbers(const Schedule& schedule, const NeedMatrix& need, Findings& findings) {
-  const std::size_t before = findings.size();
-  if (schedule.ranks.size() != static_cast<std::size_t>(need.ranks())) {
-    findings.push_back("a schedule of " + std::to_string(schedule.ranks.size()) +
-                       " ranks for a need matrix of " + std::to_string(need.ranks()));
-    return false;
-  }
-  for (int rank = 0; rank < need.ranks(); ++rank) {
-    for (const Operation& operation : schedule.ranks[static_cast<std::size_t>(rank)].operations) {
-      const std::string reason = bad_number(schedule, rank, operation);
-      if (reason.empty()) continue;
-      findings.push_back(place_without_action(rank, operation) + ": " + reason);
-    }
-  }
-  return findings.size() == before;
-}
-
-void check_visits(const Schedule& schedule, const NeedMatrix& need, Findings& findings) {
-  for (int rank = 0; rank < need.ranks(); ++rank) {
-    const RankSchedule& program = schedule.ranks[static_cast<std::size_t>(rank)];
-    check_computes(rank, program, need, findings);
-    check_steps(rank, program, findings);
-  }
-}
-
-}  // namespace schedule_laws
-
 std::vector<std::string> check_schedule(const Schedule& schedule, const NeedMatrix& need) {
-  schedule_laws::Findings findings;
-  if (!schedule_laws::check_numbers(schedule, need, findings)) return findings;
-  schedule_laws::check_visits(schedule, need, findings);
-  schedule_laws::check_slots(schedule, findings);
-  schedule_laws::check_messages(schedule, findings);
-  schedule_laws::check_progress(schedule, need, findings);
+  Findings findings;
+  if (!check_numbers(schedule, need, findings)) return findings;
+  check_visits(schedule, need, findings);
+  for (int rank = 0; rank < need.ranks(); ++rank) {
+    check_declared(rank, schedule.ranks[static_cast<std::size_t>(rank)], schedule.pass, findings);
+  }
+  ScheduleCheck(schedule, findings).run();
   return findings;
 }
 

@@ -1,26 +1,19 @@
-// The groups of laws that check_schedule() is made of.
+// The laws of schedules that are about no slots, and what operations do to slots.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "reference/core/schedule/operation_words.h"
+#include "property_tests/programs/order.h"
 #include "reference/core/schedule/schedule.h"
 
-namespace ringlab::schedule_laws {
+namespace ringlab::programs {
 
-using Findings = std::vector<std::string>;
-
-/// Whether all numbers are in range and all actions belong to the pass; the other laws may be
-/// looked at only then.
+/// Whether all numbers are in range and all verbs belong to the pass; the other laws may be looked
+/// at only then.
 bool check_numbers(const Schedule& schedule, const NeedMatrix& need, Findings& findings);
 /// Every needed chunk once, in steps that count up.
 void check_visits(const Schedule& schedule, const NeedMatrix& need, Findings& findings);
-/// What one rank can get wrong on its own: slots, and posts without waits.
-void check_slots(const Schedule& schedule, Findings& findings);
-/// Each message has one sender and one receiver.
-void check_messages(const Schedule& schedule, Findings& findings);
-/// No deadlock, and where the gradients end up.
-void check_progress(const Schedule& schedule, const NeedMatrix& need, Findings& findings);
 
-}  // namespace ringlab::schedule_laws
+/// The slots that an operation of `rank` touches: those of a message from its post to its wait, so
+/// that waits by themselves touch none.
+Accesses accesses_of(int rank, const Operation& operation, Pass pass);
+
+}  // namespace ringlab::programs

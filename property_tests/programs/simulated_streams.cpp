@@ -9,6 +9,7 @@
 #include "optimized/ring/dense_rows.h"
 #include "optimized/ring/host/rank_passes.h"
 #include "optimized/ring/native_checks.h"
+#include "property_tests/programs/stream_laws.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
@@ -115,27 +116,21 @@ class Devices final : public StreamMachine {
     ++received.received_messages;
   }
   void attend(const StreamOperation& operation) override {
-    of(operation.rank).compute(as_operation(operation));
+    of(operation.rank).compute(programs::computing_of(operation));
   }
   void add_gradient(const StreamOperation& operation) override {
-    of(operation.rank).add_gradient(as_operation(operation));
+    of(operation.rank).add_gradient(programs::computing_of(operation));
   }
   PassOfRank& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]->pass; }
 
  private:
   static constexpr std::byte kUnwritten{0xff};  // NaN in every format
 
-  static Operation as_operation(const StreamOperation& operation) {
-    return {.step = operation.step,
-            .owner = operation.owner,
-            .slot = operation.slot,
-            .gradient = operation.gradient,
-            .addend = operation.addend};
-  }
   TensorPair held(const StreamOperation& copy, SlotPlace place) {
     const Operation operation{.owner = copy.owner, .slot = place.slot, .gradient = place.slot};
     PassOfRank& pass = of(place.rank);
-    return copy.held == Held::chunk ? pass.chunk_bytes(operation) : pass.gradient_bytes(operation);
+    return copy.payload == Payload::chunk ? pass.chunk_bytes(operation)
+                                          : pass.gradient_bytes(operation);
   }
 
   std::vector<std::unique_ptr<Rank>> ranks_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "optimized/ring/streams/stream_program.h"
+#include "property_tests/programs/order.h"
 
 namespace ringlab::ring {
 
@@ -24,5 +25,9 @@ namespace ringlab::ring {
 /// Vector clocks: O(operations · streams) time and memory. Never throws for a bad program.
 std::vector<std::string> check_stream_program(const StreamProgram& program,
                                               const Schedule& schedule);
+
+/// Operations that touch the same slot, one of them writing it, and that neither streams nor events
+/// order: by number, as they are issued.
+std::vector<programs::Race> races_of(const StreamProgram& program);
 
 }  // namespace ringlab::ring

@@ -5,25 +5,19 @@
 #include <map>
 #include <utility>
 
+#include "property_tests/programs/schedule_laws.h"
+#include "reference/core/schedule/operation_words.h"
+
 namespace ringlab {
 namespace {
 
-using Findings = std::vector<std::string>;
+using programs::Findings;
 
-/// A slot of K and V, or of gradients.
-struct SlotName {
-  bool gradient = false;
-  int slot = kHome;
-  friend bool operator==(const SlotName&, const SlotName&) = default;
-};
-
-/// An operation of the schedule, the event that recorded it, and which slots it reads or writes.
-/// Of messages only the posts are taken: an event lasts from post to wait.
+/// An operation of the schedule, and the event that recorded it. Of messages only the posts are
+/// taken: an event lasts from post to wait.
 struct Step {
   const Operation* operation = nullptr;
   const TraceEvent* event = nullptr;
-  std::vector<SlotName> reads = {};
-  std::vector<SlotName> writes = {};
 };
 
 /// What pairs operations with events.
@@ -35,49 +29,20 @@ struct EventName {
   friend auto operator<=>(const EventName&, const EventName&) = default;
 };
 
-/// nullptr for waits, which are the ends of what their posts began.
-Step step_of(const Operation& operation, Pass pass) {
-  const SlotName chunk{.gradient = false, .slot = operation.slot};
-  const SlotName sum{.gradient = true, .slot = operation.gradient};
-  const SlotName addend{.gradient = true, .slot = operation.addend};
-  switch (operation.action) {
-    case Action::compute:
-      if (pass == Pass::forward) return {.operation = &operation, .reads = {chunk}};
-      return {.operation = &operation, .reads = {chunk}, .writes = {sum}};
-    case Action::post_receive:
-      return {.operation = &operation, .writes = {chunk}};
-    case Action::post_send:
-      return {.operation = &operation, .reads = {chunk}};
-    case Action::post_receive_gradient:
-      return {.operation = &operation, .writes = {sum}};
-    case Action::post_send_gradient:
-      return {.operation = &operation, .reads = {sum}};
-    case Action::add_gradient:
-      return {.operation = &operation, .reads = {addend}, .writes = {sum}};
-    default:
-      return {};
-  }
+bool is_wait(const Operation& operation) {
+  return operation.verb == Verb::wait_receive || operation.verb == Verb::wait_send;
 }
 
-TraceKind kind_of(Action action) {
-  switch (action) {
-    case Action::compute:
-      return TraceKind::compute;
-    case Action::add_gradient:
-      return TraceKind::add;
-    case Action::post_send:
-    case Action::post_send_gradient:
-      return TraceKind::send;
-    default:
-      return TraceKind::receive;
-  }
+TraceKind kind_of(const Operation& operation) {
+  if (operation.verb == Verb::compute) return TraceKind::compute;
+  if (operation.verb == Verb::add) return TraceKind::add;
+  return is_send(operation) ? TraceKind::send : TraceKind::receive;
 }
 
 EventName name_of(const Operation& operation) {
-  const bool message =
-      operation.action != Action::compute && operation.action != Action::add_gradient;
-  return {.kind = kind_of(operation.action),
-          .gradient = message && operation.action >= Action::post_receive_gradient,
+  const bool message = is_message(operation);
+  return {.kind = kind_of(operation),
+          .gradient = message && concerns_gradients(operation),
           .owner = operation.owner,
           .peer = message ? operation.peer : kNobody};
 }
@@ -99,19 +64,15 @@ class RankTrace {
  public:
   RankTrace(int rank, const std::vector<TraceEvent>& events, const RankSchedule& program, Pass pass,
             Findings& findings)
-      : rank_(rank), findings_(findings) {
-    collect(events, pass);
-    pair(program, pass);
+      : rank_(rank), pass_(pass), findings_(findings) {
+    collect(events);
+    pair(program);
   }
 
   void check() {
     for (const Step& step : steps_) check_event(*step.operation, *step.event);
     check_order();
-    for (std::size_t first = 0; first < steps_.size(); ++first) {
-      for (std::size_t second = first + 1; second < steps_.size(); ++second) {
-        check_apart(steps_[first], steps_[second]);
-      }
-    }
+    check_races();
   }
 
  private:
@@ -119,9 +80,9 @@ class RankTrace {
     findings_.push_back(at_rank(rank_, event) + ": " + what);
   }
 
-  void collect(const std::vector<TraceEvent>& events, Pass pass) {
+  void collect(const std::vector<TraceEvent>& events) {
     for (const TraceEvent& event : events) {
-      if (event.pass != pass || event.kind == TraceKind::wait) continue;
+      if (event.pass != pass_ || event.kind == TraceKind::wait) continue;
       if (event.rank != rank_) report(event, "it says rank " + std::to_string(event.rank));
       recorded_[name_of(event)].push_back(&event);
     }
@@ -131,19 +92,17 @@ class RankTrace {
   }
 
   /// Events with the same name, sums that come home from several ranks, pair up in order.
-  void pair(const RankSchedule& program, Pass pass) {
+  void pair(const RankSchedule& program) {
     std::map<EventName, std::size_t> taken;
     for (const Operation& operation : program.operations) {
-      Step step = step_of(operation, pass);
-      if (step.operation == nullptr) continue;
+      if (is_wait(operation)) continue;  // the end of what its post began
       const auto found = recorded_.find(name_of(operation));
       std::size_t& next = taken[name_of(operation)];
       if (found == recorded_.end() || next >= found->second.size()) {
         report_missing(operation);
         continue;
       }
-      step.event = found->second[next++];
-      steps_.push_back(std::move(step));
+      steps_.push_back({&operation, found->second[next++]});
     }
     for (const auto& [name, same] : recorded_) {
       for (std::size_t i = taken[name]; i < same.size(); ++i) {
@@ -155,7 +114,7 @@ class RankTrace {
   void report_missing(const Operation& operation) {
     findings_.push_back("rank " + std::to_string(rank_) + ", step " +
                         std::to_string(operation.step) + ": " +
-                        std::string(action_name(operation.action)) + " of chunk " +
+                        std::string(action_name(operation)) + " of chunk " +
                         std::to_string(operation.owner) + " was not recorded");
   }
 
@@ -184,21 +143,23 @@ class RankTrace {
     }
   }
 
-  static bool conflict(const Step& first, const Step& second) {
-    const auto touches = [](const std::vector<SlotName>& some, const std::vector<SlotName>& other) {
-      return std::ranges::find_first_of(some, other) != some.end();
+  /// Uses of a slot follow each other as in the schedule.
+  void check_races() {
+    std::vector<programs::Accesses> accesses;
+    for (const Step& step : steps_) {
+      accesses.push_back(programs::accesses_of(rank_, *step.operation, pass_));
+    }
+    const auto has_ended = [&](std::size_t earlier, std::size_t later) {
+      return steps_[earlier].event->end_ns <= steps_[later].event->begin_ns;
     };
-    return touches(first.writes, second.writes) || touches(first.writes, second.reads) ||
-           touches(first.reads, second.writes);
-  }
-
-  /// `first` stands before `second` in the schedule.
-  void check_apart(const Step& first, const Step& second) {
-    if (!conflict(first, second) || first.event->end_ns <= second.event->begin_ns) return;
-    report(*second.event, "it used its slot before the end of " + describe(*first.event));
+    for (const programs::Race& race : programs::races_among(accesses, has_ended)) {
+      report(*steps_[race.later].event,
+             "it used its slot before the end of " + describe(*steps_[race.earlier].event));
+    }
   }
 
   int rank_;
+  Pass pass_;
   Findings& findings_;
   std::map<EventName, std::vector<const TraceEvent*>> recorded_;
   std::vector<Step> steps_;

@@ -97,7 +97,7 @@ class ScheduleRun {
     ProgramPlace& place = places_[at(rank)];
     while (place.operation < program(rank).size()) {
       const Operation& operation = program(rank)[place.operation];
-      const Verb verb = verb_of(operation.action);
+      const Verb verb = operation.verb;
       if (verb == Verb::compute || verb == Verb::add) {
         ++place.operation;
         return work(rank, operation, now);
@@ -113,7 +113,7 @@ class ScheduleRun {
   }
 
   void work(int rank, const Operation& operation, double now) {
-    const bool adds = operation.action == Action::add_gradient;
+    const bool adds = operation.verb == Verb::add;
     const double seconds = adds ? add_seconds(operation) : block_seconds(rank, operation);
     RankTimes& times = simulated_.ranks[at(rank)];
     (adds ? times.add_s : times.compute_s) += seconds;
@@ -145,9 +145,8 @@ class ScheduleRun {
   }
   std::int64_t bytes_of(const Operation& operation) const {
     const Work& work = load_.work;
-    return load_.tokens[at(operation.owner)] * (concerns_gradients(operation.action)
-                                                    ? work.sum_bytes_per_token
-                                                    : work.kv_bytes_per_token);
+    return load_.tokens[at(operation.owner)] *
+           (concerns_gradients(operation) ? work.sum_bytes_per_token : work.kv_bytes_per_token);
   }
 
   int number_of(int rank, const Operation& operation) {
@@ -162,7 +161,7 @@ class ScheduleRun {
   void post(int rank, const Operation& operation, double now) {
     const int number = number_of(rank, operation);
     SimulatedMessage& message = messages_[at(number)];
-    (verb_of(operation.action) == Verb::post_send ? message.sent : message.received) = now;
+    (operation.verb == Verb::post_send ? message.sent : message.received) = now;
     if (!message.sent || !message.received) return;
     network_.start(number, message.from, message.to, message.bytes, now);
     simulated_.ranks[at(message.to)].incoming_s +=
@@ -181,7 +180,7 @@ class ScheduleRun {
 
   /// True when the wait is over; else the rank goes on when it is.
   bool wait(int rank, const Operation& operation, double now) {
-    const bool sends = verb_of(operation.action) == Verb::wait_send;
+    const bool sends = is_send(operation);
     SimulatedMessage& message = messages_[at(number_of(rank, operation))];
     const std::optional<double>& end = sends ? message.left : message.arrived;
     ProgramPlace& place = places_[at(rank)];
@@ -206,15 +205,14 @@ class ScheduleRun {
   }
 
   void record(TraceKind kind, int rank, const Operation& operation, double begin, double end) {
-    const bool gradient = concerns_gradients(operation.action);
     simulated_.events[at(rank)].push_back(
         {.kind = kind,
          .rank = rank,
          .step = operation.step,
          .owner = operation.owner,
          .peer = operation.peer,
-         .slot = gradient ? operation.gradient : operation.slot,
-         .gradient = gradient,
+         .slot = slot_of(operation),
+         .gradient = concerns_gradients(operation),
          .pass = load_.schedule.pass,
          .bytes = kind == TraceKind::compute || kind == TraceKind::add ? 0 : bytes_of(operation),
          .begin_ns = in_ns(begin),

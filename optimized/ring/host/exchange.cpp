@@ -7,17 +7,6 @@
 namespace ringlab::ring {
 namespace {
 
-bool is_gradient(const Operation& operation) {
-  return operation.action == Action::post_send_gradient ||
-         operation.action == Action::wait_send_gradient ||
-         operation.action == Action::post_receive_gradient ||
-         operation.action == Action::wait_receive_gradient;
-}
-bool is_send(const Operation& operation) {
-  return operation.action == Action::post_send || operation.action == Action::wait_send ||
-         operation.action == Action::post_send_gradient ||
-         operation.action == Action::wait_send_gradient;
-}
 std::int64_t byte_count(std::span<const std::byte> bytes) {
   return static_cast<std::int64_t>(bytes.size());
 }
@@ -26,7 +15,7 @@ std::int64_t byte_count(std::span<const std::byte> bytes) {
 
 std::string describe(const Operation& operation) {
   const std::string what =
-      (is_gradient(operation) ? "the gradients of rank " : "the chunk of rank ") +
+      (concerns_gradients(operation) ? "the gradients of rank " : "the chunk of rank ") +
       std::to_string(operation.owner);
   const std::string peer = std::to_string(operation.peer);
   return is_send(operation) ? "send " + what + " to rank " + peer
@@ -108,7 +97,7 @@ Exchange::Transfers::iterator Exchange::find(Transfers& transfers, const Operati
   return std::ranges::find_if(transfers, [&](const Transfer& transfer) {
     const Operation& posted = transfer.operation;
     return posted.owner == operation.owner && posted.peer == operation.peer &&
-           is_gradient(posted) == is_gradient(operation);
+           posted.payload == operation.payload;
   });
 }
 
@@ -117,7 +106,7 @@ MessageHeader Exchange::header_of(const Operation& operation, TensorPair tensors
   MessageHeader header;
   header.agreement = settings_.agreement;
   header.epoch = static_cast<std::uint32_t>(settings_.pass);
-  header.payload = is_gradient(operation) ? Payload::gradients : Payload::keys_and_values;
+  header.payload = operation.payload;
   header.source = source;
   header.owner = operation.owner;
   header.checked = settings_.integrity == Integrity::full ? 1 : 0;
@@ -128,7 +117,7 @@ MessageHeader Exchange::header_of(const Operation& operation, TensorPair tensors
 
 /// Every message of a run has a tag of its own, so no two can be taken for each other.
 int Exchange::tag(const Operation& operation, int part) const {
-  const int kind = 2 * static_cast<int>(settings_.pass) + (is_gradient(operation) ? 1 : 0);
+  const int kind = 2 * static_cast<int>(settings_.pass) + static_cast<int>(operation.payload);
   return kAgreementTags + (operation.owner * 4 + kind) * 3 + part;
 }
 
@@ -154,14 +143,13 @@ void Exchange::check_payload(const Transfer& transfer) const {
 
 void Exchange::record(TraceKind kind, const Transfer& transfer, std::int64_t begin_ns) {
   const Operation& operation = transfer.operation;
-  const bool gradient = is_gradient(operation);
   recorder_.add({.kind = kind,
                  .rank = network_.rank(),
                  .step = operation.step,
                  .owner = operation.owner,
                  .peer = operation.peer,
-                 .slot = gradient ? operation.gradient : operation.slot,
-                 .gradient = gradient,
+                 .slot = slot_of(operation),
+                 .gradient = concerns_gradients(operation),
                  .pass = settings_.pass,
                  .bytes = kind == TraceKind::wait ? 0
                                                   : byte_count(transfer.tensors.first) +

@@ -13,6 +13,7 @@
 #include "optimized/ring/host/waits.h"
 #include "optimized/transport/communicator.h"
 #include "reference/core/error.h"
+#include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::ring {
 

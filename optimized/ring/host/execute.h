@@ -1,4 +1,4 @@
-// The ring loop: ten verbs, executed in the order of the schedule.
+// The ring loop: six verbs, executed in the order of the schedule.
 #pragma once
 
 #include "optimized/ring/host/exchange.h"
@@ -9,32 +9,28 @@ namespace ringlab::ring {
 /// add_gradient(operation). Whatever overlaps does so because posts return at once.
 template <class Rank>
 void execute(const RankSchedule& schedule, Exchange& exchange, Rank& rank) {
+  const auto bytes_of = [&](const Operation& operation) -> TensorPair {
+    return concerns_gradients(operation) ? rank.gradient_bytes(operation)
+                                         : rank.chunk_bytes(operation);
+  };
   for (const Operation& operation : schedule.operations) {
-    switch (operation.action) {
-      case Action::post_receive:
-        exchange.post_receive(operation, rank.chunk_bytes(operation));
+    switch (operation.verb) {
+      case Verb::post_receive:
+        exchange.post_receive(operation, bytes_of(operation));
         break;
-      case Action::post_send:
-        exchange.post_send(operation, rank.chunk_bytes(operation));
+      case Verb::post_send:
+        exchange.post_send(operation, bytes_of(operation));
         break;
-      case Action::post_receive_gradient:
-        exchange.post_receive(operation, rank.gradient_bytes(operation));
-        break;
-      case Action::post_send_gradient:
-        exchange.post_send(operation, rank.gradient_bytes(operation));
-        break;
-      case Action::wait_receive:
-      case Action::wait_receive_gradient:
+      case Verb::wait_receive:
         exchange.wait_receive(operation);
         break;
-      case Action::wait_send:
-      case Action::wait_send_gradient:
+      case Verb::wait_send:
         exchange.wait_send(operation);
         break;
-      case Action::compute:
+      case Verb::compute:
         rank.compute(operation);
         break;
-      case Action::add_gradient:
+      case Verb::add:
         rank.add_gradient(operation);
         break;
     }

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "reference/core/run.h"
+#include "reference/core/schedule/schedule.h"
 
 namespace ringlab::ring {
-
-enum class Payload : std::uint32_t { keys_and_values, gradients };
 
 /// First part of a message; the second is what the sender knows about all ranks' step times.
 /// Written as it lies in memory: all ranks of a job run the same build, which the agreement checks.
@@ -19,7 +18,7 @@ struct MessageHeader {
   std::uint64_t magic = kMagic;
   std::uint64_t agreement = 0;  ///< hash of problem and options: another run's message has another
   std::uint32_t epoch = 0;      ///< 0 forward, 1 backward
-  Payload payload = Payload::keys_and_values;
+  Payload payload = Payload::chunk;
   std::int32_t source = 0;        ///< the rank that sends this copy
   std::int32_t owner = 0;         ///< whose chunk it is
   std::int32_t step = 0;          ///< of the sender

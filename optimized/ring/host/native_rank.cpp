@@ -94,7 +94,7 @@ class RankRun {
   std::int64_t most_tokens(const RankSchedule& schedule) const {
     std::int64_t most = 0;
     for (const Operation& operation : schedule.operations) {
-      if (operation.action != Action::post_receive) continue;
+      if (operation.verb != Verb::post_receive || concerns_gradients(operation)) continue;
       most = std::max(most, keys_.positions(operation.owner).size());
     }
     return most;

@@ -171,7 +171,7 @@ class RankRun {
   void exchange(const MessageOperation& operation, cuda::Stream stream) {
     std::vector<DeviceMessage> messages;
     for (const MessageEnd& end : operation.ends) {
-      const DeviceMessage message = held_by(operation) == Held::chunk
+      const DeviceMessage message = payload_of(operation) == Payload::chunk
                                         ? message_of(end, rank_->chunk(end.owner, end.slot))
                                         : message_of(end, rank_->sum(end.owner, end.slot));
       const bool sends = end.side == MessageSide::send;

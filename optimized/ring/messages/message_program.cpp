@@ -31,7 +31,7 @@ struct Work {
 class LastUses {
  public:
   void use(const Access& access, std::size_t number, Work& work) {
-    Use& use = uses_[{access.held, access.place}];
+    Use& use = uses_[{access.payload, access.place}];
     for (const std::size_t writer : use.writers) work.after.emplace_back(access.place.rank, writer);
     if (!access.writes) {
       use.readers.push_back(number);
@@ -48,7 +48,7 @@ class LastUses {
     std::vector<std::size_t> writers = {};  // one at most
     std::vector<std::size_t> readers = {};
   };
-  std::map<std::pair<Held, SlotPlace>, Use> uses_;
+  std::map<std::pair<Payload, SlotPlace>, Use> uses_;
 };
 
 /// Gives every copy the first round that comes after all that it needs.
@@ -88,7 +88,7 @@ class Rounds {
   }
 
   int round_of_copy(const StreamOperation& copy, int first) {
-    if (copy.held == Held::sum) return first;
+    if (copy.payload == Payload::gradients) return first;
     Received& last = received_[static_cast<std::size_t>(copy.to.rank)];
     const bool is_full = last.chunks == chunks_per_round_;
     const int round = std::max(first, last.round + (is_full ? 1 : 0));
@@ -122,7 +122,7 @@ MessageOperation as_computing(const StreamOperation& o) {
 
 StreamKind stream_of(const StreamOperation& operation) {
   if (!is_copy(operation)) return StreamKind::compute;
-  return operation.held == Held::chunk ? StreamKind::chunks : StreamKind::sums;
+  return operation.payload == Payload::chunk ? StreamKind::chunks : StreamKind::sums;
 }
 
 MessageEnd end_of_copy(const StreamOperation& copy, MessageSide side) {
@@ -295,7 +295,8 @@ std::string place(int rank, const MessageOperation& operation) {
     case MessageAction::add_gradient:
       return text + ": add for chunk " + std::to_string(operation.owner);
     case MessageAction::exchange:
-      text += held_by(operation) == Held::chunk ? ": exchange of chunks" : ": exchange of sums";
+      text +=
+          payload_of(operation) == Payload::chunk ? ": exchange of chunks" : ": exchange of sums";
       for (const MessageEnd& end : operation.ends) text += text_of(end);
       return text;
     case MessageAction::record:

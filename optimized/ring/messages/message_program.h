@@ -56,8 +56,8 @@ struct MessageProgram {
 };
 
 /// What the messages of an exchange carry.
-inline Held held_by(const MessageOperation& exchange) {
-  return exchange.stream == StreamKind::sums ? Held::sum : Held::chunk;
+inline Payload payload_of(const MessageOperation& exchange) {
+  return exchange.stream == StreamKind::sums ? Payload::gradients : Payload::chunk;
 }
 
 /// The programs of all ranks. Chunks come to a rank in the order of its steps, one in a round; with

@@ -201,7 +201,7 @@ class DevicesRun {
     const Rank& from = of(operation.from.rank);
     const Rank& to = of(operation.to.rank);
     const int owner = operation.owner;
-    if (operation.held == Held::chunk) {
+    if (operation.payload == Payload::chunk) {
       put(from.chunk(owner, operation.from.slot), to.chunk(owner, operation.to.slot));
     } else {
       put(from.sum(owner, operation.from.slot), to.sum(owner, operation.to.slot));
@@ -215,8 +215,9 @@ class DevicesRun {
   std::int64_t bytes_of(const StreamOperation& operation) const {
     if (operation.action != StreamAction::copy) return 0;
     const Rank& to = of(operation.to.rank);
-    return operation.held == Held::chunk ? to.chunk(operation.owner, operation.to.slot).bytes()
-                                         : to.sum(operation.owner, operation.to.slot).bytes();
+    return operation.payload == Payload::chunk
+               ? to.chunk(operation.owner, operation.to.slot).bytes()
+               : to.sum(operation.owner, operation.to.slot).bytes();
   }
 
   void count_copies(const StreamProgram& program, std::vector<RankStats>& stats) const {

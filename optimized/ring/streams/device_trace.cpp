@@ -13,7 +13,7 @@ TraceEvent event_of(const StreamOperation& operation, TraceKind kind, int rank) 
 
 /// A copy is two, another operation one.
 std::vector<TraceEvent> events_of(const StreamOperation& operation) {
-  const bool is_sum = operation.held == Held::sum;
+  const bool is_sum = operation.payload == Payload::gradients;
   switch (operation.action) {
     case StreamAction::attend: {
       TraceEvent compute = event_of(operation, TraceKind::compute, operation.rank);

@@ -9,7 +9,7 @@ namespace ringlab::ring {
 
 /// One use of a slot by an operation.
 struct Access {
-  Held held = Held::chunk;
+  Payload payload = Payload::chunk;
   SlotPlace place;
   bool writes = false;
 };

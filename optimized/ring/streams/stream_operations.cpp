@@ -7,23 +7,24 @@
 namespace ringlab::ring {
 namespace {
 
-std::string slot_text(Held held, SlotPlace place) {
+std::string slot_text(Payload payload, SlotPlace place) {
   std::string text = "rank " + std::to_string(place.rank);
-  if (place.slot == kHome) return text + (held == Held::chunk ? " own chunk" : " own sum");
-  return text + (held == Held::chunk ? " slot " : " gradient slot ") + std::to_string(place.slot);
+  if (place.slot == kHome) return text + (payload == Payload::chunk ? " own chunk" : " own sum");
+  return text + (payload == Payload::chunk ? " slot " : " gradient slot ") +
+         std::to_string(place.slot);
 }
 
 std::string verb_text(const StreamOperation& o) {
   const std::string owner = std::to_string(o.owner);
   switch (o.action) {
     case StreamAction::attend:
-      return "attend to chunk " + owner + " in " + slot_text(Held::chunk, {o.rank, o.slot});
+      return "attend to chunk " + owner + " in " + slot_text(Payload::chunk, {o.rank, o.slot});
     case StreamAction::copy:
-      return "copy of " + std::string(o.held == Held::chunk ? "chunk " : "the sum of ") + owner +
-             " from " + slot_text(o.held, o.from) + " to " + slot_text(o.held, o.to);
+      return "copy of " + std::string(o.payload == Payload::chunk ? "chunk " : "the sum of ") +
+             owner + " from " + slot_text(o.payload, o.from) + " to " + slot_text(o.payload, o.to);
     case StreamAction::add_gradient:
-      return "add " + slot_text(Held::sum, {o.rank, o.addend}) + " to " +
-             slot_text(Held::sum, {o.rank, o.gradient}) + " for chunk " + owner;
+      return "add " + slot_text(Payload::gradients, {o.rank, o.addend}) + " to " +
+             slot_text(Payload::gradients, {o.rank, o.gradient}) + " for chunk " + owner;
     case StreamAction::record:
       return "record event " + std::to_string(o.event);
     case StreamAction::wait:

@@ -9,6 +9,7 @@
 
 #include "optimized/ring/streams/stream_waits.h"
 #include "reference/core/error.h"
+#include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::ring {
 namespace {
@@ -22,13 +23,13 @@ struct SlotWork {
 /// Who wrote and read every slot last, so that the next one knows whom to wait for.
 class SlotUses {
  public:
-  void read(Held held, SlotPlace place, std::size_t reader, SlotWork& work) {
-    Use& use = uses_[{held, place}];
+  void read(Payload payload, SlotPlace place, std::size_t reader, SlotWork& work) {
+    Use& use = uses_[{payload, place}];
     if (use.written) work.after.push_back(use.writer);
     use.readers.push_back(reader);
   }
-  void write(Held held, SlotPlace place, std::size_t writer, SlotWork& work) {
-    Use& use = uses_[{held, place}];
+  void write(Payload payload, SlotPlace place, std::size_t writer, SlotWork& work) {
+    Use& use = uses_[{payload, place}];
     if (use.written) work.after.push_back(use.writer);
     work.after.insert(work.after.end(), use.readers.begin(), use.readers.end());
     use = {.written = true, .writer = writer, .readers = {}};
@@ -40,16 +41,7 @@ class SlotUses {
     std::size_t writer = 0;
     std::vector<std::size_t> readers = {};
   };
-  std::map<std::pair<Held, SlotPlace>, Use> uses_;
-};
-
-/// What tells the messages of a pass apart.
-struct Message {
-  int from = 0;
-  int to = 0;
-  int owner = 0;
-  Held held = Held::chunk;
-  friend auto operator<=>(const Message&, const Message&) = default;
+  std::map<std::pair<Payload, SlotPlace>, Use> uses_;
 };
 
 /// Both ends of a message.
@@ -57,24 +49,6 @@ struct BothEnds {
   std::optional<Operation> send, receive;
   bool is_ready() const { return send && receive; }
 };
-
-bool is_send(Action action) {
-  return action == Action::post_send || action == Action::wait_send ||
-         action == Action::post_send_gradient || action == Action::wait_send_gradient;
-}
-Held held_of(Action action) {
-  return action == Action::post_send || action == Action::wait_send ||
-                 action == Action::post_receive || action == Action::wait_receive
-             ? Held::chunk
-             : Held::sum;
-}
-Message message_of(int rank, const Operation& operation) {
-  const bool sends = is_send(operation.action);
-  return {.from = sends ? rank : operation.peer,
-          .to = sends ? operation.peer : rank,
-          .owner = operation.owner,
-          .held = held_of(operation.action)};
-}
 
 /// Executes the schedule without time: a copy is there as soon as both of its ends were posted.
 /// Chunks are copied to a rank in the order of its steps, so that none queues behind a later one
@@ -122,22 +96,18 @@ class Translation {
 
   /// False: not yet.
   bool execute(int rank, const Operation& operation) {
-    switch (operation.action) {
-      case Action::post_receive:
-      case Action::post_receive_gradient:
-      case Action::post_send:
-      case Action::post_send_gradient:
+    switch (operation.verb) {
+      case Verb::post_receive:
+      case Verb::post_send:
         post(rank, operation);
         return true;
-      case Action::wait_receive:
-      case Action::wait_receive_gradient:
-      case Action::wait_send:
-      case Action::wait_send_gradient:
+      case Verb::wait_receive:
+      case Verb::wait_send:
         return copied_.contains(message_of(rank, operation));
-      case Action::compute:
+      case Verb::compute:
         attend(rank, operation);
         return true;
-      case Action::add_gradient:
+      case Verb::add:
         add(rank, operation);
         return true;
     }
@@ -145,11 +115,11 @@ class Translation {
   }
 
   void post(int rank, const Operation& operation) {
-    const Message message = message_of(rank, operation);
+    const MessageKey message = message_of(rank, operation);
     BothEnds& posted = posted_[message];
-    const bool sends = is_send(operation.action);
+    const bool sends = is_send(operation);
     (sends ? posted.send : posted.receive) = operation;
-    const bool chunk = message.held == Held::chunk;
+    const bool chunk = message.payload == Payload::chunk;
     if (chunk && !sends) due_[static_cast<std::size_t>(rank)].push_back(message);
     if (!chunk && posted.is_ready()) copy(message, posted);
     if (chunk) copy_in_order(message.to);
@@ -157,9 +127,9 @@ class Translation {
 
   /// All that comes next to `rank` and is there to be copied.
   void copy_in_order(int rank) {
-    std::deque<Message>& due = due_[static_cast<std::size_t>(rank)];
+    std::deque<MessageKey>& due = due_[static_cast<std::size_t>(rank)];
     while (!due.empty() && posted_.at(due.front()).is_ready()) {
-      const Message message = due.front();
+      const MessageKey message = due.front();
       due.pop_front();
       if (!copied_.contains(message)) copy(message, posted_.at(message));
     }
@@ -175,24 +145,23 @@ class Translation {
     return false;
   }
 
-  void copy(const Message& message, const BothEnds& posted) {
+  void copy(const MessageKey& message, const BothEnds& posted) {
     const Operation& send = *posted.send;
     const Operation& receive = *posted.receive;
     copied_.insert(message);
-    const bool chunk = message.held == Held::chunk;
-    const SlotPlace from{message.from, chunk ? send.slot : send.gradient};
-    const SlotPlace to{message.to, chunk ? receive.slot : receive.gradient};
+    const bool chunk = message.payload == Payload::chunk;
+    const SlotPlace from{message.from, slot_of(send)}, to{message.to, slot_of(receive)};
     SlotWork work{{.action = StreamAction::copy,
                    .rank = copy_by_ == CopyBy::receiver ? message.to : message.from,
                    .stream = chunk ? StreamKind::chunks : StreamKind::sums,
                    .step = receive.step,
                    .owner = message.owner,
-                   .held = message.held,
+                   .payload = message.payload,
                    .from = from,
                    .to = to,
                    .from_step = send.step}};
-    uses_.read(message.held, from, works_.size(), work);
-    uses_.write(message.held, to, works_.size(), work);
+    uses_.read(message.payload, from, works_.size(), work);
+    uses_.write(message.payload, to, works_.size(), work);
     works_.push_back(std::move(work));
   }
 
@@ -203,9 +172,9 @@ class Translation {
                    .owner = operation.owner,
                    .slot = operation.slot,
                    .gradient = operation.gradient}};
-    uses_.read(Held::chunk, {rank, operation.slot}, works_.size(), work);
+    uses_.read(Payload::chunk, {rank, operation.slot}, works_.size(), work);
     if (schedule_.pass == Pass::backward) {
-      uses_.write(Held::sum, {rank, operation.gradient}, works_.size(), work);
+      uses_.write(Payload::gradients, {rank, operation.gradient}, works_.size(), work);
     }
     works_.push_back(std::move(work));
   }
@@ -217,17 +186,17 @@ class Translation {
                    .owner = operation.owner,
                    .gradient = operation.gradient,
                    .addend = operation.addend}};
-    uses_.read(Held::sum, {rank, operation.addend}, works_.size(), work);
-    uses_.write(Held::sum, {rank, operation.gradient}, works_.size(), work);
+    uses_.read(Payload::gradients, {rank, operation.addend}, works_.size(), work);
+    uses_.write(Payload::gradients, {rank, operation.gradient}, works_.size(), work);
     works_.push_back(std::move(work));
   }
 
   const Schedule& schedule_;
   CopyBy copy_by_;
   std::vector<std::size_t> at_;  // next operation of each rank
-  std::map<Message, BothEnds> posted_;
-  std::vector<std::deque<Message>> due_;  // per rank, chunks that it is to receive, in its order
-  std::set<Message> copied_;
+  std::map<MessageKey, BothEnds> posted_;
+  std::vector<std::deque<MessageKey>> due_;  // per rank, chunks that it is to receive, in its order
+  std::set<MessageKey> copied_;
   SlotUses uses_;
   std::vector<SlotWork> works_;
 };

@@ -29,9 +29,6 @@ enum class StreamAction { attend, copy, add_gradient, record, wait, delay };
 /// Whose streams copies are put on.
 enum class CopyBy { receiver, sender };
 
-/// Chunks of K and V, or sums of dK and dV.
-enum class Held { chunk, sum };
-
 /// A slot of a rank; kHome is its own chunk, or the own sum.
 struct SlotPlace {
   int rank = 0;
@@ -45,17 +42,17 @@ struct StreamOperation {
   StreamAction action = StreamAction::attend;
   int rank = 0;  ///< whose stream it is put on
   StreamKind stream = StreamKind::compute;
-  int step = 0;               ///< of the rank that computes or receives
-  int owner = 0;              ///< of the chunk concerned
-  int slot = kHome;           ///< attend: where K and V lie
-  int gradient = kHome;       ///< attend, add_gradient
-  int addend = kHome;         ///< add_gradient
-  Held held = Held::chunk;    ///< copy
-  SlotPlace from = {};        ///< copy
-  SlotPlace to = {};          ///< copy
-  int from_step = 0;          ///< copy: of the rank that sends
-  int event = kNoEvent;       ///< record, wait
-  std::int64_t delay_ns = 0;  ///< delay
+  int step = 0;                      ///< of the rank that computes or receives
+  int owner = 0;                     ///< of the chunk concerned
+  int slot = kHome;                  ///< attend: where K and V lie
+  int gradient = kHome;              ///< attend, add_gradient
+  int addend = kHome;                ///< add_gradient
+  Payload payload = Payload::chunk;  ///< copy
+  SlotPlace from = {};               ///< copy
+  SlotPlace to = {};                 ///< copy
+  int from_step = 0;                 ///< copy: of the rank that sends
+  int event = kNoEvent;              ///< record, wait
+  std::int64_t delay_ns = 0;         ///< delay
   friend bool operator==(const StreamOperation&, const StreamOperation&) = default;
 };
 

@@ -24,7 +24,7 @@ std::int64_t most_tokens(const StreamProgram& program, const Layout& keys, int r
   std::int64_t most = 0;
   for (const StreamOperation& operation : program.operations) {
     if (operation.action != StreamAction::copy || operation.to.rank != rank) continue;
-    if (operation.held != Held::chunk) continue;
+    if (operation.payload != Payload::chunk) continue;
     most = std::max(most, keys.positions(operation.owner).size());
   }
   return most;

@@ -3,24 +3,35 @@
 
 #include <compare>
 #include <string>
+#include <string_view>
 
 #include "reference/core/schedule/schedule.h"
 
 namespace ringlab {
 
-/// What an action does, whether with K and V or with their gradients.
-enum class Verb { post_receive, wait_receive, post_send, wait_send, compute, add };
-Verb verb_of(Action action);
 /// Messages of dK and dV, and sums of them.
-bool concerns_gradients(Action action);
-bool is_message(Action action);
+inline bool concerns_gradients(const Operation& operation) {
+  return operation.payload == Payload::gradients;
+}
+inline bool is_message(const Operation& operation) {
+  return operation.verb != Verb::compute && operation.verb != Verb::add;
+}
+inline bool is_send(const Operation& operation) {
+  return operation.verb == Verb::post_send || operation.verb == Verb::wait_send;
+}
+/// The slot of K and V, or of gradients, that it is about.
+inline int slot_of(const Operation& operation) {
+  return concerns_gradients(operation) ? operation.gradient : operation.slot;
+}
+/// "post_send_gradient": verb and payload as one word.
+std::string_view action_name(const Operation& operation);
 
 /// What tells the messages of one pass apart.
 struct MessageKey {
   int from = 0;
   int to = 0;
   int owner = 0;
-  bool gradient = false;
+  Payload payload = Payload::chunk;
   friend auto operator<=>(const MessageKey&, const MessageKey&) = default;
 };
 MessageKey message_of(int rank, const Operation& operation);

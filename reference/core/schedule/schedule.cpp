@@ -50,20 +50,6 @@ std::string schedule_name(const ScheduleSpec& spec) {
   return std::string(kDouble) + std::to_string(spec.node_ranks);
 }
 
-std::string_view action_name(Action action) {
-  constexpr std::array<std::string_view, 10> kActions = {"post_receive",
-                                                         "wait_receive",
-                                                         "post_send",
-                                                         "wait_send",
-                                                         "compute",
-                                                         "post_receive_gradient",
-                                                         "wait_receive_gradient",
-                                                         "add_gradient",
-                                                         "post_send_gradient",
-                                                         "wait_send_gradient"};
-  return kActions[static_cast<std::size_t>(action)];
-}
-
 NeedMatrix need_matrix(const Mask& mask, const Layout& queries, const Layout& keys) {
   NeedMatrix need(queries.ranks());
   for (int rank = 0; rank < queries.ranks(); ++rank) {

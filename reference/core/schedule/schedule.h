@@ -48,23 +48,25 @@ inline constexpr int kNobody = -1;
 /// one on, slots take the sums that come home, each its own, so that nobody waits to send one.
 inline constexpr int kFirstHomeSum = 4;
 
-enum class Action {
-  post_receive,  ///< start receiving the chunk of `owner` from `peer` into `slot`
+/// What an operation does.
+enum class Verb {
+  post_receive,  ///< start receiving from `peer`
   wait_receive,  ///< until it is there
-  post_send,     ///< start sending the chunk of `owner`, in `slot`, to `peer`
-  wait_send,     ///< until `slot` may be overwritten, as far as this send is concerned
-  compute,  ///< attend to the chunk of `owner` in `slot`; backward: its dK, dV go to `gradient`
-  post_receive_gradient,  ///< start receiving a sum of dK, dV of `owner`'s chunk into `gradient`
-  wait_receive_gradient,  ///< until it is there
-  add_gradient,           ///< gradient += addend
-  post_send_gradient,     ///< start sending `gradient` to `peer`
-  wait_send_gradient,     ///< until `gradient` may be overwritten
+  post_send,     ///< start sending to `peer`
+  wait_send,     ///< until it may be overwritten, as far as this send is concerned
+  compute,       ///< attend to the chunk in `slot`; backward: its dK, dV go to `gradient`
+  add,           ///< gradient += addend
 };
-std::string_view action_name(Action action);
+
+/// What it does that to: K and V of `owner`'s chunk, in `slot`, or a sum of dK and dV of that
+/// chunk, in `gradient`. Messages carry either, a compute is about a chunk, an add about gradients.
+/// The numbers are those in headers of messages.
+enum class Payload : std::uint32_t { chunk, gradients };
 
 /// Ranks execute their operations in order; posts return at once, waits block.
 struct Operation {
-  Action action = Action::compute;
+  Verb verb = Verb::compute;
+  Payload payload = Payload::chunk;
   int step = 0;  ///< 0 is the own chunk, i the i-th chunk that comes from elsewhere
   int owner = 0;
   int peer = kNobody;

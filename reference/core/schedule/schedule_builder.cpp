@@ -134,7 +134,7 @@ class Writer {
   void add(Operation operation) { program_.operations.push_back(operation); }
 
   void post_receive(int step) {
-    add({.action = Action::post_receive,
+    add({.verb = Verb::post_receive,
          .step = step,
          .owner = at(step).owner,
          .peer = at(step).source,
@@ -142,30 +142,32 @@ class Writer {
   }
   void post_receive_gradient(int step) {
     if (!backward_ || step > count() || at(step).before == kNobody) return;
-    add({.action = Action::post_receive_gradient,
+    add({.verb = Verb::post_receive,
+         .payload = Payload::gradients,
          .step = step,
          .owner = at(step).owner,
          .peer = at(step).before,
          .gradient = arriving(step)});
     program_.gradient_slots = std::max(program_.gradient_slots, arriving(step) + 1);
   }
-  void sends(Action action, int step) {
+  void sends(Verb verb, int step) {
     for (const int reader : at(step).readers) {
-      add({.action = action,
+      add({.verb = verb,
            .step = step,
            .owner = at(step).owner,
            .peer = reader,
            .slot = slot_of(step)});
     }
   }
-  void home_sends(Action action) {
+  void home_sends(Verb verb) {
     for (const int reader : home_readers()) {
-      add({.action = action, .step = 0, .owner = rank_, .peer = reader, .slot = kHome});
+      add({.verb = verb, .step = 0, .owner = rank_, .peer = reader, .slot = kHome});
     }
   }
-  void gradient_send(Action action, int step) {
+  void gradient_send(Verb verb, int step) {
     const int to = at(step).after == kNobody ? at(step).owner : at(step).after;
-    add({.action = action,
+    add({.verb = verb,
+         .payload = Payload::gradients,
          .step = step,
          .owner = at(step).owner,
          .peer = to,
@@ -175,11 +177,12 @@ class Writer {
   /// Receives into all slots and sends of the own chunk are under way while it is computed on.
   void start() {
     for (int step = 1; step <= slots_; ++step) post_receive(step);
-    home_sends(Action::post_send);
+    home_sends(Verb::post_send);
     if (backward_) {
       int slot = kFirstHomeSum;
       for (const int from : home_sums()) {
-        add({.action = Action::post_receive_gradient,
+        add({.verb = Verb::post_receive,
+             .payload = Payload::gradients,
              .step = 0,
              .owner = rank_,
              .peer = from,
@@ -188,22 +191,22 @@ class Writer {
       }
       for (int step = 1; step <= std::min(2, count()); ++step) post_receive_gradient(step);
     }
-    if (need_.needs(rank_, rank_)) add({.action = Action::compute, .step = 0, .owner = rank_});
+    if (need_.needs(rank_, rank_)) add({.verb = Verb::compute, .step = 0, .owner = rank_});
   }
 
   /// The slot of the chunk before is filled again as soon as that chunk has been passed on.
   void visit(int step) {
     if (step > 1 && step - 1 + slots_ <= count()) {
-      sends(Action::wait_send, step - 1);
+      sends(Verb::wait_send, step - 1);
       post_receive(step - 1 + slots_);
     }
     const Operation here{.step = step, .owner = at(step).owner, .slot = slot_of(step)};
     Operation arrived = here;
-    arrived.action = Action::wait_receive;
+    arrived.verb = Verb::wait_receive;
     arrived.peer = at(step).source;
     add(arrived);
-    sends(Action::post_send, step);
-    if (backward_ && step > 2) gradient_send(Action::wait_send_gradient, step - 2);
+    sends(Verb::post_send, step);
+    if (backward_ && step > 2) gradient_send(Verb::wait_send, step - 2);
     Operation compute = here;
     if (backward_) compute.gradient = contribution(step);
     add(compute);
@@ -213,19 +216,21 @@ class Writer {
   void pass_gradient_on(int step) {
     program_.gradient_slots = std::max(program_.gradient_slots, contribution(step) + 1);
     if (at(step).before != kNobody) {
-      receive_and_add({.step = step,
+      receive_and_add({.payload = Payload::gradients,
+                       .step = step,
                        .owner = at(step).owner,
                        .peer = at(step).before,
                        .gradient = arriving(step)},
                       contribution(step));
     }
     if (step + 2 <= count()) post_receive_gradient(step + 2);
-    gradient_send(Action::post_send_gradient, step);
+    gradient_send(Verb::post_send, step);
   }
   void receive_and_add(Operation arrived, int sum) {
-    arrived.action = Action::wait_receive_gradient;
+    arrived.verb = Verb::wait_receive;
     add(arrived);
-    add({.action = Action::add_gradient,
+    add({.verb = Verb::add,
+         .payload = Payload::gradients,
          .step = arrived.step,
          .owner = arrived.owner,
          .gradient = sum,
@@ -234,16 +239,21 @@ class Writer {
 
   void finish() {
     for (int step = std::max(1, count() - slots_ + 1); step <= count(); ++step) {
-      sends(Action::wait_send, step);
+      sends(Verb::wait_send, step);
     }
-    home_sends(Action::wait_send);
+    home_sends(Verb::wait_send);
     if (!backward_) return;
     for (int step = std::max(1, count() - 1); step <= count(); ++step) {
-      gradient_send(Action::wait_send_gradient, step);
+      gradient_send(Verb::wait_send, step);
     }
     int slot = kFirstHomeSum;
     for (const int from : home_sums()) {
-      receive_and_add({.step = 0, .owner = rank_, .peer = from, .gradient = slot++}, kHome);
+      receive_and_add({.payload = Payload::gradients,
+                       .step = 0,
+                       .owner = rank_,
+                       .peer = from,
+                       .gradient = slot++},
+                      kHome);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "reference/core/schedule/operation_words.h"
 #include "reference/core/schedule/schedule_costs.h"
 
 namespace ringlab {
@@ -11,19 +12,21 @@ namespace {
 /// Who sends the chunk of an owner to a rank: (rank, owner) → sender.
 using Senders = std::map<std::pair<int, int>, int>;
 
-ChunkTraffic* traffic_of(RankCosts& costs, Action action) {
-  switch (action) {
-    case Action::post_send:
-      return &costs.kv_sent;
-    case Action::post_receive:
-      return &costs.kv_received;
-    case Action::post_send_gradient:
-      return &costs.gradients_sent;
-    case Action::post_receive_gradient:
-      return &costs.gradients_received;
-    default:
-      return nullptr;
+/// Messages are counted where they are posted.
+ChunkTraffic* traffic_of(RankCosts& costs, const Operation& operation) {
+  const bool gradients = concerns_gradients(operation);
+  switch (operation.verb) {
+    case Verb::post_send:
+      return gradients ? &costs.gradients_sent : &costs.kv_sent;
+    case Verb::post_receive:
+      return gradients ? &costs.gradients_received : &costs.kv_received;
+    case Verb::wait_send:
+    case Verb::wait_receive:
+    case Verb::compute:
+    case Verb::add:
+      break;
   }
+  return nullptr;
 }
 
 RankCosts count_rank(const RankSchedule& program, const std::vector<std::int64_t>& tokens) {
@@ -34,7 +37,7 @@ RankCosts count_rank(const RankSchedule& program, const std::vector<std::int64_t
                   .slots = program.slots,
                   .gradient_slots = program.gradient_slots};
   for (const Operation& operation : program.operations) {
-    ChunkTraffic* traffic = traffic_of(costs, operation.action);
+    ChunkTraffic* traffic = traffic_of(costs, operation);
     if (traffic == nullptr) continue;
     ++traffic->chunks;
     traffic->tokens += tokens[static_cast<std::size_t>(operation.owner)];
@@ -62,7 +65,7 @@ ScheduleCosts count_schedule(const Schedule& schedule, const std::vector<std::in
     const RankSchedule& program = schedule.ranks[static_cast<std::size_t>(rank)];
     costs.ranks.push_back(count_rank(program, tokens));
     for (const Operation& operation : program.operations) {
-      if (operation.action != Action::post_receive) continue;
+      if (operation.verb != Verb::post_receive || concerns_gradients(operation)) continue;
       senders[{rank, operation.owner}] = operation.peer;
     }
   }

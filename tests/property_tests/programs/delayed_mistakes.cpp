@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "optimized/ring/streams/stream_setting.h"
-#include "property_tests/programs/stream_laws.h"
+#include "property_tests/programs/stream_check.h"
 
 namespace ringlab::ring {
 namespace {
@@ -41,12 +41,8 @@ StreamEdit in_its_place(const StreamProgram& program) {
 
 /// What something must come after and does not.
 std::set<std::size_t> not_waited_for(const StreamProgram& program) {
-  stream_laws::Findings unused;
   std::set<std::size_t> numbers;
-  for (const auto& race :
-       stream_laws::races_of(program, stream_laws::check_events(program, unused))) {
-    numbers.insert(race.earlier);
-  }
+  for (const programs::Race& race : races_of(program)) numbers.insert(race.earlier);
   return numbers;
 }
 

@@ -6,6 +6,7 @@
 
 #include <functional>
 
+#include "reference/core/schedule/operation_words.h"
 #include "tests/property_tests/programs/some_schedules.h"
 
 namespace ringlab {
@@ -21,18 +22,24 @@ std::vector<Operation>& program(Schedule& schedule, int rank) {
   return schedule.ranks[static_cast<std::size_t>(rank)].operations;
 }
 
-Operation& find(Schedule& schedule, int rank, Action action, int step) {
+Operation& find(Schedule& schedule, int rank, Verb verb, int step, Payload payload) {
   for (Operation& operation : program(schedule, rank)) {
-    if (operation.action == action && operation.step == step) return operation;
+    if (operation.verb == verb && operation.payload == payload && operation.step == step) {
+      return operation;
+    }
   }
   throw std::runtime_error("no such operation");
 }
-
-void drop(Schedule& schedule, int rank, Action action, int step) {
-  std::erase(program(schedule, rank), Operation(find(schedule, rank, action, step)));
+/// Of messages those of chunks.
+Operation& find(Schedule& schedule, int rank, Verb verb, int step) {
+  return find(schedule, rank, verb, step, verb == Verb::add ? Payload::gradients : Payload::chunk);
 }
-void repeat(Schedule& schedule, int rank, Action action, int step) {
-  const Operation& found = find(schedule, rank, action, step);
+
+void drop(Schedule& schedule, int rank, Verb verb, int step) {
+  std::erase(program(schedule, rank), Operation(find(schedule, rank, verb, step)));
+}
+void repeat(Schedule& schedule, int rank, Verb verb, int step) {
+  const Operation& found = find(schedule, rank, verb, step);
   auto& operations = program(schedule, rank);
   operations.insert(operations.begin() + (&found - operations.data()), Operation(found));
 }
@@ -56,7 +63,7 @@ std::ostream& operator<<(std::ostream& out, const Planted& planted) { return out
 
 /// On a full ring of 5 ranks with 2 slots: rank 2 meets chunks 1, 0, 4 and 3.
 std::vector<Planted> planted_mistakes() {
-  using enum Action;
+  using enum Verb;
   return {
       {"chunk_skipped", Pass::forward, [](Schedule& s) { drop(s, 2, compute, 3); },
        "rank 2, step 3", "chunk 4 is needed and never computed"},
@@ -120,27 +127,26 @@ std::vector<Planted> planted_mistakes() {
       {"step_of_the_chunk_before", Pass::forward,
        [](Schedule& s) { find(s, 2, post_receive, 2).step = 1; }, "rank 2, step 1, post_receive",
        "visited in step 2"},
-      {"last_gradient_lost", Pass::backward, [](Schedule& s) { drop(s, 2, add_gradient, 0); },
+      {"last_gradient_lost", Pass::backward, [](Schedule& s) { drop(s, 2, add, 0); },
        "rank 2, step 0, post_receive_gradient", "neither sent nor added"},
-      {"gradient_added_twice", Pass::backward, [](Schedule& s) { repeat(s, 2, add_gradient, 2); },
+      {"gradient_added_twice", Pass::backward, [](Schedule& s) { repeat(s, 2, add, 2); },
        "rank 2, step 2, add_gradient", "was used up before"},
-      {"own_gradient_added_twice", Pass::backward,
-       [](Schedule& s) { repeat(s, 2, add_gradient, 2); }, "step 1, compute of chunk 0",
-       "are added 2 times to the sum of rank 0"},
+      {"own_gradient_added_twice", Pass::backward, [](Schedule& s) { repeat(s, 2, add, 2); },
+       "step 1, compute of chunk 0", "are added 2 times to the sum of rank 0"},
       {"addend_of_the_step_before", Pass::backward,
-       [](Schedule& s) { find(s, 2, add_gradient, 3).addend = 2; }, "rank 2, step 3, add_gradient",
+       [](Schedule& s) { find(s, 2, add, 3).addend = 2; }, "rank 2, step 3, add_gradient",
        "gradient slot 2 is still being received into"},
       {"gradient_of_a_foreign_chunk_kept", Pass::backward,
        [](Schedule& s) { find(s, 2, compute, 1).gradient = kHome; }, "rank 2, step 1, compute",
        "do not belong into the own sum"},
       {"gradient_sent_before_it_is_complete", Pass::backward,
        [](Schedule& s) {
-         move_before(s, 2, find(s, 2, post_send_gradient, 2), find(s, 2, add_gradient, 2));
+         move_before(s, 2, find(s, 2, post_send, 2, Payload::gradients), find(s, 2, add, 2));
        },
        "rank 2, step 2, add_gradient", "gradient slot 0 was used up before"},
       {"gradient_overwritten_while_it_is_sent", Pass::backward,
        [](Schedule& s) {
-         move_before(s, 2, find(s, 2, compute, 3), find(s, 2, wait_send_gradient, 1));
+         move_before(s, 2, find(s, 2, compute, 3), find(s, 2, wait_send, 1, Payload::gradients));
        },
        "rank 2, step 3, compute", "gradient slot 1 is still being sent from"},
       {"gradients_in_the_forward_pass", Pass::backward, [](Schedule& s) { s.pass = Pass::forward; },
@@ -198,7 +204,7 @@ int change_each(const std::function<bool(Schedule&, Place)>& change) {
         const std::string where = "rank " + std::to_string(rank) + ", ";
         EXPECT_NE(findings.find(where), std::string::npos)
             << text_of(wrong.spec, 4, wrong.pass) << ", " << where << "operation " << at << ", "
-            << action_name(operations[at].action) << " of step " << operations[at].step << "\n"
+            << action_name(operations[at]) << " of step " << operations[at].step << "\n"
             << findings;
       }
     }
@@ -245,14 +251,14 @@ TEST(ScheduleCheck, no_slot_of_any_operation_can_be_the_one_after_or_the_one_bef
   for (const int by : {-1, 1}) {
     EXPECT_GT(change_each([by](Schedule& schedule, Place place) {
                 Operation& operation = program(schedule, place.rank)[place.at];
-                const bool sum = operation.action >= Action::post_receive_gradient;
+                const bool sum = concerns_gradients(operation);
                 (sum ? operation.gradient : operation.slot) += by;
                 return true;
               }),
               5000);
     EXPECT_GT(change_each([by](Schedule& schedule, Place place) {
                 Operation& operation = program(schedule, place.rank)[place.at];
-                if (operation.action != Action::add_gradient) return false;
+                if (operation.verb != Verb::add) return false;
                 operation.addend += by;
                 return true;
               }),
@@ -264,10 +270,10 @@ TEST(ScheduleCheck, a_wait_for_the_send_before_the_receive_is_posted_is_a_deadlo
   const NeedMatrix need = full_need(2);
   Schedule schedule = build_schedule({}, need, Pass::forward);
   for (int rank : {0, 1}) {
-    move_before(schedule, rank, find(schedule, rank, Action::wait_send, 0),
-                find(schedule, rank, Action::compute, 0));
-    move_before(schedule, rank, find(schedule, rank, Action::post_receive, 1),
-                find(schedule, rank, Action::wait_receive, 1));
+    move_before(schedule, rank, find(schedule, rank, Verb::wait_send, 0),
+                find(schedule, rank, Verb::compute, 0));
+    move_before(schedule, rank, find(schedule, rank, Verb::post_receive, 1),
+                find(schedule, rank, Verb::wait_receive, 1));
   }
   EXPECT_EQ(joined(check_schedule(schedule, need)),
             "deadlock unless sends are buffered: "
@@ -280,8 +286,8 @@ TEST(ScheduleCheck, a_receive_before_the_send_on_all_ranks_is_a_deadlock_with_bu
   const NeedMatrix need = full_need(3);
   Schedule schedule = build_schedule({}, need, Pass::forward);
   for (int rank : {0, 1, 2}) {
-    move_before(schedule, rank, find(schedule, rank, Action::wait_receive, 1),
-                find(schedule, rank, Action::post_send, 0));
+    move_before(schedule, rank, find(schedule, rank, Verb::wait_receive, 1),
+                find(schedule, rank, Verb::post_send, 0));
   }
   EXPECT_EQ(joined(check_schedule(schedule, need)),
             "deadlock even when sends are buffered: "
@@ -317,7 +323,8 @@ TEST(ScheduleCheck, a_schedule_for_another_number_of_ranks_is_one_finding) {
 
 /// Writes a number, often out of range, into one field of one operation.
 void garble(Operation& operation, int field, int value) {
-  if (field == 0) operation.action = static_cast<Action>(std::clamp(value, 0, 9));
+  if (field == 0) operation.verb = static_cast<Verb>(std::clamp(value, 0, 5));
+  if (field == 7) operation.payload = static_cast<Payload>(std::clamp(value, 0, 1));
   if (field == 1) operation.step = value;
   if (field == 2) operation.owner = value;
   if (field == 3) operation.peer = value;
@@ -340,12 +347,12 @@ RC_GTEST_PROP(ScheduleCheck, any_garbage_gets_a_verdict_and_no_more_than_the_ori
     const auto any = [&] {
       return static_cast<std::size_t>(random_int(0, static_cast<int>(operations.size()) - 1));
     };
-    const int edit = random_int(0, 9);
-    if (edit <= 6) garble(operations[any()], edit, random_int(-2, ranks + 2));
-    if (edit == 7) operations.erase(operations.begin() + static_cast<std::ptrdiff_t>(any()));
-    if (edit == 8) operations.push_back(Operation(operations[any()]));
-    if (edit == 9) std::swap(operations[any()], operations[any()]);
-    moved = moved || edit >= 7;
+    const int edit = random_int(0, 10);
+    if (edit <= 7) garble(operations[any()], edit, random_int(-2, ranks + 2));
+    if (edit == 8) operations.erase(operations.begin() + static_cast<std::ptrdiff_t>(any()));
+    if (edit == 9) operations.push_back(Operation(operations[any()]));
+    if (edit == 10) std::swap(operations[any()], operations[any()]);
+    moved = moved || edit >= 8;
   }
   const bool same = schedule.ranks == correct.ranks;
   const auto findings = check_schedule(schedule, need);

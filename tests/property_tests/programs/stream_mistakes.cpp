@@ -133,34 +133,36 @@ Programs wait_for_the_event_of_before(const StreamProgram& program) {
   });
 }
 
-bool reads(const StreamOperation& operation, Held held, SlotPlace place) {
-  if (is(operation, StreamAction::copy)) return operation.held == held && operation.from == place;
+bool reads(const StreamOperation& operation, Payload payload, SlotPlace place) {
+  if (is(operation, StreamAction::copy))
+    return operation.payload == payload && operation.from == place;
   if (operation.rank != place.rank) return false;
-  return held == Held::chunk
+  return payload == Payload::chunk
              ? is(operation, StreamAction::attend) && operation.slot == place.slot
              : is(operation, StreamAction::add_gradient) && operation.addend == place.slot;
 }
 
-Programs slot_filled_while_read(const StreamProgram& program, Held held) {
-  return stream_without_waits(
-      program, [&](const StreamOperation& user, const StreamOperation& cause) {
-        return is(user, StreamAction::copy) && user.held == held && reads(cause, held, user.to);
-      });
+Programs slot_filled_while_read(const StreamProgram& program, Payload payload) {
+  return stream_without_waits(program,
+                              [&](const StreamOperation& user, const StreamOperation& cause) {
+                                return is(user, StreamAction::copy) && user.payload == payload &&
+                                       reads(cause, payload, user.to);
+                              });
 }
 
 Programs stream_sum_begun_anew_while_sent(const StreamProgram& program) {
   return stream_without_waits(
       program, [](const StreamOperation& user, const StreamOperation& cause) {
         return is(user, StreamAction::attend) && is(cause, StreamAction::copy) &&
-               reads(cause, Held::sum, {user.rank, user.gradient});
+               reads(cause, Payload::gradients, {user.rank, user.gradient});
       });
 }
 
-Programs sent_before_it_is_there(const StreamProgram& program, Held held) {
+Programs sent_before_it_is_there(const StreamProgram& program, Payload payload) {
   return stream_without_waits(
       program, [&](const StreamOperation& user, const StreamOperation& cause) {
-        if (!is(user, StreamAction::copy) || user.held != held) return false;
-        return is(cause, StreamAction::copy) ? cause.to == user.from && cause.held == held
+        if (!is(user, StreamAction::copy) || user.payload != payload) return false;
+        return is(cause, StreamAction::copy) ? cause.to == user.from && cause.payload == payload
                                              : cause.rank == user.from.rank;
       });
 }
@@ -175,7 +177,7 @@ Programs copied_from_another_slot(const StreamProgram& program) {
     const StreamRoom& room = changed.ranks[static_cast<std::size_t>(copy.from.rank)];
     const int was = copy.from.slot;
     copy.from.slot =
-        stream_other_slot(was, copy.held == Held::chunk ? room.slots : room.gradient_slots);
+        stream_other_slot(was, copy.payload == Payload::chunk ? room.slots : room.gradient_slots);
     return copy.from.slot != was;
   });
 }
@@ -198,7 +200,7 @@ Programs copies_that_wait_for_computing(const StreamProgram& program) {
   std::map<int, int> computed;  // events of ranks
   for (const StreamOperation& operation : program.operations) {
     const auto last = computed.find(operation.to.rank);
-    if (is(operation, StreamAction::copy) && operation.held == Held::chunk &&
+    if (is(operation, StreamAction::copy) && operation.payload == Payload::chunk &&
         last != computed.end()) {
       StreamOperation wait = operation;
       wait.action = StreamAction::wait;
@@ -227,14 +229,22 @@ const std::vector<StreamMistake>& stream_mistakes() {
       {"wait_on_another_stream", wait_on_another_stream},
       {"wait_for_the_event_of_before", wait_for_the_event_of_before},
       {"slot_filled_while_read",
-       [](const StreamProgram& program) { return slot_filled_while_read(program, Held::chunk); }},
+       [](const StreamProgram& program) {
+         return slot_filled_while_read(program, Payload::chunk);
+       }},
       {"gradient_slot_filled_while_read",
-       [](const StreamProgram& program) { return slot_filled_while_read(program, Held::sum); }},
+       [](const StreamProgram& program) {
+         return slot_filled_while_read(program, Payload::gradients);
+       }},
       {"sum_begun_anew_while_sent", stream_sum_begun_anew_while_sent},
       {"chunk_sent_before_it_is_there",
-       [](const StreamProgram& program) { return sent_before_it_is_there(program, Held::chunk); }},
+       [](const StreamProgram& program) {
+         return sent_before_it_is_there(program, Payload::chunk);
+       }},
       {"sum_sent_before_it_is_computed",
-       [](const StreamProgram& program) { return sent_before_it_is_there(program, Held::sum); }},
+       [](const StreamProgram& program) {
+         return sent_before_it_is_there(program, Payload::gradients);
+       }},
       {"copied_from_another_slot", copied_from_another_slot},
       {"attended_in_another_slot", attended_in_another_slot},
       {"copies_that_wait_for_computing", copies_that_wait_for_computing, false},

@@ -58,7 +58,7 @@ TEST(StreamProgram, copies_as_much_as_the_schedule_sends) {
       }
       for (const StreamOperation& o : make_stream_program(schedule, CopyBy::receiver).operations) {
         if (o.action != StreamAction::copy) continue;
-        ++(o.held == Held::chunk ? chunks : sums);
+        ++(o.payload == Payload::chunk ? chunks : sums);
       }
       EXPECT_EQ(chunks, due_chunks) << text_of(spec, 5, pass);
       EXPECT_EQ(sums, due_sums) << text_of(spec, 5, pass);
@@ -81,7 +81,7 @@ TEST(StreamProgram, is_the_same_work_whoever_copies) {
 TEST(StreamProgram, of_a_schedule_that_cannot_end_is_refused) {
   Schedule schedule = build_schedule({}, full_need(3), Pass::forward);
   std::erase_if(schedule.ranks[1].operations,
-                [](const Operation& o) { return o.action == Action::post_send; });
+                [](const Operation& o) { return o.verb == Verb::post_send; });
   EXPECT_THROW(make_stream_program(schedule, CopyBy::receiver), Error);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "reference/core/schedule/operation_words.h"
 #include "tests/property_tests/programs/some_schedules.h"
 
 namespace ringlab {
@@ -25,16 +26,13 @@ class Recorder {
   }
 
  private:
-  static TraceKind kind_of(Action action) {
-    if (action == Action::compute) return TraceKind::compute;
-    if (action == Action::add_gradient) return TraceKind::add;
-    const bool sends = action == Action::post_send || action == Action::post_send_gradient ||
-                       action == Action::wait_send || action == Action::wait_send_gradient;
-    return sends ? TraceKind::send : TraceKind::receive;
+  static TraceKind kind_of(const Operation& operation) {
+    if (operation.verb == Verb::compute) return TraceKind::compute;
+    if (operation.verb == Verb::add) return TraceKind::add;
+    return is_send(operation) ? TraceKind::send : TraceKind::receive;
   }
-  static bool is_wait(Action action) {
-    return action == Action::wait_send || action == Action::wait_receive ||
-           action == Action::wait_send_gradient || action == Action::wait_receive_gradient;
+  static bool is_wait(const Operation& operation) {
+    return operation.verb == Verb::wait_send || operation.verb == Verb::wait_receive;
   }
 
   std::vector<TraceEvent> record_rank(int rank) {
@@ -42,19 +40,18 @@ class Recorder {
     std::int64_t now = 0;
     for (const Operation& operation : schedule_.ranks[static_cast<std::size_t>(rank)].operations) {
       now += 1000;
-      const bool sum = operation.action >= Action::post_receive_gradient;
-      TraceEvent event{.kind = kind_of(operation.action),
+      TraceEvent event{.kind = kind_of(operation),
                        .rank = rank,
                        .step = operation.step,
                        .owner = operation.owner,
                        .peer = operation.peer,
-                       .slot = sum ? operation.gradient : operation.slot,
-                       .gradient = sum,
+                       .slot = slot_of(operation),
+                       .gradient = concerns_gradients(operation),
                        .pass = schedule_.pass,
                        .bytes = operation.peer == kNobody ? 0 : 100 + operation.owner,
                        .begin_ns = now,
                        .end_ns = now + 1000};
-      if (is_wait(operation.action)) {
+      if (is_wait(operation)) {
         end_message(events, event);
       } else {
         events.push_back(event);

@@ -123,7 +123,7 @@ TEST(ScheduleCosts, both_ways_no_chunk_goes_further_than_half_the_ring) {
 int from_other_nodes(const Schedule& schedule, int rank, int width) {
   int messages = 0;
   for (const Operation& operation : schedule.ranks[static_cast<std::size_t>(rank)].operations) {
-    const bool receives = operation.action == Action::post_receive;
+    const bool receives = operation.verb == Verb::post_receive;
     if (receives && operation.peer / width != rank / width) ++messages;
   }
   return messages;

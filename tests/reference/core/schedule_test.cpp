@@ -85,7 +85,7 @@ RC_GTEST_PROP(Schedule, obeys_all_laws_for_masks_and_layouts, ()) {
 std::vector<int> visits_of(const Schedule& schedule, int rank) {
   std::vector<int> owners;
   for (const Operation& operation : schedule.ranks[static_cast<std::size_t>(rank)].operations) {
-    if (operation.action == Action::compute) owners.push_back(operation.owner);
+    if (operation.verb == Verb::compute) owners.push_back(operation.owner);
   }
   return owners;
 }

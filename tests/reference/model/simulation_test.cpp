@@ -251,7 +251,7 @@ TEST(Simulation, of_a_schedule_that_stops_names_the_place) {
   const NeedMatrix need = full_need(2);
   Schedule schedule = build_schedule({}, need, Pass::forward);
   std::erase_if(schedule.ranks[1].operations,
-                [](const Operation& operation) { return operation.action == Action::post_send; });
+                [](const Operation& operation) { return operation.verb == Verb::post_send; });
   try {
     simulate({schedule, need, {1, 1}, kUnitWork}, unit_machine(1));
     FAIL();

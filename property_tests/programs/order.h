@@ -1,0 +1,107 @@
+// The graph that all checks look at: who touches which slot, and after whom.
+//
+// Schedules, programs of streams, programs of messages and recorded traces say each in its own way
+// what comes after what: posts and waits, streams and events, exchanges that meet, times. Here that
+// is one order; the laws about slots (races here, contents in contents.h) are the same for all.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "optimized/ring/streams/stream_accesses.h"
+#include "optimized/ring/streams/stream_clock.h"
+
+namespace ringlab::programs {
+
+using Findings = std::vector<std::string>;
+/// Takes what is wrong with the operation that it was made for.
+using Report = std::function<void(const std::string& what)>;
+/// Takes what is wrong with the operation of a number.
+using ReportAt = std::function<void(std::size_t number, const std::string& what)>;
+
+/// Points of lanes (ranks), each after the one before it in its lane and after others.
+class Order {
+ public:
+  explicit Order(std::size_t lanes) : last_(lanes) {}
+  /// The number of a new point, the last of its lane.
+  std::size_t add(std::size_t lane);
+  /// The number of a new point that is in no lane.
+  std::size_t add();
+  void add_after(std::size_t later, std::size_t earlier);
+  /// What it comes after will never be.
+  void block(std::size_t point) { ++missing_[point]; }
+  /// All points that are ever reached, each after all that it comes after. Which ones these are
+  /// does not depend on the order: what can happen stays possible until it happens, so that one
+  /// order decides about all delays.
+  std::vector<std::size_t> reached() const;
+
+ private:
+  std::vector<std::optional<std::size_t>> last_;  // by lane
+  std::vector<std::vector<std::size_t>> next_;    // by point: those that come after it
+  std::vector<int> missing_;                      // by point: what it comes after
+};
+
+/// Who touched each slot since it was last written, by number.
+class SlotUses {
+ public:
+  /// Calls `conflict(earlier)` for all that `number` must come after, and notes what it does.
+  template <class Conflict>
+  void use(const ring::Access& access, std::size_t number, Conflict conflict) {
+    Uses& uses = uses_[{access.payload, access.place}];
+    if (uses.writer && *uses.writer != number) conflict(*uses.writer);
+    if (!access.writes) {
+      uses.readers.push_back(number);
+      return;
+    }
+    for (const std::size_t reader : uses.readers) {
+      if (reader != number) conflict(reader);
+    }
+    uses = {.writer = number, .readers = {}};
+  }
+
+ private:
+  struct Uses {
+    std::optional<std::size_t> writer = {};
+    std::vector<std::size_t> readers = {};
+  };
+  std::map<std::pair<Payload, ring::SlotPlace>, Uses> uses_;
+};
+
+using Accesses = std::vector<ring::Access>;
+
+/// Two that touch the same slot, one of them writing it, and that nothing orders: by number.
+struct Race {
+  std::size_t earlier = 0, later = 0;
+  ring::Access access = {};  ///< of the later one
+};
+/// Those among `accesses`, which stand in the order in which they are meant to happen.
+/// `is_ordered(earlier, later)`: whether the one has ended when the other begins.
+template <class IsOrdered>
+std::vector<Race> races_among(const std::vector<Accesses>& accesses, IsOrdered is_ordered) {
+  std::vector<Race> races;
+  SlotUses uses;
+  for (std::size_t later = 0; later < accesses.size(); ++later) {
+    for (const ring::Access& access : accesses[later]) {
+      uses.use(access, later, [&](std::size_t earlier) {
+        if (!is_ordered(earlier, later)) races.push_back({earlier, later, access});
+      });
+    }
+  }
+  return races;
+}
+
+/// An operation on a stream, and the event that it records or waits for.
+struct StreamStep {
+  int stream = 0;
+  std::optional<int> records = {}, waits_for = {};
+};
+/// Per step, in the order of issue, what has ended when it ends (on a wait: when its stream goes
+/// on). Reports what is recorded twice, and waited for before it is recorded, which does nothing.
+std::vector<ring::StreamClock> clocks_of(const std::vector<StreamStep>& steps, int streams,
+                                         int events, const ReportAt& report);
+
+}  // namespace ringlab::programs

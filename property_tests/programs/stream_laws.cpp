@@ -1,0 +1,139 @@
+// What stream programs compute, and on what: laws that no timing changes.
+#include "property_tests/programs/stream_laws.h"
+
+#include <algorithm>
+
+#include "property_tests/programs/contents.h"
+
+namespace ringlab::programs {
+namespace {
+
+using namespace ring;
+
+/// An attend or an add, without its slots.
+struct Computing {
+  bool adds = false;
+  int step = 0;
+  int owner = 0;
+  friend bool operator==(const Computing&, const Computing&) = default;
+};
+std::string text_of(const Computing& computing) {
+  std::string text = "step " + std::to_string(computing.step);
+  text += computing.adds ? ", add for chunk " : ", attend to chunk ";
+  return text + std::to_string(computing.owner);
+}
+
+std::vector<Computing> wanted_work(const RankSchedule& schedule) {
+  std::vector<Computing> wanted;
+  for (const Operation& operation : schedule.operations) {
+    const bool adds = operation.verb == Verb::add;
+    if (!adds && operation.verb != Verb::compute) continue;
+    wanted.push_back({adds, operation.step, operation.owner});
+  }
+  return wanted;
+}
+std::vector<Computing> work_of(const StreamProgram& program, int rank) {
+  std::vector<Computing> work;
+  for (const StreamOperation& operation : program.operations) {
+    const bool adds = operation.action == StreamAction::add_gradient;
+    if (operation.rank != rank || (!adds && operation.action != StreamAction::attend)) continue;
+    work.push_back({adds, operation.step, operation.owner});
+  }
+  return work;
+}
+
+/// The first difference only: all that follows may be shifted.
+void check_rank_work(int rank, const std::vector<Computing>& wanted,
+                     const std::vector<Computing>& work, Findings& findings) {
+  const auto [due, is] = std::ranges::mismatch(wanted, work);
+  if (due == wanted.end() && is == work.end()) return;
+  std::string text = "rank " + std::to_string(rank) + ", ";
+  text += text_of(due == wanted.end() ? *is : *due);
+  if (due == wanted.end()) {
+    text += ": the schedule has no more of them";
+  } else if (is == work.end()) {
+    text += ": it is missing";
+  } else {
+    text += ": found " + text_of(*is) + " in its place";
+  }
+  findings.push_back(text);
+}
+
+void check_streams(const StreamProgram& program, Findings& findings) {
+  for (const StreamOperation& operation : program.operations) {
+    if (!touches_slots(operation)) continue;
+    const bool copies = operation.action == StreamAction::copy;
+    if (copies == (operation.stream == StreamKind::compute)) {
+      findings.push_back(place(operation) + ": it is on the wrong stream");
+    }
+    if (!copies || operation.rank == operation.from.rank || operation.rank == operation.to.rank) {
+      continue;
+    }
+    findings.push_back(place(operation) + ": rank " + std::to_string(operation.rank) +
+                       " has nothing to do with it");
+  }
+}
+
+}  // namespace
+
+Operation computing_of(const StreamOperation& operation) {
+  const bool adds = operation.action == StreamAction::add_gradient;
+  return {.verb = adds ? Verb::add : Verb::compute,
+          .payload = adds ? Payload::gradients : Payload::chunk,
+          .step = operation.step,
+          .owner = operation.owner,
+          .slot = operation.slot,
+          .gradient = operation.gradient,
+          .addend = operation.addend};
+}
+
+bool check_numbers(const StreamProgram& program, const Schedule& schedule, Findings& findings) {
+  const auto ranks = static_cast<int>(program.ranks.size());
+  if (schedule.ranks.size() != program.ranks.size() || schedule.pass != program.pass) {
+    findings.emplace_back("the schedule has other ranks, or is of another pass");
+    return false;
+  }
+  const auto has = [&](Payload payload, SlotPlace place) {
+    if (place.rank < 0 || place.rank >= ranks) return false;
+    const StreamRoom& room = program.ranks[static_cast<std::size_t>(place.rank)];
+    return place.slot >= kHome &&
+           place.slot < (payload == Payload::chunk ? room.slots : room.gradient_slots);
+  };
+  const std::size_t before = findings.size();
+  for (const StreamOperation& operation : program.operations) {
+    const bool orders =
+        operation.action == StreamAction::record || operation.action == StreamAction::wait;
+    const bool event_fits = operation.event >= 0 && operation.event < program.events;
+    bool fits = operation.rank >= 0 && operation.rank < ranks && operation.owner >= 0 &&
+                operation.owner < ranks && (!orders || event_fits);
+    for (const Access& access : accesses_of(operation, program.pass)) {
+      fits = fits && has(access.payload, access.place);
+    }
+    if (!fits) findings.push_back(place(operation) + ": a number is out of range");
+  }
+  return findings.size() == before;
+}
+
+void check_contents(const StreamProgram& program, const Schedule& schedule, Findings& findings) {
+  Contents contents(static_cast<int>(program.ranks.size()), program.pass);
+  for (const StreamOperation& o : program.operations) {
+    const Report report = [&](const std::string& what) {
+      findings.push_back(place(o) + ": " + what);
+    };
+    if (o.action == StreamAction::attend) contents.compute(o.rank, computing_of(o), report);
+    if (o.action == StreamAction::add_gradient) contents.add(o.rank, computing_of(o), report);
+    if (o.action != StreamAction::copy) continue;
+    contents.receive(o.payload, o.to, contents.send(o.payload, o.from, o.owner, report), report);
+  }
+  contents.check_end(schedule, findings);
+}
+
+void check_work(const StreamProgram& program, const Schedule& schedule, Findings& findings) {
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    check_rank_work(rank, wanted_work(schedule.ranks[static_cast<std::size_t>(rank)]),
+                    work_of(program, rank), findings);
+  }
+  check_streams(program, findings);
+}
+
+}  // namespace ringlab::programs
