@@ -28,4 +28,7 @@ Mutant planted(MutantInfo info, Body body) {
   return {std::move(info), std::move(subject)};
 }
 
+/// Those that were generated from the stages' text, stage by stage.
+std::vector<Mutant> stage_mutants();
+
 }  // namespace ringlab::mutants
