@@ -19,7 +19,7 @@ struct Slot : ChunkSlot<Element> {
 };
 
 /// The chunks as they come by, chunk `step` at that step.
-template <class Element, class Slot = overlapped_ring::Slot<Element>>
+template <class Element, class Place = Slot<Element>>
 class ChunkStream {
  public:
   explicit ChunkStream(RankProblem<Element>& r) : r_(r), slots_(r) {}
@@ -28,7 +28,7 @@ class ChunkStream {
 
   /// Posts the receives of chunk `step`. Its slot must be free.
   void expect(int step) {
-    Slot& slot = slots_.slot_of(step);
+    Place& slot = slots_.slot_of(step);
     slot.owner = r_.rank_at(-step);
     const int from = slots_.source(step);
     slot.arriving = {r_.network.post_receive(from, kKeys, slot.k_bytes(r_)),
@@ -64,7 +64,7 @@ class ChunkStream {
   /// Waits for every send that is still under way: its memory belongs to this rank.
   void drain() {
     wait_for_sends(own_leaving_);
-    for (Slot& slot : slots_.all()) wait_for_sends(slot.leaving);
+    for (Place& slot : slots_.all()) wait_for_sends(slot.leaving);
   }
 
  protected:
@@ -79,7 +79,7 @@ class ChunkStream {
   }
 
   RankProblem<Element>& r_;
-  Slots<Element, Slot> slots_;
+  Slots<Element, Place> slots_;
   std::vector<Request> own_leaving_;
 };
 

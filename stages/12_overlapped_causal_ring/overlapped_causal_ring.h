@@ -73,7 +73,9 @@ void attention(RankProblem<Element>& r) {
 
 /// Of the kernel that computes: the fast one, or on devices the one that takes the problem.
 inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
-  if (options.device != DeviceKind::cpu) return profile_on_devices(problem, options);
+  if (options.device != DeviceKind::cpu) {
+    return overlapped_causal_ring::profile_on_devices(problem, options);
+  }
   const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   std::int64_t tiles = 0;
   for (int owner = 0; owner < options.ranks; ++owner) {
