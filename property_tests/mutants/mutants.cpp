@@ -7,17 +7,6 @@
 
 namespace ringlab::mutants {
 
-// Generated: one registry per stage.
-std::vector<Mutant> broadcast_mutants();
-std::vector<Mutant> online_softmax_mutants();
-std::vector<Mutant> flash_blocks_mutants();
-std::vector<Mutant> merge_mutants();
-std::vector<Mutant> ring_mutants();
-std::vector<Mutant> causal_ring_mutants();
-std::vector<Mutant> overlapped_ring_mutants();
-std::vector<Mutant> balanced_ring_mutants();
-std::vector<Mutant> overlapped_causal_ring_mutants();
-std::vector<Mutant> backward_mutants();
 // Generated: one registry per pass of the block kernels.
 std::vector<Mutant> forward_kernel_mutants();
 std::vector<Mutant> backward_kernel_mutants();
@@ -34,26 +23,10 @@ verify::Subject subject_like(const MutantInfo& info, std::vector<DType> dtypes) 
 const std::vector<Mutant>& all_mutants() {
   static const std::vector<Mutant> mutants = [] {
     std::vector<Mutant> all;
-    for (const auto make : {broadcast_mutants,
-                            online_softmax_mutants,
-                            flash_blocks_mutants,
-                            merge_mutants,
-                            ring_mutants,
-                            causal_ring_mutants,
-                            overlapped_ring_mutants,
-                            balanced_ring_mutants,
-                            overlapped_causal_ring_mutants,
-                            input_mutants,
-                            output_mutants,
-                            backward_mutants,
-                            gradient_mutants,
-                            wire_mutants,
-                            schedule_mutants,
-                            engine_mutants,
-                            modifier_mutants,
-                            forward_kernel_mutants,
-                            backward_kernel_mutants,
-                            bf16_backward_kernel_mutants}) {
+    for (const auto make :
+         {stage_mutants, input_mutants, output_mutants, gradient_mutants, wire_mutants,
+          schedule_mutants, engine_mutants, modifier_mutants, forward_kernel_mutants,
+          backward_kernel_mutants, bf16_backward_kernel_mutants}) {
       for (Mutant& mutant : make()) all.push_back(std::move(mutant));
     }
     return all;

@@ -6,6 +6,7 @@
 
 #include "reference/core/shards.h"
 #include "reference/core/state.h"
+#include "stages/common/costs.h"
 #include "stages/common/kernel_shape.h"
 #include "stages/common/launch.h"
 #include "stages/common/mask_rows.h"
@@ -93,6 +94,15 @@ struct Part {
   std::int64_t count = 0;
 };
 
+/// All chunks, owner after owner in every head.
+template <class Element>
+struct Gathered {
+  std::int64_t keys = 0;
+  std::vector<Part> parts;                ///< by owner
+  MeteredBuffer<std::int64_t> positions;  ///< global position of each gathered row
+  MeteredBuffer<Element> k, v;            ///< (batch, kv_heads, keys, channels)
+};
+
 /// Sends this rank's rows of one tensor to everybody and receives everybody's, each in its place.
 template <class Element>
 void exchange(RankProblem<Element>& r, const TensorView<const Element>& mine,
@@ -117,8 +127,9 @@ void exchange(RankProblem<Element>& r, const TensorView<const Element>& mine,
   for (const Request request : posted) r.network.wait(request);
 }
 
+/// All keys and values, which every rank then computes on. Every rank must call it.
 template <class Element>
-void attention(RankProblem<Element>& r) {
+Gathered<Element> gather(RankProblem<Element>& r) {
   const Shape& s = r.problem.shape;
   MeteredBuffer<std::int64_t> positions(r.memory, s.kv_tokens);
   std::vector<Part> parts(static_cast<std::size_t>(r.ranks()));
@@ -132,25 +143,33 @@ void attention(RankProblem<Element>& r) {
     // end [gap: place]
     r.work.visit(owner, 0, r.problem.mask.count(r.q_layout.positions(r.rank()), held));
   }
-
   const Extents k_all{s.batch, s.kv_heads, keys, s.head_dim};
   const Extents v_all{s.batch, s.kv_heads, keys, s.v_dim};
   MeteredBuffer<Element> k(r.memory, k_all.size()), v(r.memory, v_all.size());
   r.work.hold_kv(k.bytes() + v.bytes());
   exchange(r, r.k, dense_view(k.data(), k_all), parts, 0);
   exchange(r, r.v, dense_view(v.data(), v_all), parts, 1);
+  return {keys, std::move(parts), std::move(positions), std::move(k), std::move(v)};
+}
 
-  const KernelShape shape = kernel_shape(r, keys);
+template <class Element>
+void attention(RankProblem<Element>& r) {
+  const Gathered<Element> all = gather(r);
+  const KernelShape shape = kernel_shape(r, all.keys);
   const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
-  MeteredBuffer<Accumulator<Element>> scores(r.memory, shape.heads * shape.queries * keys);
+  MeteredBuffer<Accumulator<Element>> scores(r.memory, shape.heads * shape.queries * shape.keys);
   launch(r, shape.blocks(r.options.tile_queries),
-         Kernel<Element>{shape, mask.rows(positions), array_of(r.q), array_of(k), array_of(v),
-                         array_of(scores), array_of(r.out), array_of(r.lse)});
+         Kernel<Element>{shape, mask.rows(all.positions), array_of(r.q), array_of(all.k),
+                         array_of(all.v), array_of(scores), array_of(r.out), array_of(r.lse)});
 }
 
 /// Two passes: nothing is ever rescaled; one is the least a profile states.
 inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
   return stage_profile(problem, options, 1);
 }
+
+inline constexpr StageFacts kFacts{
+    .idea = "Every rank gathers all keys and values and writes its scores out in full.",
+    .costs = gather_costs};
 
 }  // namespace ringlab::stages::broadcast

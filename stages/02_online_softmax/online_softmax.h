@@ -2,7 +2,8 @@
 #pragma once
 
 #include "reference/core/state.h"
-#include "stages/common/gather.h"
+#include "stages/01_broadcast/broadcast.h"
+#include "stages/common/costs.h"
 #include "stages/common/kernel_shape.h"
 #include "stages/common/launch.h"
 #include "stages/common/mask_rows.h"
@@ -73,8 +74,7 @@ struct Kernel {
 
 template <class Element>
 void attention(RankProblem<Element>& r) {
-  const Gathered<Element> all = gather_chunks(r);
-  visit_all_chunks(r);
+  const broadcast::Gathered<Element> all = broadcast::gather(r);
   const KernelShape shape = kernel_shape(r, all.keys);
   const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
   launch(r, shape.blocks(r.options.tile_queries),
@@ -86,5 +86,9 @@ void attention(RankProblem<Element>& r) {
 inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
   return stage_profile(problem, options, problem.shape.kv_tokens);
 }
+
+inline constexpr StageFacts kFacts{
+    .idea = "One pass over the keys with a running maximum, sum and accumulator.",
+    .costs = gather_costs};
 
 }  // namespace ringlab::stages::online_softmax

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "reference/core/state.h"
-#include "stages/common/gather.h"
+#include "stages/01_broadcast/broadcast.h"
+#include "stages/common/costs.h"
 #include "stages/common/kernel_shape.h"
 #include "stages/common/launch.h"
 #include "stages/common/mask_rows.h"
@@ -39,14 +40,14 @@ struct Kernel {
     Real* query_rows = block.template shared<Real>(block.threads() * d);
     Real* score_rows = block.template shared<Real>(block.threads() * tile_keys);
     Real* acc_rows = block.template shared<Real>(block.threads() * dv);
-    auto states = block.template per_thread<SoftmaxState<Real>>();
+    auto running = block.template per_thread<SoftmaxState<Real>>();
 
     block.each([&](int thread) {
       if (thread >= tile.rows) return;
       const std::int64_t at = tile.head * shape.queries + tile.first + thread;
-      for (std::int64_t c = 0; c < d; ++c) query_rows[thread * d + c] = Real(q[at * d + c]);
+      copy_row(query_rows + thread * d, q.data + at * d, d);
       for (std::int64_t c = 0; c < dv; ++c) acc_rows[thread * dv + c] = 0;
-      states[thread] = {};
+      running[thread] = {};
     });
     const KeyInterval seen = mask.seen_by(tile.first, tile.rows);
     // [gap: tiles]
@@ -55,13 +56,9 @@ struct Kernel {
       const KeyInterval span = mask.span_of(first, count);
       if (span.end <= seen.begin || seen.end <= span.begin) continue;  // no row sees a key of it
       // end [gap: tiles]
-      block.each([&](int thread) {  // load the tile: neighbouring threads, neighbouring elements
-        for (std::int64_t i = thread; i < count * d; i += block.threads()) {
-          key_tile[i] = static_cast<Real>(keys[first * d + i]);
-        }
-        for (std::int64_t i = thread; i < count * dv; i += block.threads()) {
-          value_tile[i] = static_cast<Real>(values[first * dv + i]);
-        }
+      block.each([&](int thread) {  // load the tile, all together
+        copy_together(key_tile, keys + first * d, count * d, thread, block.threads());
+        copy_together(value_tile, values + first * dv, count * dv, thread, block.threads());
       });
       block.each([&](int thread) {  // one row: scores of the tile, one rescale, weighted values
         if (thread >= tile.rows) return;
@@ -69,7 +66,7 @@ struct Kernel {
         const Real* query = query_rows + thread * d;
         Real* score = score_rows + thread * tile_keys;
         Real* acc = acc_rows + thread * dv;
-        SoftmaxState<Real>& state = states[thread];
+        SoftmaxState<Real>& state = running[thread];
         // [gap: scores]
         Real top = state.row_max;
         for (std::int64_t j = 0; j < count; ++j) {
@@ -94,7 +91,7 @@ struct Kernel {
     block.each([&](int thread) {
       if (thread >= tile.rows) return;
       const std::int64_t at = tile.head * shape.queries + tile.first + thread;
-      const SoftmaxState<Real>& state = states[thread];
+      const SoftmaxState<Real>& state = running[thread];
       const bool sees_nothing = state.row_max == kNothing;  // 0/0 otherwise
       lse[at] = sees_nothing ? kNothing : state.row_max + std::log(state.row_sum);
       for (std::int64_t c = 0; c < dv; ++c) {
@@ -113,8 +110,7 @@ struct Kernel {
 
 template <class Element>
 void attention(RankProblem<Element>& r) {
-  const Gathered<Element> all = gather_chunks(r);
-  visit_all_chunks(r);
+  const broadcast::Gathered<Element> all = broadcast::gather(r);
   const KernelShape shape = kernel_shape(r, all.keys);
   const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
   launch(r, shape.blocks(r.options.tile_queries),
@@ -126,5 +122,9 @@ void attention(RankProblem<Element>& r) {
 inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
   return stage_profile(problem, options, tiles_of(problem.shape.kv_tokens, options.tile_keys));
 }
+
+inline constexpr StageFacts kFacts{
+    .idea = "Tiles of queries meet tiles of keys, and no N x N array is left.",
+    .costs = gather_costs};
 
 }  // namespace ringlab::stages::flash_blocks

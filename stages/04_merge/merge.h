@@ -1,25 +1,28 @@
 // Stage 04, merge: a partial answer per chunk of keys, and a tree that merges them into one.
 #pragma once
 
-#include "stages/common/gather.h"
+#include "stages/01_broadcast/broadcast.h"
+#include "stages/common/costs.h"
+#include "stages/common/finished_row.h"
 #include "stages/common/kernel_shape.h"
-#include "stages/common/launch.h"
 #include "stages/common/mask_rows.h"
 #include "stages/common/profiles.h"
 #include "stages/common/row_states.h"
+#include "stages/common/take_in.h"
 #include "stages/tile/row_math.h"
 
 namespace ringlab::stages::merge {
 
-/// Stage 03's kernel on the keys begin … end-1 alone; it leaves its running state unfinished.
-template <class Element>
+/// Stage 03's kernel on a part of the keys: it goes on from the running state in memory, and leaves
+/// it there unfinished. `Visible` says what a row sees.
+template <class Element, class Visible = MaskRows>
 struct Kernel {
   using Real = Accumulator<Element>;
   static constexpr Real kNothing = -std::numeric_limits<Real>::infinity();
   KernelShape shape;
   std::int64_t tile_keys = 1;
-  std::int64_t begin = 0, end = 0;  // the part of the keys to attend to
-  MaskRows mask;
+  KeyInterval part;  // which of the keys
+  Visible mask;
   Array<const Element> q, k, v;      // (heads, queries | keys, channels); K/V heads for k and v
   Array<SoftmaxState<Real>> states;  // (heads, queries)
   Array<Real> accs;                  // (heads, queries, v_dim), not divided by the row sums
@@ -42,22 +45,18 @@ struct Kernel {
     block.each([&](int thread) {
       if (thread >= tile.rows) return;
       const std::int64_t at = tile.head * shape.queries + tile.first + thread;
-      for (std::int64_t c = 0; c < d; ++c) query_rows[thread * d + c] = Real(q[at * d + c]);
-      for (std::int64_t c = 0; c < dv; ++c) acc_rows[thread * dv + c] = 0;
-      running[thread] = {};
+      copy_row(query_rows + thread * d, q.data + at * d, d);
+      copy_row(acc_rows + thread * dv, accs.data + at * dv, dv);
+      running[thread] = states[at];
     });
     const KeyInterval seen = mask.seen_by(tile.first, tile.rows);
-    for (std::int64_t first = begin; first < end; first += tile_keys) {
-      const std::int64_t left = end - first, count = left < tile_keys ? left : tile_keys;
+    for (std::int64_t first = part.begin; first < part.end; first += tile_keys) {
+      const std::int64_t left = part.end - first, count = left < tile_keys ? left : tile_keys;
       const KeyInterval span = mask.span_of(first, count);
       if (span.end <= seen.begin || seen.end <= span.begin) continue;  // no row sees a key of it
-      block.each([&](int thread) {  // load the tile: neighbouring threads, neighbouring elements
-        for (std::int64_t i = thread; i < count * d; i += block.threads()) {
-          key_tile[i] = static_cast<Real>(keys[first * d + i]);
-        }
-        for (std::int64_t i = thread; i < count * dv; i += block.threads()) {
-          value_tile[i] = static_cast<Real>(values[first * dv + i]);
-        }
+      block.each([&](int thread) {  // load the tile, all together
+        copy_together(key_tile, keys + first * d, count * d, thread, block.threads());
+        copy_together(value_tile, values + first * dv, count * dv, thread, block.threads());
       });
       block.each([&](int thread) {  // one row: scores of the tile, one rescale, weighted values
         if (thread >= tile.rows) return;
@@ -89,7 +88,7 @@ struct Kernel {
       if (thread >= tile.rows) return;
       const std::int64_t at = tile.head * shape.queries + tile.first + thread;
       states[at] = running[thread];
-      for (std::int64_t c = 0; c < dv; ++c) accs[at * dv + c] = acc_rows[thread * dv + c];
+      copy_row(accs.data + at * dv, acc_rows + thread * dv, dv);
     });
   }
 
@@ -120,44 +119,37 @@ void merge(RowStates<Element>& into, const RowStates<Element>& from, std::int64_
   }
 }
 
+/// The outputs from running states that have met all keys.
 template <class Element>
-void finish(RankProblem<Element>& r, const RowStates<Element>& whole, std::int64_t v_dim) {
-  using Real = Accumulator<Element>;
+void finish(RankProblem<Element>& r, const RowStates<Element>& whole) {
+  const std::int64_t v_dim = r.problem.shape.v_dim;
   for (std::int64_t row = 0; row < whole.states.size(); ++row) {
-    const SoftmaxState<Real>& state = whole.states.data()[row];
-    const bool sees_nothing = state.row_max == Kernel<Element>::kNothing;  // 0/0 otherwise
+    const auto& state = whole.states.data()[row];
     // [gap: finish]
-    r.lse.data[row] =
-        sees_nothing ? Kernel<Element>::kNothing : state.row_max + std::log(state.row_sum);
+    r.lse.data[row] = saw_nothing(state) ? state.row_max : state.row_max + std::log(state.row_sum);
     // end [gap: finish]
     for (std::int64_t at = row * v_dim; at < (row + 1) * v_dim; ++at) {
-      const Real value = sees_nothing ? Real(0) : whole.accs.data()[at] / state.row_sum;
-      r.out.data[at] = static_cast<Element>(value);
+      r.out.data[at] = finished_value<Element>(state, whole.accs.data()[at]);
     }
   }
 }
 
 template <class Element>
 void attention(RankProblem<Element>& r) {
-  const Gathered<Element> all = gather_chunks(r);
-  visit_all_chunks(r);
-  const KernelShape shape = kernel_shape(r, all.keys);
+  const broadcast::Gathered<Element> all = broadcast::gather(r);
   const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
   std::vector<RowStates<Element>> parts;
-  for (std::size_t owner = 0; owner + 1 < all.start.size(); ++owner) {
-    RowStates<Element>& part = parts.emplace_back(r);
-    launch(r, shape.blocks(r.options.tile_queries),
-           Kernel<Element>{shape, r.options.tile_keys, all.start[owner], all.start[owner + 1],
-                           mask.rows(all.positions), array_of(r.q), array_of(all.k),
-                           array_of(all.v), array_of(part.states), array_of(part.accs)});
+  for (const auto& [start, count] : all.parts) {
+    take_in<Kernel>(r, mask.rows(all.positions),
+                    {all.k.data(), all.v.data(), {start, start + count}}, parts.emplace_back(r));
   }
   // A balanced tree; any other one gives the same answer up to rounding.
   for (std::size_t step = 1; step < parts.size(); step *= 2) {
     for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
-      merge(parts[left], parts[left + step], shape.v_dim);
+      merge(parts[left], parts[left + step], r.problem.shape.v_dim);
     }
   }
-  finish(r, parts.front(), shape.v_dim);
+  finish(r, parts.front());
 }
 
 /// The tiles of the longest part, then one rescale per level of the tree.
@@ -168,5 +160,9 @@ inline NumericsProfile profile(const Problem& problem, const RunOptions& options
   return stage_profile(problem, options,
                        tiles_of(layout.largest_chunk(), options.tile_keys) + levels);
 }
+
+inline constexpr StageFacts kFacts{
+    .idea = "Every chunk of keys gives a partial answer, and a tree merges them into one.",
+    .costs = gather_costs};
 
 }  // namespace ringlab::stages::merge

@@ -8,43 +8,52 @@
 
 namespace ringlab::stages {
 
-/// As large as the largest chunk; holds the chunk of `owner`, dense (batch, kv_heads, keys of the
-/// owner, channels).
-template <class Element>
+/// Message tags.
+inline constexpr int kKeys = 0, kValues = 1, kPositions = 2, kKeyGradients = 3, kValueGradients = 4;
+
+/// As large as the largest chunk, zeros at first; holds the chunk of `owner`, dense (batch,
+/// kv_heads, keys of the owner, channels). T is the problem's element, or what sums are kept in.
+template <class T>
 struct ChunkSlot {
   int owner = 0;
-  MeteredBuffer<Element> k, v;
+  MeteredBuffer<T> k, v;
 
+  template <class Element>
   explicit ChunkSlot(RankProblem<Element>& r)
-      : k(r.memory, values_per_key(r.k) * r.kv_layout.largest_chunk()),
-        v(r.memory, values_per_key(r.v) * r.kv_layout.largest_chunk()) {}
+      : k(r.memory, per_key(r.k) * r.kv_layout.largest_chunk()),
+        v(r.memory, per_key(r.v) * r.kv_layout.largest_chunk()) {}
 
   /// Copies this rank's own chunk in.
-  void fill_with_own(const RankProblem<Element>& r) {
+  void fill_with_own(const RankProblem<T>& r) {
     owner = r.rank();
     std::copy_n(r.k.data, r.k.extents.size(), k.data());
     std::copy_n(r.v.data, r.v.extents.size(), v.data());
   }
+  std::int64_t bytes() const { return k.bytes() + v.bytes(); }
 
   /// The part of the buffer that the owner's chunk takes, for sending and receiving.
+  template <class Element>
   std::span<std::byte> k_bytes(const RankProblem<Element>& r) {
-    return writable_bytes_of(k.data(), values_per_key(r.k) * keys(r));
+    return writable_bytes_of(k.data(), per_key(r.k) * keys(r));
   }
+  template <class Element>
   std::span<std::byte> v_bytes(const RankProblem<Element>& r) {
-    return writable_bytes_of(v.data(), values_per_key(r.v) * keys(r));
+    return writable_bytes_of(v.data(), per_key(r.v) * keys(r));
   }
   /// The same parts, for computing on.
-  std::span<const Element> k_values(const RankProblem<Element>& r) const {
-    return {k.data(), static_cast<std::size_t>(values_per_key(r.k) * keys(r))};
+  std::span<const T> k_values(const RankProblem<T>& r) const {
+    return {k.data(), static_cast<std::size_t>(per_key(r.k) * keys(r))};
   }
-  std::span<const Element> v_values(const RankProblem<Element>& r) const {
-    return {v.data(), static_cast<std::size_t>(values_per_key(r.v) * keys(r))};
+  std::span<const T> v_values(const RankProblem<T>& r) const {
+    return {v.data(), static_cast<std::size_t>(per_key(r.v) * keys(r))};
   }
 
  private:
-  static std::int64_t values_per_key(const TensorView<const Element>& shard) {
+  template <class Element>
+  static std::int64_t per_key(const TensorView<const Element>& shard) {
     return shard.extents.batch * shard.extents.heads * shard.extents.channels;
   }
+  template <class Element>
   std::int64_t keys(const RankProblem<Element>& r) const {
     return r.kv_layout.positions(owner).size();
   }

@@ -14,14 +14,14 @@ namespace {
 
 #ifdef RINGLAB_HAVE_CUDA
 CudaStatus find_status() { return cuda::device_status(); }
-const std::map<std::type_index, CudaKernel>& kernels() {
-  static const std::map<std::type_index, CudaKernel> table = cuda::all_kernels();
+const std::map<std::type_index, CudaLauncher>& kernels() {
+  static const std::map<std::type_index, CudaLauncher> table = cuda::all_kernels();
   return table;
 }
 #else
 CudaStatus find_status() { return {.compiled_in = false, .devices = 0, .text = "not compiled in"}; }
-const std::map<std::type_index, CudaKernel>& kernels() {
-  static const std::map<std::type_index, CudaKernel> table;
+const std::map<std::type_index, CudaLauncher>& kernels() {
+  static const std::map<std::type_index, CudaLauncher> table;
   return table;
 }
 #endif
@@ -61,7 +61,7 @@ void require_cuda(const CudaStatus& status) {
                                   : "Use --device cpu, or build with -DRINGLAB_CUDA=ON"});
 }
 
-CudaKernel find_cuda_kernel(std::type_index kernel) {
+CudaLauncher find_cuda_kernel(std::type_index kernel) {
   const auto found = kernels().find(kernel);
   if (found != kernels().end()) return found->second;
   throw_environment_error({.where = "device cuda",

@@ -45,11 +45,7 @@ struct CudaLaunch {
 /// DeviceStuck when the kernel has not ended at its deadline, and while one like that has not.
 using CudaLauncher = void (*)(const void* kernel, const CudaLaunch& launch);
 
-struct CudaKernel {
-  std::string stage;  ///< whose kernel it is
-  CudaLauncher run = nullptr;
-};
 /// Environment error when that kernel has no CUDA build.
-CudaKernel find_cuda_kernel(std::type_index kernel);
+CudaLauncher find_cuda_kernel(std::type_index kernel);
 
 }  // namespace ringlab::stages

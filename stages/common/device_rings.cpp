@@ -1,11 +1,9 @@
 #include "stages/common/device_rings.h"
 
-#include <type_traits>
-
 #include "optimized/ring/streams/device_kernels.h"
-#include "stages/09_overlapped_causal_ring/overlapped_causal_ring.h"
+#include "stages/10_balanced_ring/on_streams.h"
+#include "stages/12_overlapped_causal_ring/on_streams.h"
 #include "stages/common/run_ranks.h"
-#include "stages/common/streamed_stages.h"
 
 namespace ringlab::stages {
 namespace {
@@ -16,7 +14,7 @@ RunResult run_on_gpus(const AttentionInput& input, const RunOptions& options, Ru
   return run_together(
       input, options,
       [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
-        run(DeviceRing<Element>{ranks, moved, chunk_kernel_on_streams<Element>(),
+        run(DeviceRing<Element>{ranks, moved, tile_kernel_on_streams<Element>(),
                                 rows_on_streams<Element>()});
       });
 }
@@ -24,24 +22,25 @@ RunResult run_on_gpus(const AttentionInput& input, const RunOptions& options, Ru
 }  // namespace
 
 RunResult overlapped_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
-  return run_on_gpus(input, options, [](const auto& ring) { run_overlapped_ring(ring); });
+  return run_on_gpus(input, options,
+                     [](const auto& ring) { overlapped_ring::run_on_streams(ring); });
 }
 
 RunResult balanced_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
-  return run_on_gpus(input, options, [](const auto& ring) { run_balanced_ring(ring); });
+  return run_on_gpus(input, options, [](const auto& ring) { balanced_ring::run_on_streams(ring); });
+}
+
+RunResult skipping_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
+  return run_on_gpus(input, options, [](const auto& ring) { skipping_ring::run_on_streams(ring); });
 }
 
 RunResult overlapped_causal_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
   return run_on_gpus(input, options, [&]<class Element>(const DeviceRing<Element>& ring) {
-    if constexpr (std::is_same_v<Element, Half> || std::is_same_v<Element, BFloat16>) {
-      if (overlapped_causal_ring::takes_fast_kernel(input.problem, options)) {
-        const ringlab::ring::KernelChoice choice =
-            ringlab::ring::choose_kernels(input.problem, options);
-        return run_with_fast_kernel(
-            ring, ringlab::ring::device_kernels<Element>(choice.forward, input.problem.shape));
-      }
-    }
-    run_with_tiles(ring);
+    overlapped_causal_ring::run_on_streams(ring, [&]() -> decltype(auto) {
+      const ringlab::ring::KernelChoice choice =
+          ringlab::ring::choose_kernels(input.problem, options);
+      return ringlab::ring::device_kernels<Element>(choice.forward, input.problem.shape);
+    });
   });
 }
 

@@ -17,6 +17,9 @@ RunResult overlapped_ring_on_gpus(const AttentionInput& input, const RunOptions&
 RunResult balanced_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
   return refuse(input, options);
 }
+RunResult skipping_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
+  return refuse(input, options);
+}
 RunResult overlapped_causal_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
   return refuse(input, options);
 }

@@ -16,12 +16,11 @@ void launch(RankProblem<Element>& r, std::int64_t blocks, const Kernel& kernel) 
   const int threads = static_cast<int>(r.options.tile_queries);
   if (blocks == 0) return;
   if (r.options.device == DeviceKind::cuda) {
-    const CudaKernel on_cuda = find_cuda_kernel(typeid(Kernel));
-    return on_cuda.run(&kernel, {.stage = on_cuda.stage,
-                                 .blocks = blocks,
-                                 .threads = threads,
-                                 .rank = r.rank(),
-                                 .timeout_s = r.options.timeout_s});
+    return find_cuda_kernel(typeid(Kernel))(&kernel, {.stage = std::string(r.stage),
+                                                      .blocks = blocks,
+                                                      .threads = threads,
+                                                      .rank = r.rank(),
+                                                      .timeout_s = r.options.timeout_s});
   }
   std::int64_t shared_bytes = 0;
   for (std::int64_t index = 0; index < blocks; ++index) {

@@ -5,7 +5,8 @@
 namespace ringlab::stages {
 
 MaskTable::MaskTable(const Mask& mask, const Positions& queries, MemoryMeter& meter)
-    : kv_tokens_(mask.kv_tokens()),
+    : queries_(queries),
+      kv_tokens_(mask.kv_tokens()),
       visible_(meter, queries.size()),
       bits_(meter, mask.has_bits() ? queries.size() * mask.kv_tokens() : 0) {
   const std::vector<std::int64_t> rows = queries.to_list();

@@ -62,8 +62,11 @@ class MaskTable {
   MaskTable(const Mask& mask, const Positions& queries, MemoryMeter& meter);
   /// `key_positions` must outlive the result.
   MaskRows rows(const MeteredBuffer<std::int64_t>& key_positions) const;
+  /// The rows' global positions.
+  const Positions& queries() const { return queries_; }
 
  private:
+  Positions queries_;
   std::int64_t kv_tokens_;
   MeteredBuffer<KeyInterval> visible_;
   MeteredBuffer<std::uint8_t> bits_;

@@ -21,4 +21,14 @@ inline std::int64_t tiles_of(std::int64_t keys, std::int64_t tile_keys) {
   return (keys + tile_keys - 1) / tile_keys;
 }
 
+/// Tiles that the chunks of all ranks are cut into, each chunk for itself.
+inline std::int64_t tiles_of_chunks(const Problem& problem, const RunOptions& options) {
+  const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
+  std::int64_t tiles = 0;
+  for (int owner = 0; owner < options.ranks; ++owner) {
+    tiles += tiles_of(layout.positions(owner).size(), options.tile_keys);
+  }
+  return tiles;
+}
+
 }  // namespace ringlab::stages

@@ -1,6 +1,10 @@
 // What one rank of a stage is given, and how a stage is run on all of them.
 #pragma once
 
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
 #include "optimized/transport/communicator.h"
 #include "reference/core/memory_meter.h"
 #include "reference/core/run.h"
@@ -37,12 +41,19 @@ struct RankProblem {
   Communicator& network;
   MemoryMeter& memory;
   WorkLog& work;
-  bool wants_gradients = false;                   ///< stages before 10 ignore it and what follows
+  std::string_view stage = {};                    ///< its name, for error messages
+  bool wants_gradients = false;                   ///< forward stages ignore it and what follows
   TensorView<const Element> dout = {};            ///< as out
   TensorView<Element> dq = {}, dk = {}, dv = {};  ///< as q, k, v
 
   int rank() const { return network.rank(); }
   int ranks() const { return network.ranks(); }
+  /// The rank `hops` further on in the direction in which chunks travel; -1: the one before. At hop
+  /// h of a ring a rank has the chunk of rank_at(-h).
+  int rank_at(int hops) const {
+    const int step = options.direction == RingDirection::next ? hops : -hops;
+    return (rank() + step % ranks() + ranks()) % ranks();
+  }
 };
 
 }  // namespace ringlab::stages

@@ -218,11 +218,12 @@ class RankNumber : public Communicator {
 
 template <class Element>
 RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
-                       const AttentionBody<Element>& body) {
+                       const AttentionBody<Element>& body, std::string_view stage) {
   check_run(input, options);
   Run<Element> run(input, options);
   const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
     RankProblem<Element> share = run.share(communicator);
+    share.stage = stage;
     run.data(communicator.rank()).seconds = seconds_of([&] { body(share); });
   });
   return run.result(network);
@@ -243,13 +244,13 @@ RunResult run_together_of(const AttentionInput& input, const RunOptions& options
 }
 
 template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
-                                const AttentionBody<double>&);
+                                const AttentionBody<double>&, std::string_view);
 template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
-                                const AttentionBody<float>&);
+                                const AttentionBody<float>&, std::string_view);
 template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
-                                const AttentionBody<Half>&);
+                                const AttentionBody<Half>&, std::string_view);
 template RunResult run_ranks_of(const AttentionInput&, const RunOptions&,
-                                const AttentionBody<BFloat16>&);
+                                const AttentionBody<BFloat16>&, std::string_view);
 template RunResult run_together_of(const AttentionInput&, const RunOptions&,
                                    const TogetherBody<double>&);
 template RunResult run_together_of(const AttentionInput&, const RunOptions&,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "reference/core/error.h"
 #include "stages/common/rank_problem.h"
@@ -15,10 +16,11 @@ using AttentionBody = std::function<void(RankProblem<Element>&)>;
 
 /// Runs `body` on every rank of `options.ranks`. Outputs start as NaN, so a row that nobody writes
 /// is seen. Input error when problem, tensors or layouts do not fit together; usage error for ranks
-/// or tiles out of range; environment error when the device is missing or a rank failed.
+/// or tiles out of range; environment error when the device is missing or a rank failed. `stage`:
+/// for error messages.
 template <class Element>
 RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
-                       const AttentionBody<Element>& body);
+                       const AttentionBody<Element>& body, std::string_view stage);
 
 /// All ranks, and what each of them has moved, which the body counts.
 template <class Element>
@@ -51,12 +53,13 @@ RunResult run_for_dtype(DType dtype, Run run) {
 /// run_ranks_of() for a generic body, `[]<class E>(RankProblem<E>& r) { … }`. Compiled for the
 /// Elements named, run_ranks<float>(…), or for all four input types; others are usage errors then.
 template <class... Elements, class Body>
-RunResult run_ranks(const AttentionInput& input, const RunOptions& options, Body body) {
+RunResult run_ranks(const AttentionInput& input, const RunOptions& options, Body body,
+                    std::string_view stage = "under test") {
   if constexpr (sizeof...(Elements) == 0) {
-    return run_ranks<double, float, Half, BFloat16>(input, options, body);
+    return run_ranks<double, float, Half, BFloat16>(input, options, body, stage);
   } else {
     return run_for_dtype<Elements...>(input.problem.dtype, [&]<class Element>(Element) {
-      return run_ranks_of<Element>(input, options, body);
+      return run_ranks_of<Element>(input, options, body, stage);
     });
   }
 }

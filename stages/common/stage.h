@@ -17,25 +17,31 @@ struct StageCosts {
   std::int64_t peak_kv_bytes = 0;
 };
 
-struct Stage {
-  std::string id;    ///< "05"
-  std::string name;  ///< "ring"
-  std::string idea;  ///< one sentence
-  /// Runs on options.ranks in-process ranks. Usage error when dtype or device is not supported.
-  RunResult (*run)(const AttentionInput& input, const RunOptions& options);
-  /// Numerics it promises for this problem and these options.
-  NumericsProfile (*profile)(const Problem& problem, const RunOptions& options);
+/// What a stage says of itself, in its header.
+struct StageFacts {
+  const char* idea = "";  ///< one sentence
   /// Closed forms of what `rank` sends and holds.
-  StageCosts (*costs)(const Problem& problem, const RunOptions& options, int rank);
+  StageCosts (*costs)(const Problem& problem, const RunOptions& options, int rank) = nullptr;
   bool skips_empty_blocks = false;  ///< hops with nothing to compute are not computed
   bool ring_traffic = false;        ///< K/V travel neighbour to neighbour
   bool prefetches = false;          ///< has RunOptions::slots places for chunks beside its own
   bool backward = false;            ///< gives gradients when AttentionInput::dout is set
   bool tensor_cores = false;        ///< on devices, where they take the problem: approximate powers
   bool cpu_only = false;            ///< has no device kernel: a usage error on other devices
+  /// How it runs there when one thread drives all ranks; else the ranks launch its kernel.
+  RunResult (*on_gpus)(const AttentionInput& input, const RunOptions& options) = nullptr;
 };
 
-/// Stages 01 … in order.
+struct Stage : StageFacts {
+  std::string id;    ///< "05"
+  std::string name;  ///< "ring"
+  /// Runs on options.ranks in-process ranks. Usage error when dtype or device is not supported.
+  RunResult (*run)(const AttentionInput& input, const RunOptions& options) = nullptr;
+  /// Numerics it promises for this problem and these options.
+  NumericsProfile (*profile)(const Problem& problem, const RunOptions& options) = nullptr;
+};
+
+/// The stages of stages/stages.txt, in order.
 const std::vector<Stage>& all_stages();
 
 }  // namespace ringlab::stages

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "optimized/cuda/stream.h"
-#include "stages/common/chunk_kernel.h"
+#include "stages/06_causal_ring/causal_ring.h"
 
 namespace ringlab::stages {
 
@@ -34,8 +34,8 @@ struct StreamKernel {
   void (*launch)(const Kernel& kernel, const StreamLaunch& launch) = nullptr;
 };
 
-/// Stages 07 to 09 on GPUs; defined where CUDA is compiled in (stages/cuda/chunk_kernel.cu).
+/// The tile program of stage 06; defined where CUDA is compiled in (stages/cuda/stream_kernel.cu).
 template <class Element>
-StreamKernel<ChunkKernel<Element>> chunk_kernel_on_streams();
+StreamKernel<causal_ring::Kernel<Element>> tile_kernel_on_streams();
 
 }  // namespace ringlab::stages

@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "optimized/cuda/stream.h"
-#include "stages/common/chunk_kernel.h"
+#include "reference/core/dtype.h"
+#include "reference/core/state.h"
 
 namespace ringlab::stages {
 

@@ -1,4 +1,4 @@
-// What the CUDA driver says about this machine, and the table of all kernels.
+// What the CUDA driver says about this machine.
 #include <cuda_runtime.h>
 
 #include "optimized/cuda/driver_check.h"
@@ -59,15 +59,6 @@ CudaStatus device_status() {
                    capability_text(properties.major, properties.minor);
   }
   return status;
-}
-
-Kernels all_kernels() {
-  Kernels table;
-  for (const auto add : {add_broadcast, add_online_softmax, add_flash_blocks, add_merge, add_ring,
-                         add_causal_ring}) {
-    add(table);
-  }
-  return table;
 }
 
 }  // namespace ringlab::stages::cuda

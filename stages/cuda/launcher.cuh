@@ -74,13 +74,13 @@ void launch_kernel(const void* host_kernel, const CudaLaunch& launch) {
   arrays->copy_back();
 }
 
-/// Adds the four input types of one stage's kernel.
+/// Adds the four input types of a kernel.
 template <template <class> class Kernel>
-void add_kernel(Kernels& table, const char* stage) {
-  table[typeid(Kernel<double>)] = {stage, launch_kernel<Kernel<double>>};
-  table[typeid(Kernel<float>)] = {stage, launch_kernel<Kernel<float>>};
-  table[typeid(Kernel<Half>)] = {stage, launch_kernel<Kernel<Half>>};
-  table[typeid(Kernel<BFloat16>)] = {stage, launch_kernel<Kernel<BFloat16>>};
+void add_kernel(Kernels& table) {
+  table[typeid(Kernel<double>)] = launch_kernel<Kernel<double>>;
+  table[typeid(Kernel<float>)] = launch_kernel<Kernel<float>>;
+  table[typeid(Kernel<Half>)] = launch_kernel<Kernel<Half>>;
+  table[typeid(Kernel<BFloat16>)] = launch_kernel<Kernel<BFloat16>>;
 }
 
 }  // namespace ringlab::stages::cuda

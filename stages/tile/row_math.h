@@ -15,6 +15,19 @@ RINGLAB_HD Real dot(const A* a, const B* b, std::int64_t count) {
   return sum;
 }
 
+/// to = from, as Real.
+template <class Real, class Row>
+RINGLAB_HD void copy_row(Real* to, const Row* from, std::int64_t count) {
+  for (std::int64_t c = 0; c < count; ++c) to[c] = static_cast<Real>(from[c]);
+}
+
+/// One thread's part of copying `count` values: neighbouring threads, neighbouring values.
+template <class Real, class Row>
+RINGLAB_HD void copy_together(Real* to, const Row* from, std::int64_t count, int thread,
+                              int threads) {
+  for (std::int64_t i = thread; i < count; i += threads) to[i] = static_cast<Real>(from[i]);
+}
+
 /// row *= factor.
 template <class Real>
 RINGLAB_HD void scale_row(Real* row, Real factor, std::int64_t count) {

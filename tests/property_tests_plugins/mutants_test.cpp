@@ -12,6 +12,7 @@
 
 #include "property_tests/diagnosis/diagnosis.h"
 #include "property_tests/verify.h"
+#include "stages/common/stage.h"
 #include "tests/property_tests_plugins/plugin_folder.h"
 
 namespace ringlab::verify {
@@ -34,9 +35,8 @@ TEST(MutantPlugins, correct_stages_break_no_law) {
 
 /// One mistake of each stage. What depends on schedules, wires or traffic is not part of a call.
 TEST(MutantPlugins, a_mistake_of_each_stage_is_found) {
-  const std::set<std::string> stages = {"broadcast",       "online_softmax", "flash_blocks",
-                                        "merge",           "ring",           "causal_ring",
-                                        "overlapped_ring", "balanced_ring",  "backward"};
+  std::set<std::string> stages;
+  for (const stages::Stage& stage : stages::all_stages()) stages.insert(stage.name);
   std::set<std::string> tried;
   for (const mutants::Mutant& mutant : mutants::all_mutants()) {
     if (stages.count(mutant.info.stage) == 0 || !tried.insert(mutant.info.stage).second) continue;

@@ -1,4 +1,4 @@
-// What stage 10 promises: gradients, whatever the ranks, layouts and chunks.
+// What the stages with gradients promise: gradients, whatever the ranks, layouts and chunks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace ringlab::stages::testing {
 namespace {
 
-const Stage& backward() { return all_stages().back(); }
+const Stage& backward() { return stage_named("backward"); }
 
 AttentionInput with_dout(AttentionInput input, const Tensor<double>& dout) {
   input.dout = dout.view();
@@ -29,14 +29,15 @@ Tensor<double> random_dout(const Problem& problem, std::uint64_t seed) {
   return random_tensors(square, seed).v;
 }
 
-/// Empty, or which gradient is wrong.
-std::string check_gradients(const AttentionInput& input, const RunOptions& options) {
-  const RunResult run = backward().run(input, options);
+/// Empty, or which gradient of the stage is wrong.
+std::string check_gradients(const Stage& stage, const AttentionInput& input,
+                            const RunOptions& options) {
+  const RunResult run = stage.run(input, options);
   if (!run.gradients) return "there are no gradients";
   if (run.leftover_messages != 0) return "messages were left over";
   const ExactBackward exact = exact_backward(input, *input.dout);
   const BackwardTolerance allowed =
-      backward_tolerance(input, *input.dout, exact, backward().profile(input.problem, options));
+      backward_tolerance(input, *input.dout, exact, stage.profile(input.problem, options));
   Report report;
   report.tensors = {compare("dq", run.gradients->dq.view(), exact.dq.view(), allowed.dq.view()),
                     compare("dk", run.gradients->dk.view(), exact.dk.view(), allowed.dk.view()),
@@ -44,8 +45,17 @@ std::string check_gradients(const AttentionInput& input, const RunOptions& optio
   return report.passed() ? "" : report.summary();
 }
 
+/// Of all stages that have gradients.
+std::string check_gradients(const AttentionInput& input, const RunOptions& options) {
+  std::string wrong;
+  for (const Stage& stage : all_stages()) {
+    if (stage.backward) wrong += check_gradients(stage, input, options);
+  }
+  return wrong;
+}
+
 TEST(BackwardTest, is_the_last_stage) {
-  EXPECT_EQ(backward().id, "10");
+  EXPECT_EQ(all_stages().back().name, "backward");
   EXPECT_TRUE(backward().backward);
 }
 

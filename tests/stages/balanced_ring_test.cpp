@@ -1,5 +1,5 @@
-// Stage 08's own layout formulas against the library's, and the balance they buy, as integers.
-#include "stages/08_balanced_ring/balanced_ring.h"
+// The own layout formulas against the library's, and the balance they buy, as integers.
+#include "stages/10_balanced_ring/balanced_ring.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ TEST_P(BalancedRingTest, positions_are_those_of_the_library_for_every_length_and
     for (int ranks = 1; ranks < 12; ++ranks) {
       const Layout layout(GetParam(), tokens, ranks);
       for (int rank = 0; rank < ranks; ++rank) {
-        ASSERT_EQ(balanced_ring::positions_of({GetParam(), tokens, ranks}, rank),
+        ASSERT_EQ(dealt_ring::positions_of({GetParam(), tokens, ranks}, rank),
                   layout.positions(rank))
             << tokens << " tokens, rank " << rank << " of " << ranks;
       }
@@ -42,7 +42,7 @@ TEST_P(BalancedRingTest, place_of_reads_positions_of_backwards) {
       std::set<std::pair<int, std::int64_t>> places;
       for (std::int64_t token = 0; token < tokens; ++token) {
         const Place place = balanced_ring::place_of(spread, token);
-        ASSERT_EQ(balanced_ring::positions_of(spread, place.rank)[place.row], token);
+        ASSERT_EQ(dealt_ring::positions_of(spread, place.rank)[place.row], token);
         places.insert({place.rank, place.row});
       }
       ASSERT_EQ(static_cast<std::int64_t>(places.size()), tokens);  // a bijection

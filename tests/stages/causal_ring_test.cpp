@@ -1,14 +1,14 @@
-// What stage 06 promises beyond the right answer: no leak, and no work for nothing.
+// What causal_ring promises beyond the right answer: no leak, and no work for nothing.
 #include <gtest/gtest.h>
 
 #include "stages/common/stage.h"
 #include "tests/printed.h"
-#include "tests/stages/naive.h"
+#include "tests/stages/stage_test.h"
 
 namespace ringlab::stages::testing {
 namespace {
 
-const Stage& causal_ring() { return all_stages()[5]; }
+const Stage& causal_ring() { return stage_named("causal_ring"); }
 
 class CausalRingTest : public ::testing::TestWithParam<LayoutKind> {
  protected:

@@ -11,10 +11,6 @@
 namespace ringlab::stages::testing {
 namespace {
 
-const Stage& stage_named(const std::string& name) {
-  return *std::ranges::find(all_stages(), name, &Stage::name);
-}
-
 class SlotsTest : public ::testing::TestWithParam<int> {
  protected:
   static RunOptions options(int ranks) {
@@ -30,7 +26,7 @@ class SlotsTest : public ::testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Slots, SlotsTest, ::testing::Values(1, 2, 3, 4, 20));
 
 TEST_P(SlotsTest, have_the_bits_of_the_plain_ring_under_any_delays_and_without_buffers) {
-  const Stage &ring = stage_named("ring"), &overlapped = stage_named("overlapped_ring");
+  const Stage& ring = stage_named("ring");
   RandomRuns runs(static_cast<std::uint64_t>(GetParam()));
   for (const int ranks : {1, 2, 3, 4, 5, 9}) {
     for (const std::int64_t tokens : {0, 1, 4, 19}) {
@@ -43,10 +39,14 @@ TEST_P(SlotsTest, have_the_bits_of_the_plain_ring_under_any_delays_and_without_b
       for (std::uint64_t delays = 0; delays < 6; ++delays) {
         o.delay_seed = runs.seed();
         o.rendezvous = delays % 2 == 1;
-        const RunResult got = overlapped.run(tensors.input(problem), o);
-        ASSERT_EQ(got.leftover_messages, 0);
-        ASSERT_EQ(got.output.out.values(), want.out.values()) << describe(problem, o);
-        ASSERT_EQ(got.output.lse.values(), want.lse.values()) << describe(problem, o);
+        for (const char* name : {"slotted_ring", "overlapped_ring"}) {
+          const RunResult got = stage_named(name).run(tensors.input(problem), o);
+          ASSERT_EQ(got.leftover_messages, 0);
+          ASSERT_EQ(got.output.out.values(), want.out.values())
+              << name << ": " << describe(problem, o);
+          ASSERT_EQ(got.output.lse.values(), want.lse.values())
+              << name << ": " << describe(problem, o);
+        }
       }
     }
   }
@@ -72,9 +72,27 @@ TEST_P(SlotsTest, do_not_change_a_bit_of_the_overlapped_causal_ring) {
   }
 }
 
+TEST_P(SlotsTest, have_the_bits_of_the_causal_ring_where_blocks_are_skipped) {
+  RandomRuns runs(static_cast<std::uint64_t>(GetParam()) + 70);
+  for (int round = 0; round < repetitions(60); ++round) {
+    const Shape shape = runs.shape();
+    const Problem problem = make_problem(shape, runs.mask(shape));
+    const AttentionTensors tensors = random_tensors(problem, runs.seed());
+    RunOptions o = runs.options();
+    o.slots = GetParam();
+    const AttentionOutput want = stage_named("causal_ring").run(tensors.input(problem), o).output;
+    for (const char* name : {"dealt_ring", "balanced_ring", "skipping_ring"}) {
+      const AttentionOutput got = stage_named(name).run(tensors.input(problem), o).output;
+      ASSERT_EQ(got.out.values(), want.out.values()) << name << ": " << describe(problem, o);
+      ASSERT_EQ(got.lse.values(), want.lse.values()) << name << ": " << describe(problem, o);
+    }
+  }
+}
+
 TEST_P(SlotsTest, right_answers_and_closed_forms_hold_for_uneven_chunks) {
   RandomRuns runs(static_cast<std::uint64_t>(GetParam()) + 100);
-  for (const std::string name : {"overlapped_ring", "overlapped_causal_ring"}) {
+  for (const std::string name :
+       {"slotted_ring", "overlapped_ring", "skipping_ring", "overlapped_causal_ring"}) {
     const Stage& stage = stage_named(name);
     for (int round = 0; round < repetitions(100); ++round) {
       const Shape shape = runs.shape();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "stages/common/stage.h"
@@ -29,6 +31,10 @@ class StageTest : public ::testing::TestWithParam<std::size_t> {
 
 inline std::string stage_name(const ::testing::TestParamInfo<std::size_t>& info) {
   return all_stages()[info.param].name;
+}
+
+inline const Stage& stage_named(const std::string& name) {
+  return *std::ranges::find(all_stages(), name, &Stage::name);
 }
 
 /// Every stage.

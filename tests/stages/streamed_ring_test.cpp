@@ -1,6 +1,6 @@
-// Stages 07 to 09 as they run on devices, on devices that are memory: whatever the streams do first,
+// Stages as they run on devices, on devices that are memory: whatever the streams do first,
 // the answers are right and the same, and every event that is left out or misplaced shows.
-#include "stages/common/streamed_ring.h"
+#include "stages/08_overlapped_ring/streamed_ring.h"
 
 #include <cmath>
 #include <cstdio>
@@ -15,10 +15,10 @@
 #include "property_tests/subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/machine_error.h"
-#include "stages/09_overlapped_causal_ring/overlapped_causal_ring.h"
+#include "stages/10_balanced_ring/on_streams.h"
+#include "stages/12_overlapped_causal_ring/on_streams.h"
 #include "stages/common/costs.h"
 #include "stages/common/run_ranks.h"
-#include "stages/common/streamed_stages.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/optimized/ring/fake_streams.h"
 #include "tests/repetitions.h"
@@ -100,21 +100,23 @@ RunResult run_on_memory(const AttentionInput& input, const RunOptions& options, 
                                 rows_on_memory<Element>()});
       });
 }
-RunResult run_07(const AttentionInput& input, const RunOptions& options) {
-  return run_on_memory(input, options, [](const auto& ring) { run_overlapped_ring(ring); });
+RunResult run_overlapped(const AttentionInput& input, const RunOptions& options) {
+  return run_on_memory(input, options,
+                       [](const auto& ring) { overlapped_ring::run_on_streams(ring); });
 }
-RunResult run_08(const AttentionInput& input, const RunOptions& options) {
-  return run_on_memory(input, options, [](const auto& ring) { run_balanced_ring(ring); });
+RunResult run_balanced(const AttentionInput& input, const RunOptions& options) {
+  return run_on_memory(input, options,
+                       [](const auto& ring) { balanced_ring::run_on_streams(ring); });
+}
+RunResult run_skipping(const AttentionInput& input, const RunOptions& options) {
+  return run_on_memory(input, options,
+                       [](const auto& ring) { skipping_ring::run_on_streams(ring); });
 }
 /// With kernels of its own where the stage has fast ones.
-RunResult run_09(const AttentionInput& input, const RunOptions& options) {
-  return run_on_memory(input, options, [&]<class Element>(const DeviceRing<Element>& ring) {
-    if constexpr (sizeof(Element) == 2) {
-      if (overlapped_causal_ring::takes_fast_kernel(input.problem, options)) {
-        return run_with_fast_kernel(ring, fast_kernels_on_memory<Element>());
-      }
-    }
-    run_with_tiles(ring);
+RunResult run_fast(const AttentionInput& input, const RunOptions& options) {
+  return run_on_memory(input, options, []<class Element>(const DeviceRing<Element>& ring) {
+    overlapped_causal_ring::run_on_streams(
+        ring, []() -> decltype(auto) { return fast_kernels_on_memory<Element>(); });
   });
 }
 
@@ -122,14 +124,23 @@ struct StreamedStage {
   const char* name;
   RunResult (*run)(const AttentionInput& input, const RunOptions& options);
 
-  const Stage& stage() const {
-    return *std::ranges::find(all_stages(), std::string(name), &Stage::name);
-  }
+  const Stage& stage() const { return stage_named(name); }
 };
 void PrintTo(const StreamedStage& stage, std::ostream* out) { *out << stage.name; }
 
-constexpr StreamedStage kStages[] = {
-    {"overlapped_ring", run_07}, {"balanced_ring", run_08}, {"overlapped_causal_ring", run_09}};
+constexpr StreamedStage kStages[] = {{"overlapped_ring", run_overlapped},
+                                     {"balanced_ring", run_balanced},
+                                     {"skipping_ring", run_skipping},
+                                     {"overlapped_causal_ring", run_fast}};
+
+TEST(StreamedStages, are_all_that_run_so) {
+  std::vector<std::string> found, tested;
+  for (const Stage& stage : all_stages()) {
+    if (stage.on_gpus) found.push_back(stage.name);
+  }
+  for (const StreamedStage& stage : kStages) tested.push_back(stage.name);
+  EXPECT_EQ(found, tested);
+}
 
 class StreamedRingTest : public ::testing::TestWithParam<StreamedStage> {
  protected:
@@ -341,7 +352,8 @@ TEST_P(StreamedRingTest, keeps_every_law_that_concerns_it) {
 }
 
 class StreamedTilesTest : public StreamedRingTest {};
-INSTANTIATE_TEST_SUITE_P(All, StreamedTilesTest, ::testing::Values(kStages[0], kStages[1]),
+INSTANTIATE_TEST_SUITE_P(All, StreamedTilesTest,
+                         ::testing::Values(kStages[0], kStages[1], kStages[2]),
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST_P(StreamedTilesTest, have_the_bits_of_the_cpu) {

@@ -13,8 +13,8 @@ namespace ringlab::stages::testing {
 
 /// The tile program as work of a stream that is memory.
 template <class Element>
-StreamKernel<ChunkKernel<Element>> kernel_on_memory() {
-  using Kernel = ChunkKernel<Element>;
+StreamKernel<causal_ring::Kernel<Element>> kernel_on_memory() {
+  using Kernel = causal_ring::Kernel<Element>;
   return {.memory_of =
               [](const Kernel&, const StreamLaunch&) {
                 return BlockMemory{8, 24};

@@ -1,4 +1,4 @@
-// Stage 09 as it runs on GPUs, with the kernels of optimized/cuda, unchanged: devices are plain
+// overlapped_causal_ring as it runs on GPUs, with the kernels of optimized/cuda, unchanged: devices are plain
 // memory whose streams run in random orders, kernels run on the emulated GPU.
 #include <gtest/gtest.h>
 
@@ -6,9 +6,8 @@
 
 #include "property_tests/subject.h"
 #include "property_tests/verify.h"
-#include "stages/09_overlapped_causal_ring/overlapped_causal_ring.h"
+#include "stages/12_overlapped_causal_ring/on_streams.h"
 #include "stages/common/run_ranks.h"
-#include "stages/common/streamed_stages.h"
 #include "tests/optimized/cuda/emulated_devices.h"
 #include "tests/optimized/cuda/expect_laws.h"
 #include "tests/stages/work_on_memory.h"
@@ -28,17 +27,12 @@ RunResult run_emulated(const AttentionInput& input, RunOptions options) {
       [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
         const DeviceRing<Element> ring{ranks, moved, testing::kernel_on_memory<Element>(),
                                        testing::rows_on_memory<Element>()};
-        if constexpr (sizeof(Element) == 2) {
+        overlapped_causal_ring::run_on_streams(ring, [&] {
           using ringlab::cuda::EmulatedForward;
           constexpr bool is_half = std::is_same_v<Element, Half>;
           constexpr auto forward = is_half ? EmulatedForward::portable : EmulatedForward::hopper;
-          const Shape& shape = input.problem.shape;
-          if (fast) {
-            return run_with_fast_kernel(
-                ring, ringlab::cuda::emulated_device_kernels<Element>(forward, shape));
-          }
-        }
-        run_with_tiles(ring);
+          return ringlab::cuda::emulated_device_kernels<Element>(forward, input.problem.shape);
+        });
       });
 }
 

@@ -60,22 +60,22 @@ TEST_P(CostsTest, visits_cover_every_chunk_once_with_all_allowed_pairs) {
 }
 
 /// 64 tokens on 4 ranks, f32, 2 K/V heads, d = v_dim = 8: a token's K and V take 128 bytes.
-RunResult sixty_four_tokens(std::size_t stage) {
+RunResult sixty_four_tokens(const std::string& stage) {
   const Problem problem = make_problem({1, 4, 2, 64, 64, 8, 8}, "full");
   RunOptions options;
   options.ranks = 4;
-  return all_stages()[stage].run(random_tensors(problem, 1).input(problem), options);
+  return stage_named(stage).run(random_tensors(problem, 1).input(problem), options);
 }
 
 TEST(CostsExampleTest, broadcast_holds_all_keys_and_sends_its_chunk_to_three_others) {
-  for (const RankStats& rank : sixty_four_tokens(0).ranks) {
+  for (const RankStats& rank : sixty_four_tokens("broadcast").ranks) {
     EXPECT_EQ(rank.peak_kv_bytes, 64 * 128);
     EXPECT_EQ(rank.sent_bytes, 3 * 16 * 128);
   }
 }
 
 TEST(CostsExampleTest, a_ring_holds_two_chunks_and_sends_the_same_bytes_in_three_hops) {
-  for (const RankStats& rank : sixty_four_tokens(4).ranks) {
+  for (const RankStats& rank : sixty_four_tokens("ring").ranks) {
     EXPECT_EQ(rank.peak_kv_bytes, 2 * 16 * 128);
     EXPECT_EQ(rank.sent_bytes, 3 * 16 * 128);
     EXPECT_EQ(rank.sent_messages, 3 * 2);
@@ -83,14 +83,14 @@ TEST(CostsExampleTest, a_ring_holds_two_chunks_and_sends_the_same_bytes_in_three
 }
 
 TEST(CostsExampleTest, positions_on_the_wire_cost_24_bytes_per_run_and_hop) {
-  for (const RankStats& rank : sixty_four_tokens(5).ranks) {
+  for (const RankStats& rank : sixty_four_tokens("causal_ring").ranks) {
     EXPECT_EQ(rank.sent_bytes, 3 * (16 * 128 + 24));
   }
 }
 
 TEST(CostsExampleTest, only_broadcast_has_an_n_by_n_array) {
   const std::int64_t scores = 4 * 16 * 64 * 4;  // heads, queries of a rank, keys, bytes
-  EXPECT_GE(sixty_four_tokens(0).ranks[0].peak_bytes, scores);
+  EXPECT_GE(sixty_four_tokens("broadcast").ranks[0].peak_bytes, scores);
   const Problem problem = make_problem({1, 1, 1, 2048, 2048, 2, 2}, "causal");
   RunOptions options;
   options.ranks = 2;
