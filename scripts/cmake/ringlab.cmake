@@ -16,7 +16,7 @@ function(ringlab_options target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endfunction()
 
-# What is tested counts, not how fast the tests' own code is: compile it fast.
+# The tests' own code need not be fast: compile it fast.
 function(ringlab_test_options target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>
     $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
@@ -110,7 +110,7 @@ function(ringlab_vector_targets target)
   target_compile_definitions(${target} PUBLIC "HWY_DISABLED_TARGETS=(${disabled})")
 endfunction()
 
-# What nvcc is told about a target's CUDA sources.
+# Options of nvcc for a target's CUDA sources.
 function(ringlab_cuda_options target)
   # 554: a view's conversion to its const form is constrained away where it is const already.
   target_compile_options(${target} PRIVATE
