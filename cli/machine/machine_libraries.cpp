@@ -102,7 +102,7 @@ CudaDriver find_cuda_driver() {
 Library find_nccl() {
   Library library{"NCCL", "", ""};
   try {
-    const nccl::Library found = nccl::open_library(nccl::library_name());
+    const nccl::NcclLibrary found = nccl::open_library(nccl::library_name());
     library.version = nccl::version_text(found.version);
     library.file = found.file;
   } catch (const Error& error) {
@@ -114,7 +114,7 @@ Library find_nccl() {
 Library find_cudnn() {
   Library library{"cuDNN", "", ""};
   try {
-    const cudnn::Library found = cudnn::open_library(cudnn::library_name());
+    const cudnn::CudnnLibrary found = cudnn::open_library(cudnn::library_name());
     library.version = cudnn::version_text(found.version);
     library.file = found.file;
   } catch (const Error& error) {

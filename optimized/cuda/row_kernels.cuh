@@ -50,8 +50,8 @@ RINGLAB_KERNEL_CODE float told_by_first_lane(float value) {
   return std::bit_cast<float>(shuffle(std::bit_cast<std::uint32_t>(value), 0));
 }
 
-/// The number among all `rows` of every head of the row-th of those that begin at `first`, `count` of
-/// each head.
+/// The number among all `rows` of every head of the row-th of those that begin at `first`, `count`
+/// of each head.
 RINGLAB_KERNEL_CODE std::int64_t row_among_all(std::int64_t row, std::int32_t first,
                                                std::int32_t count, std::int32_t rows) {
   return row / count * rows + first + row % count;

@@ -16,6 +16,7 @@ bool says_more(const Diagnosis& a, const Diagnosis& b) {
 
 }  // namespace
 
+// A few failures are enough: laws overlap, and the first that has one name ends the search.
 Insight look_into(const Subject& subject, const SubjectVerdict& verdict, std::uint64_t seed,
                   Depth depth) {
   Insight insight;

@@ -13,6 +13,7 @@
 namespace ringlab::verify {
 namespace {
 
+/// Long enough that 1024 rows vote: a bias of one rounding in a hundred stands out of the noise.
 Case filter_case(const Subject& subject, DType dtype, std::uint64_t seed) {
   Case c;
   c.seed = seed;
@@ -63,6 +64,8 @@ std::vector<double> out_row(const Residuals& r, std::int64_t b, std::int64_t h, 
 
 using Direction = std::function<std::vector<double>(std::int64_t, std::int64_t, std::int64_t)>;
 
+/// Projects the error of every row on the direction, scaled to length one, so that the sum over
+/// rows is normal with the variance of its squares; β is the factor of least squares.
 FilterResult project(const Residuals& r, std::string name, const Direction& along) {
   double sum = 0, squares = 0, products = 0, sizes = 0;
   for_each_index(r.trial.shape().lse(), [&](auto b, auto h, auto i, auto) {
@@ -85,6 +88,7 @@ FilterResult project(const Residuals& r, std::string name, const Direction& alon
           sizes > 0 ? products / sizes : 0};
 }
 
+/// One run of the subject next to the exact answer, and the weights that the answer is made of.
 Residuals residuals_of(const Subject& subject, const Case& c, Model& model) {
   Residuals r{make_trial(c), {}, {}, {}};
   r.got = attend(subject, r.trial);
@@ -106,6 +110,7 @@ std::vector<DType> filtered_dtypes(const Subject& subject) {
 
 }  // namespace
 
+// The own key and the one after it are where causal masks go wrong by one.
 std::vector<FilterResult> matched_filters(const Subject& subject, DType dtype, std::uint64_t seed) {
   try {
     const Case c = filter_case(subject, dtype, seed);

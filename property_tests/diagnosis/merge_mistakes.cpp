@@ -40,6 +40,7 @@ void merge_in_a_tree(std::vector<double>& parts, Merge merge) {
   }
 }
 
+/// The same numbers for all channels of a row.
 struct MergedRow {
   double out, out_allowed, lse, lse_allowed;
 };
@@ -55,6 +56,7 @@ void set_row(Prediction& p, std::int64_t b, std::int64_t h, std::int64_t i, cons
 /// Merges with lse + log(1 + e^(other - lse)): infinite when the other is far above.
 void add_logs_without_maximum(Prediction& prediction, const Model& model) {
   const double most = model.trial.problem.dtype == DType::f64 ? 709.5 : 88.6;
+  // Beyond `most` e^x is infinite in the type of the sums; within half a nat of it nothing is said.
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     std::vector<double> parts = chunk_lses(model, b, h, i);
     bool overflows = false, unsure = false;

@@ -9,6 +9,7 @@
 namespace ringlab::verify {
 namespace {
 
+/// The rank that holds each token.
 std::vector<int> token_ranks(const Layout& layout) {
   std::vector<int> ranks(static_cast<std::size_t>(layout.tokens()));
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -67,6 +68,7 @@ double scaled_product(const Model& model, std::int64_t b, std::int64_t h, std::i
   return static_cast<double>(trial.problem.scale * dot);
 }
 
+// Positions are aligned bottom right: query 0 stands at key kv_tokens - q_tokens.
 double alibi_bias(const Model& model, std::int64_t h, std::int64_t i, std::int64_t j) {
   const std::vector<double>& slopes = model.trial.problem.modifiers.alibi_slopes;
   if (slopes.empty()) return 0;

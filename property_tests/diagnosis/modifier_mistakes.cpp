@@ -11,6 +11,7 @@
 namespace ringlab::verify {
 namespace {
 
+/// Other modifiers than were asked for; the edit also sees the problem as it was given.
 Hypothesis by_modifiers(Suspect suspect, void (*edit)(Modifiers&, const Problem&)) {
   return by_reading(std::move(suspect), [edit](Trial& trial) {
     const Problem before = trial.problem;
@@ -21,6 +22,7 @@ Hypothesis by_modifiers(Suspect suspect, void (*edit)(Modifiers&, const Problem&
 /// A score from the scaled product, for problems with this modifier.
 using ScoreOf = std::function<double(const Model& model, double scaled, std::int64_t h,
                                      std::int64_t i, std::int64_t j)>;
+/// Scores computed in another order, or from other distances.
 Hypothesis by_score(Suspect suspect, const ScoreOf& score) {
   return by_model(std::move(suspect), [score](Model& model) {
     for_each_pair(model, [&](auto b, auto h, auto i, auto j) {
@@ -42,6 +44,7 @@ double slope_of(const Model& model, std::int64_t h) {
 /// The factor that dropout gives a pair; 1 without dropout.
 using FactorOf = std::function<double(const Model& model, const Dropout& dropout, std::int64_t b,
                                       std::int64_t h, std::int64_t i, std::int64_t j)>;
+/// Other factors in acc: dropout leaves the row sum alone, so in_sum stays.
 Hypothesis by_dropout(Suspect suspect, const FactorOf& factor) {
   return by_model(std::move(suspect), [factor](Model& model) {
     const Dropout dropout(model.trial.problem.modifiers);
@@ -125,6 +128,8 @@ std::vector<Hypothesis> of_sinks() {
                 })};
 }
 
+// Random words by local positions are the usual mistake: kernels know rows of tiles, and the
+// contract speaks of rows of the whole sequence.
 std::vector<Hypothesis> of_dropout() {
   const auto keys_of_tile = [](const Model& m, const Dropout& d, auto b, auto h, auto i, auto j) {
     const std::int64_t tile = m.trial.options.tile_keys;

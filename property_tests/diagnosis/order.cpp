@@ -6,6 +6,8 @@
 namespace ringlab::verify {
 namespace {
 
+/// The owners whose chunks a query's rank sums up, in one of the two orders that implementations
+/// use.
 std::vector<int> owners_in_order(const Model& model, std::int64_t query, KeyOrder order) {
   if (order == KeyOrder::by_hop) {
     return model.visits[static_cast<std::size_t>(model.rank_of_query(query))];
@@ -18,6 +20,7 @@ std::vector<int> owners_in_order(const Model& model, std::int64_t query, KeyOrde
 
 using Keys = std::vector<std::int64_t>;
 
+/// Cuts keys into pieces of `size`; the last one may be shorter, as the last tile of a chunk is.
 void cut(const Keys& keys, std::int64_t size, std::vector<Keys>& pieces) {
   for (std::size_t first = 0; first < keys.size(); first += static_cast<std::size_t>(size)) {
     const std::size_t end = std::min(keys.size(), first + static_cast<std::size_t>(size));
@@ -37,6 +40,8 @@ std::vector<Keys> query_tiles(const Model& model) {
   return tiles;
 }
 
+/// True when the smallest interval around what these queries see holds some of the keys' positions:
+/// the test by which kernels skip tiles. It errs on the side of looking.
 bool meets(const Mask& mask, const Keys& queries, const Keys& keys) {
   KeyInterval seen{INT64_MAX, INT64_MIN};
   for (const std::int64_t i : queries) {
@@ -64,6 +69,7 @@ void keep_partial_blocks(const Model& model, std::vector<std::uint8_t>& reach) {
 
 }  // namespace
 
+// Pairs outside were never computed, so that no wrong mask can show there.
 std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach) {
   if (reach == Reach::everything) return std::vector<std::uint8_t>(model.key_read.size(), 1);
   std::vector<std::uint8_t> pairs(model.key_read.size());

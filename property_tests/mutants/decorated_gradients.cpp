@@ -10,6 +10,7 @@ namespace {
 
 using Tamper = void (*)(AttentionGradients&, const RunOptions&);
 
+/// The correct stage, whose gradients are changed on their way to the caller.
 Mutant with_tampered_gradients(MutantInfo info, Tamper tamper) {
   verify::Subject subject = subject_like(info, {DType::f32});
   subject.run = [run = subject.run, tamper](const AttentionInput& input,

@@ -10,6 +10,7 @@ namespace {
 
 using Tamper = void (*)(AttentionInput&, const RunOptions&);
 
+/// The correct stage, given an input that was changed: as a caller's bug would.
 Mutant with_tampered_input(MutantInfo info, Tamper tamper) {
   verify::Subject subject = subject_like(info, {DType::f32});
   subject.run = [run = subject.run, tamper](AttentionInput input, const RunOptions& options) {

@@ -29,6 +29,7 @@ void cap_before_scaling(Problem& problem) {
   if (problem.scale > 0) problem.modifiers.softcap *= problem.scale;
 }
 
+/// Slopes by the K/V head: heads of a group then share one.
 void use_slopes_of_kv_heads(Problem& problem) {
   const Shape& shape = problem.shape;
   const std::vector<double> given = problem.modifiers.alibi_slopes;
@@ -38,6 +39,7 @@ void use_slopes_of_kv_heads(Problem& problem) {
   }
 }
 
+/// Slopes shifted by a head.
 void use_slopes_of_the_next_head(Problem& problem) {
   std::vector<double>& slopes = problem.modifiers.alibi_slopes;
   if (!slopes.empty()) std::rotate(slopes.begin(), slopes.begin() + 1, slopes.end());

@@ -11,6 +11,7 @@ namespace {
 
 using Tamper = void (*)(RunResult&, const RunOptions&);
 
+/// The correct stage, whose results are changed on their way to the caller.
 Mutant with_tampered_output(MutantInfo info, Tamper tamper) {
   verify::Subject subject = subject_like(info, {DType::f32});
   subject.run = [run = subject.run, tamper](const AttentionInput& input,
@@ -22,16 +23,19 @@ Mutant with_tampered_output(MutantInfo info, Tamper tamper) {
   return {std::move(info), std::move(subject)};
 }
 
+/// f16 holds an lse to three digits, and none above 65504.
 void store_lse_in_half(RunResult& result, const RunOptions&) {
   for (double& lse : result.output.lse.values()) lse = round_to(DType::f16, lse);
 }
 
+/// A large negative number in place of -inf: merges with it give NaN or a lost row later.
 void finite_lse_for_empty_rows(RunResult& result, const RunOptions&) {
   for (double& lse : result.output.lse.values()) {
     if (std::isinf(lse)) lse = -5e4;
   }
 }
 
+/// lse in powers of two, as kernels have it inside.
 void lse_in_base_two(RunResult& result, const RunOptions&) {
   for (double& lse : result.output.lse.values()) lse *= std::numbers::log2e;
 }

@@ -19,6 +19,7 @@ using Tamper = void (*)(Operations& program, int rank);
 
 using MakeSchedule = std::function<Schedule(const ScheduleSpec&, const NeedMatrix&, Pass)>;
 
+/// The real engine, executing another schedule than the one it would build.
 Mutant engine_with(MutantInfo info, const MakeSchedule& make_schedule) {
   verify::Subject subject = subject_like(info, {DType::f32});
   subject.run = [make_schedule](const AttentionInput& input, const RunOptions& options) {
@@ -68,16 +69,19 @@ void move_before(Operations& program, Payload payload, Verb moved, Verb target) 
   }
 }
 
+/// Leaves out the last step: on a full ring one chunk of P is never seen.
 void drop_the_last_hop(Operations& program, int) {
   const auto last = last_of(program, Verb::compute);
   if (last != program.end() && last->step > 0) program.erase(last);
 }
 
+/// Repeats the last step: its keys count twice.
 void compute_the_last_hop_twice(Operations& program, int) {
   const auto last = last_of(program, Verb::compute);
   if (last != program.end()) program.insert(last, Operation(*last));
 }
 
+/// Leaves out the own chunk, which no message brings again.
 void drop_the_own_chunk(Operations& program, int rank) {
   if (rank == 0) return;
   std::erase_if(program, [](const Operation& operation) {
@@ -105,10 +109,12 @@ void shift_the_owners(Operations& program, int) {
   }
 }
 
+/// Computes on a slot while its chunk is still on the way.
 void compute_before_arrival(Operations& program, int) {
   move_before(program, Payload::chunk, Verb::compute, Verb::wait_receive);
 }
 
+/// Passes a slot on before its chunk has arrived.
 void send_before_arrival(Operations& program, int) {
   move_before(program, Payload::chunk, Verb::post_send, Verb::wait_receive);
 }
@@ -140,11 +146,13 @@ void send_first(Operations& program, int) {
   std::stable_partition(program.begin(), program.end(), is_home_send);
 }
 
+/// Leaves out the last addition of gradients.
 void lose_the_last_gradient(Operations& program, int) {
   const auto last = last_of(program, Verb::add);
   if (last != program.end()) program.erase(last);
 }
 
+/// Repeats an addition of gradients.
 void add_a_gradient_twice(Operations& program, int) {
   const auto last = last_of(program, Verb::add);
   if (last != program.end()) program.insert(last, Operation(*last));

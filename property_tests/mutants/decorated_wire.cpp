@@ -16,6 +16,7 @@ using Leaving = void (*)(Bytes& message, int tag);
 using Arriving = void (*)(std::span<std::byte> buffer, const Bytes& arrived, int tag);
 
 void whole(std::span<std::byte> buffer, const Bytes& arrived, int) { deliver(buffer, arrived); }
+/// Delivers a message but for its last float, which stays what it was.
 void all_but_the_last_float(std::span<std::byte> buffer, const Bytes& arrived, int) {
   const std::size_t size = arrived.size();
   const std::size_t kept = size < sizeof(float) ? size : size - sizeof(float);

@@ -6,8 +6,8 @@ mutant is the text of all that its pass needs, edited, in a namespace of its own
 only; many stand in one .cpp, so that Highway is read once. An edit whose text does not occur
 exactly once is an error.
 
-The kernel that multiplies bf16 (optimized/cpu/bf16/bf16_dot*) is made of ordinary files: its mutants are
-the text of all that its pass needs, too, for processors with AVX512_BF16.
+The kernel that multiplies bf16 (optimized/cpu/bf16/bf16_dot*) is made of ordinary files: its mutants
+are the text of all that its pass needs, too, for processors with AVX512_BF16.
 
     generate_kernels.py --pass forward --root REPOSITORY --mistakes kernel_mistakes.toml \\
         --output BUILD_FOLDER
@@ -27,7 +27,7 @@ INCLUDE = re.compile(r'^#include "(optimized/cpu/[\w/-]+-inl\.h)"\n', re.MULTILI
 GUARD = re.compile(r"^#if defined\((\w+)\) == defined\(HWY_TARGET_TOGGLE\)\n"
                    r"#ifdef \1\n#undef \1\n#else\n#define \1\n#endif\n", re.MULTILINE)
 NAMESPACE = "ringlab::cpu::HWY_NAMESPACE"
-# Those that are needed first stand first.
+# Headers that others need stand first.
 BF16_FILES = tuple(f"{KERNELS}bf16/bf16_dot{part}" for part in (
     ".h", "_tile.h", "_lanes.h", "_memory.h", "_backward_tile.h", "_backward_memory.h",
     "_vectors-inl.h", "_tile.cpp", "_backward_tile.cpp", "_lanes.cpp", "_memory.cpp",
@@ -110,7 +110,7 @@ CALLS = {
 
 
 def call(mistake: dict) -> str:
-    """What the engine calls: code for any processor that calls the code for one."""
+    """The function that the engine calls: code for any processor that calls the code for one."""
     element = ELEMENTS[mistake.get("dtype", "f32")]
     real = "double" if element == "double" else "float"
     return (f"namespace ringlab::cpu::{mistake['id']} {{\nnamespace {{\n"
@@ -131,7 +131,7 @@ def registration(mistake: dict) -> str:
 
 
 def bf16_includes(texts: dict[str, str]) -> str:
-    """What the files include besides each other, once: it is for any processor."""
+    """The includes of the files besides each other, once: they are for any processor."""
     found = {line for text in texts.values() for line in ANY_INCLUDE.findall(text)
              if "bf16_dot" not in line and "#pragma" not in line}
     return "".join(sorted(found))

@@ -37,6 +37,8 @@ Layout reversed(const Layout& layout) {
   return Layout::from_parts(std::move(parts));
 }
 
+// Extremes of what an implementation may choose: tiles of one row and one key, a single tile,
+// delays on every message, rings in both directions, nodes of two ranks.
 void tiles_of_one(const Problem&, RunOptions& options) {
   options.tile_queries = options.tile_keys = 1;
 }

@@ -28,7 +28,7 @@ def bfloat16() -> np.dtype:
 
 
 def is_bfloat16(array: Any) -> bool:
-    """Of a NumPy array."""
+    """True for a NumPy array of bfloat16."""
     return array.dtype.name == "bfloat16"
 
 

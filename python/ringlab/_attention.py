@@ -11,7 +11,7 @@ from ringlab._mask import mask_wishes
 
 
 class Gradients(NamedTuple):
-    """What `attention` returns where `dout` was given: o and lse, and the gradients of <dout, o>."""
+    """The results of `attention` where `dout` was given: o, lse, and the gradients of <dout, o>."""
 
     o: Any
     lse: Any
@@ -22,8 +22,8 @@ class Gradients(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Exact:
-    """What `attention(..., with_error=True)` returns. All arrays are float64; |o - the true value| <=
-    o_error, element by element, and so on. Gradients are None unless dout was given."""
+    """The results of `attention(..., with_error=True)`. All arrays are float64; |o - the true value|
+    <= o_error, element by element, and so on. Gradients are None unless dout was given."""
 
     o: Any
     lse: Any
@@ -39,7 +39,7 @@ class Exact:
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """What can compute attention, and what it can."""
+    """A stage or an engine that computes attention, and what it takes."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""What stands between the verification engine and the function it verifies."""
+"""The layer between the verification engine and the function it verifies."""
 from __future__ import annotations
 
 import traceback
@@ -12,7 +12,7 @@ from ringlab._mask import Mask
 
 INPUTS = ("q", "k", "v", "dout")
 MODIFIERS = ("softcap", "alibi_slopes", "sinks", "dropout", "dropout_seed")
-# What a tuple of so many arrays holds.
+# The names of the arrays in a tuple of so many.
 RESULTS = {1: ("o",), 2: ("o", "lse"), 4: ("o", "dq", "dk", "dv"), 5: ("o", "lse", "dq", "dk", "dv")}
 
 
@@ -21,7 +21,7 @@ class Misbehaved(Exception):
 
 
 def results_of(returned: Any, has_gradients: bool) -> dict[str, Any]:
-    """What the function returned, by name; lse may be None."""
+    """The results of the function, by name; lse may be None."""
     parts = returned if isinstance(returned, tuple) else (returned,)
     names = RESULTS.get(len(parts))
     expected = "(o, lse, dq, dk, dv) or (o, dq, dk, dv)" if has_gradients else "o or (o, lse)"

@@ -90,7 +90,7 @@ class Mask:
 
 
 def mask_wishes(mask: Any) -> tuple[str, list[np.ndarray]]:
-    """What a caller gave as a mask, as a text and the matrices it names: a text, a matrix of
+    """The caller's mask as a text and the matrices it names. Given is a text, a matrix of
     booleans, a Mask, or a tuple of those, which is their intersection."""
     words, matrices = [], []
     for term in mask if isinstance(mask, tuple) else (mask,):

@@ -1,4 +1,4 @@
-"""What came of a verification."""
+"""The report of a verification."""
 from __future__ import annotations
 
 import dataclasses
@@ -24,7 +24,7 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class LawVerdict:
-    """What came of one law."""
+    """The verdict of one law."""
 
     id: str
     name: str

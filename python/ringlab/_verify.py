@@ -32,7 +32,8 @@ class Law:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a function may leave out. What is not promised is not tested, and the report says so.
+    """Limits of a function: what it leaves out. Nothing is tested that is not promised, and the
+    report says so.
 
     The promises about bits are off by default, because libraries of matrix products cut their sums
     by the shape of the whole product.
@@ -149,7 +150,7 @@ def _verdict(found: dict[str, Any]) -> LawVerdict:
 
 @dataclasses.dataclass(frozen=True)
 class _Settings:
-    """What a function is verified with, checked."""
+    """The settings of a verification, checked."""
 
     name: str
     dtypes: list[str]
@@ -182,7 +183,7 @@ class _Settings:
                          profile or Profile(), limits, arrays, gives_lse)
 
     def wishes(self, fn: Callable[..., Any]) -> dict[str, Any]:
-        """As the compiled half reads them."""
+        """The settings as the compiled half reads them."""
         limits = dataclasses.asdict(self.limits) | {
             "lse": self.gives_lse, "backward": self.backward, "bit_masks": "matrix" in self.masks}
         for kind in self.modifiers:
@@ -222,14 +223,14 @@ def _check_words(what: str, words: list[str], known: tuple[str, ...]) -> None:
 
 
 def _name_of(fn: Callable[..., Any], name: str | None) -> str:
-    """What tokens can hold."""
+    """A name that tokens can hold."""
     name = name or getattr(fn, "__name__", type(fn).__name__)
     return re.sub(r"[^A-Za-z0-9_.:-]+", "_", name).strip("_") or "function"
 
 
 def _gives_lse(fn: Callable[..., Any], dtype: str, arrays: Any) -> bool:
-    """Whether it returns an lse with the simplest problem it takes. One that fails is left to the
-    laws, which say how."""
+    """True when it returns an lse with the simplest problem it takes. A function that fails is left
+    to the laws, which say how."""
     for mask in ("full", "causal"):
         zeros = np.zeros((1, 1, 2, 8), {"f64": "f8", "f32": "f4", "f16": "f2", "bf16": "u2"}[dtype])
         probe = VerifiedCallable(fn, arrays, gives_lse=True)

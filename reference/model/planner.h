@@ -9,9 +9,9 @@
 
 namespace ringlab::model {
 
-/// Layout, schedule and slots for options.ranks, the simplest first: contiguous before zigzag before
-/// striped, rings before schedules that hold more, two slots before one and three. double:W only
-/// where there are several nodes. One rank has one way.
+/// Layout, schedule and slots for options.ranks, the simplest first: contiguous before zigzag
+/// before striped, rings before schedules that hold more, two slots before one and three. double:W
+/// only where there are several nodes. One rank has one way.
 std::vector<RunOptions> ways_to_run(const RunOptions& options, const Machine& machine);
 
 /// A way with what it costs.

@@ -1,9 +1,9 @@
 // The costs of a schedule on a machine: who computes, sends and waits when.
 //
 // The model. Each rank executes its operations in order: posts take no time, computing takes all of
-// its device, waits stand still. A message sets out once both ends have posted it; messages that are
-// on the same way at the same time share it alike (network.h). Nothing computes more slowly because
-// bytes move beside it.
+// its device, waits stand still. A message sets out once both ends have posted it; messages that
+// are on the same way at the same time share it alike (network.h). Nothing computes more slowly
+// because bytes move beside it.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ function(ringlab_options target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endfunction()
 
-# Code whose own speed does not count is compiled fast.
+# Code whose own speed does not count: compile it fast.
 function(ringlab_compile_fast target)
   target_compile_options(${target} PRIVATE
     $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
@@ -124,7 +124,7 @@ function(ringlab_vector_targets target)
   target_compile_definitions(${target} PUBLIC "HWY_DISABLED_TARGETS=(${disabled})")
 endfunction()
 
-# What nvcc is told about a target's CUDA sources.
+# Options of nvcc for a target's CUDA sources.
 function(ringlab_cuda_options target)
   # 554: a view's conversion to its const form is constrained away where it is const already.
   target_compile_options(${target} PRIVATE

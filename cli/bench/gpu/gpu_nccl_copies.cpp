@@ -21,8 +21,9 @@ class NcclCopies final : public HopCopies {
             [](const std::string& mine) { return std::vector<std::string>{mine}; }) {}
 
   void issue(int copies, cuda::Stream stream) override {
-    const std::array<nccl::Part, 2> parts = {{{nccl::Side::send, 0, from_.data(), from_.bytes()},
-                                              {nccl::Side::receive, 0, to_.data(), to_.bytes()}}};
+    const std::array<nccl::GroupMessage, 2> parts = {
+        {{nccl::Side::send, 0, from_.data(), from_.bytes()},
+         {nccl::Side::receive, 0, to_.data(), to_.bytes()}}};
     for (int copy = 0; copy < copies; ++copy) group_.exchange(parts, stream, "copy to itself");
   }
 

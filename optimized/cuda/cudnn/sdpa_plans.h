@@ -15,8 +15,8 @@ bool compiled_in();
 /// build or on this machine.
 std::string require_cudnn();
 
-/// Throws a Refusal where the frontend refuses a graph for devices of this compute capability, before
-/// cuDNN is asked. Needs cuDNN and no device.
+/// Throws a Refusal where the frontend refuses a graph for devices of this compute capability,
+/// before cuDNN is asked. Needs cuDNN and no device.
 void check_graph(const SdpaGraph& graph, int compute_capability);
 void check_graph(const SdpaBackwardGraph& graph, int compute_capability);
 

@@ -30,8 +30,8 @@ struct HopperVersion {
 /// All of them: the ladder for 64 channels, then that for 128.
 std::span<const HopperVersion> hopper_versions();
 
-/// The forward pass by one of hopper_versions(); else as forward_hopper(). Input error for what that
-/// does not take, and for calls that the version is not for.
+/// The forward pass by one of hopper_versions(); else as forward_hopper(). Input error for what
+/// that does not take, and for calls that the version is not for.
 void forward_hopper_version(const HopperVersion& version, const ForwardCall<BFloat16>& call,
                             Stream stream);
 

@@ -48,7 +48,7 @@ void NcclLinks::abort() noexcept {
 
 void NcclLinks::exchange(StreamKind kind, std::span<const DeviceMessage> messages,
                          cuda::Stream stream, const std::string& operation) {
-  std::vector<nccl::Part> parts;
+  std::vector<nccl::GroupMessage> parts;
   for (const DeviceMessage& message : messages) {
     parts.push_back({message.side == MessageSide::send ? nccl::Side::send : nccl::Side::receive,
                      message.peer, message.memory, message.bytes});

@@ -98,7 +98,7 @@ class MistakenLinks final : public DeviceLinks {
 
   void exchange(StreamKind kind, std::span<const DeviceMessage> messages, cuda::Stream stream,
                 const std::string& operation) override {
-    std::vector<nccl::Part> parts;
+    std::vector<nccl::GroupMessage> parts;
     for (const DeviceMessage& message : messages) {
       const bool sends = message.side == MessageSide::send;
       parts.push_back({sends ? nccl::Side::send : nccl::Side::receive, message.peer, message.memory,

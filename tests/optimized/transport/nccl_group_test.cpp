@@ -66,7 +66,7 @@ TEST_F(NcclGroup, passes_memory_round_a_ring) {
       if (ranks == 1) return;
       CUstream_st stream;
       const auto at = static_cast<std::size_t>(rank);
-      const std::vector<Part> parts = {
+      const std::vector<GroupMessage> parts = {
           {Side::send, (rank + 1) % ranks, memory[at].data(), 3},
           {Side::receive, (rank + ranks - 1) % ranks, slots[at].data(), 3},
           {Side::send, rank, nullptr, 0}};
@@ -102,7 +102,7 @@ TEST_F(NcclGroup, with_a_message_that_is_never_sent_is_aborted_at_the_deadline) 
     if (rank != 2) return;
     std::byte slot{};
     CUstream_st stream;
-    const std::vector<Part> parts = {{Side::receive, 1, &slot, 1}};
+    const std::vector<GroupMessage> parts = {{Side::receive, 1, &slot, 1}};
     group.exchange(parts, &stream, "round 4, receive 1 from rank 1");
     EXPECT_THROW(
         group.wait([&] { return messages_left(&stream) == 0; }, "round 4, receive 1 from rank 1"),
@@ -148,7 +148,7 @@ TEST_F(NcclGroup, ends_its_group_and_aborts_when_a_part_is_refused) {
   const auto errors = on_all_ranks(2, 10000, [](Group& group, int rank) {
     std::byte value{};
     CUstream_st stream;
-    const std::vector<Part> parts = {{Side::send, 7, &value, 1}};
+    const std::vector<GroupMessage> parts = {{Side::send, 7, &value, 1}};
     if (rank == 0) group.exchange(parts, &stream, "round 1");
   });
   EXPECT_NE(errors[0].find("invalid argument (the last words)"), std::string::npos) << errors[0];

@@ -29,7 +29,7 @@ class NcclOnDevice : public DeviceTest<Needs::any_kernel> {
 class Alone {
  public:
   void exchange() {
-    const std::array<nccl::Part, 2> parts = {
+    const std::array<nccl::GroupMessage, 2> parts = {
         {{nccl::Side::send, 0, bytes_of(from_), from_.bytes()},
          {nccl::Side::receive, 0, bytes_of(to_), to_.bytes()}}};
     group_.exchange(parts, stream_.get(), "to itself");
