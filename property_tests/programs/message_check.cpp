@@ -7,21 +7,15 @@
 #include "property_tests/programs/message_check.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
-#include "property_tests/programs/message_meetings.h"
+#include "property_tests/programs/message_order.h"
 #include "property_tests/programs/stream_laws.h"
 
 namespace ringlab::ring {
 namespace {
 
 using namespace programs;
-
-bool is_computed(const MessageOperation& operation) {
-  return operation.action == MessageAction::attend ||
-         operation.action == MessageAction::add_gradient;
-}
 
 bool fits(const MessageProgram& program, const MessageOperation& operation, int ranks) {
   const bool on_compute = operation.stream == StreamKind::compute;
@@ -125,99 +119,52 @@ class RankCheck {
   std::vector<Accesses> accesses_;
 };
 
-/// Executes all ranks as far as they get, and says what happened as a program of streams.
-class Progress {
- public:
-  Progress(const std::vector<MessageProgram>& programs, Findings& findings)
-      : programs_(programs),
-        findings_(findings),
-        meetings_(meetings_of(programs)),
-        order_(programs.size()) {
-    if (!programs.empty()) happened_.pass = programs.front().pass;
-    for (const MessageProgram& program : programs) add(program);
-    for (const Meeting& meeting : meetings_.met) add(meeting);
-    for (const MessagePlace& end : meetings_.alone) order_.block(end_of(end));
-  }
+std::string place_of(const MessageOrder& messages, const MessagePlace& end) {
+  return place(end.rank, messages.operation(end));
+}
 
-  StreamProgram run() {
-    std::set<MessagePlace> left(meetings_.alone.begin(), meetings_.alone.end());
-    for (const Meeting& meeting : meetings_.met) left.insert({meeting.send, meeting.receive});
-    std::set<std::size_t> begun;
-    for (const std::size_t point : order_.reached()) {
-      begun.insert(point);
-      const Happening& happening = happenings_[point];
-      if (happening.computing) happened_.operations.push_back(*happening.computing);
-      if (happening.meeting == nullptr) continue;
-      pass_on(*happening.meeting);
-      left.erase(happening.meeting->send);
-      left.erase(happening.meeting->receive);
-    }
-    for (const MessagePlace& end : left) {
-      if (begun.contains(begin_of(end))) report(end);
-    }
-    return std::move(happened_);
-  }
-
- private:
-  /// At a point of the order.
-  struct Happening {
-    std::optional<StreamOperation> computing = {};
-    const Meeting* meeting = nullptr;
+void check_meeting(const MessageOrder& messages, const Meeting& meeting, Findings& findings) {
+  const int round = messages.operation(meeting.send).step;
+  const int owner = messages.end(meeting.send).owner;
+  const auto find = [&](const std::string& what) {
+    findings.push_back(place_of(messages, meeting.receive) + ": " + what + " rank " +
+                       std::to_string(meeting.send.rank) + " sends " + std::to_string(owner) +
+                       " in round " + std::to_string(round));
   };
-  std::size_t begin_of(const MessagePlace& end) const {
-    return begins_[static_cast<std::size_t>(end.rank)][end.operation];
-  }
-  std::size_t end_of(const MessagePlace& end) const { return begin_of(end) + 1; }
+  if (owner != messages.end(meeting.receive).owner) find("other sizes:");
+  if (round != messages.operation(meeting.receive).step) find("other rounds:");
+}
 
-  void add(const MessageProgram& program) {
-    happened_.ranks.push_back(program.room);
-    const auto lane = static_cast<std::size_t>(program.rank);
-    auto& begins = begins_.emplace_back();
-    for (const MessageOperation& operation : program.operations) {
-      begins.push_back(order_.add(lane));
-      Happening& begin = happenings_.emplace_back();
-      if (is_computed(operation)) begin.computing = computing_on_stream(program.rank, operation);
-      if (operation.action != MessageAction::exchange) continue;
-      order_.add(lane);  // its end
-      happenings_.emplace_back();
+/// Executes all ranks as far as they get, and says what happened as a program of streams.
+StreamProgram execute(const std::vector<MessageProgram>& programs, Findings& findings) {
+  const MessageOrder messages(programs, Lanes::ranks);
+  StreamProgram happened;
+  for (const MessageProgram& program : programs) {
+    happened.pass = program.pass;
+    happened.ranks.push_back(program.room);
+  }
+  std::set<MessagePlace> left(messages.ends().begin(), messages.ends().end());
+  std::set<std::size_t> reached;
+  for (const std::size_t point : messages.happenings().order.reached()) {
+    reached.insert(point);
+    const Happening& happening = messages.happenings().at[point];
+    const bool begins = happening.told == Told::begin_copy;
+    if (happening.operation != nullptr && !begins) {
+      happened.operations.push_back(*happening.operation);
     }
+    const Meeting* meeting = messages.arrived_at(point);
+    if (meeting == nullptr) continue;
+    check_meeting(messages, *meeting, findings);
+    left.erase(meeting->send);
+    left.erase(meeting->receive);
   }
-  void add(const Meeting& meeting) {
-    const std::size_t message = order_.add();
-    happenings_.push_back({.meeting = &meeting});
-    for (const MessagePlace& end : {meeting.send, meeting.receive}) {
-      order_.add_after(message, begin_of(end));
-      order_.add_after(end_of(end), message);
-    }
+  for (const MessagePlace& end : left) {
+    if (!reached.contains(messages.begin_of(end))) continue;
+    findings.push_back(place_of(messages, end) + ": waits for ever for rank " +
+                       std::to_string(messages.end(end).peer));
   }
-
-  void pass_on(const Meeting& meeting) {
-    const MessageOperation& from = operation_at(programs_, meeting.send);
-    const MessageOperation& to = operation_at(programs_, meeting.receive);
-    const MessageEnd& send = end_at(programs_, meeting.send);
-    const auto find = [&](const std::string& what) {
-      findings_.push_back(place(meeting.receive.rank, to) + ": " + what + " rank " +
-                          std::to_string(meeting.send.rank) + " sends " +
-                          std::to_string(send.owner) + " in round " + std::to_string(from.step));
-    };
-    if (send.owner != end_at(programs_, meeting.receive).owner) find("other sizes:");
-    if (from.step != to.step) find("other rounds:");
-    happened_.operations.push_back(copy_of(programs_, meeting));
-  }
-
-  void report(const MessagePlace& end) {
-    findings_.push_back(place(end.rank, operation_at(programs_, end)) +
-                        ": waits for ever for rank " + std::to_string(end_at(programs_, end).peer));
-  }
-
-  const std::vector<MessageProgram>& programs_;
-  Findings& findings_;
-  const Meetings meetings_;
-  Order order_;
-  std::vector<Happening> happenings_;             // by point
-  std::vector<std::vector<std::size_t>> begins_;  // points, by rank and operation
-  StreamProgram happened_;
-};
+  return happened;
+}
 
 }  // namespace
 
@@ -226,7 +173,7 @@ std::vector<std::string> check_message_programs(const std::vector<MessageProgram
   Findings findings;
   if (!check_programs(programs, findings)) return findings;
   for (const MessageProgram& program : programs) RankCheck(program, findings).run();
-  const StreamProgram happened = Progress(programs, findings).run();
+  const StreamProgram happened = execute(programs, findings);
   if (!check_numbers(happened, schedule, findings)) return findings;
   check_contents(happened, schedule, findings);
   check_work(happened, schedule, findings);

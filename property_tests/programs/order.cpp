@@ -20,20 +20,6 @@ void Order::add_after(std::size_t later, std::size_t earlier) {
   ++missing_[later];
 }
 
-std::vector<std::size_t> Order::reached() const {
-  std::vector<int> missing = missing_;
-  std::vector<std::size_t> reached;
-  for (std::size_t point = 0; point < missing.size(); ++point) {
-    if (missing[point] == 0) reached.push_back(point);
-  }
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    for (const std::size_t later : next_[reached[i]]) {
-      if (--missing[later] == 0) reached.push_back(later);
-    }
-  }
-  return reached;
-}
-
 std::vector<ring::StreamClock> clocks_of(const std::vector<StreamStep>& steps, int streams,
                                          int events, const ReportAt& report) {
   using ring::StreamClock;

@@ -37,7 +37,28 @@ class Order {
   /// All points that are ever reached, each after all that it comes after. Which ones these are
   /// does not depend on the order: what can happen stays possible until it happens, so that one
   /// order decides about all delays.
-  std::vector<std::size_t> reached() const;
+  std::vector<std::size_t> reached() const {
+    return reached([](const std::vector<std::size_t>& ready) { return ready.size() - 1; });
+  }
+  /// The same in an order of choice: `pick(ready)` says which of these comes next, by its index.
+  template <class Pick>
+  std::vector<std::size_t> reached(Pick pick) const {
+    std::vector<int> missing = missing_;
+    std::vector<std::size_t> ready, reached;
+    for (std::size_t point = 0; point < missing.size(); ++point) {
+      if (missing[point] == 0) ready.push_back(point);
+    }
+    while (!ready.empty()) {
+      std::swap(ready[pick(std::as_const(ready))], ready.back());
+      const std::size_t point = ready.back();
+      ready.pop_back();
+      reached.push_back(point);
+      for (const std::size_t later : next_[point]) {
+        if (--missing[later] == 0) ready.push_back(later);
+      }
+    }
+    return reached;
+  }
 
  private:
   std::vector<std::optional<std::size_t>> last_;  // by lane

@@ -77,8 +77,7 @@ class ScheduleCheck {
     const bool sends = is_send(operation(node));
     Posts& posts = posts_[message(node)];
     std::vector<std::size_t>& waiting = posted_[{message(node), sends}];
-    const Verb verb = operation(node).verb;
-    if (verb == Verb::wait_send || verb == Verb::wait_receive) return pair(node, waiting);
+    if (is_wait(operation(node))) return pair(node, waiting);
     (sends ? posts.sends : posts.receives).push_back(node);
     waiting.push_back(node);
   }
@@ -123,9 +122,8 @@ class ScheduleCheck {
     Order order(schedule_.ranks.size());
     for (const Node& node : nodes_) order.add(static_cast<std::size_t>(node.rank));
     for (std::size_t wait = 0; wait < nodes_.size(); ++wait) {
-      const Verb verb = operation(wait).verb;
-      const bool for_send = verb == Verb::wait_send && sends == Sends::unbuffered;
-      if (verb != Verb::wait_receive && !for_send) continue;
+      const bool for_send = is_send(operation(wait));
+      if (!is_wait(operation(wait)) || (for_send && sends == Sends::buffered)) continue;
       const Posts& both = posts_.at(message(wait));
       const std::vector<std::size_t>& posts = for_send ? both.receives : both.sends;
       if (posts.empty()) order.block(wait);

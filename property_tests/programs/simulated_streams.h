@@ -9,7 +9,7 @@
 
 #include "optimized/ring/native.h"
 #include "optimized/ring/streams/stream_setting.h"
-#include "property_tests/programs/random_streams.h"
+#include "property_tests/programs/random_order.h"
 
 namespace ringlab::ring {
 

@@ -2,50 +2,45 @@
 #include "property_tests/programs/stream_laws.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "property_tests/programs/contents.h"
+#include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::programs {
 namespace {
 
 using namespace ring;
 
-/// An attend or an add, without its slots.
-struct Computing {
-  bool adds = false;
-  int step = 0;
-  int owner = 0;
-  friend bool operator==(const Computing&, const Computing&) = default;
-};
-std::string text_of(const Computing& computing) {
-  std::string text = "step " + std::to_string(computing.step);
-  text += computing.adds ? ", add for chunk " : ", attend to chunk ";
-  return text + std::to_string(computing.owner);
+std::string text_of(const Operation& computing) {
+  const bool adds = computing.verb == Verb::add;
+  return "step " + std::to_string(computing.step) +
+         (adds ? ", add for chunk " : ", attend to chunk ") + std::to_string(computing.owner);
+}
+/// Slots aside.
+bool is_same(const Operation& one, const Operation& other) {
+  return one.verb == other.verb && one.step == other.step && one.owner == other.owner;
 }
 
-std::vector<Computing> wanted_work(const RankSchedule& schedule) {
-  std::vector<Computing> wanted;
-  for (const Operation& operation : schedule.operations) {
-    const bool adds = operation.verb == Verb::add;
-    if (!adds && operation.verb != Verb::compute) continue;
-    wanted.push_back({adds, operation.step, operation.owner});
-  }
+using Computing = std::vector<Operation>;
+
+Computing wanted_work(const RankSchedule& schedule) {
+  Computing wanted;
+  std::ranges::copy_if(schedule.operations, std::back_inserter(wanted),
+                       [](const Operation& operation) { return !is_message(operation); });
   return wanted;
 }
-std::vector<Computing> work_of(const StreamProgram& program, int rank) {
-  std::vector<Computing> work;
+Computing work_of(const StreamProgram& program, int rank) {
+  Computing work;
   for (const StreamOperation& operation : program.operations) {
-    const bool adds = operation.action == StreamAction::add_gradient;
-    if (operation.rank != rank || (!adds && operation.action != StreamAction::attend)) continue;
-    work.push_back({adds, operation.step, operation.owner});
+    if (operation.rank == rank && is_computed(operation)) work.push_back(computing_of(operation));
   }
   return work;
 }
 
 /// The first difference only: all that follows may be shifted.
-void check_rank_work(int rank, const std::vector<Computing>& wanted,
-                     const std::vector<Computing>& work, Findings& findings) {
-  const auto [due, is] = std::ranges::mismatch(wanted, work);
+void check_rank_work(int rank, const Computing& wanted, const Computing& work, Findings& findings) {
+  const auto [due, is] = std::ranges::mismatch(wanted, work, is_same);
   if (due == wanted.end() && is == work.end()) return;
   std::string text = "rank " + std::to_string(rank) + ", ";
   text += text_of(due == wanted.end() ? *is : *due);
@@ -75,6 +70,10 @@ void check_streams(const StreamProgram& program, Findings& findings) {
 }
 
 }  // namespace
+
+bool is_computed(const StreamOperation& operation) {
+  return touches_slots(operation) && operation.action != StreamAction::copy;
+}
 
 Operation computing_of(const StreamOperation& operation) {
   const bool adds = operation.action == StreamAction::add_gradient;

@@ -19,7 +19,9 @@ void check_work(const ring::StreamProgram& program, const Schedule& schedule, Fi
 void check_overlap(const ring::StreamProgram& program, const std::vector<ring::StreamClock>& clocks,
                    Findings& findings);
 
-/// What a rank computes or adds, as its schedule would say it.
+/// Whether it attends or adds.
+bool is_computed(const ring::StreamOperation& operation);
+/// That as a schedule says it.
 Operation computing_of(const ring::StreamOperation& operation);
 
 }  // namespace ringlab::programs

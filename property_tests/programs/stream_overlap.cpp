@@ -7,10 +7,6 @@ namespace {
 using namespace ring;
 using Clocks = std::vector<StreamClock>;
 
-bool is_computed(const StreamOperation& operation) {
-  return touches_slots(operation) && operation.action != StreamAction::copy;
-}
-
 /// The least order there can be: computing of a rank in its order, and data. Copies have no streams
 /// here. Clocks count compute streams only, by rank.
 class ForcedOrder {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <compare>
 #include <map>
-#include <utility>
+#include <numeric>
 
 #include "property_tests/programs/schedule_laws.h"
 #include "reference/core/schedule/operation_words.h"
@@ -29,10 +29,6 @@ struct EventName {
   friend auto operator<=>(const EventName&, const EventName&) = default;
 };
 
-bool is_wait(const Operation& operation) {
-  return operation.verb == Verb::wait_receive || operation.verb == Verb::wait_send;
-}
-
 TraceKind kind_of(const Operation& operation) {
   if (operation.verb == Verb::compute) return TraceKind::compute;
   if (operation.verb == Verb::add) return TraceKind::add;
@@ -47,8 +43,12 @@ EventName name_of(const Operation& operation) {
           .peer = message ? operation.peer : kNobody};
 }
 
+bool is_message(const TraceEvent& event) {
+  return event.kind == TraceKind::send || event.kind == TraceKind::receive;
+}
+
 EventName name_of(const TraceEvent& event) {
-  const bool message = event.kind == TraceKind::send || event.kind == TraceKind::receive;
+  const bool message = is_message(event);
   return {.kind = event.kind,
           .gradient = message && event.gradient,
           .owner = event.owner,
@@ -165,38 +165,36 @@ class RankTrace {
   std::vector<Step> steps_;
 };
 
-/// Bytes of the messages from one rank to another about one chunk.
+/// Bytes of the messages with the same name, of both ends.
 struct Ends {
   std::vector<std::int64_t> sent, received;
 };
-using MessageName = std::pair<std::pair<int, int>, std::pair<int, bool>>;
+
+std::string text_of(const std::vector<std::int64_t>& bytes) {
+  return std::to_string(bytes.size()) + " messages, " +
+         std::to_string(std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0})) + " bytes";
+}
 
 void check_bytes(const std::vector<std::vector<TraceEvent>>& ranks, Pass pass, Findings& findings) {
-  std::map<MessageName, Ends> messages;
+  std::map<MessageKey, Ends> messages;
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
     for (const TraceEvent& event : ranks[static_cast<std::size_t>(rank)]) {
-      if (event.pass != pass) continue;
-      const std::pair<int, bool> what = {event.owner, event.gradient};
-      if (event.kind == TraceKind::send) {
-        messages[{{rank, event.peer}, what}].sent.push_back(event.bytes);
-      }
-      if (event.kind == TraceKind::receive) {
-        messages[{{event.peer, rank}, what}].received.push_back(event.bytes);
-      }
+      if (event.pass != pass || !is_message(event)) continue;
+      const bool sends = event.kind == TraceKind::send;
+      Ends& ends = messages[{.from = sends ? rank : event.peer,
+                             .to = sends ? event.peer : rank,
+                             .owner = event.owner,
+                             .payload = event.gradient ? Payload::gradients : Payload::chunk}];
+      (sends ? ends.sent : ends.received).push_back(event.bytes);
     }
   }
-  for (const auto& [name, ends] : messages) {
+  for (const auto& [message, ends] : messages) {
     if (ends.sent == ends.received) continue;
-    const auto sum = [](const std::vector<std::int64_t>& bytes) {
-      std::int64_t total = 0;
-      for (const std::int64_t each : bytes) total += each;
-      return std::to_string(bytes.size()) + " messages, " + std::to_string(total) + " bytes";
-    };
-    findings.push_back("rank " + std::to_string(name.first.first) + " to rank " +
-                       std::to_string(name.first.second) + ", " +
-                       (name.second.second ? "gradients of chunk " : "chunk ") +
-                       std::to_string(name.second.first) + ": sent " + sum(ends.sent) +
-                       ", received " + sum(ends.received));
+    findings.push_back("rank " + std::to_string(message.from) + " to rank " +
+                       std::to_string(message.to) + ", " +
+                       (message.payload == Payload::gradients ? "gradients of chunk " : "chunk ") +
+                       std::to_string(message.owner) + ": sent " + text_of(ends.sent) +
+                       ", received " + text_of(ends.received));
   }
 }
 

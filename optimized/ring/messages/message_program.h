@@ -11,7 +11,7 @@
 // other in a circle, be the communicators executed side by side or in the order of issue. A rank
 // waits for events of its own only.
 //
-// Proved by message_check.h, executed by random_messages.h.
+// Proved by message_check.h, executed by random_order.h.
 #pragma once
 
 #include <string>

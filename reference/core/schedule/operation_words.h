@@ -19,6 +19,9 @@ inline bool is_message(const Operation& operation) {
 inline bool is_send(const Operation& operation) {
   return operation.verb == Verb::post_send || operation.verb == Verb::wait_send;
 }
+inline bool is_wait(const Operation& operation) {
+  return operation.verb == Verb::wait_receive || operation.verb == Verb::wait_send;
+}
 /// The slot of K and V, or of gradients, that it is about.
 inline int slot_of(const Operation& operation) {
   return concerns_gradients(operation) ? operation.gradient : operation.slot;

@@ -2,7 +2,7 @@
 // threads; with planted mistakes they do not, or never come to their end.
 #include <gtest/gtest.h>
 
-#include "property_tests/programs/random_messages.h"
+#include "property_tests/programs/random_order.h"
 #include "reference/core/error.h"
 #include "tests/property_tests/programs/message_mistakes.h"
 #include "tests/property_tests/programs/simulation_cases.h"

@@ -31,10 +31,6 @@ class Recorder {
     if (operation.verb == Verb::add) return TraceKind::add;
     return is_send(operation) ? TraceKind::send : TraceKind::receive;
   }
-  static bool is_wait(const Operation& operation) {
-    return operation.verb == Verb::wait_send || operation.verb == Verb::wait_receive;
-  }
-
   std::vector<TraceEvent> record_rank(int rank) {
     std::vector<TraceEvent> events;
     std::int64_t now = 0;
