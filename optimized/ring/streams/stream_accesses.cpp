@@ -1,19 +1,29 @@
 #include "optimized/ring/streams/stream_accesses.h"
 
 namespace ringlab::ring {
+namespace {
+
+Access read_of(Held held, SlotPlace place) {
+  return {.held = held, .place = place, .writes = false};
+}
+Access write_of(Held held, SlotPlace place) {
+  return {.held = held, .place = place, .writes = true};
+}
+
+}  // namespace
 
 std::vector<Access> accesses_of(const StreamOperation& operation, Pass pass) {
-  const int rank = operation.rank;
+  const SlotPlace chunk{operation.rank, operation.slot};
+  const SlotPlace sum{operation.rank, operation.gradient};
+  const SlotPlace addend{operation.rank, operation.addend};
   switch (operation.action) {
     case StreamAction::attend:
-      if (pass == Pass::forward) return {{Held::chunk, {rank, operation.slot}, false}};
-      return {{Held::chunk, {rank, operation.slot}, false},
-              {Held::sum, {rank, operation.gradient}, true}};
+      if (pass == Pass::forward) return {read_of(Held::chunk, chunk)};
+      return {read_of(Held::chunk, chunk), write_of(Held::sum, sum)};
     case StreamAction::add_gradient:
-      return {{Held::sum, {rank, operation.addend}, false},
-              {Held::sum, {rank, operation.gradient}, true}};
+      return {read_of(Held::sum, addend), write_of(Held::sum, sum)};
     case StreamAction::copy:
-      return {{operation.held, operation.from, false}, {operation.held, operation.to, true}};
+      return {read_of(operation.held, operation.from), write_of(operation.held, operation.to)};
     case StreamAction::record:
     case StreamAction::wait:
     case StreamAction::delay:
