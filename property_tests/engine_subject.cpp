@@ -2,6 +2,7 @@
 #include "property_tests/engine_subject.h"
 
 #include "optimized/cpu/vectors.h"
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/device_engine.h"
 #include "optimized/ring/engine.h"
 
@@ -42,8 +43,8 @@ Subject engine_subject() {
           .run =
               [](const AttentionInput& input, const RunOptions& options) {
                 return options.device == DeviceKind::cuda
-                           ? ring::run_engine_on_devices(input, options)
-                           : ring::run_engine(input, options);
+                           ? ring::Engine().run(input, options, ring::OnDevices())
+                           : ring::Engine().run(input, options);
               },
           .profile =
               [](const Problem& problem, const RunOptions& options) {

@@ -1,6 +1,8 @@
 #include "property_tests/vendor_subject.h"
 
 #include "optimized/cuda/cudnn/sdpa_runner.h"
+#include "optimized/ring/device_engine.h"
+#include "optimized/ring/engine.h"
 #include "optimized/ring/vendor/cudnn_engine.h"
 
 namespace ringlab::verify {
@@ -37,7 +39,7 @@ Subject cudnn_subject() {
       .run =
           [](const AttentionInput& input, const RunOptions& options) {
             try {
-              return ring::run_engine_on_cudnn(input, options);
+              return ring::Engine().run(input, options, ring::OnDevices(ring::AttentionOf::cudnn));
             } catch (const ring::NotOnCudnn& no) {
               throw Unsupported(no.reason());
             } catch (const cudnn::Refusal& refusal) {

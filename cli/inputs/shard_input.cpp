@@ -136,8 +136,8 @@ RankInput make_rank(const LoadedInput& loaded, const RunOptions& options,
 
 }  // namespace
 
-ring::ShardInput RankInput::shard() const {
-  ring::ShardInput shard{q.view(), k.view(), v.view()};
+ring::RankRows<double> RankInput::shard() const {
+  ring::RankRows<double> shard{q.view(), k.view(), v.view()};
   if (dout) shard.dout = dout->view();
   return shard;
 }

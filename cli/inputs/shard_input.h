@@ -5,7 +5,7 @@
 
 #include "cli/inputs/problem_options.h"
 #include "cli/inputs/random_input.h"
-#include "optimized/ring/engine.h"
+#include "optimized/ring/ends.h"
 
 namespace ringlab::cli {
 
@@ -19,7 +19,7 @@ struct RankInput {
   std::optional<LoadedInput> whole = {};   ///< when it had to be loaded
   std::optional<RandomInput> random = {};  ///< when every row can be made again
 
-  ring::ShardInput shard() const;
+  ring::RankRows<double> shard() const;
 };
 
 struct RankInputWish {

@@ -5,6 +5,7 @@
 #include "cli/inputs/problem_options.h"
 #include "cli/run/run_costs.h"
 #include "cli/run/run_options.h"
+#include "optimized/ring/closed_forms.h"
 
 namespace ringlab::cli {
 

@@ -33,7 +33,7 @@ std::vector<std::int64_t> file_shape(const Extents& e, std::size_t dimensions) {
   return {all.begin() + static_cast<std::ptrdiff_t>(4 - dimensions), all.end()};
 }
 
-Parts parts_of(const JobShape& job, const ring::ShardResult& result, const Places& places) {
+Parts parts_of(const JobShape& job, const RunResult& result, const Places& places) {
   const Shape& shape = job.problem.shape;
   const DType dtype = job.problem.dtype;
   const auto part = [&](const Tensor<double>& rows, const Positions& positions,
@@ -131,7 +131,7 @@ std::optional<JobOutput> take_job_output(Arguments& arguments) {
                               {{"merged", OutputShards::merged}, {"apart", OutputShards::apart}})};
 }
 
-void write_job_output(const JobOutput& output, const JobShape& job, const ring::ShardResult& result,
+void write_job_output(const JobOutput& output, const JobShape& job, const RunResult& result,
                       Communicator& network) {
   const Shape& shape = job.problem.shape;
   const int rank = network.rank();

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "cli/line/arguments.h"
-#include "optimized/ring/engine.h"
+#include "optimized/transport/communicator.h"
+#include "reference/core/run.h"
 
 namespace ringlab::cli {
 
@@ -30,7 +31,7 @@ struct JobShape {
 /// Writes o, lse and gradients: this rank's rows. merged: the files get their names when all ranks
 /// have written; apart: PATH.rank-R.safetensors or PATH/rank-R/, with the positions of the rows.
 /// To be called by all ranks of `network`.
-void write_job_output(const JobOutput& output, const JobShape& job, const ring::ShardResult& result,
+void write_job_output(const JobOutput& output, const JobShape& job, const RunResult& result,
                       Communicator& network);
 
 }  // namespace ringlab::cli

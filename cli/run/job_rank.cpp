@@ -15,6 +15,7 @@
 #include "cli/run/run_pace.h"
 #include "cli/run/trace_file.h"
 #include "optimized/ring/device_engine.h"
+#include "optimized/ring/engine.h"
 #include "optimized/transport/faulty_communicator.h"
 #include "optimized/transport/tell_all.h"
 #include "property_tests/sampled_check.h"
@@ -129,36 +130,39 @@ void print_job(const JobPlan& plan, const JobResult& job, Output& output) {
   output.finish("run", document);
 }
 
-ring::ShardResult run_engine_of(const JobPlan& plan, const std::optional<JobClock>& clock,
-                                Communicator& network) {
+RunResult run_on_processor(const JobPlan& plan, const std::optional<JobClock>& clock,
+                           Communicator& network) {
   ring::EngineParts parts = parts_with_faults();
   if (clock) parts.clock_zero = clock->zero;
   const Traffic before = network.traffic();
-  ring::ShardResult result = ring::run_engine_rank_with(parts, plan.input.problem, plan.options,
-                                                        plan.input.shard(), network);
-  subtract(before, result.stats);
+  RunResult result = ring::Engine(parts).run(plan.input.problem, plan.options, plan.input.shard(),
+                                             ring::OneRank(network));
+  subtract(before, result.ranks.front());
   return result;
 }
 
 // The same on a device, and with it what the ranks compute on.
-ring::ShardResult run_on_device(const JobPlan& plan, JobSession& session, JobResult& job) {
-  ring::DeviceShardResult result = ring::run_engine_rank_over_nccl(
-      plan.input.problem, plan.options, plan.input.shard(),
+RunResult run_on_device(const JobPlan& plan, JobSession& session, JobResult& job) {
+  ring::RankChoice mine;
+  const ring::OverNccl place(
       {.network = session.network(),
        .check_others =
            [&session](const std::string& operation) { session.check_others(operation); }},
-      plan.attention());
-  job.devices = tell_all_over(session.network(), kDevicesTag)(result.device);
-  job.kernels = std::move(result.kernels);
-  job.nccl = std::move(result.nccl);
-  return std::move(result.shard);
+      plan.attention(), [&mine](const ring::RankChoice& choice) { mine = choice; });
+  RunResult result =
+      ring::Engine().run(plan.input.problem, plan.options, plan.input.shard(), place);
+  job.devices = tell_all_over(session.network(), kDevicesTag)(mine.device);
+  job.kernels = std::move(mine.kernels);
+  job.nccl = std::move(mine.nccl);
+  return result;
 }
 
 // Those of the chosen rows that this rank holds.
-Report check_rows(const JobPlan& plan, int rank, const ring::ShardResult& result) {
+Report check_rows(const JobPlan& plan, int rank, const RunResult& result) {
   const Problem& problem = plan.input.problem;
   const Layout queries = make_layout(plan.options, problem.shape.q_tokens, plan.options.q_layout);
-  const RankRows mine = rows_of_rank(rows_to_check(plan), queries.positions(rank), result.output);
+  const SampledRows mine =
+      rows_of_rank(rows_to_check(plan), queries.positions(rank), result.output);
   return verify::check_sampled({.problem = problem,
                                 .profile = plan.subject.profile(problem, plan.options),
                                 .rows = mine.rows},
@@ -169,14 +173,14 @@ Report check_rows(const JobPlan& plan, int rank, const ring::ShardResult& result
 
 // Of all ranks on rank 0: what checks gradients that no reference is computed for.
 std::optional<verify::GradientIdentities> gradient_sums(const JobPlan& plan,
-                                                        const ring::ShardResult& result,
+                                                        const RunResult& result,
                                                         Communicator& network) {
   if (plan.check_rows == 0 || gradients_checked(plan) != GradientCheck::by_sums) return {};
   const Problem& problem = plan.input.problem;
   const Layout queries = make_layout(plan.options, problem.shape.q_tokens, plan.options.q_layout);
   const Positions& mine = queries.positions(network.rank());
   verify::GradientIdentities sums(problem, plan.subject.profile(problem, plan.options));
-  const ring::ShardInput given = plan.input.shard();
+  const ring::RankRows<double> given = plan.input.shard();
   sums.add<double>({.queries = mine,
                     .q = given.q,
                     .dout = *given.dout,
@@ -190,9 +194,9 @@ std::optional<verify::GradientIdentities> gradient_sums(const JobPlan& plan,
   return sums;
 }
 
-RankSummary summarize(const JobPlan& plan, const ring::ShardResult& result,
+RankSummary summarize(const JobPlan& plan, const RunResult& result,
                       const std::optional<JobClock>& clock, int rank) {
-  RankSummary summary{.stats = result.stats,
+  RankSummary summary{.stats = result.ranks.front(),
                       .seconds = result.seconds,
                       .clock_uncertainty_s = clock ? clock->uncertainty_s : 0};
   if (!plan.checks()) return summary;
@@ -213,12 +217,11 @@ int run_job_rank(const JobPlan& plan, Output* output, JobSession& session) {
   std::optional<JobClock> clock;
   if (plan.trace_path) clock = align_clocks(network);
   JobResult job;
-  const ring::ShardResult result = plan.carrier == Carrier::nccl
-                                       ? run_on_device(plan, session, job)
-                                       : run_engine_of(plan, clock, network);
+  const RunResult result = plan.carrier == Carrier::nccl ? run_on_device(plan, session, job)
+                                                         : run_on_processor(plan, clock, network);
   job.ranks = gather(summarize(plan, result, clock, network.rank()), network);
-  job.paces = gather_paces(pace_of(result.stats), network);
-  if (plan.trace_path) job.events = gather_events(result.stats.events, network);
+  job.paces = gather_paces(pace_of(result.ranks.front()), network);
+  if (plan.trace_path) job.events = gather_events(result.ranks.front().events, network);
   for (const RankSummary& rank : job.ranks) {
     job.clock_uncertainty_s = std::max(job.clock_uncertainty_s, rank.clock_uncertainty_s);
   }

@@ -64,7 +64,7 @@ CheckedResult check_result(const AttentionInput& input, const NumericsProfile& p
 }
 
 Report check_shard(const AttentionInput& input, const RunOptions& options,
-                   const NumericsProfile& profile, int rank, const ring::ShardResult& got) {
+                   const NumericsProfile& profile, int rank, const RunResult& got) {
   const Shape& shape = input.problem.shape;
   const Rows rows{make_layout(options, shape.q_tokens, options.q_layout).positions(rank),
                   make_layout(options, shape.kv_tokens, options.kv_layout).positions(rank)};
@@ -82,8 +82,8 @@ Report check_shard(const AttentionInput& input, const RunOptions& options,
   return report;
 }
 
-RankRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,
-                      const AttentionOutput& output) {
+SampledRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,
+                         const AttentionOutput& output) {
   const std::vector<std::int64_t> tokens = queries.to_list();
   std::vector<std::pair<std::int64_t, std::int64_t>> held;  // token, place in the rank's rows
   for (std::size_t local = 0; local < tokens.size(); ++local) {
@@ -91,7 +91,7 @@ RankRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& qu
     held.emplace_back(tokens[local], static_cast<std::int64_t>(local));
   }
   std::ranges::sort(held);
-  RankRows mine;
+  SampledRows mine;
   std::vector<std::int64_t> places;
   for (const auto& [token, place] : held) {
     mine.rows.push_back(token);

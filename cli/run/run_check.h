@@ -5,7 +5,6 @@
 #include <string>
 
 #include "cli/line/arguments.h"
-#include "optimized/ring/engine.h"
 #include "property_tests/undecided.h"
 #include "reference/core/numerics.h"
 #include "reference/core/report.h"
@@ -25,15 +24,15 @@ CheckedResult check_result(const AttentionInput& input, const NumericsProfile& p
 /// The same for the rows of one rank out of the whole `input`. The reference of o and lse is
 /// computed for these rows only, that of the gradients as a whole.
 Report check_shard(const AttentionInput& input, const RunOptions& options,
-                   const NumericsProfile& profile, int rank, const ring::ShardResult& got);
+                   const NumericsProfile& profile, int rank, const RunResult& got);
 
 /// Those of `rows` that one rank holds, ascending, and its results of them.
-struct RankRows {
+struct SampledRows {
   std::vector<std::int64_t> rows;
   AttentionOutput output;
 };
-RankRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,
-                      const AttentionOutput& output);
+SampledRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,
+                         const AttentionOutput& output);
 
 /// --check-rows, which stands in the place of --check.
 OptionSpec check_rows_option();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/line/output.h"
-#include "optimized/ring/engine.h"
+#include "optimized/ring/closed_forms.h"
 
 namespace ringlab::cli {
 

@@ -49,9 +49,12 @@ std::string transport_name(TransportKind transport) {
       return "threads";
     case TransportKind::simulated:
       return "simulated";
-    default:
+    case TransportKind::mpi:
       return "mpi";
+    case TransportKind::nccl:
+      return "nccl";
   }
+  return "unknown";
 }
 
 }  // namespace
@@ -114,7 +117,7 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
                                                            {{"threads", TransportKind::threads},
                                                             {"simulated", TransportKind::simulated},
                                                             {"mpi", TransportKind::mpi},
-                                                            {"nccl", TransportKind::mpi}});
+                                                            {"nccl", TransportKind::nccl}});
   options.device = arguments.take_choice<DeviceKind>(
       "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
   options.tile_queries =

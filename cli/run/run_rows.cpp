@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "cli/line/progress.h"
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/device_engine.h"
 #include "optimized/ring/engine.h"
-#include "optimized/ring/native.h"
+#include "optimized/ring/whole_tensors.h"
 #include "reference/core/shards.h"
 #include "reference/core/small_float.h"
 
@@ -20,23 +21,15 @@ namespace {
 using verify::RandomTensor;
 
 template <class Element>
-struct WideRows {
-  Tensor<Element> q, k, v, dout;
-};
-
-template <class Element>
-ring::NativeShard<Element> make_rows(const RowRun& run, const ring::RankPlace& place) {
-  auto made = std::make_shared<WideRows<Element>>();
-  made->q = run.input.rows<Element>(RandomTensor::q, place.queries);
-  made->k = run.input.rows<Element>(RandomTensor::k, place.keys);
-  made->v = run.input.rows<Element>(RandomTensor::v, place.keys);
-  ring::NativeShard<Element> shard{.q = made->q.view(), .k = made->k.view(), .v = made->v.view()};
-  if (run.last_pass == Pass::backward) {
-    made->dout = run.input.rows<Element>(RandomTensor::dout, place.queries);
-    shard.dout = made->dout.view();
-  }
-  shard.owner = std::move(made);
-  return shard;
+ring::RankRows<Element> make_rows(const RowRun& run, const ring::RankTokens& tokens) {
+  const auto rows = [&](RandomTensor tensor, const Positions& positions) {
+    return run.input.rows<Element>(tensor, positions);
+  };
+  std::optional<Tensor<Element>> dout;
+  if (run.last_pass == Pass::backward) dout = rows(RandomTensor::dout, tokens.queries);
+  return ring::owned_rows<Element>(rows(RandomTensor::q, tokens.queries),
+                                   rows(RandomTensor::k, tokens.keys),
+                                   rows(RandomTensor::v, tokens.keys), std::move(dout));
 }
 
 /// A row that is kept: where it lies in the rank's rows, and where it goes.
@@ -75,12 +68,12 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
 
 /// Makes the rank's rows once more, those of one rank at a time.
 template <class Element>
-void add_gradients(const RowRun& run, const ring::RankPlace& place,
-                   const ring::NativeResult<Element>& mine) {
+void add_gradients(const RowRun& run, const ring::RankTokens& tokens,
+                   const ring::RankResult<Element>& mine) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
-  const ring::NativeShard<Element> given = make_rows<Element>(run, place);
-  run.identities->add<Element>({.queries = place.queries,
+  const ring::RankRows<Element> given = make_rows<Element>(run, tokens);
+  run.identities->add<Element>({.queries = tokens.queries,
                                 .q = given.q,
                                 .dout = *given.dout,
                                 .out = mine.out.view(),
@@ -92,21 +85,15 @@ void add_gradients(const RowRun& run, const ring::RankPlace& place,
 }
 
 template <class Element>
-ring::NativeEnds<Element> ends_of(const RowRun& run, AttentionOutput& kept) {
-  return {.source = [&](const ring::RankPlace& place) { return make_rows<Element>(run, place); },
+ring::Ends<Element> ends_of(const RowRun& run, AttentionOutput& kept) {
+  return {.source = [&](const ring::RankTokens& tokens) { return make_rows<Element>(run, tokens); },
           .sink =
-              [&](const ring::RankPlace& place, ring::NativeResult<Element>&& mine) {
-                const std::vector<Kept> rows = kept_of(place.queries, run.kept_rows);
+              [&](const ring::RankTokens& tokens, ring::RankResult<Element>&& mine) {
+                const std::vector<Kept> rows = kept_of(tokens.queries, run.kept_rows);
                 copy_rows(mine.out, rows, kept.out);
                 copy_rows(mine.lse, rows, kept.lse);
-                if (run.identities != nullptr && mine.gradients) add_gradients(run, place, mine);
+                if (run.identities != nullptr && mine.gradients) add_gradients(run, tokens, mine);
               }};
-}
-
-void take_summary(ring::NativeSummary&& summary, RunResult& result) {
-  result.ranks = std::move(summary.ranks);
-  result.leftover_messages = summary.leftover_messages;
-  result.seconds = summary.seconds;
 }
 
 RunResult room_for(const RowRun& run) {
@@ -119,16 +106,12 @@ RunResult room_for(const RowRun& run) {
           .seconds = 0};
 }
 
-RunResult run_rows_on_devices(const RowRun& run) {
-  const Problem& problem = run.input.problem;
+RunResult run_rows(const RowRun& run, const ring::Engine& engine, const ring::Place& place) {
   RunResult result = room_for(run);
-  const Progress progress("running optimized on devices");
-  const auto run_in = [&]<class Element>(Element) {
-    take_summary(ring::run_native_on_devices<Element>(problem, run.options,
-                                                      ends_of<Element>(run, result.output)),
-                 result);
-  };
-  problem.dtype == DType::f16 ? run_in(Half{}) : run_in(BFloat16{});
+  with_element_type(run.input.problem.dtype, [&]<class Element>(Element) {
+    const ring::Ends<Element> ends = ends_of<Element>(run, result.output);
+    ring::take_summary(engine.run(run.input.problem, run.options, ends, place), result);
+  });
   return result;
 }
 
@@ -141,24 +124,21 @@ RunResult run_engine_shown(const AttentionInput& input, const RunOptions& option
                           {&done, sum(ring::engine_work(input.problem, options, last_pass))});
   ring::EngineParts parts;
   parts.work_done = &done;
-  return ring::run_engine_with(parts, input, options);
+  return ring::Engine(parts).run(input, options);
 }
 
 RunResult run_random_rows(const RowRun& run) {
-  if (run.options.device == DeviceKind::cuda) return run_rows_on_devices(run);
-  const Problem& problem = run.input.problem;
-  RunResult result = room_for(run);
+  if (run.options.device == DeviceKind::cuda) {
+    const Progress progress("running optimized on devices");
+    return run_rows(run, {}, ring::OnDevices());
+  }
   std::atomic<std::int64_t> done = 0;
-  const Progress progress("running optimized",
-                          {&done, sum(ring::engine_work(problem, run.options, run.last_pass))});
+  const Progress progress(
+      "running optimized",
+      {&done, sum(ring::engine_work(run.input.problem, run.options, run.last_pass))});
   ring::EngineParts parts;
   parts.work_done = &done;
-  with_element_type(problem.dtype, [&]<class Element>(Element) {
-    take_summary(ring::run_native<Element>(problem, run.options,
-                                           ends_of<Element>(run, result.output), parts),
-                 result);
-  });
-  return result;
+  return run_rows(run, ring::Engine(parts), ring::InProcess());
 }
 
 AttentionOutput rows_of_output(const AttentionOutput& whole,

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "optimized/ring/ends.h"
 #include "reference/core/tensor.h"
 
 namespace ringlab::ring {
@@ -25,25 +28,28 @@ bool is_dense(const TensorView<T>& view) {
                            (e.channels == 1 || view.strides.channel == due.channel));
 }
 
-/// A tensor as the kernels read it: where it lies if it is dense, else packed.
+/// Rows as the kernels read them: each tensor where it lies if it is dense, else packed.
 template <class Element>
-class DenseRows {
- public:
-  explicit DenseRows(const TensorView<const Element>& given) : view_(given) {
-    if (is_dense(given)) return;
-    packed_ = Tensor<Element>(given.extents);
-    Element* next = packed_.values().data();
-    for_each_index(given.extents,
-                   [&](auto b, auto h, auto t, auto c) { *next++ = given(b, h, t, c); });
-    view_ = std::as_const(packed_).view();
-  }
-  DenseRows(const DenseRows&) = delete;
-  DenseRows& operator=(const DenseRows&) = delete;
-  const TensorView<const Element>& view() const { return view_; }
-
- private:
-  Tensor<Element> packed_;
-  TensorView<const Element> view_;
-};
+RankRows<Element> dense_rows(RankRows<Element> rows) {
+  struct Packed {
+    std::shared_ptr<const void> owner;
+    std::vector<Tensor<Element>> tensors;
+  };
+  const auto packed = std::make_shared<Packed>();
+  packed->owner = rows.owner;
+  packed->tensors.reserve(4);  // views of them are kept
+  const auto pack = [&](TensorView<const Element>& view) {
+    if (is_dense(view)) return;
+    Tensor<Element>& tensor = packed->tensors.emplace_back(view.extents);
+    Element* next = tensor.values().data();
+    for_each_index(view.extents,
+                   [&](auto b, auto h, auto t, auto c) { *next++ = view(b, h, t, c); });
+    view = std::as_const(tensor).view();
+  };
+  pack(rows.q), pack(rows.k), pack(rows.v);
+  if (rows.dout) pack(*rows.dout);
+  rows.owner = packed;
+  return rows;
+}
 
 }  // namespace ringlab::ring

@@ -1,26 +1,24 @@
 #include "optimized/ring/device_engine.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "optimized/cuda/kernel_profile.h"
 #include "optimized/cuda/portable/portable.h"
-#include "optimized/ring/device_checks.h"
 #include "optimized/ring/padded_channels.h"
 #include "optimized/ring/vendor/cudnn_engine.h"
-#include "optimized/ring/whole_tensors.h"
 #include "reference/core/error.h"
 
 #ifdef RINGLAB_HAVE_CUDA
 #include "optimized/cuda/device.h"
 #include "optimized/ring/streams/device_copies.h"
 #include "optimized/ring/streams/device_kernels.h"
+#include "optimized/ring/vendor/cudnn_kernels.h"
+#include "optimized/ring/vendor/cudnn_run.h"
 #endif
 #ifdef RINGLAB_HAVE_NCCL
 #include "optimized/ring/agreement.h"
 #include "optimized/ring/messages/nccl_run.h"
-#include "optimized/ring/shard_rows.h"
-#include "optimized/ring/vendor/cudnn_kernels.h"
-#include "optimized/ring/vendor/cudnn_run.h"
 #include "optimized/transport/nccl/nccl_group.h"
 #endif
 
@@ -39,16 +37,24 @@ DeviceChoice choice_of(const Problem& problem, const RunOptions& options) {
   return {choice.text(), choice.devices, copies_of(options)};
 }
 template <class Element>
-NativeSummary run_padded(const Problem& problem, const RunOptions& options,
-                         const NativeEnds<Element>& ends) {
-  const KernelChoice choice = choose_kernels(problem, options);
-  return run_on_devices<Element>(
-      problem, options, ends,
-      device_kernels<Element>(choice.forward, problem.shape,
-                              {.left_free = options.free_multiprocessors}),
-      {.issue_as = options.as_graph ? IssueAs::graph : IssueAs::streams,
-       .gradients = repeatable_gradients(options),
-       .timeout_s = options.timeout_s});
+DeviceKernels<Element> kernels_for(AttentionOf attention, const Problem& padded,
+                                   const RunOptions& options) {
+  if (attention == AttentionOf::cudnn) {
+    const int devices = std::min(cuda::device_count(), options.ranks);
+    for (int device = 0; device < devices; ++device) check_cudnn_on(device, padded);
+    return cudnn_kernels<Element>();
+  }
+  return device_kernels<Element>(choose_kernels(padded, options).forward, padded.shape,
+                                 {.left_free = options.free_multiprocessors});
+}
+template <class Element>
+RunSummary run_on_streams(const CheckedRun<Element>& padded, AttentionOf attention) {
+  const RunOptions& options = padded.options;
+  return OnStreams<Element>(kernels_for<Element>(attention, padded.problem, options),
+                            {.issue_as = options.as_graph ? IssueAs::graph : IssueAs::streams,
+                             .gradients = repeatable_gradients(options),
+                             .timeout_s = options.timeout_s})
+      .run(padded);
 }
 #else
 void require_cuda() {
@@ -60,7 +66,7 @@ void require_cuda() {
 std::string copies_of(const RunOptions&) { return ""; }
 DeviceChoice choice_of(const Problem&, const RunOptions&) { return {}; }
 template <class Element>
-NativeSummary run_padded(const Problem&, const RunOptions&, const NativeEnds<Element>&) {
+RunSummary run_on_streams(const CheckedRun<Element>&, AttentionOf) {
   return {};
 }
 #endif
@@ -93,38 +99,21 @@ RankKernels<Element> rank_kernels(AttentionOf attention, int device, const Probl
 }
 
 template <class Element>
-DeviceShardResult run_shard(const Problem& problem, const RunOptions& options,
-                            const ShardInput& shard, const NcclJob& job, AttentionOf attention) {
-  const NarrowRows<Element> rows(shard);
+RunSummary run_one_rank(const CheckedRun<Element>& padded, const ProcessJob& job,
+                        AttentionOf attention,
+                        const std::function<void(const RankChoice&)>& on_choice) {
   const RankDevice device =
       choose_rank_device(tell_all_of(job), job.network.rank(), this_machine());
-  const Problem padded = with_padded_channels(problem);
-  const RankKernels<Element> chosen =
-      rank_kernels<Element>(attention, device.number, padded, options);
-  DeviceShardResult result{.shard = {},
-                           .kernels = chosen.text,
-                           .device = device.model + ", " + device.name,
-                           .nccl = nccl_text()};
-  const NativeEnds<Element> ends{.source = [&](const RankPlace&) { return rows.shard(); },
-                                 .sink =
-                                     [&](const RankPlace&, NativeResult<Element>&& mine) {
-                                       result.shard = widened_result(std::move(mine));
-                                     }};
-  run_rank_over_nccl<Element>(padded, options, padded_ends(problem.shape, ends), chosen.kernels,
-                              job, device);
-  return result;
+  RankKernels<Element> chosen =
+      rank_kernels<Element>(attention, device.number, padded.problem, padded.options);
+  if (on_choice) on_choice({chosen.text, device.model + ", " + device.name, nccl_text()});
+  return OneNcclRank<Element>(std::move(chosen.kernels), job, device).run(padded);
 }
 
-DeviceShardResult run_over_nccl(const Problem& problem, const RunOptions& options,
-                                const ShardInput& shard, const ProcessJob& job,
-                                AttentionOf attention) {
-  const Pass last_pass = shard.dout ? Pass::backward : Pass::forward;
+void agree_on(const Problem& problem, const RunOptions& options, Pass last_pass,
+              AttentionOf attention, Communicator& network) {
   const char* const whose = attention == AttentionOf::cudnn ? "|cudnn" : "";
-  agree(agreement_text(problem, options, last_pass) + whose, job.network);
-  const NcclJob talk{.network = job.network, .check_others = job.check_others};
-  return problem.dtype == DType::f16
-             ? run_shard<Half>(problem, options, shard, talk, attention)
-             : run_shard<BFloat16>(problem, options, shard, talk, attention);
+  agree(agreement_text(problem, options, last_pass) + whose, network);
 }
 #else
 constexpr bool kHasNccl = false;
@@ -135,37 +124,56 @@ std::string nccl_text() {
                            .actual = "one built without nccl.h",
                            .hint = "Install libnccl-dev and configure with -DRINGLAB_NCCL=ON"});
 }
-DeviceShardResult run_over_nccl(const Problem&, const RunOptions&, const ShardInput&,
-                                const ProcessJob&, AttentionOf) {
+template <class Element>
+RunSummary run_one_rank(const CheckedRun<Element>&, const ProcessJob&, AttentionOf,
+                        const std::function<void(const RankChoice&)>&) {
   return {};
 }
+void agree_on(const Problem&, const RunOptions&, Pass, AttentionOf, Communicator&) {}
 #endif
 
-void check_channels(const Shape& shape) {
-  constexpr std::int64_t kMost = 256;
-  if (std::max(shape.head_dim, shape.v_dim) <= kMost) return;
-  throw_usage_error({.where = "shape",
-                     .expected = "head_dim and v_dim of at most 256 on devices",
-                     .actual = "head_dim = " + std::to_string(shape.head_dim) +
-                               ", v_dim = " + std::to_string(shape.v_dim),
-                     .hint = "Use --device cpu"});
+/// What `attention` does not do for any results.
+void check_attention(AttentionOf attention, const Problem& problem, const RunOptions& options) {
+  switch (attention) {
+    case AttentionOf::ringlab:
+      return check_device_run(problem, options);
+    case AttentionOf::cudnn:
+      return check_on_cudnn(problem, options, Pass::forward);
+  }
 }
 
-void check_kernel_dtype(DType dtype) {
-  if (dtype == DType::f16 || dtype == DType::bf16) return;
-  throw_usage_error({.where = "--dtype",
-                     .expected = "f16 or bf16 for the kernels on devices",
-                     .actual = std::string(dtype_info(dtype).name),
-                     .hint = "Give --dtype bf16, or use --device cpu"});
+/// What `attention` does not do for these results, beyond that.
+template <class Element>
+void check_gradients(AttentionOf attention, const CheckedRun<Element>& run,
+                     const RankRows<Element>& rows) {
+  if (attention != AttentionOf::cudnn || !rows.dout) return;
+  check_on_cudnn(run.problem, run.options, Pass::backward);
+}
+
+/// Calls `body` with the run in the type of its elements, which is one that kernels take.
+template <class Body>
+RunSummary with_kernel_type(const AnyRun& any, const Body& body) {
+  return std::visit(
+      [&]<class Element>(const CheckedRun<Element>& run) -> RunSummary {
+        if constexpr (std::is_same_v<Element, Half> || std::is_same_v<Element, BFloat16>) {
+          return body(run);
+        } else {
+          check_kernel_dtype(run.problem.dtype);  // has thrown when the run was checked
+          return {};
+        }
+      },
+      any);
+}
+
+/// The run of `padded`, the problem with channels as kernels take them, whose rows `source` gives.
+template <class Element, class Source>
+CheckedRun<Element> padded_run(const CheckedRun<Element>& run, const Problem& padded,
+                               Source source) {
+  const Ends<Element> ends{.source = std::move(source), .sink = run.ends.sink};
+  return {padded, run.options, padded_ends(run.problem.shape, ends), run.parts};
 }
 
 }  // namespace
-
-void check_device_run(const Problem& problem, const RunOptions& options) {
-  check_kernel_dtype(problem.dtype);
-  check_channels(problem.shape);
-  check_device_abilities(problem, options);
-}
 
 void require_devices() { require_cuda(); }
 
@@ -179,29 +187,21 @@ DeviceChoice describe_device_run(const Problem& problem, const RunOptions& optio
   return choice_of(with_padded_channels(problem), options);
 }
 
-template <class Element>
-NativeSummary run_native_on_devices(const Problem& problem, const RunOptions& options,
-                                    const NativeEnds<Element>& ends) {
-  check_device_run(problem, options);
-  require_devices();
-  return run_padded<Element>(with_padded_channels(problem), options,
-                             padded_ends(problem.shape, ends));
+void OnDevices::check(const Problem& problem, const RunOptions& options) const {
+  check_attention(attention_, problem, options);
 }
-template NativeSummary run_native_on_devices(const Problem&, const RunOptions&,
-                                             const NativeEnds<Half>&);
-template NativeSummary run_native_on_devices(const Problem&, const RunOptions&,
-                                             const NativeEnds<BFloat16>&);
 
-RunResult run_engine_on_devices(const AttentionInput& input, const RunOptions& options) {
-  check_device_run(input.problem, options);
-  RunResult result = empty_result(input);
-  const auto run = [&]<class Element>(Element) {
-    take_summary(
-        run_native_on_devices<Element>(input.problem, options, whole_ends<Element>(input, result)),
-        result);
-  };
-  input.problem.dtype == DType::f16 ? run(Half{}) : run(BFloat16{});
-  return result;
+RunSummary OnDevices::run(const AnyRun& any) const {
+  attention_ == AttentionOf::cudnn ? require_cudnn() : require_devices();
+  return with_kernel_type(any, [&]<class Element>(const CheckedRun<Element>& run) {
+    const auto source = [&](const RankTokens& tokens) {
+      RankRows<Element> rows = run.ends.source(tokens);
+      if (tokens.rank == 0) check_gradients(attention_, run, rows);  // of all ranks, or of none
+      return rows;
+    };
+    const Problem padded = with_padded_channels(run.problem);
+    return run_on_streams(padded_run(run, padded, source), attention_);
+  });
 }
 
 bool nccl_available() { return kHasNccl; }
@@ -211,16 +211,26 @@ void require_nccl() {
   require_devices();
 }
 
-DeviceShardResult run_engine_rank_over_nccl(const Problem& problem, const RunOptions& options,
-                                            const ShardInput& shard, const ProcessJob& job,
-                                            AttentionOf attention) {
-  if (attention == AttentionOf::cudnn) {
-    check_on_cudnn(problem, options, shard.dout ? Pass::backward : Pass::forward);
-  } else {
-    check_device_run(problem, options);
-  }
+void OverNccl::check(const Problem& problem, const RunOptions& options) const {
+  check_attention(attention_, problem, options);
+}
+
+RunSummary OverNccl::run(const AnyRun& any) const {
   require_nccl();
-  return run_over_nccl(problem, options, shard, job, attention);
+  return with_kernel_type(any, [&]<class Element>(const CheckedRun<Element>& run) {
+    const int rank = job_.network.rank();
+    const Shape& shape = run.problem.shape;
+    const Layout queries = make_layout(run.options, shape.q_tokens, run.options.q_layout);
+    const Layout keys = make_layout(run.options, shape.kv_tokens, run.options.kv_layout);
+    const RankRows<Element> rows =
+        run.ends.source({rank, queries.positions(rank), keys.positions(rank)});
+    check_gradients(attention_, run, rows);
+    agree_on(run.problem, run.options, rows.dout ? Pass::backward : Pass::forward, attention_,
+             job_.network);
+    const Problem padded = with_padded_channels(run.problem);
+    const auto source = [&](const RankTokens&) { return rows; };
+    return run_one_rank(padded_run(run, padded, source), job_, attention_, on_choice_);
+  });
 }
 
 NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& options) {

@@ -1,21 +1,17 @@
-// The ring engine on devices, as the rest of the program sees it: in every build, with or without
+// Devices as places of runs, and what there is to know of them: in every build, with or without
 // CUDA.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <utility>
 
-#include "optimized/ring/engine.h"
-#include "optimized/ring/native.h"
-#include "optimized/transport/communicator.h"
+#include "optimized/ring/place.h"
+#include "optimized/ring/process_job.h"
+#include "optimized/ring/streams/device_checks.h"
 #include "reference/core/numerics.h"
 
 namespace ringlab::ring {
-
-/// What runs on devices cannot do is a usage error: types other than f16 and bf16, score modifiers,
-/// bit matrices, lossy wire formats, more than 256 channels. Channels that are no multiple of 8 are
-/// padded. Known without a device.
-void check_device_run(const Problem& problem, const RunOptions& options);
 
 /// Environment error that says what is missing when there is no device, or no CUDA in this build.
 void require_devices();
@@ -32,15 +28,24 @@ struct DeviceChoice {
 };
 DeviceChoice describe_device_run(const Problem& problem, const RunOptions& options);
 
-/// As run_native(), on all devices that there are (cuda_streams.h), with gradients of the same bits
-/// from run to run where options.deterministic. options.timeout_s is the deadline of all that is on
-/// the devices together (DeviceRun::timeout_s). Half and BFloat16.
-template <class Element>
-NativeSummary run_native_on_devices(const Problem& problem, const RunOptions& options,
-                                    const NativeEnds<Element>& ends);
+/// Whose kernels attend to a chunk.
+enum class AttentionOf { ringlab, cudnn };
 
-/// As run_engine().
-RunResult run_engine_on_devices(const AttentionInput& input, const RunOptions& options);
+/// Ranks that are streams of this process, on all devices that there are (OnStreams). Channels are
+/// padded to multiples of 8. What its kernels do not take is a usage error (check_device_run()), or
+/// NotOnCudnn, before a device is asked for; what cuDNN has no kernel for is cudnn::Refusal, an
+/// environment error. Gradients have the same bits from run to run where options.deterministic, for
+/// which cuDNN's workspace grows with queries times keys of a chunk. options.timeout_s is the
+/// deadline of all that is on the devices together (DeviceRun::timeout_s).
+class OnDevices final : public Place {
+ public:
+  explicit OnDevices(AttentionOf attention = AttentionOf::ringlab) : attention_(attention) {}
+  void check(const Problem& problem, const RunOptions& options) const override;
+  RunSummary run(const AnyRun& run) const override;
+
+ private:
+  const AttentionOf attention_;
+};
 
 /// Whether this build has what ranks that are processes with a device each need.
 bool nccl_available();
@@ -48,31 +53,31 @@ bool nccl_available();
 /// CUDA or NCCL in this build, NCCL or a device on this machine.
 void require_nccl();
 
-/// The ranks of a job, which are processes.
-struct ProcessJob {
-  Communicator& network;  ///< carries what they say besides data
-  /// Asked while the device works: throws when another rank has failed. May be empty.
-  std::function<void(const std::string& operation)> check_others = {};
-};
-
-struct DeviceShardResult {
-  ShardResult shard;
+/// What a rank with a device of its own computes with.
+struct RankChoice {
   std::string kernels;  ///< as DeviceChoice::kernels, or "cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)"
   std::string device;   ///< "NVIDIA A100, 0000:17:00.0 of machine …"
   std::string nccl;     ///< "2.28.9 (/usr/lib/libnccl.so.2)"
 };
 
-/// Whose kernels attend to a chunk.
-enum class AttentionOf { ringlab, cudnn };
+/// One rank, which is a process and computes on a device; chunks and sums travel over NCCL. Ranks
+/// take the devices of their machine in turn. Ranks that share a device are refused before NCCL
+/// could hang, unless it is 2.30 or newer and told so (nccl_group.h). options.timeout_s is the
+/// deadline of each exchange, and of all that is on the device together. Ranks agree on the problem,
+/// the options and whose kernels attend. Errors else as OnDevices. `on_choice` hears what was chosen.
+class OverNccl final : public Place {
+ public:
+  explicit OverNccl(ProcessJob job, AttentionOf attention = AttentionOf::ringlab,
+                    std::function<void(const RankChoice&)> on_choice = {})
+      : job_(std::move(job)), attention_(attention), on_choice_(std::move(on_choice)) {}
+  void check(const Problem& problem, const RunOptions& options) const override;
+  RunSummary run(const AnyRun& run) const override;
 
-/// As run_engine_rank(), for a rank that computes on a device; chunks and sums travel over NCCL.
-/// Ranks take the devices of their machine in turn. Ranks that share a device are refused
-/// before NCCL could hang, unless it is 2.30 or newer and told so (nccl_group.h). options.timeout_s is the deadline of each exchange,
-/// and of all that is on the device together.
-/// Ranks agree on whose kernels attend; what cuDNN is not asked for is NotOnCudnn.
-DeviceShardResult run_engine_rank_over_nccl(const Problem& problem, const RunOptions& options,
-                                            const ShardInput& shard, const ProcessJob& job,
-                                            AttentionOf attention = AttentionOf::ringlab);
+ private:
+  const ProcessJob job_;
+  const AttentionOf attention_;
+  const std::function<void(const RankChoice&)> on_choice_;
+};
 
 /// What the kernels on devices promise for this problem, whichever are chosen.
 NumericsProfile device_engine_profile(const Problem& problem, const RunOptions& options);

@@ -1,32 +1,45 @@
-// The engine on tensors that one owner has whole, as doubles: shard, run, put together.
+// The door: what is checked of every run, wherever its ranks are, and tensors that are not given by
+// rank or not in their own type.
 #include "optimized/ring/engine.h"
 
 #include <new>
 
-#include "optimized/ring/native.h"
+#include "optimized/ring/checks.h"
 #include "optimized/ring/whole_tensors.h"
+#include "optimized/ring/wide_ends.h"
 #include "reference/core/error.h"
 
 namespace ringlab::ring {
-namespace {
 
-RunResult run_whole(const EngineParts& parts, const AttentionInput& input,
-                    const RunOptions& options) {
-  RunResult result = empty_result(input);
-  with_element_type(input.problem.dtype, [&]<class Element>(Element) {
-    take_summary(
-        run_native<Element>(input.problem, options, whole_ends<Element>(input, result), parts),
-        result);
-  });
-  return result;
+template <class Element>
+RunSummary Engine::run(const Problem& problem, const RunOptions& options, const Ends<Element>& ends,
+                       const Place& place) const {
+  check_run(problem, options);
+  check_dtype(dtype_of<Element>, problem.dtype);
+  place.check(problem, options);
+  return place.run(CheckedRun<Element>{.problem = problem,
+                                       .options = options,
+                                       .ends = checked_ends(problem, ends),
+                                       .parts = parts_});
 }
 
-}  // namespace
+#define RINGLAB_ENGINE_RUN_OF(Element)                                                     \
+  template RunSummary Engine::run(const Problem&, const RunOptions&, const Ends<Element>&, \
+                                  const Place&) const
+RINGLAB_ENGINE_RUN_OF(double);
+RINGLAB_ENGINE_RUN_OF(float);
+RINGLAB_ENGINE_RUN_OF(Half);
+RINGLAB_ENGINE_RUN_OF(BFloat16);
+#undef RINGLAB_ENGINE_RUN_OF
 
-RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
-                          const RunOptions& options) {
+RunResult Engine::run(const AttentionInput& input, const RunOptions& options,
+                      const Place& place) const {
   try {
-    return run_whole(parts, input, options);
+    RunResult result = empty_result(input);
+    with_element_type(input.problem.dtype, [&]<class Element>(Element) {
+      take_summary(run(input.problem, options, whole_ends<Element>(input, result), place), result);
+    });
+    return result;
   } catch (const std::bad_alloc&) {  // outside the ranks: theirs have become errors already
     throw_environment_error({.where = "ring engine",
                              .expected = "memory for the outputs and the ranks",
@@ -35,8 +48,21 @@ RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
   }
 }
 
-RunResult run_engine(const AttentionInput& input, const RunOptions& options) {
-  return run_engine_with({}, input, options);
+RunResult Engine::run(const Problem& problem, const RunOptions& options,
+                      const RankRows<double>& rows, const Place& place) const {
+  RunResult result;
+  const Ends<double> ends{.source = [&](const RankTokens&) { return rows; },
+                          .sink =
+                              [&](const RankTokens&, RankResult<double>&& mine) {
+                                result.output = {std::move(mine.out), std::move(mine.lse)};
+                                if (!mine.gradients) return;
+                                auto& [dq, dk, dv] = *mine.gradients;
+                                result.gradients = {std::move(dq), std::move(dk), std::move(dv)};
+                              }};
+  with_element_type(problem.dtype, [&]<class Element>(Element) {
+    take_summary(run(problem, options, narrow_ends<Element>(ends), place), result);
+  });
+  return result;
 }
 
 }  // namespace ringlab::ring

@@ -1,85 +1,61 @@
 // The ring engine: executes a schedule with a block kernel over a transport, forward and backward.
 //
-// What it does on one screen: optimized/ring/host/execute.h. Which chunks travel where is decided by the
-// schedule (reference/core/schedule/schedule.h), how blocks are computed by the kernels (optimized/cpu), how
-// bytes move by the transport (optimized/transport). Here everything is given and returned as
-// doubles, whatever is computed in; for one's own buffers and long sequences see native.h.
+// What a rank does on one screen: optimized/ring/host/execute.h. Which chunks travel where is decided
+// by the schedule (reference/core/schedule/schedule.h), how blocks are computed by the kernels
+// (optimized/cpu, optimized/cuda), how bytes move by the transport (optimized/transport).
+//
+// There is one door, Engine::run(problem, options, tensors, place). The tensors may be
+//
+// - the ranks' rows, in their own types (ends.h): attention on one's own buffers, where nobody holds
+//   the whole of any tensor;
+// - whole tensors, as doubles: each rank takes its rows of them (whole_tensors.h);
+// - one rank's rows, as doubles (wide_ends.h).
+//
+// and the place InProcess or OneRank (place.h), or OnDevices or OverNccl (device_engine.h).
 #pragma once
 
-#include <optional>
-#include <vector>
+#include <utility>
 
+#include "optimized/ring/ends.h"
 #include "optimized/ring/engine_parts.h"
-#include "optimized/transport/communicator.h"
-#include "reference/core/numerics.h"
+#include "optimized/ring/place.h"
 #include "reference/core/run.h"
 
 namespace ringlab::ring {
 
-/// Exact attention on options.ranks in-process ranks (threads or simulated), with gradients when
-/// input.dout is given. The same bits for any transport, number of slots, delay and integrity; the
-/// bits depend on ranks, layout and the order of visits (schedule kind, direction, node_ranks).
-/// f32 state (f64 for f64) is carried through all hops, so the error does not grow with the ranks.
+/// Exact attention on options.ranks ranks, with gradients when dout is given. On processors the same
+/// bits for any transport, number of slots, delay and integrity; the bits depend on ranks, layout
+/// and the order of visits (schedule kind, direction, node_ranks). f32 state (f64 for f64) is
+/// carried through all hops, so the error does not grow with the ranks.
 ///
 /// Peak memory of a rank: q, k, v, out, lse of its own rows + the running state (v_dim + 2 per row
-/// and head) + slots · (K + V of the largest chunk it visits); see engine_costs, docs/cluster.md.
+/// and head) + slots · (K + V of the largest chunk it visits); see closed_forms.h, docs/cluster.md.
 ///
-/// Errors: usage for options that make no sense together, input for tensors that do not fit the
-/// problem, environment (RankError) when a rank fails; outputs are lost then, never partial.
+/// Errors: usage for options that make no sense together, for elements that are not of
+/// problem.dtype, and for what ranks of the place cannot do; input for tensors that do not fit the
+/// problem; environment (RankError) when a rank fails; outputs are lost then, never partial.
 /// Exhausted memory is an environment error that names the rank, if it was a rank's; std::bad_alloc
 /// only when there is no memory left for that error either.
-RunResult run_engine(const AttentionInput& input, const RunOptions& options);
+class Engine {
+ public:
+  Engine() = default;
+  /// Parts of ranks on processors are exchanged, or listened to.
+  explicit Engine(EngineParts parts) : parts_(std::move(parts)) {}
 
-/// What the engine promises for this problem: one rescale per tile at most, state carried, and for
-/// lossy wire formats the rounding of K and V.
-NumericsProfile engine_profile(const Problem& problem, const RunOptions& options);
+  /// The ranks' rows: double, float, Half or BFloat16.
+  template <class Element>
+  RunSummary run(const Problem& problem, const RunOptions& options, const Ends<Element>& ends,
+                 const Place& place = InProcess()) const;
+  /// Whole tensors, whose values are representable in the problem's dtype; the results too.
+  RunResult run(const AttentionInput& input, const RunOptions& options,
+                const Place& place = InProcess()) const;
+  /// The rows of the one rank that runs here, whose values are representable in problem.dtype; the
+  /// results are those of its rows.
+  RunResult run(const Problem& problem, const RunOptions& options, const RankRows<double>& rows,
+                const Place& place) const;
 
-/// Closed forms of what one rank sends, receives and holds; RankStats equal them exactly.
-struct EngineCosts {
-  std::int64_t sent_bytes = 0;
-  std::int64_t sent_messages = 0;
-  std::int64_t received_bytes = 0;
-  std::int64_t received_messages = 0;
-  std::int64_t peak_kv_bytes = 0;  ///< of the own chunk and all slots
-  std::int64_t peak_bytes = 0;     ///< state and slots: all that is held besides inputs and outputs
+ private:
+  EngineParts parts_;
 };
-EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int rank,
-                         Pass last_pass);
-/// The same of all ranks, in little more time than of one.
-std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
-                                      Pass last_pass);
-/// The same where need_matrix() of the problem's mask and these layouts is known: it takes most of
-/// the time.
-std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
-                                      const NeedMatrix& need, Pass last_pass);
-/// What each rank computes, in matrix products of a (query, key) pair and head: two a pair forward,
-/// five backward. EngineParts::work_done counts them.
-std::vector<std::int64_t> engine_work(const Problem& problem, const RunOptions& options,
-                                      Pass last_pass);
-
-/// One rank's rows, in the order of its layouts: q, dout hold options' q-layout rows of this rank,
-/// k and v the kv-layout rows. Values are representable in problem.dtype.
-struct ShardInput {
-  TensorView<const double> q, k, v;
-  std::optional<TensorView<const double>> dout = {};
-};
-struct ShardResult {
-  AttentionOutput output;  ///< this rank's query rows
-  std::optional<AttentionGradients> gradients;
-  RankStats stats;
-  double seconds = 0;
-};
-/// What run_engine does on each rank; for ranks that are processes of their own. All ranks of
-/// `network` must call it with the same problem and options; that they do is agreed on before any
-/// data moves.
-ShardResult run_engine_rank(const Problem& problem, const RunOptions& options,
-                            const ShardInput& shard, Communicator& network);
-
-/// With parts of the engine exchanged, or listened to.
-RunResult run_engine_with(const EngineParts& parts, const AttentionInput& input,
-                          const RunOptions& options);
-ShardResult run_engine_rank_with(const EngineParts& parts, const Problem& problem,
-                                 const RunOptions& options, const ShardInput& shard,
-                                 Communicator& network);
 
 }  // namespace ringlab::ring

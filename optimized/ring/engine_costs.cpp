@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "optimized/ring/agreement.h"
-#include "optimized/ring/engine.h"
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/host/chunks.h"
 #include "optimized/ring/host/message.h"
 #include "reference/core/schedule/schedule_costs.h"

@@ -29,7 +29,4 @@ struct EngineParts {
   std::atomic<std::int64_t>* work_done = nullptr;
 };
 
-/// Matrix products that a block of pairs takes part in: Q·K and P·V; Q·K, dO·V, dQ, dK and dV.
-inline constexpr std::int64_t kForwardProducts = 2, kBackwardProducts = 5;
-
 }  // namespace ringlab::ring

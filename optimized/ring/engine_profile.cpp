@@ -1,6 +1,6 @@
 #include "optimized/cpu/block_kernel.h"
 #include "optimized/cpu/kernel_profile.h"
-#include "optimized/ring/engine.h"
+#include "optimized/ring/closed_forms.h"
 #include "reference/core/wire_profile.h"
 
 namespace ringlab::ring {

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
-#include "optimized/ring/native.h"
+#include "optimized/ring/ends.h"
 
 namespace ringlab::ring {
 
@@ -33,44 +32,29 @@ Tensor<Element> with_channels(const TensorView<const Element>& from, std::int64_
   return to;
 }
 
-template <class Element>
-NativeShard<Element> padded_shard(const NativeShard<Element>& given) {
-  struct Rows {
-    Tensor<Element> q, k, v, dout;
-  };
-  const auto padded = [](const TensorView<const Element>& tensor) {
-    return with_channels(tensor, in_eights(tensor.extents.channels));
-  };
-  auto rows = std::make_shared<Rows>();
-  rows->q = padded(given.q);
-  rows->k = padded(given.k);
-  rows->v = padded(given.v);
-  if (given.dout) rows->dout = padded(*given.dout);
-  NativeShard<Element> shard{.q = std::as_const(rows->q).view(),
-                             .k = std::as_const(rows->k).view(),
-                             .v = std::as_const(rows->v).view()};
-  if (given.dout) shard.dout = std::as_const(rows->dout).view();
-  shard.owner = std::move(rows);
-  return shard;
-}
-
 /// Ends of with_padded_channels(problem) for one who gives and wants tensors of the problem.
 template <class Element>
-NativeEnds<Element> padded_ends(const Shape& shape, const NativeEnds<Element>& ends) {
+Ends<Element> padded_ends(const Shape& shape, const Ends<Element>& ends) {
   if (shape.head_dim % 8 == 0 && shape.v_dim % 8 == 0) return ends;
   const auto cut = [](Tensor<Element>& tensor, std::int64_t channels) {
     tensor = with_channels(std::as_const(tensor).view(), channels);
   };
-  return {.source = [ends](const RankPlace& place) { return padded_shard(ends.source(place)); },
+  const auto padded = [](const TensorView<const Element>& tensor) {
+    return with_channels(tensor, in_eights(tensor.extents.channels));
+  };
+  return {.source =
+              [ends, padded](const RankTokens& tokens) {
+                return remade_rows<Element>(ends.source(tokens), padded);
+              },
           .sink =
-              [ends, shape, cut](const RankPlace& place, NativeResult<Element>&& mine) {
+              [ends, shape, cut](const RankTokens& tokens, RankResult<Element>&& mine) {
                 cut(mine.out, shape.v_dim);
                 if (mine.gradients) {
                   cut(mine.gradients->dq, shape.head_dim);
                   cut(mine.gradients->dk, shape.head_dim);
                   cut(mine.gradients->dv, shape.v_dim);
                 }
-                ends.sink(place, std::move(mine));
+                ends.sink(tokens, std::move(mine));
               }};
 }
 

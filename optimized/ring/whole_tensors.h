@@ -1,11 +1,10 @@
 // Tensors that one owner has whole, as doubles: ranks take their rows of them and put them back.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include "optimized/ring/native.h"
+#include "optimized/ring/ends.h"
 #include "reference/core/checks.h"
 #include "reference/core/shards.h"
 
@@ -13,22 +12,12 @@ namespace ringlab::ring {
 
 /// One rank's rows of the whole input, in the problem's dtype.
 template <class Element>
-NativeShard<Element> own_rows(const AttentionInput& input, const RankPlace& place) {
-  struct Rows {
-    Tensor<Element> q, k, v;
-    std::optional<Tensor<Element>> dout;
-  };
-  auto rows = std::make_shared<Rows>();
-  rows->q = shard_of<Element>(input.q, place.queries);
-  rows->k = shard_of<Element>(input.k, place.keys);
-  rows->v = shard_of<Element>(input.v, place.keys);
-  NativeShard<Element> shard{.q = rows->q.view(), .k = rows->k.view(), .v = rows->v.view()};
-  if (input.dout) {
-    rows->dout = shard_of<Element>(*input.dout, place.queries);
-    shard.dout = rows->dout->view();
-  }
-  shard.owner = std::move(rows);
-  return shard;
+RankRows<Element> own_rows(const AttentionInput& input, const RankTokens& tokens) {
+  std::optional<Tensor<Element>> dout;
+  if (input.dout) dout = shard_of<Element>(*input.dout, tokens.queries);
+  return owned_rows<Element>(shard_of<Element>(input.q, tokens.queries),
+                             shard_of<Element>(input.k, tokens.keys),
+                             shard_of<Element>(input.v, tokens.keys), std::move(dout));
 }
 
 /// Input error when the tensors do not fit the problem; else room for its results.
@@ -52,24 +41,24 @@ inline RunResult empty_result(const AttentionInput& input) {
 
 /// Ranks write different tokens, so they need not wait for one another.
 template <class Element>
-void put_in_place(const NativeResult<Element>& mine, const RankPlace& place, RunResult& result) {
-  unshard(mine.out, place.queries, result.output.out);
-  unshard(mine.lse, place.queries, result.output.lse);
+void put_in_place(const RankResult<Element>& mine, const RankTokens& tokens, RunResult& result) {
+  unshard(mine.out, tokens.queries, result.output.out);
+  unshard(mine.lse, tokens.queries, result.output.lse);
   if (!mine.gradients) return;
-  unshard(mine.gradients->dq, place.queries, result.gradients->dq);
-  unshard(mine.gradients->dk, place.keys, result.gradients->dk);
-  unshard(mine.gradients->dv, place.keys, result.gradients->dv);
+  unshard(mine.gradients->dq, tokens.queries, result.gradients->dq);
+  unshard(mine.gradients->dk, tokens.keys, result.gradients->dk);
+  unshard(mine.gradients->dv, tokens.keys, result.gradients->dv);
 }
 
 /// Both must outlive what is returned.
 template <class Element>
-NativeEnds<Element> whole_ends(const AttentionInput& input, RunResult& result) {
-  return {.source = [&input](const RankPlace& place) { return own_rows<Element>(input, place); },
-          .sink = [&result](const RankPlace& place,
-                            NativeResult<Element>&& mine) { put_in_place(mine, place, result); }};
+Ends<Element> whole_ends(const AttentionInput& input, RunResult& result) {
+  return {.source = [&input](const RankTokens& tokens) { return own_rows<Element>(input, tokens); },
+          .sink = [&result](const RankTokens& tokens,
+                            RankResult<Element>&& mine) { put_in_place(mine, tokens, result); }};
 }
 
-inline void take_summary(NativeSummary&& summary, RunResult& result) {
+inline void take_summary(RunSummary&& summary, RunResult& result) {
   result.ranks = std::move(summary.ranks);
   result.leftover_messages = summary.leftover_messages;
   result.seconds = summary.seconds;

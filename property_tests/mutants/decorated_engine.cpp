@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "optimized/ring/agreement.h"
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/engine.h"
 #include "optimized/ring/host/message.h"
 #include "optimized/ring/host/wire.h"
@@ -58,7 +59,7 @@ Mutant engine_over(MutantInfo info, Choose choose, Wrap wrap) {
     choose(chosen);
     ring::EngineParts parts;
     parts.wrap = [&](Communicator& below) { return wrap(below, input.problem); };
-    return ring::run_engine_with(parts, input, chosen);
+    return ring::Engine(parts).run(input, chosen);
   };
   subject.profile = [choose](const Problem& problem, const RunOptions& options) {
     RunOptions chosen = options;

@@ -70,7 +70,7 @@ Mutant sink_once_per_chunk() {
   subject.run = [](const AttentionInput& input, const RunOptions& options) {
     ring::EngineParts parts;
     parts.kernels.of<float>().forward = forward_with_a_sink_per_chunk;
-    return ring::run_engine_with(parts, input, options);
+    return ring::Engine(parts).run(input, options);
   };
   return {std::move(info), std::move(subject)};
 }

@@ -27,7 +27,7 @@ Mutant engine_with(MutantInfo info, const MakeSchedule& make_schedule) {
     limited.timeout_s = std::min(options.timeout_s, kMutantTimeout);
     ring::EngineParts parts;
     parts.make_schedule = make_schedule;
-    return ring::run_engine_with(parts, input, limited);
+    return ring::Engine(parts).run(input, limited);
   };
   return {std::move(info), std::move(subject)};
 }

@@ -32,7 +32,7 @@ Mutant planted_kernel(MutantInfo info, cpu::KernelPair<Element> kernels) {
     limited.timeout_s = std::min(options.timeout_s, kMutantTimeout);
     ring::EngineParts parts;
     parts.kernels.of<Element>() = kernels;
-    return ring::run_engine_with(parts, input, limited);
+    return ring::Engine(parts).run(input, limited);
   };
   return {std::move(info), std::move(subject)};
 }

@@ -8,8 +8,6 @@
 
 #include "optimized/ring/dense_rows.h"
 #include "optimized/ring/host/rank_passes.h"
-#include "optimized/ring/native_checks.h"
-#include "property_tests/programs/stream_laws.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
@@ -20,20 +18,15 @@ template <class Element>
 struct RankData {
   using Real = Accumulator<Element>;
 
-  RankData(const StreamSetting& setting, int number, NativeShard<Element> given)
+  RankData(const StreamSetting& setting, int number, const RankRows<Element>& given)
       : rank(number),
-        shard(std::move(given)),
-        q(shard.q),
-        k(shard.k),
-        v(shard.v),
-        dout(shard.dout.value_or(TensorView<const Element>{})),
-        rows{q.view(), k.view(), v.view(), dout.view()},
-        row_lse(meter, shard.dout ? row_extents(setting, 1).size() : 0),
+        rows(dense_rows(given)),
+        row_lse(meter, rows.dout ? row_extents(setting, 1).size() : 0),
         delta(meter, row_lse.size()) {
     const Shape& s = setting.problem.shape;
     result.out = Tensor<Element>(row_extents(setting, s.v_dim));
     result.lse = Tensor<Real>(row_extents(setting, 1));
-    if (!shard.dout) return;
+    if (!rows.dout) return;
     const std::int64_t keys = setting.keys.positions(rank).size();
     result.gradients = {Tensor<Element>(row_extents(setting, s.head_dim)),
                         Tensor<Element>(with_tokens(s.k(), keys)),
@@ -45,12 +38,10 @@ struct RankData {
   }
 
   const int rank;
-  const NativeShard<Element> shard;
-  const DenseRows<Element> q, k, v, dout;
-  const RankRows<Element> rows;
+  const RankRows<Element> rows;  // dense
   MemoryMeter meter;
   MeteredBuffer<Real> row_lse, delta;
-  NativeResult<Element> result;
+  RankResult<Element> result;
 };
 
 /// A pass of one rank, with its slots.
@@ -65,7 +56,7 @@ struct RankInPass {
                 .rank = data.rank,
                 .slots = program.ranks[static_cast<std::size_t>(data.rank)].slots,
                 .most_tokens = most_tokens(program, setting.keys, data.rank)},
-               data.rows.own(), data.meter),
+               {data.rows.k, data.rows.v}, data.meter),
         kernels{},
         context{.problem = setting.problem,
                 .queries = setting.queries,
@@ -146,15 +137,14 @@ class SimulatedRun {
         streams_(streams),
         traffic_(static_cast<std::size_t>(options.ranks)) {}
 
-  NativeSummary run(const NativeEnds<Element>& ends) {
+  RunSummary run(const Ends<Element>& ends) {
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
-      NativeShard<Element> shard = ends.source(setting_.place(rank));
-      check_shard(setting_.problem, setting_.options, shard, rank);
-      ranks_.push_back(std::make_unique<RankData<Element>>(setting_, rank, std::move(shard)));
+      ranks_.push_back(
+          std::make_unique<RankData<Element>>(setting_, rank, ends.source(setting_.tokens(rank))));
     }
     const auto begin = std::chrono::steady_clock::now();
     forward();
-    if (ranks_.front()->shard.dout) backward();
+    if (ranks_.front()->rows.dout) backward();
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return hand_over(ends, seconds);
@@ -182,7 +172,7 @@ class SimulatedRun {
     for (const auto& data : ranks_) {
       devices.of(data->rank)
           .finish(data->result.out, data->result.lse, data->row_lse.data(),
-                  data->shard.dout ? data->delta.data() : nullptr);
+                  data->rows.dout ? data->delta.data() : nullptr);
     }
   }
 
@@ -203,11 +193,11 @@ class SimulatedRun {
     for (const auto& data : ranks_) devices.of(data->rank).finish(*data->result.gradients);
   }
 
-  NativeSummary hand_over(const NativeEnds<Element>& ends, double seconds) {
-    NativeSummary summary{.ranks = {}, .leftover_messages = 0, .seconds = seconds};
+  RunSummary hand_over(const Ends<Element>& ends, double seconds) {
+    RunSummary summary{.ranks = {}, .leftover_messages = 0, .seconds = seconds};
     for (const auto& data : ranks_) {
       const Traffic& traffic = traffic_[static_cast<std::size_t>(data->rank)];
-      NativeResult<Element>& result = data->result;
+      RankResult<Element>& result = data->result;
       result.seconds = seconds;
       result.stats = {.sent_bytes = traffic.sent_bytes,
                       .sent_messages = traffic.sent_messages,
@@ -215,7 +205,7 @@ class SimulatedRun {
                       .received_messages = traffic.received_messages,
                       .peak_bytes = data->meter.peak_bytes()};
       summary.ranks.push_back(result.stats);
-      ends.sink(setting_.place(data->rank), std::move(result));
+      ends.sink(setting_.tokens(data->rank), std::move(result));
     }
     return summary;
   }
@@ -228,21 +218,12 @@ class SimulatedRun {
 
 }  // namespace
 
-template <class Element>
-NativeSummary run_simulated_streams(const Problem& problem, const RunOptions& options,
-                                    const NativeEnds<Element>& ends,
-                                    const SimulatedStreams& streams) {
-  check_dtype(dtype_of<Element>, problem.dtype);
-  return SimulatedRun<Element>(problem, options, streams).run(ends);
+RunSummary OnSimulatedStreams::run(const AnyRun& run) const {
+  return std::visit(
+      [&]<class Element>(const CheckedRun<Element>& of_type) {
+        return SimulatedRun<Element>(of_type.problem, of_type.options, streams_).run(of_type.ends);
+      },
+      run);
 }
-
-#define RINGLAB_SIMULATED_STREAMS_OF(Element)   \
-  template NativeSummary run_simulated_streams( \
-      const Problem&, const RunOptions&, const NativeEnds<Element>&, const SimulatedStreams&)
-RINGLAB_SIMULATED_STREAMS_OF(double);
-RINGLAB_SIMULATED_STREAMS_OF(float);
-RINGLAB_SIMULATED_STREAMS_OF(Half);
-RINGLAB_SIMULATED_STREAMS_OF(BFloat16);
-#undef RINGLAB_SIMULATED_STREAMS_OF
 
 }  // namespace ringlab::ring

@@ -1,13 +1,14 @@
 // Devices without devices: a stream program on the CPU, in any order that streams and events allow.
 //
 // The same kernels, slots and sums as the engine (rank_passes.h), so results have the bits of
-// run_native(), or the program is wrong.
+// the engine's on processors, or the program is wrong.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
-#include "optimized/ring/native.h"
+#include "optimized/ring/place.h"
 #include "optimized/ring/streams/stream_setting.h"
 #include "property_tests/programs/random_order.h"
 
@@ -29,9 +30,14 @@ struct SimulatedStreams {
 /// One thread; all ranks' rows are held at once. A slot that is being copied into holds NaN, of
 /// what is copied one half is read when the copy begins and one when it ends. Of RankStats, what
 /// was sent, received and held is filled in; a message is a copy, without a header.
-template <class Element>
-NativeSummary run_simulated_streams(const Problem& problem, const RunOptions& options,
-                                    const NativeEnds<Element>& ends,
-                                    const SimulatedStreams& streams = {});
+class OnSimulatedStreams final : public Place {
+ public:
+  explicit OnSimulatedStreams(SimulatedStreams streams = {}) : streams_(std::move(streams)) {}
+  void check(const Problem&, const RunOptions&) const override {}
+  RunSummary run(const AnyRun& run) const override;
+
+ private:
+  const SimulatedStreams streams_;
+};
 
 }  // namespace ringlab::ring

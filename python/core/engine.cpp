@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "optimized/ring/native.h"
+#include "optimized/ring/engine.h"
 
 namespace ringlab::python {
 namespace {
@@ -36,21 +36,21 @@ CallerRows<Element> rows_of_array(const GivenArray& array, const Positions& toke
 }
 
 template <class Element>
-ring::NativeShard<Element> shard_of_rank(const GivenInput& given, const ring::RankPlace& place) {
-  const auto q = rows_of_array<Element>(given.q, place.queries);
-  const auto k = rows_of_array<Element>(given.k, place.keys);
-  const auto v = rows_of_array<Element>(given.v, place.keys);
-  ring::NativeShard<Element> shard{.q = q.view, .k = k.view, .v = v.view};
+ring::RankRows<Element> rows_of_rank(const GivenInput& given, const ring::RankTokens& tokens) {
+  const auto q = rows_of_array<Element>(given.q, tokens.queries);
+  const auto k = rows_of_array<Element>(given.k, tokens.keys);
+  const auto v = rows_of_array<Element>(given.v, tokens.keys);
+  ring::RankRows<Element> rows{.q = q.view, .k = k.view, .v = v.view};
   std::shared_ptr<Tensor<Element>> dout_rows;
   if (given.dout) {
-    const auto dout = rows_of_array<Element>(*given.dout, place.queries);
-    shard.dout = dout.view;
+    const auto dout = rows_of_array<Element>(*given.dout, tokens.queries);
+    rows.dout = dout.view;
     dout_rows = dout.packed;
   }
-  shard.owner = std::make_shared<std::vector<std::shared_ptr<Tensor<Element>>>>(
+  rows.owner = std::make_shared<std::vector<std::shared_ptr<Tensor<Element>>>>(
       std::initializer_list<std::shared_ptr<Tensor<Element>>>{q.packed, k.packed, v.packed,
                                                               dout_rows});
-  return shard;
+  return rows;
 }
 
 template <class Element>
@@ -76,21 +76,21 @@ EngineResults<Element> room_for(const GivenInput& given) {
 
 /// Writes the rows of one rank, which may be all there are.
 template <class Element>
-void keep(ring::NativeResult<Element>&& mine, const ring::RankPlace& place, bool is_all,
+void keep(ring::RankResult<Element>&& mine, const ring::RankTokens& tokens, bool is_all,
           EngineResults<Element>& results) {
-  const auto put = [is_all](auto&& rows, const Positions& tokens, auto& whole) {
+  const auto put = [is_all](auto&& rows, const Positions& positions, auto& whole) {
     if (is_all) {
       whole = std::move(rows);
     } else {
-      put_rows(rows, tokens, whole);
+      put_rows(rows, positions, whole);
     }
   };
-  put(std::move(mine.out), place.queries, results.out);
-  put(std::move(mine.lse), place.queries, results.lse);
+  put(std::move(mine.out), tokens.queries, results.out);
+  put(std::move(mine.lse), tokens.queries, results.lse);
   if (!mine.gradients) return;
-  put(std::move(mine.gradients->dq), place.queries, *results.dq);
-  put(std::move(mine.gradients->dk), place.keys, *results.dk);
-  put(std::move(mine.gradients->dv), place.keys, *results.dv);
+  put(std::move(mine.gradients->dq), tokens.queries, *results.dq);
+  put(std::move(mine.gradients->dk), tokens.keys, *results.dk);
+  put(std::move(mine.gradients->dv), tokens.keys, *results.dv);
 }
 
 }  // namespace
@@ -100,13 +100,14 @@ EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& 
   EngineResults<Element> results = room_for<Element>(given);
   // The rows of a single rank are all rows, in their order.
   const bool is_all = options.ranks == 1;
-  const ring::NativeEnds<Element> ends = {
-      .source = [&](const ring::RankPlace& place) { return shard_of_rank<Element>(given, place); },
+  const ring::Ends<Element> ends = {
+      .source =
+          [&](const ring::RankTokens& tokens) { return rows_of_rank<Element>(given, tokens); },
       .sink =
-          [&](const ring::RankPlace& place, ring::NativeResult<Element>&& mine) {
-            keep(std::move(mine), place, is_all, results);
+          [&](const ring::RankTokens& tokens, ring::RankResult<Element>&& mine) {
+            keep(std::move(mine), tokens, is_all, results);
           }};
-  ring::run_native<Element>(given.problem, options, ends);
+  ring::Engine().run(given.problem, options, ends);
   return results;
 }
 

@@ -42,9 +42,9 @@ struct AttentionTensors {
   }
 };
 
-/// threads: ranks in this process; simulated: one at a time with a virtual clock; mpi: this process
-/// is one rank of several.
-enum class TransportKind { threads, simulated, mpi };
+/// threads: ranks in this process; simulated: one at a time with a virtual clock; mpi, nccl: this
+/// process is one rank of several, with nccl one that computes on a device.
+enum class TransportKind { threads, simulated, mpi, nccl };
 enum class DeviceKind { cpu, cuda };
 
 /// What K and V look like on their way between ranks. exact: as in memory, same bits. The others

@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "optimized/transport/in_process.h"
+#include "optimized/transport/run_network.h"
 #include "reference/core/checks.h"
 #include "reference/core/shards.h"
 #include "stages/common/device_list.h"
@@ -125,12 +125,6 @@ RunResult collect(const Shape& shape, const std::vector<RankData<Element>>& rank
     result.seconds = std::max(result.seconds, ranks[i].seconds);
   }
   return result;
-}
-
-NetworkSummary run_network(const RunOptions& options, const RankBody& body) {
-  const NetworkOptions network{.timeout_s = options.timeout_s, .rendezvous = options.rendezvous};
-  if (options.transport == TransportKind::threads) return run_threads(options.ranks, network, body);
-  return run_simulated(options.ranks, options.delay_seed, network, body);
 }
 
 /// A run before and after its bodies: shards and layouts, results gathered.

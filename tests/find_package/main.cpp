@@ -10,6 +10,7 @@
 #include "reference/io/text_input.h"
 #include "stages/common/stage.h"
 #ifdef HAS_DEVICES
+#include "optimized/ring/engine.h"
 #include "optimized/ring/streams/cuda_streams.h"
 #include "optimized/ring/streams/device_kernels.h"
 #endif
@@ -56,7 +57,8 @@ bool device_ring_agrees() {
     std::cout << "on devices: " << error.what() << "\n";
     return error.kind() == ringlab::ErrorKind::environment;
   }
-  const ringlab::RunResult result = ringlab::ring::run_engine_on_devices(input, options);
+  const ringlab::RunResult result =
+      ringlab::ring::Engine().run(input, options, ringlab::ring::OnDevices());
   const ringlab::ExactForward exact = ringlab::exact_forward(input);
   const ringlab::Report report = ringlab::compare_forward(
       result.output, exact,

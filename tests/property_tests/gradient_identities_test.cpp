@@ -80,7 +80,7 @@ Computed compute(const IdentityRun& run) {
                     {}};
   AttentionInput input = computed.data.input(run.problem);
   input.dout = std::as_const(computed.dout).view();
-  RunResult result = ring::run_engine(input, run.options);
+  RunResult result = ring::Engine().run(input, run.options);
   computed.out = std::move(result.output.out);
   computed.gradients = std::move(*result.gradients);
   return computed;

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
 #include "property_tests/engine_subject.h"
@@ -99,7 +100,7 @@ TEST(SampledCheck, passes_what_is_right_and_compares_every_element_of_the_rows) 
   for (int i = 0; i < 200; ++i) {
     const SampledTrial trial = random_trial(draws);
     const AttentionInput input = trial.data.input(trial.problem);
-    const AttentionOutput got = sampled(ring::run_engine(input, trial.options), trial.rows);
+    const AttentionOutput got = sampled(ring::Engine().run(input, trial.options), trial.rows);
     const Report report = check_sampled(trial.check(), groups_of(input), got);
     ASSERT_TRUE(report.passed()) << trial.text << "\n" << report.summary();
     ASSERT_EQ(report.tensors[0].compared, got.out.size()) << trial.text;
@@ -114,7 +115,7 @@ TEST(SampledCheck, names_the_place_of_every_single_wrong_number) {
   SampledTrial trial{make_problem(c), make_options(c), make_tensors(c), {}, to_token(c)};
   trial.rows = sample_rows(make_layout(trial.options, c.shape.q_tokens, {}), 5);
   const AttentionInput input = trial.data.input(trial.problem);
-  const AttentionOutput right = sampled(ring::run_engine(input, trial.options), trial.rows);
+  const AttentionOutput right = sampled(ring::Engine().run(input, trial.options), trial.rows);
   for_each_index(right.out.extents(), [&](auto b, auto h, auto t, auto channel) {
     AttentionOutput wrong = right;
     wrong.out(b, h, t, channel) += 0.01;
@@ -145,7 +146,7 @@ TEST(SampledCheck, finds_a_mask_that_is_off_by_one_key) {
     SampledTrial trial{make_problem(c), make_options(c), make_tensors(c), {}, to_token(c)};
     trial.rows = sample_rows(make_layout(trial.options, 40, {}), 12);
     const AttentionInput input = trial.data.input(make_problem(off));
-    const AttentionOutput got = sampled(ring::run_engine(input, trial.options), trial.rows);
+    const AttentionOutput got = sampled(ring::Engine().run(input, trial.options), trial.rows);
     found += !check_sampled(trial.check(), groups_of(input), got).passed();
     ++tried;
   }

@@ -38,7 +38,7 @@ class RingProblem {
             .v = dense_view(v_.data(), problem_.shape.v())};
   }
   RunResult run(int ranks, int threads) const {
-    return ring::run_engine(input(), options(ranks, threads));
+    return ring::Engine().run(input(), options(ranks, threads));
   }
   static RunOptions options(int ranks, int threads) {
     RunOptions options{.ranks = ranks, .layout = LayoutKind::zigzag};

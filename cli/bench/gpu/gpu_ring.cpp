@@ -4,6 +4,7 @@
 #include "cli/bench/cpu/attention_work.h"
 #include "cli/bench/gpu/gpu_attention.h"
 #include "cli/bench/gpu/gpu_works.h"
+#include "optimized/ring/engine.h"
 #include "optimized/ring/streams/device_kernels.h"
 
 namespace ringlab::bench {
@@ -26,15 +27,15 @@ class Ring {
 
   const std::string& kernel() const { return kernel_; }
   double seconds(RingClock clock) const {
-    const ring::NativeEnds<Element> ends{
-        .source = [this](const ring::RankPlace& place) { return shard(place); },
-        .sink = [](const ring::RankPlace&, ring::NativeResult<Element>&&) {}};
+    const ring::Ends<Element> ends{
+        .source = [this](const ring::RankTokens& tokens) { return rows(tokens); },
+        .sink = [](const ring::RankTokens&, ring::RankResult<Element>&&) {}};
     const bool by_device = clock == RingClock::device;
-    const ring::NativeSummary summary = ring::run_on_devices<Element>(
-        problem_, options_, ends, kernels_,
-        {.devices = 1,
-         .begins = by_device ? ring::RunBegins::when_issued : ring::RunBegins::at_once,
-         .timeout_s = timeout_s_});
+    const ring::OnStreams<Element> place(
+        kernels_, {.devices = 1,
+                   .begins = by_device ? ring::RunBegins::when_issued : ring::RunBegins::at_once,
+                   .timeout_s = timeout_s_});
+    const ring::RunSummary summary = ring::Engine().run(problem_, options_, ends, place);
     return by_device ? summary.device_seconds : summary.seconds;
   }
 
@@ -58,11 +59,11 @@ class Ring {
   TensorView<const Element> view(std::int64_t heads, std::int64_t rows, std::int64_t first) const {
     return dense_view(numbers_.data() + first, {1, heads, rows, problem_.shape.head_dim});
   }
-  ring::NativeShard<Element> shard(const ring::RankPlace& place) const {
+  ring::RankRows<Element> rows(const ring::RankTokens& tokens) const {
     const Shape& s = problem_.shape;
-    return {.q = view(s.q_heads, place.queries.size(), 0),
-            .k = view(s.kv_heads, place.keys.size(), kPeriod / 3),
-            .v = view(s.kv_heads, place.keys.size(), 2 * kPeriod / 3)};
+    return {.q = view(s.q_heads, tokens.queries.size(), 0),
+            .k = view(s.kv_heads, tokens.keys.size(), kPeriod / 3),
+            .v = view(s.kv_heads, tokens.keys.size(), 2 * kPeriod / 3)};
   }
 
   const Problem problem_;

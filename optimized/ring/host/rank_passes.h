@@ -6,18 +6,11 @@
 
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/kernel_table.h"
+#include "optimized/ring/ends.h"
 #include "optimized/ring/host/chunks.h"
 #include "optimized/ring/host/gradient_sums.h"
-#include "optimized/ring/native.h"
 
 namespace ringlab::ring {
-
-/// The rank's rows as the kernels read them, in the problem's dtype.
-template <class Element>
-struct RankRows {
-  TensorView<const Element> q, k, v, dout;  ///< dense
-  KvChunk<Element> own() const { return {k, v}; }
-};
 
 /// What both passes need to know.
 template <class Element>
@@ -25,7 +18,7 @@ struct PassContext {
   const Problem& problem;
   const Layout& queries;
   const Layout& keys;
-  const RankRows<Element>& rows;
+  const RankRows<Element>& rows;  ///< dense
   const cpu::KernelPair<Element>& kernels;
   cpu::TileSizes tiles;
   int threads = 1;
@@ -94,7 +87,7 @@ class ForwardPass {
       }
       if (!delta) continue;
       row_lse[row] = value;
-      const Element* const dout = context_.rows.dout.data + row * channels;
+      const Element* const dout = context_.rows.dout->data + row * channels;
       Real sum = 0;
       for (std::int64_t c = 0; c < channels; ++c) sum += static_cast<Real>(dout[c]) * acc[c];
       delta[row] = sum;
@@ -151,7 +144,7 @@ class BackwardPass {
     const GradientPair<Real> pair = sums_.at(operation.owner, operation.gradient);
     context_.kernels.backward(
         context_.block(operation),
-        cpu::QueryGradients<Element>{context_.rows.dout, row_lse_, delta_},
+        cpu::QueryGradients<Element>{*context_.rows.dout, row_lse_, delta_},
         cpu::BlockGradients<Element>{.dq = dq_.data(), .dk = pair.dk, .dv = pair.dv});
   }
   void add_gradient(const Operation& operation) {
@@ -159,7 +152,7 @@ class BackwardPass {
   }
 
   /// Rounds to the dtype; dq and dk get their factor here.
-  void finish(NativeGradients<Element>& gradients) {
+  void finish(RankGradients<Element>& gradients) {
     const Real scale = static_cast<Real>(context_.problem.scale);
     const GradientPair<Real> home = sums_.at(context_.rank, kHome);
     copy_out(dq_.data(), scale, gradients.dq);

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "optimized/cuda/stuck_device.h"
-#include "optimized/ring/device_checks.h"
-#include "optimized/ring/native_checks.h"
+#include "optimized/ring/checks.h"
+#include "optimized/ring/streams/device_checks.h"
 #include "optimized/ring/streams/device_launch.h"
 #include "optimized/ring/streams/device_needs.h"
 #include "optimized/ring/streams/device_rank.h"
@@ -43,18 +43,18 @@ class RankRun {
         run_(run),
         streams_({run.device}, run.rank) {}
 
-  RankStats run(const NativeEnds<Element>& ends) {
+  RunSummary run(const Ends<Element>& ends) {
     take_in(ends);
     const double seconds = execute();
     streams_.finish();
-    NativeResult<Element> result = rank_->result();
+    RankResult<Element> result = rank_->result();
     result.seconds = seconds;
     count_visits();
     stats_.peak_bytes = rank_->held_bytes();
     stats_.peak_kv_bytes = rank_->kv_bytes();
     result.stats = stats_;
-    ends.sink(setting_.place(run_.rank), std::move(result));
-    return stats_;
+    ends.sink(setting_.tokens(run_.rank), std::move(result));
+    return {.ranks = {stats_}, .seconds = seconds};
   }
 
  private:
@@ -64,11 +64,10 @@ class RankRun {
     std::vector<cuda::OwnedEvent> events;
   };
 
-  void take_in(const NativeEnds<Element>& ends) {
-    const NativeShard<Element> shard = ends.source(setting_.place(run_.rank));
-    check_shard(setting_.problem, setting_.options, shard, run_.rank);
+  void take_in(const Ends<Element>& ends) {
+    const RankRows<Element> rows = ends.source(setting_.tokens(run_.rank));
     forward_ = make_issued(Pass::forward, programs_.forward);
-    if (shard.dout) backward_ = make_issued(Pass::backward, programs_.backward.emplace());
+    if (rows.dout) backward_ = make_issued(Pass::backward, programs_.backward.emplace());
     streams_.select(run_.rank);
     const RankNeedsOf<Element> needs(setting_, programs_, kernels_, run_.gradients, run_.rank);
     const typename DeviceRank<Element>::Given given{.setting = setting_,
@@ -79,7 +78,7 @@ class RankRun {
                                                     .device = run_.device};
     check_device_memory(
         {.device = run_.device, .ranks = 1, .bytes = device_rank_bytes<Element>(given)});
-    rank_.emplace(given, shard);
+    rank_.emplace(given, rows);
     streams_.select(run_.rank);
     rank_->reserve(compute_stream());
     work_.emplace(*rank_, programs_, kernels_, run_.gradients);
@@ -182,7 +181,7 @@ class RankRun {
     links_.exchange(operation.stream, messages, stream, place(run_.rank, operation));
   }
 
-  /// As run_on_devices().
+  /// What is seen, as on streams.
   void count_visits() {
     for (const MessageOperation& o : forward_.program.operations) {
       if (o.action != MessageAction::attend) continue;
@@ -210,17 +209,20 @@ class RankRun {
 }  // namespace
 
 template <class Element>
-RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
-                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
-                             DeviceLinks& links, const MessageRun& run) {
+void OverLinks<Element>::check(const Problem& problem, const RunOptions& options) const {
   check_dtype(dtype_of<Element>, problem.dtype);
-  const StreamSetting setting = stream_setting(problem, options);
   check_device_abilities(problem, options);
-  check_kernels(problem, kernels);
-  check_launches(run.issue_as, run.launches);
-  check_range("rank", run.rank, 0, options.ranks - 1);
-  check_range("device", run.device, 0, cuda::device_count() - 1);
-  auto rank_run = std::make_shared<RankRun<Element>>(setting, kernels, links, run);
+}
+
+template <class Element>
+RunSummary OverLinks<Element>::run(const AnyRun& any) const {
+  const auto& [problem, options, ends, parts] = std::get<CheckedRun<Element>>(any);
+  const StreamSetting setting = stream_setting(problem, options);
+  check_kernels(problem, kernels_);
+  check_launches(run_.issue_as, run_.launches);
+  check_range("rank", run_.rank, 0, options.ranks - 1);
+  check_range("device", run_.device, 0, cuda::device_count() - 1);
+  auto rank_run = std::make_shared<RankRun<Element>>(setting, kernels_, links_, run_);
   try {
     return rank_run->run(ends);
   } catch (const DeviceStuck&) {
@@ -228,13 +230,7 @@ RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
     throw;
   }
 }
-
-#define RINGLAB_RUN_RANK_ON_DEVICE_OF(Element)                                                     \
-  template RankStats run_rank_on_device(const Problem&, const RunOptions&,                         \
-                                        const NativeEnds<Element>&, const DeviceKernels<Element>&, \
-                                        DeviceLinks&, const MessageRun&)
-RINGLAB_RUN_RANK_ON_DEVICE_OF(Half);
-RINGLAB_RUN_RANK_ON_DEVICE_OF(BFloat16);
-#undef RINGLAB_RUN_RANK_ON_DEVICE_OF
+template class OverLinks<Half>;
+template class OverLinks<BFloat16>;
 
 }  // namespace ringlab::ring

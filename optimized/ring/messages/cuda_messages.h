@@ -44,14 +44,24 @@ struct MessageRun {
   double grace_s = 10;                  ///< for what is on the device when the run was broken off
 };
 
-/// As run_on_devices(), for one rank; all ranks must call it with the same problem and options, and
-/// want gradients or not alike. Source and sink are called once, for this rank. On an error what
-/// was captured is let go, as NCCL's abort waits for it, and the links are aborted, before memory
-/// of the device is freed, which would wait for what is there. What has not ended
-/// MessageRun::grace_s after that is DeviceStuck with the first error in it, and is not freed.
+/// One rank on its device, connected by `links` and with kernels of the caller's choice: as OnStreams
+/// for that rank. All ranks must run the same problem and options, and want gradients or not alike.
+/// Source and sink are called once, for this rank. On an error what was captured is let go, as NCCL's
+/// abort waits for it, and the links are aborted, before memory of the device is freed, which would
+/// wait for what is there. What has not ended MessageRun::grace_s after that is DeviceStuck with the
+/// first error in it, and is not freed.
 template <class Element>
-RankStats run_rank_on_device(const Problem& problem, const RunOptions& options,
-                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
-                             DeviceLinks& links, const MessageRun& run);
+class OverLinks final : public Place {
+ public:
+  OverLinks(DeviceKernels<Element> kernels, DeviceLinks& links, const MessageRun& run)
+      : kernels_(std::move(kernels)), links_(links), run_(run) {}
+  void check(const Problem& problem, const RunOptions& options) const override;
+  RunSummary run(const AnyRun& run) const override;
+
+ private:
+  const DeviceKernels<Element> kernels_;
+  DeviceLinks& links_;
+  const MessageRun run_;
+};
 
 }  // namespace ringlab::ring

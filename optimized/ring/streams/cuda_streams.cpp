@@ -7,8 +7,8 @@
 
 #include "optimized/cuda/stream_kernels.h"
 #include "optimized/cuda/stuck_device.h"
-#include "optimized/ring/device_checks.h"
-#include "optimized/ring/native_checks.h"
+#include "optimized/ring/checks.h"
+#include "optimized/ring/streams/device_checks.h"
 #include "optimized/ring/streams/device_launch.h"
 #include "optimized/ring/streams/device_needs.h"
 #include "optimized/ring/streams/device_rank.h"
@@ -41,7 +41,7 @@ class DevicesRun {
         devices_(devices_of_ranks(setting.options.ranks, devices)),
         streams_(devices_) {}
 
-  NativeSummary run(const NativeEnds<Element>& ends) {
+  RunSummary run(const Ends<Element>& ends) {
     take_in(ends);
     if (setting_.options.trace) trace_.emplace(streams_, devices_);
     const RunSeconds seconds = seconds_of_last(
@@ -55,15 +55,14 @@ class DevicesRun {
   using Work = DeviceWork<Element>;
 
   /// All ranks are asked before any memory is allocated: whether gradients are wanted decides.
-  void take_in(const NativeEnds<Element>& ends) {
-    std::vector<NativeShard<Element>> shards;
+  void take_in(const Ends<Element>& ends) {
+    std::vector<RankRows<Element>> rows;
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
-      shards.push_back(ends.source(setting_.place(rank)));
-      check_shard(setting_.problem, setting_.options, shards.back(), rank);
+      rows.push_back(ends.source(setting_.tokens(rank)));
     }
     programs_.forward = program_of(Pass::forward);
     forward_events_ = streams_.make_events(programs_.forward);
-    if (shards.front().dout) {
+    if (rows.front().dout) {
       programs_.backward = program_of(Pass::backward);
       backward_events_ = streams_.make_events(*programs_.backward);
     }
@@ -71,7 +70,7 @@ class DevicesRun {
     check_memory();
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
       ranks_.push_back(
-          std::make_unique<Rank>(given_to(rank), shards[static_cast<std::size_t>(rank)]));
+          std::make_unique<Rank>(given_to(rank), rows[static_cast<std::size_t>(rank)]));
     }
     for (const auto& rank : ranks_) works_.emplace_back(*rank, programs_, kernels_, run_.gradients);
     for (const auto& rank : ranks_) {
@@ -242,10 +241,10 @@ class DevicesRun {
     }
   }
 
-  NativeSummary hand_over(const NativeEnds<Element>& ends, const RunSeconds& seconds) {
-    NativeSummary summary{.ranks = std::vector<RankStats>(ranks_.size()),
-                          .seconds = seconds.host,
-                          .device_seconds = seconds.device};
+  RunSummary hand_over(const Ends<Element>& ends, const RunSeconds& seconds) {
+    RunSummary summary{.ranks = std::vector<RankStats>(ranks_.size()),
+                       .seconds = seconds.host,
+                       .device_seconds = seconds.device};
     count_visits(summary.ranks);
     count_copies(programs_.forward, summary.ranks);
     if (programs_.backward) count_copies(*programs_.backward, summary.ranks);
@@ -258,10 +257,10 @@ class DevicesRun {
       RankStats& stats = summary.ranks[static_cast<std::size_t>(rank->rank())];
       stats.peak_bytes = rank->held_bytes();
       stats.peak_kv_bytes = rank->kv_bytes();
-      NativeResult<Element> result = rank->result();
+      RankResult<Element> result = rank->result();
       result.stats = stats;
       result.seconds = seconds.host;
-      ends.sink(setting_.place(rank->rank()), std::move(result));
+      ends.sink(setting_.tokens(rank->rank()), std::move(result));
     }
     return summary;
   }
@@ -282,20 +281,23 @@ class DevicesRun {
 }  // namespace
 
 template <class Element>
-NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
-                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
-                             const DeviceRun& run) {
+void OnStreams<Element>::check(const Problem& problem, const RunOptions& options) const {
   check_dtype(dtype_of<Element>, problem.dtype);
-  const StreamSetting setting = stream_setting(problem, options);
   check_device_abilities(problem, options);
-  check_kernels(problem, kernels);
-  check_launches(run.issue_as, run.launches);
-  check_trace_wish(options, run.issue_as);
+}
+
+template <class Element>
+RunSummary OnStreams<Element>::run(const AnyRun& any) const {
+  const auto& [problem, options, ends, parts] = std::get<CheckedRun<Element>>(any);
+  const StreamSetting setting = stream_setting(problem, options);
+  check_kernels(problem, kernels_);
+  check_launches(run_.issue_as, run_.launches);
+  check_trace_wish(options, run_.issue_as);
   const int there = cuda::device_count();
-  if (run.devices != 0) check_range("devices", run.devices, 1, there);
-  const int devices = run.devices == 0 ? there : run.devices;
+  if (run_.devices != 0) check_range("devices", run_.devices, 1, there);
+  const int devices = run_.devices == 0 ? there : run_.devices;
   cuda::connect_devices(devices);
-  auto devices_run = std::make_shared<DevicesRun<Element>>(setting, kernels, run, devices);
+  auto devices_run = std::make_shared<DevicesRun<Element>>(setting, kernels_, run_, devices);
   try {
     return devices_run->run(ends);
   } catch (const DeviceStuck&) {
@@ -303,13 +305,7 @@ NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
     throw;
   }
 }
-
-#define RINGLAB_RUN_ON_DEVICES_OF(Element)                                                         \
-  template NativeSummary run_on_devices(const Problem&, const RunOptions&,                         \
-                                        const NativeEnds<Element>&, const DeviceKernels<Element>&, \
-                                        const DeviceRun&)
-RINGLAB_RUN_ON_DEVICES_OF(Half);
-RINGLAB_RUN_ON_DEVICES_OF(BFloat16);
-#undef RINGLAB_RUN_ON_DEVICES_OF
+template class OnStreams<Half>;
+template class OnStreams<BFloat16>;
 
 }  // namespace ringlab::ring

@@ -9,11 +9,12 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "optimized/cuda/attention_call.h"
 #include "optimized/cuda/row_calls.h"
 #include "optimized/cuda/stream.h"
-#include "optimized/ring/native.h"
+#include "optimized/ring/place.h"
 #include "optimized/ring/streams/stream_setting.h"
 
 namespace ringlab::ring {
@@ -82,14 +83,23 @@ struct DeviceRun {
   double timeout_s = std::numeric_limits<double>::infinity();
 };
 
-/// As run_native(), on devices: Half and BFloat16, exact wire, no modifiers, no bit matrices, rows
-/// in increasing order. Source and sink are called by this thread, rank after rank; between them
-/// all rows are on the devices. Of RankStats, what was sent, received and held is filled in; a
-/// message is a copy, without a header. Environment errors name device, rank and operation; when
-/// memory is short, how much the whole run needs and how much is free, before any is allocated.
+/// Ranks that are streams of this process, with kernels of the caller's choice: exact wire, no
+/// modifiers, no bit matrices, rows in increasing order. Source and sink are called by this thread,
+/// rank after rank; between them all rows are on the devices. Of RankStats, what was sent, received
+/// and held is filled in; a message is a copy, without a header. Environment errors name device,
+/// rank and operation; when memory is short, how much the whole run needs and how much is free,
+/// before any is allocated. Half and BFloat16.
 template <class Element>
-NativeSummary run_on_devices(const Problem& problem, const RunOptions& options,
-                             const NativeEnds<Element>& ends, const DeviceKernels<Element>& kernels,
-                             const DeviceRun& run = {});
+class OnStreams final : public Place {
+ public:
+  explicit OnStreams(DeviceKernels<Element> kernels, DeviceRun run = {})
+      : kernels_(std::move(kernels)), run_(std::move(run)) {}
+  void check(const Problem& problem, const RunOptions& options) const override;
+  RunSummary run(const AnyRun& run) const override;
+
+ private:
+  const DeviceKernels<Element> kernels_;
+  const DeviceRun run_;
+};
 
 }  // namespace ringlab::ring

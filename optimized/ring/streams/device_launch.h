@@ -21,8 +21,10 @@ inline void check_launches(IssueAs issue_as, int launches) {
 /// Usage error for a trace of a graph, whose operations nobody can time.
 inline void check_trace_wish(const RunOptions& options, IssueAs issue_as) {
   if (!options.trace || issue_as == IssueAs::streams) return;
-  throw_usage_error(
-      {"trace", "a run on streams", "one that is captured as a graph", "Leave out one of the two"});
+  throw_usage_error({.where = "trace",
+                     .expected = "a run on streams",
+                     .actual = "one that is captured as a graph",
+                     .hint = "Leave out one of the two"});
 }
 
 /// What a run took by the host's clock, and by that of its first device.

@@ -43,13 +43,13 @@ class DeviceRank {
     int device = 0;
   };
 
-  DeviceRank(const Given& given, const NativeShard<Element>& shard) : given_(given) {
-    const DenseRows<Element> q(shard.q), k(shard.k), v(shard.v);
+  DeviceRank(const Given& given, const RankRows<Element>& rows_given) : given_(given) {
+    const RankRows<Element> dense = dense_rows(rows_given);
     const int on = given.device;
-    q_ = {on, values_of(q.view())};
-    own_ = {on, k.view().extents.size() + v.view().extents.size()};
-    own_.write(0, values_of(k.view()));
-    own_.write(k.view().extents.size(), values_of(v.view()));
+    q_ = {on, values_of(dense.q)};
+    own_ = {on, dense.k.extents.size() + dense.v.extents.size()};
+    own_.write(0, values_of(dense.k));
+    own_.write(dense.k.extents.size(), values_of(dense.v));
     out_ = {on, rows() * shape().v_dim};
     lse_ = {on, rows()};
     if (given.needs.state) {
@@ -58,7 +58,7 @@ class DeviceRank {
     }
     make_slots();
     make_masks();
-    if (shard.dout) make_gradients(*shard.dout);
+    if (dense.dout) make_gradients(*dense.dout);
   }
 
   /// What the kernels need on the compute stream; the rank's device is the current one.
@@ -168,16 +168,16 @@ class DeviceRank {
     fill(dq_, kNaN, stream), fill(dkv_, kNaN, stream);
   }
 
-  NativeResult<Element> result() const {
-    NativeResult<Element> result{.out = Tensor<Element>(row_extents(shape().v_dim)),
-                                 .lse = Tensor<float>(row_extents(1))};
+  RankResult<Element> result() const {
+    RankResult<Element> result{.out = Tensor<Element>(row_extents(shape().v_dim)),
+                               .lse = Tensor<float>(row_extents(1))};
     out_.read(0, result.out.values());
     lse_.read(0, result.lse.values());
     if (!given_.programs.backward) return result;
     const std::int64_t keys = tokens(rank());
-    NativeGradients<Element> gradients{Tensor<Element>(row_extents(shape().head_dim)),
-                                       Tensor<Element>(with_tokens(shape().k(), keys)),
-                                       Tensor<Element>(with_tokens(shape().v(), keys))};
+    RankGradients<Element> gradients{Tensor<Element>(row_extents(shape().head_dim)),
+                                     Tensor<Element>(with_tokens(shape().k(), keys)),
+                                     Tensor<Element>(with_tokens(shape().v(), keys))};
     dq_.read(0, gradients.dq.values());
     dkv_.read(0, gradients.dk.values());
     dkv_.read(gradients.dk.size(), gradients.dv.values());
@@ -272,8 +272,7 @@ class DeviceRank {
   void make_gradients(const TensorView<const Element>& dout) {
     const StreamProgram& program = *given_.programs.backward;
     const int on = device();
-    const DenseRows<Element> dense(dout);
-    dout_ = {on, values_of(dense.view())};
+    dout_ = {on, values_of(dout)};
     if (given_.kernels.delta_rows) delta_ = {on, rows()};
     dq_ = {on, rows() * shape().head_dim};
     dkv_ = {on, per_token() * tokens(rank())};

@@ -1,19 +1,29 @@
 #include "optimized/ring/streams/stream_accesses.h"
 
 namespace ringlab::ring {
+namespace {
+
+Access read_of(Payload payload, SlotPlace place) {
+  return {.payload = payload, .place = place, .writes = false};
+}
+Access write_of(Payload payload, SlotPlace place) {
+  return {.payload = payload, .place = place, .writes = true};
+}
+
+}  // namespace
 
 std::vector<Access> accesses_of(const StreamOperation& operation, Pass pass) {
-  const int rank = operation.rank;
+  const SlotPlace chunk{operation.rank, operation.slot};
+  const SlotPlace sum{operation.rank, operation.gradient};
+  const SlotPlace addend{operation.rank, operation.addend};
   switch (operation.action) {
     case StreamAction::attend:
-      if (pass == Pass::forward) return {{Payload::chunk, {rank, operation.slot}, false}};
-      return {{Payload::chunk, {rank, operation.slot}, false},
-              {Payload::gradients, {rank, operation.gradient}, true}};
+      if (pass == Pass::forward) return {read_of(Payload::chunk, chunk)};
+      return {read_of(Payload::chunk, chunk), write_of(Payload::gradients, sum)};
     case StreamAction::add_gradient:
-      return {{Payload::gradients, {rank, operation.addend}, false},
-              {Payload::gradients, {rank, operation.gradient}, true}};
+      return {read_of(Payload::gradients, addend), write_of(Payload::gradients, sum)};
     case StreamAction::copy:
-      return {{operation.payload, operation.from, false}, {operation.payload, operation.to, true}};
+      return {read_of(operation.payload, operation.from), write_of(operation.payload, operation.to)};
     case StreamAction::record:
     case StreamAction::wait:
     case StreamAction::delay:

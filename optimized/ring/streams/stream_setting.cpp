@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-#include "optimized/ring/native_checks.h"
-
 namespace ringlab::ring {
 
 StreamSetting stream_setting(const Problem& problem, const RunOptions& options) {
-  check_run(problem, options);
   const Layout queries = make_layout(options, problem.shape.q_tokens, options.q_layout);
   const Layout keys = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   return {problem, options, queries, keys, need_matrix(problem.mask, queries, keys)};

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "optimized/ring/native.h"
+#include "optimized/ring/ends.h"
 #include "optimized/ring/streams/stream_program.h"
 #include "reference/core/layout.h"
 
@@ -20,10 +20,11 @@ struct StreamSetting {
   Layout queries, keys;
   NeedMatrix need;
 
-  RankPlace place(int rank) const { return {rank, queries.positions(rank), keys.positions(rank)}; }
+  RankTokens tokens(int rank) const {
+    return {rank, queries.positions(rank), keys.positions(rank)};
+  }
 };
 
-/// Errors as run_native() where problem and options make no sense.
 StreamSetting stream_setting(const Problem& problem, const RunOptions& options);
 
 /// The program of a pass, changed by `edit` if there is one.

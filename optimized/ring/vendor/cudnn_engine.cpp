@@ -9,7 +9,6 @@
 #include "optimized/ring/host/wire.h"
 #include "optimized/ring/padded_channels.h"
 #include "optimized/ring/vendor/cudnn_run.h"
-#include "optimized/ring/whole_tensors.h"
 #include "reference/core/error.h"
 
 namespace ringlab::ring {
@@ -124,20 +123,6 @@ NotOnCudnn::NotOnCudnn(std::string reason)
 void check_on_cudnn(const Problem& problem, const RunOptions& options, Pass last_pass) {
   const std::string reason = why_not_on_cudnn(problem, options, last_pass);
   if (!reason.empty()) throw NotOnCudnn(reason);
-}
-
-RunResult run_engine_on_cudnn(const AttentionInput& input, const RunOptions& options) {
-  check_on_cudnn(input.problem, options, input.dout ? Pass::backward : Pass::forward);
-  require_cudnn();
-  RunResult result = empty_result(input);
-  const auto run = [&]<class Element>(Element) {
-    take_summary(run_native_on_cudnn<Element>(
-                     with_padded_channels(input.problem), options,
-                     padded_ends(input.problem.shape, whole_ends<Element>(input, result))),
-                 result);
-  };
-  input.problem.dtype == DType::f16 ? run(Half{}) : run(BFloat16{});
-  return result;
 }
 
 NumericsProfile cudnn_engine_profile(const Problem& problem, const RunOptions& options) {

@@ -1,5 +1,5 @@
-// The ring engine with cuDNN's attention as its block kernel, as the rest of the program sees it:
-// in every build, with or without CUDA and cuDNN.
+// What the ring engine knows of cuDNN's attention as its block kernel (OnDevices, OverNccl): in every
+// build, with or without CUDA and cuDNN.
 #pragma once
 
 #include <string>
@@ -34,12 +34,6 @@ bool cudnn_available();
 /// Environment error that says what is missing: CUDA or cuDNN in this build, a device, cuDNN on
 /// this machine.
 void require_cudnn();
-
-/// As run_engine_on_devices(). NotOnCudnn before a device is asked for; cudnn::Refusal, an
-/// environment error, for what cuDNN has no kernel for. Gradients have the same bits from run to
-/// run where options.deterministic, for which cuDNN's workspace grows with queries times keys of a
-/// chunk.
-RunResult run_engine_on_cudnn(const AttentionInput& input, const RunOptions& options);
 
 /// What is asked of its results: cudnn_profile().
 NumericsProfile cudnn_engine_profile(const Problem& problem, const RunOptions& options);

@@ -1,11 +1,9 @@
 #include "optimized/ring/vendor/cudnn_run.h"
 
-#include <algorithm>
 #include <numbers>
 
 #include "optimized/cuda/cudnn/sdpa_plans.h"
 #include "optimized/cuda/device.h"
-#include "optimized/ring/vendor/cudnn_kernels.h"
 #include "reference/core/error.h"
 
 namespace ringlab::ring {
@@ -34,19 +32,5 @@ void require_cudnn_and_devices() {
   cudnn::require_cudnn();
   cuda::device_count();
 }
-
-template <class Element>
-NativeSummary run_native_on_cudnn(const Problem& problem, const RunOptions& options,
-                                  const NativeEnds<Element>& ends) {
-  const int devices = std::min(cuda::device_count(), options.ranks);
-  for (int device = 0; device < devices; ++device) check_cudnn_on(device, problem);
-  return run_on_devices<Element>(
-      problem, options, ends, cudnn_kernels<Element>(),
-      {.gradients = repeatable_gradients(options), .timeout_s = options.timeout_s});
-}
-template NativeSummary run_native_on_cudnn(const Problem&, const RunOptions&,
-                                           const NativeEnds<Half>&);
-template NativeSummary run_native_on_cudnn(const Problem&, const RunOptions&,
-                                           const NativeEnds<BFloat16>&);
 
 }  // namespace ringlab::ring

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "optimized/ring/native.h"
+#include "reference/core/problem.h"
 
 namespace ringlab::ring {
 
@@ -20,10 +20,5 @@ std::string cudnn_text();
 /// Environment error unless cuDNN's attention takes the problem on this device. Channels are
 /// multiples of 8.
 void check_cudnn_on(int device, const Problem& problem);
-
-/// Channels are multiples of 8. Environment error for devices that cuDNN's attention does not take.
-template <class Element>
-NativeSummary run_native_on_cudnn(const Problem& problem, const RunOptions& options,
-                                  const NativeEnds<Element>& ends);
 
 }  // namespace ringlab::ring

@@ -33,6 +33,7 @@ class Devices : public testing::Test {};
 using Elements = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(Devices, Elements);
 
+#include "optimized/ring/engine.h"
 #include "tests/optimized/cuda/devices_trials-inl.h"
 
 /// The subject `optimized` with --device cuda, but for where its kernels run.
@@ -42,12 +43,11 @@ verify::Subject emulated_subject() {
     RunResult result = ring::empty_result(input);
     const auto run = [&]<class Element>(Element) {
       const Problem padded = ring::with_padded_channels(input.problem);
-      ring::take_summary(
-          ring::run_on_devices<Element>(
-              padded, options,
-              ring::padded_ends(input.problem.shape, ring::whole_ends<Element>(input, result)),
-              kernels<Element>(padded.shape), {.gradients = ring::Repeatable::same_bits}),
-          result);
+      const ring::OnStreams<Element> place(kernels<Element>(padded.shape),
+                                           {.gradients = ring::Repeatable::same_bits});
+      const ring::Ends<Element> ends =
+          ring::padded_ends(input.problem.shape, ring::whole_ends<Element>(input, result));
+      ring::take_summary(ring::Engine().run(padded, options, ends, place), result);
     };
     input.problem.dtype == DType::f16 ? run(Half{}) : run(BFloat16{});
     return result;

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/device_engine.h"
 #include "optimized/ring/engine.h"
-#include "optimized/ring/whole_tensors.h"
 #include "reference/attention/exact.h"
 
 namespace ringlab::cuda {
@@ -72,12 +72,7 @@ template <class Element>
 RunResult run_devices(const DevicesTrial& trial, const ring::DeviceKernels<Element>& kernels,
                       const ring::DeviceRun& run) {
   const AttentionInput input = trial.input();
-  RunResult result = ring::empty_result(input);
-  ring::take_summary(
-      ring::run_on_devices<Element>(input.problem, trial.options,
-                                    ring::whole_ends<Element>(input, result), kernels, run),
-      result);
-  return result;
+  return ring::Engine().run(input, trial.options, ring::OnStreams<Element>(kernels, run));
 }
 template RunResult run_devices(const DevicesTrial&, const ring::DeviceKernels<Half>&,
                                const ring::DeviceRun&);
@@ -97,7 +92,8 @@ std::string judge_devices(const DevicesTrial& trial, const RunResult& got) {
                       against("dv", got.gradients->dv, exact.backward.dv, allowed.backward.dv)};
   if (!backward.passed()) return backward.summary();
   const Allowed engine = exact.allowed(input, ring::engine_profile(input.problem, trial.options));
-  const Report both = against_engine(got, ring::run_engine(input, trial.options), allowed, engine);
+  const Report both =
+      against_engine(got, ring::Engine().run(input, trial.options), allowed, engine);
   return both.passed() ? "" : both.summary();
 }
 

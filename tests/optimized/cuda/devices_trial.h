@@ -27,13 +27,13 @@ struct DevicesTrial {
 };
 DevicesTrial make_trial(const DevicesCase& c, DType dtype);
 
-/// Forward and backward by run_on_devices().
+/// Forward and backward, OnStreams.
 template <class Element>
 RunResult run_devices(const DevicesTrial& trial, const ring::DeviceKernels<Element>& kernels,
                       const ring::DeviceRun& run);
 
 /// Empty, or what is wrong by the bounds of device_engine_profile(), or what differs from
-/// run_native() by more than both promise.
+/// the engine on processors by more than both promise.
 std::string judge_devices(const DevicesTrial& trial, const RunResult& got);
 
 /// All numbers are the same.

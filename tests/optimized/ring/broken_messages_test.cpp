@@ -15,7 +15,7 @@ class BrokenMessages : public testing::TestWithParam<Transport> {
  protected:
   BrokenMessages()
       : run_(small_run(GetParam(), kRanks, Pass::backward)),
-        right_(run_engine(run_.input(), run_.options)) {
+        right_(Engine().run(run_.input(), run_.options)) {
     record();
   }
 
@@ -34,7 +34,7 @@ class BrokenMessages : public testing::TestWithParam<Transport> {
     EXPECT_NE(failure->reason.find(found), std::string::npos) << failure->reason;
     EXPECT_GE(failure->step, 0) << failure->operation;
     EXPECT_NE(failure->operation.find("from rank 1"), std::string::npos) << failure->operation;
-    EXPECT_TRUE(same_bits(run_engine(run_.input(), run_.options), right_));
+    EXPECT_TRUE(same_bits(Engine().run(run_.input(), run_.options), right_));
   }
 
   /// Message number `message` replaced, all others as wanted.

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "optimized/ring/engine.h"
 #include "optimized/ring/streams/cuda_streams.h"
 #include "property_tests/generators/draws.h"
 #include "reference/core/small_float.h"
@@ -113,7 +114,7 @@ DeviceKernels<Element> counting_kernels() {
 
 /// What those kernels make of the whole, pair by pair, as bits per rank.
 template <class Element>
-NativeResult<Element> expected(const Trial& trial, const RankPlace& place) {
+RankResult<Element> expected(const Trial& trial, const RankTokens& tokens) {
   const Shape& s = trial.problem.shape;
   const auto zeros = [](Extents e) { return Tensor<double>(e); };
   Tensor<double> out = zeros(s.out()), lse = zeros(s.lse()), dq = zeros(s.q()), dk = zeros(s.k()),
@@ -140,12 +141,12 @@ NativeResult<Element> expected(const Trial& trial, const RankPlace& place) {
       dv(b, g, j, c) += trial.dout(b, h, i, c) * trial.dout(b, h, i, 0) * data.v(b, g, j, 0);
     }
   });
-  NativeResult<Element> due{.out = shard_of<Element>(out.view(), place.queries),
-                            .lse = shard_of<float>(lse.view(), place.queries)};
+  RankResult<Element> due{.out = shard_of<Element>(out.view(), tokens.queries),
+                          .lse = shard_of<float>(lse.view(), tokens.queries)};
   if (!trial.gradients) return due;
-  due.gradients = NativeGradients<Element>{shard_of<Element>(dq.view(), place.queries),
-                                           shard_of<Element>(dk.view(), place.keys),
-                                           shard_of<Element>(dv.view(), place.keys)};
+  due.gradients = RankGradients<Element>{shard_of<Element>(dq.view(), tokens.queries),
+                                         shard_of<Element>(dk.view(), tokens.keys),
+                                         shard_of<Element>(dv.view(), tokens.keys)};
   return due;
 }
 
@@ -155,10 +156,10 @@ Bits expected_bits(const Trial& trial) {
       make_layout(trial.options, trial.problem.shape.q_tokens, trial.options.q_layout);
   const Layout keys =
       make_layout(trial.options, trial.problem.shape.kv_tokens, trial.options.kv_layout);
-  return bits_of_run<Element>(trial, [&](const NativeEnds<Element>& ends) {
+  return bits_of_run<Element>(trial, [&](const Ends<Element>& ends) {
     for (int rank = 0; rank < trial.options.ranks; ++rank) {
-      const RankPlace place{rank, queries.positions(rank), keys.positions(rank)};
-      ends.sink(place, expected<Element>(trial, place));
+      const RankTokens tokens{rank, queries.positions(rank), keys.positions(rank)};
+      ends.sink(tokens, expected<Element>(trial, tokens));
     }
   });
 }

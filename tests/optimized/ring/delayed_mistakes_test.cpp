@@ -11,9 +11,10 @@ namespace ringlab::ring {
 namespace {
 
 Bits run_edited(const Trial& trial, const StreamEdit& edit) {
-  return bits_of_run<BFloat16>(trial, [&](const NativeEnds<BFloat16>& ends) {
-    run_on_devices<BFloat16>(trial.problem, trial.options, ends, counting_kernels<BFloat16>(),
-                             {.edit = edit, .unwritten = UnwrittenMemory::nan});
+  return bits_of_run<BFloat16>(trial, [&](const Ends<BFloat16>& ends) {
+    Engine().run(trial.problem, trial.options, ends,
+                 OnStreams<BFloat16>(counting_kernels<BFloat16>(),
+                                     {.edit = edit, .unwritten = UnwrittenMemory::nan}));
   });
 }
 

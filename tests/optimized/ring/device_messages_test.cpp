@@ -104,16 +104,17 @@ template <class Element>
 Outcome run_ranks(const Trial& trial, Exchange& exchange) {
   Outcome outcome{{}, std::vector<RankStats>(static_cast<std::size_t>(trial.options.ranks))};
   fake_devices().devices = trial.options.ranks;
-  outcome.bits = bits_of_run<Element>(trial, [&](const NativeEnds<Element>& ends) {
+  outcome.bits = bits_of_run<Element>(trial, [&](const Ends<Element>& ends) {
     std::vector<std::jthread> ranks;
     for (int rank = 0; rank < trial.options.ranks; ++rank) {
       ranks.emplace_back([&, rank] {
         std::unique_lock held(exchange.turn());
         Links links(exchange, held, rank);
         try {
-          outcome.stats[static_cast<std::size_t>(rank)] = run_rank_on_device<Element>(
-              trial.problem, trial.options, ends, counting_kernels<Element>(), links,
-              {.rank = rank, .device = rank});
+          const OverLinks<Element> place(counting_kernels<Element>(), links,
+                                         {.rank = rank, .device = rank});
+          outcome.stats[static_cast<std::size_t>(rank)] =
+              Engine().run(trial.problem, trial.options, ends, place).ranks.front();
         } catch (const Error& error) {
           ADD_FAILURE() << error.what();
         }
@@ -158,9 +159,10 @@ TEST(DeviceMessages, send_what_copies_between_devices_copy) {
     const Trial trial = counting_trial(draws, DType::f16);
     Exchange exchange;
     const Outcome outcome = run_ranks<Half>(trial, exchange);
-    NativeSummary copied;
-    bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
-      copied = run_on_devices<Half>(trial.problem, trial.options, ends, counting_kernels<Half>());
+    RunSummary copied;
+    bits_of_run<Half>(trial, [&](const Ends<Half>& ends) {
+      copied = Engine().run(trial.problem, trial.options, ends,
+                            OnStreams<Half>(counting_kernels<Half>()));
     });
     for (std::size_t rank = 0; rank < outcome.stats.size(); ++rank) {
       EXPECT_EQ(outcome.stats[rank].sent_bytes, copied.ranks[rank].sent_bytes) << trial.text();
@@ -179,9 +181,10 @@ TEST(DeviceMessages, refuse_ranks_and_devices_that_are_not_there) {
   std::unique_lock held(exchange.turn());
   Links links(exchange, held, 0);
   const auto run = [&](int rank, int device) {
-    bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
-      run_rank_on_device<Half>(trial.problem, trial.options, ends, counting_kernels<Half>(), links,
-                               {.rank = rank, .device = device});
+    bits_of_run<Half>(trial, [&](const Ends<Half>& ends) {
+      Engine().run(
+          trial.problem, trial.options, ends,
+          OverLinks<Half>(counting_kernels<Half>(), links, {.rank = rank, .device = device}));
     });
   };
   EXPECT_THROW(run(trial.options.ranks, 0), Error);
@@ -209,9 +212,9 @@ TEST(DeviceMessagesDeathTest, that_do_not_end_though_they_are_broken_off_leave_w
     const std::int64_t before = fake_devices().live_bytes;
     LateLinks links;
     try {
-      bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
-        run_rank_on_device<Half>(trial.problem, trial.options, ends, counting_kernels<Half>(),
-                                 links, {.grace_s = 0.05});
+      bits_of_run<Half>(trial, [&](const Ends<Half>& ends) {
+        Engine().run(trial.problem, trial.options, ends,
+                     OverLinks<Half>(counting_kernels<Half>(), links, {.grace_s = 0.05}));
       });
     } catch (const DeviceStuck& error) {
       std::fputs(error.what(), stderr);

@@ -17,8 +17,9 @@ namespace {
 
 template <class Element>
 Bits device_bits(const Trial& trial, const DeviceRun& run) {
-  return bits_of_run<Element>(trial, [&](const NativeEnds<Element>& ends) {
-    run_on_devices<Element>(trial.problem, trial.options, ends, counting_kernels<Element>(), run);
+  return bits_of_run<Element>(trial, [&](const Ends<Element>& ends) {
+    Engine().run(trial.problem, trial.options, ends,
+                 OnStreams<Element>(counting_kernels<Element>(), run));
   });
 }
 
@@ -127,18 +128,18 @@ TEST(Devices, that_end_in_time_keep_a_deadline) {
   EXPECT_EQ(fake_devices().live_bytes, 0);
 }
 
-NativeSummary summary_of(const Trial& trial, const DeviceRun& run) {
-  NativeSummary summary;
-  bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
-    summary =
-        run_on_devices<Half>(trial.problem, trial.options, ends, counting_kernels<Half>(), run);
+RunSummary summary_of(const Trial& trial, const DeviceRun& run) {
+  RunSummary summary;
+  bits_of_run<Half>(trial, [&](const Ends<Half>& ends) {
+    summary = Engine().run(trial.problem, trial.options, ends,
+                           OnStreams<Half>(counting_kernels<Half>(), run));
   });
   return summary;
 }
 
 /// Of a run with one device, on which the recording of an event takes a microsecond and nothing else
 /// takes time.
-NativeSummary timed_summary(const DeviceRun& run) {
+RunSummary timed_summary(const DeviceRun& run) {
   Draws draws(13);
   Trial trial = counting_trial(draws, DType::f16);
   trial.options.ranks = 3;
@@ -148,7 +149,7 @@ NativeSummary timed_summary(const DeviceRun& run) {
 
 TEST(Devices, are_timed_by_their_own_clock_from_the_first_operation_to_the_last) {
   constexpr double kEvent_s = 1e-6;
-  const NativeSummary launched = timed_summary({.issue_as = IssueAs::graph, .launches = 2});
+  const RunSummary launched = timed_summary({.issue_as = IssueAs::graph, .launches = 2});
   EXPECT_NEAR(launched.device_seconds, kEvent_s, 1e-12) << "a launch, and no event but the last";
   EXPECT_GT(timed_summary({}).device_seconds, 10 * kEvent_s) << "fork and join at least";
 }
@@ -201,7 +202,7 @@ TEST(Devices, hold_what_is_said_before_to_the_byte) {
 }
 
 /// What is wrong with the events of one pass.
-std::vector<std::string> findings_of(const Trial& trial, const NativeSummary& summary, Pass pass) {
+std::vector<std::string> findings_of(const Trial& trial, const RunSummary& summary, Pass pass) {
   std::vector<std::vector<TraceEvent>> events(summary.ranks.size());
   for (std::size_t rank = 0; rank < events.size(); ++rank) {
     for (const TraceEvent& event : summary.ranks[rank].events) {
@@ -225,7 +226,7 @@ TEST(Devices, leave_traces_that_obey_the_invariants_of_the_model) {
     EXPECT_TRUE(summary_of(trial, {}).ranks[0].events.empty());
     trial.options.trace = true;
     const CopyBy copy_by = draws.chance(50) ? CopyBy::sender : CopyBy::receiver;
-    const NativeSummary summary = summary_of(trial, {.copy_by = copy_by});
+    const RunSummary summary = summary_of(trial, {.copy_by = copy_by});
     for (const RankStats& rank : summary.ranks) events += rank.events.size();
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       if (pass == Pass::backward && !trial.gradients) continue;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "optimized/ring/closed_forms.h"
 #include "optimized/transport/in_process.h"
 #include "property_tests/case.h"
 #include "property_tests/generators/cases.h"
@@ -47,7 +48,7 @@ TEST(Engine, equals_the_exact_reference_forward_and_backward) {
   for (int i = 0; i < repetitions(400); ++i) {
     const Trial trial = random_trial(draws);
     const AttentionInput input = trial.input();
-    const RunResult run = run_engine(input, trial.options);
+    const RunResult run = Engine().run(input, trial.options);
     const NumericsProfile profile = engine_profile(trial.problem, trial.options);
     const ExactForward exact = exact_forward(input);
     const Report forward =
@@ -68,14 +69,14 @@ TEST(Engine, gives_the_same_bits_for_any_slots_transport_delay_and_integrity) {
   Draws draws(12);
   for (int i = 0; i < repetitions(60); ++i) {
     Trial trial = random_trial(draws);
-    const RunResult first = run_engine(trial.input(), trial.options);
+    const RunResult first = Engine().run(trial.input(), trial.options);
     for (int slots = 1; slots <= 4; ++slots) {
       trial.options.slots = slots;
       trial.options.integrity = slots % 2 == 0 ? Integrity::full : Integrity::headers;
       trial.options.transport = slots == 4 ? TransportKind::threads : TransportKind::simulated;
       trial.options.rendezvous = slots != 2;
       trial.options.delay_seed = static_cast<std::uint64_t>(i * 4 + slots);
-      const RunResult again = run_engine(trial.input(), trial.options);
+      const RunResult again = Engine().run(trial.input(), trial.options);
       expect_same(again, first, trial.text() + " with " + std::to_string(slots) + " slots");
     }
   }
@@ -89,7 +90,7 @@ TEST(Engine, moves_and_holds_what_the_closed_forms_say) {
     trial.options.wire = static_cast<WireFormat>(draws.below(4));
     AttentionInput input = trial.input();
     if (!gradients) input.dout.reset();
-    const RunResult run = run_engine(input, trial.options);
+    const RunResult run = Engine().run(input, trial.options);
     ASSERT_EQ(run.leftover_messages, 0) << trial.text();
     for (int rank = 0; rank < trial.options.ranks; ++rank) {
       const RankStats& got = run.ranks[static_cast<std::size_t>(rank)];
@@ -111,7 +112,7 @@ TEST(Engine, leaves_traces_that_obey_the_invariants_of_the_model) {
   for (int i = 0; i < repetitions(150); ++i) {
     Trial trial = random_trial(draws);
     trial.options.trace = true;
-    const RunResult run = run_engine(trial.input(), trial.options);
+    const RunResult run = Engine().run(trial.input(), trial.options);
     const Layout queries = make_layout(trial.options, trial.problem.shape.q_tokens, {});
     const Layout keys = make_layout(trial.options, trial.problem.shape.kv_tokens, {});
     const NeedMatrix need = need_matrix(trial.problem.mask, queries, keys);
@@ -145,8 +146,8 @@ TEST(Engine, finds_ranks_that_were_given_different_problems_before_any_data_move
     const Tensor<double> k = shard_of<double>(trial.data.k.view(), rows.positions(rank));
     const Tensor<double> v = shard_of<double>(trial.data.v.view(), rows.positions(rank));
     try {
-      run_engine_rank(rank == 2 ? other : trial.problem, trial.options,
-                      {.q = q.view(), .k = k.view(), .v = v.view()}, network);
+      Engine().run(rank == 2 ? other : trial.problem, trial.options,
+                   {.q = q.view(), .k = k.view(), .v = v.view()}, OneRank(network));
     } catch (const RankError& error) {
       said[static_cast<std::size_t>(rank)] = error.what();
     }
@@ -194,7 +195,7 @@ std::string what_a_flip_does(const Trial& trial, std::int64_t message, std::size
     return std::make_unique<BitFlipper>(below, message, bit);
   };
   try {
-    run_engine_with(parts, trial.input(), trial.options);
+    Engine(parts).run(trial.input(), trial.options);
   } catch (const RankError& error) {
     return error.what();
   }
@@ -238,7 +239,7 @@ TEST(Engine, knows_every_ranks_step_time_after_a_full_ring) {
   c.shape = {1, 2, 1, 50, 50, 4, 4};
   c.ranks = 5;
   const Trial trial = make_trial(c);
-  const RunResult run = run_engine(trial.input(), trial.options);
+  const RunResult run = Engine().run(trial.input(), trial.options);
   for (const RankStats& rank : run.ranks) {
     ASSERT_EQ(rank.heard_step_s.size(), 5u);
     for (const double seconds : rank.heard_step_s) EXPECT_GT(seconds, 0);
@@ -250,11 +251,11 @@ TEST(Engine, refuses_slots_below_one_and_tensors_of_another_shape) {
   c.shape = {1, 1, 1, 5, 5, 2, 2};
   Trial trial = make_trial(c);
   trial.options.slots = 0;
-  EXPECT_THROW(run_engine(trial.input(), trial.options), Error);
+  EXPECT_THROW(Engine().run(trial.input(), trial.options), Error);
   trial.options.slots = 2;
   AttentionInput input = trial.input();
   input.dout->extents.tokens = 4;
-  EXPECT_THROW(run_engine(input, trial.options), Error);
+  EXPECT_THROW(Engine().run(input, trial.options), Error);
 }
 
 }  // namespace

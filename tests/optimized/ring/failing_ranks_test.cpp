@@ -44,7 +44,7 @@ struct Told {
   std::vector<std::int64_t> sent = std::vector<std::int64_t>(kRanksWithFailures);
 };
 
-ShardResult run_alone(const SmallRun& run, Communicator& network) {
+RunResult run_alone(const SmallRun& run, Communicator& network) {
   const int rank = network.rank();
   const Shape& shape = run.problem.shape;
   const Positions rows = make_layout(run.options, shape.q_tokens, {}).positions(rank);
@@ -53,9 +53,9 @@ ShardResult run_alone(const SmallRun& run, Communicator& network) {
   const Tensor<double> k = shard_of<double>(run.data.k.view(), keys);
   const Tensor<double> v = shard_of<double>(run.data.v.view(), keys);
   const Tensor<double> dout = shard_of<double>(run.dout.view(), rows);
-  ShardInput shard{.q = q.view(), .k = k.view(), .v = v.view()};
-  if (run.last_pass == Pass::backward) shard.dout = dout.view();
-  return run_engine_rank(run.problem, run.options, shard, network);
+  RankRows<double> mine{.q = q.view(), .k = k.view(), .v = v.view()};
+  if (run.last_pass == Pass::backward) mine.dout = dout.view();
+  return Engine().run(run.problem, run.options, mine, OneRank(network));
 }
 
 Told run_differing(const SmallRun& run, const SmallRun& odd) {
@@ -122,7 +122,7 @@ TEST_P(FailingRanks, that_were_given_another_problem_are_named_before_any_data_m
 
 TEST_P(FailingRanks, that_die_at_any_message_are_named_and_the_next_run_is_right) {
   const SmallRun run = small_run(GetParam(), 3, Pass::backward);
-  const RunResult right = run_engine(run.input(), run.options);
+  const RunResult right = Engine().run(run.input(), run.options);
   for (const char* phase : {"before_send", "after_receive", "in_compute"}) {
     for (const char* kind : {"fail", "memory"}) {
       bool died = true;
@@ -134,14 +134,14 @@ TEST_P(FailingRanks, that_die_at_any_message_are_named_and_the_next_run_is_right
         };
         died = false;
         try {
-          EXPECT_TRUE(same_bits(run_engine_with(parts, run.input(), run.options), right)) << plan;
+          EXPECT_TRUE(same_bits(Engine(parts).run(run.input(), run.options), right)) << plan;
           EXPECT_GE(count, 8) << "the fault did not strike";
         } catch (const Error& error) {
           died = true;
           EXPECT_EQ(error.kind(), ErrorKind::environment) << plan;
           EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
         }
-        ASSERT_TRUE(same_bits(run_engine(run.input(), run.options), right)) << plan;
+        ASSERT_TRUE(same_bits(Engine().run(run.input(), run.options), right)) << plan;
       }
     }
   }
@@ -192,7 +192,7 @@ TEST(StalledThread, is_named_by_the_rank_that_waits_for_it_with_step_operation_a
       EXPECT_NE(failure->operation.find("of rank 1 from rank 1"), std::string::npos)
           << failure->operation;
     }
-    EXPECT_NO_THROW(run_engine(run.input(), small_run({}, 2, Pass::backward).options));
+    EXPECT_NO_THROW(Engine().run(run.input(), small_run({}, 2, Pass::backward).options));
   }
 }
 
@@ -227,12 +227,12 @@ void fail_once(const SmallRun& run, int which) {
     const char* plan = which % 4 == 2 ? "1:3:before_send:fail" : "0:2:before_send:half";
     parts.wrap = [plan](Communicator& below) { return make_faulty(below, parse_fault_plan(plan)); };
   }
-  EXPECT_THROW(run_engine_with(parts, bad.input(), bad.options), Error) << which % 4;
+  EXPECT_THROW(Engine(parts).run(bad.input(), bad.options), Error) << which % 4;
 }
 
 TEST_P(FailingRanks, may_fail_ten_thousand_times_without_leaving_anything_behind) {
   const SmallRun run = small_run(GetParam(), 2, Pass::backward);
-  const RunResult right = run_engine(run.input(), run.options);
+  const RunResult right = Engine().run(run.input(), run.options);
   for (int i = 0; i < 8; ++i) fail_once(run, i);
   const Holdings before = holdings();
   const std::int64_t memory = counted_memory::live();
@@ -241,7 +241,7 @@ TEST_P(FailingRanks, may_fail_ten_thousand_times_without_leaving_anything_behind
   EXPECT_TRUE(comes_back_to(before))
       << holdings().threads << " threads, " << before.threads << " before; " << holdings().files
       << " files, " << before.files << " before";
-  EXPECT_TRUE(same_bits(run_engine(run.input(), run.options), right));
+  EXPECT_TRUE(same_bits(Engine().run(run.input(), run.options), right));
 }
 
 }  // namespace

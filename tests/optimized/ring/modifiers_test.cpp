@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "optimized/cpu/vectors.h"
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
 #include "property_tests/generators/cases.h"
@@ -51,7 +52,7 @@ void expect_numbers(const Tensor<double>& tensor, const std::string& where) {
 /// Out and lse within the bounds of the exact reference, and numbers.
 void expect_exact_forward(const ModifiedTrial& trial, const std::string& where) {
   const AttentionInput input = trial.data.input(trial.problem);
-  const RunResult run = run_engine(input, trial.options);
+  const RunResult run = Engine().run(input, trial.options);
   const NumericsProfile profile = engine_profile(trial.problem, trial.options);
   const ExactForward exact = exact_forward(input);
   const Report report =
@@ -65,7 +66,7 @@ void expect_exact_forward(const ModifiedTrial& trial, const std::string& where) 
 void expect_exact(const ModifiedTrial& trial, const std::string& where) {
   expect_exact_forward(trial, where);
   const AttentionInput input = trial.input();
-  const AttentionGradients got = run_engine(input, trial.options).gradients.value();
+  const AttentionGradients got = Engine().run(input, trial.options).gradients.value();
   const NumericsProfile profile = engine_profile(trial.problem, trial.options);
   const ExactBackward slope = exact_backward(input, *input.dout);
   const BackwardTolerance allowed = backward_tolerance(input, *input.dout, slope, profile);
@@ -97,7 +98,7 @@ TEST(EngineDropout, drops_the_pairs_that_the_reference_drops_for_any_ranks_layou
         ModifiedTrial trial(c);
         make_one_hot(trial.data.v);
         make_one_hot(trial.dout);
-        const RunResult run = run_engine(trial.input(), trial.options);
+        const RunResult run = Engine().run(trial.input(), trial.options);
         const ExactForward exact = exact_forward(trial.input());
         std::int64_t dropped = 0;
         for_each_index(exact.out.extents(), [&](auto b, auto h, auto i, auto j) {
@@ -127,7 +128,7 @@ TEST(EngineSinks, count_once_however_many_ranks_and_keys_there_are) {
       ModifiedTrial trial(c);
       for (double& x : trial.data.q.values()) x = 0;
       trial.problem.modifiers.sinks = {0, 0};
-      const RunResult run = run_engine(trial.input(), trial.options);
+      const RunResult run = Engine().run(trial.input(), trial.options);
       for (const double lse : run.output.lse.values()) {
         EXPECT_NEAR(lse, std::log(static_cast<double>(keys + 1)), 4 * 0x1p-24 * 3);
       }
@@ -143,7 +144,7 @@ TEST(EngineSinks, are_all_there_is_in_rows_that_see_no_key) {
     c.ranks = ranks;
     ModifiedTrial trial(c);
     trial.problem.modifiers.sinks = {3.25, -0x1p40};
-    const RunResult run = run_engine(trial.input(), trial.options);
+    const RunResult run = Engine().run(trial.input(), trial.options);
     for (std::int64_t h = 0; h < 2; ++h) {
       const double sink = trial.problem.modifiers.sinks[static_cast<std::size_t>(h)];
       for (std::int64_t i = 0; i < 5; ++i) {

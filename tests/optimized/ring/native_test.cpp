@@ -1,6 +1,4 @@
 // The engine on tensors in their own types, next to the engine on doubles.
-#include "optimized/ring/native.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
 #include "property_tests/generators/cases.h"
@@ -36,23 +35,12 @@ Trial random_native_trial(Draws& draws) {
 }
 
 template <class Element>
-struct Rows {
-  Tensor<Element> q, k, v, dout;
-};
-
-template <class Element>
-NativeShard<Element> rows_of_trial(const Trial& trial, const RankPlace& place) {
-  auto rows = std::make_shared<Rows<Element>>();
-  rows->q = shard_of<Element>(trial.data.q.view(), place.queries);
-  rows->k = shard_of<Element>(trial.data.k.view(), place.keys);
-  rows->v = shard_of<Element>(trial.data.v.view(), place.keys);
-  NativeShard<Element> shard{.q = rows->q.view(), .k = rows->k.view(), .v = rows->v.view()};
-  if (trial.gradients) {
-    rows->dout = shard_of<Element>(trial.dout.view(), place.queries);
-    shard.dout = rows->dout.view();
-  }
-  shard.owner = std::move(rows);
-  return shard;
+RankRows<Element> rows_of_trial(const Trial& trial, const RankTokens& tokens) {
+  std::optional<Tensor<Element>> dout;
+  if (trial.gradients) dout = shard_of<Element>(trial.dout.view(), tokens.queries);
+  return owned_rows<Element>(shard_of<Element>(trial.data.q.view(), tokens.queries),
+                             shard_of<Element>(trial.data.k.view(), tokens.keys),
+                             shard_of<Element>(trial.data.v.view(), tokens.keys), std::move(dout));
 }
 
 /// Equal bits at these tokens of the whole; double holds every element exactly.
@@ -69,33 +57,32 @@ void expect_rows(const Tensor<T>& rows, const Positions& tokens, const Tensor<do
 }
 
 template <class Element>
-void expect_result(const NativeResult<Element>& mine, const RankPlace& place,
+void expect_result(const RankResult<Element>& mine, const RankTokens& tokens,
                    const RunResult& whole, const std::string& what) {
-  expect_rows(mine.out, place.queries, whole.output.out, what + ", o");
-  expect_rows(mine.lse, place.queries, whole.output.lse, what + ", lse");
+  expect_rows(mine.out, tokens.queries, whole.output.out, what + ", o");
+  expect_rows(mine.lse, tokens.queries, whole.output.lse, what + ", lse");
   ASSERT_EQ(mine.gradients.has_value(), whole.gradients.has_value()) << what;
   if (!mine.gradients) return;
-  expect_rows(mine.gradients->dq, place.queries, whole.gradients->dq, what + ", dq");
-  expect_rows(mine.gradients->dk, place.keys, whole.gradients->dk, what + ", dk");
-  expect_rows(mine.gradients->dv, place.keys, whole.gradients->dv, what + ", dv");
+  expect_rows(mine.gradients->dq, tokens.queries, whole.gradients->dq, what + ", dq");
+  expect_rows(mine.gradients->dk, tokens.keys, whole.gradients->dk, what + ", dk");
+  expect_rows(mine.gradients->dv, tokens.keys, whole.gradients->dv, what + ", dv");
 }
 
 template <class Element>
 void compare_with_doubles(const Trial& trial) {
-  const RunResult due = run_engine(trial.input(), trial.options);
+  const RunResult due = Engine().run(trial.input(), trial.options);
   std::vector<int> handed_over(static_cast<std::size_t>(trial.options.ranks));
   std::atomic<std::int64_t> done = 0;
   EngineParts parts;
   parts.work_done = &done;
-  const NativeSummary got = run_native<Element>(
+  const RunSummary got = Engine(parts).run<Element>(
       trial.problem, trial.options,
-      {.source = [&](const RankPlace& place) { return rows_of_trial<Element>(trial, place); },
+      {.source = [&](const RankTokens& tokens) { return rows_of_trial<Element>(trial, tokens); },
        .sink =
-           [&](const RankPlace& place, NativeResult<Element>&& mine) {
-             ++handed_over[static_cast<std::size_t>(place.rank)];
-             expect_result(mine, place, due, trial.text());
-           }},
-      parts);
+           [&](const RankTokens& tokens, RankResult<Element>&& mine) {
+             ++handed_over[static_cast<std::size_t>(tokens.rank)];
+             expect_result(mine, tokens, due, trial.text());
+           }});
   EXPECT_EQ(handed_over, std::vector<int>(handed_over.size(), 1)) << trial.text();
   EXPECT_EQ(got.leftover_messages, 0) << trial.text();
   ASSERT_EQ(got.ranks.size(), due.ranks.size());
@@ -140,16 +127,16 @@ struct Spread {
 
 template <class Element>
 struct SpreadRows {
-  NativeShard<Element> dense;
+  RankRows<Element> dense;
   Spread<Element> q, k, v;
   std::optional<Spread<Element>> dout;
 };
 
 template <class Element>
-NativeShard<Element> spread(const NativeShard<Element>& dense) {
+RankRows<Element> spread(const RankRows<Element>& dense) {
   auto rows = std::make_shared<SpreadRows<Element>>(SpreadRows<Element>{
       dense, Spread<Element>(dense.q), Spread<Element>(dense.k), Spread<Element>(dense.v), {}});
-  NativeShard<Element> shard{.q = rows->q.view, .k = rows->k.view, .v = rows->v.view};
+  RankRows<Element> shard{.q = rows->q.view, .k = rows->k.view, .v = rows->v.view};
   if (dense.dout) {
     rows->dout.emplace(*dense.dout);
     shard.dout = rows->dout->view;
@@ -162,16 +149,17 @@ TEST(NativeEngine, takes_strided_rows_for_what_they_hold) {
   Draws draws(22);
   for (int i = 0; i < repetitions(100); ++i) {
     const Trial trial = random_native_trial(draws);
-    const RunResult due = run_engine(trial.input(), trial.options);
+    const RunResult due = Engine().run(trial.input(), trial.options);
     with_element_type(trial.problem.dtype, [&]<class Element>(Element) {
-      run_native<Element>(
-          trial.problem, trial.options,
-          {.source =
-               [&](const RankPlace& place) { return spread(rows_of_trial<Element>(trial, place)); },
-           .sink =
-               [&](const RankPlace& place, NativeResult<Element>&& mine) {
-                 expect_result(mine, place, due, trial.text());
-               }});
+      Engine().run<Element>(trial.problem, trial.options,
+                            {.source =
+                                 [&](const RankTokens& tokens) {
+                                   return spread(rows_of_trial<Element>(trial, tokens));
+                                 },
+                             .sink =
+                                 [&](const RankTokens& tokens, RankResult<Element>&& mine) {
+                                   expect_result(mine, tokens, due, trial.text());
+                                 }});
     });
     ASSERT_FALSE(testing::Test::HasFailure());
   }
@@ -213,17 +201,16 @@ TEST(NativeEngine, sends_keys_and_values_from_where_they_lie) {
   parts.wrap = [&](Communicator& below) {
     return std::make_unique<SendWatcher>(below, sent, mutex);
   };
-  run_native<BFloat16>(trial.problem, trial.options,
-                       {.source =
-                            [&](const RankPlace& place) {
-                              const auto shard = rows_of_trial<BFloat16>(trial, place);
-                              const std::lock_guard lock(mutex);
-                              given.insert(shard.k.data);
-                              given.insert(shard.v.data);
-                              return shard;
-                            },
-                        .sink = [](const RankPlace&, NativeResult<BFloat16>&&) {}},
-                       parts);
+  Engine(parts).run<BFloat16>(trial.problem, trial.options,
+                              {.source =
+                                   [&](const RankTokens& tokens) {
+                                     const auto shard = rows_of_trial<BFloat16>(trial, tokens);
+                                     const std::lock_guard lock(mutex);
+                                     given.insert(shard.k.data);
+                                     given.insert(shard.v.data);
+                                     return shard;
+                                   },
+                               .sink = [](const RankTokens&, RankResult<BFloat16>&&) {}});
   EXPECT_EQ(given.size(), 6u);
   for (const void* rows : given) EXPECT_TRUE(sent.contains(rows));
 }
@@ -236,10 +223,10 @@ TEST(NativeEngine, refuses_elements_of_another_dtype_than_the_problems) {
   const Trial trial = make_trial(c);
   std::string said;
   try {
-    run_native<Half>(
+    Engine().run<Half>(
         trial.problem, trial.options,
-        {.source = [&](const RankPlace& place) { return rows_of_trial<Half>(trial, place); },
-         .sink = [](const RankPlace&, NativeResult<Half>&&) { ADD_FAILURE() << "a result"; }});
+        {.source = [&](const RankTokens& tokens) { return rows_of_trial<Half>(trial, tokens); },
+         .sink = [](const RankTokens&, RankResult<Half>&&) { ADD_FAILURE() << "a result"; }});
   } catch (const Error& error) {
     said = error.what();
   }
@@ -251,16 +238,16 @@ TEST(NativeEngine, says_which_rank_was_given_rows_that_are_too_few) {
   c.shape = {1, 1, 1, 6, 6, 2, 2};
   c.ranks = 2;
   const Trial trial = make_trial(c);
-  const auto source = [&](const RankPlace& place) {
-    NativeShard<float> shard = rows_of_trial<float>(trial, place);
-    if (place.rank == 1) --shard.k.extents.tokens;
+  const auto source = [&](const RankTokens& tokens) {
+    RankRows<float> shard = rows_of_trial<float>(trial, tokens);
+    if (tokens.rank == 1) --shard.k.extents.tokens;
     return shard;
   };
   std::string said;
   try {
-    run_native<float>(
+    Engine().run<float>(
         trial.problem, trial.options,
-        {.source = source, .sink = [](const RankPlace&, NativeResult<float>&&) { FAIL(); }});
+        {.source = source, .sink = [](const RankTokens&, RankResult<float>&&) { FAIL(); }});
   } catch (const Error& error) {
     said = error.what();
   }
@@ -272,16 +259,17 @@ TEST(NativeEngine, throws_what_the_source_of_a_rank_throws) {
   c.shape = {1, 1, 1, 6, 6, 2, 2};
   c.ranks = 3;
   const Trial trial = make_trial(c);
-  const auto source = [&](const RankPlace& place) {
-    if (place.rank == 2) {
+  const auto source = [&](const RankTokens& tokens) {
+    if (tokens.rank == 2) {
       throw_input_error({.where = "rows", .expected = "some", .actual = "none", .hint = ""});
     }
-    return rows_of_trial<float>(trial, place);
+    return rows_of_trial<float>(trial, tokens);
   };
-  EXPECT_THROW(run_native<float>(trial.problem, trial.options,
-                                 {.source = source,
-                                  .sink = [](const RankPlace&, NativeResult<float>&&) { FAIL(); }}),
-               Error);
+  EXPECT_THROW(
+      Engine().run<float>(
+          trial.problem, trial.options,
+          {.source = source, .sink = [](const RankTokens&, RankResult<float>&&) { FAIL(); }}),
+      Error);
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ MistakenOutcome run_mistaken(const Trial& trial, const MistakenJob& job) {
   MistakenOutcome outcome{{}, std::vector<std::string>(2)};
   make_devices(2);
   fake_nccl().patience_ms = 100;
-  outcome.bits = bits_of_run<Half>(trial, [&](const NativeEnds<Half>& ends) {
+  outcome.bits = bits_of_run<Half>(trial, [&](const Ends<Half>& ends) {
     run_threads(2, {}, [&](Communicator& network) {
       const int rank = network.rank();
       try {
@@ -162,9 +162,10 @@ MistakenOutcome run_mistaken(const Trial& trial, const MistakenJob& job) {
                              .deadline = std::chrono::milliseconds(500)},
                             tell_all_over(network, kTag), job.mistake);
         if (rank == 1 && !job.others_come) return;
-        run_rank_on_device<Half>(
-            trial.problem, trial.options, ends, job.kernels, links,
+        const OverLinks<Half> place(
+            job.kernels, links,
             {.rank = rank, .device = rank, .issue_as = IssueAs::graph, .launches = job.launches});
+        Engine().run(trial.problem, trial.options, ends, place);
       } catch (const std::exception& error) {
         outcome.errors[static_cast<std::size_t>(rank)] = error.what();
       }

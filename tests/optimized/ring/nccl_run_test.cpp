@@ -131,10 +131,10 @@ TEST_F(NcclRun, is_for_all_ranks_of_its_network) {
   Trial trial = trial_of_ranks(3, 30);
   make_devices(2);
   run_threads(2, {}, [&](Communicator& network) {
-    const NcclJob job{.network = network};
+    const ProcessJob job{.network = network};
     const RankDevice device = choose_rank_device(tell_all_of(job), network.rank(), "here");
-    EXPECT_THROW(run_rank_over_nccl<Half>(trial.problem, trial.options, {},
-                                          counting_kernels<Half>(), job, device),
+    EXPECT_THROW(Engine().run<Half>(trial.problem, trial.options, {},
+                                    OneNcclRank<Half>(counting_kernels<Half>(), job, device)),
                  Error);
   });
 }

@@ -73,14 +73,14 @@ JobOutcome run_job(const Trial& trial) {
   make_devices(trial.options.ranks);
   nccl::fake_nccl().meets_in_exchange = true;
   JobOutcome outcome{{}, std::vector<RankStats>(ranks), std::vector<int>(ranks)};
-  outcome.bits = bits_of_run<Element>(trial, [&](const NativeEnds<Element>& ends) {
+  outcome.bits = bits_of_run<Element>(trial, [&](const Ends<Element>& ends) {
     run_threads(trial.options.ranks, {}, [&](Communicator& network) {
-      const NcclJob job{.network = network};
+      const ProcessJob job{.network = network};
       const auto rank = static_cast<std::size_t>(network.rank());
       const RankDevice device = choose_rank_device(tell_all_of(job), network.rank(), "here");
       outcome.devices[rank] = device.number;
-      outcome.stats[rank] = run_rank_over_nccl<Element>(trial.problem, trial.options, ends,
-                                                        counting_kernels<Element>(), job, device);
+      const OneNcclRank<Element> place(counting_kernels<Element>(), job, device);
+      outcome.stats[rank] = Engine().run(trial.problem, trial.options, ends, place).ranks.front();
     });
   });
   return outcome;
@@ -108,7 +108,7 @@ inline std::vector<std::string> errors_of(const FailingJob& failing) {
   };
   const auto run_rank = [&](Communicator& network) {
     const int rank = network.rank();
-    const NcclJob job{
+    const ProcessJob job{
         .network = network, .check_others = [&](const std::string& operation) {
           if (!failing.tells_others || !has_failed) return;
           throw RankError({.rank = rank, .operation = operation, .reason = "another rank failed"});
@@ -119,14 +119,14 @@ inline std::vector<std::string> errors_of(const FailingJob& failing) {
         if (call.finishes) break_off(rank);
       };
     }
-    const NativeEnds<Half> ends{.source =
-                                    [&](const RankPlace& place) {
-                                      if (rank == failing.rank_without_rows) break_off(rank);
-                                      return shard_of_trial<Half>(trial, place);
-                                    },
-                                .sink = [](const RankPlace&, NativeResult<Half>&&) {}};
+    const Ends<Half> ends{.source =
+                              [&](const RankTokens& tokens) {
+                                if (rank == failing.rank_without_rows) break_off(rank);
+                                return rows_of_trial<Half>(trial, tokens);
+                              },
+                          .sink = [](const RankTokens&, RankResult<Half>&&) {}};
     const RankDevice device = choose_rank_device(tell_all_of(job), rank, "here");
-    run_rank_over_nccl<Half>(trial.problem, trial.options, ends, kernels, job, device);
+    Engine().run(trial.problem, trial.options, ends, OneNcclRank<Half>(kernels, job, device));
   };
   run_threads(failing.ranks, {}, [&](Communicator& network) {
     try {

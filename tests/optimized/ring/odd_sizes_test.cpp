@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "optimized/cpu/vectors.h"
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
 #include "reference/attention/exact.h"
@@ -108,7 +109,7 @@ struct OddTrial {
   /// With the vectors in use.
   Report compare_run(Counts& counts) const {
     const NumericsProfile profile = engine_profile(problem, options);
-    const RunResult run = run_engine(input, options);
+    const RunResult run = Engine().run(input, options);
     const ForwardTolerance allowed = forward_tolerance(input, exact, profile);
     const BackwardTolerance slack = backward_tolerance(input, *input.dout, slopes, profile);
     for (const auto* bounds : {&allowed.out, &allowed.lse, &slack.dq, &slack.dk, &slack.dv}) {

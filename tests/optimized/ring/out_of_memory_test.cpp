@@ -54,12 +54,12 @@ class Register {
 
 Outcome run_in_outage(const SmallRun& run, std::int64_t first, std::int64_t count) {
   Register known(run.options.ranks);
-  const EngineParts parts = known.parts();
+  const Engine engine(known.parts());
   const AttentionInput input = run.input();
   Outcome outcome;
   Outage outage(first, count);
   try {
-    RunResult result = run_engine_with(parts, input, run.options);
+    RunResult result = engine.run(input, run.options);
     outage.end();
     outcome.result = std::move(result);
   } catch (const Error& error) {
@@ -121,7 +121,7 @@ bool survives(const SmallRun& run, const RunResult& right, std::int64_t first, c
     }
   }
   EXPECT_EQ(counted_memory::live(), before) << "leaked after allocation " << first << " failed";
-  EXPECT_TRUE(same_bits(run_engine(run.input(), run.options), right));
+  EXPECT_TRUE(same_bits(Engine().run(run.input(), run.options), right));
   return struck;
 }
 
@@ -129,7 +129,7 @@ void fail_every_allocation(const Transport& transport, const Plan& plan) {
   for (int ranks = 1; ranks <= 3; ++ranks) {
     for (const Pass last_pass : {Pass::forward, Pass::backward}) {
       const SmallRun run = small_run(transport, ranks, last_pass);
-      const RunResult right = run_engine(run.input(), run.options);
+      const RunResult right = Engine().run(run.input(), run.options);
       std::int64_t first = 0;
       while (survives(run, right, first, plan)) {
         ASSERT_FALSE(testing::Test::HasFailure()) << ranks << " ranks, allocation " << first;

@@ -85,7 +85,7 @@ inline bool same_bits(const RunResult& a, const RunResult& b) {
 /// What the run dies of, if it does.
 inline std::optional<RankFailure> failure_of(const EngineParts& parts, const SmallRun& run) {
   try {
-    run_engine_with(parts, run.input(), run.options);
+    Engine(parts).run(run.input(), run.options);
   } catch (const RankError& error) {
     return error.failure();
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "optimized/cpu/vectors.h"
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/engine.h"
 #include "property_tests/case.h"
 #include "reference/attention/exact.h"
@@ -59,7 +60,7 @@ TEST_F(WideBf16, equals_the_exact_reference_on_every_kind_of_vectors) {
     const ExactForward exact = exact_forward(input);
     for (const std::string& vectors : cpu::available_vectors()) {
       cpu::use_vectors(vectors);
-      const RunResult run = run_engine(input, options);
+      const RunResult run = Engine().run(input, options);
       const ForwardTolerance allowed =
           forward_tolerance(input, exact, engine_profile(problem, options));
       const Report report = compare_forward(run.output, exact, allowed);

@@ -44,9 +44,9 @@ TEST(SimulatedStreams, give_the_bits_of_the_engine_for_random_cases) {
 
 TEST(SimulatedStreams, copy_as_many_bytes_as_the_engine_sends_without_headers) {
   const Trial trial = make_trial(small_case("ring", LayoutKind::striped, 4, 2));
-  NativeSummary summary;
-  bits_of_run<float>(trial, [&](const NativeEnds<float>& ends) {
-    summary = run_simulated_streams<float>(trial.problem, trial.options, ends);
+  RunSummary summary;
+  bits_of_run<float>(trial, [&](const Ends<float>& ends) {
+    summary = Engine().run(trial.problem, trial.options, ends, OnSimulatedStreams());
   });
   // Causal, striped: every chunk goes everywhere. K and V both passes, and dK and dV.
   std::int64_t sent = 0, received = 0;
@@ -62,14 +62,14 @@ TEST(SimulatedStreams, copy_as_many_bytes_as_the_engine_sends_without_headers) {
 TEST(SimulatedStreams, refuse_rows_of_another_type_or_size) {
   const Trial trial = make_trial(small_case("ring", LayoutKind::striped, 3, 2));
   const auto run = [&]<class Element>(Element, std::int64_t more) {
-    bits_of_run<Element>(trial, [&](NativeEnds<Element> ends) {
+    bits_of_run<Element>(trial, [&](Ends<Element> ends) {
       const auto source = ends.source;
-      ends.source = [&](const RankPlace& place) {
-        NativeShard<Element> shard = source(place);
+      ends.source = [&](const RankTokens& tokens) {
+        RankRows<Element> shard = source(tokens);
         shard.k.extents.tokens += more;
         return shard;
       };
-      run_simulated_streams<Element>(trial.problem, trial.options, ends);
+      Engine().run(trial.problem, trial.options, ends, OnSimulatedStreams());
     });
   };
   EXPECT_NO_THROW(run(float{}, 0));

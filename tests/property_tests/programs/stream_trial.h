@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "optimized/ring/native.h"
+#include "optimized/ring/engine.h"
 #include "property_tests/programs/simulated_streams.h"
 #include "reference/core/shards.h"
 #include "tests/optimized/ring/engine_trial.h"
@@ -26,32 +26,23 @@ void append_bits(const Tensor<T>& tensor, std::vector<std::uint64_t>& bits) {
 }
 
 template <class Element>
-struct TrialRows {
-  Tensor<Element> q, k, v, dout;
-};
-
-template <class Element>
-NativeShard<Element> shard_of_trial(const Trial& trial, const RankPlace& place) {
-  auto rows = std::make_shared<TrialRows<Element>>();
-  rows->q = shard_of<Element>(trial.data.q.view(), place.queries);
-  rows->k = shard_of<Element>(trial.data.k.view(), place.keys);
-  rows->v = shard_of<Element>(trial.data.v.view(), place.keys);
-  rows->dout = shard_of<Element>(trial.dout.view(), place.queries);
-  NativeShard<Element> shard{.q = rows->q.view(), .k = rows->k.view(), .v = rows->v.view()};
-  if (trial.gradients) shard.dout = rows->dout.view();
-  shard.owner = std::move(rows);
-  return shard;
+RankRows<Element> rows_of_trial(const Trial& trial, const RankTokens& tokens) {
+  std::optional<Tensor<Element>> dout;
+  if (trial.gradients) dout = shard_of<Element>(trial.dout.view(), tokens.queries);
+  return owned_rows<Element>(shard_of<Element>(trial.data.q.view(), tokens.queries),
+                             shard_of<Element>(trial.data.k.view(), tokens.keys),
+                             shard_of<Element>(trial.data.v.view(), tokens.keys), std::move(dout));
 }
 
 /// The bits of what `run(ends)` hands over.
 template <class Element, class Run>
 Bits bits_of_run(const Trial& trial, Run run) {
   Bits bits(static_cast<std::size_t>(trial.options.ranks));
-  run(NativeEnds<Element>{
-      .source = [&](const RankPlace& place) { return shard_of_trial<Element>(trial, place); },
+  run(Ends<Element>{
+      .source = [&](const RankTokens& tokens) { return rows_of_trial<Element>(trial, tokens); },
       .sink =
-          [&](const RankPlace& place, NativeResult<Element>&& mine) {
-            std::vector<std::uint64_t>& all = bits[static_cast<std::size_t>(place.rank)];
+          [&](const RankTokens& tokens, RankResult<Element>&& mine) {
+            std::vector<std::uint64_t>& all = bits[static_cast<std::size_t>(tokens.rank)];
             append_bits(mine.out, all);
             append_bits(mine.lse, all);
             if (!mine.gradients) return;
@@ -65,8 +56,8 @@ Bits bits_of_run(const Trial& trial, Run run) {
 inline Bits engine_bits(const Trial& trial) {
   Bits bits;
   with_element_type(trial.problem.dtype, [&]<class Element>(Element) {
-    bits = bits_of_run<Element>(trial, [&](const NativeEnds<Element>& ends) {
-      run_native<Element>(trial.problem, trial.options, ends);
+    bits = bits_of_run<Element>(trial, [&](const Ends<Element>& ends) {
+      Engine().run(trial.problem, trial.options, ends);
     });
   });
   return bits;
@@ -75,8 +66,8 @@ inline Bits engine_bits(const Trial& trial) {
 inline Bits simulated_bits(const Trial& trial, const SimulatedStreams& streams) {
   Bits bits;
   with_element_type(trial.problem.dtype, [&]<class Element>(Element) {
-    bits = bits_of_run<Element>(trial, [&](const NativeEnds<Element>& ends) {
-      run_simulated_streams<Element>(trial.problem, trial.options, ends, streams);
+    bits = bits_of_run<Element>(trial, [&](const Ends<Element>& ends) {
+      Engine().run(trial.problem, trial.options, ends, OnSimulatedStreams(streams));
     });
   });
   return bits;

@@ -23,7 +23,7 @@ class CudnnOverNccl : public testing::Test {
   }
 };
 
-/// As run_engine_rank_over_nccl() does, rank by rank.
+/// What OverNccl does, rank by rank.
 RunResult run_over_nccl(const AttentionInput& input, const RunOptions& options) {
   nccl::reset_fake_nccl();
   nccl::fake_nccl().meets_in_exchange = true;  // as kernels run when they are issued
@@ -32,13 +32,14 @@ RunResult run_over_nccl(const AttentionInput& input, const RunOptions& options) 
                           }};
   return run_padded_on_memory(
       input,
-      [&]<class Element>(const Problem& padded, const ring::NativeEnds<Element>& ends, RunResult&) {
+      [&]<class Element>(const Problem& padded, const ring::Ends<Element>& ends, RunResult&) {
         run_threads(options.ranks, {}, [&](Communicator& network) {
-          const ring::NcclJob job{.network = network};
+          const ring::ProcessJob job{.network = network};
           const ring::RankDevice device =
               ring::choose_rank_device(ring::tell_all_of(job), network.rank(), "here");
-          ring::run_rank_over_nccl<Element>(
-              padded, options, ends, kernels_on_memory<Element>(memory_runner()), job, device);
+          const ring::OneNcclRank<Element> place(kernels_on_memory<Element>(memory_runner()), job,
+                                                 device);
+          ring::Engine().run(padded, options, ends, place);
         });
       });
 }

@@ -4,6 +4,7 @@
 
 #include "optimized/cuda/emulator/emulate.h"
 #include "optimized/cuda/row_kernels.cuh"
+#include "optimized/ring/engine.h"
 #include "optimized/ring/padded_channels.h"
 #include "optimized/ring/vendor/cudnn_in_rings.h"
 #include "optimized/ring/whole_tensors.h"
@@ -33,7 +34,7 @@ ring::DeviceKernels<Element> kernels_on_memory(const SdpaRunner& runner) {
                               Stream) { on_rows([&] { cuda::scale_to_block(call); }); }});
 }
 
-/// As run_engine_on_cudnn(). `run(problem, ends)` runs the ring for ends of either type.
+/// What OnDevices(AttentionOf::cudnn) does. `run(problem, ends)` runs the ring for ends of either type.
 template <class Run>
 RunResult run_padded_on_memory(const AttentionInput& input, const Run& run) {
   RunResult result = ring::empty_result(input);
@@ -50,12 +51,11 @@ RunResult run_padded_on_memory(const AttentionInput& input, const Run& run) {
 inline RunResult run_on_memory(const AttentionInput& input, const RunOptions& options,
                                const SdpaRunner& runner) {
   return run_padded_on_memory(
-      input, [&]<class Element>(const Problem& padded, const ring::NativeEnds<Element>& ends,
+      input, [&]<class Element>(const Problem& padded, const ring::Ends<Element>& ends,
                                 RunResult& result) {
-        ring::take_summary(
-            ring::run_on_devices<Element>(padded, options, ends, kernels_on_memory<Element>(runner),
-                                          {.gradients = ring::Repeatable::same_bits}),
-            result);
+        const ring::OnStreams<Element> place(kernels_on_memory<Element>(runner),
+                                             {.gradients = ring::Repeatable::same_bits});
+        ring::take_summary(ring::Engine().run(padded, options, ends, place), result);
       });
 }
 

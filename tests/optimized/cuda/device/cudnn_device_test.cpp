@@ -1,5 +1,7 @@
 // cuDNN's attention on a device: skipped where there is no GPU or no cuDNN.
 #include "optimized/cuda/cudnn/sdpa_plans.h"
+#include "optimized/ring/device_engine.h"
+#include "optimized/ring/engine.h"
 #include "optimized/ring/vendor/cudnn_engine.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
 #include "tests/optimized/cuda/device/device_test.h"
@@ -33,7 +35,8 @@ std::string check(const cuda::DevicesCase& c, DType dtype, int& refused) {
   const cuda::DevicesTrial trial = cuda::make_trial(c, dtype);
   try {
     const std::string wrong =
-        judge(trial, ring::run_engine_on_cudnn(what_there_is(trial), trial.options));
+        judge(trial, ring::Engine().run(what_there_is(trial), trial.options,
+                                        ring::OnDevices(ring::AttentionOf::cudnn)));
     return wrong.empty() ? "" : c.text() + ": " + wrong;
   } catch (const Refusal&) {
     ++refused;

@@ -20,12 +20,12 @@ Bits run_edited(const Trial& trial, const StreamEdit& edit) {
   const Problem& problem = trial.problem;
   const auto kernels = device_kernels<BFloat16>(
       choose_kernels(problem, {}, trial.options.ranks).forward, problem.shape);
-  return bits_of_run<BFloat16>(trial, [&](const NativeEnds<BFloat16>& ends) {
-    run_on_devices<BFloat16>(problem, trial.options, ends, kernels,
-                             {.gradients = Repeatable::same_bits,
-                              .edit = edit,
-                              .unwritten = UnwrittenMemory::nan,
-                              .timeout_s = kDeadline_s});
+  return bits_of_run<BFloat16>(trial, [&](const Ends<BFloat16>& ends) {
+    Engine().run(problem, trial.options, ends,
+                 OnStreams<BFloat16>(kernels, {.gradients = Repeatable::same_bits,
+                                               .edit = edit,
+                                               .unwritten = UnwrittenMemory::nan,
+                                               .timeout_s = kDeadline_s}));
   });
 }
 

@@ -22,6 +22,7 @@ class Devices : public DeviceTest<Needs::any_kernel> {};
 using Elements = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(Devices, Elements);
 
+#include "optimized/ring/engine.h"
 #include "tests/optimized/cuda/devices_trials-inl.h"
 
 TYPED_TEST(Devices, run_the_engine_of_the_command_line_with_channels_in_any_number) {
@@ -29,7 +30,9 @@ TYPED_TEST(Devices, run_the_engine_of_the_command_line_with_channels_in_any_numb
   c.ring.shape.head_dim = 9;
   c.ring.shape.v_dim = 1;
   const DevicesTrial trial = make_trial(c, dtype_of<TypeParam>);
-  EXPECT_EQ(judge_devices(trial, ring::run_engine_on_devices(trial.input(), trial.options)), "");
+  EXPECT_EQ(
+      judge_devices(trial, ring::Engine().run(trial.input(), trial.options, ring::OnDevices())),
+      "");
 }
 
 TYPED_TEST(Devices, refuse_more_devices_than_there_are) {

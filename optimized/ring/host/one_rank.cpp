@@ -1,15 +1,16 @@
-// One rank of a run: agree, forward pass, backward pass.
+// One rank of a run: its rows, agreement, forward pass, backward pass.
+#include "optimized/ring/host/one_rank.h"
+
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "optimized/ring/agreement.h"
+#include "optimized/ring/closed_forms.h"
 #include "optimized/ring/dense_rows.h"
 #include "optimized/ring/host/execute.h"
 #include "optimized/ring/host/rank_passes.h"
-#include "optimized/ring/native.h"
-#include "optimized/ring/native_checks.h"
 #include "reference/core/checks.h"
 #include "reference/core/small_float.h"
 
@@ -26,34 +27,44 @@ class RankRun {
  public:
   using Real = Accumulator<Element>;
 
-  RankRun(const EngineParts& parts, const Problem& problem, const RunOptions& options,
-          const NativeShard<Element>& shard, Communicator& network)
-      : parts_(parts),
-        problem_(problem),
-        options_(options),
+  RankRun(const CheckedRun<Element>& run, Communicator& network)
+      : run_(run),
         network_(network),
-        queries_(make_layout(options, problem.shape.q_tokens, options.q_layout)),
-        keys_(make_layout(options, problem.shape.kv_tokens, options.kv_layout)),
-        plan_(parts.plan ? parts.plan
-                         : std::make_shared<const SchedulePlan>(
-                               schedule_spec(options), need_matrix(problem.mask, queries_, keys_))),
-        agreement_(
-            agree(agreement_text(problem, options, shard.dout ? Pass::backward : Pass::forward),
-                  network)),
-        recorder_(options.trace ? Recorder::Keep::all : Recorder::Keep::last,
-                  parts.clock_zero.value_or(Recorder::Clock::now())),
+        queries_(make_layout(options(), shape().q_tokens, options().q_layout)),
+        keys_(make_layout(options(), shape().kv_tokens, options().kv_layout)),
+        rows_(dense_rows(run.ends.source(tokens()))),
+        plan_(run.parts.plan ? run.parts.plan : own_plan()),
+        agreement_(agree(agreement_text(run.problem, options(), last_pass()), network)),
+        recorder_(options().trace ? Recorder::Keep::all : Recorder::Keep::last,
+                  run.parts.clock_zero.value_or(Recorder::Clock::now())),
         step_times_(static_cast<std::size_t>(network.ranks())),
-        waits_(network.ranks()),
-        q_(shard.q),
-        k_(shard.k),
-        v_(shard.v),
-        dout_(shard.dout.value_or(TensorView<const Element>{})),
-        rows_{q_.view(), k_.view(), v_.view(), dout_.view()} {}
+        waits_(network.ranks()) {}
 
-  NativeResult<Element> run(bool with_gradients) {
+  RunSummary run() {
+    RankResult<Element> result = both_passes();
+    RunSummary summary{.ranks = {result.stats}, .seconds = result.seconds};
+    run_.ends.sink(tokens(), std::move(result));
+    return summary;
+  }
+
+ private:
+  const RunOptions& options() const { return run_.options; }
+  const Shape& shape() const { return run_.problem.shape; }
+  int rank() const { return network_.rank(); }
+  RankTokens tokens() const {
+    return {rank(), queries_.positions(rank()), keys_.positions(rank())};
+  }
+  Pass last_pass() const { return rows_.dout ? Pass::backward : Pass::forward; }
+  std::shared_ptr<const SchedulePlan> own_plan() const {
+    return std::make_shared<const SchedulePlan>(schedule_spec(options()),
+                                                need_matrix(run_.problem.mask, queries_, keys_));
+  }
+
+  RankResult<Element> both_passes() {
     const auto begin = Recorder::Clock::now();
-    NativeResult<Element> result{.out = Tensor<Element>(row_extents(problem_.shape.v_dim)),
-                                 .lse = Tensor<Real>(row_extents(1))};
+    const bool with_gradients = rows_.dout.has_value();
+    RankResult<Element> result{.out = Tensor<Element>(row_extents(shape().v_dim)),
+                               .lse = Tensor<Real>(row_extents(1))};
     const std::int64_t saved = with_gradients ? row_extents(1).size() : 0;
     MeteredBuffer<Real> row_lse(meter_, saved), delta(meter_, saved);
     run_pass(Pass::forward, [&](const PassContext<Element>& context, const RankSchedule& schedule) {
@@ -76,15 +87,12 @@ class RankRun {
     return result;
   }
 
- private:
-  int rank() const { return network_.rank(); }
-
   Extents row_extents(std::int64_t channels) const {
-    const Shape& s = problem_.shape;
+    const Shape& s = shape();
     return {s.batch, s.q_heads, queries_.positions(rank()).size(), channels};
   }
-  NativeGradients<Element> empty_gradients() const {
-    const Shape& s = problem_.shape;
+  RankGradients<Element> empty_gradients() const {
+    const Shape& s = shape();
     const std::int64_t keys = keys_.positions(rank()).size();
     return {Tensor<Element>(row_extents(s.head_dim)), Tensor<Element>(with_tokens(s.k(), keys)),
             Tensor<Element>(with_tokens(s.v(), keys))};
@@ -103,29 +111,30 @@ class RankRun {
   template <class Body>
   void run_pass(Pass pass, Body body) {
     const RankSchedule schedule =
-        parts_.make_schedule ? parts_.make_schedule(schedule_spec(options_), plan_->need(), pass)
-                                   .ranks[static_cast<std::size_t>(rank())]
-                             : plan_->program(rank(), pass);
-    Chunks<Element> chunks({.problem = problem_,
-                            .wire = options_.wire,
+        run_.parts.make_schedule
+            ? run_.parts.make_schedule(schedule_spec(options()), plan_->need(), pass)
+                  .ranks[static_cast<std::size_t>(rank())]
+            : plan_->program(rank(), pass);
+    Chunks<Element> chunks({.problem = run_.problem,
+                            .wire = options().wire,
                             .layout = keys_,
                             .rank = rank(),
                             .slots = schedule.slots,
                             .most_tokens = most_tokens(schedule)},
-                           rows_.own(), meter_);
+                           {rows_.k, rows_.v}, meter_);
     peak_kv_bytes_ = std::max(peak_kv_bytes_, chunks.held_bytes());
     const std::int64_t products = pass == Pass::forward ? kForwardProducts : kBackwardProducts;
-    body(PassContext<Element>{.problem = problem_,
+    body(PassContext<Element>{.problem = run_.problem,
                               .queries = queries_,
                               .keys = keys_,
                               .rows = rows_,
-                              .kernels = parts_.kernels.template of<Element>(),
-                              .tiles = {options_.tile_queries, options_.tile_keys},
-                              .threads = options_.threads,
+                              .kernels = run_.parts.kernels.template of<Element>(),
+                              .tiles = {options().tile_queries, options().tile_keys},
+                              .threads = options().threads,
                               .rank = rank(),
                               .chunks = chunks,
                               .need = plan_->need(),
-                              .work_done = parts_.work_done,
+                              .work_done = run_.parts.work_done,
                               .products = products},
          schedule);
   }
@@ -153,8 +162,9 @@ class RankRun {
 
   template <class PassOfRank>
   void execute_with(PassOfRank& pass, const RankSchedule& schedule, Pass direction) {
-    Exchange exchange({.agreement = agreement_, .integrity = options_.integrity, .pass = direction},
-                      network_, recorder_, step_times_, waits_);
+    Exchange exchange(
+        {.agreement = agreement_, .integrity = options().integrity, .pass = direction}, network_,
+        recorder_, step_times_, waits_);
     step_begin_ns_ = recorder_.now() - waits_.stood_ns();
     Noted<PassOfRank> noted{*this, pass, direction};
     execute(schedule, exchange, noted);
@@ -208,11 +218,10 @@ class RankRun {
     return stats;
   }
 
-  const EngineParts& parts_;
-  const Problem& problem_;
-  const RunOptions& options_;
+  const CheckedRun<Element>& run_;
   Communicator& network_;
   const Layout queries_, keys_;
+  const RankRows<Element> rows_;  // dense
   const std::shared_ptr<const SchedulePlan> plan_;
   const std::uint64_t agreement_;
   Recorder recorder_;
@@ -220,43 +229,33 @@ class RankRun {
   Waits waits_;
   std::int64_t step_begin_ns_ = 0;  // on a clock that stops while the rank stands still
   double busy_s_ = 0;
-  const DenseRows<Element> q_, k_, v_, dout_;
-  const RankRows<Element> rows_;
   MemoryMeter meter_;
   std::int64_t peak_kv_bytes_ = 0;
   std::vector<Visit> visits_;
 };
 
-void check_ranks(const RunOptions& options, const Communicator& network) {
-  if (options.ranks == network.ranks()) return;
+}  // namespace
+
+template <class Element>
+RunSummary run_rank(const CheckedRun<Element>& run, Communicator& network) {
+  const std::unique_ptr<Communicator> wrapped = run.parts.wrap ? run.parts.wrap(network) : nullptr;
+  return RankRun<Element>(run, wrapped ? *wrapped : network).run();
+}
+template RunSummary run_rank(const CheckedRun<double>&, Communicator&);
+template RunSummary run_rank(const CheckedRun<float>&, Communicator&);
+template RunSummary run_rank(const CheckedRun<Half>&, Communicator&);
+template RunSummary run_rank(const CheckedRun<BFloat16>&, Communicator&);
+
+void OneRank::check(const Problem&, const RunOptions& options) const {
+  if (options.ranks == network_.ranks()) return;
   throw_usage_error({.where = "ranks",
-                     .expected = std::to_string(network.ranks()) + ", as many as there are",
+                     .expected = std::to_string(network_.ranks()) + ", as many as there are",
                      .actual = std::to_string(options.ranks),
                      .hint = ""});
 }
 
-}  // namespace
-
-template <class Element>
-NativeResult<Element> run_native_rank(const Problem& problem, const RunOptions& options,
-                                      const NativeShard<Element>& shard, Communicator& network,
-                                      const EngineParts& parts) {
-  check_ranks(options, network);
-  check_dtype(dtype_of<Element>, problem.dtype);
-  check_shard(problem, options, shard, network.rank());
-  const std::unique_ptr<Communicator> wrapped = parts.wrap ? parts.wrap(network) : nullptr;
-  RankRun<Element> run(parts, problem, options, shard, wrapped ? *wrapped : network);
-  return run.run(shard.dout.has_value());
+RunSummary OneRank::run(const AnyRun& run) const {
+  return std::visit([&](const auto& of_type) { return run_rank(of_type, network_); }, run);
 }
-
-#define RINGLAB_NATIVE_RANK_OF(Element)                                                      \
-  template NativeResult<Element> run_native_rank(const Problem&, const RunOptions&,          \
-                                                 const NativeShard<Element>&, Communicator&, \
-                                                 const EngineParts&)
-RINGLAB_NATIVE_RANK_OF(double);
-RINGLAB_NATIVE_RANK_OF(float);
-RINGLAB_NATIVE_RANK_OF(Half);
-RINGLAB_NATIVE_RANK_OF(BFloat16);
-#undef RINGLAB_NATIVE_RANK_OF
 
 }  // namespace ringlab::ring

@@ -1,0 +1,18 @@
+// What is checked of every run before any work, at its door (engine.cpp).
+#pragma once
+
+#include "optimized/ring/ends.h"
+
+namespace ringlab::ring {
+
+/// Throws for a problem or options that make no sense, whatever and wherever the ranks are.
+void check_run(const Problem& problem, const RunOptions& options);
+
+/// Usage error unless `elements` is the problem's dtype.
+void check_dtype(DType elements, DType wanted);
+
+/// `ends` whose source throws an input error for rows that do not fit the problem.
+template <class Element>
+Ends<Element> checked_ends(const Problem& problem, const Ends<Element>& ends);
+
+}  // namespace ringlab::ring

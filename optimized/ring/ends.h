@@ -1,0 +1,93 @@
+// What ranks are given and hand over: one rank's rows as views in their own type, its results, and
+// the two ends of a run that all ranks' rows come from and go to.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "reference/core/dtype.h"
+#include "reference/core/layout.h"
+#include "reference/core/run.h"
+
+namespace ringlab::ring {
+
+/// A rank, and which tokens of the whole its rows are.
+struct RankTokens {
+  int rank = 0;
+  const Positions& queries;
+  const Positions& keys;
+};
+
+/// One rank's rows, in the order of its layouts: q and dout (batch, q_heads, its queries, channels),
+/// k and v (batch, kv_heads, its keys, channels). Dense views are read, and sent, where they lie;
+/// others are packed first.
+template <class Element>
+struct RankRows {
+  TensorView<const Element> q, k, v;
+  std::optional<TensorView<const Element>> dout = {};  ///< where gradients are wanted
+  std::shared_ptr<const void> owner = {};              ///< kept while the views are in use
+};
+
+template <class Element>
+struct RankGradients {
+  Tensor<Element> dq, dk, dv;
+};
+
+/// One rank's results, in the extents of its rows. lse (batch, q_heads, its queries, 1) is in
+/// natural units; of rows that see nothing their sink, or -inf.
+template <class Element>
+struct RankResult {
+  Tensor<Element> out;
+  Tensor<Accumulator<Element>> lse;
+  std::optional<RankGradients<Element>> gradients = {};  ///< when dout was given
+  RankStats stats = {};
+  double seconds = 0;
+};
+
+/// Where the ranks' rows come from and where their results go. Ranks that are threads call both at
+/// the same time. When a rank fails the results of others may have been handed over already: they
+/// are to be thrown away.
+template <class Element>
+struct Ends {
+  std::function<RankRows<Element>(const RankTokens&)> source;
+  std::function<void(const RankTokens&, RankResult<Element>&&)> sink;
+};
+
+/// What the ranks did that ran here.
+struct RunSummary {
+  std::vector<RankStats> ranks;  ///< in their order
+  std::int64_t leftover_messages = 0;
+  double seconds = 0;  ///< of the slowest rank, source and sink excluded
+  /// Time by the clock of the first device, from before the first operation until all have ended;
+  /// 0 where ranks are not streams of this process.
+  double device_seconds = 0;
+};
+
+/// Rows that own their tensors.
+template <class Element>
+RankRows<Element> owned_rows(Tensor<Element> q, Tensor<Element> k, Tensor<Element> v,
+                             std::optional<Tensor<Element>> dout = {}) {
+  struct Owned {
+    Tensor<Element> q, k, v;
+    std::optional<Tensor<Element>> dout;
+  };
+  const auto owned = std::make_shared<const Owned>(
+      Owned{std::move(q), std::move(k), std::move(v), std::move(dout)});
+  RankRows<Element> rows{.q = owned->q.view(), .k = owned->k.view(), .v = owned->v.view()};
+  if (owned->dout) rows.dout = owned->dout->view();
+  rows.owner = owned;
+  return rows;
+}
+
+/// The tensors that `make` makes of each of `rows`, as rows that own them.
+template <class To, class From, class Make>
+RankRows<To> remade_rows(const RankRows<From>& rows, const Make& make) {
+  std::optional<Tensor<To>> dout;
+  if (rows.dout) dout = make(*rows.dout);
+  return owned_rows<To>(make(rows.q), make(rows.k), make(rows.v), std::move(dout));
+}
+
+}  // namespace ringlab::ring

@@ -1,0 +1,54 @@
+// Where the ranks of a run are: threads or simulated ranks of this process, one rank of several
+// processes; streams of this process's devices and processes with a device each: device_engine.h.
+#pragma once
+
+#include <variant>
+
+#include "optimized/ring/ends.h"
+#include "optimized/ring/engine_parts.h"
+#include "optimized/transport/communicator.h"
+#include "reference/core/run.h"
+
+namespace ringlab::ring {
+
+/// A run whose problem, options and elements have been checked; `ends` checks the rows it gives.
+template <class Element>
+struct CheckedRun {
+  const Problem& problem;
+  const RunOptions& options;
+  Ends<Element> ends;
+  const EngineParts& parts;
+};
+using AnyRun =
+    std::variant<CheckedRun<double>, CheckedRun<float>, CheckedRun<Half>, CheckedRun<BFloat16>>;
+
+class Place {
+ public:
+  virtual ~Place() = default;
+  /// Throws for what ranks there cannot do. Called by the engine, before run().
+  virtual void check(const Problem& problem, const RunOptions& options) const = 0;
+  virtual RunSummary run(const AnyRun& run) const = 0;
+};
+
+/// options.ranks ranks inside this process, on its processors: threads, or simulated, as
+/// options.transport says. Nobody holds the whole of any tensor: each rank holds its rows, and
+/// besides them what engine_costs() says.
+class InProcess final : public Place {
+ public:
+  void check(const Problem& problem, const RunOptions& options) const override;
+  RunSummary run(const AnyRun& run) const override;
+};
+
+/// One rank of `network`, which is a thread or, as with MPI, a process of its own. All ranks run
+/// the same problem and options; that they do is agreed on before any data moves.
+class OneRank final : public Place {
+ public:
+  explicit OneRank(Communicator& network) : network_(network) {}
+  void check(const Problem& problem, const RunOptions& options) const override;
+  RunSummary run(const AnyRun& run) const override;
+
+ private:
+  Communicator& network_;
+};
+
+}  // namespace ringlab::ring

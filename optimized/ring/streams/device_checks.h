@@ -1,0 +1,18 @@
+// What runs on devices cannot do, known without one: usage errors.
+#pragma once
+
+#include "reference/core/run.h"
+
+namespace ringlab::ring {
+
+/// Throws for types of elements other than f16 and bf16.
+void check_kernel_dtype(DType dtype);
+
+/// Throws for score modifiers, bit matrices and lossy wire formats.
+void check_device_abilities(const Problem& problem, const RunOptions& options);
+
+/// Throws for whatever ringlab's kernels on devices do not take: all of that, and more than 256
+/// channels. Channels that are no multiple of 8 are padded.
+void check_device_run(const Problem& problem, const RunOptions& options);
+
+}  // namespace ringlab::ring
