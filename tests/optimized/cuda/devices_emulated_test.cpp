@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "optimized/ring/device_engine.h"
+#include "optimized/ring/engine.h"
 #include "optimized/ring/padded_channels.h"
 #include "optimized/ring/whole_tensors.h"
 #include "property_tests/engine_subject.h"
@@ -33,7 +34,6 @@ class Devices : public testing::Test {};
 using Elements = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(Devices, Elements);
 
-#include "optimized/ring/engine.h"
 #include "tests/optimized/cuda/devices_trials-inl.h"
 
 /// The subject `optimized` with --device cuda, but for where its kernels run.

@@ -1,5 +1,6 @@
 // Rings on a device: all ranks share the first one.
 #include "optimized/ring/device_engine.h"
+#include "optimized/ring/engine.h"
 #include "optimized/ring/streams/device_kernels.h"
 #include "tests/optimized/cuda/device/device_test.h"
 #include "tests/optimized/cuda/devices_trial.h"
@@ -22,7 +23,6 @@ class Devices : public DeviceTest<Needs::any_kernel> {};
 using Elements = testing::Types<Half, BFloat16>;
 TYPED_TEST_SUITE(Devices, Elements);
 
-#include "optimized/ring/engine.h"
 #include "tests/optimized/cuda/devices_trials-inl.h"
 
 TYPED_TEST(Devices, run_the_engine_of_the_command_line_with_channels_in_any_number) {
