@@ -8,6 +8,7 @@
 #include "optimized/ring/native_checks.h"
 #include "optimized/transport/run_network.h"
 #include "reference/core/error.h"
+#include "reference/core/schedule/schedule_plan.h"
 
 namespace ringlab::ring {
 namespace {

@@ -11,6 +11,7 @@
 #include "optimized/ring/native.h"
 #include "optimized/ring/native_checks.h"
 #include "reference/core/checks.h"
+#include "reference/core/schedule/schedule_plan.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
