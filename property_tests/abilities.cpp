@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "property_tests/case.h"
 #include "property_tests/subject.h"
@@ -22,30 +21,27 @@ std::string first_of(std::initializer_list<Obstacle> obstacles) {
   return "";
 }
 
-template <class Term>
-bool has_term(const Mask& mask) {
-  return std::any_of(mask.terms().begin(), mask.terms().end(),
-                     [](const MaskTerm& term) { return std::holds_alternative<Term>(term); });
-}
-
 std::string mask_obstacle(const Capabilities& can, const Mask& mask) {
-  const MaskAbilities& masks = can.masks;
-  return first_of({
-      {!can.bit_masks && mask.has_bits(), "takes no mask of bits"},
-      {!masks.causal && has_term<CausalMask>(mask), "takes no causal mask"},
-      {!masks.window && has_term<WindowMask>(mask), "takes no window mask"},
-      {!masks.documents && has_term<DocumentsMask>(mask), "takes no documents mask"},
-      {!masks.prefix && has_term<PrefixMask>(mask), "takes no prefix mask"},
-      {!masks.intersections && mask.terms().size() > 1, "takes no intersection of masks"},
-  });
+  if (!can.bit_masks && mask.has_bits()) return "takes no mask of bits";
+  std::size_t first = can.masks.kinds.size();
+  for (const MaskTerm& term : mask.terms()) {
+    if (!can.masks.takes(term)) first = std::min(first, term.index());
+  }
+  for (const MaskTerm& term : mask.terms()) {
+    if (term.index() == first) return fmt::format("takes no {} mask", mask_word(term));
+  }
+  const bool intersects = mask.terms().size() > 1;
+  return intersects && !can.masks.intersections ? "takes no intersection of masks" : "";
 }
 
 std::string modifier_obstacle(const ModifierAbilities& can, const Modifiers& modifiers) {
   if (modifiers.any() && !can.any()) return "knows no score modifiers";
-  return first_of({{!can.softcap && modifiers.softcap != 0, "knows no soft-capping"},
-                   {!can.alibi && !modifiers.alibi_slopes.empty(), "knows no ALiBi"},
-                   {!can.sinks && !modifiers.sinks.empty(), "knows no sinks"},
-                   {!can.dropout && modifiers.dropout != 0, "knows no dropout"}});
+  for (const ModifierKind kind : kModifierKinds) {
+    if (modifiers.has(kind) && !can.knows(kind)) {
+      return fmt::format("knows no {}", modifier_title(kind));
+    }
+  }
+  return "";
 }
 
 std::string shape_obstacle(const Capabilities& can, const Shape& s) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "property_tests/case_mask.h"
+#include "property_tests/case_modifiers.h"
 #include "reference/core/run.h"
 
 namespace ringlab::verify {
@@ -24,19 +26,34 @@ enum class Family {
   subnormal,      ///< tiny and subnormal values
   constant_v,     ///< equal values per head
 };
-inline constexpr int kFamilies = 11;
-std::string_view family_name(Family family);
-
-/// Score modifiers of a case. Slopes are the customary ones; sinks, one per query head, and the
-/// pairs that are dropped come from the seed of the case.
-struct CaseModifiers {
-  int softcap = 0;  ///< 0: none, else 1 … 64
-  bool alibi = false;
-  bool sinks = false;
-  int dropout_percent = 0;  ///< 0 … 90
-  bool any() const { return softcap != 0 || alibi || sinks || dropout_percent != 0; }
-  friend bool operator==(const CaseModifiers&, const CaseModifiers&) = default;
-};
+constexpr std::string_view family_name(Family family) {
+  switch (family) {
+    case Family::normal:
+      return "normal";
+    case Family::uniform:
+      return "uniform";
+    case Family::small_ints:
+      return "small_ints";
+    case Family::peaked:
+      return "peaked";
+    case Family::late_maximum:
+      return "late_maximum";
+    case Family::early_maximum:
+      return "early_maximum";
+    case Family::huge_gaps:
+      return "huge_gaps";
+    case Family::common_shift:
+      return "common_shift";
+    case Family::signed_zeros:
+      return "signed_zeros";
+    case Family::subnormal:
+      return "subnormal";
+    case Family::constant_v:
+      return "constant_v";
+  }
+  return "";
+}
+inline constexpr int kFamilies = static_cast<int>(count_kinds<Family, family_name>());
 
 /// Everything that determines one test. Fields shrink independently; seeds do not shrink.
 struct Case {
@@ -44,8 +61,7 @@ struct Case {
   Shape shape;
   DType dtype = DType::f32;
   bool unit_scale = false;  ///< scale 1 instead of 1/sqrt(head_dim)
-  /// Command-line form, fits the shape; "bits:SEED" terms are seeded random bit matrices.
-  std::string mask = "full";
+  CaseMask mask = {};       ///< fits the shape
   LayoutKind layout = LayoutKind::contiguous;
   int ranks = 1;
   Family family = Family::normal;
@@ -55,8 +71,9 @@ struct Case {
   bool rendezvous = false;  ///< zero-buffer sends
   std::int64_t tile_queries = 4;
   std::int64_t tile_keys = 4;
-  std::string schedule = "ring";  ///< as on the command line: "broadcast", "double:2", …
-  int slots = 2;                  ///< chunks that a rank can hold besides its own
+  ScheduleKind schedule = ScheduleKind::ring;
+  int node_ranks = 1;  ///< of ScheduleKind::double_ring
+  int slots = 2;       ///< chunks that a rank can hold besides its own
   CaseModifiers modifiers = {};
   friend bool operator==(const Case&, const Case&) = default;
 };
@@ -71,8 +88,6 @@ Case from_token(const std::string& token);
 std::string describe(const Case& c);
 /// The nearest valid case: heads that divide, documents that sum to the keys, limits kept.
 Case fitted(Case c);
-/// The mask of a case for this shape, not yet bound.
-Mask parse_case_mask(const std::string& text, const Shape& shape);
 
 Problem make_problem(const Case& c);
 RunOptions make_options(const Case& c);

@@ -22,6 +22,10 @@ std::string with_letters(std::string text, char from, char to) {
   return text;
 }
 
+std::string schedule_text(const Case& c) {
+  return schedule_name({.kind = c.schedule, .node_ranks = c.node_ranks});
+}
+
 /// Takes the fields of a token one by one; every mistake names the field.
 class FieldReader {
  public:
@@ -86,9 +90,7 @@ class FieldReader {
 
 Family read_family(FieldReader& fields) {
   const std::string name = fields.word("family");
-  for (int i = 0; i < kFamilies; ++i) {
-    if (family_name(static_cast<Family>(i)) == name) return static_cast<Family>(i);
-  }
+  if (const auto family = kind_named<Family, family_name>(name)) return *family;
   fields.fail("family", "a family of values, such as normal or peaked", name);
 }
 
@@ -107,23 +109,36 @@ constexpr std::string_view kWith = "with:";
 /// "with:cap8-alibi-sinks-drop30", empty for no modifiers.
 std::string modifiers_word(const CaseModifiers& modifiers) {
   std::vector<std::string> words;
-  if (modifiers.softcap != 0) words.push_back(fmt::format("cap{}", modifiers.softcap));
-  if (modifiers.alibi) words.emplace_back("alibi");
-  if (modifiers.sinks) words.emplace_back("sinks");
-  if (modifiers.dropout_percent != 0) {
-    words.push_back(fmt::format("drop{}", modifiers.dropout_percent));
+  for (const ModifierKind kind : kModifierKinds) {
+    const int level = modifiers.level(kind);
+    if (level == 0) continue;
+    const ModifierWords known = words_of(kind);
+    words.emplace_back(known.token);
+    if (known.most > 1) words.back() += std::to_string(level);
   }
   return words.empty() ? "" : fmt::format("{}{}", kWith, fmt::join(words, "-"));
 }
 
-/// The number behind `name`; 0 where `word` does not begin with it or goes on after the number.
-int number_behind(std::string_view word, std::string_view name, int most) {
-  if (!word.starts_with(name)) return 0;
-  int number = 0;
+/// The level that `word` asks for; 0 where it is not about this kind, or out of range.
+int level_in(std::string_view word, const ModifierWords& known) {
+  if (!word.starts_with(known.token)) return 0;
+  if (known.most == 1) return word == known.token ? 1 : 0;
+  int level = 0;
   const auto [stop, error] =
-      std::from_chars(word.data() + name.size(), word.data() + word.size(), number);
+      std::from_chars(word.data() + known.token.size(), word.data() + word.size(), level);
   const bool whole = error == std::errc{} && stop == word.data() + word.size();
-  return whole && number > 0 && number <= most ? number : 0;
+  return whole && level > 0 && level <= known.most ? level : 0;
+}
+
+/// "cap1 … cap64, alibi, …".
+std::string known_modifiers() {
+  std::vector<std::string> words;
+  for (const ModifierKind kind : kModifierKinds) {
+    const ModifierWords known = words_of(kind);
+    words.emplace_back(known.token);
+    if (known.most > 1) words.back() += fmt::format("1 … {}{}", known.token, known.most);
+  }
+  return fmt::format("{}, joined by -", fmt::join(words, ", "));
 }
 
 CaseModifiers read_modifiers(FieldReader& fields) {
@@ -133,26 +148,13 @@ CaseModifiers read_modifiers(FieldReader& fields) {
   for (std::size_t begin = kWith.size(); begin <= text.size();) {
     const std::size_t end = std::min(text.find('-', begin), text.size());
     const std::string_view word = std::string_view(text).substr(begin, end - begin);
-    const int cap = number_behind(word, "cap", 64), drop = number_behind(word, "drop", 90);
-    if (cap > 0) modifiers.softcap = cap;
-    if (drop > 0) modifiers.dropout_percent = drop;
-    modifiers.alibi |= word == "alibi";
-    modifiers.sinks |= word == "sinks";
+    for (const ModifierKind kind : kModifierKinds) {
+      if (const int level = level_in(word, words_of(kind))) modifiers.set(kind, level);
+    }
     begin = end + 1;
   }
-  if (modifiers_word(modifiers) != text) {
-    fields.fail("with", "cap1 … cap64, alibi, sinks, drop1 … drop90, joined by -", text);
-  }
+  if (modifiers_word(modifiers) != text) fields.fail("with", known_modifiers(), text);
   return modifiers;
-}
-
-/// How often the mask is a matrix of bits.
-std::int64_t bit_terms(const std::string& mask) {
-  std::int64_t terms = 0;
-  for (std::size_t at = mask.find("bits:"); at != std::string::npos;
-       at = mask.find("bits:", at + 1))
-    ++terms;
-  return terms;
 }
 
 void check_pairs(const FieldReader& fields, const Case& c) {
@@ -160,9 +162,10 @@ void check_pairs(const FieldReader& fields, const Case& c) {
   if (pairs > kMostPairs) {
     fields.fail("k", "at most 2^26 pairs of a query and a key", std::to_string(c.shape.kv_tokens));
   }
-  const std::int64_t terms = bit_terms(c.mask);
+  const std::int64_t terms = std::ranges::count_if(
+      c.mask.terms(), [](const auto& term) { return std::holds_alternative<DrawnBits>(term); });
   if (terms > 0 && pairs > kMostDrawnPairs / terms) {
-    fields.fail("mask", "bit matrices of at most 2^20 pairs together", c.mask);
+    fields.fail("mask", "bit matrices of at most 2^20 pairs together", c.mask.text());
   }
 }
 
@@ -183,7 +186,7 @@ void check_token(const FieldReader& fields, const Case& c) {
   try {
     make_problem(c);
   } catch (const Error& error) {
-    fields.fail("mask", error.parts().expected, c.mask);
+    fields.fail("mask", error.parts().expected, c.mask.text());
   }
 }
 
@@ -198,8 +201,8 @@ std::string to_token(const Case& c) {
       c.direction == RingDirection::next ? "next" : "previous", family_name(c.family),
       c.transport == TransportKind::threads ? "threads" : "simulated",
       c.rendezvous ? "rendezvous" : "buffered", c.delay_seed, c.tile_queries, c.tile_keys,
-      c.schedule, c.slots, with_letters(c.mask, '+', '-'), c.modifiers.any() ? "." : "",
-      modifiers_word(c.modifiers), c.seed);
+      schedule_text(c), c.slots, with_letters(c.mask.text(), '+', '-'),
+      c.modifiers.any() ? "." : "", modifiers_word(c.modifiers), c.seed);
 }
 
 Case from_token(const std::string& token) {
@@ -230,11 +233,14 @@ Case from_token(const std::string& token) {
   c.delay_seed = fields.number("n", 'n', 0, UINT64_MAX);
   c.tile_queries = fields.extent("x", 'x', 1, 1024);
   c.tile_keys = fields.extent("y", 'y', 1, 1024);
-  c.schedule = read_named(fields, "schedule", [](const std::string& text) {
-    return schedule_name(parse_schedule(text));
-  });
+  const ScheduleSpec schedule =
+      read_named(fields, "schedule", [](const std::string& text) { return parse_schedule(text); });
+  c.schedule = schedule.kind;
+  c.node_ranks = schedule.node_ranks;
   c.slots = static_cast<int>(fields.extent("c", 'c', 1, 1024));
-  c.mask = with_letters(fields.word("mask"), '-', '+');
+  c.mask = read_named(fields, "mask", [](const std::string& text) {
+    return CaseMask(with_letters(text, '-', '+'));
+  });
   c.modifiers = read_modifiers(fields);
   c.seed = fields.number("s", 's', 0, UINT64_MAX);
   fields.finish();
@@ -249,7 +255,7 @@ std::string describe(const Case& c) {
   };
   std::string text =
       c.ranks == 1 ? "1 rank" : fmt::format("{} ranks ({})", c.ranks, layout_name(c.layout));
-  text += fmt::format(", {}, {} values, {}, q {}, k {}, v {}, scale {}", c.mask,
+  text += fmt::format(", {}, {} values, {}, q {}, k {}, v {}, scale {}", c.mask.text(),
                       with_letters(std::string(family_name(c.family)), '_', ' '),
                       dtype_info(c.dtype).name, extents(s.q()), extents(s.k()), extents(s.v()),
                       c.unit_scale ? "1" : fmt::format("1/sqrt({})", s.head_dim));
@@ -259,12 +265,10 @@ std::string describe(const Case& c) {
   }
   if (c.rendezvous) text += ", rendezvous sends";
   if (c.direction == RingDirection::previous) text += ", ring towards the previous rank";
-  if (c.schedule != "ring") text += ", schedule " + c.schedule;
-  if (c.modifiers.softcap != 0) text += fmt::format(", soft cap {}", c.modifiers.softcap);
-  if (c.modifiers.alibi) text += ", ALiBi";
-  if (c.modifiers.sinks) text += ", sinks";
-  if (c.modifiers.dropout_percent != 0) {
-    text += fmt::format(", {} % dropped", c.modifiers.dropout_percent);
+  if (c.schedule != ScheduleKind::ring) text += ", schedule " + schedule_text(c);
+  for (const ModifierKind kind : kModifierKinds) {
+    const int level = c.modifiers.level(kind);
+    if (level != 0) text += ", " + fmt::format(fmt::runtime(words_of(kind).phrase), level);
   }
   if (c.slots != 2) text += fmt::format(", {} {}", c.slots, c.slots == 1 ? "slot" : "slots");
   return text + fmt::format(", seed {}", c.seed);

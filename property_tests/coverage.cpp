@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "property_tests/generators/cases.h"
+#include "property_tests/generators/masks.h"
 
 namespace ringlab::verify {
 namespace {
@@ -31,15 +32,16 @@ void require_values(std::vector<std::string>& classes, const Capabilities& can) 
   require(classes, {{can.any_scale, "scale 1"}});
 }
 
-void require_masks(std::vector<std::string>& classes, const MaskAbilities& masks,
-                   const Capabilities& can) {
-  require(classes, {{true, "mask full"},
-                    {masks.causal, "mask causal"},
-                    {masks.window, "mask window"},
-                    {masks.documents, "mask documents"},
-                    {masks.prefix, "mask prefix"},
-                    {can.bit_masks, "mask bits"},
-                    {masks.intersections && masks.causal && masks.window, "mask intersection"}});
+void require_masks(std::vector<std::string>& classes, const Capabilities& can) {
+  classes.emplace_back("mask full");
+  for (const CaseTerm& term : blank_terms()) {
+    const bool is_interval = std::visit([](const auto& known) { return known.kIsInterval; }, term);
+    const bool takes = can.masks.kinds[term.index()] && (is_interval || can.bit_masks);
+    if (takes) classes.push_back("mask " + std::string(word_of(term)));
+  }
+  // Two that have little in common, which random cases combine often enough.
+  const bool two = can.masks.takes(CausalMask{}) && can.masks.takes(WindowMask{});
+  require(classes, {{can.masks.intersections && two, "mask intersection"}});
 }
 
 void require_shapes(std::vector<std::string>& classes, const Capabilities& can) {
@@ -56,6 +58,9 @@ void require_shapes(std::vector<std::string>& classes, const Capabilities& can) 
 void require_ranks(std::vector<std::string>& classes, const Capabilities& can) {
   if (!can.many_ranks) return;
   const bool fetches_ahead = can.schedules || can.prefetches;
+  for (const ScheduleKind kind : kScheduleKinds) {
+    if (can.schedules) classes.push_back("schedule " + std::string(schedule_word(kind)));
+  }
   require(classes, {{true, "layout contiguous"},
                     {true, "layout striped"},
                     {true, "layout zigzag"},
@@ -66,22 +71,16 @@ void require_ranks(std::vector<std::string>& classes, const Capabilities& can) {
                     {true, "transport simulated"},
                     {true, "rendezvous sends"},
                     {can.ring_traffic, "backwards round the ring"},
-                    {can.schedules, "schedule ring"},
-                    {can.schedules, "schedule broadcast"},
-                    {can.schedules, "schedule allgather"},
-                    {can.schedules, "schedule bidirectional"},
-                    {can.schedules, "schedule double"},
                     {fetches_ahead, "slots 1"},
                     {fetches_ahead, "slots 2"},
                     {fetches_ahead, "slots 3"}});
 }
 
 void require_extras(std::vector<std::string>& classes, const Capabilities& can) {
-  require(classes, {{can.modifiers.softcap, "soft-capping"},
-                    {can.modifiers.alibi, "ALiBi"},
-                    {can.modifiers.sinks, "sinks"},
-                    {can.modifiers.dropout, "dropout"},
-                    {can.backward, kGradientsClass}});
+  for (const ModifierKind kind : kModifierKinds) {
+    if (can.modifiers.knows(kind)) classes.emplace_back(modifier_title(kind));
+  }
+  require(classes, {{can.backward, kGradientsClass}});
 }
 
 std::vector<ClassShare> sorted_shares(const std::map<std::string, std::int64_t>& counts,
@@ -102,7 +101,7 @@ std::vector<ClassShare> sorted_shares(const std::map<std::string, std::int64_t>&
 std::vector<std::string> required_classes(const Capabilities& can) {
   std::vector<std::string> classes;
   require_values(classes, can);
-  require_masks(classes, can.masks, can);
+  require_masks(classes, can);
   require_shapes(classes, can);
   require_ranks(classes, can);
   require_extras(classes, can);

@@ -1,10 +1,10 @@
 // Anything that computes attention and can be checked: a stage, the engine, a mutant, a plugin.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -36,26 +36,42 @@ class SubjectLost : public Error {
   Ending ending_;
 };
 
-/// Masks that a subject takes, besides no mask; matrices of bits are Capabilities::bit_masks.
+/// Masks that a subject takes, besides no mask. Those that are no intervals need
+/// Capabilities::bit_masks, too.
 struct MaskAbilities {
-  bool causal = true;
-  bool window = true;
-  bool documents = true;
-  bool prefix = true;
-  bool intersections = true;  ///< of several of those it takes
+  std::array<bool, std::variant_size_v<MaskTerm>> kinds = all();  ///< in the order of MaskTerm
+  bool intersections = true;                                      ///< of several of those it takes
+
+  template <class Term>
+  bool& of() {
+    return kinds[MaskTerm(Term{}).index()];
+  }
+  bool takes(const MaskTerm& term) const { return kinds[term.index()]; }
+  static constexpr decltype(kinds) all() {
+    decltype(kinds) every{};
+    every.fill(true);
+    return every;
+  }
 };
 
 /// Score modifiers that a subject honours, of Problem::modifiers.
-struct ModifierAbilities {
-  bool softcap = false;
-  bool alibi = false;
-  bool sinks = false;
-  bool dropout = false;
-  bool any() const { return softcap || alibi || sinks || dropout; }
+class ModifierAbilities {
+ public:
+  constexpr bool knows(ModifierKind kind) const { return known_[static_cast<std::size_t>(kind)]; }
+  constexpr void set(ModifierKind kind, bool known) {
+    known_[static_cast<std::size_t>(kind)] = known;
+  }
+  bool any() const { return *this != ModifierAbilities(); }
   friend bool operator==(const ModifierAbilities&, const ModifierAbilities&) = default;
+
+ private:
+  std::array<bool, kModifierKinds.size()> known_{};
 };
-inline constexpr ModifierAbilities kAllModifiers = {
-    .softcap = true, .alibi = true, .sinks = true, .dropout = true};
+inline constexpr ModifierAbilities kAllModifiers = [] {
+  ModifierAbilities all;
+  for (const ModifierKind kind : kModifierKinds) all.set(kind, true);
+  return all;
+}();
 
 struct Capabilities {
   std::vector<DType> dtypes;
@@ -71,7 +87,7 @@ struct Capabilities {
   bool traces = false;                  ///< keeps RankStats::events when RunOptions::trace is set
   bool cuda = false;                    ///< honours DeviceKind::cuda, in builds that have it
   bool cpu = true;                      ///< honours DeviceKind::cpu
-  bool bit_masks = true;                ///< takes masks that are matrices of bits
+  bool bit_masks = true;                ///< takes masks that are no intervals of keys
   bool deterministic = true;            ///< same bits from run to run
   bool deterministic_gradients = true;  ///< of gradients, too, where results have them
   /// Keys appended at the end leave every earlier partial sum as it was. false for kernels that

@@ -136,8 +136,7 @@ BitMask read_bit_mask(const std::string& path) {
     }
     bits[i] = matrix.values[i] != 0;
   }
-  return {matrix.shape[0], matrix.shape[1],
-          std::make_shared<const std::vector<std::uint8_t>>(std::move(bits)), path};
+  return {matrix.shape[0], matrix.shape[1], std::move(bits), path};
 }
 
 }  // namespace ringlab::cli

@@ -38,6 +38,25 @@ void check_numbers(const Modifiers& modifiers) {
   check("--dropout", {.dropout = modifiers.dropout}, 1);
 }
 
+std::vector<OptionSpec> options_of(ModifierKind kind) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      return {{"softcap", "X", "soft-capping: scores become X tanh(score / X)"}};
+    case ModifierKind::alibi:
+      return {{"alibi", "S,S,…",
+               "ALiBi: slope times distance taken off each score; one slope per query head, one "
+               "for all, or default for the customary ones"}};
+    case ModifierKind::sinks:
+      return {{"sinks", "X,X,…",
+               "a score without a value in every row's softmax; one per query head, or one for "
+               "all"}};
+    case ModifierKind::dropout:
+      return {{"dropout", "P", "drop this share of the weights, scale the others by 1 / (1 - P)"},
+              {"dropout-seed", "S", "which weights are dropped (1)", "with --dropout"}};
+  }
+  return {};
+}
+
 void spread(const char* option, std::vector<double>& numbers, std::int64_t heads) {
   if (numbers.size() == 1) numbers.assign(static_cast<std::size_t>(heads), numbers.front());
   if (numbers.empty() || static_cast<std::int64_t>(numbers.size()) == heads) return;
@@ -48,26 +67,18 @@ void spread(const char* option, std::vector<double>& numbers, std::int64_t heads
 }  // namespace
 
 std::vector<OptionSpec> modifier_options() {
-  return {
-      {"softcap", "X", "soft-capping: scores become X tanh(score / X)"},
-      {"alibi", "S,S,…",
-       "ALiBi: slope times distance taken off each score; one slope per query head, one for all, "
-       "or default for the customary ones"},
-      {"sinks", "X,X,…",
-       "a score without a value in every row's softmax; one per query head, or one for all"},
-      {"dropout", "P", "drop this share of the weights, scale the others by 1 / (1 - P)"},
-      {"dropout-seed", "S", "which weights are dropped (1)", "with --dropout"},
-  };
+  std::vector<OptionSpec> all;
+  for (const ModifierKind kind : kModifierKinds) {
+    for (OptionSpec& option : options_of(kind)) all.push_back(std::move(option));
+  }
+  return all;
 }
 
 std::string unknown_modifier(const Arguments& arguments, const verify::ModifierAbilities& can) {
-  const std::pair<const char*, bool> known[] = {{"softcap", can.softcap},
-                                                {"alibi", can.alibi},
-                                                {"sinks", can.sinks},
-                                                {"dropout", can.dropout},
-                                                {"dropout-seed", can.dropout}};
-  for (const auto& [option, knows] : known) {
-    if (!knows && arguments.given(option)) return option;
+  for (const ModifierKind kind : kModifierKinds) {
+    for (const OptionSpec& option : options_of(kind)) {
+      if (!can.knows(kind) && arguments.given(option.name)) return option.name;
+    }
   }
   return "";
 }

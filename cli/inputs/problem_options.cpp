@@ -13,6 +13,7 @@
 #include "cli/report/human.h"
 #include "property_tests/case.h"
 #include "reference/core/error.h"
+#include "reference/core/mask_text.h"
 #include "reference/io/text_input.h"
 
 namespace ringlab::cli {

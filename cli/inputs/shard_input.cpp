@@ -9,6 +9,7 @@
 #include "cli/inputs/file_input.h"
 #include "cli/inputs/modifier_options.h"
 #include "reference/core/error.h"
+#include "reference/core/mask_text.h"
 #include "reference/core/shards.h"
 #include "reference/io/tensor_rows.h"
 

@@ -141,7 +141,7 @@ std::vector<RankPlan> plans_for(const PlanQuestion& question) {
 
 // --- what is told --------------------------------------------------------------------------------
 
-bool has_slots(const RunOptions& way) { return way.schedule != ScheduleKind::allgather; }
+bool has_slots(const RunOptions& way) { return !schedule_traits(way.schedule).holds_all; }
 
 std::string way_words(const RunOptions& way) {
   std::string words = fmt::format("--ranks {} --layout {} --schedule {}", way.ranks,

@@ -70,7 +70,7 @@ std::string coverage_text(const Mask& mask, const Positions& queries, const Posi
       return "empty";
     case Coverage::full:
       return "full";
-    default:
+    case Coverage::partial:
       break;
   }
   const double share = visible_share(mask, queries, keys);

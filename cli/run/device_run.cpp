@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "cli/inputs/modifier_options.h"
 #include "optimized/ring/device_engine.h"
 #include "optimized/ring/vendor/cudnn_engine.h"
 #include "property_tests/engine_subject.h"
@@ -48,11 +49,8 @@ void check_device_wishes(const verify::Subject& subject, const Arguments& argume
       refuse(std::string(option), "to be left out with --device cuda", "it");
   }
   const verify::Capabilities& can = *subject.can_on_devices;
-  for (const char* option : {"softcap", "alibi", "sinks", "dropout", "dropout-seed"}) {
-    if (!can.modifiers.any() && arguments.given(option)) {
-      refuse(option, "no score modifiers with --device cuda", "one");
-    }
-  }
+  const std::string unknown = unknown_modifier(arguments, can.modifiers);
+  if (!unknown.empty()) refuse(unknown, "no score modifiers with --device cuda", "one");
 }
 
 std::vector<OptionSpec> device_options() {

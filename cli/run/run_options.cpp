@@ -22,7 +22,7 @@ const std::vector<std::pair<std::string, WireFormat>> kWires = {{"exact", WireFo
                                                                 {"bf16", WireFormat::bf16},
                                                                 {"fp8", WireFormat::fp8}};
 
-// broadcast and allgather hold all chunks: --slots stays unused there, and is refused as such.
+// Where all chunks are held --slots stays unused, and is refused as such.
 void take_schedule(Arguments& arguments, RunOptions& options) {
   const ScheduleSpec spec = parse_schedule(arguments.take_text("schedule").value_or("ring"));
   options.schedule = spec.kind;
@@ -32,7 +32,7 @@ void take_schedule(Arguments& arguments, RunOptions& options) {
                        fmt::format("double:W with W of at most {}, the ranks", options.ranks),
                        schedule_name(spec), "With W = P it is one ring."});
   }
-  if (spec.kind == ScheduleKind::broadcast || spec.kind == ScheduleKind::allgather) return;
+  if (schedule_traits(spec.kind).holds_all) return;
   options.slots = static_cast<int>(arguments.take_integer("slots", options.slots, 1, kMostSlots));
 }
 
@@ -54,7 +54,7 @@ std::string transport_name(TransportKind transport) {
     case TransportKind::nccl:
       return "nccl";
   }
-  return "unknown";
+  return "";
 }
 
 }  // namespace

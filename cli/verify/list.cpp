@@ -52,10 +52,9 @@ verify::Capabilities with_slots(verify::Capabilities can) {
 
 std::vector<std::string> modifier_names(const verify::ModifierAbilities& can) {
   std::vector<std::string> names;
-  if (can.softcap) names.emplace_back("softcap");
-  if (can.alibi) names.emplace_back("alibi");
-  if (can.sinks) names.emplace_back("sinks");
-  if (can.dropout) names.emplace_back("dropout");
+  for (const ModifierKind kind : kModifierKinds) {
+    if (can.knows(kind)) names.emplace_back(modifier_word(kind));
+  }
   return names;
 }
 

@@ -11,6 +11,7 @@
 #include "optimized/cpu/kernel_table.h"
 #include "optimized/transport/communicator.h"
 #include "reference/core/schedule/schedule.h"
+#include "reference/core/schedule/schedule_plan.h"
 
 namespace ringlab::ring {
 

@@ -28,7 +28,7 @@ Case with_family(Case c, Family family) {
   return c;
 }
 
-Case with_mask(Case c, const std::string& mask) {
+Case with_mask(Case c, const CaseMask& mask) {
   c.mask = mask;
   return c;
 }
@@ -55,11 +55,9 @@ std::vector<Case> like(const Case& failing) {
                              larger,
                              with_family(sized(failing, {7, 10, failing.ranks}), Family::normal),
                              with_family(sized(failing, {9, 13, several + 1}), Family::normal)};
-  for (const CaseModifiers& one :
-       {CaseModifiers{.softcap = failing.modifiers.softcap},
-        CaseModifiers{.alibi = failing.modifiers.alibi},
-        CaseModifiers{.sinks = failing.modifiers.sinks},
-        CaseModifiers{.dropout_percent = failing.modifiers.dropout_percent}}) {
+  for (const ModifierKind kind : kModifierKinds) {
+    CaseModifiers one;
+    one.set(kind, failing.modifiers.level(kind));
     if (!one.any()) continue;
     Case c = with_heads(cases[1], 2, 4, 2);
     c.modifiers = one;

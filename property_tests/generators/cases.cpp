@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "property_tests/generators/masks.h"
+
 namespace ringlab::verify {
 namespace {
 
@@ -20,58 +22,6 @@ int random_ranks(Draws& draws) {
   const std::int64_t kind = draws.below(10);
   if (kind < 2) return 1;
   return static_cast<int>(kind < 7 ? draws.between(2, 4) : draws.between(5, 9));
-}
-
-/// A window whose sides may be 0, unlimited, or wider than the sequence.
-std::string random_window(Draws& draws, std::int64_t tokens) {
-  const auto limit = [&] {
-    return draws.chance(20) ? std::string("inf") : std::to_string(draws.below(tokens + 1));
-  };
-  const std::string left = limit();
-  return "window:" + left + "," + limit();
-}
-
-/// Documents that cover all tokens; some are empty, and the last one always is.
-std::string random_documents(Draws& draws, std::int64_t tokens) {
-  std::string text = "documents:";
-  std::int64_t left = tokens;
-  while (left > 0) {
-    const std::int64_t length =
-        draws.chance(10) ? 0 : draws.between(1, std::max(left / 2, left % 7));
-    const std::int64_t taken = std::min(left, length);
-    text += std::to_string(taken) + ",";
-    left -= taken;
-  }
-  return text + "0";
-}
-
-/// A term of any kind, alike often; bit matrices are the only ones that are no interval.
-std::string random_mask_term(Draws& draws, const Shape& shape) {
-  switch (draws.below(10)) {
-    case 0:
-    case 1:
-      return "causal";
-    case 2:
-    case 3:
-      return random_window(draws, shape.kv_tokens);
-    case 4:
-    case 5:
-      return random_documents(draws, shape.kv_tokens);
-    case 6:
-    case 7:
-      return "prefix:" + std::to_string(draws.below(shape.kv_tokens + 2));
-    default:
-      return "bits:" + std::to_string(draws.below(1000));
-  }
-}
-
-/// Full and causal masks most, since all subjects take them; intersections of two terms at times.
-std::string random_mask(Draws& draws, const Shape& shape) {
-  const std::int64_t kind = draws.below(100);
-  if (kind < 25) return "full";
-  if (kind < 45) return "causal";
-  const std::string term = random_mask_term(draws, shape);
-  return kind < 80 ? term : term + "+" + random_mask_term(draws, shape);
 }
 
 Shape random_shape(Draws& draws) {
@@ -102,14 +52,13 @@ DType random_dtype(Draws& draws) {
   return kDTypes[static_cast<std::size_t>(draws.below(10))];
 }
 
-/// The plain ring in half of the cases: everything else is compared with it.
-std::string random_schedule(Draws& draws) {
-  if (draws.chance(50)) return "ring";
-  const std::int64_t kind = draws.below(4);
-  if (kind == 0) return "broadcast";
-  if (kind == 1) return "allgather";
-  if (kind == 2) return "bidirectional";
-  return "double:" + std::to_string(draws.between(1, 4));
+/// Half of the cases go round the plain ring, the others take any other way.
+void draw_schedule(Draws& draws, Case& c) {
+  if (draws.chance(50)) return;
+  std::vector<ScheduleKind> others(kScheduleKinds.begin(), kScheduleKinds.end());
+  std::erase(others, ScheduleKind::ring);
+  c.schedule = others[static_cast<std::size_t>(draws.below(std::ssize(others)))];
+  if (schedule_traits(c.schedule).has_nodes) c.node_ranks = static_cast<int>(draws.between(1, 4));
 }
 
 /// Modifiers in two cases of five, and in most of those several: each alone is easy, and mistakes
@@ -117,10 +66,11 @@ std::string random_schedule(Draws& draws) {
 CaseModifiers random_modifiers(Draws& draws) {
   CaseModifiers modifiers;
   if (!draws.chance(40)) return modifiers;
-  if (draws.chance(50)) modifiers.softcap = static_cast<int>(draws.between(1, 30));
-  modifiers.alibi = draws.chance(50);
-  modifiers.sinks = draws.chance(50);
-  if (draws.chance(50)) modifiers.dropout_percent = static_cast<int>(draws.between(1, 90));
+  for (const ModifierKind kind : kModifierKinds) {
+    const int most = words_of(kind).most_drawn;
+    if (!draws.chance(50)) continue;
+    modifiers.set(kind, most > 1 ? static_cast<int>(draws.between(1, most)) : 1);
+  }
   return modifiers;
 }
 
@@ -137,8 +87,6 @@ void take_kernel_sizes(Draws& draws, Case& c) {
   if (draws.chance(10)) c.shape.head_dim = one_of(kChannels);
   if (draws.chance(10)) c.shape.v_dim = one_of(kChannels);
 }
-
-std::string first_word(const std::string& term) { return term.substr(0, term.find(':')); }
 
 /// The channels rounded up to what the subject takes, and cut to its widest head.
 std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
@@ -162,32 +110,20 @@ Shape limited_shape(Shape s, const Capabilities& can) {
 }
 
 /// The terms that the subject takes; the first of them where it takes no intersections.
-std::string limited_mask(const std::string& mask, const Capabilities& can) {
-  const auto takes = [&can](const std::string& word) {
-    const MaskAbilities& masks = can.masks;
-    if (word == "causal") return masks.causal;
-    if (word == "window") return masks.window;
-    if (word == "documents") return masks.documents;
-    if (word == "prefix") return masks.prefix;
-    return true;
-  };
-  std::string kept;
-  for (std::size_t begin = 0; begin <= mask.size();) {
-    const std::size_t end = std::min(mask.find('+', begin), mask.size());
-    const std::string term = mask.substr(begin, end - begin);
-    begin = end + 1;
-    if (!takes(first_word(term))) continue;
-    if (!kept.empty() && !can.masks.intersections) break;
-    kept += (kept.empty() ? "" : "+") + term;
+CaseMask limited_mask(const CaseMask& mask, const MaskAbilities& can) {
+  std::vector<CaseTerm> kept;
+  for (const CaseTerm& term : mask.terms()) {
+    if (!can.kinds[term.index()]) continue;
+    if (!kept.empty() && !can.intersections) break;
+    kept.push_back(term);
   }
-  return kept.empty() ? "full" : kept;
+  return kept;
 }
 
 CaseModifiers limited_modifiers(CaseModifiers modifiers, const ModifierAbilities& can) {
-  if (!can.softcap) modifiers.softcap = 0;
-  if (!can.alibi) modifiers.alibi = false;
-  if (!can.sinks) modifiers.sinks = false;
-  if (!can.dropout) modifiers.dropout_percent = 0;
+  for (const ModifierKind kind : kModifierKinds) {
+    if (!can.knows(kind)) modifiers.set(kind, 0);
+  }
   return modifiers;
 }
 
@@ -195,7 +131,7 @@ CaseModifiers limited_modifiers(CaseModifiers modifiers, const ModifierAbilities
 Case limited_problem(Case c, const Capabilities& can) {
   const Case before = c;
   c.shape = limited_shape(c.shape, can);
-  c.mask = limited_mask(c.mask, can);
+  c.mask = limited_mask(c.mask, can.masks);
   if (!can.any_scale) c.unit_scale = false;
   return c == before ? c : fitted(c);
 }
@@ -224,7 +160,7 @@ Case random_case(Draws& draws) {
   }
   c.direction = draws.chance(30) ? RingDirection::previous : RingDirection::next;
   c.rendezvous = draws.chance(20);
-  c.schedule = random_schedule(draws);
+  draw_schedule(draws, c);
   c.slots = static_cast<int>(draws.between(1, 3));
   c.modifiers = random_modifiers(draws);
   take_kernel_sizes(draws, c);
@@ -236,8 +172,11 @@ Case limited_to(Case c, const Capabilities& can) {
   if (!known && !can.dtypes.empty()) c.dtype = can.dtypes[c.seed % can.dtypes.size()];
   if (!can.many_ranks) c.ranks = 1;
   c.modifiers = limited_modifiers(c.modifiers, can.modifiers);
-  if (!can.bit_masks && c.mask.find("bits:") != std::string::npos) c.mask = "causal";
-  if (!can.schedules) c.schedule = "ring";
+  if (!can.bit_masks && c.mask.has_bits()) c.mask = "causal";
+  if (!can.schedules) {
+    c.schedule = ScheduleKind::ring;
+    c.node_ranks = 1;
+  }
   if (!can.schedules && !can.prefetches) c.slots = 2;
   return limited_problem(std::move(c), can);
 }
@@ -262,7 +201,7 @@ void add_classes_of_rings(const Case& c, std::vector<std::string>& classes) {
   const std::int64_t tokens = std::max(c.shape.q_tokens, c.shape.kv_tokens);
   classes.emplace_back(c.transport == TransportKind::threads ? "transport threads"
                                                              : "transport simulated");
-  classes.push_back("schedule " + first_word(c.schedule));
+  classes.push_back("schedule " + std::string(schedule_word(c.schedule)));
   classes.push_back("slots " + std::to_string(c.slots));
   if (c.direction == RingDirection::previous) classes.emplace_back("backwards round the ring");
   if (c.ranks > tokens) classes.emplace_back("more ranks than tokens");
@@ -271,26 +210,24 @@ void add_classes_of_rings(const Case& c, std::vector<std::string>& classes) {
   if (c.rendezvous) classes.emplace_back("rendezvous sends");
 }
 
-void add_classes_of_modifiers(const Case& c, std::vector<std::string>& classes) {
-  if (c.modifiers.softcap != 0) classes.emplace_back("soft-capping");
-  if (c.modifiers.alibi) classes.emplace_back("ALiBi");
-  if (c.modifiers.sinks) classes.emplace_back("sinks");
-  if (c.modifiers.dropout_percent != 0) classes.emplace_back("dropout");
+std::string_view class_of(const CaseMask& mask) {
+  if (mask.terms().empty()) return "full";
+  return mask.terms().size() > 1 ? "intersection" : word_of(mask.terms().front());
 }
 
 }  // namespace
 
 std::vector<std::string> classes_of(const Case& c) {
-  const bool intersection = c.mask.find('+') != std::string::npos;
-  std::vector<std::string> classes = {
-      "layout " + std::string(layout_name(c.layout)),
-      "values " + std::string(family_name(c.family)),
-      "dtype " + std::string(dtype_info(c.dtype).name),
-      "mask " + (intersection ? std::string("intersection") : first_word(c.mask))};
+  std::vector<std::string> classes = {"layout " + std::string(layout_name(c.layout)),
+                                      "values " + std::string(family_name(c.family)),
+                                      "dtype " + std::string(dtype_info(c.dtype).name),
+                                      "mask " + std::string(class_of(c.mask))};
   add_classes_of_rings(c, classes);
   add_classes_of_shapes(c, classes);
   if (c.unit_scale) classes.emplace_back("scale 1");
-  add_classes_of_modifiers(c, classes);
+  for (const ModifierKind kind : kModifierKinds) {
+    if (c.modifiers.level(kind) != 0) classes.emplace_back(modifier_title(kind));
+  }
   return classes;
 }
 

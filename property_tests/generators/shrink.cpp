@@ -1,23 +1,13 @@
 // Which cases are simpler than a case.
 #include <algorithm>
 #include <functional>
+#include <ranges>
 
 #include "property_tests/generators/cases.h"
+#include "property_tests/generators/masks.h"
 
 namespace ringlab::verify {
 namespace {
-
-/// Smaller values of one number, the smallest first: least, half way down, two down (which keeps
-/// an odd number odd), one down.
-std::vector<std::int64_t> smaller(std::int64_t value, std::int64_t least) {
-  std::vector<std::int64_t> values;
-  if (value > least) values.push_back(least);
-  const std::int64_t half = least + (value - least) / 2;
-  if (half > least && half < value) values.push_back(half);
-  if (value - 2 > half) values.push_back(value - 2);
-  if (value - 1 > half) values.push_back(value - 1);
-  return values;
-}
 
 using Change = std::function<void(Case&, std::int64_t)>;
 
@@ -48,57 +38,17 @@ class Simplifier {
   std::vector<Case> cases_;
 };
 
-std::vector<std::string> terms_of(const std::string& mask) {
-  std::vector<std::string> terms;
-  for (std::size_t begin = 0; begin <= mask.size();) {
-    const std::size_t end = std::min(mask.find('+', begin), mask.size());
-    terms.push_back(mask.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return terms;
-}
-
-/// Takes a document boundary away: two neighbours become one.
-void offer_fewer_documents(Simplifier& simplifier, const std::string& term) {
-  const Mask mask = parse_mask(term);
-  const auto& lengths = std::get<DocumentsMask>(mask.terms().front()).lengths;
-  for (std::size_t i = 0; i + 1 < lengths.size(); ++i) {
-    auto fewer = lengths;
-    fewer[i] += fewer[i + 1];
-    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    simplifier.offer([&](Case& c) { c.mask = Mask({DocumentsMask{fewer}}).text(); });
-  }
-}
-
-/// Simpler masks: none, one term of several, causal, and the same term with smaller numbers.
 void offer_simpler_mask(Simplifier& simplifier, const Case& original) {
-  const auto terms = terms_of(original.mask);
-  simplifier.offer([](Case& c) { c.mask = "full"; });
-  if (terms.size() > 1) {
-    for (const std::string& term : terms) simplifier.offer([&](Case& c) { c.mask = term; });
-    return;
-  }
-  simplifier.offer([](Case& c) { c.mask = "causal"; });
-  if (terms[0].starts_with("documents:")) offer_fewer_documents(simplifier, terms[0]);
-  if (terms[0].starts_with("prefix:")) {
-    const Mask mask = parse_mask(terms[0]);
-    const std::int64_t tokens = std::get<PrefixMask>(mask.terms().front()).tokens;
-    simplifier.offer_smaller(
-        tokens, 0, [](Case& c, std::int64_t next) { c.mask = "prefix:" + std::to_string(next); });
-  }
-  if (terms[0].starts_with("window:")) {
-    for (const char* simple : {"window:0,0", "window:1,0", "window:0,1", "window:1,1"}) {
-      simplifier.offer([&](Case& c) { c.mask = simple; });
-    }
+  for (const CaseMask& mask : simpler_masks(original.mask)) {
+    simplifier.offer([&](Case& c) { c.mask = mask; });
   }
 }
 
 void offer_fewer_modifiers(Simplifier& simplifier) {
   simplifier.offer([](Case& c) { c.modifiers = {}; });
-  simplifier.offer([](Case& c) { c.modifiers.dropout_percent = 0; });
-  simplifier.offer([](Case& c) { c.modifiers.sinks = false; });
-  simplifier.offer([](Case& c) { c.modifiers.alibi = false; });
-  simplifier.offer([](Case& c) { c.modifiers.softcap = 0; });
+  for (const ModifierKind kind : std::views::reverse(kModifierKinds)) {
+    simplifier.offer([&](Case& c) { c.modifiers.set(kind, 0); });
+  }
 }
 
 void offer_simpler_run(Simplifier& simplifier, const Case& original) {
@@ -110,7 +60,10 @@ void offer_simpler_run(Simplifier& simplifier, const Case& original) {
   simplifier.offer([](Case& c) { c.layout = LayoutKind::contiguous; });
   simplifier.offer([](Case& c) { c.direction = RingDirection::next; });
   simplifier.offer([](Case& c) { c.rendezvous = false; });
-  simplifier.offer([](Case& c) { c.schedule = "ring"; });
+  simplifier.offer([](Case& c) {
+    c.schedule = ScheduleKind::ring;
+    c.node_ranks = 1;
+  });
   simplifier.offer([](Case& c) { c.slots = 2; });
 }
 
@@ -145,16 +98,6 @@ void offer_simpler_values(Simplifier& simplifier, const Case& original) {
   simplifier.offer_smaller(original.tile_keys, 1, [](Case& c, std::int64_t n) { c.tile_keys = n; });
 }
 
-std::int64_t mask_complexity(const std::string& mask) {
-  if (mask == "full") return 0;
-  if (mask == "causal") return 3;
-  std::int64_t sum = 0;
-  for (const std::string& term : terms_of(mask)) sum += 6 + static_cast<std::int64_t>(term.size());
-  // Digits count too, so that prefix:5 is simpler than prefix:7.
-  for (const char letter : mask) sum += letter >= '0' && letter <= '9' ? letter - '0' : 0;
-  return sum;
-}
-
 std::int64_t family_complexity(Family family) {
   if (family == Family::small_ints) return 0;
   return family == Family::normal ? 2 : 4;
@@ -168,13 +111,12 @@ std::int64_t complexity(const Case& c) {
   const Shape& s = c.shape;
   std::int64_t sum = 4 * (s.batch + s.q_heads + s.kv_heads + c.ranks + s.q_tokens + s.kv_tokens +
                           s.head_dim + s.v_dim);
-  sum += c.tile_queries + c.tile_keys + mask_complexity(c.mask) + family_complexity(c.family);
+  sum += c.tile_queries + c.tile_keys + complexity(c.mask) + family_complexity(c.family);
   sum += c.dtype == DType::f32 ? 0 : 2;
   sum += c.layout == LayoutKind::contiguous ? 0 : 2;
-  sum += c.schedule == "ring" ? 0 : 3;
+  sum += c.schedule == ScheduleKind::ring ? 0 : 3;
   sum += c.slots == 2 ? 0 : 1;
-  sum += 3 * ((c.modifiers.softcap != 0) + c.modifiers.alibi + c.modifiers.sinks +
-              (c.modifiers.dropout_percent != 0));
+  for (const ModifierKind kind : kModifierKinds) sum += c.modifiers.level(kind) != 0 ? 3 : 0;
   sum += c.transport == TransportKind::simulated ? 0 : 2;
   return sum + (c.delay_seed != 0) + !c.unit_scale + c.rendezvous +
          (c.direction == RingDirection::previous);

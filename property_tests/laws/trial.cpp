@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -109,8 +108,7 @@ Pairs visible_pairs(const Problem& problem) {
 void use_pairs(Problem& problem, const Pairs& pairs) {
   problem.shape.q_tokens = pairs.queries;
   problem.shape.kv_tokens = pairs.keys;
-  BitMask bits{pairs.queries, pairs.keys,
-               std::make_shared<const std::vector<std::uint8_t>>(pairs.bits), "pairs"};
+  BitMask bits{pairs.queries, pairs.keys, pairs.bits, "pairs"};
   problem.mask = Mask({std::move(bits)}).bind(pairs.queries, pairs.keys);
 }
 

@@ -59,9 +59,7 @@ void round_length_down(AttentionInput& input, const RunOptions& options) {
     bits[i] = static_cast<std::int64_t>(i) % shape.kv_tokens < kept;
   }
   std::vector<MaskTerm> terms = input.problem.mask.terms();
-  terms.emplace_back(BitMask{shape.q_tokens, shape.kv_tokens,
-                             std::make_shared<const std::vector<std::uint8_t>>(std::move(bits)),
-                             ""});
+  terms.emplace_back(BitMask{shape.q_tokens, shape.kv_tokens, std::move(bits), ""});
   input.problem.mask = Mask(std::move(terms)).bind(shape.q_tokens, shape.kv_tokens);
 }
 

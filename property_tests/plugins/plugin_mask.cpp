@@ -7,6 +7,13 @@
 namespace ringlab::plugins {
 namespace {
 
+// The RINGLAB_MASK_ bit of each kind. Kinds without one of their own are RINGLAB_MASK_BYTES.
+std::uint32_t bit_of(const CausalMask&) { return RINGLAB_MASK_CAUSAL; }
+std::uint32_t bit_of(const WindowMask&) { return RINGLAB_MASK_WINDOW; }
+std::uint32_t bit_of(const DocumentsMask&) { return RINGLAB_MASK_DOCUMENTS; }
+std::uint32_t bit_of(const PrefixMask&) { return RINGLAB_MASK_PREFIX; }
+std::uint32_t bit_of(const BitMask&) { return RINGLAB_MASK_BYTES; }
+
 /// Takes the terms of a mask, one by one.
 class Terms {
  public:
@@ -15,23 +22,11 @@ class Terms {
     mask_.prefix_tokens = std::numeric_limits<std::int64_t>::max();
   }
 
-  void operator()(const CausalMask&) { mask_.kinds |= RINGLAB_MASK_CAUSAL; }
-  void operator()(const WindowMask& window) {
-    mask_.kinds |= RINGLAB_MASK_WINDOW;
-    mask_.window_left = std::min(mask_.window_left, window.left);
-    mask_.window_right = std::min(mask_.window_right, window.right);
+  template <class Term>
+  void operator()(const Term& term) {
+    mask_.kinds |= bit_of(term);
+    take(term);
   }
-  void operator()(const DocumentsMask& documents) {
-    mask_.kinds |= RINGLAB_MASK_DOCUMENTS;
-    std::int64_t start = 0;
-    cuts_.insert(start);
-    for (const std::int64_t length : documents.lengths) cuts_.insert(start += length);
-  }
-  void operator()(const PrefixMask& prefix) {
-    mask_.kinds |= RINGLAB_MASK_PREFIX;
-    mask_.prefix_tokens = std::min(mask_.prefix_tokens, prefix.tokens);
-  }
-  void operator()(const BitMask&) { mask_.kinds |= RINGLAB_MASK_BYTES; }
 
   void finish() {
     if ((mask_.kinds & RINGLAB_MASK_PREFIX) == 0) mask_.prefix_tokens = 0;
@@ -41,6 +36,21 @@ class Terms {
   }
 
  private:
+  void take(const CausalMask&) {}
+  void take(const WindowMask& window) {
+    mask_.window_left = std::min(mask_.window_left, window.left);
+    mask_.window_right = std::min(mask_.window_right, window.right);
+  }
+  void take(const DocumentsMask& documents) {
+    std::int64_t start = 0;
+    cuts_.insert(start);
+    for (const std::int64_t length : documents.lengths) cuts_.insert(start += length);
+  }
+  void take(const PrefixMask& prefix) {
+    mask_.prefix_tokens = std::min(mask_.prefix_tokens, prefix.tokens);
+  }
+  void take(const BitMask&) {}
+
   PluginMask& result_;
   ringlab_mask& mask_;
   std::set<std::int64_t> cuts_;
@@ -74,11 +84,12 @@ PluginMask plugin_mask(const Mask& mask, std::uint32_t abilities) {
 verify::MaskAbilities mask_abilities(std::uint32_t abilities) {
   const bool all = (abilities & (RINGLAB_MASK_INTERVALS | RINGLAB_MASK_BYTES)) != 0;
   const auto has = [&](std::uint32_t kind) { return all || (abilities & kind) != 0; };
-  return {.causal = has(RINGLAB_MASK_CAUSAL),
-          .window = has(RINGLAB_MASK_WINDOW),
-          .documents = has(RINGLAB_MASK_DOCUMENTS),
-          .prefix = has(RINGLAB_MASK_PREFIX),
-          .intersections = has(RINGLAB_MASK_INTERSECTIONS)};
+  verify::MaskAbilities masks{.intersections = has(RINGLAB_MASK_INTERSECTIONS)};
+  for (const MaskTerm& kind : mask_kinds()) {
+    const auto takes = [&](const auto& term) { return !term.kIsInterval || has(bit_of(term)); };
+    masks.kinds[kind.index()] = std::visit(takes, kind);
+  }
+  return masks;
 }
 
 }  // namespace ringlab::plugins

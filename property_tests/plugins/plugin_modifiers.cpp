@@ -11,10 +11,9 @@ ringlab_modifiers plugin_modifiers(const Modifiers& modifiers) {
   result.dropout_factor = dropout_factor(modifiers.dropout);
   result.dropout_seed = modifiers.dropout_seed;
   result.dropout_threshold = dropout_threshold(modifiers.dropout);
-  if (modifiers.softcap != 0) result.kinds |= RINGLAB_MODIFIER_SOFTCAP;
-  if (!modifiers.alibi_slopes.empty()) result.kinds |= RINGLAB_MODIFIER_ALIBI;
-  if (!modifiers.sinks.empty()) result.kinds |= RINGLAB_MODIFIER_SINKS;
-  if (modifiers.dropout != 0) result.kinds |= RINGLAB_MODIFIER_DROPOUT;
+  for (const ModifierKind kind : kModifierKinds) {
+    if (modifiers.has(kind)) result.kinds |= modifier_bit(kind);
+  }
   return result;
 }
 

@@ -10,6 +10,20 @@
 
 namespace ringlab::plugins {
 
+/// The RINGLAB_MODIFIER_ bit of a kind.
+constexpr std::uint32_t modifier_bit(ModifierKind kind) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      return RINGLAB_MODIFIER_SOFTCAP;
+    case ModifierKind::alibi:
+      return RINGLAB_MODIFIER_ALIBI;
+    case ModifierKind::sinks:
+      return RINGLAB_MODIFIER_SINKS;
+    case ModifierKind::dropout:
+      return RINGLAB_MODIFIER_DROPOUT;
+  }
+  return 0;
+}
 /// `modifiers` without its pointers.
 ringlab_modifiers plugin_modifiers(const Modifiers& modifiers);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "property_tests/plugins/plugin_mask.h"
+#include "property_tests/plugins/plugin_modifiers.h"
 #include "reference/core/error.h"
 
 namespace ringlab::plugins {
@@ -50,11 +51,11 @@ bool has(std::int32_t flag) { return flag != 0; }
 
 /// ringlab_abilities::modifiers, in our words.
 verify::ModifierAbilities modifier_abilities(std::uint32_t abilities) {
-  const auto claims = [&](std::uint32_t kind) { return (abilities & kind) != 0; };
-  return {.softcap = claims(RINGLAB_MODIFIER_SOFTCAP),
-          .alibi = claims(RINGLAB_MODIFIER_ALIBI),
-          .sinks = claims(RINGLAB_MODIFIER_SINKS),
-          .dropout = claims(RINGLAB_MODIFIER_DROPOUT)};
+  verify::ModifierAbilities can;
+  for (const ModifierKind kind : kModifierKinds) {
+    can.set(kind, (abilities & modifier_bit(kind)) != 0);
+  }
+  return can;
 }
 
 /// Counts a rescale for every tile but the first one's own scale.
@@ -75,9 +76,11 @@ int dtype_index(DType dtype) {
       return RINGLAB_F16;
     case DType::bf16:
       return RINGLAB_BF16;
-    default:
-      throw_not_an_input_dtype(dtype);
+    case DType::fp8_e4m3:
+    case DType::fp8_e5m2:
+      break;
   }
+  throw_not_an_input_dtype(dtype);
 }
 
 // 0 means "as usual" (carried_profile), any other number replaces that. u_accumulate sets u_work

@@ -255,6 +255,13 @@ void add_attention(nb::module_& module) {
   module.def("attention", &attention);
   module.def("subjects", &subjects);
   module.def("visible_pairs", &visible_pairs);
+  nb::list masks, modifiers;
+  for (const MaskTerm& kind : mask_kinds()) {
+    if (!std::holds_alternative<BitMask>(kind)) masks.append(mask_word(kind).data());
+  }
+  for (const ModifierKind kind : kModifierKinds) modifiers.append(modifier_word(kind).data());
+  module.attr("MASKS") = nb::tuple(masks);
+  module.attr("MODIFIERS") = nb::tuple(modifiers);
 }
 
 }  // namespace ringlab::python

@@ -19,15 +19,12 @@ namespace ringlab::python {
 namespace {
 
 using verify::Capabilities;
-using verify::MaskAbilities;
-using verify::ModifierAbilities;
 
-template <class Abilities>
 struct NamedWish {
   const char* name;
-  bool Abilities::*member;
+  bool Capabilities::*member;
 };
-constexpr std::array<NamedWish<Capabilities>, 14> kAbilities = {
+constexpr std::array<NamedWish, 14> kAbilities = {
     {{"backward", &Capabilities::backward},
      {"lse", &Capabilities::lse},
      {"masked_may_be_nan", &Capabilities::masked_may_be_nan},
@@ -42,18 +39,6 @@ constexpr std::array<NamedWish<Capabilities>, 14> kAbilities = {
      {"no_tokens", &Capabilities::no_tokens},
      {"empty_rows", &Capabilities::empty_rows},
      {"any_scale", &Capabilities::any_scale}}};
-constexpr std::array<NamedWish<MaskAbilities>, 5> kMasks = {
-    {{"causal", &MaskAbilities::causal},
-     {"window", &MaskAbilities::window},
-     {"documents", &MaskAbilities::documents},
-     {"prefix", &MaskAbilities::prefix},
-     {"intersections", &MaskAbilities::intersections}}};
-constexpr std::array<NamedWish<ModifierAbilities>, 4> kModifiers = {
-    {{"softcap", &ModifierAbilities::softcap},
-     {"alibi", &ModifierAbilities::alibi},
-     {"sinks", &ModifierAbilities::sinks},
-     {"dropout", &ModifierAbilities::dropout}}};
-
 Capabilities abilities(const Wishes& wishes) {
   Capabilities can;
   const auto dtypes = wishes.take<std::vector<std::string>>("dtypes");
@@ -65,12 +50,14 @@ Capabilities abilities(const Wishes& wishes) {
   for (const auto& [name, member] : kAbilities) {
     can.*member = limits.take<bool>(name).value_or(can.*member);
   }
-  for (const auto& [name, member] : kModifiers) {
-    can.modifiers.*member = limits.take<bool>(name).value_or(false);
+  for (const ModifierKind kind : kModifierKinds) {
+    can.modifiers.set(kind, limits.take<bool>(modifier_word(kind).data()).value_or(false));
   }
-  for (const auto& [name, member] : kMasks) {
-    can.masks.*member = limits.take<bool>(name).value_or(can.masks.*member);
+  for (const MaskTerm& kind : mask_kinds()) {
+    bool& takes = can.masks.kinds[kind.index()];
+    takes = limits.take<bool>(mask_word(kind).data()).value_or(takes);
   }
+  can.masks.intersections = limits.take<bool>("intersections").value_or(true);
   can.max_head_dim = limits.take<std::int64_t>("max_head_dim").value_or(can.max_head_dim);
   can.head_dim_multiple = limits.take<std::int64_t>("head_dim_multiple").value_or(1);
   check_range("max_head_dim", can.max_head_dim, 1, INT64_MAX);
@@ -176,17 +163,32 @@ void describe_mask(const Mask& mask, nb::dict& call) {
   call["matrices"] = matrices;
 }
 
+/// Under the names of the function's arguments.
+void describe_modifier(ModifierKind kind, const Modifiers& modifiers, nb::dict& call) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      call["softcap"] = modifiers.softcap;
+      break;
+    case ModifierKind::alibi:
+      call["alibi_slopes"] = list_of(modifiers.alibi_slopes);
+      break;
+    case ModifierKind::sinks:
+      call["sinks"] = list_of(modifiers.sinks);
+      break;
+    case ModifierKind::dropout:
+      call["dropout"] = modifiers.dropout;
+      call["dropout_seed"] = modifiers.dropout_seed;
+      break;
+  }
+}
+
 void describe_problem(const Problem& problem, nb::dict& call) {
   call["dtype"] = std::string(dtype_info(problem.dtype).name);
   call["scale"] = problem.scale;
   describe_mask(problem.mask, call);
-  const Modifiers& modifiers = problem.modifiers;
-  if (modifiers.softcap != 0) call["softcap"] = modifiers.softcap;
-  if (!modifiers.alibi_slopes.empty()) call["alibi_slopes"] = list_of(modifiers.alibi_slopes);
-  if (!modifiers.sinks.empty()) call["sinks"] = list_of(modifiers.sinks);
-  if (modifiers.dropout == 0) return;
-  call["dropout"] = modifiers.dropout;
-  call["dropout_seed"] = modifiers.dropout_seed;
+  for (const ModifierKind kind : kModifierKinds) {
+    if (problem.modifiers.has(kind)) describe_modifier(kind, problem.modifiers, call);
+  }
 }
 
 nb::object fresh_array(const TensorView<const double>& values, DType dtype) {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
 #include <thread>
 
 #include "reference/core/checks.h"
+#include "reference/core/mask_text.h"
 #include "reference/core/modifiers.h"
 
 namespace nb = nanobind;
@@ -34,9 +34,7 @@ std::size_t matrix_number(const std::string& path, std::size_t matrices) {
 
 BitMask bits_of(const Matrix& matrix) {
   return {static_cast<std::int64_t>(matrix.shape(0)), static_cast<std::int64_t>(matrix.shape(1)),
-          std::make_shared<const std::vector<std::uint8_t>>(matrix.data(),
-                                                            matrix.data() + matrix.size()),
-          "matrix"};
+          std::vector<std::uint8_t>(matrix.data(), matrix.data() + matrix.size()), "matrix"};
 }
 
 std::vector<double> per_head(const Wishes& wishes, const char* name, std::int64_t heads) {
@@ -76,10 +74,7 @@ int count_from(const Wishes& wishes, const char* name, std::int64_t otherwise, s
 }
 
 WireFormat wire_from(const std::string& word) {
-  if (word == "exact") return WireFormat::exact;
-  if (word == "f32") return WireFormat::f32;
-  if (word == "bf16") return WireFormat::bf16;
-  if (word == "fp8") return WireFormat::fp8;
+  if (const auto wire = kind_named<WireFormat, wire_word>(word)) return *wire;
   throw_usage_error({.where = "wire",
                      .expected = "exact, f32, bf16 or fp8",
                      .actual = "\"" + word + "\"",

@@ -15,9 +15,9 @@ from ringlab._callable import VerifiedCallable
 from ringlab._errors import usage_error
 from ringlab._report import Failure, LawVerdict, Replay, Report
 
-MASKS = ("full", "causal", "window", "documents", "prefix", "matrix", "intersections")
+MASKS = ("full", *_core.MASKS, "matrix", "intersections")
 DTYPES = ("f64", "f32", "f16", "bf16")
-MODIFIERS = ("softcap", "alibi", "sinks", "dropout")
+MODIFIERS = _core.MODIFIERS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +188,7 @@ class _Settings:
             "lse": self.gives_lse, "backward": self.backward, "bit_masks": "matrix" in self.masks}
         for kind in self.modifiers:
             limits[kind] = True
-        for kind in ("causal", "window", "documents", "prefix", "intersections"):
+        for kind in (*_core.MASKS, "intersections"):
             limits[kind] = kind in self.masks
         return {"name": self.name, "call": VerifiedCallable(fn, self.arrays, self.gives_lse),
                 "dtypes": self.dtypes, "limits": limits,

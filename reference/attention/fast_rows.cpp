@@ -1,12 +1,9 @@
 #include "reference/attention/fast_rows.h"
 
 #include <algorithm>
-#include <variant>
 
 namespace ringlab {
 namespace {
-
-bool is_matrix(const MaskTerm& term) { return std::holds_alternative<BitMask>(term); }
 
 /// Finds the ends of the run of keys that one query after the other sees. What the query before
 /// had, or one key later, is tried first.
@@ -64,7 +61,7 @@ RowVisibility::RowVisibility(const Mask& mask, const std::vector<std::int64_t>& 
     : rows_(rows),
       kv_tokens_(kv_tokens),
       visible_(mask, q_tokens, kv_tokens),
-      has_holes_(std::any_of(mask.terms().begin(), mask.terms().end(), is_matrix)),
+      has_holes_(std::any_of(mask.terms().begin(), mask.terms().end(), may_have_holes)),
       runs_(rows.size()),
       seen_(static_cast<std::size_t>(kv_tokens)) {
   if (has_holes_) {

@@ -6,6 +6,13 @@
 namespace ringlab {
 namespace {
 
+// An overload each for every kind: whether it may leave holes, and whether it shows a pair.
+bool has_holes(const CausalMask&) { return false; }
+bool has_holes(const WindowMask&) { return false; }
+bool has_holes(const DocumentsMask&) { return false; }
+bool has_holes(const PrefixMask&) { return false; }
+bool has_holes(const BitMask&) { return true; }
+
 struct Pair {
   std::int64_t query;
   std::int64_t key;
@@ -46,6 +53,10 @@ bool same_document(const std::vector<std::int64_t>& document_of, const Pair& pai
 }
 
 }  // namespace
+
+bool may_have_holes(const MaskTerm& term) {
+  return std::visit([](const auto& known) { return has_holes(known); }, term);
+}
 
 Visibility::Visibility(const Mask& mask, std::int64_t q_tokens, std::int64_t kv_tokens)
     : mask_(&mask), offset_(kv_tokens - q_tokens) {

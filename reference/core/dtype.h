@@ -65,9 +65,11 @@ decltype(auto) with_element_type(DType dtype, Visitor&& visit) {
       return visit(Half{});
     case DType::bf16:
       return visit(BFloat16{});
-    default:
-      throw_not_an_input_dtype(dtype);
+    case DType::fp8_e4m3:
+    case DType::fp8_e5m2:
+      break;
   }
+  throw_not_an_input_dtype(dtype);
 }
 
 }  // namespace ringlab

@@ -1,7 +1,6 @@
 #include "reference/core/layout.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -9,12 +8,6 @@
 
 namespace ringlab {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, LayoutKind>, 3> kLayoutNames = {{
-    {"contiguous", LayoutKind::contiguous},
-    {"striped", LayoutKind::striped},
-    {"zigzag", LayoutKind::zigzag},
-}};
 
 /// Chunk `index` of `chunks` nearly equal ones; the first tokens % chunks hold one token more.
 PositionRun chunk_run(std::int64_t tokens, std::int64_t chunks, std::int64_t index) {
@@ -49,16 +42,10 @@ Positions rank_positions(LayoutKind kind, std::int64_t tokens, std::int64_t rank
 }  // namespace
 
 LayoutKind parse_layout(std::string_view name) {
-  for (const auto& [known, kind] : kLayoutNames) {
-    if (known == name) return kind;
-  }
+  if (const auto kind = kind_named<LayoutKind, layout_name>(name)) return *kind;
   throw_usage_error({.where = "layout",
-                     .expected = "one of contiguous, striped, zigzag",
+                     .expected = one_of_kinds<LayoutKind, layout_name>(),
                      .actual = "\"" + std::string(name) + "\""});
-}
-
-std::string_view layout_name(LayoutKind kind) {
-  return kLayoutNames[static_cast<std::size_t>(kind)].first;
 }
 
 Layout::Layout(LayoutKind kind, std::int64_t tokens, int ranks) : kind_(kind), tokens_(tokens) {

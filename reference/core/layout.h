@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/core/kinds.h"
 #include "reference/core/positions.h"
 
 namespace ringlab {
@@ -14,8 +15,19 @@ namespace ringlab {
 /// striped: rank r holds tokens r, r+P, r+2P, … (Striped Attention, Brandon et al. 2023).
 enum class LayoutKind { contiguous, striped, zigzag };
 
+constexpr std::string_view layout_name(LayoutKind kind) {
+  switch (kind) {
+    case LayoutKind::contiguous:
+      return "contiguous";
+    case LayoutKind::striped:
+      return "striped";
+    case LayoutKind::zigzag:
+      return "zigzag";
+  }
+  return "";
+}
+inline constexpr auto kLayoutKinds = all_kinds<LayoutKind, layout_name>();
 LayoutKind parse_layout(std::string_view name);  ///< anything else is a usage error
-std::string_view layout_name(LayoutKind kind);
 
 /// A partition of 0 … tokens-1 over ranks. Chunk lengths differ by at most one when ranks (or 2P)
 /// does not divide tokens: the first tokens % ranks chunks (of the 2P, for zigzag) hold one more.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "reference/core/error.h"
@@ -61,22 +62,25 @@ std::int64_t count_between(const Mask& mask, const PositionRun& run, std::int64_
          count_between(mask, run, middle, last, keys);
 }
 
-/// The largest interval `term` allows a query that stands at key position p.
-KeyInterval term_interval(const MaskTerm& term, std::int64_t p) {
-  constexpr std::int64_t kMin = INT64_MIN;
-  constexpr std::int64_t kMax = INT64_MAX;
-  if (std::holds_alternative<CausalMask>(term)) return {kMin, saturating_add(p, 1)};
-  if (const auto* prefix = std::get_if<PrefixMask>(&term)) {
-    return {kMin, std::max(prefix->tokens, saturating_add(p, 1))};
-  }
-  if (const auto* window = std::get_if<WindowMask>(&term)) {
-    const bool left_open = window->left == WindowMask::kUnlimited;
-    const bool right_open = window->right == WindowMask::kUnlimited;
-    return {left_open ? kMin : saturating_add(p, -window->left),
-            right_open ? kMax : saturating_add(saturating_add(p, window->right), 1)};
-  }
-  return {kMin, kMax};
+// What every kind of term says, one overload each, so that a kind left out does not compile: the
+// largest interval it allows a query that stands at key position p, ...
+constexpr std::int64_t kMin = INT64_MIN;
+constexpr std::int64_t kMax = INT64_MAX;
+
+KeyInterval interval_of(const CausalMask&, std::int64_t p) { return {kMin, saturating_add(p, 1)}; }
+KeyInterval interval_of(const PrefixMask& prefix, std::int64_t p) {
+  return {kMin, std::max(prefix.tokens, saturating_add(p, 1))};
 }
+KeyInterval interval_of(const WindowMask& window, std::int64_t p) {
+  const bool left_open = window.left == WindowMask::kUnlimited;
+  const bool right_open = window.right == WindowMask::kUnlimited;
+  return {left_open ? kMin : saturating_add(p, -window.left),
+          right_open ? kMax : saturating_add(saturating_add(p, window.right), 1)};
+}
+KeyInterval interval_of(const DocumentsMask&, std::int64_t) {
+  return {kMin, kMax};  // document_at(), by binary search
+}
+KeyInterval interval_of(const BitMask&, std::int64_t) { return {kMin, kMax}; }
 
 /// The document that holds p; zero-length documents hold nothing.
 KeyInterval document_at(const std::vector<std::int64_t>& starts, std::int64_t p) {
@@ -132,11 +136,29 @@ void check_sign(std::string_view name, std::int64_t value) {
   }
 }
 
+// ... whether it fits these lengths, ...
+void check_term(const CausalMask&, const Mask&) {}
+void check_term(const WindowMask& window, const Mask&) {
+  check_sign("window", std::min(window.left, window.right));
+}
+void check_term(const DocumentsMask&, const Mask&) {}  // document_starts() does
+void check_term(const PrefixMask& prefix, const Mask&) { check_sign("prefix", prefix.tokens); }
+void check_term(const BitMask& bits, const Mask& mask) {
+  check_bits(bits, mask.q_tokens(), mask.kv_tokens());
+}
+
+// ... and the verdict on one pair of those that are no intervals.
+bool shows(const BitMask& mask, std::int64_t query, std::int64_t key) {
+  return (*mask.bits)[static_cast<std::size_t>(query * mask.kv_tokens + key)] != 0;
+}
+
 }  // namespace
 
 Mask::Mask(std::vector<MaskTerm> terms) : terms_(std::move(terms)) {
   for (const MaskTerm& term : terms_) {
-    if (const auto* bits = std::get_if<BitMask>(&term)) bit_terms_.push_back(*bits);
+    if (!std::visit([](const auto& known) { return known.kIsInterval; }, term)) {
+      bit_terms_.push_back(term);
+    }
   }
 }
 
@@ -147,14 +169,9 @@ Mask Mask::bind(std::int64_t q_tokens, std::int64_t kv_tokens) const {
   bound.q_tokens_ = q_tokens;
   bound.kv_tokens_ = kv_tokens;
   for (const MaskTerm& term : terms_) {
+    std::visit([&](const auto& known) { check_term(known, bound); }, term);
     if (const auto* documents = std::get_if<DocumentsMask>(&term)) {
       bound.document_starts_.push_back(document_starts(*documents, kv_tokens));
-    } else if (const auto* bits = std::get_if<BitMask>(&term)) {
-      check_bits(*bits, q_tokens, kv_tokens);
-    } else if (const auto* prefix = std::get_if<PrefixMask>(&term)) {
-      check_sign("prefix", prefix->tokens);
-    } else if (const auto* window = std::get_if<WindowMask>(&term)) {
-      check_sign("window", std::min(window->left, window->right));
     }
   }
   return bound;
@@ -167,16 +184,24 @@ KeyInterval Mask::interval(std::int64_t query) const {
   const auto intersect = [&visible](const KeyInterval& other) {
     visible = {std::max(visible.begin, other.begin), std::min(visible.end, other.end)};
   };
-  for (const MaskTerm& term : terms_) intersect(term_interval(term, p));
+  for (const MaskTerm& term : terms_) {
+    intersect(std::visit([p](const auto& known) { return interval_of(known, p); }, term));
+  }
   for (const auto& starts : document_starts_) intersect(document_at(starts, p));
   return visible.size() > 0 ? visible : KeyInterval{};
 }
 
 bool Mask::bits_allow(std::int64_t query, std::int64_t key) const {
   if (query < 0 || query >= q_tokens_ || key < 0 || key >= kv_tokens_) return false;
-  return std::all_of(bit_terms_.begin(), bit_terms_.end(), [&](const BitMask& mask) {
-    return (*mask.bits)[static_cast<std::size_t>(query * kv_tokens_ + key)] != 0;
-  });
+  const auto allowed = [&](const auto& term) {
+    if constexpr (std::remove_cvref_t<decltype(term)>::kIsInterval) {
+      return true;
+    } else {
+      return shows(term, query, key);
+    }
+  };
+  return std::all_of(bit_terms_.begin(), bit_terms_.end(),
+                     [&](const MaskTerm& term) { return std::visit(allowed, term); });
 }
 
 bool Mask::allows(std::int64_t query, std::int64_t key) const {

@@ -1,17 +1,30 @@
 // The command-line form of masks: reading and printing.
+#include "reference/core/mask_text.h"
+
 #include <charconv>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "reference/core/error.h"
-#include "reference/core/mask.h"
 
 namespace ringlab {
 namespace {
 
-constexpr std::string_view kGrammar =
-    "full, causal, window:L,R, documents:LEN,LEN,…, prefix:N or file:PATH, joined with +";
+std::string_view form_of(const MaskTerm& term) {
+  return std::visit([](const auto& known) { return known.kForm; }, term);
+}
+
+/// "full, causal, window:L,R, … or file:PATH, joined with +".
+std::string grammar() {
+  std::string text = "full";
+  for (const MaskTerm& kind : mask_kinds()) {
+    text += kind.index() + 1 == std::variant_size_v<MaskTerm> ? " or " : ", ";
+    text += form_of(kind);
+  }
+  return text + ", joined with +";
+}
 
 [[noreturn]] void throw_bad_word(std::string_view word, std::string_view expected) {
   throw_usage_error({.where = "mask",
@@ -42,14 +55,17 @@ std::optional<std::vector<std::int64_t>> parse_numbers(std::string_view text, bo
   }
 }
 
+/// Whether `text` begins with `form`: a word alone, or a word and a colon.
+bool begins_with(std::string_view text, std::string_view form) {
+  const std::size_t colon = form.find(':');
+  if (colon != std::string_view::npos) return text.starts_with(form.substr(0, colon + 1));
+  return text.starts_with(form) && (text.size() == form.size() || text[form.size()] == '+');
+}
+
 bool starts_a_term(std::string_view text) {
-  for (const std::string_view word : {"full", "causal"}) {
-    if (text == word || (text.starts_with(word) && text[word.size()] == '+')) return true;
-  }
-  for (const std::string_view word : {"window:", "documents:", "prefix:", "file:"}) {
-    if (text.starts_with(word)) return true;
-  }
-  return false;
+  bool starts = begins_with(text, "full");
+  for (const MaskTerm& kind : mask_kinds()) starts |= begins_with(text, form_of(kind));
+  return starts;
 }
 
 /// Length of the first term: up to the next "+", but a path may hold a "+" of its own.
@@ -62,41 +78,53 @@ std::size_t term_length(std::string_view text) {
   return plus;
 }
 
-using LoadBits = std::function<BitMask(const std::string& path)>;
+/// One term: its text, and what stands behind the colon.
+struct Word {
+  std::string_view text;
+  std::optional<std::string_view> rest;
+  const LoadBits* load_bits;
+};
 
-BitMask parse_file(std::string_view word, std::string_view path, const LoadBits& load_bits) {
-  if (path.empty()) throw_bad_word(word, "file:PATH with a path");
-  if (!load_bits) throw_bad_word(word, "a mask that needs no file here");
-  BitMask bits = load_bits(std::string(path));
-  bits.source = path;
-  return bits;
+// Reading and printing, an overload each per kind.
+
+void read(CausalMask&, const Word& word) {
+  if (word.rest) throw_bad_word(word.text, grammar());
+}
+void read(WindowMask& window, const Word& word) {
+  const auto limits = parse_numbers(word.rest.value_or(""), true);
+  if (!limits || limits->size() != 2) {
+    throw_bad_word(word.text, "window:L,R with two numbers >= 0 or inf");
+  }
+  window = {(*limits)[0], (*limits)[1]};
+}
+void read(DocumentsMask& documents, const Word& word) {
+  auto lengths = parse_numbers(word.rest.value_or(""), false);
+  if (!lengths) throw_bad_word(word.text, "documents:LEN,LEN,… with numbers >= 0");
+  documents.lengths = std::move(*lengths);
+}
+void read(PrefixMask& prefix, const Word& word) {
+  const auto tokens = parse_number(word.rest.value_or(""));
+  if (!tokens) throw_bad_word(word.text, "prefix:N with a number >= 0");
+  prefix.tokens = *tokens;
+}
+void read(BitMask& bits, const Word& word) {
+  if (!word.rest) throw_bad_word(word.text, grammar());
+  if (word.rest->empty()) throw_bad_word(word.text, "file:PATH with a path");
+  if (!*word.load_bits) throw_bad_word(word.text, "a mask that needs no file here");
+  bits = (*word.load_bits)(std::string(*word.rest));
+  bits.source = *word.rest;
 }
 
-MaskTerm parse_term(std::string_view word, const LoadBits& load_bits) {
-  const std::size_t colon = word.find(':');
-  const std::string_view name = word.substr(0, colon);
-  const std::string_view rest =
-      colon == std::string_view::npos ? std::string_view{} : word.substr(colon + 1);
-  if (word == "causal") return CausalMask{};
-  if (name == "window") {
-    const auto limits = parse_numbers(rest, true);
-    if (!limits || limits->size() != 2) {
-      throw_bad_word(word, "window:L,R with two numbers >= 0 or inf");
-    }
-    return WindowMask{(*limits)[0], (*limits)[1]};
+MaskTerm parse_term(std::string_view text, const LoadBits& load_bits) {
+  const std::size_t colon = text.find(':');
+  Word word{.text = text, .rest = std::nullopt, .load_bits = &load_bits};
+  if (colon != std::string_view::npos) word.rest = text.substr(colon + 1);
+  for (MaskTerm& term : mask_kinds()) {
+    if (text.substr(0, colon) != mask_word(term)) continue;
+    std::visit([&](auto& known) { read(known, word); }, term);
+    return std::move(term);
   }
-  if (name == "documents") {
-    auto lengths = parse_numbers(rest, false);
-    if (!lengths) throw_bad_word(word, "documents:LEN,LEN,… with numbers >= 0");
-    return DocumentsMask{std::move(*lengths)};
-  }
-  if (name == "prefix") {
-    const auto tokens = parse_number(rest);
-    if (!tokens) throw_bad_word(word, "prefix:N with a number >= 0");
-    return PrefixMask{*tokens};
-  }
-  if (name == "file" && colon != std::string_view::npos) return parse_file(word, rest, load_bits);
-  throw_bad_word(word, kGrammar);
+  throw_bad_word(text, grammar());
 }
 
 std::string limit_text(std::int64_t limit) {
@@ -120,6 +148,16 @@ std::string term_text(const BitMask& bits) { return "file:" + bits.source; }
 
 }  // namespace
 
+std::vector<MaskTerm> mask_kinds() {
+  return []<class... Term>(std::type_identity<std::variant<Term...>>) {
+    return std::vector<MaskTerm>{Term{}...};
+  }(std::type_identity<MaskTerm>{});
+}
+
+std::string_view mask_word(const MaskTerm& term) {
+  return std::visit([](const auto& known) { return known.kWord; }, term);
+}
+
 std::string Mask::text() const {
   std::string text;
   for (const MaskTerm& term : terms_) {
@@ -128,6 +166,8 @@ std::string Mask::text() const {
   }
   return text.empty() ? "full" : text;
 }
+
+Mask parse_mask(std::string_view text) { return parse_mask(text, LoadBits{}); }
 
 Mask parse_mask(std::string_view text, const LoadBits& load_bits) {
   std::vector<MaskTerm> terms;

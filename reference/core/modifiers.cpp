@@ -27,6 +27,20 @@ std::string list_text(const std::vector<double>& numbers) {
   return text;
 }
 
+std::string value_text(const Modifiers& modifiers, ModifierKind kind) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      return number_text(modifiers.softcap);
+    case ModifierKind::alibi:
+      return list_text(modifiers.alibi_slopes);
+    case ModifierKind::sinks:
+      return list_text(modifiers.sinks);
+    case ModifierKind::dropout:
+      return number_text(modifiers.dropout) + ",seed:" + std::to_string(modifiers.dropout_seed);
+  }
+  return "";
+}
+
 void refuse(const std::string& where, std::string expected, double found) {
   throw_input_error(
       {.where = where, .expected = std::move(expected), .actual = number_text(found), .hint = ""});
@@ -65,6 +79,31 @@ void check_dropout(const Modifiers& modifiers, const Shape& shape) {
   }
 }
 
+void check_modifier(ModifierKind kind, const Modifiers& modifiers, const Shape& shape) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      if (modifiers.softcap >= 0 && is_zero_or_moderate(modifiers.softcap)) break;
+      refuse("softcap", "0 (none), or from 2^-64 to 2^64", modifiers.softcap);
+      break;
+    case ModifierKind::alibi:
+      check_per_head("ALiBi slopes", modifiers.alibi_slopes, shape.q_heads);
+      for (const double slope : modifiers.alibi_slopes) {
+        if (is_zero_or_moderate(slope)) continue;
+        refuse("ALiBi slope", "0, or from 2^-64 to 2^64 in magnitude", slope);
+      }
+      break;
+    case ModifierKind::sinks:
+      check_per_head("sinks", modifiers.sinks, shape.q_heads);
+      for (const double sink : modifiers.sinks) {
+        if (!(std::abs(sink) <= kLargest)) refuse("sink", "at most 2^64 in magnitude", sink);
+      }
+      break;
+    case ModifierKind::dropout:
+      check_dropout(modifiers, shape);
+      break;
+  }
+}
+
 /// 2^{-8 (h + 1) / heads}.
 double slope_of_power(std::int64_t head, std::int64_t heads) {
   return std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
@@ -72,21 +111,36 @@ double slope_of_power(std::int64_t head, std::int64_t heads) {
 
 }  // namespace
 
+std::string_view modifier_title(ModifierKind kind) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      return "soft-capping";
+    case ModifierKind::alibi:
+      return "ALiBi";
+    case ModifierKind::sinks:
+      return "sinks";
+    case ModifierKind::dropout:
+      return "dropout";
+  }
+  return "";
+}
+
+bool Modifiers::has(ModifierKind kind) const {
+  switch (kind) {
+    case ModifierKind::softcap:
+      return softcap != 0;
+    case ModifierKind::alibi:
+      return !alibi_slopes.empty();
+    case ModifierKind::sinks:
+      return !sinks.empty();
+    case ModifierKind::dropout:
+      return dropout != 0;
+  }
+  return false;
+}
+
 void check_modifiers(const Modifiers& modifiers, const Shape& shape) {
-  if (!(modifiers.softcap >= 0 && is_zero_or_moderate(modifiers.softcap))) {
-    refuse("softcap", "0 (none), or from 2^-64 to 2^64", modifiers.softcap);
-  }
-  check_per_head("ALiBi slopes", modifiers.alibi_slopes, shape.q_heads);
-  for (const double slope : modifiers.alibi_slopes) {
-    if (!is_zero_or_moderate(slope)) {
-      refuse("ALiBi slope", "0, or from 2^-64 to 2^64 in magnitude", slope);
-    }
-  }
-  check_per_head("sinks", modifiers.sinks, shape.q_heads);
-  for (const double sink : modifiers.sinks) {
-    if (!(std::abs(sink) <= kLargest)) refuse("sink", "at most 2^64 in magnitude", sink);
-  }
-  check_dropout(modifiers, shape);
+  for (const ModifierKind kind : kModifierKinds) check_modifier(kind, modifiers, shape);
 }
 
 std::vector<double> default_alibi_slopes(std::int64_t heads) {
@@ -112,13 +166,10 @@ double dropout_factor(double dropout) { return 1 / (1 - dropout); }
 
 std::string modifiers_text(const Modifiers& modifiers) {
   std::string text;
-  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : "+") + part; };
-  if (modifiers.softcap != 0) add("softcap:" + number_text(modifiers.softcap));
-  if (!modifiers.alibi_slopes.empty()) add("alibi:" + list_text(modifiers.alibi_slopes));
-  if (!modifiers.sinks.empty()) add("sinks:" + list_text(modifiers.sinks));
-  if (modifiers.dropout != 0) {
-    add("dropout:" + number_text(modifiers.dropout) +
-        ",seed:" + std::to_string(modifiers.dropout_seed));
+  for (const ModifierKind kind : kModifierKinds) {
+    if (!modifiers.has(kind)) continue;
+    text += (text.empty() ? "" : "+") + std::string(modifier_word(kind)) + ":" +
+            value_text(modifiers, kind);
   }
   return text.empty() ? "none" : text;
 }

@@ -27,11 +27,34 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "reference/core/kinds.h"
 
 namespace ringlab {
 
 struct Shape;
+
+enum class ModifierKind { softcap, alibi, sinks, dropout };
+
+/// The name of an option and in JSON.
+constexpr std::string_view modifier_word(ModifierKind kind) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      return "softcap";
+    case ModifierKind::alibi:
+      return "alibi";
+    case ModifierKind::sinks:
+      return "sinks";
+    case ModifierKind::dropout:
+      return "dropout";
+  }
+  return "";
+}
+inline constexpr auto kModifierKinds = all_kinds<ModifierKind, modifier_word>();
+/// In a sentence: "soft-capping", "ALiBi".
+std::string_view modifier_title(ModifierKind kind);
 
 /// Nothing is modified by default. Numbers are doubles here; what a kernel makes of them in its own
 /// type is part of its error bound, so round each of them once.
@@ -44,6 +67,7 @@ struct Modifiers {
 
   /// Whether scores differ from scale · q kᵀ.
   bool changes_scores() const { return softcap != 0 || !alibi_slopes.empty(); }
+  bool has(ModifierKind kind) const;
   bool any() const { return changes_scores() || !sinks.empty() || dropout != 0; }
   friend bool operator==(const Modifiers&, const Modifiers&) = default;
 };

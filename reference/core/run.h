@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "reference/core/layout.h"
@@ -51,6 +52,20 @@ enum class DeviceKind { cpu, cuda };
 /// are rounded to when they are narrower than the problem's dtype; fp8 (e4m3) has a scale per block
 /// that travels with the chunk.
 enum class WireFormat { exact, f32, bf16, fp8 };
+constexpr std::string_view wire_word(WireFormat wire) {
+  switch (wire) {
+    case WireFormat::exact:
+      return "exact";
+    case WireFormat::f32:
+      return "f32";
+    case WireFormat::bf16:
+      return "bf16";
+    case WireFormat::fp8:
+      return "fp8";
+  }
+  return "";
+}
+inline constexpr auto kWireFormats = all_kinds<WireFormat, wire_word>();
 
 /// headers: every message says what it is and that is checked. full: its bytes have a checksum too.
 enum class Integrity { headers, full };

@@ -33,9 +33,10 @@ std::string_view wiring_name(Wiring wiring) {
       return "switched";
     case Wiring::direct:
       return "direct";
-    default:
+    case Wiring::shared:
       return "shared";
   }
+  return "";
 }
 
 void check_machine(const Machine& machine) {

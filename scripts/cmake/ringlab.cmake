@@ -6,7 +6,8 @@
 function(ringlab_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+      -Werror=switch>  # a kind that somebody forgot
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${RINGLAB_WERROR}>>:-Werror>
     $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${RINGLAB_WERROR}>>:-Werror=all-warnings>)
   # g++ 12 takes "literal" + std::string for overlapping memory (GCC bug 105651), and with

@@ -65,9 +65,10 @@ TEST(Case, reads_every_field_of_a_token) {
   EXPECT_EQ(c.delay_seed, 5u);
   EXPECT_EQ(c.tile_queries, 4);
   EXPECT_EQ(c.tile_keys, 6);
-  EXPECT_EQ(c.schedule, "double:2");
+  EXPECT_EQ(c.schedule, ScheduleKind::double_ring);
+  EXPECT_EQ(c.node_ranks, 2);
   EXPECT_EQ(c.slots, 3);
-  EXPECT_EQ(c.mask, "causal+window:3,inf");
+  EXPECT_EQ(c.mask.text(), "causal+window:3,inf");
   EXPECT_EQ(c.seed, 123u);
   EXPECT_EQ(to_token(c), kToken);
 }
@@ -175,7 +176,7 @@ TEST(Case, is_made_valid_by_fitting) {
   c.mask = "documents:4,4+causal";
   c = fitted(c);
   EXPECT_EQ(c.shape.q_heads, 2);
-  EXPECT_EQ(c.mask, "documents:4,1+causal");
+  EXPECT_EQ(c.mask.text(), "documents:4,1+causal");
   c.shape.kv_tokens = 9;
   EXPECT_EQ(fitted(c).mask, "documents:4,5+causal");
 }

@@ -96,11 +96,11 @@ TEST(CaseGenerator, shrinks_every_case_down_to_one_with_nothing_simpler) {
       c = next[static_cast<std::size_t>(draws.below(static_cast<std::int64_t>(next.size())))];
     }
     EXPECT_EQ(c.shape, (Shape{1, 1, 1, 0, 0, 1, 1})) << to_token(c);
-    EXPECT_EQ(c.mask, "full");
+    EXPECT_EQ(c.mask.text(), "full");
     EXPECT_EQ(c.ranks, 1);
     EXPECT_EQ(c.family, Family::small_ints);
     EXPECT_EQ(c.dtype, DType::f32);
-    EXPECT_EQ(c.schedule, "ring");
+    EXPECT_EQ(c.schedule, ScheduleKind::ring);
     EXPECT_EQ(c.slots, 2);
     EXPECT_FALSE(c.modifiers.any());
   }
@@ -124,7 +124,7 @@ TEST(CaseGenerator, keeps_to_what_a_subject_can_do) {
     const Case c = limited_to(random_case(draws), can);
     ASSERT_EQ(c.dtype, DType::bf16);
     ASSERT_EQ(c.ranks, 1);
-    ASSERT_EQ(c.schedule, "ring");
+    ASSERT_EQ(c.schedule, ScheduleKind::ring);
     ASSERT_EQ(c.slots, 2);
     ASSERT_FALSE(c.modifiers.any());
   }

@@ -259,8 +259,8 @@ TEST(Coverage, of_some_laws_or_few_cases_or_a_broken_subject_is_not_judged) {
 
 TEST(Coverage, requires_nothing_that_a_subject_cannot_do) {
   Capabilities can = naive_subject().can;
-  can.masks.prefix = can.bit_masks = can.grouped_heads = can.many_ranks = can.backward = false;
-  can.masks.window = false;
+  can.masks.of<PrefixMask>() = can.masks.of<WindowMask>() = false;
+  can.bit_masks = can.grouped_heads = can.many_ranks = can.backward = false;
   can.dtypes = {DType::f32};
   const std::vector<std::string> required = required_classes(can);
   for (const char* name :

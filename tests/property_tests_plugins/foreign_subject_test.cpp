@@ -34,11 +34,7 @@ Capabilities as_little_as_possible() {
   can.many_ranks = can.counts_traffic = can.bit_masks = false;
   can.lse = can.grouped_heads = can.rectangular = can.other_v_dim = false;
   can.no_tokens = can.empty_rows = can.any_scale = can.strided_inputs = false;
-  can.masks = {.causal = false,
-               .window = false,
-               .documents = false,
-               .prefix = false,
-               .intersections = false};
+  can.masks = {.kinds = {}, .intersections = false};
   can.max_head_dim = 32;
   can.head_dim_multiple = 8;
   return can;
@@ -94,7 +90,8 @@ TEST(ForeignSubject, each_ability_that_is_missing_has_its_obstacle) {
   c.shape.kv_tokens = 3;
   c.mask = "causal";
   EXPECT_THAT(missing([](auto& can) { can.empty_rows = false; }, c), HasSubstr("see no key"));
-  EXPECT_THAT(missing([](auto& can) { can.masks.causal = false; }, c), HasSubstr("no causal"));
+  EXPECT_THAT(missing([](auto& can) { can.masks.template of<CausalMask>() = false; }, c),
+              HasSubstr("no causal"));
   c = plain;
   c.shape.v_dim = 7;
   EXPECT_THAT(missing([](auto& can) { can.other_v_dim = false; }, c), HasSubstr("as wide"));
@@ -115,19 +112,19 @@ TEST(ForeignSubject, each_ability_that_is_missing_has_its_obstacle) {
 }
 
 TEST(ForeignSubject, each_modifier_that_is_missing_has_its_obstacle) {
-  const auto without = [](bool ModifierAbilities::*missing, const CaseModifiers& modifiers) {
+  const auto without = [](ModifierKind missing, const CaseModifiers& modifiers) {
     Capabilities can;
     can.modifiers = kAllModifiers;
-    can.modifiers.*missing = false;
+    can.modifiers.set(missing, false);
     return obstacle(can, make_problem({.shape = {1, 2, 2, 4, 4, 8, 8}, .modifiers = modifiers}));
   };
   const CaseModifiers softcap{.softcap = 3}, alibi{.alibi = true}, sinks{.sinks = true},
       dropout{.dropout_percent = 30};
-  EXPECT_EQ(without(&ModifierAbilities::softcap, softcap), "knows no soft-capping");
-  EXPECT_EQ(without(&ModifierAbilities::alibi, alibi), "knows no ALiBi");
-  EXPECT_EQ(without(&ModifierAbilities::sinks, sinks), "knows no sinks");
-  EXPECT_EQ(without(&ModifierAbilities::dropout, dropout), "knows no dropout");
-  EXPECT_EQ(without(&ModifierAbilities::dropout, softcap), "");
+  EXPECT_EQ(without(ModifierKind::softcap, softcap), "knows no soft-capping");
+  EXPECT_EQ(without(ModifierKind::alibi, alibi), "knows no ALiBi");
+  EXPECT_EQ(without(ModifierKind::sinks, sinks), "knows no sinks");
+  EXPECT_EQ(without(ModifierKind::dropout, dropout), "knows no dropout");
+  EXPECT_EQ(without(ModifierKind::dropout, softcap), "");
   EXPECT_EQ(obstacle(Capabilities{},
                      make_problem({.shape = {.q_tokens = 1, .kv_tokens = 1}, .modifiers = alibi})),
             "knows no score modifiers");

@@ -42,7 +42,7 @@ TEST(PluginMask, says_the_same_in_all_its_forms) {
     const Problem problem = verify::make_problem(c);
     const PluginMask forms = plugin_mask(problem.mask, RINGLAB_MASK_BYTES);
     const bool bits = (forms.mask.kinds & RINGLAB_MASK_BYTES) != 0;
-    ASSERT_EQ(bits, problem.mask.has_bits()) << c.mask;
+    ASSERT_EQ(bits, problem.mask.has_bits()) << c.mask.text();
     with_bits += bits;
     masked += forms.mask.kinds != 0;
     for (std::int64_t i = 0; i < c.shape.q_tokens; ++i) {
@@ -50,13 +50,14 @@ TEST(PluginMask, says_the_same_in_all_its_forms) {
         const bool allowed = problem.mask.allows(i, j);
         const auto at = static_cast<std::size_t>(i * c.shape.kv_tokens + j);
         const bool in_bytes = forms.mask.kinds == 0 || forms.bytes[at] != 0;
-        ASSERT_EQ(in_bytes, allowed) << c.mask;
+        ASSERT_EQ(in_bytes, allowed) << c.mask.text();
         if (bits) {
-          ASSERT_TRUE(!allowed || visible_by_intervals(forms, i, j)) << c.mask;
+          ASSERT_TRUE(!allowed || visible_by_intervals(forms, i, j)) << c.mask.text();
           continue;
         }
-        ASSERT_EQ(visible_by_kinds(forms, i, j), allowed) << c.mask << " " << i << " " << j;
-        ASSERT_EQ(visible_by_intervals(forms, i, j), allowed) << c.mask << " " << i << " " << j;
+        ASSERT_EQ(visible_by_kinds(forms, i, j), allowed) << c.mask.text() << " " << i << " " << j;
+        ASSERT_EQ(visible_by_intervals(forms, i, j), allowed)
+            << c.mask.text() << " " << i << " " << j;
       }
     }
   }

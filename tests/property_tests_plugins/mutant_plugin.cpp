@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "property_tests/mutants/mutants.h"
+#include "property_tests/plugins/plugin_modifiers.h"
 #include "reference/core/ringlab_plugin.h"
 
 namespace {
@@ -53,10 +53,9 @@ void write(const ringlab_tensor& x, const Tensor<double>& values) {
 Mask read_mask(const ringlab_mask& mask, std::int64_t queries, std::int64_t keys) {
   std::vector<MaskTerm> terms;
   if ((mask.kinds & RINGLAB_MASK_BYTES) != 0) {
-    terms.emplace_back(BitMask{
-        queries, keys,
-        std::make_shared<const std::vector<std::uint8_t>>(mask.bytes, mask.bytes + queries * keys),
-        "bytes"});
+    terms.emplace_back(BitMask{queries, keys,
+                               std::vector<std::uint8_t>(mask.bytes, mask.bytes + queries * keys),
+                               "bytes"});
     return Mask(std::move(terms)).bind(queries, keys);
   }
   if ((mask.kinds & RINGLAB_MASK_CAUSAL) != 0) terms.emplace_back(CausalMask{});
@@ -179,13 +178,9 @@ ringlab_abilities abilities_of(const verify::Capabilities& can) {
     if (taken) abilities.dtypes |= RINGLAB_DTYPE_BIT(code);
   }
   abilities.masks = RINGLAB_MASK_BYTES;
-  const auto modifier = [&](bool known, std::uint32_t kind) {
-    if (known) abilities.modifiers |= kind;
-  };
-  modifier(can.modifiers.softcap, RINGLAB_MODIFIER_SOFTCAP);
-  modifier(can.modifiers.alibi, RINGLAB_MODIFIER_ALIBI);
-  modifier(can.modifiers.sinks, RINGLAB_MODIFIER_SINKS);
-  modifier(can.modifiers.dropout, RINGLAB_MODIFIER_DROPOUT);
+  for (const ModifierKind kind : kModifierKinds) {
+    if (can.modifiers.knows(kind)) abilities.modifiers |= plugins::modifier_bit(kind);
+  }
   abilities.backward = can.backward;
   abilities.ranks = can.many_ranks;
   abilities.deterministic = can.deterministic;

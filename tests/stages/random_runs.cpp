@@ -43,7 +43,7 @@ BitMask RandomRuns::bits(const Shape& s) {
   }
   return {.q_tokens = s.q_tokens,
           .kv_tokens = s.kv_tokens,
-          .bits = std::make_shared<const std::vector<std::uint8_t>>(std::move(values)),
+          .bits = std::move(values),
           .source = "random"};
 }
 

@@ -12,6 +12,7 @@
 #include "optimized/ring/host/execute.h"
 #include "optimized/ring/host/rank_passes.h"
 #include "reference/core/checks.h"
+#include "reference/core/schedule/schedule_plan.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {

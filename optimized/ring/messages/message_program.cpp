@@ -281,7 +281,7 @@ std::vector<MessageProgram> make_message_programs(const StreamProgram& program,
 }
 
 std::vector<MessageProgram> make_message_programs(const Schedule& schedule) {
-  const bool both_sides = schedule.spec.kind == ScheduleKind::bidirectional;
+  const bool both_sides = schedule_traits(schedule.spec.kind).both_sides;
   return make_message_programs(make_stream_program(schedule, CopyBy::receiver), both_sides ? 2 : 1);
 }
 

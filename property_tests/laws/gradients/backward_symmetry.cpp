@@ -121,10 +121,9 @@ GradientTrial document(const GradientTrial& packed, std::int64_t first, std::int
 LawResult packed_documents(const Subject& subject, const Case& c) {
   const GradientTrial packed = make_gradient_trial(c);
   const MeasuredGradients together = measure_gradients(subject, packed);
-  const Mask mask = parse_case_mask(c.mask, c.shape);
   std::int64_t first = 0;
   std::vector<LawResult> results;
-  for (const std::int64_t count : std::get<DocumentsMask>(mask.terms().back()).lengths) {
+  for (const std::int64_t count : std::get<DocumentsMask>(c.mask.terms().back()).lengths) {
     Indices tokens = in_order(count);
     for (std::int64_t& token : tokens) token += first;
     MeasuredGradients part = together;

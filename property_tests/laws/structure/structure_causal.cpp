@@ -9,13 +9,9 @@
 namespace ringlab::verify {
 namespace {
 
-bool has_term(const Case& c, const std::string& word) {
-  return c.mask.find(word) != std::string::npos;
-}
-
 Case causal_case(Case c) {
   c = with_tokens(c);
-  if (!has_term(c, "causal")) c.mask = "causal";
+  if (!c.mask.has<CausalMask>()) c.mask = "causal";
   return c;
 }
 
@@ -36,7 +32,7 @@ LawResult future_changes_nothing(const Subject& subject, const Case& c) {
 
 Case prefix_case(Case c) {
   c = causal_case(c);
-  if (has_term(c, "documents") || has_term(c, "bits")) c.mask = "causal";
+  if (c.mask.has<DocumentsMask>() || c.mask.has<DrawnBits>()) c.mask = "causal";
   return c;
 }
 

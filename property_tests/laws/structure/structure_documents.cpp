@@ -23,21 +23,19 @@ std::string random_documents(std::uint64_t seed, std::int64_t tokens) {
   }
 }
 
-/// True when the last term cuts exactly `tokens` keys into documents, with at most causal before
-/// it.
-bool is_packing(const Mask& mask, std::int64_t tokens) {
+/// True when the last term cuts exactly `tokens` keys into documents, with at most causal before it.
+bool is_packing(const CaseMask& mask, std::int64_t tokens) {
+  if (mask.terms().empty() || mask.terms().size() > 2) return false;
   const auto* documents = std::get_if<DocumentsMask>(&mask.terms().back());
-  if (!documents || mask.terms().size() > 2) return false;
   const bool alone = mask.terms().size() == 1;
-  if (!alone && !std::holds_alternative<CausalMask>(mask.terms().front())) return false;
+  if (!documents || (!alone && !mask.begins_with<CausalMask>())) return false;
   const std::vector<std::int64_t>& lengths = documents->lengths;
   return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}) == tokens;
 }
 
 Case documents_case(Case c) {
   c = with_tokens(c);
-  const bool plain = c.mask.rfind("documents", 0) == 0 || c.mask.rfind("causal+documents", 0) == 0;
-  if (plain && is_packing(parse_case_mask(c.mask, c.shape), c.shape.kv_tokens)) return c;
+  if (is_packing(c.mask, c.shape.kv_tokens)) return c;
   c.mask = (c.seed % 2 ? "causal+" : "") + random_documents(c.seed, c.shape.kv_tokens);
   return c;
 }
@@ -49,9 +47,8 @@ struct Document {
 
 std::vector<Document> documents_of(const Case& c) {
   std::vector<Document> documents;
-  const Mask mask = parse_case_mask(c.mask, c.shape);
   std::int64_t begin = 0;
-  for (const std::int64_t length : std::get<DocumentsMask>(mask.terms().back()).lengths) {
+  for (const std::int64_t length : std::get<DocumentsMask>(c.mask.terms().back()).lengths) {
     const std::int64_t first = std::max<std::int64_t>(0, begin - first_position(c));
     const std::int64_t last = std::max(first, begin + length - first_position(c));
     documents.push_back({begin, begin + length, first, last - first});
@@ -82,7 +79,7 @@ LawResult other_documents_change_nothing(const Subject& subject, const Case& c) 
 LawResult packed_equals_separate(const Subject& subject, const Case& c) {
   const Trial packed = make_trial(c);
   const BoundedAnswer together = run_with_bounds(subject, packed.input(), packed.options);
-  const bool causal = c.mask.rfind("causal", 0) == 0;
+  const bool causal = c.mask.begins_with<CausalMask>();
   std::vector<LawResult> results;
   for (const Document& document : documents_of(c)) {
     AttentionInput alone = packed.input();

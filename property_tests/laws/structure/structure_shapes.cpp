@@ -17,7 +17,7 @@ Case empty_rows_case(Case c) {
   const auto extra = static_cast<std::int64_t>(1 + c.seed % 5);
   if (c.shape.q_tokens <= c.shape.kv_tokens) c.shape.q_tokens = c.shape.kv_tokens + extra;
   const std::string whole = "documents:" + std::to_string(c.shape.kv_tokens);
-  const std::string masks[] = {"causal", "window:0,0", "window:2,0", whole};
+  const CaseMask masks[] = {"causal", "window:0,0", "window:2,0", whole};
   if (std::find(std::begin(masks), std::end(masks), c.mask) == std::end(masks)) {
     c.mask = masks[c.seed / 5 % 4];
   }

@@ -11,7 +11,7 @@ namespace {
 
 Case window_case(Case c) {
   c = with_tokens(c);
-  if (c.mask.rfind("window", 0) != 0) {
+  if (!c.mask.begins_with<WindowMask>()) {
     c.mask = "window:" + std::to_string(c.seed % 4) + "," + std::to_string(c.seed / 4 % 3);
   }
   return c;

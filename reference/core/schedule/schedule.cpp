@@ -1,8 +1,8 @@
 #include "reference/core/schedule/schedule.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <utility>
 
 #include "reference/core/error.h"
 #include "reference/core/layout.h"
@@ -11,18 +11,20 @@
 namespace ringlab {
 namespace {
 
-constexpr std::string_view kDouble = "double:";
-
-constexpr std::array<std::pair<std::string_view, ScheduleKind>, 4> kScheduleNames = {{
-    {"broadcast", ScheduleKind::broadcast},
-    {"allgather", ScheduleKind::allgather},
-    {"ring", ScheduleKind::ring},
-    {"bidirectional", ScheduleKind::bidirectional},
-}};
+/// "broadcast, …, bidirectional or double:W (W >= 1)".
+std::string grammar() {
+  std::string text;
+  for (const ScheduleKind kind : kScheduleKinds) {
+    if (!text.empty()) text += kind == kScheduleKinds.back() ? " or " : ", ";
+    text += schedule_word(kind);
+    if (schedule_traits(kind).has_nodes) text += ":W (W >= 1)";
+  }
+  return text;
+}
 
 [[noreturn]] void refuse(std::string_view text) {
   throw_usage_error({.where = "schedule",
-                     .expected = "broadcast, allgather, ring, bidirectional or double:W (W >= 1)",
+                     .expected = grammar(),
                      .actual = "\"" + std::string(text) + "\"",
                      .hint = ""});
 }
@@ -30,24 +32,24 @@ constexpr std::array<std::pair<std::string_view, ScheduleKind>, 4> kScheduleName
 }  // namespace
 
 ScheduleSpec parse_schedule(std::string_view text) {
-  ScheduleSpec spec;
-  for (const auto& [name, kind] : kScheduleNames) {
-    spec.kind = kind;
-    if (name == text) return spec;
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto kind = kind_named<ScheduleKind, schedule_word>(text.substr(0, colon));
+  if (!kind) refuse(text);
+  ScheduleSpec spec{.kind = *kind};
+  if (!schedule_traits(*kind).has_nodes) {
+    if (colon != text.size()) refuse(text);
+    return spec;
   }
-  if (!text.starts_with(kDouble)) refuse(text);
-  spec.kind = ScheduleKind::double_ring;
   const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data() + kDouble.size(), end, spec.node_ranks);
+  const char* begin = std::min(text.data() + colon + 1, end);
+  const auto [stop, error] = std::from_chars(begin, end, spec.node_ranks);
   if (error != std::errc{} || stop != end || spec.node_ranks < 1) refuse(text);
   return spec;
 }
 
 std::string schedule_name(const ScheduleSpec& spec) {
-  for (const auto& [name, kind] : kScheduleNames) {
-    if (kind == spec.kind) return std::string(name);
-  }
-  return std::string(kDouble) + std::to_string(spec.node_ranks);
+  const std::string word(schedule_word(spec.kind));
+  return schedule_traits(spec.kind).has_nodes ? word + ":" + std::to_string(spec.node_ranks) : word;
 }
 
 NeedMatrix need_matrix(const Mask& mask, const Layout& queries, const Layout& keys) {

@@ -6,10 +6,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "reference/core/kinds.h"
 
 namespace ringlab {
 
@@ -21,6 +22,32 @@ namespace ringlab {
 /// (after LoongTrain, Gu et al. 2024, and BurstAttention, Sun et al. 2024).
 enum class ScheduleKind { broadcast, allgather, ring, bidirectional, double_ring };
 
+/// What there is to know of a kind besides the order in which ranks meet chunks (visit_order.h).
+struct ScheduleTraits {
+  std::string_view word = {};  ///< on the command line
+  bool has_nodes = false;      ///< "word:W": nodes of W ranks
+  bool holds_all = false;      ///< all chunks at once: slots are ignored
+  bool from_owners = false;    ///< chunks come straight from their owners and are never passed on
+  bool both_sides = false;     ///< chunks come from both neighbours; slots are per direction
+};
+constexpr ScheduleTraits schedule_traits(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::broadcast:
+      return {.word = "broadcast", .holds_all = true, .from_owners = true};
+    case ScheduleKind::allgather:
+      return {.word = "allgather", .holds_all = true};
+    case ScheduleKind::ring:
+      return {.word = "ring"};
+    case ScheduleKind::bidirectional:
+      return {.word = "bidirectional", .both_sides = true};
+    case ScheduleKind::double_ring:
+      return {.word = "double", .has_nodes = true};
+  }
+  return {};
+}
+constexpr std::string_view schedule_word(ScheduleKind kind) { return schedule_traits(kind).word; }
+inline constexpr auto kScheduleKinds = all_kinds<ScheduleKind, schedule_word>();
+
 /// Where rings send their chunks: to the rank with the next or the previous number.
 enum class RingDirection { next, previous };
 
@@ -31,7 +58,7 @@ struct ScheduleSpec {
   RingDirection direction = RingDirection::next;
   /// Chunks a rank can hold besides its own, per direction, at least 1. With one slot a chunk
   /// cannot be passed on while the next one comes in, so all chunks come straight from their
-  /// owners. broadcast and allgather hold all chunks and ignore it.
+  /// owners. Kinds that hold all chunks ignore it.
   int slots = 2;
   friend bool operator==(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
@@ -118,31 +145,7 @@ class Mask;
 /// O(ranks · queries) without bit matrices.
 NeedMatrix need_matrix(const Mask& mask, const Layout& queries, const Layout& keys);
 
-/// Who visits which chunk when and where it comes from, for all ranks: what their programs are
-/// written from. Chunks that nobody needs are left out. Each rank visits the chunks it needs in an
-/// order that depends on spec.kind, direction and node_ranks only, so that results have the same
-/// bits for any number of slots. The own chunk comes first.
-///
-/// A chunk is passed on by the neighbour that had it just before, if that rank needed it too; else
-/// it comes straight from its owner. In the backward pass the sum of a chunk's dK and dV follows
-/// the same neighbours, each adding its part, and the last one of such a run sends it home.
-class SchedulePlan {
- public:
-  /// Usage error for spec.slots < 1 or node_ranks < 1. O(ranks²) in time and memory.
-  SchedulePlan(const ScheduleSpec& spec, NeedMatrix need);
-  const NeedMatrix& need() const { return need_; }
-  /// The program of one rank.
-  RankSchedule program(int rank, Pass pass) const;
-
-  struct Visits;
-
- private:
-  ScheduleSpec spec_;
-  NeedMatrix need_;
-  std::shared_ptr<const Visits> visits_;
-};
-
-/// The programs of all ranks, as SchedulePlan writes them.
+/// The programs of all ranks, as SchedulePlan (schedule_plan.h) writes them.
 Schedule build_schedule(const ScheduleSpec& spec, const NeedMatrix& need, Pass pass);
 
 }  // namespace ringlab

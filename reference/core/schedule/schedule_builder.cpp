@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "reference/core/error.h"
-#include "reference/core/schedule/schedule.h"
+#include "reference/core/schedule/schedule_plan.h"
 #include "reference/core/schedule/visit_order.h"
 
 namespace ringlab {
@@ -29,8 +29,8 @@ using Visits = SchedulePlan::Visits;
 using Meeting = Visits::Meeting;
 
 bool comes_from_owners(const ScheduleSpec& spec) {
-  const bool holds_all = spec.kind == ScheduleKind::allgather;
-  return spec.kind == ScheduleKind::broadcast || (!holds_all && spec.slots == 1);
+  const ScheduleTraits traits = schedule_traits(spec.kind);
+  return traits.from_owners || (!traits.holds_all && spec.slots == 1);
 }
 
 Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
@@ -123,9 +123,9 @@ class Writer {
     return visits_.last_of_run[static_cast<std::size_t>(rank_)];
   }
   int slot_count(const ScheduleSpec& spec) const {
-    const bool all = spec.kind == ScheduleKind::broadcast || spec.kind == ScheduleKind::allgather;
-    const int both = spec.kind == ScheduleKind::bidirectional && spec.slots > 1 ? 2 : 1;
-    return all ? count() : std::min(spec.slots * both, count());
+    const ScheduleTraits traits = schedule_traits(spec.kind);
+    const int both = traits.both_sides && spec.slots > 1 ? 2 : 1;
+    return traits.holds_all ? count() : std::min(spec.slots * both, count());
   }
   int slot_of(int step) const { return (step - 1) % slots_; }
   int contribution(int step) const { return step % 2; }

@@ -25,12 +25,20 @@ int neighbour_in_node(const ScheduleSpec& spec, int ranks, int rank, int owner, 
 /// Who meets the chunk of `owner` just before `rank`, were it needed by all.
 int neighbour_of(const ScheduleSpec& spec, int ranks, int rank, int owner) {
   const int direction = spec.direction == RingDirection::next ? 1 : -1;
-  if (spec.kind == ScheduleKind::double_ring) {
-    return neighbour_in_node(spec, ranks, rank, owner, direction);
+  switch (spec.kind) {
+    case ScheduleKind::broadcast:
+    case ScheduleKind::allgather:
+    case ScheduleKind::ring:
+      break;
+    case ScheduleKind::bidirectional:
+      if (2 * modulo(direction * (rank - owner), ranks) > ranks) {
+        return modulo(rank + direction, ranks);
+      }
+      break;
+    case ScheduleKind::double_ring:
+      return neighbour_in_node(spec, ranks, rank, owner, direction);
   }
-  const int distance = modulo(direction * (rank - owner), ranks);
-  const bool the_other_way = spec.kind == ScheduleKind::bidirectional && 2 * distance > ranks;
-  return modulo(the_other_way ? rank + direction : rank - direction, ranks);
+  return modulo(rank - direction, ranks);
 }
 
 void count(ChunkTraffic& traffic, std::int64_t tokens) {
@@ -77,11 +85,9 @@ class Way {
   std::vector<int> before_;
 };
 
-bool holds_all(const ScheduleSpec& spec) {
-  return spec.kind == ScheduleKind::broadcast || spec.kind == ScheduleKind::allgather;
-}
 bool owners_send_to_all(const ScheduleSpec& spec) {
-  return spec.kind == ScheduleKind::broadcast || (spec.slots == 1 && !holds_all(spec));
+  const ScheduleTraits traits = schedule_traits(spec.kind);
+  return traits.from_owners || (spec.slots == 1 && !traits.holds_all);
 }
 
 /// One sum leaves each visitor; it goes to the next of the run, or home from the last, and each run
@@ -109,8 +115,9 @@ void count_chunks(const Way& way, bool direct, int owner, std::int64_t tokens,
 }
 
 int slots_of(const ScheduleSpec& spec, int visits) {
-  const bool both_ways = spec.kind == ScheduleKind::bidirectional && spec.slots > 1;
-  return holds_all(spec) ? visits : std::min(spec.slots * (both_ways ? 2 : 1), visits);
+  const ScheduleTraits traits = schedule_traits(spec.kind);
+  const int sides = traits.both_sides && spec.slots > 1 ? 2 : 1;
+  return traits.holds_all ? visits : std::min(spec.slots * sides, visits);
 }
 
 /// Contributions take turns in slots 0 and 1, arriving sums in 2 and 3, and each sum that comes

@@ -80,9 +80,12 @@ std::vector<Stop> visit_order(const ScheduleSpec& spec, int ranks, int rank) {
       return both_ways(ranks, rank, spec.direction);
     case ScheduleKind::double_ring:
       return nodes_of_rings(spec, ranks, rank);
-    default:
+    case ScheduleKind::broadcast:
+    case ScheduleKind::allgather:
+    case ScheduleKind::ring:
       return one_way(ranks, rank, spec.direction);
   }
+  return {};
 }
 
 }  // namespace ringlab

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/bf16/bf16_dot.h"
 #include "optimized/cpu/vectors.h"
+#include "reference/core/mask_text.h"
 #include "tests/optimized/cpu/trial.h"
 #include "tests/repetitions.h"
 
@@ -142,9 +142,9 @@ DotGradients expected(const Given& given) {
 Mask mask_of(const std::string& text, std::int64_t queries, std::int64_t keys) {
   return parse_mask(text,
                     [&](const std::string&) {
-                      auto bits = std::make_shared<std::vector<std::uint8_t>>();
+                      std::vector<std::uint8_t> bits;
                       for (std::int64_t n = 0; n < queries * keys; ++n)
-                        bits->push_back(n * 7 % 5 < 3);
+                        bits.push_back(n * 7 % 5 < 3);
                       return BitMask{
                           .q_tokens = queries, .kv_tokens = keys, .bits = bits, .source = ""};
                     })

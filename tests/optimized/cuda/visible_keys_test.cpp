@@ -135,7 +135,7 @@ TEST(VisibleKeys, of_a_million_queries_against_as_many_runs_take_no_quadratic_ti
 TEST(VisibleKeys, refuse_a_bit_matrix) {
   BitMask bits{.q_tokens = 1,
                .kv_tokens = 1,
-               .bits = std::make_shared<std::vector<std::uint8_t>>(1, std::uint8_t{1}),
+               .bits = std::vector<std::uint8_t>(1, std::uint8_t{1}),
                .source = "m.npy"};
   const Mask mask = Mask({bits}).bind(1, 1);
   EXPECT_THROW(visible_rows(mask, Positions::all(1), Positions::all(1)), Error);

@@ -25,7 +25,9 @@ inline verify::Case small_case(const std::string& schedule, LayoutKind layout, i
   c.mask = slots % 2 == 0 ? "causal" : "full";
   c.layout = layout;
   c.ranks = ranks;
-  c.schedule = schedule;
+  const ScheduleSpec spec = parse_schedule(schedule);
+  c.schedule = spec.kind;
+  c.node_ranks = spec.node_ranks;
   c.slots = slots;
   return verify::fitted(c);
 }
@@ -68,7 +70,9 @@ inline Trial trial_of_equal_chunks(const std::string& schedule) {
              .head_dim = 2,
              .v_dim = 3};
   c.ranks = 5;
-  c.schedule = schedule;
+  const ScheduleSpec spec = parse_schedule(schedule);
+  c.schedule = spec.kind;
+  c.node_ranks = spec.node_ranks;
   return make_trial(verify::fitted(c));
 }
 

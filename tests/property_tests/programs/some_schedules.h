@@ -20,15 +20,12 @@ inline constexpr std::array kPasses = {Pass::forward, Pass::backward};
 inline std::vector<ScheduleSpec> every_spec(int ranks, int slots) {
   std::vector<ScheduleSpec> specs;
   for (const RingDirection direction : {RingDirection::next, RingDirection::previous}) {
-    for (const ScheduleKind kind : {ScheduleKind::broadcast, ScheduleKind::allgather,
-                                    ScheduleKind::ring, ScheduleKind::bidirectional}) {
-      specs.push_back({.kind = kind, .direction = direction, .slots = slots});
-    }
-    for (int width = 1; width <= ranks + 1; ++width) {
-      specs.push_back({.kind = ScheduleKind::double_ring,
-                       .node_ranks = width,
-                       .direction = direction,
-                       .slots = slots});
+    for (const ScheduleKind kind : kScheduleKinds) {
+      const int widest = schedule_traits(kind).has_nodes ? ranks + 1 : 1;
+      for (int width = 1; width <= widest; ++width) {
+        specs.push_back(
+            {.kind = kind, .node_ranks = width, .direction = direction, .slots = slots});
+      }
     }
   }
   return specs;

@@ -83,8 +83,7 @@ TEST(ExactForward, never_reads_what_the_mask_hides) {
   AttentionTensors dirty = clean;
   dirty.k(0, 0, 2, 0) = kNaN;
   dirty.v(0, 0, 2, 0) = -kInfinity;
-  const auto bits = std::make_shared<const std::vector<std::uint8_t>>(
-      std::vector<std::uint8_t>{1, 1, 0, 1, 1, 0, 0, 1, 0});
+  const std::vector<std::uint8_t> bits = {1, 1, 0, 1, 1, 0, 0, 1, 0};
   const Problem problem = one_head(3, 3, Mask({BitMask{3, 3, bits, "written here"}}));
   const ExactForward expected = exact_forward(clean.input(problem));
   const ExactForward got = exact_forward(dirty.input(problem));

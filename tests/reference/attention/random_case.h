@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <vector>
 
@@ -88,9 +87,8 @@ class CaseMaker {
       case 3:
         return PrefixMask{between(0, s.kv_tokens)};
       default: {
-        auto bits = std::make_shared<std::vector<std::uint8_t>>(
-            static_cast<std::size_t>(s.q_tokens * s.kv_tokens));
-        for (std::uint8_t& bit : *bits) bit = pick(3) != 0;
+        std::vector<std::uint8_t> bits(static_cast<std::size_t>(s.q_tokens * s.kv_tokens));
+        for (std::uint8_t& bit : bits) bit = pick(3) != 0;
         return BitMask{s.q_tokens, s.kv_tokens, bits, "random"};
       }
     }

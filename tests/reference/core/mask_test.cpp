@@ -55,9 +55,8 @@ DefinedTerm documents(Lengths n, const std::vector<std::int64_t>& lengths) {
 }
 
 DefinedTerm matrix(Lengths n, const std::vector<std::uint8_t>& bits) {
-  const auto shared = std::make_shared<const std::vector<std::uint8_t>>(bits);
-  return {BitMask{n.queries, n.keys, shared, "m.npy"},
-          [=](auto i, auto j) { return (*shared)[static_cast<std::size_t>(i * n.keys + j)] != 0; }};
+  return {BitMask{n.queries, n.keys, bits, "m.npy"},
+          [=](auto i, auto j) { return bits[static_cast<std::size_t>(i * n.keys + j)] != 0; }};
 }
 
 /// The whole range from the first case on: the library narrows it for early cases otherwise.
@@ -348,13 +347,13 @@ TEST(MaskTest, documents_that_do_not_fill_the_keys_are_input_errors_that_give_bo
 }
 
 TEST(MaskTest, matrices_of_another_shape_are_input_errors) {
-  const auto six = std::make_shared<const std::vector<std::uint8_t>>(6);
+  const std::vector<std::uint8_t> six(6);
   EXPECT_EQ(
       bind_error(BitMask{2, 3, six, "m.npy"}, 3, 2),
       "mask file:m.npy: expected a matrix (3, 2), found (2, 3). Rows are queries, columns are "
       "keys");
   EXPECT_NE(bind_error(BitMask{2, 4, six, ""}, 2, 4), "accepted");
-  EXPECT_NE(bind_error(BitMask{2, 3, nullptr, ""}, 2, 3), "accepted");
+  EXPECT_NE(bind_error(BitMask{2, 3, SharedBytes(), ""}, 2, 3), "accepted");
   EXPECT_EQ(bind_error(BitMask{2, 3, six, ""}, 2, 3), "accepted");
 }
 

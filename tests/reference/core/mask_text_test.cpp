@@ -1,14 +1,15 @@
+#include "reference/core/mask_text.h"
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "reference/core/error.h"
-#include "reference/core/mask.h"
 
 namespace ringlab {
 namespace {
 
 BitMask two_by_two(const std::string& path) {
-  return {2, 2, std::make_shared<const std::vector<std::uint8_t>>(4, std::uint8_t{1}), path};
+  return {2, 2, std::vector<std::uint8_t>(4, std::uint8_t{1}), path};
 }
 
 std::string reprinted(const std::string& text) { return parse_mask(text, two_by_two).text(); }

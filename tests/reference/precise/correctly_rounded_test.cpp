@@ -244,7 +244,7 @@ TEST(CorrectlyRounded, a_row_that_sees_nothing_is_zero_with_the_sink_or_minus_in
   SmallProblem small({{1, 2}});
   small.problem.mask = Mask({DocumentsMask{{0, 1}}, WindowMask{0, 0}, PrefixMask{0}}).bind(1, 1);
   ASSERT_EQ(precise::seen_keys(small.problem, 0).size(), 1u);
-  auto none = std::make_shared<std::vector<std::uint8_t>>(1);
+  const std::vector<std::uint8_t> none = {0};
   small.problem.mask = Mask({BitMask{1, 1, none, "none"}}).bind(1, 1);
   EXPECT_EQ(rounded(small, DType::f32).out, 0);
   EXPECT_EQ(rounded(small, DType::f32).lse, -kInfinity);
@@ -260,8 +260,7 @@ TEST(CorrectlyRounded, infinities_and_nan_are_refused_where_seen_and_ignored_whe
       (in_key ? small.tensors.k : small.tensors.v).values()[1] = bad;
       EXPECT_THROW(correctly_rounded_forward(small.input(), {}), Error);
       EXPECT_THROW(double_double_forward(small.input()), Error);
-      auto bits = std::make_shared<std::vector<std::uint8_t>>(2);
-      bits->front() = 1;
+      const std::vector<std::uint8_t> bits = {1, 0};
       small.problem.mask = Mask({BitMask{1, 2, bits, "first"}}).bind(1, 2);
       EXPECT_EQ(rounded(small, DType::f32).out, 2);
       EXPECT_EQ(double_double_forward(small.input()).out(0, 0, 0, 0).high, 2);

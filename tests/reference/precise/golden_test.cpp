@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <memory>
 #include <random>
 
 #include "reference/attention/exact.h"
@@ -58,7 +57,7 @@ std::string file_of(DType dtype) {
 /// Inputs of one file, made or read.
 struct GoldenInputs {
   Tensor<double> q, k, v, dout;
-  std::shared_ptr<const std::vector<std::uint8_t>> bits;
+  std::vector<std::uint8_t> bits;
 
   AttentionInput input(DType dtype, const GoldenCase& golden) const {
     Problem problem{
@@ -83,7 +82,7 @@ GoldenInputs make_inputs(DType dtype) {
   for (std::int64_t c = 0; c < kShape.head_dim; ++c) inputs.k(0, 0, 4, c) = inputs.k(0, 0, 3, c);
   std::vector<std::uint8_t> bits(30);
   for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = i / 6 != 2 && random() % 3 != 0;
-  inputs.bits = std::make_shared<const std::vector<std::uint8_t>>(bits);  // row 2 sees nothing
+  inputs.bits = bits;  // row 2 sees nothing
   return inputs;
 }
 
@@ -91,12 +90,12 @@ GoldenInputs inputs_in(const io::NamedTensors& tensors) {
   const auto tensor = [&](const char* name) { return io::to_tensor(tensors.at(name), name); };
   const std::vector<double>& mask = tensors.at("mask").values;
   return {tensor("q"), tensor("k"), tensor("v"), tensor("do"),
-          std::make_shared<const std::vector<std::uint8_t>>(mask.begin(), mask.end())};
+          std::vector<std::uint8_t>(mask.begin(), mask.end())};
 }
 
 /// What the file of a dtype should hold.
 io::NamedTensors computed(DType dtype, const GoldenInputs& inputs) {
-  const std::vector<double> mask(inputs.bits->begin(), inputs.bits->end());
+  const std::vector<double> mask(inputs.bits.begin(), inputs.bits.end());
   io::NamedTensors tensors = {
       {"q", io::from_tensor(inputs.q, dtype)},
       {"k", io::from_tensor(inputs.k, dtype)},

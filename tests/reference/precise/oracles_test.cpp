@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <memory>
 
 #include "reference/attention/exact.h"
 #include "reference/precise/correctly_rounded.h"
@@ -221,13 +220,13 @@ TEST(Oracles, their_comparison_catches_mistakes_in_either) {
     mask(c, WindowMask{WindowMask::kUnlimited, 1});
   });
   caught("the mask, one key less", [&](RandomCase& c) {
-    auto bits = std::make_shared<std::vector<std::uint8_t>>(99);
-    for (std::size_t i = 0; i < 99; ++i) (*bits)[i] = i % 11 < i / 11 + 2;
+    std::vector<std::uint8_t> bits(99);
+    for (std::size_t i = 0; i < 99; ++i) bits[i] = i % 11 < i / 11 + 2;
     mask(c, BitMask{9, 11, bits, "strictly causal"});
   });
   caught("one key dropped from one row", [&](RandomCase& c) {
-    auto bits = std::make_shared<std::vector<std::uint8_t>>(99);
-    for (std::size_t i = 0; i < 99; ++i) (*bits)[i] = i % 11 <= i / 11 + 2 && i != 4 * 11 + 3;
+    std::vector<std::uint8_t> bits(99);
+    for (std::size_t i = 0; i < 99; ++i) bits[i] = i % 11 <= i / 11 + 2 && i != 4 * 11 + 3;
     mask(c, BitMask{9, 11, bits, "a hole"});
   });
   caught("K/V heads exchanged", [](RandomCase& c) {

@@ -1,0 +1,98 @@
+#include "property_tests/case_modifiers.h"
+
+#include "property_tests/generators/draws.h"
+
+namespace ringlab::verify {
+namespace {
+
+std::vector<double> random_sinks(std::int64_t heads, std::uint64_t seed) {
+  constexpr std::int64_t kSinkStream = -2;  // tensors are drawn from others
+  std::vector<double> sinks;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    sinks.push_back(3 * Draws(seed, {kSinkStream, h}).symmetric());
+  }
+  return sinks;
+}
+
+/// What a modifier is made from.
+struct Wanted {
+  int level;
+  const Shape* shape;
+  std::uint64_t seed;
+};
+
+void add(ModifierKind kind, const Wanted& wanted, Modifiers& made) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      made.softcap = wanted.level;
+      break;
+    case ModifierKind::alibi:
+      made.alibi_slopes = default_alibi_slopes(wanted.shape->q_heads);
+      break;
+    case ModifierKind::sinks:
+      made.sinks = random_sinks(wanted.shape->q_heads, wanted.seed);
+      break;
+    case ModifierKind::dropout:
+      made.dropout = wanted.level / 100.0;
+      made.dropout_seed = wanted.seed;
+      break;
+  }
+}
+
+}  // namespace
+
+ModifierWords words_of(ModifierKind kind) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      return {.token = "cap", .most = 64, .most_drawn = 30, .phrase = "soft cap {}"};
+    case ModifierKind::alibi:
+      return {.token = "alibi", .phrase = "ALiBi"};
+    case ModifierKind::sinks:
+      return {.token = "sinks", .phrase = "sinks"};
+    case ModifierKind::dropout:
+      return {.token = "drop", .most = 90, .most_drawn = 90, .phrase = "{} % dropped"};
+  }
+  return {};
+}
+
+int CaseModifiers::level(ModifierKind kind) const {
+  switch (kind) {
+    case ModifierKind::softcap:
+      return softcap;
+    case ModifierKind::alibi:
+      return alibi;
+    case ModifierKind::sinks:
+      return sinks;
+    case ModifierKind::dropout:
+      return dropout_percent;
+  }
+  return 0;
+}
+
+void CaseModifiers::set(ModifierKind kind, int level) {
+  switch (kind) {
+    case ModifierKind::softcap:
+      softcap = level;
+      break;
+    case ModifierKind::alibi:
+      alibi = level != 0;
+      break;
+    case ModifierKind::sinks:
+      sinks = level != 0;
+      break;
+    case ModifierKind::dropout:
+      dropout_percent = level;
+      break;
+  }
+}
+
+Modifiers make_modifiers(const CaseModifiers& modifiers, const Shape& shape, std::uint64_t seed) {
+  Modifiers made;
+  for (const ModifierKind kind : kModifierKinds) {
+    const int level = modifiers.level(kind);
+    if (level != 0) add(kind, {level, &shape, seed}, made);
+  }
+  return made;
+}
+
+}  // namespace ringlab::verify

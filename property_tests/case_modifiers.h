@@ -1,0 +1,40 @@
+// The score modifiers of a case, and all that the verifier says of each kind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "reference/core/modifiers.h"
+#include "reference/core/problem.h"
+
+namespace ringlab::verify {
+
+/// Slopes are the customary ones; sinks, one per query head, and the pairs that are dropped come
+/// from the seed of the case.
+struct CaseModifiers {
+  int softcap = 0;  ///< 0: none, else 1 … 64
+  bool alibi = false;
+  bool sinks = false;
+  int dropout_percent = 0;  ///< 0 … 90
+
+  /// How strong a kind is; 0: none.
+  int level(ModifierKind kind) const;
+  void set(ModifierKind kind, int level);
+  bool any() const { return *this != CaseModifiers(); }
+  friend bool operator==(const CaseModifiers&, const CaseModifiers&) = default;
+};
+
+/// What there is to say of a kind in cases.
+struct ModifierWords {
+  std::string_view token;   ///< "cap" of "cap8"
+  int most = 1;             ///< the largest level; 1: there or not, and its token has no number
+  int most_drawn = 1;       ///< in random cases
+  std::string_view phrase;  ///< in a sentence about the case; {} stands for the level
+};
+ModifierWords words_of(ModifierKind kind);
+
+/// The modifiers of a case of this seed.
+Modifiers make_modifiers(const CaseModifiers& modifiers, const Shape& shape, std::uint64_t seed);
+
+}  // namespace ringlab::verify

@@ -1,0 +1,141 @@
+#include "property_tests/generators/masks.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+namespace ringlab::verify {
+namespace {
+
+void draw(CausalMask&, Draws&, const Shape&) {}
+void draw(WindowMask& window, Draws& draws, const Shape& shape) {
+  for (std::int64_t* limit : {&window.left, &window.right}) {
+    *limit = draws.chance(20) ? WindowMask::kUnlimited : draws.below(shape.kv_tokens + 1);
+  }
+}
+void draw(DocumentsMask& documents, Draws& draws, const Shape& shape) {
+  for (std::int64_t left = shape.kv_tokens; left > 0;) {
+    const std::int64_t length =
+        draws.chance(10) ? 0 : draws.between(1, std::max(left / 2, left % 7));
+    documents.lengths.push_back(std::min(left, length));
+    left -= documents.lengths.back();
+  }
+  documents.lengths.push_back(0);
+}
+void draw(PrefixMask& prefix, Draws& draws, const Shape& shape) {
+  prefix.tokens = draws.below(shape.kv_tokens + 2);
+}
+void draw(DrawnBits& bits, Draws& draws, const Shape&) {
+  bits.seed = static_cast<std::uint64_t>(draws.below(1000));
+}
+
+CaseTerm random_term(Draws& draws, const Shape& shape) {
+  std::vector<CaseTerm> terms = blank_terms();
+  // Two draws to a kind: what the seeds of older tokens and tests have always drawn.
+  const std::int64_t kind = draws.below(2 * std::ssize(terms)) / 2;
+  CaseTerm& term = terms[static_cast<std::size_t>(kind)];
+  std::visit([&](auto& known) { draw(known, draws, shape); }, term);
+  return std::move(term);
+}
+
+void fit(CausalMask&, const Shape&) {}
+void fit(WindowMask&, const Shape&) {}
+/// Lengths are cut off, or the last one stretched, so that they sum to the keys.
+void fit(DocumentsMask& documents, const Shape& shape) {
+  std::int64_t left = shape.kv_tokens;
+  for (std::int64_t& length : documents.lengths) {
+    length = std::min(length, left);
+    left -= length;
+  }
+  if (documents.lengths.empty()) documents.lengths.push_back(0);
+  documents.lengths.back() += left;
+}
+void fit(PrefixMask&, const Shape&) {}
+void fit(DrawnBits&, const Shape&) {}
+
+using Terms = std::vector<CaseTerm>;
+
+Terms simpler(const CausalMask&) { return {}; }
+Terms simpler(const WindowMask&) {
+  return {WindowMask{0, 0}, WindowMask{1, 0}, WindowMask{0, 1}, WindowMask{1, 1}};
+}
+/// A document boundary taken away: two neighbours become one.
+Terms simpler(const DocumentsMask& documents) {
+  Terms terms;
+  for (std::size_t i = 0; i + 1 < documents.lengths.size(); ++i) {
+    auto fewer = documents.lengths;
+    fewer[i] += fewer[i + 1];
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    terms.emplace_back(DocumentsMask{std::move(fewer)});
+  }
+  return terms;
+}
+Terms simpler(const PrefixMask& prefix) {
+  Terms terms;
+  for (const std::int64_t tokens : smaller(prefix.tokens, 0))
+    terms.emplace_back(PrefixMask{tokens});
+  return terms;
+}
+Terms simpler(const DrawnBits&) { return {}; }
+
+}  // namespace
+
+std::vector<CaseTerm> blank_terms() {
+  return []<class... Term>(std::type_identity<std::variant<Term...>>) {
+    return std::vector<CaseTerm>{Term{}...};
+  }(std::type_identity<CaseTerm>{});
+}
+
+CaseMask random_mask(Draws& draws, const Shape& shape) {
+  const std::int64_t kind = draws.below(100);
+  if (kind < 25) return {};
+  if (kind < 45) return Terms{CausalMask{}};
+  Terms terms = {random_term(draws, shape)};
+  if (kind >= 80) terms.push_back(random_term(draws, shape));
+  return terms;
+}
+
+CaseMask fitted(const CaseMask& mask, const Shape& shape) {
+  Terms terms = mask.terms();
+  for (CaseTerm& term : terms) std::visit([&](auto& known) { fit(known, shape); }, term);
+  return terms;
+}
+
+std::vector<CaseMask> simpler_masks(const CaseMask& mask) {
+  std::vector<CaseMask> masks = {CaseMask()};
+  if (mask.terms().size() > 1) {
+    for (const CaseTerm& term : mask.terms()) masks.emplace_back(Terms{term});
+    return masks;
+  }
+  masks.emplace_back(Terms{CausalMask{}});
+  for (const CaseTerm& term : mask.terms()) {
+    for (CaseTerm& next : std::visit([](const auto& known) { return simpler(known); }, term)) {
+      masks.emplace_back(Terms{std::move(next)});
+    }
+  }
+  return masks;
+}
+
+std::int64_t complexity(const CaseMask& mask) {
+  if (mask.terms().empty()) return 0;
+  if (mask == CaseMask(Terms{CausalMask{}})) return 3;
+  std::int64_t sum = 0;
+  for (const CaseTerm& term : mask.terms()) {
+    const std::string text = CaseMask(Terms{term}).text();
+    sum += 6 + static_cast<std::int64_t>(text.size());
+    for (const char letter : text) sum += letter >= '0' && letter <= '9' ? letter - '0' : 0;
+  }
+  return sum;
+}
+
+std::vector<std::int64_t> smaller(std::int64_t value, std::int64_t least) {
+  std::vector<std::int64_t> values;
+  if (value > least) values.push_back(least);
+  const std::int64_t half = least + (value - least) / 2;
+  if (half > least && half < value) values.push_back(half);
+  if (value - 2 > half) values.push_back(value - 2);
+  if (value - 1 > half) values.push_back(value - 1);
+  return values;
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,31 @@
+// Random masks, and what fits and what is simpler: an overload each for every kind.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "property_tests/case_mask.h"
+#include "property_tests/generators/draws.h"
+
+namespace ringlab::verify {
+
+/// A term of every kind, without its numbers.
+std::vector<CaseTerm> blank_terms();
+
+/// A quarter hides nothing, a fifth is causal, the others are one term of any kind, or two.
+CaseMask random_mask(Draws& draws, const Shape& shape);
+
+/// The nearest mask that Mask::bind() takes for this shape.
+CaseMask fitted(const CaseMask& mask, const Shape& shape);
+
+/// Masks to be tried in place of this one when a case shrinks, the boldest step first. Not all of them
+/// are simpler.
+std::vector<CaseMask> simpler_masks(const CaseMask& mask);
+/// Digits count too, so that prefix:5 is simpler than prefix:7.
+std::int64_t complexity(const CaseMask& mask);
+
+/// Smaller values of one number, the smallest first: least, half way down, two down (which keeps an
+/// odd number odd), one down.
+std::vector<std::int64_t> smaller(std::int64_t value, std::int64_t least);
+
+}  // namespace ringlab::verify
