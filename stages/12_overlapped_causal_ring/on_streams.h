@@ -7,14 +7,14 @@
 
 namespace ringlab::stages::overlapped_causal_ring {
 
-/// `find_kernels()` gives the fast kernels of Half and BFloat16, and is asked where they take the
-/// problem.
+/// `find_kernels(Element{})` gives the fast kernels of Half and BFloat16, and is asked where they take
+/// the problem.
 template <class Element, class FindKernels>
 void run_on_streams(const DeviceRing<Element>& ring, FindKernels find_kernels) {
   const RankProblem<Element>& any = ring.ranks.front();
   if constexpr (sizeof(Element) == 2) {
     if (takes_fast_kernel(any.problem, any.options)) {
-      const ringlab::ring::DeviceKernels<Element>& kernels = find_kernels();
+      const ringlab::ring::DeviceKernels<Element>& kernels = find_kernels(Element{});
       return run_streamed_ring("overlapped_causal_ring", ring.ranks, ring.moved, ring.slots(),
                                [&](RankProblem<Element>& r, int device) {
                                  return StreamedFast<Element>(

@@ -35,12 +35,13 @@ RunResult skipping_ring_on_gpus(const AttentionInput& input, const RunOptions& o
 }
 
 RunResult overlapped_causal_ring_on_gpus(const AttentionInput& input, const RunOptions& options) {
-  return run_on_gpus(input, options, [&]<class Element>(const DeviceRing<Element>& ring) {
-    overlapped_causal_ring::run_on_streams(ring, [&]() -> decltype(auto) {
-      const ringlab::ring::KernelChoice choice =
-          ringlab::ring::choose_kernels(input.problem, options);
-      return ringlab::ring::device_kernels<Element>(choice.forward, input.problem.shape);
-    });
+  const auto find_kernels = [&]<class Element>(Element) {
+    const ringlab::ring::KernelChoice choice =
+        ringlab::ring::choose_kernels(input.problem, options);
+    return ringlab::ring::device_kernels<Element>(choice.forward, input.problem.shape);
+  };
+  return run_on_gpus(input, options, [&](const auto& ring) {
+    overlapped_causal_ring::run_on_streams(ring, find_kernels);
   });
 }
 

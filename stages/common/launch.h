@@ -16,11 +16,13 @@ void launch(RankProblem<Element>& r, std::int64_t blocks, const Kernel& kernel) 
   const int threads = static_cast<int>(r.options.tile_queries);
   if (blocks == 0) return;
   if (r.options.device == DeviceKind::cuda) {
-    return find_cuda_kernel(typeid(Kernel))(&kernel, {.stage = std::string(r.stage),
-                                                      .blocks = blocks,
-                                                      .threads = threads,
-                                                      .rank = r.rank(),
-                                                      .timeout_s = r.options.timeout_s});
+    const CudaLauncher run = find_cuda_kernel(typeid(Kernel));
+    const CudaLaunch on_cuda{.stage = std::string(r.stage),
+                             .blocks = blocks,
+                             .threads = threads,
+                             .rank = r.rank(),
+                             .timeout_s = r.options.timeout_s};
+    return run(&kernel, on_cuda);
   }
   std::int64_t shared_bytes = 0;
   for (std::int64_t index = 0; index < blocks; ++index) {

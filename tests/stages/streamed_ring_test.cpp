@@ -114,9 +114,10 @@ RunResult run_skipping(const AttentionInput& input, const RunOptions& options) {
 }
 /// With kernels of its own where the stage has fast ones.
 RunResult run_fast(const AttentionInput& input, const RunOptions& options) {
-  return run_on_memory(input, options, []<class Element>(const DeviceRing<Element>& ring) {
-    overlapped_causal_ring::run_on_streams(
-        ring, []() -> decltype(auto) { return fast_kernels_on_memory<Element>(); });
+  return run_on_memory(input, options, [](const auto& ring) {
+    overlapped_causal_ring::run_on_streams(ring, []<class Element>(Element) -> decltype(auto) {
+      return fast_kernels_on_memory<Element>();
+    });
   });
 }
 

@@ -27,11 +27,11 @@ RunResult run_emulated(const AttentionInput& input, RunOptions options) {
       [&]<class Element>(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved) {
         const DeviceRing<Element> ring{ranks, moved, testing::kernel_on_memory<Element>(),
                                        testing::rows_on_memory<Element>()};
-        overlapped_causal_ring::run_on_streams(ring, [&] {
+        overlapped_causal_ring::run_on_streams(ring, [&]<class Fast>(Fast) {
           using ringlab::cuda::EmulatedForward;
-          constexpr bool is_half = std::is_same_v<Element, Half>;
+          constexpr bool is_half = std::is_same_v<Fast, Half>;
           constexpr auto forward = is_half ? EmulatedForward::portable : EmulatedForward::hopper;
-          return ringlab::cuda::emulated_device_kernels<Element>(forward, input.problem.shape);
+          return ringlab::cuda::emulated_device_kernels<Fast>(forward, input.problem.shape);
         });
       });
 }
