@@ -1,7 +1,10 @@
-# One target per folder: ringlab_library(NAME [ALONE] [COLD] SOURCES … HEADERS … DEPENDS …).
+# One target per folder: ringlab_library(NAME [ALONE] [COLD] SOURCES … HEADERS …
+#                                        INTERNAL_HEADERS … DEPENDS … PRIVATE_DEPENDS …).
 # ALONE: its files are never compiled together. COLD: no time is spent in its own code, so that it is
 # compiled fast; kernels, references, engines and what moves tensors are not cold.
-# Headers are a file set, so that each is compiled alone (all_verify_interface_header_sets).
+# HEADERS are what a user of the library includes: they are installed. INTERNAL_HEADERS are for the
+# rest of the project. Both are file sets, so that each is compiled alone
+# (all_verify_interface_header_sets).
 
 function(ringlab_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -62,7 +65,8 @@ function(ringlab_unity target)
 endfunction()
 
 function(ringlab_library name)
-  cmake_parse_arguments(ARG "ALONE;COLD" "" "SOURCES;HEADERS;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;COLD" "" "SOURCES;HEADERS;INTERNAL_HEADERS;DEPENDS;PRIVATE_DEPENDS"
+                        ${ARGN})
   if(ARG_SOURCES)
     add_library(${name} STATIC ${ARG_SOURCES})
     set(scope PUBLIC)
@@ -86,6 +90,12 @@ function(ringlab_library name)
                  FILES ${ARG_HEADERS})
   target_link_libraries(${name} ${scope} ${ARG_DEPENDS})
   add_library(ringlab::${name} ALIAS ${name})
+  if(ARG_INTERNAL_HEADERS)
+    add_library(${name}_internal INTERFACE)  # nobody links it: what is exported must be installed
+    target_sources(${name}_internal INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}
+                   FILES ${ARG_INTERNAL_HEADERS})
+    target_link_libraries(${name}_internal INTERFACE ${name} ${ARG_PRIVATE_DEPENDS})
+  endif()
 endfunction()
 
 # KIND: program (unless given), cold_program or test.

@@ -8,6 +8,14 @@ function(step)
 endfunction()
 
 step(${CMAKE_COMMAND} --install ${build} --prefix ${prefix} --config "${config}")
+
+# What is installed is what a user of the libraries includes; 59 without devices.
+file(GLOB_RECURSE headers ${prefix}/include/*.h)
+list(LENGTH headers count)
+if(count GREATER 62)
+  message(FATAL_ERROR "${count} headers are installed, 62 at most should be")
+endif()
+
 step(${CMAKE_COMMAND} -S ${source} -B ${example} -G ${generator}
      -D CMAKE_CXX_COMPILER=${compiler} -D "CMAKE_CXX_FLAGS=${flags}"
      -D CMAKE_BUILD_TYPE=${config} -D CMAKE_PREFIX_PATH=${prefix})
