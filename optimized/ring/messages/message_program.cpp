@@ -27,30 +27,6 @@ struct Work {
   }
 };
 
-/// Who wrote and read every slot last.
-class LastUses {
- public:
-  void use(const Access& access, std::size_t number, Work& work) {
-    Use& use = uses_[{access.payload, access.place}];
-    for (const std::size_t writer : use.writers) work.after.emplace_back(access.place.rank, writer);
-    if (!access.writes) {
-      use.readers.push_back(number);
-      return;
-    }
-    for (const std::size_t reader : use.readers) {
-      if (reader != number) work.after.emplace_back(access.place.rank, reader);
-    }
-    use = {.writers = {number}};
-  }
-
- private:
-  struct Use {
-    std::vector<std::size_t> writers = {};  // one at most
-    std::vector<std::size_t> readers = {};
-  };
-  std::map<std::pair<Payload, SlotPlace>, Use> uses_;
-};
-
 /// Gives every copy the first round that comes after all that it needs.
 class Rounds {
  public:
@@ -77,7 +53,8 @@ class Rounds {
   void take_in(const StreamOperation& operation) {
     Work work{operation};
     for (const Access& access : accesses_of(operation, program_.pass)) {
-      uses_.use(access, works_.size(), work);
+      uses_.use(access, works_.size(),
+                [&](std::size_t earlier) { work.after.emplace_back(access.place.rank, earlier); });
     }
     for (const auto& [rank, number] : work.after) {
       work.round = std::max(work.round, works_[number].round);
@@ -106,7 +83,7 @@ class Rounds {
   const int chunks_per_round_;
   std::vector<int> computed_;
   std::vector<Received> received_;
-  LastUses uses_;
+  SlotUses uses_;
   std::vector<Work> works_;
 };
 

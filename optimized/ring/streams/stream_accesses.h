@@ -1,6 +1,9 @@
-// Which slots an operation on a stream reads and writes.
+// Which slots an operation on a stream reads and writes, and after whom.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "optimized/ring/streams/stream_program.h"
@@ -15,5 +18,32 @@ struct Access {
 };
 /// What an operation does to slots. Own chunks are only read.
 std::vector<Access> accesses_of(const StreamOperation& operation, Pass pass);
+
+/// Who wrote and read every slot last, by number. What proves programs has its own
+/// (property_tests/programs/order.h), so as not to trust this one.
+class SlotUses {
+ public:
+  /// Calls `comes_after(earlier)` for all that must have ended before `number` does this.
+  template <class ComesAfter>
+  void use(const Access& access, std::size_t number, ComesAfter comes_after) {
+    Use& use = uses_[{access.payload, access.place}];
+    if (use.writer) comes_after(*use.writer);
+    if (!access.writes) {
+      use.readers.push_back(number);
+      return;
+    }
+    for (const std::size_t reader : use.readers) {
+      if (reader != number) comes_after(reader);
+    }
+    use = {.writer = number};
+  }
+
+ private:
+  struct Use {
+    std::optional<std::size_t> writer = {};
+    std::vector<std::size_t> readers = {};
+  };
+  std::map<std::pair<Payload, SlotPlace>, Use> uses_;
+};
 
 }  // namespace ringlab::ring

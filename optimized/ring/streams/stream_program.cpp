@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "optimized/ring/streams/stream_accesses.h"
 #include "optimized/ring/streams/stream_waits.h"
 #include "reference/core/error.h"
 #include "reference/core/schedule/operation_words.h"
@@ -18,30 +19,6 @@ namespace {
 struct SlotWork {
   StreamOperation operation;
   std::vector<std::size_t> after = {};
-};
-
-/// Who wrote and read every slot last, so that the next one knows whom to wait for.
-class SlotUses {
- public:
-  void read(Payload payload, SlotPlace place, std::size_t reader, SlotWork& work) {
-    Use& use = uses_[{payload, place}];
-    if (use.written) work.after.push_back(use.writer);
-    use.readers.push_back(reader);
-  }
-  void write(Payload payload, SlotPlace place, std::size_t writer, SlotWork& work) {
-    Use& use = uses_[{payload, place}];
-    if (use.written) work.after.push_back(use.writer);
-    work.after.insert(work.after.end(), use.readers.begin(), use.readers.end());
-    use = {.written = true, .writer = writer, .readers = {}};
-  }
-
- private:
-  struct Use {
-    bool written = false;
-    std::size_t writer = 0;
-    std::vector<std::size_t> readers = {};
-  };
-  std::map<std::pair<Payload, SlotPlace>, Use> uses_;
 };
 
 /// Both ends of a message.
@@ -150,44 +127,40 @@ class Translation {
     const Operation& receive = *posted.receive;
     copied_.insert(message);
     const bool chunk = message.payload == Payload::chunk;
-    const SlotPlace from{message.from, slot_of(send)}, to{message.to, slot_of(receive)};
-    SlotWork work{{.action = StreamAction::copy,
-                   .rank = copy_by_ == CopyBy::receiver ? message.to : message.from,
-                   .stream = chunk ? StreamKind::chunks : StreamKind::sums,
-                   .step = receive.step,
-                   .owner = message.owner,
-                   .payload = message.payload,
-                   .from = from,
-                   .to = to,
-                   .from_step = send.step}};
-    uses_.read(message.payload, from, works_.size(), work);
-    uses_.write(message.payload, to, works_.size(), work);
-    works_.push_back(std::move(work));
+    add_work({.action = StreamAction::copy,
+              .rank = copy_by_ == CopyBy::receiver ? message.to : message.from,
+              .stream = chunk ? StreamKind::chunks : StreamKind::sums,
+              .step = receive.step,
+              .owner = message.owner,
+              .payload = message.payload,
+              .from = {message.from, slot_of(send)},
+              .to = {message.to, slot_of(receive)},
+              .from_step = send.step});
   }
 
   void attend(int rank, const Operation& operation) {
-    SlotWork work{{.action = StreamAction::attend,
-                   .rank = rank,
-                   .step = operation.step,
-                   .owner = operation.owner,
-                   .slot = operation.slot,
-                   .gradient = operation.gradient}};
-    uses_.read(Payload::chunk, {rank, operation.slot}, works_.size(), work);
-    if (schedule_.pass == Pass::backward) {
-      uses_.write(Payload::gradients, {rank, operation.gradient}, works_.size(), work);
-    }
-    works_.push_back(std::move(work));
+    add_work({.action = StreamAction::attend,
+              .rank = rank,
+              .step = operation.step,
+              .owner = operation.owner,
+              .slot = operation.slot,
+              .gradient = operation.gradient});
   }
 
   void add(int rank, const Operation& operation) {
-    SlotWork work{{.action = StreamAction::add_gradient,
-                   .rank = rank,
-                   .step = operation.step,
-                   .owner = operation.owner,
-                   .gradient = operation.gradient,
-                   .addend = operation.addend}};
-    uses_.read(Payload::gradients, {rank, operation.addend}, works_.size(), work);
-    uses_.write(Payload::gradients, {rank, operation.gradient}, works_.size(), work);
+    add_work({.action = StreamAction::add_gradient,
+              .rank = rank,
+              .step = operation.step,
+              .owner = operation.owner,
+              .gradient = operation.gradient,
+              .addend = operation.addend});
+  }
+
+  void add_work(const StreamOperation& operation) {
+    SlotWork work{operation};
+    for (const Access& access : accesses_of(operation, schedule_.pass)) {
+      uses_.use(access, works_.size(), [&](std::size_t earlier) { work.after.push_back(earlier); });
+    }
     works_.push_back(std::move(work));
   }
 
