@@ -23,7 +23,8 @@ std::vector<Access> accesses_of(const StreamOperation& operation, Pass pass) {
     case StreamAction::add_gradient:
       return {read_of(Payload::gradients, addend), write_of(Payload::gradients, sum)};
     case StreamAction::copy:
-      return {read_of(operation.payload, operation.from), write_of(operation.payload, operation.to)};
+      return {read_of(operation.payload, operation.from),
+              write_of(operation.payload, operation.to)};
     case StreamAction::record:
     case StreamAction::wait:
     case StreamAction::delay:
