@@ -40,7 +40,7 @@ void merge_in_a_tree(std::vector<double>& parts, Merge merge) {
   }
 }
 
-/// The same numbers for all channels of a row.
+/// Numbers of a row that are alike for all channels.
 struct MergedRow {
   double out, out_allowed, lse, lse_allowed;
 };

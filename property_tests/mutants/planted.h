@@ -29,7 +29,7 @@ Mutant planted(MutantInfo info, Body body) {
   return {std::move(info), std::move(subject)};
 }
 
-/// Those that were generated from the stages' text, stage by stage.
+/// The mutants that were generated from the stages' text, stage by stage.
 std::vector<Mutant> stage_mutants();
 
 }  // namespace ringlab::mutants

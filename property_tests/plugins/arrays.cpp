@@ -88,7 +88,7 @@ Strides kept_strides(const TensorView<const double>& values) {
   return small ? values.strides : dense_strides(values.extents);
 }
 
-/// The same address for the same place in our memory: a plugin that caches by address shows when
+/// One address for one place in our memory, always: a plugin that caches by address shows when
 /// the numbers there change.
 std::uint64_t address_for(const void* place) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(place) * 0x9e3779b97f4a7c15u;

@@ -32,7 +32,7 @@ class FileCommunicator final : public Communicator {
   void wait(Request request) override;
   const Traffic& traffic() const override { return traffic_; }
 
-  /// These three as JobSession's. The folder is looked into every few milliseconds only.
+  /// Calls of JobSession. The folder is looked into every few milliseconds only.
   void check_others(const std::string& operation);
   void abort(const std::string& why) noexcept;
 

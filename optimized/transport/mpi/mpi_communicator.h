@@ -35,7 +35,7 @@ class MpiCommunicator final : public Communicator {
   void wait(Request request) override;
   const Traffic& traffic() const override { return traffic_; }
 
-  /// These four as JobSession's.
+  /// Calls of JobSession.
   void check_others(const std::string& operation);
   void finish();
   void abort(const std::string& why) noexcept;
