@@ -12,8 +12,8 @@
 #include "cli/bench/gpu/gpu_deadline.h"
 #include "cli/bench/gpu/gpu_families.h"
 #include "cli/bench/gpu/gpu_goals.h"
-#include "cli/report/human.h"
 #include "cli/line/stuck.h"
+#include "cli/report/human.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {

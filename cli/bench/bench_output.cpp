@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/line/build_info.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
-#include "cli/line/build_info.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 

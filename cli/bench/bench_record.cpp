@@ -1,7 +1,7 @@
 #include "cli/bench/bench_record.h"
 
-#include "cli/line/utc_now.h"
 #include "cli/line/build_info.h"
+#include "cli/line/utc_now.h"
 #include "cli/machine/machine_json.h"
 
 namespace ringlab::cli {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cli/line/arguments.h"
-#include "cli/line/command.h"
 #include "cli/line/build_info.h"
+#include "cli/line/command.h"
 #include "cli/line/launcher.h"
 #include "cli/line/sibling.h"
 #include "cli/line/stuck.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/line/output.h"
 #include "cli/line/build_info.h"
+#include "cli/line/output.h"
 #include "cli/machine/machine.h"
 
 namespace ringlab::cli {

@@ -1,8 +1,8 @@
 // What this machine and this build have, as JSON: of `ringlab doctor`, and beside measurements.
 #pragma once
 
-#include "cli/line/output.h"
 #include "cli/line/build_info.h"
+#include "cli/line/output.h"
 #include "cli/machine/machine.h"
 
 namespace ringlab::cli {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/line/build_info.h"
 #include "cli/line/output.h"
 #include "cli/line/utc_now.h"
-#include "cli/line/build_info.h"
 #include "cli/machine/machine.h"
 #include "cli/verify/strength.h"
 #include "optimized/cpu/vectors.h"
