@@ -1,5 +1,3 @@
-#include "cli/bench/bench_output.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -7,9 +5,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/bench/bench.h"
+#include "cli/line/build_info.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
-#include "cli/line/build_info.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "cli/line/arguments.h"
-#include "cli/line/command.h"
 #include "cli/line/build_info.h"
+#include "cli/line/command.h"
+#include "cli/line/endings.h"
 #include "cli/line/launcher.h"
 #include "cli/line/sibling.h"
-#include "cli/line/stuck.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/machine_error.h"
 

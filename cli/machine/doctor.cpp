@@ -2,13 +2,12 @@
 #include <fmt/format.h>
 
 #include "cli/line/arguments.h"
+#include "cli/line/build_info.h"
 #include "cli/line/command.h"
 #include "cli/line/output.h"
 #include "cli/line/text_table.h"
-#include "cli/line/build_info.h"
-#include "cli/machine/device_findings.h"
+#include "cli/machine/findings.h"
 #include "cli/machine/machine.h"
-#include "cli/machine/machine_json.h"
 #include "cli/report/human.h"
 #include "optimized/cpu/vectors.h"
 #include "optimized/cuda/cudnn/cudnn_library.h"
