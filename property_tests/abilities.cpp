@@ -58,7 +58,106 @@ std::string shape_obstacle(const Capabilities& can, const Shape& s) {
   });
 }
 
+bool is_modifier(Feature feature) {
+  return feature == Feature::softcap || feature == Feature::alibi || feature == Feature::sinks ||
+         feature == Feature::dropout;
+}
+
+/// What a subject does that honours it.
+std::string_view deed(Feature feature) {
+  switch (feature) {
+    case Feature::gradients:
+      return "has gradients";
+    case Feature::schedules:
+    case Feature::checksums:
+      return "executes schedules";
+    case Feature::slots:
+      return "has slots";
+    case Feature::messages:
+      return "sends messages";
+    case Feature::threads:
+      return "shares out its work";
+    case Feature::tiles:
+      return "cuts its work into tiles";
+    case Feature::traces:
+      return "records events";
+    case Feature::softcap:
+    case Feature::alibi:
+    case Feature::sinks:
+    case Feature::dropout:
+      return "knows this modifier";
+    case Feature::graphs:
+    case Feature::free_multiprocessors:
+    case Feature::gradient_order:
+      return "takes it on devices: the subject optimized";
+    case Feature::none:
+      return "runs";
+  }
+  return "";
+}
+
 }  // namespace
+
+bool honours(const Capabilities& can, Feature feature) {
+  switch (feature) {
+    case Feature::none:
+      return true;
+    case Feature::gradients:
+      return can.backward;
+    case Feature::schedules:
+      return can.schedules;
+    case Feature::checksums:
+      return can.schedules && can.messages;
+    case Feature::slots:
+      return can.schedules || can.prefetches;
+    case Feature::messages:
+      return can.messages;
+    case Feature::threads:
+      return can.threads;
+    case Feature::tiles:
+      return can.tiles;
+    case Feature::traces:
+      return can.traces;
+    case Feature::softcap:
+      return can.modifiers.knows(ModifierKind::softcap);
+    case Feature::alibi:
+      return can.modifiers.knows(ModifierKind::alibi);
+    case Feature::sinks:
+      return can.modifiers.knows(ModifierKind::sinks);
+    case Feature::dropout:
+      return can.modifiers.knows(ModifierKind::dropout);
+    case Feature::graphs:
+    case Feature::free_multiprocessors:
+      return can.graphs;
+    case Feature::gradient_order:
+      return can.gradient_order;
+  }
+  return false;
+}
+
+Capabilities Subject::can_at(const Place& place) const {
+  Capabilities abilities = can_on(place.device);
+  if (place.carrier == Carrier::nccl) abilities.traces = false;
+  return abilities;
+}
+
+bool Subject::runs_on(Carrier carrier) const {
+  return std::ranges::find(carriers, carrier) != carriers.end();
+}
+
+std::string why_without_effect(const Subject& subject, const RunOption& option,
+                               const Place& place) {
+  const Capabilities can = subject.can_at(place);
+  const bool is_the_carrier = place.carrier && option.needs == Feature::messages;
+  if (is_the_carrier || honours(can, option.needs)) return "";
+  const bool is_for_cpu =
+      place.device == DeviceKind::cuda && subject.can.cpu && honours(subject.can, option.needs);
+  if (is_modifier(option.needs) && !can.modifiers.any()) {
+    return is_for_cpu ? "no score modifiers with --device cuda" : "a subject that modifies scores";
+  }
+  return is_for_cpu ? "to be left out with --device cuda"
+                    : fmt::format("a subject that {}", deed(option.needs));
+}
 
 std::string obstacle(const Capabilities& can, const Problem& problem) {
   const auto& dtypes = can.dtypes;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "property_tests/case.h"
+#include "reference/core/checks.h"
 #include "reference/core/error.h"
 
 namespace ringlab::verify {
@@ -250,15 +251,13 @@ Case from_token(const std::string& token) {
 
 std::string describe(const Case& c) {
   const Shape& s = c.shape;
-  const auto extents = [](const Extents& e) {
-    return fmt::format("({}, {}, {}, {})", e.batch, e.heads, e.tokens, e.channels);
-  };
   std::string text =
       c.ranks == 1 ? "1 rank" : fmt::format("{} ranks ({})", c.ranks, layout_name(c.layout));
-  text += fmt::format(", {}, {} values, {}, q {}, k {}, v {}, scale {}", c.mask.text(),
-                      with_letters(std::string(family_name(c.family)), '_', ' '),
-                      dtype_info(c.dtype).name, extents(s.q()), extents(s.k()), extents(s.v()),
-                      c.unit_scale ? "1" : fmt::format("1/sqrt({})", s.head_dim));
+  text +=
+      fmt::format(", {}, {} values, {}, q {}, k {}, v {}, scale {}", c.mask.text(),
+                  with_letters(std::string(family_name(c.family)), '_', ' '),
+                  dtype_info(c.dtype).name, ringlab::text(s.q()), ringlab::text(s.k()),
+                  ringlab::text(s.v()), c.unit_scale ? "1" : fmt::format("1/sqrt({})", s.head_dim));
   text += fmt::format(", tiles {}x{}", c.tile_queries, c.tile_keys);
   if (c.transport == TransportKind::simulated) {
     text += fmt::format(", simulated delays {}", c.delay_seed);

@@ -19,19 +19,29 @@ Capabilities abilities() {
   can.skips_empty_blocks = true;
   can.modifiers = kAllModifiers;
   can.cuda = true;
+  can.graphs = true;
+  can.gradient_order = true;
   return can;
 }
 
 Capabilities abilities_on_devices() {
   Capabilities can = abilities();
   can.dtypes = {DType::f16, DType::bf16};
-  can.traces = false;
   can.threads = false;
+  can.tiles = false;     // its kernels have tiles of their own
+  can.messages = false;  // copies
   can.modifiers = {};
   can.bit_masks = false;
   can.counts_traffic = false;  // copies, not messages: closed forms of messages do not apply
   can.powers_next_to_0_are_1 = false;
   return can;
+}
+
+RunFacts describe_on_devices(const Problem& problem, const RunOptions& options) {
+  const ring::DeviceChoice choice = ring::describe_device_run(problem, options);
+  RunFacts facts = {{"devices", choice.devices}, {"kernels", choice.kernels}};
+  if (!choice.copies.empty()) facts.emplace_back("copies", choice.copies);
+  return facts;
 }
 
 }  // namespace
@@ -54,7 +64,13 @@ Subject engine_subject() {
               },
           .tile_queries = cpu::kTileQueries,
           .tile_keys = cpu::kTileKeys,
-          .can_on_devices = abilities_on_devices()};
+          .can_on_devices = abilities_on_devices(),
+          .check_on_devices = [](const Problem& problem, const RunOptions& options,
+                                 Pass) { ring::check_device_run(problem, options); },
+          .describe_on_devices = describe_on_devices,
+          .carriers = {Carrier::mpi, Carrier::nccl},
+          .attention = ring::AttentionOf::ringlab,
+          .makes_rows = true};
 }
 
 }  // namespace ringlab::verify

@@ -13,7 +13,12 @@
 
 #include "reference/core/error.h"
 #include "reference/core/numerics.h"
+#include "reference/core/options/option_table.h"
 #include "reference/core/run.h"
+
+namespace ringlab::ring {
+enum class AttentionOf;
+}
 
 namespace ringlab::verify {
 
@@ -83,10 +88,14 @@ struct Capabilities {
   bool ring_traffic = false;      ///< K/V travel neighbour to neighbour: closed forms apply
   bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
   bool skips_empty_blocks = false;
-  bool threads = false;                 ///< honours RunOptions::threads
-  bool traces = false;                  ///< keeps RankStats::events when RunOptions::trace is set
-  bool cuda = false;                    ///< honours DeviceKind::cuda, in builds that have it
-  bool cpu = true;                      ///< honours DeviceKind::cpu
+  bool threads = false;  ///< honours RunOptions::threads
+  bool traces = false;   ///< keeps RankStats::events when RunOptions::trace is set
+  bool cuda = false;     ///< honours DeviceKind::cuda, in builds that have it
+  bool cpu = true;       ///< honours DeviceKind::cpu
+  bool messages = true;  ///< ranks send messages: honours RunOptions::transport, delay_seed
+  bool tiles = true;     ///< honours RunOptions::tile_queries and tile_keys
+  bool graphs = false;   ///< honours RunOptions::as_graph and free_multiprocessors, on devices
+  bool gradient_order = false;          ///< honours RunOptions::deterministic, on devices
   bool bit_masks = true;                ///< takes masks that are no intervals of keys
   bool deterministic = true;            ///< same bits from run to run
   bool deterministic_gradients = true;  ///< of gradients, too, where results have them
@@ -119,9 +128,25 @@ struct Capabilities {
   std::int64_t head_dim_multiple = 1;                                    ///< of v_dim, too
 };
 
+/// Whether a subject with these abilities honours the options that need it.
+bool honours(const Capabilities& can, Feature feature);
+
 /// What of this problem is too much for a subject with these abilities, as the end of a sentence
 /// that starts with its name ("takes no mask of bits"); empty when it can take it.
 std::string obstacle(const Capabilities& can, const Problem& problem);
+
+/// What carries K, V and sums of gradients between ranks that are processes: mpi between CPUs, nccl
+/// between devices.
+enum class Carrier { mpi, nccl };
+
+/// Where the ranks of a run are: threads of this process, or processes with a carrier.
+struct Place {
+  DeviceKind device = DeviceKind::cpu;
+  std::optional<Carrier> carrier = {};
+};
+
+/// Names and values that tell on what a run computes.
+using RunFacts = std::vector<std::pair<std::string, std::string>>;
 
 struct Subject {
   std::string name;   ///< "ring", "broadcast", "mutant:ring_one_hop_short"
@@ -135,11 +160,25 @@ struct Subject {
   std::function<void()> require = {};
   /// Where it can less on devices than on the CPU.
   std::optional<Capabilities> can_on_devices = {};
+  /// Usage error for a run on devices that it does not take on any machine; may be empty.
+  std::function<void(const Problem&, const RunOptions&, Pass last_pass)> check_on_devices = {};
+  /// What it uses on devices, which have to be there: kernels, how they copy; may be empty.
+  std::function<RunFacts(const Problem&, const RunOptions&)> describe_on_devices = {};
+  /// Where its ranks can be processes, each on rows of its own; it is the ring engine then.
+  std::vector<Carrier> carriers = {};
+  ring::AttentionOf attention = {};  ///< whose block kernels these ranks call
+  bool makes_rows = false;           ///< runs where each rank makes its rows and nobody has all
 
   const Capabilities& can_on(DeviceKind device) const {
     return device == DeviceKind::cuda && can_on_devices ? *can_on_devices : can;
   }
+  Capabilities can_at(const Place& place) const;
+  bool runs_on(Carrier carrier) const;
 };
+
+/// What is expected instead of this subject, or of this option, where the option has no effect:
+/// "a subject that has gradients"; empty where it has one.
+std::string why_without_effect(const Subject& subject, const RunOption& option, const Place& place);
 
 /// The same subject, with every run and promise on `device`: the laws make options of their own.
 Subject on_device(Subject subject, DeviceKind device);
@@ -150,7 +189,10 @@ Subject with_gradients_in_any_order(Subject subject);
 
 /// Every stage as a subject, in order, and later the optimized variants.
 std::vector<Subject> all_subjects();
-/// By name or stage number ("ring", "05", "05_ring"); usage error naming the known ones otherwise.
+/// Kernels of vendors as subjects.
+std::vector<Subject> vendor_subjects();
+/// By name or stage number ("ring", "05", "05_ring"), vendors' too; usage error naming the known ones
+/// otherwise.
 Subject find_subject(const std::string& name);
 
 }  // namespace ringlab::verify

@@ -3,6 +3,7 @@
 
 #include "property_tests/engine_subject.h"
 #include "property_tests/subject.h"
+#include "property_tests/vendor_subject.h"
 #include "reference/core/error.h"
 #include "stages/common/stage.h"
 
@@ -24,6 +25,7 @@ Subject subject_of(const stages::Stage& stage) {
                   .profile = stage.profile};
   if (stage.tensor_cores) {
     can.powers_next_to_0_are_1 = false;
+    can.messages = can.tiles = false;  // copies, and kernels with tiles of their own
     subject.can_on_devices = std::move(can);
   }
   return subject;
@@ -65,6 +67,8 @@ std::vector<Subject> all_subjects() {
   return subjects;
 }
 
+std::vector<Subject> vendor_subjects() { return {cudnn_subject()}; }
+
 Subject find_subject(const std::string& name) {
   std::string known;
   for (const stages::Stage& stage : stages::all_stages()) {
@@ -73,6 +77,9 @@ Subject find_subject(const std::string& name) {
   }
   Subject engine = engine_subject();
   if (name == engine.name) return engine;
+  for (Subject& vendor : vendor_subjects()) {
+    if (name == vendor.name) return std::move(vendor);
+  }
   known += ", " + engine.name;
   throw_usage_error({.where = "subject",
                      .expected = "one of " + known,

@@ -19,6 +19,8 @@ Capabilities cudnn_abilities() {
   can.skips_empty_blocks = true;
   can.cuda = true;
   can.cpu = false;
+  can.messages = can.tiles = false;
+  can.gradient_order = true;
   can.bit_masks = false;
   can.sums_keys_in_order = false;
   can.same_bits_per_row = false;
@@ -26,6 +28,11 @@ Capabilities cudnn_abilities() {
   can.powers_next_to_0_are_1 = false;
   can.max_head_dim = 256;
   return can;
+}
+
+RunFacts describe_on_devices(const Problem&, const RunOptions& options) {
+  const std::string copies = ring::device_copies(options);
+  return copies.empty() ? RunFacts{} : RunFacts{{"copies", copies}};
 }
 
 }  // namespace
@@ -48,7 +55,11 @@ Subject cudnn_subject() {
           },
       .profile = ring::cudnn_engine_profile,
       .require = ring::require_cudnn,
-      .can_on_devices = cudnn_abilities()};
+      .can_on_devices = cudnn_abilities(),
+      .check_on_devices = ring::check_on_cudnn,
+      .describe_on_devices = describe_on_devices,
+      .carriers = {Carrier::nccl},
+      .attention = ring::AttentionOf::cudnn};
 }
 
 }  // namespace ringlab::verify

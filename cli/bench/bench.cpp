@@ -1,13 +1,12 @@
 // `ringlab bench`: time, bytes and memory, side by side in one run.
+#include "cli/bench/bench.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include "cli/bench/bench_cpu.h"
-#include "cli/bench/bench_gpu.h"
-#include "cli/bench/bench_record.h"
 #include "cli/bench/cpu/naive.h"
 #include "cli/bench/measure/timing.h"
 #include "cli/line/arguments.h"
@@ -34,10 +33,6 @@ struct BenchShape {
   int ranks = 4;
   int rounds = 11;
 };
-
-Json full_spread_json(const Spread& spread) {
-  return {{"median", spread.median}, {"p10", spread.p10}, {"p90", spread.p90}};
-}
 
 std::string spread_text(const Spread& spread) {
   return fmt::format("{:.2f} ({:.2f} to {:.2f})", spread.median, spread.p10, spread.p90);
@@ -84,7 +79,7 @@ Json bench_oracle(const BenchShape& shape, Output& output) {
     table.add({timing.name, fmt::format("{:.1f}", ns_per_pair), spread_text(timing.ratio)});
     records.push_back({{"name", timing.name},
                        {"ns_per_pair", ns_per_pair},
-                       {"ratio", full_spread_json(timing.ratio)}});
+                       {"ratio", spread_json(timing.ratio)}});
   }
   output.print("\n{}", table.text());
   return records;
@@ -125,8 +120,8 @@ Json bench_stages(const BenchShape& shape, Output& output) {
                spread_text(timings[i].ratio), fmt::format("{}", totals.sent_bytes),
                fmt::format("{}", totals.peak_kv_bytes), fmt::format("{}", totals.peak_bytes)});
     records.push_back({{"stage", timings[i].name},
-                       {"seconds", full_spread_json(timings[i].seconds)},
-                       {"ratio", full_spread_json(timings[i].ratio)},
+                       {"seconds", spread_json(timings[i].seconds)},
+                       {"ratio", spread_json(timings[i].ratio)},
                        {"sent_bytes", totals.sent_bytes},
                        {"peak_kv_bytes", totals.peak_kv_bytes},
                        {"peak_bytes", totals.peak_bytes}});

@@ -1,12 +1,8 @@
-#include "cli/bench/bench_cpu.h"
-
 #include <fmt/format.h>
 
 #include <string>
 
-#include "cli/bench/bench_output.h"
-#include "cli/bench/bench_record.h"
-#include "cli/bench/bench_widths.h"
+#include "cli/bench/bench.h"
 #include "cli/bench/cpu/roofline.h"
 #include "cli/line/text_table.h"
 #include "cli/machine/machine.h"

@@ -1,18 +1,14 @@
-#include "cli/bench/bench_gpu.h"
-
 #include <fmt/format.h>
 
 #include <memory>
 #include <string>
 
-#include "cli/bench/bench_ladder.h"
-#include "cli/bench/bench_output.h"
-#include "cli/bench/bench_overlap.h"
-#include "cli/bench/bench_record.h"
+#include "cli/bench/bench.h"
 #include "cli/bench/gpu/gpu_deadline.h"
 #include "cli/bench/gpu/gpu_families.h"
 #include "cli/bench/gpu/gpu_goals.h"
-#include "cli/line/stuck.h"
+#include "cli/inputs/run_options.h"
+#include "cli/line/endings.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
 
@@ -20,7 +16,7 @@ namespace ringlab::cli {
 namespace {
 
 /// Of one piece of work on the device; the longest takes seconds.
-constexpr double kTimeoutSeconds = 120, kLongestTimeoutSeconds = 1e6;
+constexpr double kTimeoutSeconds = 120;
 
 Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {
   return {{"device", facts.name},
@@ -74,8 +70,7 @@ int bench_gpu(Arguments& arguments) {
   const bench::Plan plan = take_plan(arguments, bench::gpu_goals());
   const WithoutGoals* const other = take_other(arguments);
   const std::optional<std::string> page = other ? std::nullopt : take_file(arguments, "html");
-  const double timeout_s =
-      arguments.take_real("timeout", kTimeoutSeconds, 1e-6, kLongestTimeoutSeconds);
+  const double timeout_s = take_number(arguments, "timeout", kTimeoutSeconds);
   arguments.reject_unused();
   const std::unique_ptr<bench::Gpu> gpu = bench::with_deadline(
       [timeout_s] { return bench::open_gpu(timeout_s); }, {timeout_s, leave_stuck});

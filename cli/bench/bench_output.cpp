@@ -1,5 +1,3 @@
-#include "cli/bench/bench_output.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -7,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/bench/bench.h"
 #include "cli/line/build_info.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"

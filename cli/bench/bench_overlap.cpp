@@ -1,11 +1,9 @@
-#include "cli/bench/bench_overlap.h"
-
 #include <fmt/format.h>
 
 #include <atomic>
 #include <vector>
 
-#include "cli/bench/bench_output.h"
+#include "cli/bench/bench.h"
 #include "cli/bench/gpu/gpu_overlap.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"

@@ -1,8 +1,7 @@
-#include "cli/bench/bench_record.h"
-
+#include "cli/bench/bench.h"
 #include "cli/line/build_info.h"
-#include "cli/line/utc_now.h"
-#include "cli/machine/machine_json.h"
+#include "cli/line/output.h"
+#include "cli/machine/findings.h"
 
 namespace ringlab::cli {
 namespace {

@@ -1,13 +1,10 @@
-#include "cli/bench/bench_widths.h"
-
 #include <fmt/format.h>
 
 #include <atomic>
 #include <cmath>
 #include <utility>
 
-#include "cli/bench/bench_output.h"
-#include "cli/bench/bench_record.h"
+#include "cli/bench/bench.h"
 #include "cli/bench/cpu/widths.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/core/checks.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 
@@ -51,36 +52,31 @@ std::string round_tensor(const std::string& name, io::FileTensor& tensor, DType 
                      tensor.values.size(), largest);
 }
 
-void check_same(const char* what, std::int64_t expected, std::int64_t actual,
-                const io::NamedTensors& tensors) {
-  if (expected == actual) return;
-  throw_input_error(
-      {"q, k, v", fmt::format("equal {}", what),
-       fmt::format("q {}, k {}, v {}", shape_text(tensors.at("q").shape),
-                   shape_text(tensors.at("k").shape), shape_text(tensors.at("v").shape)),
-       "Shapes are (batch, heads, tokens, channels)."});
-}
-
-Shape shape_of(const AttentionTensors& tensors, const io::NamedTensors& named) {
-  const Extents &q = tensors.q.extents(), &k = tensors.k.extents(), &v = tensors.v.extents();
-  check_same("batch of q and k", q.batch, k.batch, named);
-  check_same("batch of k and v", k.batch, v.batch, named);
-  check_same("heads of k and v", k.heads, v.heads, named);
-  check_same("tokens of k and v", k.tokens, v.tokens, named);
-  check_same("head_dim of q and k", q.channels, k.channels, named);
-  return {q.batch, q.heads, k.heads, q.tokens, k.tokens, q.channels, v.channels};
-}
-
 Tensor<double> checked_dout(const io::NamedTensors& named, const Extents& out) {
   Tensor<double> dout = io::to_tensor(named.at("do"), "do");
   if (dout.extents() == out) return dout;
-  throw_input_error({"tensor do",
-                     fmt::format("({}, {}, {}, {}), the shape of the output", out.batch, out.heads,
-                                 out.tokens, out.channels),
-                     shape_text(named.at("do").shape), ""});
+  throw_input_error(
+      {"tensor do", text(out) + ", the shape of the output", shape_text(named.at("do").shape), ""});
 }
 
 }  // namespace
+
+Shape shape_of(const NamedShape& q, const NamedShape& k, const NamedShape& v) {
+  const auto check_same = [&](const char* what, std::int64_t expected, std::int64_t actual) {
+    if (expected == actual) return;
+    throw_input_error({"q, k, v", fmt::format("equal {}", what),
+                       fmt::format("q {}, k {}, v {}", shape_text(q.shape), shape_text(k.shape),
+                                   shape_text(v.shape)),
+                       "Shapes are (batch, heads, tokens, channels)."});
+  };
+  const Extents &qe = q.extents, &ke = k.extents, &ve = v.extents;
+  check_same("batch of q and k", qe.batch, ke.batch);
+  check_same("batch of k and v", ke.batch, ve.batch);
+  check_same("heads of k and v", ke.heads, ve.heads);
+  check_same("tokens of k and v", ke.tokens, ve.tokens);
+  check_same("head_dim of q and k", qe.channels, ke.channels);
+  return {qe.batch, qe.heads, ke.heads, qe.tokens, ke.tokens, qe.channels, ve.channels};
+}
 
 DType common_dtype(const std::vector<DType>& dtypes) {
   // f16 and bf16 hold each other only within f32; the fp8 formats are subsets of f16.
@@ -115,7 +111,9 @@ LoadedInput file_input(const std::string& path, std::optional<DType> dtype, bool
   }
   loaded.tensors = {io::to_tensor(named.at("q"), "q"), io::to_tensor(named.at("k"), "k"),
                     io::to_tensor(named.at("v"), "v")};
-  loaded.problem.shape = shape_of(loaded.tensors, named);
+  loaded.problem.shape = shape_of({loaded.tensors.q.extents(), named.at("q").shape},
+                                  {loaded.tensors.k.extents(), named.at("k").shape},
+                                  {loaded.tensors.v.extents(), named.at("v").shape});
   if (gradients) loaded.dout = checked_dout(named, loaded.problem.shape.out());
   loaded.problem.scale = default_scale(loaded.problem.shape.head_dim);
   loaded.dimensions = named.at("q").shape.size();

@@ -14,6 +14,14 @@ namespace ringlab::cli {
 /// used. The mask is left full and unbound, the scale 1/sqrt(head_dim).
 LoadedInput file_input(const std::string& path, std::optional<DType> dtype, bool gradients);
 
+/// A tensor of a file: as (batch, heads, tokens, channels), and as the file has it.
+struct NamedShape {
+  Extents extents;
+  std::vector<std::int64_t> shape;
+};
+/// Of q, k and v. Input error that shows all three where they do not fit together.
+Shape shape_of(const NamedShape& q, const NamedShape& k, const NamedShape& v);
+
 /// The narrowest dtype that holds the values of all of these.
 DType common_dtype(const std::vector<DType>& dtypes);
 

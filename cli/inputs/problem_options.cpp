@@ -5,27 +5,19 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "cli/inputs/file_input.h"
-#include "cli/inputs/modifier_options.h"
 #include "cli/inputs/random_input.h"
+#include "cli/inputs/run_options.h"
 #include "cli/report/human.h"
 #include "property_tests/case.h"
+#include "reference/core/checks.h"
 #include "reference/core/error.h"
 #include "reference/core/mask_text.h"
 #include "reference/io/text_input.h"
 
 namespace ringlab::cli {
 namespace {
-
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
-constexpr std::int64_t kMostHeads = 65536;
-constexpr std::int64_t kMostChannels = 65536;
-
-std::string extents_text(const Extents& e) {
-  return fmt::format("({}, {}, {}, {})", e.batch, e.heads, e.tokens, e.channels);
-}
 
 // Those of the defaults fit to their number of heads only.
 std::int64_t default_kv_heads(std::int64_t heads, const InputDefaults& defaults) {
@@ -37,11 +29,10 @@ std::int64_t default_kv_heads(std::int64_t heads, const InputDefaults& defaults)
 io::TextOptions take_sizes(Arguments& arguments, const InputDefaults& defaults,
                            std::optional<DType> dtype) {
   io::TextOptions sizes;
-  sizes.max_tokens = arguments.take_integer("tokens", defaults.tokens, 1, kMostTokens);
-  sizes.q_heads = arguments.take_integer("heads", defaults.heads, 1, kMostHeads);
-  sizes.kv_heads =
-      arguments.take_integer("kv-heads", default_kv_heads(sizes.q_heads, defaults), 1, kMostHeads);
-  sizes.head_dim = arguments.take_integer("head-dim", defaults.head_dim, 1, kMostChannels);
+  sizes.max_tokens = take_whole(arguments, "tokens", defaults.tokens);
+  sizes.q_heads = take_whole(arguments, "heads", defaults.heads);
+  sizes.kv_heads = take_whole(arguments, "kv-heads", default_kv_heads(sizes.q_heads, defaults));
+  sizes.head_dim = take_whole(arguments, "head-dim", defaults.head_dim);
   sizes.v_dim = sizes.head_dim;
   sizes.seed = arguments.take_unsigned("seed", 1);
   sizes.dtype = dtype.value_or(defaults.dtype);
@@ -116,14 +107,6 @@ Tensor<double> drawn_dout(const Problem& problem, std::uint64_t seed) {
   return verify::make_dout(made);
 }
 
-std::optional<DType> take_dtype(Arguments& arguments) {
-  const std::optional<std::string> name = arguments.take_text("dtype");
-  if (!name) return {};
-  const DType dtype = parse_dtype(*name);
-  with_element_type(dtype, [](auto) {});  // refuses those that attention does not take
-  return dtype;
-}
-
 LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
   const std::optional<DType> dtype = take_dtype(arguments);
   const std::optional<std::string> file = arguments.take_text("input");
@@ -152,43 +135,38 @@ LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
 
 }  // namespace
 
-std::vector<OptionSpec> problem_options() {
-  const std::string with_text = "with --text, --random or the built-in input, not with --input";
-  std::vector<OptionSpec> options = {
-      {"input", "PATH", "q, k, v from a .safetensors file, or from PATH/{q,k,v}.npy"},
-      {"text", "FILE", "make q, k, v from a text: one token per byte"},
-      {"random", "", "make q, k, v: standard normal numbers, every row alone from the seed"},
-      {"tokens", "N", "tokens to make, or to take from the start of the text (1024)", with_text},
-      {"heads", "H", "query heads to make (4)", with_text},
-      {"kv-heads", "H", "key/value heads to make (half of --heads)", with_text},
-      {"head-dim", "D", "channels per head to make (32)", with_text},
-      {"seed", "S", "of everything random (1)", with_text},
-      {"dtype", "TYPE", "f64, f32, f16 or bf16 (that of the input; f32 for texts)"},
-      {"mask", "MASK",
-       "full, causal, window:L,R, documents:LEN,LEN,…, prefix:N, file:M.npy; joined by + for "
-       "their intersection"},
-      {"scale", "X", "factor on the scores (1/sqrt(head_dim))"},
-  };
-  for (const OptionSpec& option : modifier_options()) options.push_back(option);
-  return options;
+std::optional<DType> take_dtype(Arguments& arguments) {
+  const std::optional<std::string> name = arguments.take_text("dtype");
+  if (!name) return {};
+  const DType dtype = parse_dtype(*name);
+  with_element_type(dtype, [](auto) {});  // refuses those that attention does not take
+  return dtype;
+}
+
+ProblemWish take_problem_wish(Arguments& arguments, const std::string& default_mask) {
+  ProblemWish wish{
+      .mask = parse_mask(arguments.take_text("mask").value_or(default_mask), read_bit_mask),
+      .scale = {},
+      .modifiers = {}};
+  if (arguments.given("scale")) wish.scale = take_number(arguments, "scale", 1);
+  wish.modifiers = take_modifiers(arguments);
+  return wish;
+}
+
+void apply_wish(const ProblemWish& wish, Problem& problem) {
+  if (wish.scale) problem.scale = *wish.scale;
+  problem.mask = wish.mask.bind(problem.shape.q_tokens, problem.shape.kv_tokens);
+  problem.modifiers = modifiers_for(wish.modifiers, problem.shape.q_heads);
+  check_problem(problem);
 }
 
 LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
-  constexpr double kMost = std::numeric_limits<double>::max();
-  const std::string mask = arguments.take_text("mask").value_or(defaults.mask);
-  const Mask unbound = parse_mask(mask, read_bit_mask);
-  const bool scale_given = arguments.given("scale");
-  const double scale = arguments.take_real("scale", 1, -kMost, kMost);
-  const ModifierWish modifiers = take_modifiers(arguments);
+  const ProblemWish wish = take_problem_wish(arguments, defaults.mask);
   LoadedInput loaded = load_unmasked(arguments, defaults);
-  if (scale_given) loaded.problem.scale = scale;
   if (defaults.gradients && !loaded.dout && !loaded.by_rows) {
     loaded.dout = loaded.random ? dout_of(loaded) : drawn_dout(loaded.problem, loaded.seed);
   }
-  const Shape& shape = loaded.problem.shape;
-  loaded.problem.mask = unbound.bind(shape.q_tokens, shape.kv_tokens);
-  loaded.problem.modifiers = modifiers_for(modifiers, shape.q_heads);
-  check_problem(loaded.problem);
+  apply_wish(wish, loaded.problem);
   return loaded;
 }
 
@@ -207,9 +185,9 @@ Problem take_problem(Arguments& arguments, const InputDefaults& defaults) {
 void describe_input(const LoadedInput& loaded, Json& configuration) {
   const Shape& shape = loaded.problem.shape;
   configuration["input"] = loaded.origin;
-  configuration["q"] = extents_text(shape.q());
-  configuration["k"] = extents_text(shape.k());
-  configuration["v"] = extents_text(shape.v());
+  configuration["q"] = text(shape.q());
+  configuration["k"] = text(shape.k());
+  configuration["v"] = text(shape.v());
   configuration["dtype"] = std::string(dtype_info(loaded.problem.dtype).name);
   configuration["mask"] = loaded.problem.mask.text();
   configuration["scale"] = loaded.problem.scale;
@@ -230,8 +208,8 @@ void check_fits_memory(const Shape& shape, double needed) {
   if (needed <= static_cast<double>(bytes)) return;
   throw_environment_error({"memory",
                            fmt::format("tensors that fit in {}", report::human_bytes(bytes)),
-                           fmt::format("q {}, k {}, which take {:.3g} GiB", extents_text(shape.q()),
-                                       extents_text(shape.k()), needed / 0x1p30),
+                           fmt::format("q {}, k {}, which take {:.3g} GiB", text(shape.q()),
+                                       text(shape.k()), needed / 0x1p30),
                            "Use fewer tokens, heads or channels."});
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/inputs/modifier_options.h"
 #include "cli/line/arguments.h"
 #include "cli/line/output.h"
 #include "reference/core/run.h"
@@ -30,9 +31,6 @@ struct LoadedInput {
   }
 };
 
-/// The options that load_input() takes.
-std::vector<OptionSpec> problem_options();
-
 struct InputDefaults {
   std::int64_t tokens = 1024;
   std::int64_t heads = 4;
@@ -48,6 +46,19 @@ struct InputDefaults {
 /// Input errors (tensor named) for shapes that do not fit together, NaN, ±inf, and values that
 /// overflow the dtype; environment error when the tensors cannot fit into this machine's memory.
 LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults);
+
+/// --mask, --scale and the modifiers, read before anything is loaded.
+struct ProblemWish {
+  Mask mask;
+  std::optional<double> scale;
+  ModifierWish modifiers;
+};
+ProblemWish take_problem_wish(Arguments& arguments, const std::string& default_mask = "full");
+/// Sets them in a problem with its shape, dtype and customary scale, and checks it.
+void apply_wish(const ProblemWish& wish, Problem& problem);
+
+/// --dtype. Usage error for one that attention does not take.
+std::optional<DType> take_dtype(Arguments& arguments);
 
 /// A problem without tensors, of --tokens, --heads, --kv-heads, --head-dim, --dtype and --mask.
 Problem take_problem(Arguments& arguments, const InputDefaults& defaults);

@@ -9,17 +9,14 @@
 
 namespace ringlab::cli {
 
-/// What a rank needs of the input, and the little it knows of the whole.
+/// What was loaded, which may be no more than what is known of the whole; in a job one rank's rows.
 struct RankInput {
-  Problem problem;
-  Tensor<double> q, k, v;
-  std::optional<Tensor<double>> dout = {};
-  std::string origin;
-  std::size_t dimensions = 4;              ///< of q in its file
-  std::optional<LoadedInput> whole = {};   ///< when it had to be loaded
-  std::optional<RandomInput> random = {};  ///< when every row can be made again
+  LoadedInput loaded = {};
+  AttentionTensors mine = {};
+  std::optional<Tensor<double>> dout = {};  ///< this rank's rows
 
   ring::RankRows<double> shard() const;
+  RandomInput random() const { return {loaded.problem, loaded.seed}; }
 };
 
 struct RankInputWish {

@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cli/line/nearest.h"
-#include "cli/line/numbers.h"
+#include "cli/line/words.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
@@ -134,6 +133,15 @@ Arguments::Arguments(const Command& command, const std::vector<std::string>& wor
                      fmt::format("See `ringlab {} --help`.", command.name)});
 }
 
+std::vector<std::pair<std::string, std::string>> Arguments::given_options(
+    const std::vector<OptionSpec>& options) const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const OptionSpec& option : options) {
+    if (given(option.name)) all.emplace_back(option.name, text(option.name));
+  }
+  return all;
+}
+
 bool Arguments::take_switch(const std::string& name) {
   used_.insert(name);
   return given(name);
@@ -150,14 +158,8 @@ std::optional<std::string> Arguments::take_text(const std::string& name) {
 }
 
 std::vector<std::string> Arguments::take_words(const std::string& name) {
-  std::vector<std::string> words;
   const std::optional<std::string> text = take_text(name);
-  for (std::size_t begin = 0; text && begin <= text->size();) {
-    const std::size_t end = std::min(text->find(',', begin), text->size());
-    words.push_back(text->substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
+  return text ? words_between_commas(*text) : std::vector<std::string>();
 }
 
 std::int64_t Arguments::take_integer(const std::string& name, std::int64_t fallback,

@@ -31,6 +31,9 @@ class Arguments {
   std::string text(const std::string& name) const {
     return given(name) ? values_.at(name) : std::string();
   }
+  /// Names and values of those of these options that are given; no value for a switch.
+  std::vector<std::pair<std::string, std::string>> given_options(
+      const std::vector<OptionSpec>& options) const;
   bool take_switch(const std::string& name);
   std::optional<std::string> take_text(const std::string& name);
   /// The words between its commas; none when it is not given.

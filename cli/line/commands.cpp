@@ -3,7 +3,7 @@
 
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
-#include "cli/line/nearest.h"
+#include "cli/line/words.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {

@@ -12,9 +12,9 @@
 #include "cli/line/arguments.h"
 #include "cli/line/build_info.h"
 #include "cli/line/command.h"
+#include "cli/line/endings.h"
 #include "cli/line/launcher.h"
 #include "cli/line/sibling.h"
-#include "cli/line/stuck.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/machine_error.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 
 #include "cli/line/build_info.h"
@@ -97,6 +98,14 @@ std::optional<std::string> take_file(Arguments& arguments, const std::string& op
   std::optional<std::string> path = arguments.take_text(option);
   if (path) check_file(option, *path);
   return path;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
 }  // namespace ringlab::cli

@@ -53,4 +53,7 @@ void check_file(const std::string& option, const std::string& path);
 /// The option's file, if it was given; check_file() has nothing against it.
 std::optional<std::string> take_file(Arguments& arguments, const std::string& option);
 
+/// The date, as results have it: "2026-01-31T12:00:00Z".
+std::string utc_now();
+
 }  // namespace ringlab::cli

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cli/inputs/problem_options.h"
+#include "cli/inputs/run_options.h"
 #include "cli/run/run_costs.h"
-#include "cli/run/run_options.h"
 #include "optimized/ring/closed_forms.h"
 
 namespace ringlab::cli {
@@ -15,8 +15,8 @@ std::vector<OptionSpec> modelled_job_options() {
       {"heads", "H", "query heads (32)"},
       {"kv-heads", "H", "key/value heads (8; half of --heads where that is given)"},
       {"head-dim", "D", "channels per head (128)"},
-      {"dtype", "TYPE", "f64, f32, f16 or bf16 (bf16)"},
-      {"mask", "MASK", "as in `ringlab run` (causal)"},
+      option_spec("dtype", "bf16"),
+      option_spec("mask", "causal"),
       {"backward", "", "the backward pass too, after the forward pass"},
   };
 }
@@ -30,14 +30,6 @@ model::Job take_modelled_job(Arguments& arguments) {
                                                      .mask = "causal"})};
   if (arguments.take_switch("backward")) job.passes.push_back(Pass::backward);
   return job;
-}
-
-std::vector<OptionSpec> run_options_named(const std::vector<std::string>& names) {
-  std::vector<OptionSpec> options = run_option_specs();
-  std::erase_if(options, [&](const OptionSpec& option) {
-    return std::find(names.begin(), names.end(), option.name) == names.end();
-  });
-  return options;
 }
 
 Json modelled_job_figures(const model::Job& job) {

@@ -16,9 +16,6 @@ std::vector<OptionSpec> modelled_job_options();
 /// Problem and passes; its options are the defaults.
 model::Job take_modelled_job(Arguments& arguments);
 
-/// Those of run_option_specs() with these names.
-std::vector<OptionSpec> run_options_named(const std::vector<std::string>& names);
-
 /// Problem and passes, as the output echoes them.
 Json modelled_job_figures(const model::Job& job);
 

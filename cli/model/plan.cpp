@@ -6,23 +6,22 @@
 #include <cctype>
 #include <limits>
 
+#include "cli/inputs/run_options.h"
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
-#include "cli/line/numbers.h"
 #include "cli/line/output.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
+#include "cli/line/words.h"
 #include "cli/model/machine_options.h"
 #include "cli/model/modelled_job.h"
 #include "cli/report/human.h"
-#include "cli/run/run_options.h"
 #include "reference/core/error.h"
 #include "reference/model/planner.h"
 
 namespace ringlab::cli {
 namespace {
 
-constexpr int kMostPlannedRanks = 1024;
 constexpr double kMostSeconds = 1e9;
 constexpr int kShownSlots = 2;  // what `run` takes by itself
 const std::vector<int> kDefaultRanks = {1, 2, 4, 8, 16, 32, 64};
@@ -38,9 +37,12 @@ struct PlanQuestion {
 };
 
 std::vector<int> take_rank_counts(Arguments& arguments) {
+  const RunOption& option = run_option("ranks");
   std::vector<int> counts;
   for (const std::string& word : arguments.take_words("ranks")) {
-    counts.push_back(static_cast<int>(parse_integer("ranks", word, 1, kMostPlannedRanks)));
+    counts.push_back(
+        static_cast<int>(parse_integer("ranks", word, static_cast<std::int64_t>(option.least),
+                                       static_cast<std::int64_t>(option.most))));
   }
   if (counts.empty()) return kDefaultRanks;
   std::sort(counts.begin(), counts.end());
@@ -63,11 +65,9 @@ std::string quoted(const std::string& word) {
 std::string words_for_simulate(const Arguments& arguments) {
   std::string words;
   for (const std::vector<OptionSpec>& specs :
-       {modelled_job_options(), run_options_named({"wire"}), machine_options()}) {
-    for (const OptionSpec& option : specs) {
-      if (!arguments.given(option.name)) continue;
-      words += " --" + option.name;
-      if (!option.value.empty()) words += " " + quoted(arguments.text(option.name));
+       {modelled_job_options(), std::vector{option_spec("wire")}, machine_options()}) {
+    for (const auto& [name, value] : arguments.given_options(specs)) {
+      words += " --" + name + (value.empty() ? "" : " " + quoted(value));
     }
   }
   return words;
@@ -75,7 +75,7 @@ std::string words_for_simulate(const Arguments& arguments) {
 
 PlanQuestion take_plan_question(Arguments& arguments) {
   PlanQuestion question{.job = take_modelled_job(arguments)};
-  question.job.options.wire = take_wire(arguments);
+  take_run_option(arguments, run_option("wire"), question.job.options);
   question.machine = take_machine(arguments);
   question.ranks = take_rank_counts(arguments);
   question.limits.memory_bytes = question.machine.memory_bytes;
@@ -87,9 +87,7 @@ PlanQuestion take_plan_question(Arguments& arguments) {
 
 Json configuration_of(const PlanQuestion& question) {
   Json configuration = modelled_job_figures(question.job);
-  Json options;
-  describe_run_options(question.job.options, options);
-  configuration["wire"] = options["wire"];
+  configuration["wire"] = word_of(run_option("wire"), question.job.options);
   configuration["ranks"] = fmt::format("{}", fmt::join(question.ranks, ", "));
   if (question.limits.seconds < std::numeric_limits<double>::infinity()) {
     configuration["seconds"] = question.limits.seconds;
@@ -208,10 +206,9 @@ void print_ways(const RankPlan& plan, const model::PlanLimits& limits, Output& o
 }
 
 Json way_json(const model::Choice& choice) {
-  Json options;
-  describe_run_options(choice.options, options);
-  Json json;
-  for (const char* name : {"ranks", "layout", "schedule"}) json[name] = options[name];
+  Json json = {{"ranks", choice.options.ranks},
+               {"layout", layout_name(choice.options.layout)},
+               {"schedule", schedule_name(schedule_spec(choice.options))}};
   if (has_slots(choice.options)) json["slots"] = choice.options.slots;
   json["seconds"] = choice.seconds;
   json["efficiency"] = choice.efficiency;
@@ -275,7 +272,7 @@ std::vector<OptionSpec> plan_options() {
   std::vector<OptionSpec> options = modelled_job_options();
   options.push_back({"ranks", "P,P,…", "numbers of ranks to weigh (1,2,4,8,16,32,64)"});
   options.push_back({"seconds", "X", "how long it may take"});
-  for (const OptionSpec& option : run_options_named({"wire"})) options.push_back(option);
+  options.push_back(option_spec("wire"));
   for (const OptionSpec& option : machine_options()) options.push_back(option);
   options.push_back(json_option());
   return options;

@@ -2,20 +2,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
+#include "cli/inputs/run_options.h"
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
-#include "cli/line/numbers.h"
 #include "cli/line/output.h"
 #include "cli/line/text_table.h"
+#include "cli/line/words.h"
 #include "cli/model/machine_options.h"
 #include "cli/model/modelled_job.h"
 #include "cli/report/human.h"
 #include "cli/report/trace/trace_page.h"
-#include "cli/run/run_options.h"
-#include "cli/run/trace_file.h"
+#include "cli/run/run_output.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 #include "reference/model/closed_forms.h"
@@ -30,8 +31,7 @@ constexpr std::size_t kMostRows = 16;
 // --- what is simulated ---------------------------------------------------------------------------
 
 /// Of the options of a run, those that the model knows.
-const std::vector<std::string> kRunOptions = {"ranks",    "layout", "direction",
-                                              "schedule", "slots",  "wire"};
+constexpr std::array kRunOptions = {"ranks", "layout", "direction", "schedule", "slots", "wire"};
 
 struct Question {
   model::Job job;
@@ -72,9 +72,9 @@ Question take_question(Arguments& arguments) {
 
 Json configuration_of(const Question& question) {
   Json configuration = modelled_job_figures(question.job);
-  Json options;
-  describe_run_options(question.job.options, options);
-  for (const std::string& name : kRunOptions) configuration[name] = options[name];
+  describe_run_options(question.job.options, configuration, [](const RunOption& option) {
+    return std::ranges::count(kRunOptions, option.word) > 0;
+  });
   configuration.update(machine_figures(question.machine));
   if (question.disturbance.jitter > 0) {
     configuration["jitter"] = question.disturbance.jitter;
@@ -197,7 +197,7 @@ int run_simulate(Arguments& arguments) {
 
 std::vector<OptionSpec> simulate_options() {
   std::vector<OptionSpec> options = modelled_job_options();
-  for (const OptionSpec& option : run_options_named(kRunOptions)) options.push_back(option);
+  for (const char* word : kRunOptions) options.push_back(option_spec(word));
   for (const OptionSpec& option : machine_options()) options.push_back(option);
   options.push_back({"slow", "R:X,…", "rank R takes X times as long for its blocks"});
   options.push_back({"jitter", "X", "blocks take 1 + X·E times as long, E random of mean 1 (0)"});

@@ -26,4 +26,11 @@ inline RunTotals totals_of(const RunResult& run) {
   return totals;
 }
 
+/// (query, key) pairs per batch and query head that a rank computed.
+inline std::int64_t pairs_of(const RankStats& rank) {
+  std::int64_t pairs = 0;
+  for (const Visit& visit : rank.visits) pairs += visit.pairs;
+  return pairs;
+}
+
 }  // namespace ringlab::report

@@ -1,10 +1,11 @@
-#include "cli/run/job_outcome.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <string>
 #include <vector>
+
+#include "cli/run/job.h"
+#include "optimized/transport/tell_all.h"
 
 namespace ringlab::cli {
 namespace {
@@ -12,26 +13,17 @@ namespace {
 constexpr int kOutcomeTag = (1 << 20) + 2;
 
 struct RankOutcome {
-  std::int64_t exit_code = 0;
+  int exit_code = 0;
   std::string text = {};
 };
 
-void send_outcome(const RankOutcome& outcome, Communicator& network) {
-  const std::array<std::int64_t, 2> head = {outcome.exit_code, std::ssize(outcome.text)};
-  network.wait(network.post_send(0, kOutcomeTag, bytes_of(head.data(), std::ssize(head))));
-  const auto text = bytes_of(outcome.text.data(), std::ssize(outcome.text));
-  network.wait(network.post_send(0, kOutcomeTag, text));
+// The exit code, a space, and what is wrong.
+std::string to_text(const std::optional<Error>& error) {
+  return error ? fmt::format("{} {}", error->exit_code(), error->what()) : "0 ";
 }
-
-RankOutcome receive_outcome(int rank, Communicator& network) {
-  std::array<std::int64_t, 2> head = {};
-  network.wait(
-      network.post_receive(rank, kOutcomeTag, writable_bytes_of(head.data(), std::ssize(head))));
-  RankOutcome outcome{.exit_code = head[0],
-                      .text = std::string(static_cast<std::size_t>(head[1]), 0)};
-  const auto text = writable_bytes_of(outcome.text.data(), head[1]);
-  network.wait(network.post_receive(rank, kOutcomeTag, text));
-  return outcome;
+RankOutcome from_text(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  return {.exit_code = std::stoi(text.substr(0, space)), .text = text.substr(space + 1)};
 }
 
 // "rank 3: …" or "ranks 1, 2: …" for each thing that is said; nothing in front when all say it.
@@ -53,37 +45,25 @@ std::string said_by(const std::vector<RankOutcome>& outcomes) {
   return text;
 }
 
-JobFailure hear_all(const RankOutcome& mine, Communicator& network) {
-  std::vector<RankOutcome> outcomes = {mine};
-  for (int rank = 1; rank < network.ranks(); ++rank) {
-    outcomes.push_back(receive_outcome(rank, network));
-  }
+JobFailure failure_of(const std::vector<RankOutcome>& outcomes) {
   const auto failed = std::ranges::find_if(
       outcomes, [](const RankOutcome& outcome) { return outcome.exit_code != 0; });
   if (failed == outcomes.end()) return {};
-  return {.exit_code = static_cast<int>(failed->exit_code), .text = said_by(outcomes)};
+  return {.exit_code = failed->exit_code, .text = said_by(outcomes)};
 }
 
 }  // namespace
 
 std::optional<JobFailure> share_failure(const std::optional<Error>& mine, Communicator& network) {
-  const RankOutcome outcome =
-      mine ? RankOutcome{.exit_code = mine->exit_code(), .text = mine->what()} : RankOutcome{};
-  JobFailure verdict;
-  std::int64_t exit_code = 0;
-  if (network.rank() != 0) {
-    send_outcome(outcome, network);
-    network.wait(network.post_receive(0, kOutcomeTag, writable_bytes_of(&exit_code, 1)));
-    verdict.exit_code = static_cast<int>(exit_code);
-  } else {
-    verdict = hear_all(outcome, network);
-    exit_code = verdict.exit_code;
-    for (int rank = 1; rank < network.ranks(); ++rank) {
-      network.wait(network.post_send(rank, kOutcomeTag, bytes_of(&exit_code, 1)));
-    }
+  std::vector<RankOutcome> outcomes;
+  for (const std::string& text : gather_texts(to_text(mine), kOutcomeTag, network)) {
+    outcomes.push_back(from_text(text));
   }
-  if (verdict.exit_code == 0) return {};
-  return verdict;
+  JobFailure failure = failure_of(outcomes);
+  failure.exit_code =
+      std::stoi(text_of_first(std::to_string(failure.exit_code), kOutcomeTag, network));
+  if (failure.exit_code == 0) return {};
+  return failure;
 }
 
 }  // namespace ringlab::cli

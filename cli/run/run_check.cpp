@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <thread>
 
+#include "cli/inputs/run_options.h"
 #include "cli/line/progress.h"
 #include "cli/report/human.h"
 #include "reference/attention/exact.h"
@@ -103,19 +103,13 @@ SampledRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions&
   return mine;
 }
 
-OptionSpec check_rows_option() {
-  return {"check-rows", "N",
-          "compare o and lse of N query rows only: the first, the last, those at the borders of "
-          "chunks, and more in between; of all heads, one at a time"};
-}
-
 std::int64_t take_check_rows(Arguments& arguments) {
   if (!arguments.given("check-rows")) return 0;
   if (arguments.given("check")) {
     throw_usage_error({"--check-rows", "one kind of check", "--check too",
                        "--check compares all rows: leave one of them out."});
   }
-  return arguments.take_integer("check-rows", 0, 1, std::numeric_limits<std::int64_t>::max());
+  return take_whole(arguments, "check-rows", 0);
 }
 
 void check_row_count(std::int64_t wanted, const Problem& problem) {

@@ -34,9 +34,7 @@ struct SampledRows {
 SampledRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,
                          const AttentionOutput& output);
 
-/// --check-rows, which stands in the place of --check.
-OptionSpec check_rows_option();
-/// How many rows to check, 0 for none. Usage error when --check is given too.
+/// How many rows --check-rows wants to have checked, 0 for none. Usage error when --check is given too.
 std::int64_t take_check_rows(Arguments& arguments);
 /// Usage error when there are fewer rows than that.
 void check_row_count(std::int64_t wanted, const Problem& problem);

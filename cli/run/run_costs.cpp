@@ -1,10 +1,14 @@
 #include "cli/run/run_costs.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 
-#include "cli/run/run_options.h"
+#include "cli/inputs/problem_options.h"
+#include "cli/report/human.h"
+#include "reference/core/options/option_table.h"
 
 namespace ringlab::cli {
 namespace {
@@ -57,9 +61,23 @@ Given given_bytes(const RunAccount& account, int rank) {
 
 namespace {
 
+std::int64_t peak_resident_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+}
+
+std::int64_t expected_memory(const RunAccount& account) {
+  std::int64_t bytes = 0;
+  const auto costs = ring::engine_costs(account.problem, account.options, account.last_pass);
+  for (int rank = 0; rank < account.options.ranks; ++rank) {
+    const Given given = given_bytes(account, rank);
+    bytes += given.inputs + given.outputs + costs[static_cast<std::size_t>(rank)].peak_bytes;
+  }
+  return bytes;
+}
+
 Json wire_json(const RunAccount& account, const Costs& costs) {
-  Json configuration;
-  describe_run_options(account.options, configuration);
   std::array<std::int64_t, 4> sums = {};
   for (std::size_t rank = 0; rank < account.measured.size(); ++rank) {
     sums[0] += account.measured[rank]->sent_bytes;
@@ -67,9 +85,12 @@ Json wire_json(const RunAccount& account, const Costs& costs) {
     sums[2] += account.measured[rank]->sent_messages;
     sums[3] += costs[rank].sent_messages;
   }
-  return {{"format", configuration["wire"]}, {"integrity", configuration["integrity"]},
-          {"sent_bytes", sums[0]},           {"expected_sent_bytes", sums[1]},
-          {"sent_messages", sums[2]},        {"expected_sent_messages", sums[3]}};
+  return {{"format", word_of(run_option("wire"), account.options)},
+          {"integrity", word_of(run_option("integrity"), account.options)},
+          {"sent_bytes", sums[0]},
+          {"expected_sent_bytes", sums[1]},
+          {"sent_messages", sums[2]},
+          {"expected_sent_messages", sums[3]}};
 }
 
 }  // namespace
@@ -92,6 +113,31 @@ void report_costs(const RunAccount& account, Json& document, Output& output) {
   output.print("closed forms  {}\n",
                difference.empty() ? "bytes, messages and peak memory of every rank are as computed"
                                   : "NOT as computed: " + difference);
+}
+
+void check_run_fits_memory(const RunAccount& account, std::int64_t check_bytes) {
+  // Inputs and outputs first: counting who needs what takes a while where even they do not fit.
+  std::int64_t ends = 0;
+  for (int rank = 0; rank < account.options.ranks; ++rank) {
+    const Given given = given_bytes(account, rank);
+    ends += given.inputs + given.outputs;
+  }
+  check_fits_memory(account.problem.shape, static_cast<double>(ends));
+  const std::int64_t bytes = std::max(expected_memory(account), check_bytes);
+  check_fits_memory(account.problem.shape, static_cast<double>(bytes));
+}
+
+void report_memory(const RunAccount& account, Json& document, Output& output) {
+  const std::int64_t expected = expected_memory(account), resident = peak_resident_bytes();
+  const double ratio =
+      static_cast<double>(resident) / static_cast<double>(std::max<std::int64_t>(expected, 1));
+  document["expected_memory_bytes"] = expected;
+  document["peak_resident_bytes"] = resident;
+  document["resident_ratio"] = ratio;
+  output.print(
+      "memory  {} for all ranks by the closed forms, inputs and outputs included; resident at most "
+      "{}, {:.2f} times\n",
+      report::human_bytes(expected), report::human_bytes(resident), ratio);
 }
 
 }  // namespace ringlab::cli

@@ -1,4 +1,5 @@
-// What a run of the engine should move and hold by its closed forms, next to what it did.
+// What a run of the engine should move and hold by its closed forms, next to what it did and what the
+// system saw.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +31,14 @@ Given given_bytes(const RunAccount& account, int rank);
 /// peak_bytes. Adds to `document`: "wire" (format, integrity, bytes and messages of all ranks,
 /// measured and expected) and "as_expected".
 void report_costs(const RunAccount& account, Json& document, Output& output);
+
+/// Environment error when `account`, and what a check of some rows needs after it, 0 without one, do
+/// not fit into memory. What was measured is not looked at.
+void check_run_fits_memory(const RunAccount& account, std::int64_t check_bytes);
+
+/// Prints what all ranks hold by the closed forms, inputs and outputs included, and the largest
+/// resident set of this process so far; adds them to `document` with their ratio:
+/// expected_memory_bytes, peak_resident_bytes, resident_ratio.
+void report_memory(const RunAccount& account, Json& document, Output& output);
 
 }  // namespace ringlab::cli

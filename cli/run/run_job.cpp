@@ -1,5 +1,3 @@
-#include "cli/run/run_job.h"
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -8,8 +6,9 @@
 #include <memory>
 #include <thread>
 
-#include "cli/run/job_outcome.h"
-#include "cli/run/job_rank.h"
+#include "cli/inputs/run_options.h"
+#include "cli/inputs/subjects.h"
+#include "cli/run/job.h"
 #include "optimized/transport/files/folder_session.h"
 #include "optimized/transport/mpi/mpi_session.h"
 #include "reference/core/machine_error.h"
@@ -18,14 +17,9 @@ namespace ringlab::cli {
 namespace {
 
 constexpr double kDefaultTimeoutSeconds = 60;
-constexpr std::int64_t kMostProcesses = 1024;
 // A rank that failed stays that long, so that the launcher does not end the others unheard; with
 // the grace before it less than the second that mpirun leaves between SIGTERM and SIGKILL.
 constexpr std::chrono::milliseconds kStay{300};
-
-Carrier carrier_of(const Arguments& arguments) {
-  return arguments.text("transport") == "nccl" ? Carrier::nccl : Carrier::mpi;
-}
 
 int tell(const JobSession& session, const Error& error) {
   fmt::print(stderr, "ringlab: {}\n", error.what());
@@ -57,7 +51,7 @@ int end_with_failure(JobSession& session, const Error& error) {
 // A wrong --timeout is reported once there is a session to do it with.
 double timeout_of(Arguments& arguments) {
   try {
-    return arguments.take_real("timeout", kDefaultTimeoutSeconds, 1e-6, 1e6);
+    return take_number(arguments, "timeout", kDefaultTimeoutSeconds);
   } catch (const Error&) {
     return kDefaultTimeoutSeconds;
   }
@@ -71,7 +65,7 @@ FolderJob take_folder_job(Arguments& arguments) {
                        "--ranks P, --rank R and --meet FOLDER together", "none",
                        "With mpirun none of the three is needed."});
   }
-  const auto ranks = arguments.take_integer("ranks", 1, 1, kMostProcesses);
+  const auto ranks = take_whole(arguments, "ranks", 1);
   const auto rank = arguments.take_integer("rank", 0, 0, ranks - 1);
   return {.folder = *arguments.take_text("meet"),
           .rank = static_cast<int>(rank),
@@ -80,7 +74,7 @@ FolderJob take_folder_job(Arguments& arguments) {
 }
 
 std::unique_ptr<JobSession> start_session(Arguments& arguments) {
-  const bool nccl = carrier_of(arguments) == Carrier::nccl;
+  const bool nccl = place_of(arguments).carrier == verify::Carrier::nccl;
   if (nccl && (arguments.given("meet") || arguments.given("rank"))) {
     return start_in_folder(take_folder_job(arguments));
   }
@@ -94,12 +88,12 @@ std::unique_ptr<JobSession> start_session(Arguments& arguments) {
 
 int run_in(JobSession& session, Arguments& arguments) {
   std::optional<Output> output;
-  std::optional<JobPlan> plan;
+  std::optional<RunPlan> plan;
   std::optional<Error> wrong;
   try {
     if (session.rank() == 0) output.emplace(arguments);
     arguments.take_text("json");  // rank 0's, whose other ranks would seem to ignore it
-    plan = take_job_plan(arguments, carrier_of(arguments), session);
+    plan = take_run_plan(arguments, &session);
   } catch (const Error& error) {
     wrong = error;
   }
@@ -112,19 +106,6 @@ int run_in(JobSession& session, Arguments& arguments) {
 }
 
 }  // namespace
-
-std::vector<OptionSpec> job_option_specs() {
-  return {{"rank", "R", "this process, of --ranks P that meet in a folder: 0 … P - 1",
-           "with --transport nccl and --meet"},
-          {"meet", "FOLDER",
-           "where ranks find each other without mpirun: the same for all, which see it",
-           "with --transport nccl and --rank"}};
-}
-
-bool wants_job(const Arguments& arguments) {
-  const std::string transport = arguments.text("transport");
-  return transport == "mpi" || transport == "nccl";
-}
 
 int run_job(Arguments& arguments) {
   const std::unique_ptr<JobSession> session = start_session(arguments);

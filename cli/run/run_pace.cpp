@@ -1,65 +1,33 @@
 #include "cli/run/run_pace.h"
 
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "cli/report/totals.h"
 #include "cli/report/trace/slowness.h"
 
 namespace ringlab::cli {
 namespace {
 
-constexpr int kPaceTag = (1 << 20) + 4;
-// A message of fixed length: three numbers of the rank, then four for every rank it may know of.
-constexpr std::size_t kOwn = 3, kPerRank = 4;
-
-std::vector<double> packed(const RankPace& pace, int ranks) {
-  const double nothing = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> numbers(kOwn + kPerRank * static_cast<std::size_t>(ranks), nothing);
-  numbers[0] = pace.busy_s;
-  numbers[1] = pace.pairs_per_step;
-  numbers[2] = static_cast<double>(pace.heard_step_s.size());
-  for (std::size_t r = 0; r < pace.heard_step_s.size(); ++r) {
-    numbers[kOwn + kPerRank * r] = pace.heard_step_s[r];
-  }
-  for (const LinkStats& link : pace.links) {
-    double* const at = &numbers[kOwn + kPerRank * static_cast<std::size_t>(link.from)];
-    at[1] = static_cast<double>(link.received_bytes);
-    at[2] = link.late_s;
-    at[3] = link.transfer_s;
-  }
-  return numbers;
-}
-
-RankPace unpacked(const std::vector<double>& numbers) {
-  RankPace pace{
-      .heard_step_s = {}, .busy_s = numbers[0], .pairs_per_step = numbers[1], .links = {}};
-  for (std::size_t r = 0; kOwn + kPerRank * r < numbers.size(); ++r) {
-    const double* const at = &numbers[kOwn + kPerRank * r];
-    if (static_cast<double>(r) < numbers[2]) pace.heard_step_s.push_back(at[0]);
-    if (std::isnan(at[1])) continue;
-    pace.links.push_back({.from = static_cast<int>(r),
-                          .received_bytes = std::llround(at[1]),
-                          .late_s = at[2],
-                          .transfer_s = at[3]});
-  }
-  return pace;
+double pairs_per_step(const RankStats& rank) {
+  const std::int64_t pairs = report::pairs_of(rank);
+  return pairs > 0 ? static_cast<double>(pairs) / static_cast<double>(rank.visits.size()) : 1;
 }
 
 /// What every rank says of itself: its whole run, where others have heard of the first steps only.
-std::vector<report::StepTimes> own_steps(const std::vector<RankPace>& ranks) {
+std::vector<report::StepTimes> own_steps(const std::vector<RankStats>& ranks) {
   std::vector<report::StepTimes> steps(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (ranks[r].heard_step_s.empty()) continue;
     const double mean = ranks[r].heard_step_s[r];
     steps[r] = {.seconds = mean,
-                .work = ranks[r].pairs_per_step,
+                .work = pairs_per_step(ranks[r]),
                 .steps = mean > 0 ? std::round(ranks[r].busy_s / mean) : 0};
   }
   return steps;
 }
 
-std::vector<report::Link> links_of(const std::vector<RankPace>& ranks) {
+std::vector<report::Link> links_of(const std::vector<RankStats>& ranks) {
   std::vector<report::Link> links;
   for (std::size_t to = 0; to < ranks.size(); ++to) {
     for (const LinkStats& stats : ranks[to].links) {
@@ -79,7 +47,7 @@ Json steps_json(const std::vector<report::StepTimes>& steps) {
   return json;
 }
 
-Json heard_json(const std::vector<RankPace>& ranks) {
+Json heard_json(const std::vector<RankStats>& ranks) {
   Json json = Json::array();
   if (ranks.empty()) return json;
   for (const double seconds : ranks[0].heard_step_s) json.push_back(known(seconds));
@@ -119,32 +87,7 @@ Json slow_link_json(const std::optional<report::SlowLink>& slow) {
 
 }  // namespace
 
-RankPace pace_of(const RankStats& stats) {
-  RankPace pace{.heard_step_s = stats.heard_step_s, .busy_s = stats.busy_s, .links = stats.links};
-  std::int64_t pairs = 0;
-  for (const Visit& visit : stats.visits) pairs += visit.pairs;
-  if (pairs > 0) {
-    pace.pairs_per_step = static_cast<double>(pairs) / static_cast<double>(stats.visits.size());
-  }
-  return pace;
-}
-
-std::vector<RankPace> gather_paces(const RankPace& mine, Communicator& network) {
-  std::vector<double> numbers = packed(mine, network.ranks());
-  if (network.rank() != 0) {
-    network.wait(network.post_send(0, kPaceTag, bytes_of(numbers.data(), std::ssize(numbers))));
-    return {};
-  }
-  std::vector<RankPace> all = {mine};
-  for (int rank = 1; rank < network.ranks(); ++rank) {
-    network.wait(network.post_receive(rank, kPaceTag,
-                                      writable_bytes_of(numbers.data(), std::ssize(numbers))));
-    all.push_back(unpacked(numbers));
-  }
-  return all;
-}
-
-Json print_pace(const std::vector<RankPace>& ranks, double seconds, WaitsAre waits,
+Json print_pace(const std::vector<RankStats>& ranks, double seconds, WaitsAre waits,
                 Output& output) {
   const std::vector<report::StepTimes> steps = own_steps(ranks);
   const std::vector<report::Link> links = links_of(ranks);

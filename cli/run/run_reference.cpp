@@ -10,10 +10,11 @@
 #include <thread>
 
 #include "cli/inputs/problem_options.h"
+#include "cli/inputs/run_options.h"
 #include "cli/line/output.h"
 #include "cli/line/progress.h"
-#include "cli/line/result_file.h"
 #include "cli/report/human.h"
+#include "cli/run/run_output.h"
 #include "reference/attention/exact.h"
 #include "reference/precise/correctly_rounded.h"
 #include "reference/precise/rounded_gradients.h"
@@ -43,7 +44,7 @@ ReferencePlan take_reference_plan(Arguments& arguments) {
   ReferencePlan plan;
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   plan.exact = arguments.take_switch("exact");
-  plan.threads = static_cast<int>(arguments.take_integer("threads", cores, 1, 1024));
+  plan.threads = static_cast<int>(take_whole(arguments, "threads", cores));
   const bool backward = arguments.take_switch("backward");
   plan.output_path = arguments.take_text("output");
   if (plan.output_path) check_writable("output", *plan.output_path);
@@ -136,12 +137,6 @@ ReferenceResult compute_exactly(const ReferencePlan& plan, Output& output) {
 }
 
 }  // namespace
-
-OptionSpec exact_option() {
-  return {"exact", "",
-          "of reference: every element of o and lse correctly rounded to the dtype, the one right "
-          "answer; gradients from intervals"};
-}
 
 int run_reference(Arguments& arguments) {
   Output output(arguments);

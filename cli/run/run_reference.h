@@ -5,9 +5,6 @@
 
 namespace ringlab::cli {
 
-/// `--exact`, for the list of options.
-OptionSpec exact_option();
-
 /// The fp64 reference with its certified error; with --exact, every element correctly rounded.
 /// Takes the problem's options, --backward, --threads, --output, --exact and --json.
 int run_reference(Arguments& arguments);

@@ -1,5 +1,3 @@
-#include "cli/verify/certificate.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,9 +5,8 @@
 
 #include "cli/line/build_info.h"
 #include "cli/line/output.h"
-#include "cli/line/utc_now.h"
 #include "cli/machine/machine.h"
-#include "cli/verify/strength.h"
+#include "cli/verify/verify.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
@@ -69,12 +66,12 @@ std::optional<std::string> take_certificate_file(Arguments& arguments) {
 std::vector<std::string> command_words(const Command& command, const Arguments& arguments,
                                        const std::vector<report::SubjectResult>& subjects) {
   std::vector<std::string> words = arguments.operands();
-  for (const OptionSpec& option : command.options) {
-    const bool is_left_out =
-        std::find(kNotOfTheRun.begin(), kNotOfTheRun.end(), option.name) != kNotOfTheRun.end();
-    if (is_left_out || !arguments.given(option.name)) continue;
-    words.push_back("--" + option.name +
-                    (option.value.empty() ? "" : "=" + arguments.text(option.name)));
+  std::vector<OptionSpec> options = command.options;
+  std::erase_if(options, [](const OptionSpec& option) {
+    return std::ranges::find(kNotOfTheRun, option.name) != kNotOfTheRun.end();
+  });
+  for (const auto& [name, value] : arguments.given_options(options)) {
+    words.push_back("--" + name + (value.empty() ? "" : "=" + value));
   }
   if (!arguments.given("time") && !arguments.given("rounds")) return words;
   std::int64_t rounds = subjects.empty() ? 1 : subjects.front().rounds;

@@ -1,5 +1,3 @@
-#include "cli/verify/certificate_check.h"
-
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <iterator>
 
 #include "cli/line/build_info.h"
+#include "cli/verify/verify.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {

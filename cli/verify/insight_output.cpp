@@ -1,6 +1,6 @@
-#include "cli/verify/insight_output.h"
-
 #include <fmt/format.h>
+
+#include "cli/verify/verify.h"
 
 namespace ringlab::cli {
 

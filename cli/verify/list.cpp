@@ -3,13 +3,12 @@
 
 #include <array>
 
-#include "cli/inputs/plugin_subjects.h"
+#include "cli/inputs/subjects.h"
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
 #include "cli/line/output.h"
 #include "cli/line/text_table.h"
 #include "property_tests/subject.h"
-#include "property_tests/vendor_subject.h"
 
 namespace ringlab::cli {
 namespace {
@@ -119,17 +118,10 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"deterministic", can.deterministic}};
 }
 
-std::vector<verify::Subject> with_vendors(std::vector<verify::Subject> subjects) {
-  subjects.push_back(verify::cudnn_subject());
-  return subjects;
-}
-
 std::vector<verify::Subject> subjects_to_list(Arguments& arguments) {
-  if (arguments.operands().empty()) return with_vendors(verify::all_subjects());
-  std::vector<verify::Subject> subjects;
-  for (const std::string& name : arguments.operands()) {
-    subjects.push_back(subject_named(name, arguments));
-  }
+  std::vector<verify::Subject> subjects = subjects_named(arguments);
+  if (!arguments.operands().empty()) return subjects;
+  for (verify::Subject& vendor : verify::vendor_subjects()) subjects.push_back(std::move(vendor));
   return subjects;
 }
 

@@ -22,22 +22,18 @@ Json report_json(const Report& report) {
           {"tensors", tensors}};
 }
 
-Json ranks_json(const RunResult& result) {
-  Json ranks = Json::array();
-  for (const RankStats& rank : result.ranks) {
-    Json visits = Json::array();
-    for (const Visit& visit : rank.visits) {
-      visits.push_back({{"owner", visit.owner}, {"hop", visit.hop}, {"pairs", visit.pairs}});
-    }
-    ranks.push_back({{"sent_bytes", rank.sent_bytes},
-                     {"sent_messages", rank.sent_messages},
-                     {"received_bytes", rank.received_bytes},
-                     {"received_messages", rank.received_messages},
-                     {"peak_bytes", rank.peak_bytes},
-                     {"peak_kv_bytes", rank.peak_kv_bytes},
-                     {"visits", visits}});
+Json rank_json(const RankStats& rank) {
+  Json visits = Json::array();
+  for (const Visit& visit : rank.visits) {
+    visits.push_back({{"owner", visit.owner}, {"hop", visit.hop}, {"pairs", visit.pairs}});
   }
-  return ranks;
+  return {{"sent_bytes", rank.sent_bytes},
+          {"sent_messages", rank.sent_messages},
+          {"received_bytes", rank.received_bytes},
+          {"received_messages", rank.received_messages},
+          {"peak_bytes", rank.peak_bytes},
+          {"peak_kv_bytes", rank.peak_kv_bytes},
+          {"visits", visits}};
 }
 
 Json law_json(const verify::LawVerdict& law) {

@@ -10,7 +10,7 @@
 namespace ringlab::cli {
 
 Json report_json(const Report& report);
-Json ranks_json(const RunResult& result);
+Json rank_json(const RankStats& rank);
 Json law_json(const verify::LawVerdict& law);
 Json coverage_json(const verify::Coverage& coverage);
 

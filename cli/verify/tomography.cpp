@@ -1,13 +1,12 @@
-#include "cli/verify/tomography.h"
+#include "property_tests/diagnosis/tomography.h"
 
 #include <fmt/format.h>
 
-#include "cli/inputs/plugin_subjects.h"
 #include "cli/inputs/problem_options.h"
+#include "cli/inputs/run_options.h"
+#include "cli/inputs/subjects.h"
 #include "cli/report/softmax_page.h"
-#include "cli/run/device_run.h"
-#include "cli/run/run_options.h"
-#include "property_tests/diagnosis/tomography.h"
+#include "cli/verify/verify.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 
@@ -48,11 +47,7 @@ void print_tomography(const std::string& subject, const verify::Tomography& tomo
 
 int run_tomography(Arguments& arguments, Output& output) {
   arguments.take_switch("tomography");
-  std::vector<verify::Subject> subjects;
-  for (const std::string& name : arguments.operands()) {
-    subjects.push_back(subject_named(name, arguments));
-  }
-  if (subjects.empty()) subjects = verify::all_subjects();
+  const std::vector<verify::Subject> subjects = subjects_named(arguments);
   const RunOptions options = take_run_options(
       arguments, {.ranks = 4, .layout = LayoutKind::contiguous, .tile_queries = 8, .tile_keys = 8});
   const std::optional<std::string> page = arguments.take_text("html");
@@ -66,7 +61,7 @@ int run_tomography(Arguments& arguments, Output& output) {
   std::vector<report::SoftmaxMap> maps;
   bool right = true;
   for (const verify::Subject& given : subjects) {
-    const verify::Subject subject = verify::on_device(given, options.device);
+    const verify::Subject subject = as_asked(given, options);
     RunOptions own = options;
     if (!subject.can.many_ranks) own.ranks = 1;
     verify::Tomography tomography =

@@ -1,5 +1,7 @@
 // `ringlab verify [SUBJECT…]`: subjects against the exact reference, on an input and under the
 // laws.
+#include "cli/verify/verify.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,18 +9,10 @@
 #include <optional>
 #include <utility>
 
-#include "cli/inputs/plugin_subjects.h"
 #include "cli/inputs/problem_options.h"
+#include "cli/inputs/run_options.h"
+#include "cli/inputs/subjects.h"
 #include "cli/line/build_info.h"
-#include "cli/run/device_run.h"
-#include "cli/run/run_options.h"
-#include "cli/verify/certificate.h"
-#include "cli/verify/certificate_check.h"
-#include "cli/verify/tomography.h"
-#include "cli/verify/verify_plan.h"
-#include "cli/verify/verify_replay.h"
-#include "cli/verify/verify_text.h"
-#include "cli/verify/verify_work.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 
@@ -106,9 +100,8 @@ struct VerifyJob {
 VerifyJob take_job(Arguments& arguments) {
   const bool quick = arguments.take_switch("quick");
   VerifyJob job{.plan = take_plan(arguments, quick), .options = {}, .files = {}, .loaded = {}};
-  check_some_can(job.plan.subjects, arguments);
+  refuse_without_effect(arguments, job.plan.subjects, {}, {OptionGroup::problem});
   job.options = take_run_options(arguments, {4, LayoutKind::zigzag});
-  if (job.options.device == DeviceKind::cuda) take_deterministic(arguments, job.options);
   if (job.options.device == DeviceKind::cuda) keep_those_on_devices(job.plan.subjects, arguments);
   job.files = take_files(arguments);
   job.loaded =
@@ -187,13 +180,8 @@ Command verify_command() {
   Command command{"verify", "subjects against the exact reference: on an input and under the laws"};
   command.operands = "[SUBJECT…]";
   command.max_operands = kMostSubjects;
-  command.options = problem_options();
-  for (OptionSpec& option : command.options) {
-    if (option.name == "seed") option.applies.clear();
-    if (option.name == "mask") option.help += " (causal)";
-  }
-  for (const OptionSpec& option : run_option_specs()) command.options.push_back(option);
-  command.options.push_back(deterministic_option());
+  command.options = option_specs({OptionGroup::problem, OptionGroup::run});
+  command.options.push_back(option_spec("deterministic"));
   const std::vector<OptionSpec> own = {
       {"rows", "N", "query rows per head to compare with the reference (256)"},
       {"cases", "N", "random cases per law (40), and per round with --time or --rounds (10)"},

@@ -1,35 +1,18 @@
-#include "cli/verify/verify_plan.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "cli/inputs/modifier_options.h"
-#include "cli/inputs/plugin_subjects.h"
-#include "cli/run/run_options.h"
+#include "cli/inputs/run_options.h"
+#include "cli/inputs/subjects.h"
+#include "cli/verify/verify.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
 
 constexpr std::int64_t kMostRounds = 1'000'000'000;
-
-std::vector<verify::Subject> take_subjects(Arguments& arguments) {
-  if (arguments.operands().empty()) return verify::all_subjects();
-  std::vector<verify::Subject> subjects;
-  for (const std::string& name : arguments.operands()) {
-    verify::Subject subject = subject_named(name, arguments);
-    for (const verify::Subject& other : subjects) {
-      if (other.name == subject.name) {
-        throw_usage_error({"subject " + name, "to be given once", "it more than once", ""});
-      }
-    }
-    subjects.push_back(std::move(subject));
-  }
-  return subjects;
-}
 
 std::vector<std::string> take_laws(Arguments& arguments) {
   std::vector<std::string> ids;
@@ -52,13 +35,6 @@ void take_rounds(Arguments& arguments, VerifyPlan& plan) {
 
 }  // namespace
 
-void check_some_can(const std::vector<verify::Subject>& subjects, const Arguments& arguments) {
-  for (const verify::Subject& subject : subjects) {
-    if (unknown_modifier(arguments, subject.can.modifiers).empty()) return;
-  }
-  for (const verify::Subject& subject : subjects) refuse_unknown_modifiers(arguments, subject);
-}
-
 void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments) {
   for (const verify::Subject& subject : subjects) {
     if (subject.can.cuda || arguments.operands().empty()) continue;
@@ -70,7 +46,7 @@ void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Argumen
 
 VerifyPlan take_plan(Arguments& arguments, bool quick) {
   VerifyPlan plan;
-  plan.subjects = take_subjects(arguments);
+  plan.subjects = subjects_named(arguments);
   plan.laws.seed = arguments.take_unsigned("seed", 1);
   plan.laws.cases_per_law = static_cast<int>(
       arguments.take_integer("cases", customary_cases(arguments, quick), 1, 1'000'000));
@@ -87,8 +63,9 @@ Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded,
   for (const verify::Subject& subject : plan.subjects) names.push_back(subject.name);
   configuration["subjects"] = fmt::format("{}", fmt::join(names, " "));
   describe_input(loaded, configuration);
-  describe_run_options(options, configuration);
-  if (options.device == DeviceKind::cuda) configuration["deterministic"] = options.deterministic;
+  describe_run_options(options, configuration, [](const RunOption& option) {
+    return option.group == OptionGroup::run || option.needs == Feature::gradient_order;
+  });
   const std::int64_t tokens = loaded.problem.shape.q_tokens;
   configuration["rows_compared"] =
       tokens <= plan.sampled_rows ? "all" : fmt::format("{} of {}", plan.sampled_rows, tokens);

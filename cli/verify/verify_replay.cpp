@@ -1,12 +1,11 @@
-#include "cli/verify/verify_replay.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 
-#include "cli/inputs/plugin_subjects.h"
-#include "cli/run/device_run.h"
+#include "cli/inputs/run_options.h"
+#include "cli/inputs/subjects.h"
+#include "cli/verify/verify.h"
 #include "property_tests/plugins/plugin_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
@@ -29,19 +28,18 @@ int replay_token(Arguments& arguments, Output& output) {
     throw_usage_error({"--replay", "no subjects, the token names its own",
                        fmt::format("{}", fmt::join(arguments.operands(), " ")), ""});
   }
-  const auto device = arguments.take_choice<DeviceKind>(
-      "device", DeviceKind::cpu, {{"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}});
   RunOptions options;
-  if (device == DeviceKind::cuda) take_deterministic(arguments, options);
+  take_run_option(arguments, run_option("device"), options);
+  if (options.device == DeviceKind::cuda) {
+    take_run_option(arguments, run_option("deterministic"), options);
+  }
   // Loading a plugin takes --timeout.
   if (!verify::names_a_plugin(subject_of_token(token))) arguments.reject_unused();
   const verify::Replay again = verify::replay(token, [&](const std::string& name) {
-    verify::Subject subject = subject_named(name, arguments);
+    const verify::Subject subject = subject_named(name, arguments);
     arguments.reject_unused();
-    require_device_of(subject, device);
-    subject = verify::on_device(std::move(subject), device);
-    return options.deterministic ? subject
-                                 : verify::with_gradients_in_any_order(std::move(subject));
+    require_device_of(subject, options.device);
+    return as_asked(subject, options);
   });
   const bool broken = again.result.outcome == verify::Outcome::broken;
   const char* outcome = broken                                               ? "broken"

@@ -1,5 +1,3 @@
-#include "cli/verify/verify_text.h"
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -9,8 +7,8 @@
 #include "cli/line/text_table.h"
 #include "cli/report/human.h"
 #include "cli/report/profile_json.h"
-#include "cli/verify/insight_output.h"
 #include "cli/verify/report_json.h"
+#include "cli/verify/verify.h"
 
 namespace ringlab::cli {
 namespace {
@@ -152,7 +150,10 @@ Json subject_json(const SubjectResult& subject) {
     input["sent_bytes"] = subject.sent_bytes();
     input["peak_bytes_per_rank"] = subject.peak_bytes();
     input["peak_kv_bytes_per_rank"] = subject.peak_kv_bytes();
-    input["ranks"] = ranks_json(subject.on_input.run);
+    input["ranks"] = Json::array();
+    for (const RankStats& rank : subject.on_input.run.ranks) {
+      input["ranks"].push_back(rank_json(rank));
+    }
   }
   return {{"subject", subject.subject.name},
           {"passed", subject.passed()},

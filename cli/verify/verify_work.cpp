@@ -1,5 +1,3 @@
-#include "cli/verify/verify_work.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,9 +7,11 @@
 #include <thread>
 #include <utility>
 
-#include "cli/line/interruption.h"
+#include "cli/inputs/subjects.h"
+#include "cli/line/endings.h"
 #include "cli/line/progress.h"
 #include "cli/report/human.h"
+#include "cli/verify/verify.h"
 #include "property_tests/coverage.h"
 #include "property_tests/rounds.h"
 
@@ -47,11 +47,6 @@ SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded
     result.input_skipped = reason.what();
   }
   return result;
-}
-
-verify::Subject as_asked(const verify::Subject& given, const RunOptions& options) {
-  verify::Subject subject = verify::on_device(given, options.device);
-  return options.deterministic ? subject : verify::with_gradients_in_any_order(std::move(subject));
 }
 
 // How far the laws are, on one line.

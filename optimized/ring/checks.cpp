@@ -5,6 +5,7 @@
 #include "optimized/ring/dense_rows.h"
 #include "reference/core/checks.h"
 #include "reference/core/error.h"
+#include "reference/core/options/option_table.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {
@@ -24,11 +25,7 @@ void check_rows(const Shape& shape, const RankRows<Element>& rows, const RankTok
 
 void check_run(const Problem& problem, const RunOptions& options) {
   check_problem(problem);
-  check_range("ranks", options.ranks, 1, 4096);
-  check_range("slots", options.slots, 1, 4096);
-  check_range("tile-keys", options.tile_keys, 1, 1 << 20);
-  check_range("tile-queries", options.tile_queries, 1, 1 << 20);
-  check_range("threads", options.threads, 1, 4096);
+  check_limits(options);
 }
 
 void check_dtype(DType elements, DType wanted) {

@@ -19,25 +19,31 @@ std::string hear(int from, int tag, Communicator& network) {
   return text;
 }
 
-std::vector<std::string> say_and_hear(const std::string& mine, int tag, Communicator& network) {
-  std::vector<std::string> all;
+}  // namespace
+
+std::vector<std::string> gather_texts(const std::string& mine, int tag, Communicator& network) {
   if (network.rank() != 0) {
     say(mine, 0, tag, network);
-    for (int rank = 0; rank < network.ranks(); ++rank) all.push_back(hear(0, tag, network));
-    return all;
+    return {};
   }
-  all.push_back(mine);
+  std::vector<std::string> all = {mine};
   for (int rank = 1; rank < network.ranks(); ++rank) all.push_back(hear(rank, tag, network));
-  for (int rank = 1; rank < network.ranks(); ++rank) {
-    for (const std::string& text : all) say(text, rank, tag, network);
-  }
   return all;
 }
 
-}  // namespace
+std::string text_of_first(const std::string& mine, int tag, Communicator& network) {
+  if (network.rank() != 0) return hear(0, tag, network);
+  for (int rank = 1; rank < network.ranks(); ++rank) say(mine, rank, tag, network);
+  return mine;
+}
 
 TellAll tell_all_over(Communicator& network, int tag) {
-  return [&network, tag](const std::string& mine) { return say_and_hear(mine, tag, network); };
+  return [&network, tag](const std::string& mine) {
+    std::vector<std::string> all = gather_texts(mine, tag, network);
+    all.resize(static_cast<std::size_t>(network.ranks()));
+    for (std::string& text : all) text = text_of_first(text, tag, network);
+    return all;
+  };
 }
 
 }  // namespace ringlab

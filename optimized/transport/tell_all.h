@@ -1,4 +1,5 @@
-// All ranks of a network tell each other a text.
+// What the ranks of a network tell each other as texts, which may be any bytes. All collective, by way
+// of rank 0, with messages of one tag.
 #pragma once
 
 #include <functional>
@@ -9,7 +10,13 @@
 
 namespace ringlab {
 
-/// Every rank says a text, any bytes, and hears those of all ranks, in their order. Collective.
+/// Every rank's text on rank 0, in their order; nothing elsewhere.
+std::vector<std::string> gather_texts(const std::string& mine, int tag, Communicator& network);
+
+/// Rank 0's text on all ranks. That of the others is not looked at.
+std::string text_of_first(const std::string& mine, int tag, Communicator& network);
+
+/// Every rank says a text and hears those of all ranks, in their order.
 using TellAll = std::function<std::vector<std::string>(const std::string& mine)>;
 
 /// Tells by messages with `tag`, by way of rank 0; may be used again and again. `network` must

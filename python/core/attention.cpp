@@ -16,6 +16,7 @@ namespace ringlab::python {
 namespace {
 
 constexpr const char* kReference = "reference";
+constexpr const char* kSubjectsTell = "ringlab.subjects() tells what each of them can";
 
 /// Results by name, on their way to Python.
 class ResultArrays {
@@ -49,23 +50,21 @@ DType lse_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::
   throw_usage_error({.where = wish,
                      .expected = std::string("a subject that ") + what,
                      .actual = subject,
-                     .hint = "ringlab.subjects() tells what each of them can"});
+                     .hint = kSubjectsTell});
 }
 
 // Wishes that would have no effect are refused.
 void check_reference_wishes(const Wishes& wishes) {
-  for (const char* wish : {"ranks", "layout", "schedule", "slots", "wire", "timeout_s"}) {
-    if (wishes.given(wish)) refuse_wish(wish, "runs on ranks", kReference);
+  for (const RunOption& option : run_options()) {
+    const std::string name = name_of(option);
+    if (option.group != OptionGroup::run || option.needs == Feature::threads) continue;
+    if (wishes.given(name.c_str())) refuse_wish(name.c_str(), "runs on ranks", kReference);
   }
 }
 
 void check_wishes(const verify::Subject& subject, const GivenInput& given, const Wishes& wishes) {
-  const verify::Capabilities& can = subject.can;
-  if (given.dout && !can.backward) refuse_wish("dout", "has gradients", subject.name);
-  if (wishes.given("threads") && !can.threads) {
-    refuse_wish("threads", "shares out its work", subject.name);
-  }
-  if (given.problem.modifiers.any() && !can.modifiers.any()) {
+  if (given.dout && !subject.can.backward) refuse_wish("dout", "has gradients", subject.name);
+  if (given.problem.modifiers.any() && !subject.can.modifiers.any()) {
     refuse_wish("softcap, alibi, sinks, dropout", "modifies scores", subject.name);
   }
   if (wishes.take<bool>("with_error").value_or(false)) {
@@ -74,11 +73,11 @@ void check_wishes(const verify::Subject& subject, const GivenInput& given, const
   if (wishes.take<bool>("exact").value_or(false)) {
     refuse_wish("exact", "rounds correctly: \"reference\"", subject.name);
   }
-  for (const char* wish : {"schedule", "wire"}) {
-    if (wishes.given(wish) && !can.schedules) refuse_wish(wish, "executes schedules", subject.name);
-  }
-  if (wishes.given("slots") && !can.schedules && !can.prefetches) {
-    refuse_wish("slots", "has slots", subject.name);
+  for (const RunOption& option : run_options()) {
+    if (option.group != OptionGroup::run || !wishes.given(name_of(option).c_str())) continue;
+    const std::string expected = verify::why_without_effect(subject, option, {});
+    if (expected.empty()) continue;
+    throw_usage_error({name_of(option), expected, subject.name, kSubjectsTell});
   }
 }
 
@@ -197,7 +196,7 @@ nb::dict ability(const verify::Subject& subject) {
   can["ranks"] = subject.can.many_ranks;
   can["backward"] = subject.can.backward;
   can["schedules"] = subject.can.schedules;
-  can["slots"] = subject.can.schedules || subject.can.prefetches;
+  can["slots"] = verify::honours(subject.can, Feature::slots);
   can["threads"] = subject.can.threads;
   can["modifiers"] = subject.can.modifiers.any();
   can["bounds_its_error"] = false;

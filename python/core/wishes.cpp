@@ -1,15 +1,14 @@
 #include "python/core/wishes.h"
 
-#include <fmt/format.h>
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <charconv>
 #include <thread>
 
-#include "reference/core/checks.h"
 #include "reference/core/mask_text.h"
 #include "reference/core/modifiers.h"
+#include "reference/core/options/option_table.h"
 
 namespace nb = nanobind;
 
@@ -18,7 +17,6 @@ namespace {
 
 using Matrix = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 constexpr std::string_view kMatrixName = "matrix";
-constexpr std::int64_t kMostRanks = 4096, kMostThreads = 1024, kMostSlots = 4096;
 
 std::size_t matrix_number(const std::string& path, std::size_t matrices) {
   std::size_t number = matrices;
@@ -67,28 +65,34 @@ Modifiers modifiers_from(const Wishes& wishes, std::int64_t heads) {
   return modifiers;
 }
 
-int count_from(const Wishes& wishes, const char* name, std::int64_t otherwise, std::int64_t most) {
-  const std::int64_t count = wishes.take<std::int64_t>(name).value_or(otherwise);
-  check_range(name, count, 1, most);
-  return static_cast<int>(count);
-}
+/// Reads one wish into the field of its option.
+struct FieldReader {
+  const Wishes& wishes;
+  const RunOption& option;
+  RunOptions& options;
+  std::string name = name_of(option);
 
-WireFormat wire_from(const std::string& word) {
-  if (const auto wire = kind_named<WireFormat, wire_word>(word)) return *wire;
-  throw_usage_error({.where = "wire",
-                     .expected = "exact, f32, bf16 or fp8",
-                     .actual = "\"" + word + "\"",
-                     .hint = ""});
-}
-
-double timeout_from(const Wishes& wishes) {
-  const double timeout_s = wishes.take<double>("timeout_s").value_or(RunOptions{}.timeout_s);
-  if (timeout_s > 0 && timeout_s <= 1e9) return timeout_s;
-  throw_usage_error({.where = "timeout_s",
-                     .expected = "seconds above 0, at most 1e9",
-                     .actual = fmt::format("{}", timeout_s),
-                     .hint = ""});
-}
+  void operator()(std::monostate) const {}
+  void operator()(bool RunOptions::*field) const {
+    options.*field = *wishes.take<bool>(name.c_str());
+  }
+  void operator()(std::uint64_t RunOptions::*field) const {
+    options.*field = *wishes.take<std::uint64_t>(name.c_str());
+  }
+  void operator()(double RunOptions::*field) const {
+    options.*field = *wishes.take<double>(name.c_str());
+  }
+  template <class Field>
+  void operator()(const Field& field) const {
+    if constexpr (std::is_member_object_pointer_v<Field>) {
+      const std::int64_t number = *wishes.take<std::int64_t>(name.c_str());
+      check_limit(option, static_cast<double>(number));
+      options.*field = static_cast<std::remove_cvref_t<decltype(options.*field)>>(number);
+    } else {
+      set_word(option, *wishes.take<std::string>(name.c_str()), options);
+    }
+  }
+};
 
 }  // namespace
 
@@ -117,19 +121,15 @@ Problem problem_from(const Wishes& wishes, const Shape& shape, DType dtype) {
 
 RunOptions options_from(const Wishes& wishes) {
   RunOptions options;
-  options.ranks = count_from(wishes, "ranks", 1, kMostRanks);
-  options.slots = count_from(wishes, "slots", options.slots, kMostSlots);
-  const std::int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  options.threads =
-      count_from(wishes, "threads", std::max<std::int64_t>(1, cores / options.ranks), kMostThreads);
-  if (wishes.given("layout")) options.layout = parse_layout(*wishes.take<std::string>("layout"));
-  if (wishes.given("schedule")) {
-    const ScheduleSpec schedule = parse_schedule(*wishes.take<std::string>("schedule"));
-    options.schedule = schedule.kind;
-    options.node_ranks = schedule.node_ranks;
+  for (const RunOption& option : run_options()) {
+    if (!wishes.given(name_of(option).c_str())) continue;
+    std::visit(FieldReader{wishes, option, options}, option.field);
   }
-  if (wishes.given("wire")) options.wire = wire_from(*wishes.take<std::string>("wire"));
-  options.timeout_s = timeout_from(wishes);
+  if (!wishes.given("threads")) {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    options.threads = std::max(1, cores / options.ranks);
+  }
+  check_limits(options);
   return options;
 }
 

@@ -7,6 +7,7 @@
 
 #include "optimized/transport/run_network.h"
 #include "reference/core/checks.h"
+#include "reference/core/options/option_table.h"
 #include "reference/core/shards.h"
 #include "stages/common/device_list.h"
 
@@ -32,10 +33,7 @@ void check_run(const AttentionInput& input, const RunOptions& options) {
   check_extents("k", input.k.extents, input.problem.shape.k());
   check_extents("v", input.v.extents, input.problem.shape.v());
   if (input.dout) check_extents("dout", input.dout->extents, input.problem.shape.out());
-  check_range("ranks", options.ranks, 1, 4096);
-  check_range("slots", options.slots, 1, 4096);
-  check_range("tile-queries", options.tile_queries, 1, 1024);
-  check_range("tile-keys", options.tile_keys, 1, 1024);
+  check_limits(options);
   require_device(options.device);
 }
 

@@ -75,10 +75,10 @@ class ScheduleTest(EngineBadInputTest):
         self.succeeds("run", "optimized", "--text", self.text, "--schedule", "double:4", "--ranks",
                       "4", "--check")
 
-    def test_slots_are_a_whole_number_from_1_to_1024(self):
-        for value in ["0", "-1", "1025", "2.5", "two", "9" * 30]:
+    def test_slots_are_a_whole_number_from_1_to_4096(self):
+        for value in ["0", "-1", "4097", "2.5", "two", "9" * 30]:
             with self.subTest(slots=value):
-                self.refuses_run(2, ["--slots", f'"{value}"', "1 to 1024"], "--slots", value)
+                self.refuses_run(2, ["--slots", f'"{value}"', "1 to 4096"], "--slots", value)
 
     def test_slots_of_a_schedule_that_has_none_are_refused_as_unused(self):
         for schedule in ["broadcast", "allgather"]:

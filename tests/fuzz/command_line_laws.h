@@ -6,10 +6,9 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/inputs/modifier_options.h"
 #include "cli/inputs/problem_options.h"
+#include "cli/inputs/run_options.h"
 #include "cli/line/arguments.h"
-#include "cli/run/run_options.h"
 #include "reference/core/schedule/schedule.h"
 #include "tests/fuzz/laws.h"
 
@@ -21,8 +20,7 @@ inline cli::Command planned_command() {
   cli::Command command{"plan", "reads its options"};
   command.operands = "[SUBJECT…]";
   command.max_operands = 4;
-  command.options = cli::problem_options();
-  for (const cli::OptionSpec& option : cli::run_option_specs()) command.options.push_back(option);
+  command.options = cli::option_specs({OptionGroup::problem, OptionGroup::run});
   command.options.push_back({"html", "FILE", "a file"});
   command.options.push_back({"check", "", "a switch"});
   return command;
@@ -83,12 +81,9 @@ inline bool planned(const Words& words, PlannedRun& result) {
 
 inline void require_in_range(const PlannedRun& run) {
   const RunOptions& options = run.options;
-  require(options.ranks >= 1 && options.ranks <= 1024);
-  require(options.slots >= 1 && options.slots <= 1024);
-  require(options.threads >= 1 && options.threads <= 1024);
-  require(options.tile_queries >= 1 && options.tile_queries <= 1024);
-  require(options.tile_keys >= 1 && options.tile_keys <= 1024);
-  require(options.timeout_s > 0 && options.timeout_s <= 1e6);
+  check_limits(options);
+  require(options.ranks <= 4096 && options.slots <= 4096 && options.threads <= 4096);
+  require(options.tile_queries <= 1024 && options.tile_keys <= 1024 && options.timeout_s <= 1e9);
   const ScheduleSpec spec = parse_schedule(schedule_name(schedule_spec(options)));
   require(spec.kind == options.schedule && spec.node_ranks == options.node_ranks);
   check_problem(run.problem);

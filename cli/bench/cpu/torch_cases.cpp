@@ -2,25 +2,22 @@
 
 #include <fmt/format.h>
 
+#include "reference/core/schedule/operation_words.h"
+
 namespace ringlab::bench {
-namespace {
-
-const char* name_of(Pass pass) { return pass == Pass::forward ? "forward" : "backward"; }
-
-}  // namespace
 
 std::string TorchCase::id() const {
-  return fmt::format("{}.{}.{}.d{}.t{}", name_of(pass), dtype_info(dtype).name, mask, head_dim,
+  return fmt::format("{}.{}.{}.d{}.t{}", pass_name(pass), dtype_info(dtype).name, mask, head_dim,
                      threads);
 }
 
 std::string TorchCase::text() const {
-  return fmt::format("{} {} {}, head_dim {}, threads: {}", name_of(pass), dtype_info(dtype).name,
+  return fmt::format("{} {} {}, head_dim {}, threads: {}", pass_name(pass), dtype_info(dtype).name,
                      mask, head_dim, threads);
 }
 
 std::string TorchCase::request(std::int64_t heads, std::int64_t tokens) const {
-  return fmt::format("{} {} {} {} {} {} {}", name_of(pass), dtype_info(dtype).name, mask, heads,
+  return fmt::format("{} {} {} {} {} {} {}", pass_name(pass), dtype_info(dtype).name, mask, heads,
                      tokens, head_dim, threads);
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "reference/core/schedule/operation_words.h"
+
 namespace ringlab::bench {
 
 std::int64_t GpuCase::pairs() const {
@@ -23,8 +25,8 @@ std::string GpuCase::text() const {
 }
 
 std::string GpuCase::request(const std::string& backend) const {
-  return fmt::format("{} {} {} {} {} {} {}", pass == Pass::forward ? "forward" : "backward", mask,
-                     q_heads, kv_heads, tokens, head_dim, backend);
+  return fmt::format("{} {} {} {} {} {} {}", pass_name(pass), mask, q_heads, kv_heads, tokens,
+                     head_dim, backend);
 }
 
 double matrix_flops(std::int64_t n) {

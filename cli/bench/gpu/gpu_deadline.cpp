@@ -9,11 +9,13 @@
 #include <thread>
 #include <utility>
 
+#include "reference/core/schedule/operation_words.h"
+
 namespace ringlab::bench {
 namespace {
 
 std::string pass_text(const GpuCase& one) {
-  return fmt::format("{}, {}", one.pass == Pass::forward ? "forward" : "backward", one.text());
+  return fmt::format("{}, {}", pass_name(one.pass), one.text());
 }
 
 std::string hop_text(const HopCase& one) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "reference/core/schedule/operation_words.h"
+
 namespace ringlab::bench {
 namespace {
 
@@ -20,7 +22,7 @@ void add_match(std::vector<GpuMatch>& all, const std::string& family, const GpuC
   if (!flash) id += ".t" + tokens_text(one.tokens);
   const std::string what =
       fmt::format("{}'s time over ours, {} bf16 {}", flash ? "FlashAttention-2" : "cuDNN",
-                  one.pass == Pass::forward ? "forward" : "backward", one.text());
+                  pass_name(one.pass), one.text());
   all.push_back({{id, what, kTimes, limits.bound, limits.target}, one, flash ? "flash" : "cudnn"});
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/line/words.h"
 #include "reference/core/error.h"
 
 namespace ringlab::bench {
@@ -10,16 +11,6 @@ namespace {
 
 bool names(const std::string& word, const Goal& goal) {
   return goal.id == word || goal.id.starts_with(word + ".");
-}
-
-std::vector<std::string> split(const std::string& words) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= words.size();) {
-    const std::size_t end = std::min(words.find(',', begin), words.size());
-    parts.push_back(words.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 std::string known_families(const std::vector<Goal>& all) {
@@ -38,7 +29,7 @@ std::string known_families(const std::vector<Goal>& all) {
 std::string family_of(const Goal& goal) { return goal.id.substr(0, goal.id.find('.')); }
 
 std::vector<Goal> choose_goals(const std::string& words, const std::vector<Goal>& all) {
-  const std::vector<std::string> parts = split(words);
+  const std::vector<std::string> parts = cli::words_between_commas(words);
   for (const std::string& word : parts) {
     const auto is_named = [&](const Goal& goal) { return names(word, goal); };
     if (std::ranges::any_of(all, is_named)) continue;

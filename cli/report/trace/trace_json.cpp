@@ -9,6 +9,7 @@
 #include <set>
 
 #include "reference/core/error.h"
+#include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::report {
 namespace {
@@ -42,7 +43,7 @@ Json event_json(const TraceEvent& event) {
             {"peer", event.peer},
             {"slot", event.slot},
             {"gradient", event.gradient},
-            {"pass", event.pass == Pass::forward ? "forward" : "backward"},
+            {"pass", pass_name(event.pass)},
             {"bytes", event.bytes}}}};
 }
 
@@ -133,8 +134,9 @@ class EventReader {
   }
   Pass pass(const Json& args) const {
     const std::string word = text(args, "pass");
-    if (word == "forward") return Pass::forward;
-    if (word == "backward") return Pass::backward;
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      if (word == pass_name(pass)) return pass;
+    }
     fail("\"pass\" to be forward or backward", word);
   }
 

@@ -8,6 +8,7 @@
 #include "optimized/cuda/stream_kernels.h"
 #include "optimized/cuda/stuck_device.h"
 #include "reference/core/machine_error.h"
+#include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::ring {
 namespace {
@@ -18,7 +19,7 @@ std::size_t index_of(int rank, StreamKind kind) {
   return static_cast<std::size_t>(stream_number(rank, kind));
 }
 
-std::string pass_name(Pass pass) { return pass == Pass::forward ? "forward, " : "backward, "; }
+std::string pass_text(Pass pass) { return std::string(pass_name(pass)) + ", "; }
 
 }  // namespace
 
@@ -49,7 +50,7 @@ std::vector<cuda::Event> IssuedStreams::make_events(const StreamProgram& program
     const cuda::Event event = events_.back().get();
     events[static_cast<std::size_t>(operation.event)] = event;
     if (last[stream]) {
-      milestones_[stream].push_back({event, pass_name(program.pass) + place(*last[stream])});
+      milestones_[stream].push_back({event, pass_text(program.pass) + place(*last[stream])});
     }
   }
   return events;

@@ -29,6 +29,11 @@ inline int slot_of(const Operation& operation) {
 /// "post_send_gradient": verb and payload as one word.
 std::string_view action_name(const Operation& operation);
 
+/// "forward" or "backward".
+constexpr std::string_view pass_name(Pass pass) {
+  return pass == Pass::forward ? "forward" : "backward";
+}
+
 /// What tells the messages of one pass apart.
 struct MessageKey {
   int from = 0;

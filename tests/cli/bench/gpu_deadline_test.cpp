@@ -9,7 +9,7 @@
 
 #include "cli/bench/gpu/gpu_families.h"
 #include "cli/bench/gpu/gpu_goals.h"
-#include "cli/line/stuck.h"
+#include "cli/line/endings.h"
 #include "tests/cli/bench/fake_gpu.h"
 
 namespace ringlab::bench {

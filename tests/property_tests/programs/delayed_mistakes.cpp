@@ -5,6 +5,7 @@
 
 #include "optimized/ring/streams/stream_setting.h"
 #include "property_tests/programs/stream_check.h"
+#include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::ring {
 namespace {
@@ -68,7 +69,7 @@ bool is_shown(const StreamProgram& planted, const RunEdited& run, const Bits& du
   return false;
 }
 
-std::string pass_text(Pass pass) { return pass == Pass::forward ? "forward" : "backward"; }
+std::string pass_text(Pass pass) { return std::string(pass_name(pass)); }
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 
 #include "reference/core/layout.h"
 #include "reference/core/mask.h"
+#include "reference/core/schedule/operation_words.h"
 #include "reference/core/schedule/schedule.h"
 
 namespace ringlab {
@@ -47,8 +48,8 @@ inline NeedMatrix causal_need(int ranks) {
 
 inline std::string text_of(const ScheduleSpec& spec, int ranks, Pass pass) {
   return schedule_name(spec) + (spec.direction == RingDirection::next ? ", next" : ", previous") +
-         ", " + std::to_string(spec.slots) + " slots, " + std::to_string(ranks) + " ranks" +
-         (pass == Pass::forward ? ", forward" : ", backward");
+         ", " + std::to_string(spec.slots) + " slots, " + std::to_string(ranks) + " ranks" + ", " +
+         std::string(pass_name(pass));
 }
 
 /// Different lengths, so that counts of tokens tell owners apart.

@@ -1,0 +1,80 @@
+// What the parts of `ringlab bench` share, and the parts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench/gpu/gpu_families.h"
+#include "cli/bench/measure/families.h"
+#include "cli/bench/measure/figures.h"
+#include "cli/bench/measure/page.h"
+#include "cli/line/arguments.h"
+#include "cli/line/command.h"
+#include "cli/line/output.h"
+
+namespace ringlab::cli {
+
+/// What --json FILE gets: written anew with every part, so that what is measured stays if the
+/// program is ended. "complete" says whether the run came to its end. `output` outlives it.
+class BenchRecord {
+ public:
+  /// `head` is what is known before anything is measured. It comes with the first part, after the
+  /// date, the command line and what `ringlab doctor` says of this machine.
+  BenchRecord(Output& output, const Arguments& arguments, const Json& head);
+
+  /// Takes the place of what the part was before.
+  void keep(const std::string& part, const Json& value);
+  /// All parts are there.
+  void finish();
+
+ private:
+  Output& output_;
+  Json document_ = {{"complete", false}};
+};
+
+/// --quick, --rounds, --only (of `goals`) and --torch-python as a plan.
+bench::Plan take_plan(Arguments& arguments, const std::vector<bench::Goal>& goals);
+/// Usage error for --only: what `option` measures has no goals.
+void refuse_goals_beside(const Arguments& arguments, const std::string& option);
+/// With a bar where there is a terminal; "goals" of the record are those known so far.
+std::vector<bench::Outcome> measure_with_progress(const bench::Plan& plan,
+                                                  const std::vector<bench::Family>& families,
+                                                  BenchRecord& record);
+
+/// A table, and the reasons of what was skipped.
+void print_goals(const std::vector<bench::Outcome>& outcomes, Output& output);
+/// Nothing for a table without rows.
+void print_figures(const bench::FigureTable& figures, Output& output);
+
+Json spread_json(const bench::Spread& spread);
+Json goals_json(const std::vector<bench::Outcome>& outcomes);
+
+/// Fills in the configuration and the build, writes the page and says where it is.
+void write_page(const std::string& path, const Json& configuration, bench::BenchReport report,
+                Output& output);
+
+/// The options of `bench` that `bench cpu` and `bench gpu` alone take.
+std::vector<OptionSpec> bench_goal_options();
+
+/// Measures the goals of docs/performance.md, prints a table and writes JSON and a page where asked
+/// for. Missing a goal is no failure: the exit code is 0.
+int bench_cpu(Arguments& arguments);
+
+/// Measures with the rounds and sizes of `plan`, prints a table and finishes the record.
+void bench_widths(const bench::Plan& plan, BenchRecord& record, Output& output);
+
+/// Measures the goals of devices, prints tables and writes JSON and a page where asked for. Missing
+/// a goal is no failure. Environment error without CUDA or without a device.
+int bench_gpu(Arguments& arguments);
+
+/// Measures with the rounds and sizes of `plan` and prints a table for each case. "ladders" of the
+/// record grow by one after another.
+void bench_ladder(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
+                  Output& output);
+
+/// Measures with the rounds and sizes of `plan` and prints a table. "overlaps" of the record grow by
+/// one row after another.
+void bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
+                   Output& output);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,163 @@
+#include "cli/inputs/subjects.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cli/inputs/run_options.h"
+#include "property_tests/plugins/plugin_subject.h"
+#include "reference/core/error.h"
+#include "stages/common/device_list.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr double kPluginSeconds = 10;
+
+struct Refusal {
+  std::string option, expected, subject;
+};
+std::optional<Refusal> first_refusal(const Arguments& arguments, const verify::Subject& subject,
+                                     const verify::Place& place,
+                                     const std::vector<OptionGroup>& groups) {
+  if (place.device == DeviceKind::cuda && !subject.can.cuda) {
+    return Refusal{"--device", "a subject that runs on devices", subject.name};
+  }
+  for (const RunOption& option : run_options()) {
+    const std::string word(option.word);
+    if (!arguments.given(word) || !is_in(groups, option)) continue;
+    std::string expected = verify::why_without_effect(subject, option, place);
+    if (!expected.empty()) return Refusal{"--" + word, std::move(expected), subject.name};
+  }
+  return std::nullopt;
+}
+
+void check_dtype(const verify::Subject& subject, DType dtype, DeviceKind device) {
+  const auto& dtypes = subject.can_on(device).dtypes;
+  if (std::ranges::count(dtypes, dtype) > 0) return;
+  std::vector<std::string_view> names;
+  for (const DType known : dtypes) names.push_back(dtype_info(known).name);
+  throw_usage_error(
+      {"--dtype",
+       fmt::format("one that {} computes in{}: {}", subject.name,
+                   device == DeviceKind::cuda ? " on devices" : "", fmt::join(names, ", ")),
+       std::string(dtype_info(dtype).name), fmt::format("Give --dtype {}.", names.back())});
+}
+
+}  // namespace
+
+verify::Subject subject_named(const std::string& name, Arguments& arguments) {
+  if (!verify::names_a_plugin(name)) return verify::find_subject(name);
+  const double deadline_s = arguments.given("timeout")
+                                ? take_number(arguments, "timeout", kPluginSeconds)
+                                : kPluginSeconds;
+  return verify::plugin_subject(name, {.deadline_s = deadline_s});
+}
+
+std::vector<verify::Subject> subjects_named(Arguments& arguments) {
+  if (arguments.operands().empty()) return verify::all_subjects();
+  std::vector<verify::Subject> subjects;
+  for (const std::string& name : arguments.operands()) {
+    verify::Subject subject = subject_named(name, arguments);
+    if (std::ranges::find(subjects, subject.name, &verify::Subject::name) != subjects.end()) {
+      throw_usage_error({"subject " + name, "to be given once", "it more than once", ""});
+    }
+    subjects.push_back(std::move(subject));
+  }
+  return subjects;
+}
+
+std::vector<std::string> notes_on(const std::vector<verify::Subject>& subjects) {
+  std::vector<std::string> notes;
+  for (const verify::Subject& subject : subjects) {
+    if (!subject.can.lse) notes.push_back(subject.name + " gives no lse: it is not checked");
+    if (!subject.can.deterministic && subject.can.foreign) {
+      notes.push_back(subject.name + " promises no bits: laws about bits are skipped");
+    }
+  }
+  return notes;
+}
+
+verify::Place place_of(const Arguments& arguments) {
+  verify::Place place;
+  if (arguments.text("device") == "cuda") place.device = DeviceKind::cuda;
+  if (arguments.text("transport") == "mpi") place.carrier = verify::Carrier::mpi;
+  if (arguments.text("transport") == "nccl") place.carrier = verify::Carrier::nccl;
+  return place;
+}
+
+void refuse_without_effect(const Arguments& arguments, const std::vector<verify::Subject>& subjects,
+                           const verify::Place& place, const std::vector<OptionGroup>& groups) {
+  std::optional<Refusal> first;
+  for (const verify::Subject& subject : subjects) {
+    std::optional<Refusal> refusal = first_refusal(arguments, subject, place, groups);
+    if (!refusal) return;
+    if (!first) first = std::move(refusal);
+  }
+  if (!first) return;
+  throw_usage_error({first->option, first->expected, first->subject,
+                     "Try optimized; `ringlab list` shows what each subject can."});
+}
+
+void check_device_options(const Arguments& arguments, const RunOptions& options) {
+  if (arguments.given("deterministic") && !arguments.given("backward") &&
+      options.device == DeviceKind::cuda) {
+    throw_usage_error({"--deterministic", "--backward beside it", "a run without gradients",
+                       "Outputs have the same bits from run to run in any case."});
+  }
+  if (options.as_graph && arguments.given("trace")) {
+    throw_usage_error({"--trace", "no --graph beside it", "both",
+                       "What is in a graph cannot be timed piece by piece: leave out one."});
+  }
+}
+
+void refuse_problem(const verify::Subject& subject, const std::string& reason) {
+  throw_input_error({subject.name, "a problem that it can take", "that it " + reason,
+                     "`ringlab list` shows what it claims."});
+}
+
+void check_subject_takes(const verify::Subject& subject, const Problem& problem,
+                         const RunOptions& options, Pass last_pass) {
+  check_dtype(subject, problem.dtype, options.device);
+  if (options.ranks > 1 && !subject.can.many_ranks) {
+    throw_usage_error({"--ranks", fmt::format("1, as {} runs on one rank", subject.name),
+                       fmt::format("{}", options.ranks), ""});
+  }
+  const std::string reason = subject.can.foreign ? verify::obstacle(subject.can, problem) : "";
+  if (!reason.empty()) refuse_problem(subject, reason);
+  if (options.device == DeviceKind::cuda && subject.check_on_devices) {
+    subject.check_on_devices(problem, options, last_pass);
+  }
+}
+
+void require_device_of(const verify::Subject& subject, DeviceKind device) {
+  if (device == DeviceKind::cpu && !subject.can.cpu) {
+    throw_usage_error({"--device", fmt::format("cuda: {} runs on devices only", subject.name),
+                       "cpu", "`ringlab list` shows what each subject can."});
+  }
+  stages::require_device(device);
+  if (subject.require) subject.require();
+}
+
+verify::Subject as_asked(const verify::Subject& given, const RunOptions& options) {
+  verify::Subject subject = verify::on_device(given, options.device);
+  return options.deterministic ? subject : verify::with_gradients_in_any_order(std::move(subject));
+}
+
+void describe_run(const verify::Subject& subject, const verify::Place& place,
+                  const Problem& problem, const RunOptions& options, Json& configuration) {
+  const bool tells = options.device == DeviceKind::cuda && subject.describe_on_devices;
+  describe_run_options(options, configuration, [&](const RunOption& option) {
+    return tells ? verify::why_without_effect(subject, option, place).empty()
+                 : option.group == OptionGroup::run;
+  });
+  if (!tells || place.carrier) return;
+  for (const auto& [name, value] : subject.describe_on_devices(problem, options)) {
+    configuration[name] = value;
+  }
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,42 @@
+#include "cli/line/endings.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+namespace ringlab::cli {
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM};
+std::atomic<bool> interruption_wanted = false;  // lock-free: a signal handler sets it
+
+void note_interruption(int) { interruption_wanted = true; }
+
+}  // namespace
+
+Interruption::Interruption() {
+  interruption_wanted = false;
+  struct sigaction action {};
+  action.sa_handler = note_interruption;
+  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  for (const int signal : kSignals) sigaction(signal, &action, nullptr);
+}
+
+Interruption::~Interruption() {
+  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+}
+
+bool Interruption::is_wanted() { return interruption_wanted; }
+
+void leave_stuck(const DeviceStuck& error) {
+  const char* const over_a_bar = ::isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "";
+  fmt::print(stderr, "{}ringlab: {}\n", over_a_bar, error.what());
+  std::fflush(nullptr);
+  std::_Exit(error.exit_code());
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,36 @@
+// Words of the command line: numbers, lists, and what a mistyped one was meant to be.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringlab::cli {
+
+/// Usage errors name the option, the range and what was found. No sign but '-', no spaces, no
+/// suffix, no hexadecimal.
+std::int64_t parse_integer(const std::string& option, const std::string& text, std::int64_t least,
+                           std::int64_t most);
+std::uint64_t parse_unsigned(const std::string& option, const std::string& text);
+/// Finite; "nan", "inf" and numbers beyond the range of double are usage errors.
+double parse_real(const std::string& option, const std::string& text, double least, double most);
+
+/// The words between the commas, empty ones too.
+inline std::vector<std::string> words_between_commas(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+/// The candidate with the least edit distance, or empty when none is near enough to be a typo.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+
+/// "Did you mean X?", or empty.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace ringlab::cli

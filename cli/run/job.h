@@ -1,0 +1,69 @@
+// `ringlab run optimized --transport mpi|nccl`: this process is one rank of a job, that mpirun
+// started or whose ranks meet in a folder.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/line/arguments.h"
+#include "cli/line/output.h"
+#include "cli/run/run_plan.h"
+#include "optimized/transport/communicator.h"
+#include "reference/core/error.h"
+#include "reference/core/run.h"
+
+namespace ringlab::cli {
+
+/// Reads this rank's rows, runs the engine, writes this rank's rows; rank 0 prints. Prints its own
+/// errors, while the other ranks still listen, and returns the exit code: a mistake in the command
+/// line is the same on all ranks and printed by rank 0 alone.
+int run_job(Arguments& arguments);
+
+/// What keeps a job from starting.
+struct JobFailure {
+  int exit_code = 0;      ///< of the first rank that failed, the same on all ranks
+  std::string text = {};  ///< on rank 0 only: once when all ranks say the same, else with the ranks
+};
+
+/// To be called by all ranks, with the error of this rank if there was one; each returns whether
+/// any rank has one. RankError when a rank does not come.
+std::optional<JobFailure> share_failure(const std::optional<Error>& mine, Communicator& network);
+
+struct JobClock {
+  std::chrono::steady_clock::time_point zero;  ///< rank 0's zero, as this rank's clock reads
+  double uncertainty_s = 0;                    ///< how far off it can be, either way
+};
+
+/// To be called by all ranks. Rank 0 asks each rank for its time a few times; the answer with the
+/// shortest round trip is taken to have been given half way through it, so it is off by at most
+/// half that round trip (Cristian 1989). Drift during the run is not corrected. No rank's zero is
+/// later than the moment when this returns, so no event is before it.
+JobClock align_clocks(Communicator& network);
+
+/// What every rank of a job tells the first one at its end.
+struct RankReport {
+  RankStats stats;                                            ///< without events
+  double seconds = std::numeric_limits<double>::quiet_NaN();  ///< of this rank, where it is known
+  double worst = std::numeric_limits<double>::quiet_NaN();    ///< error/bound, when checked
+  std::int64_t compared = 0;                                  ///< values, when checked
+  bool right = true;
+  double clock_uncertainty_s = 0;  ///< when traced
+  std::string device = {};         ///< with --transport nccl
+  std::vector<double> sums = {};   ///< of gradients, where they are checked by these
+};
+
+/// All reports on rank 0, nothing elsewhere. To be called by all ranks.
+std::vector<RankReport> gather(const RankReport& mine, Communicator& network);
+
+/// The events of all ranks on rank 0, nothing elsewhere. To be called by all ranks.
+std::vector<TraceEvent> gather_events(const std::vector<TraceEvent>& mine, Communicator& network);
+
+/// Returns the exit code: 1 when any rank is wrong, where that was asked. Rank 0 alone has an
+/// `output`. To be called by all ranks.
+int run_job_rank(const RunPlan& plan, Output* output, JobSession& session);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,53 @@
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "cli/run/job.h"
+#include "optimized/transport/tell_all.h"
+
+namespace ringlab {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Visit, owner, hop, pairs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkStats, from, received_bytes, late_s, transfer_s)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankStats, sent_bytes, sent_messages, received_bytes,
+                                   received_messages, peak_bytes, peak_kv_bytes, visits,
+                                   heard_step_s, busy_s, links)
+
+namespace cli {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, stats, seconds, worst, compared, right,
+                                   clock_uncertainty_s, device, sums)
+
+namespace {
+
+constexpr int kReportTag = 1 << 20;  // far from the engine's own
+constexpr int kTraceTag = (1 << 20) + 3;
+
+}  // namespace
+
+// As CBOR, which has NaN and infinities.
+std::vector<RankReport> gather(const RankReport& mine, Communicator& network) {
+  std::string text;
+  nlohmann::json::to_cbor(nlohmann::json(mine), text);
+  std::vector<RankReport> all;
+  for (const std::string& one : gather_texts(text, kReportTag, network)) {
+    all.push_back(nlohmann::json::from_cbor(one).get<RankReport>());
+  }
+  return all;
+}
+
+std::vector<TraceEvent> gather_events(const std::vector<TraceEvent>& mine, Communicator& network) {
+  static_assert(std::is_trivially_copyable_v<TraceEvent>);  // travels as it lies in memory
+  const std::string bytes(reinterpret_cast<const char*>(mine.data()),
+                          mine.size() * sizeof(TraceEvent));
+  std::vector<TraceEvent> all;
+  for (const std::string& one : gather_texts(bytes, kTraceTag, network)) {
+    const std::size_t before = all.size();
+    all.resize(before + one.size() / sizeof(TraceEvent));
+    if (!one.empty()) std::memcpy(all.data() + before, one.data(), one.size());
+  }
+  return all;
+}
+
+}  // namespace cli
+}  // namespace ringlab

@@ -1,0 +1,43 @@
+// The results of a run as files: tensors of one process or of the ranks of a job, and traces.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/inputs/problem_options.h"
+#include "cli/line/arguments.h"
+#include "optimized/ring/engine.h"
+#include "property_tests/subject.h"
+#include "reference/core/run.h"
+
+namespace ringlab::cli {
+
+struct RunPlan;
+
+struct Results {
+  const AttentionOutput& output;
+  const std::optional<AttentionGradients>& gradients;
+};
+/// o, lse and, where they are, dq, dk and dv, in the problem's dtype (lse in f32, or f64 for f64).
+void write_results(const std::string& path, const LoadedInput& loaded, const Results& results);
+
+enum class OutputShards { merged, apart };
+
+struct JobOutput {
+  std::string path;
+  OutputShards shards = OutputShards::merged;
+};
+/// --output and, where ranks are processes, --output-shards; nothing without --output.
+std::optional<JobOutput> take_job_output(Arguments& arguments, const verify::Place& place);
+
+/// Writes o, lse and gradients: this rank's rows. merged: the files get their names when all ranks
+/// have written; apart: PATH.rank-R.safetensors or PATH/rank-R/, with the positions of the rows.
+/// To be called by all ranks of `network`.
+void write_job_output(const RunPlan& plan, const RunResult& result, Communicator& network);
+
+/// Complete or absent. Returns the number of events.
+std::size_t write_trace(const std::string& path, const RunResult& result);
+std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,147 @@
+#include "cli/run/run_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/inputs/run_options.h"
+#include "cli/inputs/subjects.h"
+#include "cli/run/run_check.h"
+#include "optimized/cpu/vectors.h"
+#include "optimized/ring/device_engine.h"
+#include "property_tests/sampled_check.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+namespace {
+
+using verify::Carrier;
+
+void check_runs_on(const verify::Subject& subject, Carrier carrier) {
+  if (subject.runs_on(carrier)) return;
+  std::vector<std::string> names;
+  for (const auto& subjects : {verify::all_subjects(), verify::vendor_subjects()}) {
+    for (const verify::Subject& one : subjects) {
+      if (one.runs_on(carrier)) names.push_back(one.name);
+    }
+  }
+  throw_usage_error({"--transport " + carrier_name(carrier),
+                     fmt::format("{}, whose ranks can be processes", fmt::join(names, " or ")),
+                     subject.name, fmt::format("Run {} with --transport threads.", subject.name)});
+}
+
+void check_device(DeviceKind device, Carrier carrier) {
+  const bool on_devices = device == DeviceKind::cuda;
+  if (carrier == Carrier::mpi && on_devices) {
+    throw_usage_error(
+        {"--device", "cpu with --transport mpi", "cuda", "--transport nccl is for devices."});
+  }
+  if (carrier == Carrier::nccl && !on_devices) {
+    throw_usage_error({"--device", "cuda with --transport nccl", "cpu",
+                       "Give --device cuda; --transport mpi is for CPUs."});
+  }
+}
+
+RunOptions take_options_of_job(Arguments& arguments, Carrier carrier, int ranks) {
+  const RunOptions options = take_run_options(
+      arguments, {.ranks = ranks, .tile_queries = cpu::kTileQueries, .tile_keys = cpu::kTileKeys});
+  if (options.ranks != ranks) {
+    throw_usage_error({"--ranks", fmt::format("{}, the size of the job", ranks),
+                       fmt::format("{}", options.ranks),
+                       fmt::format("Leave it out with --transport {}.", carrier_name(carrier))});
+  }
+  check_device(options.device, carrier);
+  return options;
+}
+
+RunOptions take_options(Arguments& arguments, const RunPlan& plan, const JobSession* session) {
+  if (session != nullptr) {
+    return take_options_of_job(arguments, *plan.place.carrier, session->ranks());
+  }
+  return take_run_options(arguments, {.tile_queries = plan.subject.tile_queries,
+                                      .tile_keys = plan.subject.tile_keys,
+                                      .many_threads = plan.subject.can.threads});
+}
+
+// Rank 0 alone writes it, and is asked where it runs.
+void take_trace(Arguments& arguments, const JobSession* session, RunPlan& plan) {
+  plan.trace_path = arguments.take_text("trace");
+  plan.options.trace = plan.trace_path.has_value();
+  if (plan.trace_path && (session == nullptr || session->rank() == 0)) {
+    check_file("trace", *plan.trace_path);
+  }
+}
+
+RankInput take_input(Arguments& arguments, const RunPlan& plan, const JobSession* session) {
+  if (session != nullptr) {
+    return load_rank_input(arguments, plan.options,
+                           {.rank = session->rank(),
+                            .whole = plan.checks(),
+                            .whole_if_random = plan.check,
+                            .gradients = plan.backward});
+  }
+  // What compares or writes everything needs everything.
+  const bool by_rows = plan.subject.makes_rows && !plan.check && !plan.output;
+  return {.loaded = load_input(arguments, {.gradients = plan.backward, .by_rows = by_rows})};
+}
+
+// What a check of some rows makes of random input: q, k and v of a group of heads, as doubles; for
+// sums of gradients, before that, the inputs of a rank once more.
+std::int64_t check_bytes(const RunPlan& plan) {
+  if (plan.check_rows == 0) return 0;
+  const Shape& s = plan.problem().shape;
+  const std::int64_t rows = 8 * (s.q_tokens * s.head_dim * (s.q_heads / s.kv_heads) +
+                                 s.kv_tokens * (s.head_dim + s.v_dim));
+  if (!plan.backward) return rows;
+  const std::int64_t inputs = s.q().size() + s.k().size() + s.v().size() + s.out().size();
+  return std::max(rows, inputs / plan.options.ranks * dtype_info(plan.problem().dtype).bytes);
+}
+
+// The problem is known: whether the subject takes it, and whether it can here.
+void check_problem_of(const RunPlan& plan) {
+  check_subject_takes(plan.subject, plan.problem(), plan.options, plan.last_pass());
+  if (!plan.place.carrier) {
+    require_device_of(plan.subject, plan.options.device);
+    if (plan.input.loaded.by_rows) check_run_fits_memory(plan.account(), check_bytes(plan));
+  } else if (plan.place.carrier == Carrier::nccl) {
+    ring::require_nccl();
+    if (plan.subject.require) plan.subject.require();
+  }
+}
+
+}  // namespace
+
+RunAccount RunPlan::account(const std::vector<RankStats>& ranks) const {
+  RunAccount account{
+      .problem = problem(), .options = options, .last_pass = last_pass(), .measured = {}};
+  for (const RankStats& rank : ranks) account.measured.push_back(&rank);
+  return account;
+}
+
+std::string carrier_name(Carrier carrier) { return carrier == Carrier::mpi ? "mpi" : "nccl"; }
+
+RunPlan take_run_plan(Arguments& arguments, const JobSession* session) {
+  RunPlan plan{.subject = subject_named(arguments.operands()[0], arguments),
+               .place = place_of(arguments),
+               .options = {}};
+  if (plan.place.carrier) check_runs_on(plan.subject, *plan.place.carrier);
+  refuse_without_effect(arguments, {plan.subject}, plan.place);
+  plan.options = take_options(arguments, plan, session);
+  check_device_options(arguments, plan.options);
+  plan.check = arguments.take_switch("check");
+  plan.check_rows = take_check_rows(arguments);
+  plan.backward = arguments.take_switch("backward");
+  plan.output = take_job_output(arguments, plan.place);
+  take_trace(arguments, session, plan);
+  plan.input = take_input(arguments, plan, session);
+  arguments.reject_unused();
+  check_row_count(plan.check_rows, plan.problem());
+  plan.rows = verify::sample_rows(
+      make_layout(plan.options, plan.problem().shape.q_tokens, plan.options.q_layout),
+      plan.check_rows);
+  check_problem_of(plan);
+  return plan;
+}
+
+}  // namespace ringlab::cli

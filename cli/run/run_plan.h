@@ -1,0 +1,47 @@
+// What a command line of `ringlab run` asks for: in this process, or of one rank of a job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/inputs/shard_input.h"
+#include "cli/run/run_costs.h"
+#include "cli/run/run_output.h"
+#include "optimized/transport/job_session.h"
+#include "property_tests/gradient_identities.h"
+#include "property_tests/subject.h"
+
+namespace ringlab::cli {
+
+struct RunPlan {
+  verify::Subject subject;
+  verify::Place place;
+  RunOptions options;
+  bool check = false;
+  bool backward = false;
+  std::int64_t check_rows = 0;
+  std::optional<JobOutput> output = {};
+  std::optional<std::string> trace_path = {};
+  RankInput input = {};                 ///< in this process only what was loaded
+  std::vector<std::int64_t> rows = {};  ///< those of --check-rows
+
+  const Problem& problem() const { return input.loaded.problem; }
+  Pass last_pass() const { return backward ? Pass::backward : Pass::forward; }
+  bool checks() const { return check || check_rows > 0; }
+  NumericsProfile profile() const { return subject.profile(problem(), options); }
+  /// With figures of these ranks, if there are any.
+  RunAccount account(const std::vector<RankStats>& ranks = {}) const;
+  /// Gradients of what is too long for a reference are checked by their sums.
+  bool checks_sums() const { return input.loaded.by_rows && backward && check_rows > 0; }
+};
+
+/// The whole command line, checked, with the input. `session`: that of a job, null in this process;
+/// its ranks get their own rows. Environment error where CUDA, NCCL, a device or memory is missing.
+RunPlan take_run_plan(Arguments& arguments, const JobSession* session);
+
+/// "mpi" or "nccl".
+std::string carrier_name(verify::Carrier carrier);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,107 @@
+#include "cli/run/run_print.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cli/inputs/subjects.h"
+#include "cli/line/text_table.h"
+#include "cli/report/human.h"
+#include "cli/report/totals.h"
+#include "cli/run/run_check.h"
+#include "cli/verify/report_json.h"
+#include "reference/core/report.h"
+
+namespace ringlab::cli {
+namespace {
+
+Json numbered_json(std::size_t number, const RankReport& rank) {
+  Json json = rank_json(rank.stats);
+  json["rank"] = number;
+  json["pairs"] = report::pairs_of(rank.stats);
+  if (!std::isnan(rank.seconds)) json["seconds"] = rank.seconds;
+  if (!std::isnan(rank.worst)) {
+    json["worst_ratio"] = json_number(rank.worst);
+    json["compared"] = rank.compared;
+  }
+  return json;
+}
+
+}  // namespace
+
+Json print_plan(const RunPlan& plan, const verify::RunFacts& of_job, Output& output) {
+  Json configuration = {{"subject", plan.subject.name}};
+  describe_input(plan.input.loaded, configuration);
+  describe_run(plan.subject, plan.place, plan.problem(), plan.options, configuration);
+  if (plan.place.carrier) configuration["transport"] = carrier_name(*plan.place.carrier);
+  for (const auto& [name, value] : of_job) configuration[name] = value;
+  output.print_configuration(configuration);
+  for (const std::string& note : plan.input.loaded.notes) output.print("note: {}\n", note);
+  return configuration;
+}
+
+Json print_ranks(const std::vector<RankReport>& ranks, Output& output) {
+  const bool timed = !ranks.empty() && !std::isnan(ranks.front().seconds);
+  const bool checked = !ranks.empty() && !std::isnan(ranks.front().worst);
+  std::vector<std::string> heads = {"rank",        "sent",      "messages",      "received",
+                                    "peak memory", "of it K/V", "pairs computed"};
+  if (timed) heads.insert(heads.begin() + 1, "time");
+  if (checked) heads.emplace_back("worst error/bound");
+  std::vector<Column> columns;
+  for (const std::string& head : heads) columns.push_back({head, Align::right});
+  TextTable table(columns);
+  Json json = Json::array();
+  for (const RankReport& rank : ranks) {
+    const RankStats& stats = rank.stats;
+    std::vector<std::string> cells = {fmt::format("{}", json.size()),
+                                      report::human_bytes(stats.sent_bytes),
+                                      report::human_count(stats.sent_messages),
+                                      report::human_bytes(stats.received_bytes),
+                                      report::human_bytes(stats.peak_bytes),
+                                      report::human_bytes(stats.peak_kv_bytes),
+                                      report::human_count(report::pairs_of(stats))};
+    if (timed) cells.insert(cells.begin() + 1, report::human_seconds(rank.seconds));
+    if (checked) cells.push_back(report::human_ratio(rank.worst));
+    table.add(std::move(cells));
+    json.push_back(numbered_json(json.size(), rank));
+  }
+  output.print("\n{}", table.text());
+  return json;
+}
+
+void print_checked_rows(const RunPlan& plan, Json& document, Output& output) {
+  const GradientCheck gradients = !plan.backward       ? GradientCheck::no_gradients
+                                  : plan.checks_sums() ? GradientCheck::by_sums
+                                                       : GradientCheck::none;
+  document["checked_rows"] = plan.rows;
+  output.print("checked {}\n", describe_rows(plan.rows.size(), plan.problem(), gradients));
+}
+
+void print_check(const Report& report, Output& output) {
+  for (const TensorReport& tensor : report.tensors) {
+    const WorstElement& worst = tensor.worst;
+    output.print(
+        "check  {:<4} {}  worst error/bound {} at [{}, {}, {}, {}]: got {:.9g}, exact {:.9g}, "
+        "allowed ±{:.3g}; {} of {} wrong\n",
+        tensor.tensor, tensor.passed() ? "ok   " : "WRONG", report::human_ratio(worst.ratio),
+        worst.batch, worst.head, worst.token, worst.channel, worst.got, worst.exact, worst.allowed,
+        report::human_count(tensor.failed), report::human_count(tensor.compared));
+  }
+}
+
+void print_identities(const verify::GradientIdentities& sums, Json& document, Output& output) {
+  document["identities"] = Json::array();
+  for (const verify::Identity& identity : sums.results()) {
+    document["identities"].push_back({{"law", identity.law},
+                                      {"name", identity.name},
+                                      {"off_over_likely", json_number(identity.worst)},
+                                      {"where", identity.where},
+                                      {"holds", identity.holds()}});
+    output.print("check  {}  {}  {}: off by {} of what rounding makes likely (wrong above {}){}\n",
+                 identity.law, identity.holds() ? "ok   " : "WRONG", identity.name,
+                 report::human_ratio(identity.worst), verify::Identity::kMost,
+                 identity.where.empty() ? "" : ", most in " + identity.where);
+  }
+}
+
+}  // namespace ringlab::cli

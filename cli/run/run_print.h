@@ -1,0 +1,28 @@
+// What `ringlab run` says of a run: of one in this process as of a job.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cli/line/output.h"
+#include "cli/run/job.h"
+#include "cli/run/run_plan.h"
+
+namespace ringlab::cli {
+
+/// The configuration and its notes; `of_job`: what a job found that it computes with.
+Json print_plan(const RunPlan& plan, const verify::RunFacts& of_job, Output& output);
+
+/// A table of the ranks, and the same as an array. Times and errors only where they are known.
+Json print_ranks(const std::vector<RankReport>& ranks, Output& output);
+
+/// Which rows were checked, and how gradients were.
+void print_checked_rows(const RunPlan& plan, Json& document, Output& output);
+
+/// A line for each tensor.
+void print_check(const Report& report, Output& output);
+
+/// What each sum over gradients is off by.
+void print_identities(const verify::GradientIdentities& sums, Json& document, Output& output);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,93 @@
+// The parts of `ringlab verify`: what is asked, the work, results, certificates.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/inputs/problem_options.h"
+#include "cli/line/arguments.h"
+#include "cli/line/output.h"
+#include "cli/report/certificate.h"
+#include "cli/report/page.h"
+#include "property_tests/diagnosis/insight.h"
+
+namespace ringlab::cli {
+
+struct VerifyPlan {
+  std::vector<verify::Subject> subjects;
+  verify::VerifyOptions laws;
+  std::int64_t sampled_rows = 256;
+  std::int64_t rounds = 1;  ///< under the laws, at most
+  /// How long new cases may begin; without it all rounds are done.
+  std::optional<double> seconds = {};
+};
+
+struct VerifyOutcome {
+  std::vector<report::SubjectResult> subjects;
+  double laws_seconds = 0;   ///< on the clock
+  bool interrupted = false;  ///< by Ctrl-C, which a plan with `seconds` takes as a wish
+};
+
+/// On the input one subject after the other, so that times mean something; under the laws as of
+/// verify_in_rounds(), with a thread per processor thread. Shows its progress.
+VerifyOutcome verify_subjects(const VerifyPlan& plan, const LoadedInput& loaded,
+                              const RunOptions& options);
+
+/// `count` query rows of `tokens`, ascending: the first, the last, and one drawn from each of
+/// count - 2 equal parts between. Empty, which means all, when there are no more than `count`.
+std::vector<std::int64_t> sample_rows(std::int64_t tokens, std::int64_t count, std::uint64_t seed);
+
+/// Subjects, laws, rounds and rows. Usage errors for what is unknown or given twice.
+VerifyPlan take_plan(Arguments& arguments, bool quick);
+
+/// Those that have no kernels for devices are left out, or refused where they were asked for.
+void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments);
+
+/// What is echoed: flat, one value per name.
+Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded, const RunOptions& options);
+
+void print_verification(const report::VerifyRun& run, Output& output);
+Json subjects_json(const report::VerifyRun& run);
+
+/// Lines for the terminal, empty when there is nothing to say.
+std::string insight_text(const std::string& subject, const verify::Insight& insight);
+Json insight_json(const verify::Insight& insight);
+
+/// Runs the one case of the token again and prints what came of it. Exit code 1 when it is broken.
+int replay_token(Arguments& arguments, Output& output);
+
+/// Returns the exit code: 1 when some weight is wrong by more than rounding.
+int run_tomography(Arguments& arguments, Output& output);
+
+/// The text of docs/mutants.json, which `kill_matrix --summary` writes; empty where there was none.
+std::string strength_summary();
+/// The SHA-256 of that file.
+std::string strength_digest();
+
+/// The file that --certificate names: .json or .html, in a folder that can be written. Usage and
+/// environment errors otherwise.
+std::optional<std::string> take_certificate_file(Arguments& arguments);
+
+/// The words that give the same run again: what was given, less what says where results go. A limit
+/// in time becomes as many rounds as every subject had.
+std::vector<std::string> command_words(const Command& command, const Arguments& arguments,
+                                       const std::vector<report::SubjectResult>& subjects);
+
+/// Of this machine, this build and this plan. Tries the exact reference.
+report::CertificateFacts certificate_facts(const VerifyPlan& plan, const report::VerifyRun& run);
+
+/// As JSON or as a page, by the ending of the name.
+void write_certificate(const std::string& path, const report::CertificateJson& certificate);
+
+/// Runs the words after `ringlab verify` and gives the certificate of that.
+using RunAgain = std::function<report::CertificateJson(const std::vector<std::string>& words)>;
+
+/// Reads a certificate back, compares its digest, says what it says, and with --again runs its
+/// command and compares verdicts and cases: exit code 1 where they differ. Input error for what is
+/// no certificate, or not as it was written.
+int check_certificate(Arguments& arguments, Output& output, const RunAgain& run_again);
+
+}  // namespace ringlab::cli
