@@ -1,4 +1,4 @@
-#include "property_tests/kill_matrix_run.h"
+#include "property_tests/mutants/kill_matrix_run.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "property_tests/kill_matrix_run.h"
+#include "property_tests/mutants/kill_matrix_run.h"
 
 namespace ringlab::mutants {
 

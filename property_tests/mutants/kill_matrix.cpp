@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "property_tests/kill_matrix_report.h"
+#include "property_tests/mutants/kill_matrix_report.h"
 #include "reference/core/error.h"
 
 namespace {

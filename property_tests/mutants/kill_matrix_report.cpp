@@ -1,4 +1,4 @@
-#include "property_tests/kill_matrix_report.h"
+#include "property_tests/mutants/kill_matrix_report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
