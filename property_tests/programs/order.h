@@ -120,8 +120,9 @@ struct StreamStep {
   int stream = 0;
   std::optional<int> records = {}, waits_for = {};
 };
-/// Clocks of steps, in the order of issue: what has ended when a step ends (on a wait: when its stream goes
-/// on). Reports what is recorded twice, and waited for before it is recorded, which does nothing.
+/// Clocks of steps, in the order of issue: what has ended when a step ends (on a wait: when its
+/// stream goes on). Reports what is recorded twice, and waited for before it is recorded, which
+/// does nothing.
 std::vector<ring::StreamClock> clocks_of(const std::vector<StreamStep>& steps, int streams,
                                          int events, const ReportAt& report);
 
