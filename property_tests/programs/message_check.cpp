@@ -1,6 +1,7 @@
-// Message programs as graphs. Of one rank, for what touches the same slot: its streams are lanes, and
-// what waits for an event comes after its record. Of all ranks, for progress: ranks are lanes, each
-// in the order of issue, and messages happen when both exchanges have begun, which end after them.
+// Message programs as graphs. Of one rank, for what touches the same slot: its streams are lanes,
+// and what waits for an event comes after its record. Of all ranks, for progress: ranks are lanes,
+// each in the order of issue, and messages happen when both exchanges have begun, which end after
+// them.
 //
 // That is the strictest order in which ranks may be executed. Streams side by side wait for less,
 // and messages of a communicator are matched in the same order, so what ends here ends there.

@@ -17,16 +17,14 @@ namespace ringlab::ring {
 ///   this holds whether a send ends when its receive has begun, or earlier, with the data in a
 ///   buffer of the library. The messages of one exchange touch different slots, or only read;
 /// - a rank issues its exchanges in the order of rounds, in a round chunks before sums, so that
-/// they
-///   have the same order on all ranks, on each communicator and on both together;
+///   they have the same order on all ranks, on each communicator and on both together;
 /// - every send meets one receive, in the order of both ranks on its communicator, in the same
 ///   round, and both name the same chunk, so that both count the same bytes;
 /// - ranks come to their end when messages end only with both exchanges begun, exchanges only with
 ///   all their messages, and each rank executes one operation after the other, in the order of
 ///   issue. What waits for less, on streams side by side, comes to its end, too;
 /// - slots hold the chunk, or the sum, that an operation names, each rank computes what the
-/// schedule
-///   says, in its order, and each own sum ends with every contribution exactly once.
+///   schedule says, in its order, and each own sum ends with every contribution exactly once.
 ///
 /// O(operations · log operations). Never throws for bad programs.
 std::vector<std::string> check_message_programs(const std::vector<MessageProgram>& programs,

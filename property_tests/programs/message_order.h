@@ -24,7 +24,7 @@ struct Meeting {
   StreamOperation copy = {};
 };
 
-/// After what an operation comes besides the records that it waits for: all that its rank issued
+/// What an operation comes after besides the records that it waits for: all that its rank issued
 /// before, or what is on its stream.
 enum class Lanes { ranks, streams };
 
@@ -64,9 +64,9 @@ class MessageOrder {
   std::size_t first_message_ = 0;                 // the point at which the first one begins
 };
 
-/// Whether it attends or adds.
+/// True of attends and adds.
 bool is_computed(const MessageOperation& operation);
-/// That as an operation of a stream program.
+/// An attend or an add as an operation of a stream program.
 StreamOperation computing_on_stream(int rank, const MessageOperation& operation);
 
 }  // namespace ringlab::ring

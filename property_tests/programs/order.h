@@ -32,7 +32,7 @@ class Order {
   /// The number of a new point that is in no lane.
   std::size_t add();
   void add_after(std::size_t later, std::size_t earlier);
-  /// What it comes after will never be.
+  /// Makes sure that it is never reached: what it comes after will never be.
   void block(std::size_t point) { ++missing_[point]; }
   /// All points that are ever reached, each after all that it comes after. Which ones these are
   /// does not depend on the order: what can happen stays possible until it happens, so that one
@@ -99,7 +99,7 @@ struct Race {
   std::size_t earlier = 0, later = 0;
   ring::Access access = {};  ///< of the later one
 };
-/// Those among `accesses`, which stand in the order in which they are meant to happen.
+/// Races among `accesses`, which stand in the order in which they are meant to happen.
 /// `is_ordered(earlier, later)`: whether the one has ended when the other begins.
 template <class IsOrdered>
 std::vector<Race> races_among(const std::vector<Accesses>& accesses, IsOrdered is_ordered) {
@@ -120,8 +120,9 @@ struct StreamStep {
   int stream = 0;
   std::optional<int> records = {}, waits_for = {};
 };
-/// Per step, in the order of issue, what has ended when it ends (on a wait: when its stream goes
-/// on). Reports what is recorded twice, and waited for before it is recorded, which does nothing.
+/// Clocks of steps, in the order of issue: what has ended when a step ends (on a wait: when its
+/// stream goes on). Reports what is recorded twice, and waited for before it is recorded, which
+/// does nothing.
 std::vector<ring::StreamClock> clocks_of(const std::vector<StreamStep>& steps, int streams,
                                          int events, const ReportAt& report);
 

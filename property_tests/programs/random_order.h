@@ -20,7 +20,7 @@ class StreamMachine {
   virtual void add_gradient(const StreamOperation& operation) = 0;
 };
 
-/// Which of these a machine is told.
+/// What a machine is told at a point of an order.
 enum class Told { nothing, begin_copy, end_copy, attend, add_gradient };
 /// What happens at a point of an order.
 struct Happening {

@@ -19,9 +19,9 @@ void check_work(const ring::StreamProgram& program, const Schedule& schedule, Fi
 void check_overlap(const ring::StreamProgram& program, const std::vector<ring::StreamClock>& clocks,
                    Findings& findings);
 
-/// Whether it attends or adds.
+/// True of attends and adds.
 bool is_computed(const ring::StreamOperation& operation);
-/// That as a schedule says it.
+/// An attend or an add as a schedule says it.
 Operation computing_of(const ring::StreamOperation& operation);
 
 }  // namespace ringlab::programs

@@ -9,7 +9,7 @@ endfunction()
 
 step(${CMAKE_COMMAND} --install ${build} --prefix ${prefix} --config "${config}")
 
-# What is installed is what a user of the libraries includes; 59 without devices.
+# What is installed is what a user of the libraries includes; 58 without devices.
 file(GLOB_RECURSE headers ${prefix}/include/*.h)
 list(LENGTH headers count)
 if(count GREATER 62)
