@@ -123,7 +123,7 @@ const RunOption kOptions[] = {
       .has_effect = is_simulated}},
     {{run, "timeout", "S",
       "seconds a rank may wait for a message; on devices, for all that they do, or each kernel of "
-      "stages 01 to 06; plugins: for each call"},
+      "stages that are no ring on streams; plugins: for each call"},
      {.otherwise = "60; plugins: 10",
       .applies = "with --transport threads, mpi or nccl, or --device cuda",
       .least = kLeastSeconds,
