@@ -1,6 +1,6 @@
-// One rank's end of a network: post sends and receives, then wait. The same interface serves threads
-// and simulated ranks of one process, and processes that meet by MPI or in a folder. (NCCL carries
-// what lies on devices beside it: nccl/nccl_group.h.)
+// One rank's end of a network: post sends and receives, then wait. The same interface serves
+// threads and simulated ranks of one process, and processes that meet by MPI or in a folder. (NCCL
+// carries what lies on devices beside it: nccl/nccl_group.h.)
 #pragma once
 
 #include <cstddef>

@@ -32,11 +32,11 @@ using RankBody = std::function<void(Communicator&)>;
 /// Usage error for ranks < 1 or a timeout that is not positive (infinity is allowed).
 ///
 /// When a rank throws, the others are woken with an environment error that names it, and the first
-/// failure, or the first DeviceStuck, is rethrown: an Error keeps its kind, a MachineError or DeviceStuck its type, and gains its rank, any other exception becomes an
-/// environment error with its text. A deadlock, or a message from a rank that has ended, is found
-/// at once and not at the deadline, which every piece of a long message moves on. Requests never
-/// waited for are harmless: a buffered send still arrives, a receive is cancelled when its body
-/// ends.
+/// failure, or the first DeviceStuck, is rethrown: an Error keeps its kind, a MachineError or
+/// DeviceStuck its type, and gains its rank, any other exception becomes an environment error with
+/// its text. A deadlock, or a message from a rank that has ended, is found at once and not at the
+/// deadline, which every piece of a long message moves on. Requests never waited for are harmless:
+/// a buffered send still arrives, a receive is cancelled when its body ends.
 NetworkSummary run_threads(int ranks, const NetworkOptions& options, const RankBody& body);
 
 /// Like run_threads, but all ranks are fibres of the calling thread. Exactly one runs at any

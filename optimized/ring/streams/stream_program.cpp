@@ -52,7 +52,7 @@ struct Message {
   friend auto operator<=>(const Message&, const Message&) = default;
 };
 
-/// Both ends of a message.
+/// The two ends of a message, as far as they are posted.
 struct BothEnds {
   std::optional<Operation> send, receive;
   bool is_ready() const { return send && receive; }
@@ -165,7 +165,7 @@ class Translation {
     }
   }
 
-  /// For schedules that want it so.
+  /// Copies a message that is ready, out of turn, for schedules that want it so.
   bool copy_out_of_order() {
     for (const auto& [message, posted] : posted_) {
       if (!posted.is_ready() || copied_.contains(message)) continue;

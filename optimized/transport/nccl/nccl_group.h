@@ -56,8 +56,8 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  /// All parts as one group, on `stream`, which may be captured. Returns when NCCL has put it there;
-  /// parts without bytes are left out, on both ends.
+  /// All parts as one group, on `stream`, which may be captured. Returns when NCCL has put it
+  /// there; parts without bytes are left out, on both ends.
   void exchange(std::span<const Part> parts, CUstream_st* stream, const std::string& operation);
   /// Until `is_over()`, which asks the device. Sooner, with an error, when NCCL reports one.
   void wait(const std::function<bool()>& is_over, const std::string& operation);

@@ -92,7 +92,9 @@ std::vector<std::pair<std::string, SmallRun>> different_runs(const SmallRun& run
     runs.emplace_back(what, std::move(other));
   };
   const Shape& shape = run.problem.shape;
-  add("mask", [&](Problem& p, auto&) { p.mask = verify::parse_case_mask("causal", shape); });
+  add("mask", [&](Problem& p, auto&) {
+    p.mask = verify::parse_case_mask("causal", shape).bind(shape.q_tokens, shape.kv_tokens);
+  });
   add("dtype", [](Problem& p, auto&) { p.dtype = DType::f64; });
   add("scale", [](Problem& p, auto&) { p.scale *= 2; });
   add("layout", [](auto&, RunOptions& o) { o.layout = LayoutKind::zigzag; });
