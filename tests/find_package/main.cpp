@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "optimized/ring/device_engine.h"
+#include "optimized/ring/engine.h"
 #include "optimized/transport/in_process.h"
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
@@ -10,7 +11,6 @@
 #include "reference/io/text_input.h"
 #include "stages/common/stage.h"
 #ifdef HAS_DEVICES
-#include "optimized/ring/engine.h"
 #include "optimized/ring/streams/cuda_streams.h"
 #include "optimized/ring/streams/device_kernels.h"
 #endif
