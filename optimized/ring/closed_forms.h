@@ -20,11 +20,11 @@ struct EngineCosts {
 };
 EngineCosts engine_costs(const Problem& problem, const RunOptions& options, int rank,
                          Pass last_pass);
-/// The same of all ranks, in little more time than of one.
+/// Costs of all ranks, in little more time than of one.
 std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
                                       Pass last_pass);
-/// The same where need_matrix() of the problem's mask and these layouts is known: it takes most of
-/// the time.
+/// Costs of all ranks where need_matrix() of the problem's mask and these layouts is known: it
+/// takes most of the time.
 std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& options,
                                       const NeedMatrix& need, Pass last_pass);
 

@@ -75,13 +75,14 @@ RunSummary run_on_streams(const CheckedRun<Element>&, AttentionOf) {
 constexpr bool kHasNccl = true;
 std::string nccl_text() { return nccl::require_nccl(); }
 
-/// And what they are called.
+/// Kernels of one rank, and what they are called.
 template <class Element>
 struct RankKernels {
   DeviceKernels<Element> kernels;
   std::string text;
 };
-/// NCCL's copies are kernels: they need multiprocessors that are left free, or a turn between tiles.
+/// NCCL's copies are kernels: they need multiprocessors that are left free, or a turn between
+/// tiles.
 cuda::ForwardGrid grid_beside_messages(const RunOptions& options) {
   const int left_free = options.free_multiprocessors;
   return {.stays = options.ranks == 1 || left_free > 0, .left_free = left_free};

@@ -63,8 +63,9 @@ struct RankChoice {
 /// One rank, which is a process and computes on a device; chunks and sums travel over NCCL. Ranks
 /// take the devices of their machine in turn. Ranks that share a device are refused before NCCL
 /// could hang, unless it is 2.30 or newer and told so (nccl_group.h). options.timeout_s is the
-/// deadline of each exchange, and of all that is on the device together. Ranks agree on the problem,
-/// the options and whose kernels attend. Errors else as OnDevices. `on_choice` hears what was chosen.
+/// deadline of each exchange, and of all that is on the device together. Ranks agree on the
+/// problem, the options and whose kernels attend. Errors else as OnDevices. `on_choice` hears what
+/// was chosen.
 class OverNccl final : public Place {
  public:
   explicit OverNccl(ProcessJob job, AttentionOf attention = AttentionOf::ringlab,

@@ -21,9 +21,9 @@ struct RankTokens {
   const Positions& keys;
 };
 
-/// One rank's rows, in the order of its layouts: q and dout (batch, q_heads, its queries, channels),
-/// k and v (batch, kv_heads, its keys, channels). Dense views are read, and sent, where they lie;
-/// others are packed first.
+/// One rank's rows, in the order of its layouts: q and dout (batch, q_heads, its queries,
+/// channels), k and v (batch, kv_heads, its keys, channels). Dense views are read, and sent, where
+/// they lie; others are packed first.
 template <class Element>
 struct RankRows {
   TensorView<const Element> q, k, v;

@@ -1,13 +1,13 @@
 // The ring engine: executes a schedule with a block kernel over a transport, forward and backward.
 //
-// What a rank does on one screen: optimized/ring/host/execute.h. Which chunks travel where is decided
-// by the schedule (reference/core/schedule/schedule.h), how blocks are computed by the kernels
-// (optimized/cpu, optimized/cuda), how bytes move by the transport (optimized/transport).
+// What a rank does on one screen: optimized/ring/host/execute.h. Which chunks travel where is
+// decided by the schedule (reference/core/schedule/schedule.h), how blocks are computed by the
+// kernels (optimized/cpu, optimized/cuda), how bytes move by the transport (optimized/transport).
 //
 // There is one door, Engine::run(problem, options, tensors, place). The tensors may be
 //
-// - the ranks' rows, in their own types (ends.h): attention on one's own buffers, where nobody holds
-//   the whole of any tensor;
+// - the ranks' rows, in their own types (ends.h): attention on one's own buffers, where nobody
+//   holds the whole of any tensor;
 // - whole tensors, as doubles: each rank takes its rows of them (whole_tensors.h);
 // - one rank's rows, as doubles (wide_ends.h).
 //
@@ -23,10 +23,10 @@
 
 namespace ringlab::ring {
 
-/// Exact attention on options.ranks ranks, with gradients when dout is given. On processors the same
-/// bits for any transport, number of slots, delay and integrity; the bits depend on ranks, layout
-/// and the order of visits (schedule kind, direction, node_ranks). f32 state (f64 for f64) is
-/// carried through all hops, so the error does not grow with the ranks.
+/// Exact attention on options.ranks ranks, with gradients when dout is given. On processors the
+/// same bits for any transport, number of slots, delay and integrity; the bits depend on ranks,
+/// layout and the order of visits (schedule kind, direction, node_ranks). f32 state (f64 for f64)
+/// is carried through all hops, so the error does not grow with the ranks.
 ///
 /// Peak memory of a rank: q, k, v, out, lse of its own rows + the running state (v_dim + 2 per row
 /// and head) + slots · (K + V of the largest chunk it visits); see closed_forms.h, docs/cluster.md.

@@ -50,7 +50,7 @@ void put_in_place(const RankResult<Element>& mine, const RankTokens& tokens, Run
   unshard(mine.gradients->dv, tokens.keys, result.gradients->dv);
 }
 
-/// Both must outlive what is returned.
+/// Ends of a run of `input`, whose results go to `result`; both must outlive them.
 template <class Element>
 Ends<Element> whole_ends(const AttentionInput& input, RunResult& result) {
   return {.source = [&input](const RankTokens& tokens) { return own_rows<Element>(input, tokens); },

@@ -79,7 +79,7 @@ class Chunks {
     return {as_bytes(own_.k, size_of.k), as_bytes(own_.v, size_of.v)};
   }
 
-  /// Of the own chunk as it is sent, and of all slots.
+  /// Bytes of the own chunk as it is sent, and of all slots.
   std::int64_t held_bytes() const {
     std::int64_t held = sizes(own_.k.extents.tokens).both();
     for (const auto& slot : slots_) held += slot.bytes();

@@ -41,7 +41,7 @@ class Exchange {
 
   void post_send(const Operation& operation, TensorPair tensors);
   void post_receive(const Operation& operation, TensorPair tensors);
-  /// Of the send or receive that the operation names.
+  /// Stands still until the send or receive that the operation names is complete.
   void wait_send(const Operation& operation);
   void wait_receive(const Operation& operation);
 

@@ -18,7 +18,7 @@ std::span<const std::byte> as_bytes(const MessageHeader& header) {
   return std::as_bytes(std::span(&header, 1));
 }
 
-/// Of the header with an empty sum, and of the times.
+/// Checksum of the header with an empty sum, and of the times.
 std::uint64_t sum_of(MessageHeader header, std::span<const StepTime> times) {
   header.header_sum = 0;
   return checksum(as_bytes(header)) ^ (checksum(std::as_bytes(times)) * 3);

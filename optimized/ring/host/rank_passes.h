@@ -42,7 +42,7 @@ struct PassContext {
             .done = {.counter = work_done, .amount = work(operation.owner)},
             .modifiers = &problem.modifiers};
   }
-  /// Of this rank's step on the chunk of `owner`.
+  /// Matrix products of this rank's step on the chunk of `owner`.
   std::int64_t work(int owner) const {
     return problem.shape.batch * problem.shape.q_heads * products * need.pairs(rank, owner);
   }

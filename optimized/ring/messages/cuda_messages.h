@@ -1,7 +1,7 @@
 // One rank of a ring of processes: its message program on the streams of its device.
 //
-// Who carries the messages is for the caller to say: NCCL (optimized/transport/nccl/nccl_group.h), or
-// what tests put in its place. No CUDA header is seen here. Has run on no GPU yet.
+// Who carries the messages is for the caller to say: NCCL (optimized/transport/nccl/nccl_group.h),
+// or what tests put in its place. No CUDA header is seen here. Has run on no GPU yet.
 #pragma once
 
 #include <span>
@@ -44,12 +44,12 @@ struct MessageRun {
   double grace_s = 10;                  ///< for what is on the device when the run was broken off
 };
 
-/// One rank on its device, connected by `links` and with kernels of the caller's choice: as OnStreams
-/// for that rank. All ranks must run the same problem and options, and want gradients or not alike.
-/// Source and sink are called once, for this rank. On an error what was captured is let go, as NCCL's
-/// abort waits for it, and the links are aborted, before memory of the device is freed, which would
-/// wait for what is there. What has not ended MessageRun::grace_s after that is DeviceStuck with the
-/// first error in it, and is not freed.
+/// One rank on its device, connected by `links` and with kernels of the caller's choice: as
+/// OnStreams for that rank. All ranks must run the same problem and options, and want gradients or
+/// not alike. Source and sink are called once, for this rank. On an error what was captured is let
+/// go, as NCCL's abort waits for it, and the links are aborted, before memory of the device is
+/// freed, which would wait for what is there. What has not ended MessageRun::grace_s after that is
+/// DeviceStuck with the first error in it, and is not freed.
 template <class Element>
 class OverLinks final : public Place {
  public:

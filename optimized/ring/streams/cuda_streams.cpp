@@ -105,7 +105,7 @@ class DevicesRun {
     return stream_program_of(setting_, pass, run_.copy_by, run_.edit);
   }
 
-  /// Longer than the host takes to issue all.
+  /// Nanoseconds that are longer than the host takes to issue all.
   std::int64_t hold_ns() const {
     constexpr std::int64_t kNsPerCall = 20'000, kOthersPerRank = 16;
     if (run_.begins == RunBegins::at_once) return 0;
@@ -131,7 +131,7 @@ class DevicesRun {
     streams_.join();
   }
 
-  /// All streams come after it.
+  /// Fills what `pass` has not written with NaN; all streams come after it.
   void poison(Pass pass) {
     if (run_.unwritten == UnwrittenMemory::whatever_is_there) return;
     for_each_rank([&](const Work& work, cuda::Stream stream) { work.poison(pass, stream); });
@@ -210,7 +210,7 @@ class DevicesRun {
   const Rank& of(int rank) const { return *ranks_[static_cast<std::size_t>(rank)]; }
   const Work& work_of(int rank) const { return works_[static_cast<std::size_t>(rank)]; }
 
-  /// That a copy moves; 0 for others.
+  /// Bytes that a copy moves; 0 for other operations.
   std::int64_t bytes_of(const StreamOperation& operation) const {
     if (operation.action != StreamAction::copy) return 0;
     const Rank& to = of(operation.to.rank);

@@ -78,7 +78,7 @@ struct DeviceRun {
   StreamEdit edit = {};                   ///< with_delays() and the like
   /// nan: before each pass, so that what is read too early shows.
   UnwrittenMemory unwritten = UnwrittenMemory::whatever_is_there;
-  /// Of all that is on the devices together, of each launch. What has not ended by then is
+  /// Deadline of all that is on the devices together, of each launch. What has not ended by then is
   /// DeviceStuck, which says where each stream stands; then nothing of the run is freed.
   double timeout_s = std::numeric_limits<double>::infinity();
 };

@@ -23,7 +23,7 @@ std::int64_t most_positions(const Layout& layout) {
   return most;
 }
 
-/// Of the largest block that a rank computes.
+/// Shape of the largest block that a rank computes.
 cuda::BlockShape largest_block(const Problem& problem, const RunOptions& options) {
   const auto narrow = [](std::int64_t n) {
     return static_cast<std::int32_t>(

@@ -24,7 +24,7 @@ struct KernelChoice {
 /// The fastest that all `devices` devices (0: all that there are) take for this problem.
 /// Environment error where there is none, or one of compute capability below 8.0.
 KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, int devices = 0);
-/// The same for the one device with this number, of which `devices` is the name.
+/// The fastest for the one device with this number, of which `devices` is the name.
 KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOptions& options);
 
 /// The host functions of kernels.h and portable.h; the backward pass is Hopper's where the forward

@@ -71,7 +71,7 @@ std::int64_t device_rank_bytes(const typename DeviceRank<Element>::Given& given)
   return bytes;
 }
 
-/// Of a device: the bytes of its ranks.
+/// What the ranks of a device need there.
 struct DeviceNeed {
   int device = 0;
   int ranks = 0;

@@ -184,7 +184,7 @@ class DeviceRank {
     result.gradients = std::move(gradients);
     return result;
   }
-  /// Of everything but inputs and outputs.
+  /// Bytes of everything but inputs and outputs.
   std::int64_t held_bytes() const {
     std::int64_t held = states_.bytes() + accs_.bytes() + slot_bytes();
     held += given_.needs.scratch_bytes;

@@ -13,9 +13,9 @@
 
 namespace ringlab::ring {
 
-/// Of one run on streams; what is captured as a graph is not timed. Times are a device's own, from
-/// start() on, to about half a microsecond. A copy is a receive of its target's rank and a send of
-/// its source's, at the same time.
+/// Events of one run on streams; what is captured as a graph is not timed. Times are a device's
+/// own, from start() on, to about half a microsecond. A copy is a receive of its target's rank and
+/// a send of its source's, at the same time.
 class DeviceTrace {
  public:
   /// `devices`: of each rank.
@@ -26,7 +26,7 @@ class DeviceTrace {
   /// `issue` puts `operation` on its stream; it moves `bytes`, if it is a copy.
   void around(const StreamOperation& operation, Pass pass, std::int64_t bytes,
               const std::function<void()>& issue);
-  /// By rank, each in the order in which they began. All has ended.
+  /// Events by rank, each in the order in which they began. All has ended.
   std::vector<std::vector<TraceEvent>> events() const;
 
  private:

@@ -34,20 +34,20 @@ class IssuedStreams {
   void join() const;
   /// What `issue` puts on the streams is captured, made a graph, and launched on the first stream.
   void launch_as_graph(const std::function<void()>& issue);
-  /// Launches it once more.
+  /// Launches what was captured once more.
   void launch_graph() const;
   /// Nothing is launched any more; what runs goes on. It holds what was captured until it has
   /// ended: NCCL's communicators end only when nothing does.
   void drop_graph() noexcept;
-  /// From here on the device's clock runs, for what all streams are given after a fork(); the first
+  /// Starts the device's clock, for what all streams are given after a fork(); the first
   /// stream stands still for `hold_ns` before.
   void start_clock(std::int64_t hold_ns) const;
-  /// After a join(), or what was launched.
+  /// Stops the clock, after a join() or what was launched.
   void stop_clock() const;
-  /// That it ran. All has ended.
+  /// Seconds that the clock ran. All has ended.
   double clocked_seconds() const;
-  /// Until all has ended; DeviceStuck, which says where each stream stands, when it has not within
-  /// `timeout_s`. Without a deadline it asks the driver to wait.
+  /// Waits until all has ended; DeviceStuck, which says where each stream stands, when it has not
+  /// within `timeout_s`. Without a deadline it asks the driver to wait.
   void finish(double timeout_s = std::numeric_limits<double>::infinity()) const;
   /// Whether all has ended, well or not, by then: for runs that are broken off.
   bool end_within(double timeout_s) const noexcept;
@@ -60,7 +60,7 @@ class IssuedStreams {
   };
 
   bool have_ended() const;
-  /// Of the streams that have not ended.
+  /// Where the streams stand that have not ended.
   std::vector<std::string> standing() const;
   std::string standing_of(std::size_t stream) const;
   int device_of(int rank) const { return devices_[static_cast<std::size_t>(rank - first_rank_)]; }

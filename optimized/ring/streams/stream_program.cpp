@@ -21,7 +21,7 @@ struct SlotWork {
   std::vector<std::size_t> after = {};
 };
 
-/// Both ends of a message.
+/// The two ends of a message, as far as they are posted.
 struct BothEnds {
   std::optional<Operation> send, receive;
   bool is_ready() const { return send && receive; }
@@ -112,7 +112,7 @@ class Translation {
     }
   }
 
-  /// For schedules that want it so.
+  /// Copies a message that is ready, out of turn, for schedules that want it so.
   bool copy_out_of_order() {
     for (const auto& [message, posted] : posted_) {
       if (!posted.is_ready() || copied_.contains(message)) continue;

@@ -84,7 +84,7 @@ inline int stream_number(const StreamOperation& operation) {
   return stream_number(operation.rank, operation.stream);
 }
 
-/// Whether it reads or writes slots, rather than order others or wait.
+/// True where the operation reads or writes slots, rather than order others or wait.
 inline bool touches_slots(const StreamOperation& operation) {
   return operation.action == StreamAction::attend || operation.action == StreamAction::copy ||
          operation.action == StreamAction::add_gradient;

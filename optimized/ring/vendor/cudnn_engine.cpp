@@ -24,14 +24,14 @@ struct CudnnLayouts {
   Layout queries, keys;
 };
 
-/// Of the block of `rank`'s queries and `owner`'s keys.
+/// Pieces of the mask of the block of `rank`'s queries and `owner`'s keys.
 std::vector<cudnn::MaskPiece> pieces_of_block(const Problem& problem, const CudnnLayouts& layouts,
                                               int rank, int owner) {
   return cudnn::cut_mask(cuda::visible_rows(problem.mask, layouts.queries.positions(rank),
                                             layouts.keys.positions(owner)));
 }
 
-/// Of all blocks.
+/// Facts of the mask over all blocks.
 struct MaskFacts {
   std::size_t most_pieces = 0;     ///< of one block
   bool has_backward = true;        ///< cuDNN's backward pass takes all pieces

@@ -1,5 +1,5 @@
-// What the ring engine knows of cuDNN's attention as its block kernel (OnDevices, OverNccl): in every
-// build, with or without CUDA and cuDNN.
+// What the ring engine knows of cuDNN's attention as its block kernel (OnDevices, OverNccl): in
+// every build, with or without CUDA and cuDNN.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace ringlab::ring {
 
 /// Empty when cuDNN may be asked for it, else why not, as the end of a sentence: types other than
 /// f16 and bf16, score modifiers, bit matrices, lossy wires, shapes and scales that its attention
-/// lacks, masks of too many pieces, gradients of one query and the only key. Known without a device.
+/// lacks, masks of too many pieces, gradients of one query and the only key. Known without a
+/// device.
 std::string why_not_on_cudnn(const Problem& problem, const RunOptions& options, Pass last_pass);
 
 /// A usage error for what why_not_on_cudnn() says.

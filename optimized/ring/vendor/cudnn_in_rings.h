@@ -22,7 +22,8 @@ struct RowKernels {
   std::function<void(const cuda::ScaleTo<Element>&, cuda::Stream)> scale_to;
 };
 
-/// Both passes share memory of streams. They take masks by rows, tiles of any size.
+/// Kernels of both passes, which share memory of streams. They take masks by rows, tiles of any
+/// size.
 template <class Element>
 DeviceKernels<Element> kernels_around(const cudnn::SdpaRunner& runner,
                                       const RowKernels<Element>& rows) {

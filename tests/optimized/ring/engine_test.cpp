@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "optimized/ring/closed_forms.h"
@@ -256,6 +257,28 @@ TEST(Engine, refuses_slots_below_one_and_tensors_of_another_shape) {
   AttentionInput input = trial.input();
   input.dout->extents.tokens = 4;
   EXPECT_THROW(Engine().run(input, trial.options), Error);
+}
+
+TEST(Engine, refuses_what_ranks_of_this_process_are_not) {
+  Case c;
+  c.shape = {1, 1, 1, 5, 5, 2, 2};
+  Trial trial = make_trial(c);
+  const auto kind_of_error = [&](const RunOptions& options) -> std::optional<ErrorKind> {
+    try {
+      Engine().run(trial.input(), options);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return {};
+  };
+  EXPECT_EQ(kind_of_error(trial.options), std::nullopt);
+  for (const TransportKind processes : {TransportKind::mpi, TransportKind::nccl}) {
+    RunOptions options = trial.options;
+    options.transport = processes;
+    EXPECT_EQ(kind_of_error(options), ErrorKind::usage);
+  }
+  trial.options.device = DeviceKind::cuda;
+  EXPECT_EQ(kind_of_error(trial.options), ErrorKind::environment);
 }
 
 }  // namespace

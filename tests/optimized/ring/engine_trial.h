@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "optimized/ring/ends.h"
 #include "property_tests/case.h"
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/draws.h"
+#include "reference/core/shards.h"
 
 namespace ringlab::ring {
 
@@ -30,6 +34,16 @@ struct Trial {
 inline Trial make_trial(const verify::Case& c) {
   return {c, verify::make_problem(c), verify::make_options(c), verify::make_tensors(c),
           verify::make_dout(c)};
+}
+
+/// One rank's rows of the trial, with dout where it has gradients.
+template <class Element>
+RankRows<Element> rows_of_trial(const Trial& trial, const RankTokens& tokens) {
+  std::optional<Tensor<Element>> dout;
+  if (trial.gradients) dout = shard_of<Element>(trial.dout.view(), tokens.queries);
+  return owned_rows<Element>(shard_of<Element>(trial.data.q.view(), tokens.queries),
+                             shard_of<Element>(trial.data.k.view(), tokens.keys),
+                             shard_of<Element>(trial.data.v.view(), tokens.keys), std::move(dout));
 }
 
 /// At most 40 queries and keys.

@@ -91,7 +91,10 @@ std::vector<std::pair<std::string, SmallRun>> different_runs(const SmallRun& run
     change(other.problem, other.options);
     runs.emplace_back(what, std::move(other));
   };
-  add("mask", [](Problem& p, auto&) { p.mask = parse_mask("causal"); });
+  const Shape& shape = run.problem.shape;
+  add("mask", [&](Problem& p, auto&) {
+    p.mask = parse_mask("causal").bind(shape.q_tokens, shape.kv_tokens);
+  });
   add("dtype", [](Problem& p, auto&) { p.dtype = DType::f64; });
   add("scale", [](Problem& p, auto&) { p.scale *= 2; });
   add("layout", [](auto&, RunOptions& o) { o.layout = LayoutKind::zigzag; });

@@ -34,15 +34,6 @@ Trial random_native_trial(Draws& draws) {
   return trial;
 }
 
-template <class Element>
-RankRows<Element> rows_of_trial(const Trial& trial, const RankTokens& tokens) {
-  std::optional<Tensor<Element>> dout;
-  if (trial.gradients) dout = shard_of<Element>(trial.dout.view(), tokens.queries);
-  return owned_rows<Element>(shard_of<Element>(trial.data.q.view(), tokens.queries),
-                             shard_of<Element>(trial.data.k.view(), tokens.keys),
-                             shard_of<Element>(trial.data.v.view(), tokens.keys), std::move(dout));
-}
-
 /// Equal bits at these tokens of the whole; double holds every element exactly.
 template <class T>
 void expect_rows(const Tensor<T>& rows, const Positions& tokens, const Tensor<double>& whole,

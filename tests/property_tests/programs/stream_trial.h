@@ -9,7 +9,6 @@
 
 #include "optimized/ring/engine.h"
 #include "property_tests/programs/simulated_streams.h"
-#include "reference/core/shards.h"
 #include "tests/optimized/ring/engine_trial.h"
 
 namespace ringlab::ring {
@@ -23,15 +22,6 @@ void append_bits(const Tensor<T>& tensor, std::vector<std::uint64_t>& bits) {
     const auto wide = static_cast<double>(value);
     bits.push_back(wide == wide ? std::bit_cast<std::uint64_t>(wide) : ~std::uint64_t{0});
   }
-}
-
-template <class Element>
-RankRows<Element> rows_of_trial(const Trial& trial, const RankTokens& tokens) {
-  std::optional<Tensor<Element>> dout;
-  if (trial.gradients) dout = shard_of<Element>(trial.dout.view(), tokens.queries);
-  return owned_rows<Element>(shard_of<Element>(trial.data.q.view(), tokens.queries),
-                             shard_of<Element>(trial.data.k.view(), tokens.keys),
-                             shard_of<Element>(trial.data.v.view(), tokens.keys), std::move(dout));
 }
 
 /// The bits of what `run(ends)` hands over.

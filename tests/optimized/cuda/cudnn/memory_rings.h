@@ -34,7 +34,8 @@ ring::DeviceKernels<Element> kernels_on_memory(const SdpaRunner& runner) {
                               Stream) { on_rows([&] { cuda::scale_to_block(call); }); }});
 }
 
-/// What OnDevices(AttentionOf::cudnn) does. `run(problem, ends)` runs the ring for ends of either type.
+/// What OnDevices(AttentionOf::cudnn) does. `run(problem, ends)` runs the ring for ends of either
+/// type.
 template <class Run>
 RunResult run_padded_on_memory(const AttentionInput& input, const Run& run) {
   RunResult result = ring::empty_result(input);
