@@ -106,7 +106,7 @@ class SimulateTest(ProgramTest):
                             (["--bandwidth", "0"], "--bandwidth"), (["--latency", "-1"], "--latency"),
                             (["--tflops", "nan"], "--tflops"), (["--wiring", "wireless"], "switched"),
                             (["--heads", "6", "--kv-heads", "4"], "a divisor"),
-                            (["--schedule", "double:9"], "double:W"), (["--ranks", "2000"], "--ranks"),
+                            (["--schedule", "double:9"], "double:W"), (["--ranks", "5000"], "--ranks"),
                             (["--svg", "-"], "--svg")]:
             with self.subTest(words=words):
                 self.fails(2, says, "simulate", *words)

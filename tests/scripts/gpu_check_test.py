@@ -72,6 +72,7 @@ class GpuCheckTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.program("build/bin/ringlab", RINGLAB)
+        self.program("build/bin/ringlab-bench", RINGLAB)
         self.program("build/bin/cuda_device_test", TESTS)
         self.program("build/bin/stages_cuda_test", TESTS)
         self.program("path/nvidia-smi", NVIDIA_SMI)

@@ -35,7 +35,7 @@ TEST(RunRanksTest, ranks_and_tiles_out_of_range_are_usage_errors_that_name_the_o
   no_tile.tile_queries = 0;
   large_tile.tile_keys = 1025;
   for (const auto& [options, name] :
-       {std::pair(no_ranks, "ranks"), {no_tile, "tile-queries"}, {large_tile, "tile-keys"}}) {
+       {std::pair(no_ranks, "ranks"), {no_tile, "tile_queries"}, {large_tile, "tile_keys"}}) {
     const Error error = error_of(input, options);
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_EQ(error.parts().where, name);
