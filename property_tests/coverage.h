@@ -31,7 +31,7 @@ struct Coverage {
   std::vector<std::string> missing() const;
 };
 
-/// Of all laws that were not skipped. `options` says whether those were all laws. A subject that
+/// What the laws that were not skipped covered; `options` says if those were all. A subject that
 /// broke a law is not judged: its cases end there.
 Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
                      const VerifyOptions& options);

@@ -157,7 +157,7 @@ void GradientIdentities::add(const GradientRows<Element>& rows) {
   }
 }
 
-/// Of one gradient, relative to it: its own rounding, that of the weights that meet dO and of dS,
+/// The rounding of a gradient, relative to it: its own, that of the weights that meet dO and of dS,
 /// and those of a long sum, which grow like its root.
 double GradientIdentities::rounding() const {
   const Shape& shape = problem_.shape;

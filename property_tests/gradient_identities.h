@@ -50,19 +50,19 @@ class GradientIdentities {
   /// Adds what another rank has gathered of the same problem.
   void add_gathered(const std::vector<double>& others);
 
-  /// Those that hold for the problem: with dropout and sinks weights do not sum to one.
+  /// The identities that hold for the problem: with dropout and sinks weights do not sum to one.
   std::vector<Identity> results() const;
   bool hold() const;
 
  private:
-  /// Of one batch entry and K/V head. Squares are of the terms of the sum before them.
+  /// The sums of one batch entry and K/V head. Squares are of the terms of the sum before them.
   struct Sums {
     std::vector<double> dv, dv_squares, dout, dout_squares;  // per channel
     double q_dq = 0, q_dq_squares = 0, k_dk = 0, k_dk_squares = 0;
     double v_dv = 0, v_dv_squares = 0, o_dout = 0, o_dout_squares = 0, row_squares = 0;
     double q_squares = 0, k_squares = 0, v_squares = 0, largest_q = 0, largest_k = 0;  // of norms
 
-    /// Its numbers, always in the same order: of what adds up, and of what is the largest of all.
+    /// The numbers, always in the same order: of what adds up, and of what is the largest of all.
     std::vector<double*> added();
     std::vector<double*> largest();
   };

@@ -15,7 +15,7 @@
 namespace ringlab::verify {
 
 struct RoundsOptions {
-  /// Of every round; its round, haste and progress are set here.
+  /// The options of every round; its round, haste and progress are set here.
   VerifyOptions laws;
   std::int64_t rounds = 1;  ///< at most
   /// After so long no case begins; failing cases are still made simpler.

@@ -88,7 +88,7 @@ void merge(TensorReport part, const SampledCheck& check, std::int64_t batch, std
   whole.failed += part.failed;
 }
 
-/// Of one number per query head those of a group; none stay none.
+/// Picks the numbers of a group from one per query head; none stay none.
 std::vector<double> part_of(const std::vector<double>& per_head, std::int64_t first,
                             std::int64_t count) {
   if (per_head.empty()) return {};

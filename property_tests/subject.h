@@ -162,7 +162,7 @@ struct Subject {
   std::optional<Capabilities> can_on_devices = {};
   /// Usage error for a run on devices that it does not take on any machine; may be empty.
   std::function<void(const Problem&, const RunOptions&, Pass last_pass)> check_on_devices = {};
-  /// What it uses on devices, which have to be there: kernels, how they copy; may be empty.
+  /// Says what the subject uses on devices, which have to be there: kernels, copies. May be empty.
   std::function<RunFacts(const Problem&, const RunOptions&)> describe_on_devices = {};
   /// Where its ranks can be processes, each on rows of its own; it is the ring engine then.
   std::vector<Carrier> carriers = {};

@@ -21,7 +21,7 @@ struct Settlement {
   void add(const Settlement& other);
 };
 
-/// Of o and lse. Recomputes the rows that hold undecided elements and no others. `got`, `exact` and
+/// Settles o and lse: recomputes the rows with undecided elements, no others. `got`, `exact` and
 /// `tolerance` hold the rows that `options` names. Where nothing is undecided it only compares.
 Settlement settle_undecided(const AttentionInput& input, const AttentionOutput& got,
                             const ExactForward& exact, const ForwardTolerance& tolerance,

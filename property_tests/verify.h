@@ -69,7 +69,7 @@ struct SubjectVerdict {
 /// The laws of the options, or all that concern this subject.
 std::vector<const Law*> laws_for(const Subject& subject, const VerifyOptions& options);
 
-/// Of each law once, in order.
+/// The verdict of each law once, in order.
 SubjectVerdict verify_subject(const Subject& subject, const VerifyOptions& options);
 
 /// One law on random cases: equal ones for equal seeds, rounds and numbers of cases.

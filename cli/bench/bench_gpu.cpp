@@ -15,7 +15,7 @@
 namespace ringlab::cli {
 namespace {
 
-/// Of one piece of work on the device; the longest takes seconds.
+/// The deadline of one piece of work on the device; the longest takes seconds.
 constexpr double kTimeoutSeconds = 120;
 
 Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {

@@ -19,7 +19,7 @@ struct NamedShape {
   Extents extents;
   std::vector<std::int64_t> shape;
 };
-/// Of q, k and v. Input error that shows all three where they do not fit together.
+/// The shape that q, k and v have together. Input error that shows all three where they do not fit.
 Shape shape_of(const NamedShape& q, const NamedShape& k, const NamedShape& v);
 
 /// The narrowest dtype that holds the values of all of these.

@@ -19,7 +19,7 @@
 namespace ringlab::cli {
 namespace {
 
-// Those of the defaults fit to their number of heads only.
+// The K/V heads of the defaults fit to their number of heads only.
 std::int64_t default_kv_heads(std::int64_t heads, const InputDefaults& defaults) {
   if (defaults.kv_heads != 0 && heads == defaults.heads) return defaults.kv_heads;
   return heads % 2 == 0 ? heads / 2 : heads;

@@ -25,9 +25,9 @@ class Arguments {
   /// All of them, the command's name first.
   const std::vector<std::string>& words() const { return words_; }
 
-  /// Whether it is on the command line; does not count as a use.
+  /// True when the option is on the command line; does not count as a use.
   bool given(const std::string& name) const { return values_.count(name) != 0; }
-  /// Its value, empty when it is not given; does not count as a use either.
+  /// The value of the option, empty when it is not given; does not count as a use either.
   std::string text(const std::string& name) const {
     return given(name) ? values_.at(name) : std::string();
   }

@@ -14,7 +14,7 @@ std::vector<OptionSpec> machine_options();
 
 model::Machine take_machine(Arguments& arguments);
 
-/// Its figures with their units, and where they come from.
+/// The figures of a machine with their units, and where they come from.
 Json machine_figures(const model::Machine& machine);
 
 }  // namespace ringlab::cli

@@ -30,7 +30,7 @@ constexpr std::size_t kMostRows = 16;
 
 // --- what is simulated ---------------------------------------------------------------------------
 
-/// Of the options of a run, those that the model knows.
+/// The options of a run that the model knows.
 constexpr std::array kRunOptions = {"ranks", "layout", "direction", "schedule", "slots", "wire"};
 
 struct Question {
@@ -111,7 +111,7 @@ void print_ranks(const model::JobTimes& times, Output& output) {
   }
 }
 
-/// Of the last pass, which sends most.
+/// The hops that hide, in the last pass, which sends most.
 Json hidden_json(const Question& question, const model::JobNeeds& needs) {
   const model::Machine& machine = question.machine;
   const model::Work work =

@@ -113,7 +113,7 @@ RunResult run_on_device(const RunPlan& plan, JobSession& session, JobResult& job
   return ring::Engine().run(plan.problem(), plan.options, plan.input.shard(), place);
 }
 
-// Those of the chosen rows that this rank holds.
+// Compares those of the chosen rows that this rank holds.
 Report check_rows(const RunPlan& plan, int rank, const RunResult& result) {
   const Problem& problem = plan.problem();
   const Layout queries = make_layout(plan.options, problem.shape.q_tokens, plan.options.q_layout);

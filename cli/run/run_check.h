@@ -26,7 +26,7 @@ CheckedResult check_result(const AttentionInput& input, const NumericsProfile& p
 Report check_shard(const AttentionInput& input, const RunOptions& options,
                    const NumericsProfile& profile, int rank, const RunResult& got);
 
-/// Those of `rows` that one rank holds, ascending, and its results of them.
+/// The chosen rows that one rank holds, ascending, and its results of them.
 struct SampledRows {
   std::vector<std::int64_t> rows;
   AttentionOutput output;

@@ -78,7 +78,7 @@ std::string legend() {
   return table.text();
 }
 
-// Of devices, in builds that have them.
+// The dtypes of kernels on devices, in builds that have them.
 std::vector<std::string> dtypes_on_devices(const verify::Subject& subject) {
   std::vector<std::string> names;
   if (!subject.can.cuda) return names;

@@ -43,7 +43,7 @@ std::vector<std::int64_t> sample_rows(std::int64_t tokens, std::int64_t count, s
 /// Subjects, laws, rounds and rows. Usage errors for what is unknown or given twice.
 VerifyPlan take_plan(Arguments& arguments, bool quick);
 
-/// Those that have no kernels for devices are left out, or refused where they were asked for.
+/// Leaves out subjects without kernels for devices, or refuses them where they were asked for.
 void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments);
 
 /// What is echoed: flat, one value per name.
@@ -76,7 +76,7 @@ std::optional<std::string> take_certificate_file(Arguments& arguments);
 std::vector<std::string> command_words(const Command& command, const Arguments& arguments,
                                        const std::vector<report::SubjectResult>& subjects);
 
-/// Of this machine, this build and this plan. Tries the exact reference.
+/// The facts of this machine, this build and this plan. Tries the exact reference.
 report::CertificateFacts certificate_facts(const VerifyPlan& plan, const report::VerifyRun& run);
 
 /// As JSON or as a page, by the ending of the name.

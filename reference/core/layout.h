@@ -44,7 +44,7 @@ class Layout {
   /// parts at all. Rows keep the order they have in the parts. O(tokens).
   static Layout from_parts(std::vector<Positions> parts);
 
-  /// What it was built as; contiguous when built from lengths or parts.
+  /// The kind it was built as; contiguous when built from lengths or parts.
   LayoutKind kind() const { return kind_; }
   std::int64_t tokens() const { return tokens_; }
   int ranks() const { return static_cast<int>(parts_.size()); }

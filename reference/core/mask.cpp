@@ -42,8 +42,8 @@ bool see_the_same(const KeyInterval& first, const KeyInterval& last, const Posit
   });
 }
 
-/// Of rows first … last of a run. Both ends of an interval only ever move on from a query to the
-/// next, in all masks of intervals, so that all rows between two that see the same do, too.
+/// Counts the keys of rows first … last of a run. Ends of an interval only move on from a query to
+/// the next, in all masks of intervals, so that all rows between two that see the same do, too.
 std::int64_t count_between(const Mask& mask, const PositionRun& run, std::int64_t first,
                            std::int64_t last, const Positions& keys) {
   constexpr std::int64_t kFewRows = 8;

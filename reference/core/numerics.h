@@ -94,7 +94,7 @@ struct ScoreTerms {
 };
 /// What the wire alone may do to a score.
 double wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms);
-/// That of any key of the row.
+/// The largest such error of any key of the row.
 double largest_wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms);
 double score_error(const NumericsProfile& profile, const ScoreTerms& terms);
 

@@ -143,7 +143,7 @@ class StreamedRing {
     }
     return streams;
   }
-  /// Its device becomes the current one.
+  /// The stream of a rank's kernels; its device becomes the current one.
   ringlab::cuda::Stream compute_stream(int rank) {
     const ringlab::cuda::OwnedStream& stream = place(rank).compute;
     ringlab::cuda::select_device(stream.device());

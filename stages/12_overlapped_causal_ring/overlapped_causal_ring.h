@@ -32,7 +32,7 @@ void attend_on_cpu(RankProblem<Element>& r, const Positions& held, const Chunk<E
   cpu::forward_block(block, running.states.data(), running.accs.data());
 }
 
-/// That kernel's maxima are in base 2.
+/// Makes natural maxima of those of the fast kernel, which are in base 2.
 template <class Element>
 void leave_base_2(RowStates<Element>& running) {
   for (std::int64_t row = 0; row < running.states.size(); ++row) {
@@ -71,7 +71,7 @@ void attention(RankProblem<Element>& r) {
   // end [gap: steps]
 }
 
-/// Of the kernel that computes: the fast one, or on devices the one that takes the problem.
+/// The arithmetic of the kernel that computes: the fast one, or on devices the one that takes it.
 inline NumericsProfile profile(const Problem& problem, const RunOptions& options) {
   if (options.device != DeviceKind::cpu) {
     return overlapped_causal_ring::profile_on_devices(problem, options);

@@ -15,7 +15,7 @@ struct UnendedKernel {
   std::shared_ptr<void> uses;
 };
 
-/// Of all ranks. Never destroyed: at the end of the program that would wait for the kernel.
+/// The launches of all ranks. Never destroyed: that would wait for the kernel at the end.
 struct Launches {
   std::mutex turn;
   UnendedKernel unended;  // has_ended is empty where there is none

@@ -28,9 +28,9 @@ struct StreamLaunch {
 /// How a kernel of this type gets onto a stream.
 template <class Kernel>
 struct StreamKernel {
-  /// Of a kernel whose arrays are the host's; how many keys it has does not matter.
+  /// The memory of a kernel whose arrays are the host's; how many keys it has does not matter.
   BlockMemory (*memory_of)(const Kernel& kernel, const StreamLaunch& launch) = nullptr;
-  /// Its arrays are the device's. Environment error that names the CUDA call and the rank.
+  /// Launches with the device's arrays. Environment errors name the CUDA call and the rank.
   void (*launch)(const Kernel& kernel, const StreamLaunch& launch) = nullptr;
 };
 

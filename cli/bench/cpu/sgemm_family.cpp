@@ -43,7 +43,7 @@ double least_seconds(double flops) {
   return flops / (PeakLoop(Operation::f32_fma).flops_per_s() * kBeyondFmaPeak);
 }
 
-/// Those that are there; the reasons of the others go to `reasons`.
+/// Starts the peers that are there; why the others are not goes to `reasons`.
 std::vector<Candidate> start_all(const std::string& folder, std::string& reasons) {
   std::vector<Candidate> started;
   for (Candidate& candidate : candidates(folder)) {

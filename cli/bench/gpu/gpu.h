@@ -55,7 +55,7 @@ class Gpu {
   /// What is asked for from now on is for this goal, which messages name; empty for none.
   virtual void about(const std::string& goal) { static_cast<void>(goal); }
   virtual GpuFacts facts() = 0;
-  /// Of the multiprocessors, under load, measured.
+  /// The clock of the multiprocessors, under load, measured.
   virtual double clock_hz() = 0;
   /// (n, n) bf16 matrices on tensor cores, sums in f32, by NVIDIA's library.
   virtual GpuWork matrix_product(std::int64_t n) = 0;

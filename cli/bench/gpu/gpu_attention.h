@@ -29,7 +29,7 @@ class GpuAttention {
   /// Forward: one launch. Backward: delta, gradients summed up from zero, and rounded; or one launch
   /// where the kernels give the results themselves.
   void issue(cuda::Stream stream) const;
-  /// Of the last K/V head: the last query head that reads it, or with gradients all of them. What
+  /// A sample of the last K/V head: the last query head that reads it, or with gradients all. What
   /// was issued has ended.
   GpuSample sample() const;
 

@@ -19,11 +19,11 @@ struct GpuCase {
   std::int64_t q_heads = 64;
   std::int64_t kv_heads = 8;
 
-  /// That the mask allows, of one head.
+  /// Counts the pairs that the mask allows, of one head.
   std::int64_t pairs() const;
   /// Two products forward, five backward, 2 operations for each pair and channel.
   double flops() const;
-  /// Of K and V, in bf16: what a hop moves.
+  /// Bytes of K and V, in bf16: what a hop moves.
   std::int64_t kv_bytes() const;
   /// "causal, 8k tokens, head_dim 128"
   std::string text() const;

@@ -36,7 +36,7 @@ class Watch {
   /// `what` belongs to this from now on.
   void about(const std::string& goal) { goal_ = goal; }
 
-  /// Of work that may take so many deadlines.
+  /// Runs work that may take so many deadlines.
   template <class Work>
   auto run(const std::string& what, const Work& work, int times = 1) const {
     const double seconds = times * deadline_.seconds;

@@ -17,7 +17,7 @@ struct GpuBench {
 /// How many lines forward_hopper.cuh had when this program was built.
 int hopper_kernel_lines();
 
-/// Those of gpu_goals().
+/// The families that measure gpu_goals().
 std::vector<Family> gpu_families(const GpuBench& bench);
 
 Findings measure_gpu_matches(const GpuBench& bench, const Plan& plan);  ///< G1 to G6

@@ -19,7 +19,7 @@ struct LadderRung {
   std::string failure = {};  ///< why it has no figures; empty when it has
 };
 
-/// Of one case. Steps come first, each with one idea more, up to the kernel as it is.
+/// The versions of one case: first steps, each with one idea more, up to the kernel as it is.
 struct Ladder {
   GpuCase attention;
   std::vector<LadderRung> rungs;

@@ -65,7 +65,7 @@ class Matches {
     measure_peak();
   }
 
-  /// What it measures is about the goal `id`.
+  /// Plays the match and files what it measures under the goal `id`.
   void play(const std::string& id, const GpuMatch& match, const TimingOptions& options,
             Findings& findings) {
     bench_.gpu.about(id);

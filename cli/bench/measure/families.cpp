@@ -42,7 +42,7 @@ void add_outcomes(const std::vector<Goal>& goals, const Findings& findings,
   }
 }
 
-/// Those that something is known of.
+/// The goals that something is known of.
 std::vector<Goal> goals_in(const Findings& findings, const std::vector<Goal>& goals) {
   std::vector<Goal> known;
   std::ranges::copy_if(goals, std::back_inserter(known),

@@ -30,7 +30,7 @@ struct Plan {
   void keep(const Findings& so_far) const {
     if (found) found(so_far);
   }
-  /// Of part `part` of `parts` of the family, each as long as the others.
+  /// How part `part` of `parts` of the family is timed, each as long as the others.
   TimingOptions timing(int part = 0, int parts = 1) const;
 };
 
@@ -66,7 +66,7 @@ struct Family {
   double weight;  ///< roughly how long it takes, compared with the others
   std::function<Findings(const Plan& plan)> measure;
 };
-/// Those of all_goals().
+/// The families that measure all_goals().
 const std::vector<Family>& cpu_families();
 
 using MeasureProgress = std::function<void(double share, const std::string& family)>;

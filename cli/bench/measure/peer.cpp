@@ -49,7 +49,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return all;
 }
 
-/// Its standard streams, a process group of its own, and no signal blocked or ignored.
+/// Gives a peer its standard streams, a process group, and no signal blocked or ignored.
 class SpawnSettings {
  public:
   SpawnSettings(int channel, int errors) {
@@ -100,7 +100,7 @@ bool has_ended(int pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, flags) == 0 && info.si_pid == pid;
 }
 
-/// Whether it ended by itself before that long.
+/// True when the process ended by itself before that long.
 bool leaves_within(int pid, std::chrono::milliseconds time) {
   const auto deadline = Clock::now() + time;
   while (!has_ended(pid)) {

@@ -26,7 +26,7 @@ struct Spread {
   double p90 = 0;
 };
 
-/// Of one number at least; interpolated between order statistics.
+/// The spread of one number or more, interpolated between order statistics.
 Spread spread_of(std::vector<double> values);
 /// `factor` times it.
 Spread scaled(const Spread& spread, double factor);

@@ -20,7 +20,7 @@ std::optional<double> median(std::vector<double> values) {
   return *middle;
 }
 
-/// Of all but one; NaN is nobody.
+/// The median of all but one; NaN is nobody.
 std::optional<double> median_of_others(std::span<const double> values, std::size_t one) {
   std::vector<double> others;
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -11,7 +11,7 @@
 
 namespace ringlab::report {
 
-/// Of one rank. NaN: nothing is known of it, and it is left out.
+/// Step times of one rank. NaN: nothing is known of it, and it is left out.
 struct StepTimes {
   double seconds = std::numeric_limits<double>::quiet_NaN();  ///< of a typical step, waits excluded
   double work = 1;   ///< of a typical step: (query, key) pairs, or 1 where that is not known

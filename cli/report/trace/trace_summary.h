@@ -17,7 +17,7 @@ struct Spread {
 };
 Spread spread_of(std::vector<std::int64_t> durations_ns);
 
-/// Of one rank. All times are lengths of unions of intervals: what overlaps counts once.
+/// One rank in a trace. All times are lengths of unions of intervals: what overlaps counts once.
 struct RankSummary {
   int rank = 0;
   std::int64_t span_ns = 0;       ///< of the whole run: the same for all ranks

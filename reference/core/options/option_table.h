@@ -65,7 +65,7 @@ struct OptionRules {
   double least = 0, most = 0;       ///< of numbers
   OptionField field = {};
   Feature needs = Feature::none;
-  /// Whether it has an effect beside these others; null: always.
+  /// True when the option has an effect beside these others; null: always.
   bool (*has_effect)(const RunOptions&) = nullptr;
 };
 
@@ -77,7 +77,7 @@ std::span<const RunOption> run_options();
 /// The row of a word that there is.
 const RunOption& run_option(std::string_view word);
 
-/// Its name in JSON and as an argument in Python: "tile_keys"; times end in their unit.
+/// The name in JSON and as an argument in Python: "tile_keys"; times end in their unit.
 std::string name_of(const RunOption& option);
 
 /// Help, limits and default: "number of ranks, 1 … 4096 (1)".

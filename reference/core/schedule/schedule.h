@@ -85,7 +85,7 @@ enum class Verb {
   add,           ///< gradient += addend
 };
 
-/// What it does that to: K and V of `owner`'s chunk, in `slot`, or a sum of dK and dV of that
+/// What an operation is about: K and V of `owner`'s chunk, in `slot`, or a sum of dK and dV of that
 /// chunk, in `gradient`. Messages carry either, a compute is about a chunk, an add about gradients.
 /// The numbers are those in headers of messages.
 enum class Payload : std::uint32_t { chunk, gradients };
