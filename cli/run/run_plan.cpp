@@ -44,7 +44,7 @@ void check_device(DeviceKind device, Carrier carrier) {
 }
 
 RunOptions take_options_of_job(Arguments& arguments, Carrier carrier, int ranks) {
-  const RunOptions options = take_run_options(
+  RunOptions options = take_run_options(
       arguments, {.ranks = ranks, .tile_queries = cpu::kTileQueries, .tile_keys = cpu::kTileKeys});
   if (options.ranks != ranks) {
     throw_usage_error({"--ranks", fmt::format("{}, the size of the job", ranks),

@@ -223,8 +223,7 @@ RunSummary OverNccl::run(const AnyRun& any) const {
     const Shape& shape = run.problem.shape;
     const Layout queries = make_layout(run.options, shape.q_tokens, run.options.q_layout);
     const Layout keys = make_layout(run.options, shape.kv_tokens, run.options.kv_layout);
-    const RankRows<Element> rows =
-        run.ends.source({rank, queries.positions(rank), keys.positions(rank)});
+    RankRows<Element> rows = run.ends.source({rank, queries.positions(rank), keys.positions(rank)});
     check_gradients(attention_, run, rows);
     agree_on(run.problem, run.options, rows.dout ? Pass::backward : Pass::forward, attention_,
              job_.network);

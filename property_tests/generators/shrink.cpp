@@ -1,7 +1,6 @@
 // Which cases are simpler than a case.
 #include <algorithm>
 #include <functional>
-#include <ranges>
 
 #include "property_tests/generators/cases.h"
 #include "property_tests/generators/masks.h"
@@ -46,8 +45,8 @@ void offer_simpler_mask(Simplifier& simplifier, const Case& original) {
 
 void offer_fewer_modifiers(Simplifier& simplifier) {
   simplifier.offer([](Case& c) { c.modifiers = {}; });
-  for (const ModifierKind kind : std::views::reverse(kModifierKinds)) {
-    simplifier.offer([&](Case& c) { c.modifiers.set(kind, 0); });
+  for (auto kind = kModifierKinds.rbegin(); kind != kModifierKinds.rend(); ++kind) {
+    simplifier.offer([&](Case& c) { c.modifiers.set(*kind, 0); });
   }
 }
 

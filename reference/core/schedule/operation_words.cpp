@@ -30,9 +30,9 @@ MessageKey message_of(int rank, const Operation& operation) {
 }
 
 std::string place(int rank, const Operation& operation) {
-  const std::string text =
-      "rank " + std::to_string(rank) + ", step " + std::to_string(operation.step) + ", " +
-      std::string(action_name(operation)) + " of chunk " + std::to_string(operation.owner);
+  std::string text = "rank " + std::to_string(rank) + ", step " + std::to_string(operation.step) +
+                     ", " + std::string(action_name(operation)) + " of chunk " +
+                     std::to_string(operation.owner);
   if (!is_message(operation)) return text;
   return text + (is_send(operation) ? " to rank " : " from rank ") + std::to_string(operation.peer);
 }
