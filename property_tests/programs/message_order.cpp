@@ -83,10 +83,12 @@ void MessageOrder::add(const MessageProgram& program, Lanes lanes) {
     for (std::size_t end = 0; end < operation.ends.size(); ++end) {
       ends_.push_back({program.rank, i, end});
     }
-    if (operation.event == kNoEvent) continue;
+    const bool records = operation.action == MessageAction::record;
+    if (!records && operation.action != MessageAction::wait) continue;
     auto& record = recorded[static_cast<std::size_t>(operation.event)];
-    if (operation.action == MessageAction::record) record = begins.back();
-    if (operation.action == MessageAction::wait && record) {
+    if (records) {
+      record = begins.back();
+    } else if (record) {
       happenings_.order.add_after(begins.back(), *record);
     }
   }

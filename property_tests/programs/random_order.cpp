@@ -78,11 +78,13 @@ void execute_in_random_order(const StreamProgram& program, std::uint64_t seed,
   std::vector<std::optional<std::size_t>> recorded(static_cast<std::size_t>(program.events));
   for (const StreamOperation& operation : program.operations) {
     add_operation(happenings, operation);
-    if (operation.event == kNoEvent) continue;
+    const bool records = operation.action == StreamAction::record;
+    if (!records && operation.action != StreamAction::wait) continue;
     auto& record = recorded[static_cast<std::size_t>(operation.event)];
     const std::size_t here = happenings.at.size() - 1;
-    if (operation.action == StreamAction::record) record = here;
-    if (operation.action == StreamAction::wait && record) {
+    if (records) {
+      record = here;
+    } else if (record) {
       happenings.order.add_after(here, *record);
     }
   }
