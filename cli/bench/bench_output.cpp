@@ -2,13 +2,13 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <utility>
 
 #include "cli/bench/bench.h"
 #include "cli/line/build_info.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
+#include "property_tests/plugins/child_process.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 
@@ -39,13 +39,6 @@ std::string limit_text(const bench::Goal& goal) {
   return fmt::format("{} {:.2f}", goal.sense == Sense::at_least ? "≥" : "≤", goal.bound);
 }
 
-/// The programs of peers lie beside this one.
-std::string folder_of_this_program() {
-  std::error_code ignored;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return ignored ? "." : program.parent_path().string();
-}
-
 }  // namespace
 
 Json spread_json(const bench::Spread& spread) {
@@ -66,7 +59,7 @@ bench::Plan take_plan(Arguments& arguments, const std::vector<bench::Goal>& goal
   plan.rounds = static_cast<int>(arguments.take_integer("rounds", plan.quick ? 5 : 11, 3, 1000));
   const std::optional<std::string> only = arguments.take_text("only");
   plan.goals = only ? bench::choose_goals(*only, goals) : goals;
-  plan.peer_folder = folder_of_this_program();
+  plan.peer_folder = plugins::program_folder();
   const char* const known = std::getenv("RINGLAB_TORCH_PYTHON");
   plan.torch_python = arguments.take_text("torch-python").value_or(known ? known : "");
   return plan;

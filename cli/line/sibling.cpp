@@ -4,16 +4,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
+#include "property_tests/plugins/child_process.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
 
 void become_sibling(const std::string& name, const std::vector<std::string>& words) {
-  std::error_code none;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
-  const std::string path = self.parent_path() / name;
+  const std::string path = plugins::program_folder() + "/" + name;
   std::vector<std::string> owned = words;
   owned.insert(owned.begin(), path);
   std::vector<char*> arguments;

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 
 #include "reference/core/error.h"
 
@@ -91,6 +92,11 @@ pid_t start(const std::vector<std::string>& words, int socket, int written) {
 }
 
 }  // namespace
+
+std::string program_folder() {
+  std::error_code none;
+  return std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
+}
 
 std::string signal_text(int signal) {
   const char* name = sigabbrev_np(signal);

@@ -12,6 +12,10 @@
 
 namespace ringlab::plugins {
 
+/// The folder of the program that runs: what it starts is built and installed beside it. Empty where
+/// the system does not tell.
+std::string program_folder();
+
 /// A file descriptor, closed with its owner.
 class File {
  public:

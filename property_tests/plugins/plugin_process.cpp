@@ -26,11 +26,7 @@ constexpr double kDeadlinesToLose = 3;
 
 std::string host_program(const PluginOptions& options) {
   std::string path = options.host;
-  if (path.empty()) {
-    std::error_code none;
-    path =
-        std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "ringlab-plugin-host";
-  }
+  if (path.empty()) path = program_folder() + "/ringlab-plugin-host";
   if (access(path.c_str(), X_OK) == 0) return path;
   throw_environment_error({.where = "the program that runs plugins",
                            .expected = path,
