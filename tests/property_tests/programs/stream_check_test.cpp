@@ -57,6 +57,18 @@ RC_GTEST_PROP(StreamPrograms, of_every_mask_obey_all_laws, ()) {
   }
 }
 
+/// Chunk 5 reaches rank 1 late, for it needs sums to move on elsewhere; chunk 2, for the next step
+/// and a slot that is free, queues behind it and costs nothing.
+TEST(StreamPrograms, may_let_a_chunk_queue_behind_one_of_an_earlier_step) {
+  const std::array<std::string_view, 9> needs = {"101101111", "111001000", "011101111",
+                                                 "001111111", "011111111", "110101101",
+                                                 "111110000", "110111110", "011000111"};
+  const NeedMatrix need = need_where(9, [&](int rank, int owner) {
+    return needs[static_cast<std::size_t>(rank)][static_cast<std::size_t>(owner)] == '1';
+  });
+  expect_lawful_streams({.kind = ScheduleKind::ring, .slots = 3}, need);
+}
+
 /// What is wrong with `program` without its operation `number`.
 std::string without(const StreamProgram& program, std::size_t number, const Schedule& schedule) {
   StreamProgram less = program;
