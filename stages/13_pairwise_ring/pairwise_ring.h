@@ -45,11 +45,13 @@ void attend(RankProblem<Element>& r, const ChunkSlot<Element>& slot, RowStates<E
     SoftmaxState<Real>& state = running.states.data()[row];
     Real* acc = running.accs.data() + row * dv;
     const Real s = score(r, slot, row, key);
+    // [gap: one_key]
     const Real top = s > state.row_max ? s : state.row_max;
     const Real keep = rescale_factor(state.row_max, top), weight = rescale_factor(s, top);
     state = {top, state.row_sum * keep + weight};
     scale_row(acc, keep, dv);
     add_row(acc, weight, slot.v.data() + key * dv, dv);
+    // end [gap: one_key]
   });
 }
 

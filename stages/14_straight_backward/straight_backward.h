@@ -55,6 +55,7 @@ void add_gradients(RankProblem<Element>& r, const ChunkSlot<Element>& slot,
 template <class Element>
 void send_home(RankProblem<Element>& r, int hop, Sums<Element>& sums, Sums<Element>& home) {
   Sums<Element> arriving(r);
+  // [gap: send_home]
   sums.owner = r.rank_at(-hop), arriving.owner = r.rank();
   const Request posted[] = {
       r.network.post_send(sums.owner, kKeyGradients, sums.k_bytes(r)),
@@ -64,6 +65,7 @@ void send_home(RankProblem<Element>& r, int hop, Sums<Element>& sums, Sums<Eleme
   for (const Request request : posted) r.network.wait(request);
   add_row(home.k.data(), Accumulator<Element>(1), arriving.k.data(), home.k.size());
   add_row(home.v.data(), Accumulator<Element>(1), arriving.v.data(), home.v.size());
+  // end [gap: send_home]
 }
 
 /// sums · factor, rounded once.
