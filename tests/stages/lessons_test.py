@@ -1,0 +1,223 @@
+"""Runs every command of every lesson, and holds the lessons' figures and outcomes against runs.
+
+Each sentence that is checked is quoted from its lesson: when the lesson changes, so must its check.
+"""
+import json
+import math
+import pathlib
+import re
+import shlex
+import sys
+import unittest
+
+import numpy
+
+STAGES = pathlib.Path(__file__).resolve().parents[2] / "stages"
+sys.path.insert(0, str(STAGES.parent / "tests" / "cli"))
+
+from program import ProgramTest  # noqa: E402
+
+FOLDERS = re.findall(r"^\d\d_\w+", (STAGES / "stages.txt").read_text(), re.MULTILINE)
+LESSONS = {folder[3:]: (STAGES / folder / "lesson.md").read_text() for folder in FOLDERS}
+# A command of a lesson takes as long as its reader likes; here it only has to work.
+SHORTER = {"run": [], "verify": ["--cases", "2"], "bench": ["--tokens", "64", "--rounds", "3"]}
+
+
+def plain(text):
+    return re.sub(r"\s+", " ", text)
+
+
+def commands(lesson):
+    blocks = re.findall(r"^```\n(.*?)^```", lesson, re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [shlex.split(line) for line in lines if line.startswith("build/bin/ringlab")]
+
+
+class LessonTest(ProgramTest):
+    def says(self, stage, sentence):
+        self.assertIn(sentence, plain(LESSONS[stage]), f"{stage}/lesson.md")
+
+    def run_of(self, stage, *words):
+        """What a run's JSON says."""
+        return json.loads(self.succeeds("run", stage, "--json", "-", *words).out)
+
+    def ranks_of(self, stage, *words):
+        return self.run_of(stage, "--random", "--mask", "causal", *words)["ranks"]
+
+    def output_of(self, stage, *words):
+        path = self.folder / str(len(list(self.folder.iterdir())))
+        self.succeeds("run", stage, "--random", "--tokens", 250, "--output", path, *words)
+        return (path / "o.npy").read_bytes() + (path / "lse.npy").read_bytes()
+
+    def check_of(self, stage, *words):
+        result = self.succeeds("run", stage, "--check", *words)
+        return float(re.search(r"check +o +ok +worst error/bound (\S+)", result.out)[1])
+
+
+class Commands(LessonTest):
+    def test_of_every_lesson_succeed(self):
+        for stage, lesson in LESSONS.items():
+            with self.subTest(stage):
+                found = commands(lesson)
+                self.assertTrue(found)
+                for words in found:
+                    self.succeeds(*words[1:], *SHORTER[words[1]], cwd=STAGES.parent)
+
+
+class Figures(LessonTest):
+    def test_of_broadcast(self):
+        self.says("broadcast", "does not shrink with more ranks: N tokens.")
+        self.says("broadcast", "Each rank sends its chunk P−1 times.")
+        of_4, of_8 = (self.ranks_of("broadcast", "--tokens", 512, "--ranks", p) for p in (4, 8))
+        self.assertEqual(len({rank["peak_kv_bytes"] for rank in of_4 + of_8}), 1)
+        held = of_4[0]["peak_kv_bytes"]
+        self.assertTrue(all(rank["sent_bytes"] == 3 * held // 4 for rank in of_4))
+        self.says("broadcast", "Double `--tokens` and watch it grow four times.")
+        twice = self.ranks_of("broadcast", "--tokens", 1024, "--ranks", 4)
+        scores = [r[0]["peak_bytes"] - r[0]["peak_kv_bytes"] for r in (of_4, twice)]
+        self.assertAlmostEqual(scores[1] / scores[0], 4, delta=0.3)
+
+    def test_of_online_softmax(self):
+        """The rows of the picture, by the recurrence that the lesson gives."""
+        row_max, row_sum, sums = -math.inf, 0.0, []
+        for score in (0, 1, 5, 2):
+            top = max(row_max, score)
+            row_sum = row_sum * math.exp(row_max - top) + math.exp(score - top)
+            row_max = top
+            sums.append(f"{row_sum:.4g}" if row_sum > 1 else "1")
+        self.says("online_softmax", "row_sum " + " ".join(sums))
+        self.says("online_softmax", f"lse = 5 + ln 1.075 = {row_max + math.log(row_sum):.3f}")
+        self.says("online_softmax", "Peak memory is now K/V plus a little: nothing grows with N².")
+        beside = [r["peak_bytes"] - r["peak_kv_bytes"] for n in (512, 1024) for r in
+                  self.ranks_of("online_softmax", "--tokens", n, "--ranks", 4)[:1]]
+        self.assertLess(beside[1] / beside[0], 2.1)
+        self.says("online_softmax", "\"worst error/bound\" is smaller than in stage 01")
+        text = ["--text", STAGES.parent / "README.md", "--ranks", 4]
+        self.assertLess(self.check_of("online_softmax", *text), self.check_of("broadcast", *text))
+
+    def test_of_flash_blocks(self):
+        self.says("flash_blocks", "Change the tile sizes, also to 7 and 5, which divide nothing: "
+                                  "the answer stays inside the bound, and peak memory changes by a "
+                                  "few KiB of tiles.")
+        peaks = []
+        for queries, keys in ((32, 32), (7, 5)):
+            words = ["--tile-queries", queries, "--tile-keys", keys, "--random", "--ranks", 4]
+            self.assertLessEqual(self.check_of("flash_blocks", *words), 1)
+            peaks.append(self.run_of("flash_blocks", *words)["peak_bytes_per_rank"])
+        self.assertLess(abs(peaks[0] - peaks[1]), 64 << 10)
+
+    def test_of_merge(self):
+        self.says("merge", "overflows in f32 when the second part is 89 nats ahead")
+        with numpy.errstate(over="ignore"):
+            grown = [numpy.exp(numpy.float32(nats)) for nats in (88, 89)]
+        self.assertEqual([bool(numpy.isinf(x)) for x in grown], [False, True])
+        self.says("merge", "The error does not grow with `--ranks`")
+        ratios = [self.check_of("merge", "--random", "--tokens", 512, "--ranks", p)
+                  for p in (2, 16)]
+        self.assertLess(ratios[1], 2 * ratios[0])
+
+    def test_of_ring(self):
+        self.says("ring", "2 chunks instead of P.")
+        everything = self.ranks_of("broadcast", "--tokens", 512, "--ranks", 8)[0]["peak_kv_bytes"]
+        ranks = self.ranks_of("ring", "--tokens", 512, "--ranks", 8)
+        self.assertEqual({rank["peak_kv_bytes"] for rank in ranks}, {2 * everything // 8})
+        self.says("ring", "most of rank 0's steps are for nothing")
+        idle = [visit for visit in ranks[0]["visits"] if visit["pairs"] == 0]
+        self.assertEqual(len(idle), 7)
+
+    def test_of_causal_ring(self):
+        words = ["--tokens", 512, "--ranks", 8]
+        self.says("causal_ring", "in the contiguous layout the last rank has many times the work of "
+                                 "the first")
+        pairs = [rank["pairs"] for rank in self.ranks_of("causal_ring", *words)]
+        self.assertGreater(pairs[-1], 10 * pairs[0])
+        self.says("causal_ring", "With `--layout zigzag` all ranks have the same number")
+        zigzag = self.ranks_of("causal_ring", *words, "--layout", "zigzag")
+        self.assertEqual(len({rank["pairs"] for rank in zigzag}), 1)
+        self.says("causal_ring", "24 bytes per run; one run for a contiguous or striped chunk, at "
+                                 "most two for zigzag")
+        chunk = self.ranks_of("ring", *words)[0]["sent_bytes"]
+        for layout, runs in (("contiguous", 1), ("striped", 1), ("zigzag", 2)):
+            sent = self.ranks_of("causal_ring", *words, "--layout", layout)[0]["sent_bytes"]
+            lie_beside = 1 if layout == "zigzag" else 0  # both parts of the last rank
+            self.assertEqual(sent - chunk, 24 * (7 * runs - lie_beside), layout)
+
+    def test_of_slotted_ring(self):
+        words = ["--tokens", 500, "--ranks", 5]
+        self.says("slotted_ring", "with one slot the same two chunks, with more slots more")
+        chunk = self.ranks_of("ring", *words)[0]["peak_kv_bytes"] // 2
+        for slots in (1, 2, 3):
+            ranks = self.ranks_of("slotted_ring", *words, "--slots", slots)
+            self.assertEqual({r["peak_kv_bytes"] for r in ranks}, {(1 + slots) * chunk})
+        self.says("slotted_ring", "The answers have the bits of stage 05 for every S.")
+        self.assert_bits_of("ring", "slotted_ring")
+
+    def test_of_overlapped_ring(self):
+        self.says("overlapped_ring", "The answers have the bits of stages 05 and 07 for every S, "
+                                     "every delay and every transport")
+        self.assert_bits_of("ring", "overlapped_ring")
+
+    def assert_bits_of(self, before, stage, *words):
+        expected = self.output_of(before, "--ranks", 5, *words)
+        for slots in (1, 2, 3, 4):
+            for transport in ("threads", "simulated"):
+                self.assertEqual(expected, self.output_of(
+                    stage, "--ranks", 5, "--slots", slots, "--transport", transport, *words))
+
+    def test_of_dealt_ring(self):
+        """The picture: pairs of each rank at each step, and the busiest rank's added up."""
+        self.says("dealt_ring", "busiest rank of each step, added up: 228")
+        self.says("dealt_ring", "sum: 132 = all pairs / 4")
+        self.says("dealt_ring", "sum: 144")
+        self.says("dealt_ring", "36, 32, 32, 32 pairs")
+        steps = {layout: self.pairs_by_step(layout) for layout in
+                 ("contiguous", "striped", "zigzag")}
+        busiest = {layout: sum(max(of_step) for of_step in zip(*pairs))
+                   for layout, pairs in steps.items()}
+        self.assertEqual(busiest, {"contiguous": 228, "striped": 144, "zigzag": 132})
+        self.assertEqual(steps["zigzag"], [[36, 32, 32, 32]] * 4)
+        self.says("dealt_ring", "rank 0 36 28 28 28")
+        self.says("dealt_ring", "rank 3 36 36 36 36")
+        self.assertEqual([steps["striped"][0], steps["striped"][3]],
+                         [[36, 28, 28, 28], [36, 36, 36, 36]])
+        self.says("dealt_ring", "contiguous (P c + 1) / ((2P - 1) c + 1)")
+        self.says("dealt_ring", "striped (P c + 1) / (P (c + 1))")
+        total, ranks, c = sum(map(sum, steps["zigzag"])), 4, 8
+        self.assertAlmostEqual(total / ranks / 228, (ranks * c + 1) / ((2 * ranks - 1) * c + 1))
+        self.assertAlmostEqual(total / ranks / 144, (ranks * c + 1) / (ranks * (c + 1)))
+
+    def pairs_by_step(self, layout):
+        ranks = self.ranks_of("dealt_ring", "--tokens", 32, "--heads", 1, "--kv-heads", 1,
+                              "--ranks", 4, "--layout", layout)
+        at = [{visit["hop"]: visit["pairs"] for visit in rank["visits"]} for rank in ranks]
+        return [[pairs.get(hop, 0) for hop in range(4)] for pairs in at]
+
+    def test_of_balanced_ring(self):
+        self.says("balanced_ring", "all rows are right, and all but the first part of the 2P end up "
+                                   "at somebody else's token")
+        parts = 16
+        dealt = [part for rank in range(parts // 2) for part in (rank, parts - 1 - rank)]
+        self.assertEqual([i for i, part in enumerate(dealt) if i == part], [0])
+
+    def test_of_skipping_ring(self):
+        self.says("skipping_ring", "The answers have the bits of stage 06")
+        self.assert_bits_of("causal_ring", "skipping_ring", "--mask", "causal", "--layout", "zigzag")
+        self.says("skipping_ring", "chunks 1, 2, 3 lie in rank 0's future: skipped")
+        rank_0, *_, rank_3 = self.ranks_of("skipping_ring", "--tokens", 64, "--ranks", 4,
+                                           "--direction", "previous")
+        self.assertEqual([visit["owner"] for visit in rank_0["visits"]], [0])
+        self.assertEqual([visit["owner"] for visit in rank_3["visits"]], [3, 0, 1, 2])
+
+    def test_of_overlapped_causal_ring(self):
+        self.says("overlapped_causal_ring", "The same run twice, or with other delays, slots or "
+                                            "transports: the same bits.")
+        self.assert_bits_of("overlapped_causal_ring", "overlapped_causal_ring", "--mask", "causal")
+
+    def test_of_pairwise_ring(self):
+        self.says("pairwise_ring", "The promised error is larger than that of stage 05")
+        words = ["--text", STAGES.parent / "README.md", "--ranks", 4]
+        self.assertLess(self.check_of("pairwise_ring", *words), self.check_of("ring", *words))
+
+
+if __name__ == "__main__":
+    unittest.main()
