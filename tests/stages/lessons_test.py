@@ -193,8 +193,8 @@ class Figures(LessonTest):
         return [[pairs.get(hop, 0) for hop in range(4)] for pairs in at]
 
     def test_of_balanced_ring(self):
-        self.says("balanced_ring", "all rows are right, and all but the first part of the 2P end up "
-                                   "at somebody else's token")
+        self.says("balanced_ring", "all rows are right, and of the 16 parts of 8 ranks all but the "
+                                   "first end up at somebody else's token")
         parts = 16
         dealt = [part for rank in range(parts // 2) for part in (rank, parts - 1 - rank)]
         self.assertEqual([i for i, part in enumerate(dealt) if i == part], [0])
