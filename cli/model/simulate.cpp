@@ -111,19 +111,33 @@ void print_ranks(const model::JobTimes& times, Output& output) {
   }
 }
 
-/// The hops that hide, in the last pass, which sends most.
+/// The hops that hide, in the last pass, which sends most; null where no one chunk length hides all.
 Json hidden_json(const Question& question, const model::JobNeeds& needs) {
   const model::Machine& machine = question.machine;
-  const model::Work work =
-      model::work_of(question.job.problem, question.job.passes.back(), question.job.options.wire);
+  const RunOptions& options = question.job.options;
   const Shape& shape = question.job.problem.shape;
-  const double share = static_cast<double>(model::all_pairs(needs.need)) /
-                       (static_cast<double>(shape.q_tokens) * static_cast<double>(shape.kv_tokens));
-  Json json = {{"inside", model::hidden_from_tokens(work, machine, machine.inside, share)}};
-  if (question.job.options.ranks > machine.node_ranks) {
-    json["between_nodes"] = model::hidden_from_tokens(work, machine, machine.outside, share);
+  const std::optional<double> share =
+      model::share_of_blocks(needs.need, shape.q_tokens, shape.kv_tokens);
+  if (!share || options.schedule != ScheduleKind::ring) return nullptr;
+  const model::Work work =
+      model::work_of(question.job.problem, question.job.passes.back(), options.wire);
+  Json json = {{"inside", model::hidden_from_tokens(work, machine, machine.inside, *share)}};
+  if (options.ranks > machine.node_ranks) {
+    json["between_nodes"] = model::hidden_from_tokens(work, machine, machine.outside, *share);
   }
   return json;
+}
+
+void print_hidden(const Json& document, bool backward, Output& output) {
+  const Json& hidden = document["hidden_from_tokens"];
+  if (hidden.is_null()) return;
+  output.print("hops hide     from chunks of {:.0f} tokens on",
+               std::ceil(hidden["inside"].get<double>()));
+  if (hidden.contains("between_nodes")) {
+    output.print(", {:.0f} between nodes", std::ceil(hidden["between_nodes"].get<double>()));
+  }
+  output.print("; here {}\n", document["chunk_tokens"].get<std::int64_t>());
+  if (backward) output.print("              (of the backward pass)\n");
 }
 
 void print_memory(std::int64_t bytes, const model::Machine& machine, Output& output) {
@@ -139,14 +153,7 @@ void print_findings(const Question& question, const model::JobTimes& times, cons
                report::human_seconds(times.one_device_seconds),
                report::human_percent(times.efficiency()));
   print_memory(document["memory_bytes"].get<std::int64_t>(), question.machine, output);
-  const Json& hidden = document["hidden_from_tokens"];
-  output.print("hops hide     from chunks of {:.0f} tokens on",
-               std::ceil(hidden["inside"].get<double>()));
-  if (hidden.contains("between_nodes")) {
-    output.print(", {:.0f} between nodes", std::ceil(hidden["between_nodes"].get<double>()));
-  }
-  output.print("; here {}\n", document["chunk_tokens"].get<std::int64_t>());
-  if (question.job.passes.size() == 2) output.print("              (of the backward pass)\n");
+  print_hidden(document, question.job.passes.size() == 2, output);
 }
 
 Json document_of(const Question& question, const model::JobNeeds& needs,

@@ -1,6 +1,9 @@
 // Figures that need no simulation.
 #pragma once
 
+#include <optional>
+
+#include "reference/core/schedule/schedule.h"
 #include "reference/model/machine.h"
 #include "reference/model/work.h"
 
@@ -12,8 +15,15 @@ namespace ringlab::model {
 ///   s c² flops_per_pair / F >= c bytes_per_token / B,
 /// for a full mask at equal widths c >= (F / B) (kv_heads / q_heads) (e / 2). Sums of gradients go
 /// beside K and V. Latencies are left out.
-/// `pair_share` is 1 for a full mask, 1/2 for a causal one whose work is spread evenly.
+/// `pair_share` is 1 for a full mask, 1/2 for a causal one whose work is spread evenly
+/// (share_of_blocks()).
 double hidden_from_tokens(const Work& work, const Machine& machine, const LinkSpeed& link,
                           double pair_share);
+
+/// The share of its pairs that each block between two ranks is to compute, by the smallest of them.
+/// Nothing where blocks differ much (windows, contiguous causal rings, one rank): no one chunk
+/// length hides all hops there.
+std::optional<double> share_of_blocks(const NeedMatrix& need, std::int64_t q_tokens,
+                                      std::int64_t kv_tokens);
 
 }  // namespace ringlab::model

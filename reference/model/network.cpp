@@ -1,8 +1,6 @@
 #include "reference/model/network.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
 namespace ringlab::model {
 namespace {
@@ -12,21 +10,19 @@ std::size_t index(int number) { return static_cast<std::size_t>(number); }
 }  // namespace
 
 void NetworkModel::start(int message, int from, int to, std::int64_t bytes, double now) {
-  const int number = static_cast<int>(flows_.size());
-  flows_.push_back({.message = message,
-                    .ways = ways_between(from, to),
-                    .bytes = static_cast<double>(bytes),
-                    .since = now});
-  for (const int way : flows_.back().ways) {
-    ways_[index(way)].flows.push_back(number);
-    change(way);
-  }
+  const int number = pair_of(from, to);
+  Pair& pair = pairs_[index(number)];
+  pair.queue.push_back({message, static_cast<double>(bytes)});
+  if (pair.queue.size() > 1) return;
+  pair.speed = 0;
+  pair.since = now;
+  shares_.add(number);
+  changed_.push_back(number);
 }
 
 void NetworkModel::share(double now) {
-  for (const int way : std::exchange(changed_, {})) {
-    ways_[index(way)].changed = false;
-    for (const int flow : ways_[index(way)].flows) share(flow, now);
+  for (const auto& [pair, speed] : shares_.shared_anew(std::exchange(changed_, {}))) {
+    set_speed(pair, speed, now);
   }
 }
 
@@ -38,17 +34,31 @@ double NetworkModel::next_end() {
 std::vector<int> NetworkModel::take_ended(double now) {
   std::vector<int> messages;
   while (next_end() <= now) {
-    const int number = ends_.top().flow;
+    const int number = ends_.top().pair;
     ends_.pop();
-    Flow& flow = flows_[index(number)];
-    flow.ended = true;
-    for (const int way : flow.ways) {
-      std::erase(ways_[index(way)].flows, number);
-      change(way);
+    Pair& pair = pairs_[index(number)];
+    messages.push_back(pair.queue.front().message);
+    pair.queue.pop_front();
+    pair.since = now;
+    ++pair.times_shared;
+    if (!pair.queue.empty()) {
+      foresee_end(number);
+    } else {
+      shares_.remove(number);
+      changed_.push_back(number);
     }
-    messages.push_back(flow.message);
   }
   return messages;
+}
+
+int NetworkModel::pair_of(int from, int to) {
+  const auto [entry, is_new] =
+      pair_numbers_.try_emplace({from, to}, static_cast<int>(pairs_.size()));
+  if (is_new) {
+    pairs_.emplace_back();
+    shares_.make_user(ways_between(from, to));
+  }
+  return entry->second;
 }
 
 std::vector<int> NetworkModel::ways_between(int from, int to) {
@@ -63,33 +73,32 @@ std::vector<int> NetworkModel::ways_between(int from, int to) {
 }
 
 int NetworkModel::way(const Name& name, double bytes_per_s) {
-  const auto [entry, is_new] = numbers_.try_emplace(name, static_cast<int>(ways_.size()));
-  if (is_new) ways_.push_back({.bytes_per_s = bytes_per_s});
+  const auto [entry, is_new] = way_numbers_.try_emplace(name, shares_.ways());
+  if (is_new) shares_.make_way(bytes_per_s);
   return entry->second;
 }
 
-void NetworkModel::change(int way) {
-  if (!std::exchange(ways_[index(way)].changed, true)) changed_.push_back(way);
+// A speed that changes moves the end of the message: a new end is foreseen, and the old ones are
+// void, which costs less than finding them in the heap.
+void NetworkModel::set_speed(int number, double speed, double now) {
+  Pair& pair = pairs_[index(number)];
+  if (speed == pair.speed) return;
+  Waiting& first = pair.queue.front();
+  // With infinite speed nothing is left, and inf · 0 would be NaN.
+  if (now > pair.since) first.bytes = std::max(0.0, first.bytes - pair.speed * (now - pair.since));
+  pair.since = now;
+  pair.speed = speed;
+  ++pair.times_shared;
+  foresee_end(number);
 }
 
-// A share that changes moves the end of the message: a new end is foreseen, and the old ones are
-// void, which costs less than finding them in the heap.
-void NetworkModel::share(int number, double now) {
-  Flow& flow = flows_[index(number)];
-  // With infinite speed nothing is left, and inf · 0 would be NaN.
-  if (now > flow.since) flow.bytes = std::max(0.0, flow.bytes - flow.speed * (now - flow.since));
-  flow.since = now;
-  flow.speed = kNever;
-  for (const int way : flow.ways) {
-    const auto flows = static_cast<double>(ways_[index(way)].flows.size());
-    flow.speed = std::min(flow.speed, ways_[index(way)].bytes_per_s / flows);
-  }
-  ends_.push({now + flow.bytes / flow.speed, number, ++flow.times_shared});
+void NetworkModel::foresee_end(int number) {
+  const Pair& pair = pairs_[index(number)];
+  ends_.push({pair.since + pair.queue.front().bytes / pair.speed, number, pair.times_shared});
 }
 
 bool NetworkModel::is_void(const End& end) const {
-  const Flow& flow = flows_[index(end.flow)];
-  return flow.ended || end.times_shared != flow.times_shared;
+  return end.times_shared != pairs_[index(end.pair)].times_shared;
 }
 
 void NetworkModel::drop_void_ends() {

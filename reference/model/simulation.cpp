@@ -272,18 +272,15 @@ Simulation simulate(const Load& load, const Machine& machine, const Disturbance&
   return ScheduleRun(load, machine, disturbance).run();
 }
 
-std::int64_t all_pairs(const NeedMatrix& need) {
-  std::int64_t pairs = 0;
-  for (int rank = 0; rank < need.ranks(); ++rank) {
-    for (int owner = 0; owner < need.ranks(); ++owner) pairs += need.pairs(rank, owner);
-  }
-  return pairs;
-}
-
 double one_device_seconds(const Load& load, const Machine& machine) {
-  return machine.block_s + static_cast<double>(all_pairs(load.need)) *
-                               static_cast<double>(load.work.flops_per_pair) /
-                               machine.flops(load.schedule.pass);
+  double pairs = 0;  // may be more than an integer holds
+  for (int rank = 0; rank < load.need.ranks(); ++rank) {
+    for (int owner = 0; owner < load.need.ranks(); ++owner) {
+      pairs += static_cast<double>(load.need.pairs(rank, owner));
+    }
+  }
+  return machine.block_s +
+         pairs * static_cast<double>(load.work.flops_per_pair) / machine.flops(load.schedule.pass);
 }
 
 }  // namespace ringlab::model

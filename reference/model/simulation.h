@@ -52,9 +52,6 @@ struct Simulation {
 /// schedule in which a rank waits for ever. O(operations · log(ranks)).
 Simulation simulate(const Load& load, const Machine& machine, const Disturbance& disturbance = {});
 
-/// The pairs of all ranks together.
-std::int64_t all_pairs(const NeedMatrix& need);
-
 /// The time of all pairs on one device as one block.
 double one_device_seconds(const Load& load, const Machine& machine);
 

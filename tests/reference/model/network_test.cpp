@@ -53,7 +53,15 @@ TEST(NetworkModel, with_a_switch_shares_the_way_out_and_the_way_in_of_a_rank) {
 
 TEST(NetworkModel, with_direct_links_shares_those_of_a_pair_and_a_direction) {
   EXPECT_EQ(ends_of({{0, 1}, {0, 2}, {1, 0}}, Wiring::direct), (Ends{10, 10, 10}));
-  EXPECT_EQ(ends_of({{0, 1}, {0, 1}}, Wiring::direct), (Ends{20, 20}));
+}
+
+TEST(NetworkModel, sends_messages_of_one_pair_one_after_the_other) {
+  for (const Wiring wiring : {Wiring::switched, Wiring::direct, Wiring::shared}) {
+    EXPECT_EQ(ends_of({{0, 1}, {0, 1}, {0, 1}}, wiring), (Ends{10, 20, 30}));
+    EXPECT_EQ(ends_of({{0, 4}, {0, 4}}, wiring), (Ends{20, 40}));
+  }
+  // Only the first of a pair has a share of the ways: rank 2 has half, not a third.
+  EXPECT_EQ(ends_of({{0, 1}, {0, 1}, {0, 2}}), (Ends{20, 30, 20}));
 }
 
 TEST(NetworkModel, with_shared_links_shares_those_of_a_pair) {
@@ -77,6 +85,13 @@ TEST(NetworkModel, shares_anew_when_messages_start_and_end) {
 TEST(NetworkModel, is_as_fast_as_the_slowest_share) {
   // Rank 1 receives two messages, so that neither has more than half of its way out.
   EXPECT_EQ(ends_of({{0, 1}, {2, 1}, {3, 0}}), (Ends{20, 20, 10}));
+}
+
+TEST(NetworkModel, gives_what_slow_messages_leave_to_others) {
+  // Three into rank 1 have a third each; what rank 0 has left goes to its message to rank 2.
+  const Ends ends = ends_of({{0, 1}, {2, 1}, {3, 1}, {.from = 0, .to = 2, .bytes = 200}});
+  EXPECT_DOUBLE_EQ(ends[0], 30);
+  EXPECT_DOUBLE_EQ(ends[3], 30);
 }
 
 TEST(NetworkModel, without_limit_ends_messages_at_once) {

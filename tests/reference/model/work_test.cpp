@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "reference/core/layout.h"
 #include "reference/model/closed_forms.h"
 
 namespace ringlab::model {
@@ -62,6 +63,19 @@ TEST(ClosedForms, a_hop_of_bf16_hides_from_flops_over_bytes_times_grouping_on) {
   EXPECT_DOUBLE_EQ(hidden_from_tokens(forward, machine, link, 1), from);
   EXPECT_DOUBLE_EQ(hidden_from_tokens(forward, machine, link, 0.5), 2 * from);
   EXPECT_DOUBLE_EQ(hidden_from_tokens(backward, machine, link, 0.5), 2.4 * from);
+}
+
+TEST(ClosedForms, know_the_share_of_blocks_that_are_alike) {
+  const auto share = [](const char* mask, LayoutKind kind, int ranks, std::int64_t tokens) {
+    const Layout rows(kind, tokens, ranks);
+    const NeedMatrix need = need_matrix(parse_mask(mask).bind(tokens, tokens), rows, rows);
+    return share_of_blocks(need, tokens, tokens);
+  };
+  EXPECT_EQ(share("full", LayoutKind::contiguous, 4, 64), 1);
+  EXPECT_EQ(share("causal", LayoutKind::zigzag, 4, 64), 0.5);
+  EXPECT_EQ(share("causal", LayoutKind::contiguous, 4, 64), std::nullopt);
+  EXPECT_EQ(share("window:20,0", LayoutKind::zigzag, 4, 64), std::nullopt);
+  EXPECT_EQ(share("full", LayoutKind::contiguous, 1, 64), std::nullopt);
 }
 
 }  // namespace
