@@ -137,18 +137,18 @@ bool honours(const Capabilities& can, Feature feature) {
 
 Capabilities Subject::can_at(const Place& place) const {
   Capabilities abilities = can_on(place.device);
-  if (place.carrier == Carrier::nccl) abilities.traces = false;
+  if (place.transport == TransportKind::nccl) abilities.traces = false;
   return abilities;
 }
 
-bool Subject::runs_on(Carrier carrier) const {
+bool Subject::runs_on(TransportKind carrier) const {
   return std::ranges::find(carriers, carrier) != carriers.end();
 }
 
 std::string why_without_effect(const Subject& subject, const RunOption& option,
                                const Place& place) {
   const Capabilities can = subject.can_at(place);
-  const bool is_the_carrier = place.carrier && option.needs == Feature::messages;
+  const bool is_the_carrier = place.is_job() && option.needs == Feature::messages;
   if (is_the_carrier || honours(can, option.needs)) return "";
   const bool is_for_cpu =
       place.device == DeviceKind::cuda && subject.can.cpu && honours(subject.can, option.needs);

@@ -68,7 +68,7 @@ Subject engine_subject() {
           .check_on_devices = [](const Problem& problem, const RunOptions& options,
                                  Pass) { ring::check_device_run(problem, options); },
           .describe_on_devices = describe_on_devices,
-          .carriers = {Carrier::mpi, Carrier::nccl},
+          .carriers = {TransportKind::mpi, TransportKind::nccl},
           .attention = ring::AttentionOf::ringlab,
           .makes_rows = true};
 }

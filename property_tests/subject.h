@@ -135,14 +135,15 @@ bool honours(const Capabilities& can, Feature feature);
 /// that starts with its name ("takes no mask of bits"); empty when it can take it.
 std::string obstacle(const Capabilities& can, const Problem& problem);
 
-/// What carries K, V and sums of gradients between ranks that are processes: mpi between CPUs, nccl
-/// between devices.
-enum class Carrier { mpi, nccl };
-
-/// Where the ranks of a run are: threads of this process, or processes with a carrier.
+/// Where the ranks of a run are: in this process, or each in one of its own.
 struct Place {
   DeviceKind device = DeviceKind::cpu;
-  std::optional<Carrier> carrier = {};
+  TransportKind transport = TransportKind::threads;
+
+  /// Whether the ranks are processes: mpi carries between CPUs, nccl between devices.
+  bool is_job() const {
+    return transport == TransportKind::mpi || transport == TransportKind::nccl;
+  }
 };
 
 /// Names and values that tell on what a run computes.
@@ -165,7 +166,7 @@ struct Subject {
   /// Says what the subject uses on devices, which have to be there: kernels, copies. May be empty.
   std::function<RunFacts(const Problem&, const RunOptions&)> describe_on_devices = {};
   /// Where its ranks can be processes, each on rows of its own; it is the ring engine then.
-  std::vector<Carrier> carriers = {};
+  std::vector<TransportKind> carriers = {};
   ring::AttentionOf attention = {};  ///< whose block kernels these ranks call
   bool makes_rows = false;           ///< runs where each rank makes its rows and nobody has all
 
@@ -173,7 +174,7 @@ struct Subject {
     return device == DeviceKind::cuda && can_on_devices ? *can_on_devices : can;
   }
   Capabilities can_at(const Place& place) const;
-  bool runs_on(Carrier carrier) const;
+  bool runs_on(TransportKind carrier) const;
 };
 
 /// What is expected instead of this subject, or of this option, where the option has no effect:

@@ -58,7 +58,7 @@ Subject cudnn_subject() {
       .can_on_devices = cudnn_abilities(),
       .check_on_devices = ring::check_on_cudnn,
       .describe_on_devices = describe_on_devices,
-      .carriers = {Carrier::nccl},
+      .carriers = {TransportKind::nccl},
       .attention = ring::AttentionOf::cudnn};
 }
 

@@ -82,11 +82,18 @@ std::vector<std::string> notes_on(const std::vector<verify::Subject>& subjects) 
 }
 
 verify::Place place_of(const Arguments& arguments) {
-  verify::Place place;
-  if (arguments.text("device") == "cuda") place.device = DeviceKind::cuda;
-  if (arguments.text("transport") == "mpi") place.carrier = verify::Carrier::mpi;
-  if (arguments.text("transport") == "nccl") place.carrier = verify::Carrier::nccl;
-  return place;
+  RunOptions options;
+  for (const char* word : {"device", "transport"}) {
+    const auto& choice = std::get<ChoiceField>(run_option(word).field);
+    const auto found = std::ranges::find(choice.words, arguments.text(word));
+    if (found == choice.words.end()) continue;
+    choice.set(options, static_cast<std::size_t>(found - choice.words.begin()));
+  }
+  return {options.device, options.transport};
+}
+
+std::string transport_word(TransportKind kind) {
+  return word_of(run_option("transport"), {.transport = kind});
 }
 
 void refuse_without_effect(const Arguments& arguments, const std::vector<verify::Subject>& subjects,
@@ -154,7 +161,7 @@ void describe_run(const verify::Subject& subject, const verify::Place& place,
     return tells ? verify::why_without_effect(subject, option, place).empty()
                  : option.group == OptionGroup::run;
   });
-  if (!tells || place.carrier) return;
+  if (!tells || place.is_job()) return;
   for (const auto& [name, value] : subject.describe_on_devices(problem, options)) {
     configuration[name] = value;
   }

@@ -22,8 +22,12 @@ std::vector<verify::Subject> subjects_named(Arguments& arguments);
 /// do not give it.
 std::vector<std::string> notes_on(const std::vector<verify::Subject>& subjects);
 
-/// Where the command line wants the ranks to be; no carrier: in this process.
+/// Where the command line wants the ranks to be. Words that are in no list are refused where they
+/// are taken.
 verify::Place place_of(const Arguments& arguments);
+
+/// "mpi", as the command line has it.
+std::string transport_word(TransportKind kind);
 
 /// Usage error for the first option of the command line that has no effect on a subject, unless there
 /// is one among them that honours all.

@@ -17,8 +17,6 @@
 namespace ringlab::cli {
 namespace {
 
-using verify::Carrier;
-
 constexpr int kVerdictTag = (1 << 20) + 5;
 
 ring::EngineParts parts_with_faults() {
@@ -77,7 +75,8 @@ void print_job(const RunPlan& plan, const JobResult& job, Output& output) {
   document["ranks"] = print_ranks(job.ranks, output);
   print_devices(job.ranks, document, output);
   // On devices copies are no messages: closed forms of messages do not apply.
-  if (plan.place.carrier == Carrier::mpi) report_costs(plan.account(stats), document, output);
+  const bool by_messages = plan.place.transport == TransportKind::mpi;
+  if (by_messages) report_costs(plan.account(stats), document, output);
   document.update(print_pace(stats, job.seconds(), WaitsAre::measured, output));
   document["passed"] = plan.checks() ? Json(job.right) : Json(nullptr);
   if (plan.check_rows > 0) print_checked_rows(plan, document, output);
@@ -171,7 +170,7 @@ int run_job_rank(const RunPlan& plan, Output* output, JobSession& session) {
   if (plan.trace_path) clock = align_clocks(network);
   JobResult job;
   RankReport mine;
-  const RunResult result = plan.place.carrier == Carrier::nccl
+  const RunResult result = plan.place.transport == TransportKind::nccl
                                ? run_on_device(plan, session, job, mine)
                                : run_on_processor(plan, clock, network);
   mine.stats = result.ranks.front();

@@ -165,7 +165,7 @@ int run_here(Arguments& arguments) {
 }
 
 int run(Arguments& arguments) {
-  if (place_of(arguments).carrier) return run_job(arguments);
+  if (place_of(arguments).is_job()) return run_job(arguments);
   if (arguments.operands()[0] == "reference") return run_reference(arguments);
   return run_here(arguments);
 }

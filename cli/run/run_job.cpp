@@ -74,7 +74,7 @@ FolderJob take_folder_job(Arguments& arguments) {
 }
 
 std::unique_ptr<JobSession> start_session(Arguments& arguments) {
-  const bool nccl = place_of(arguments).carrier == verify::Carrier::nccl;
+  const bool nccl = place_of(arguments).transport == TransportKind::nccl;
   if (nccl && (arguments.given("meet") || arguments.given("rank"))) {
     return start_in_folder(take_folder_job(arguments));
   }

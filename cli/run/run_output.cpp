@@ -103,7 +103,7 @@ std::optional<JobOutput> take_job_output(Arguments& arguments, const verify::Pla
   const std::optional<std::string> path = arguments.take_text("output");
   if (!path) return {};
   check_writable("output", *path);
-  if (!place.carrier) return JobOutput{*path};
+  if (!place.is_job()) return JobOutput{*path};
   return JobOutput{*path, arguments.take_choice<OutputShards>(
                               "output-shards", OutputShards::merged,
                               {{"merged", OutputShards::merged}, {"apart", OutputShards::apart}})};

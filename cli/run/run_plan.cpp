@@ -16,9 +16,7 @@
 namespace ringlab::cli {
 namespace {
 
-using verify::Carrier;
-
-void check_runs_on(const verify::Subject& subject, Carrier carrier) {
+void check_runs_on(const verify::Subject& subject, TransportKind carrier) {
   if (subject.runs_on(carrier)) return;
   std::vector<std::string> names;
   for (const auto& subjects : {verify::all_subjects(), verify::vendor_subjects()}) {
@@ -26,30 +24,30 @@ void check_runs_on(const verify::Subject& subject, Carrier carrier) {
       if (one.runs_on(carrier)) names.push_back(one.name);
     }
   }
-  throw_usage_error({"--transport " + carrier_name(carrier),
+  throw_usage_error({"--transport " + transport_word(carrier),
                      fmt::format("{}, whose ranks can be processes", fmt::join(names, " or ")),
                      subject.name, fmt::format("Run {} with --transport threads.", subject.name)});
 }
 
-void check_device(DeviceKind device, Carrier carrier) {
+void check_device(DeviceKind device, TransportKind carrier) {
   const bool on_devices = device == DeviceKind::cuda;
-  if (carrier == Carrier::mpi && on_devices) {
+  if (carrier == TransportKind::mpi && on_devices) {
     throw_usage_error(
         {"--device", "cpu with --transport mpi", "cuda", "--transport nccl is for devices."});
   }
-  if (carrier == Carrier::nccl && !on_devices) {
+  if (carrier == TransportKind::nccl && !on_devices) {
     throw_usage_error({"--device", "cuda with --transport nccl", "cpu",
                        "Give --device cuda; --transport mpi is for CPUs."});
   }
 }
 
-RunOptions take_options_of_job(Arguments& arguments, Carrier carrier, int ranks) {
+RunOptions take_options_of_job(Arguments& arguments, TransportKind carrier, int ranks) {
   RunOptions options = take_run_options(
       arguments, {.ranks = ranks, .tile_queries = cpu::kTileQueries, .tile_keys = cpu::kTileKeys});
   if (options.ranks != ranks) {
     throw_usage_error({"--ranks", fmt::format("{}, the size of the job", ranks),
                        fmt::format("{}", options.ranks),
-                       fmt::format("Leave it out with --transport {}.", carrier_name(carrier))});
+                       fmt::format("Leave it out with --transport {}.", transport_word(carrier))});
   }
   check_device(options.device, carrier);
   return options;
@@ -57,7 +55,7 @@ RunOptions take_options_of_job(Arguments& arguments, Carrier carrier, int ranks)
 
 RunOptions take_options(Arguments& arguments, const RunPlan& plan, const JobSession* session) {
   if (session != nullptr) {
-    return take_options_of_job(arguments, *plan.place.carrier, session->ranks());
+    return take_options_of_job(arguments, plan.place.transport, session->ranks());
   }
   return take_run_options(arguments, {.tile_queries = plan.subject.tile_queries,
                                       .tile_keys = plan.subject.tile_keys,
@@ -101,10 +99,10 @@ std::int64_t check_bytes(const RunPlan& plan) {
 // The problem is known: whether the subject takes it, and whether it can here.
 void check_problem_of(const RunPlan& plan) {
   check_subject_takes(plan.subject, plan.problem(), plan.options, plan.last_pass());
-  if (!plan.place.carrier) {
+  if (!plan.place.is_job()) {
     require_device_of(plan.subject, plan.options.device);
     if (plan.input.loaded.by_rows) check_run_fits_memory(plan.account(), check_bytes(plan));
-  } else if (plan.place.carrier == Carrier::nccl) {
+  } else if (plan.place.transport == TransportKind::nccl) {
     ring::require_nccl();
     if (plan.subject.require) plan.subject.require();
   }
@@ -119,13 +117,11 @@ RunAccount RunPlan::account(const std::vector<RankStats>& ranks) const {
   return account;
 }
 
-std::string carrier_name(Carrier carrier) { return carrier == Carrier::mpi ? "mpi" : "nccl"; }
-
 RunPlan take_run_plan(Arguments& arguments, const JobSession* session) {
   RunPlan plan{.subject = subject_named(arguments.operands()[0], arguments),
                .place = place_of(arguments),
                .options = {}};
-  if (plan.place.carrier) check_runs_on(plan.subject, *plan.place.carrier);
+  if (plan.place.is_job()) check_runs_on(plan.subject, plan.place.transport);
   refuse_without_effect(arguments, {plan.subject}, plan.place);
   plan.options = take_options(arguments, plan, session);
   check_device_options(arguments, plan.options);

@@ -41,7 +41,4 @@ struct RunPlan {
 /// its ranks get their own rows. Environment error where CUDA, NCCL, a device or memory is missing.
 RunPlan take_run_plan(Arguments& arguments, const JobSession* session);
 
-/// "mpi" or "nccl".
-std::string carrier_name(verify::Carrier carrier);
-
 }  // namespace ringlab::cli

@@ -33,7 +33,7 @@ Json print_plan(const RunPlan& plan, const verify::RunFacts& of_job, Output& out
   Json configuration = {{"subject", plan.subject.name}};
   describe_input(plan.input.loaded, configuration);
   describe_run(plan.subject, plan.place, plan.problem(), plan.options, configuration);
-  if (plan.place.carrier) configuration["transport"] = carrier_name(*plan.place.carrier);
+  if (plan.place.is_job()) configuration["transport"] = transport_word(plan.place.transport);
   for (const auto& [name, value] : of_job) configuration[name] = value;
   output.print_configuration(configuration);
   for (const std::string& note : plan.input.loaded.notes) output.print("note: {}\n", note);
