@@ -7,19 +7,25 @@ namespace ringlab::model {
 namespace {
 
 constexpr std::array kLayouts = {LayoutKind::contiguous, LayoutKind::zigzag, LayoutKind::striped};
+static_assert(kLayouts.size() == kLayoutKinds.size());
 
-/// Schedules for so many ranks, those first whose memory does not grow with them.
+/// Schedules for so many ranks, those first whose memory does not grow with them. Of those that hold
+/// all chunks, none whose owners send to everybody: it costs no less than going round.
 std::vector<ScheduleSpec> schedules_for(int ranks, const Machine& machine) {
+  const bool several_nodes = machine.node_ranks > 1 && ranks > machine.node_ranks;
   std::vector<ScheduleSpec> schedules;
   for (const int slots : {2, 1, 3}) {
-    schedules.push_back({.kind = ScheduleKind::ring, .slots = slots});
-    schedules.push_back({.kind = ScheduleKind::bidirectional, .slots = slots});
-    if (machine.node_ranks > 1 && ranks > machine.node_ranks) {
-      schedules.push_back(
-          {.kind = ScheduleKind::double_ring, .node_ranks = machine.node_ranks, .slots = slots});
+    for (const ScheduleKind kind : kScheduleKinds) {
+      const ScheduleTraits traits = schedule_traits(kind);
+      if (traits.holds_all || (traits.has_nodes && !several_nodes)) continue;
+      const int node_ranks = traits.has_nodes ? machine.node_ranks : 1;
+      schedules.push_back({.kind = kind, .node_ranks = node_ranks, .slots = slots});
     }
   }
-  schedules.push_back({.kind = ScheduleKind::allgather});
+  for (const ScheduleKind kind : kScheduleKinds) {
+    const ScheduleTraits traits = schedule_traits(kind);
+    if (traits.holds_all && !traits.from_owners) schedules.push_back({.kind = kind});
+  }
   return schedules;
 }
 
