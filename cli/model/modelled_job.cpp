@@ -4,6 +4,7 @@
 
 #include "cli/inputs/problem_options.h"
 #include "cli/inputs/run_options.h"
+#include "cli/model/machine_options.h"
 #include "cli/run/run_costs.h"
 #include "optimized/ring/closed_forms.h"
 
@@ -19,6 +20,16 @@ std::vector<OptionSpec> modelled_job_options() {
       option_spec("mask", "causal"),
       {"backward", "", "the backward pass too, after the forward pass"},
   };
+}
+
+std::vector<OptionSpec> model_options(const std::vector<OptionSpec>& run,
+                                      const std::vector<OptionSpec>& own) {
+  std::vector<OptionSpec> all;
+  for (const auto& part : {modelled_job_options(), run, machine_options(), own}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  all.push_back(json_option());
+  return all;
 }
 
 model::Job take_modelled_job(Arguments& arguments) {

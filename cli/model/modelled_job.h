@@ -13,6 +13,11 @@ namespace ringlab::cli {
 /// The options that take_modelled_job() takes.
 std::vector<OptionSpec> modelled_job_options();
 
+/// All options of a command about such a job: these, `run` of the run, those of the machine, `own`
+/// and --json.
+std::vector<OptionSpec> model_options(const std::vector<OptionSpec>& run,
+                                      const std::vector<OptionSpec>& own = {});
+
 /// Problem and passes; its options are the defaults.
 model::Job take_modelled_job(Arguments& arguments);
 

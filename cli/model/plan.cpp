@@ -268,21 +268,14 @@ int run_plan(Arguments& arguments) {
   return 0;
 }
 
-std::vector<OptionSpec> plan_options() {
-  std::vector<OptionSpec> options = modelled_job_options();
-  options.push_back({"ranks", "P,P,…", "numbers of ranks to weigh (1,2,4,8,16,32,64)"});
-  options.push_back({"seconds", "X", "how long it may take"});
-  options.push_back(option_spec("wire"));
-  for (const OptionSpec& option : machine_options()) options.push_back(option);
-  options.push_back(json_option());
-  return options;
-}
-
 }  // namespace
 
 Command plan_command() {
   Command command{"plan", "how many ranks a problem takes on a machine, and how to arrange them"};
-  command.options = plan_options();
+  command.options =
+      model_options({{"ranks", "P,P,…", "numbers of ranks to weigh (1,2,4,8,16,32,64)"},
+                     {"seconds", "X", "how long it may take"},
+                     option_spec("wire")});
   command.examples = {
       "ringlab plan --tokens 1048576 --backward",
       "ringlab plan --tokens 1048576 --machine h100 --memory 20 --seconds 2",

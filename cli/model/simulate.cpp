@@ -203,17 +203,15 @@ int run_simulate(Arguments& arguments) {
 }
 
 std::vector<OptionSpec> simulate_options() {
-  std::vector<OptionSpec> options = modelled_job_options();
-  for (const char* word : kRunOptions) options.push_back(option_spec(word));
-  for (const OptionSpec& option : machine_options()) options.push_back(option);
-  options.push_back({"slow", "R:X,…", "rank R takes X times as long for its blocks"});
-  options.push_back({"jitter", "X", "blocks take 1 + X·E times as long, E random of mean 1 (0)"});
-  options.push_back({"seed", "S", "of the jitter (1)", "with --jitter"});
-  options.push_back({"trace", "FILE", "write what each rank would do when, for `ringlab trace`"});
-  options.push_back({"svg", "FILE", "write the lanes of all ranks as a picture"});
-  options.push_back({"html", "FILE", "write picture and tables as one page"});
-  options.push_back(json_option());
-  return options;
+  std::vector<OptionSpec> run;
+  for (const char* word : kRunOptions) run.push_back(option_spec(word));
+  return model_options(
+      run, {{"slow", "R:X,…", "rank R takes X times as long for its blocks"},
+            {"jitter", "X", "blocks take 1 + X·E times as long, E random of mean 1 (0)"},
+            {"seed", "S", "of the jitter (1)", "with --jitter"},
+            {"trace", "FILE", "write what each rank would do when, for `ringlab trace`"},
+            {"svg", "FILE", "write the lanes of all ranks as a picture"},
+            {"html", "FILE", "write picture and tables as one page"}});
 }
 
 }  // namespace
