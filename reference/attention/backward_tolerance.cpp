@@ -4,7 +4,7 @@
 
 #include "reference/attention/compensated.h"
 #include "reference/attention/exact.h"
-#include "reference/attention/row_gradients.h"
+#include "reference/attention/row_errors.h"
 #include "reference/core/parallel_rows.h"
 
 namespace ringlab {
@@ -55,26 +55,6 @@ class BoundSums {
   std::vector<double> propagated_, magnitude_;
 };
 
-/// Bounds of one visible pair as the subject sees it. dS_ij is the gradient of the scaled score:
-/// behind soft-capping.
-struct PairErrors {
-  double kept = 0;             ///< upper bound of f_ij P_ij
-  double kept_error = 0;       ///< of f_ij P_ij after the cast that P·dO uses
-  double score = 0;            ///< upper bound of |dS_ij|
-  double score_error = 0;      ///< of dS_ij, δD_i included
-  double own_score_error = 0;  ///< of dS_ij, δD_i left out
-  double row_weight = 0;       ///< P_ij times the steepness: what of dS_ij multiplies D_i
-  double row_share = 0;        ///< what of its error multiplies δD_i
-};
-
-/// The slope of soft-capping for one pair, within `own`, and what a subject may be off by.
-struct Steepness {
-  double value = 1;
-  double own = 0;
-  double error = 0;
-  double largest() const { return value + own + error; }
-};
-
 /// The inputs of the bounds of all heads.
 struct BoundInputs {
   const AttentionInput& input;
@@ -82,8 +62,7 @@ struct BoundInputs {
   const ExactBackward& exact;
   const NumericsProfile& profile;
   const RowReader& reader;
-  const ExactForward& forward;
-  const ForwardTolerance& forward_tolerance;
+  const AllowedForward& allowed;
 };
 
 /// Takes K/V heads of batches, one after the other.
@@ -95,8 +74,7 @@ class BackwardBounds {
         exact_(given.exact),
         profile_(given.profile),
         reader_(given.reader),
-        forward_(given.forward),
-        forward_tolerance_(given.forward_tolerance),
+        errors_(given.input, given.profile, given.allowed),
         result_(result) {
     const Shape& shape = input_.problem.shape;
     const std::size_t keys = static_cast<std::size_t>(shape.kv_tokens);
@@ -136,14 +114,12 @@ class BackwardBounds {
     const RowGradients gradients = row_gradients(input_, dout_, at, row_);
     const double* q = channels_of(input_.q, at.batch, at.q_head, at.query, q_buffer_);
     const double* upstream = channels_of(dout_, at.batch, at.q_head, at.query, dout_buffer_);
-    const std::vector<double> relative = probability_errors(at);
-    find_value_errors(at, upstream);
-    const double row_error = mean_error(at, gradients, relative, upstream);
+    errors_.take(at, row_, gradients, upstream);
     BoundSums dq(input_.problem.shape.head_dim, profile_.query_gradient_stores);
     std::vector<double> mean_key(static_cast<std::size_t>(input_.problem.shape.head_dim));
     std::vector<double> mean_share(mean_key.size());
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
-      const PairErrors pair = pair_errors(gradients, n, relative[n], row_error);
+      const PairErrors pair = errors_.pair(n);
       const double* k = channels_of(input_.k, at.batch, at.kv_head, row_.key[n], k_buffer_);
       find_key_errors(k);
       dq.add(pair.score, pair.own_score_error, k);
@@ -159,7 +135,7 @@ class BackwardBounds {
     }
     // δD_i is the same for all keys of the row, so it reaches dq through Σ_j P_ij k_j.
     for (std::size_t c = 0; c < mean_key.size(); ++c) {
-      dq.add_error(c, row_error * (std::abs(mean_key[c]) + mean_share[c]));
+      dq.add_error(c, errors_.mean() * (std::abs(mean_key[c]) + mean_share[c]));
     }
     write(dq, at, input_.problem.scale, {exact_.dq, exact_.dq_error, result_.dq});
   }
@@ -173,143 +149,6 @@ class BackwardBounds {
     for (std::size_t c = 0; c < key_errors_.size(); ++c) {
       key_errors_[c] = wire_error(profile_, std::abs(k[c]), largest);
     }
-  }
-
-  /// The errors that the wire brings to dP_ij = Σ_c dO_ic v_jc, per visible key of the row.
-  void find_value_errors(const RowAddress& at, const double* upstream) {
-    product_wire_errors_.clear();
-    for (std::size_t n = 0; n < row_.key.size(); ++n) {
-      const double* v = channels_of(input_.v, at.batch, at.kv_head, row_.key[n], v_buffer_);
-      double largest = 0, error = 0;
-      for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
-        largest = std::max(largest, std::abs(v[c]));
-      }
-      for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
-        error += std::abs(upstream[c]) * wire_error(profile_, std::abs(v[c]), largest);
-      }
-      product_wire_errors_.push_back(row_.factor_of(n) * error);
-    }
-  }
-
-  std::vector<double> probability_errors(const RowAddress& at) {
-    const ScoreRange range(row_, input_, at);
-    std::vector<double> errors;
-    steepness_.clear();
-    for (std::size_t n = 0; n < row_.key.size(); ++n) {
-      const ScoreTerms terms = range.terms(row_, n);
-      steepness_.push_back(steepness_of(terms, n));
-      errors.push_back(probability_error(
-          profile_, {.score = terms,
-                     .lse = forward_.lse(at.batch, at.q_head, at.query, 0),
-                     .lse_error = forward_tolerance_.lse(at.batch, at.q_head, at.query, 0)}));
-    }
-    return errors;
-  }
-
-  /// 1 - t² of a t = tanh that is off by as much as the capped score is, relative to the cap.
-  Steepness steepness_of(const ScoreTerms& terms, std::size_t n) const {
-    if (row_.steepness.empty() || terms.softcap == 0) return {};
-    const double off = capped_error(profile_, terms) / terms.softcap;
-    const double t = std::min(std::tanh(terms.scaled_score / terms.softcap) * kOutward, 1.0);
-    const double error = (2 * t + off) * off + 6 * profile_.u_work;
-    return {row_.steepness[n], row_.steepness_error[n], error < 2 ? error * kOutward : 2};
-  }
-
-  /// The error of dP_ij, the wire's part included.
-  double pair_product_error(const RowGradients& gradients, std::size_t n) const {
-    const double wire = product_wire_errors_[n];
-    const double products = gradients.products[n] * kOutward + wire;
-    if (row_.factor.empty()) return product_error(gradients.products[n] + wire) + wire;
-    if (row_.factor[n] == 0) return 0;
-    const double channels = static_cast<double>(input_.problem.shape.v_dim);
-    const double gamma = gamma_bound(channels, profile_.u_accumulate);
-    return gamma * products + wire + kDropoutRoundings * profile_.u_work * products * (1 + gamma) +
-           (row_.factor[n] * channels + kDropoutRoundings) * profile_.product_underflow * kOutward;
-  }
-
-  double product_error(double products) const {
-    const double channels = static_cast<double>(input_.problem.shape.v_dim);
-    return gamma_bound(channels, profile_.u_accumulate) * products +
-           channels * profile_.product_underflow;
-  }
-
-  /// δD_i, for D_i = Σ_c dO_ic O_ic from the output the subject stored, or Σ_j P_ij dP_ij.
-  double mean_error(const RowAddress& at, const RowGradients& gradients,
-                    const std::vector<double>& relative, const double* upstream) const {
-    double stored = 0, products = 0;
-    for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
-      const double tolerance = forward_tolerance_.out(at.batch, at.q_head, at.query, c);
-      const double out = std::abs(forward_.out(at.batch, at.q_head, at.query, c)) + tolerance;
-      stored += std::abs(upstream[c]) * tolerance;
-      products += std::abs(upstream[c]) * out;
-    }
-    double summed = 0, magnitude = 0;
-    for (std::size_t n = 0; n < relative.size(); ++n) {
-      const double p = gradients.probability[n] + gradients.probability_error[n];
-      const double computed = p * (1 + relative[n]) + profile_.exp_underflow;
-      const double wire = product_wire_errors_[n];
-      summed += (p * relative[n] + profile_.exp_underflow) * gradients.products[n] +
-                computed * pair_product_error(gradients, n);
-      magnitude += computed * (gradients.products[n] + wire);
-    }
-    const double keys = static_cast<double>(relative.size());
-    return std::max(stored + product_error(products),
-                    summed + gamma_bound(keys + 1, profile_.u_accumulate) * magnitude +
-                        keys * profile_.product_underflow) *
-           kOutward;
-  }
-
-  PairErrors pair_errors(const RowGradients& gradients, std::size_t n, double relative,
-                         double row_error) const {
-    const double p = gradients.probability[n] + gradients.probability_error[n];
-    const double difference = std::abs(gradients.difference[n]) + gradients.difference_error[n];
-    ScoreGradientTerms terms{.probability = p,
-                             .relative_error = relative,
-                             .difference = difference,
-                             .product_error = pair_product_error(gradients, n)};
-    PairErrors pair;
-    add_kept(gradients, n, relative, pair);
-    pair.score = p * difference;
-    pair.own_score_error = score_gradient_error(profile_, terms);
-    terms.row_error = row_error;
-    pair.score_error = score_gradient_error(profile_, terms);
-    pair.row_weight = gradients.probability[n];
-    pair.row_share =
-        p * (relative + (profile_.u_probability + 4 * profile_.u_work) * (1 + relative)) +
-        gradients.probability_error[n] + profile_.exp_underflow;
-    if (!row_.steepness.empty()) flatten(steepness_[n], pair);
-    return pair;
-  }
-
-  void add_kept(const RowGradients& gradients, std::size_t n, double relative,
-                PairErrors& pair) const {
-    const double factor = row_.factor_of(n);
-    if (factor == 0) return;
-    pair.kept = gradients.kept[n] + gradients.kept_error[n];
-    const double dropout = row_.factor.empty() ? 0 : kDropoutRoundings * profile_.u_work;
-    pair.kept_error = pair.kept * relative + factor * profile_.exp_underflow +
-                      (profile_.u_probability + dropout) * pair.kept * (1 + relative) +
-                      std::max(factor, 1.0) * profile_.p_underflow +
-                      (dropout > 0 ? profile_.product_underflow : 0);
-  }
-
-  /// dS_ij times the slope of soft-capping, which may be cast after it.
-  void flatten(const Steepness& slope, PairErrors& pair) const {
-    const double off = slope.own + slope.error;
-    const auto flat = [&](double error) {
-      return (slope.largest() * error + off * pair.score +
-              2 * profile_.u_work * slope.largest() * (pair.score + error)) *
-                 kOutward +
-             profile_.product_underflow + profile_.p_underflow;
-    };
-    pair.score_error = flat(pair.score_error);
-    pair.own_score_error = flat(pair.own_score_error);
-    pair.score *= (slope.value + slope.own) * kOutward;
-    pair.row_share = (slope.largest() * pair.row_share +
-                      pair.row_weight * (off + 2 * profile_.u_work * slope.largest())) *
-                         kOutward +
-                     profile_.product_underflow;
-    pair.row_weight *= slope.value;
   }
 
   /// Writes the tolerance of one token's gradient.
@@ -328,14 +167,12 @@ class BackwardBounds {
   const ExactBackward& exact_;
   const NumericsProfile& profile_;
   const RowReader& reader_;
-  const ExactForward& forward_;
-  const ForwardTolerance& forward_tolerance_;
+  RowErrors errors_;
   std::vector<BoundSums> dk_, dv_;  // per key of one head
   BackwardTolerance& result_;
   QueryRow row_;
-  std::vector<double> q_buffer_, k_buffer_, v_buffer_, dout_buffer_;
-  std::vector<Steepness> steepness_;                      // per visible key of one row
-  std::vector<double> key_errors_, product_wire_errors_;  // by the wire; of one key, of one row
+  std::vector<double> q_buffer_, k_buffer_, dout_buffer_;
+  std::vector<double> key_errors_;  // of one key, by the wire
 };
 
 }  // namespace
@@ -348,8 +185,9 @@ BackwardTolerance backward_tolerance(const AttentionInput& input,
   const RowReader reader(input, {});
   const ExactOptions options{.threads = threads};
   const ExactForward forward = exact_forward(input, options);
-  const ForwardTolerance allowed = forward_tolerance(input, forward, profile, options);
-  const BoundInputs given{input, dout, exact, profile, reader, forward, allowed};
+  const ForwardTolerance tolerance = forward_tolerance(input, forward, profile, options);
+  const AllowedForward allowed{forward, tolerance};
+  const BoundInputs given{input, dout, exact, profile, reader, allowed};
   const Shape& shape = input.problem.shape;
   BackwardTolerance result{Tensor<double>(shape.q()), Tensor<double>(shape.k()),
                            Tensor<double>(shape.v())};
