@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
-#include "cli/bench/gpu/gpu.h"
+#include "cli/bench/gpu/gpu_families.h"
+#include "cli/bench/gpu/gpu_goals.h"
 #include "reference/core/error.h"
 
 namespace ringlab::bench {
@@ -77,5 +79,26 @@ struct FakeGpu : Gpu {
     return one.steps * (std::max(kernel, copies) + step_overhead_s);
   }
 };
+
+/// No Python: peers are missing.
+inline Plan plan_of(const std::string& goals) {
+  return {.rounds = 3,
+          .quick = true,
+          .goals = choose_goals(goals, gpu_goals()),
+          .torch_python = "/no/such/python"};
+}
+
+inline std::vector<Outcome> measure_on(FakeGpu& gpu, const std::string& goals) {
+  const GpuBench bench{.gpu = gpu, .warm_up_s = 0};
+  return measure(
+      plan_of(goals), [](double, const std::string&) {}, gpu_families(bench));
+}
+
+inline double beside(const Outcome& outcome, const std::string& name) {
+  for (const auto& [found, value] : outcome.beside) {
+    if (found == name) return value.median;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
 
 }  // namespace ringlab::bench
