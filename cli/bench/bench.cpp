@@ -34,10 +34,6 @@ struct BenchShape {
   int rounds = 11;
 };
 
-std::string spread_text(const Spread& spread) {
-  return fmt::format("{:.2f} ({:.2f} to {:.2f})", spread.median, spread.p10, spread.p90);
-}
-
 /// Standard normal tensors; causal, f32.
 verify::Case bench_case(const BenchShape& shape, std::int64_t heads) {
   verify::Case c;
@@ -76,7 +72,7 @@ Json bench_oracle(const BenchShape& shape, Output& output) {
   Json records = Json::array();
   for (const Timing& timing : timings) {
     const double ns_per_pair = timing.seconds.median / pairs * 1e9;
-    table.add({timing.name, fmt::format("{:.1f}", ns_per_pair), spread_text(timing.ratio)});
+    table.add({timing.name, fmt::format("{:.1f}", ns_per_pair), spread_text(timing.ratio, 2)});
     records.push_back({{"name", timing.name},
                        {"ns_per_pair", ns_per_pair},
                        {"ratio", spread_json(timing.ratio)}});
@@ -117,7 +113,7 @@ Json bench_stages(const BenchShape& shape, Output& output) {
   for (std::size_t i = 0; i < timings.size(); ++i) {
     const report::RunTotals totals = report::totals_of(results[i]);
     table.add({timings[i].name, fmt::format("{:.1f} ms", timings[i].seconds.median * 1e3),
-               spread_text(timings[i].ratio), fmt::format("{}", totals.sent_bytes),
+               spread_text(timings[i].ratio, 2), fmt::format("{}", totals.sent_bytes),
                fmt::format("{}", totals.peak_kv_bytes), fmt::format("{}", totals.peak_bytes)});
     records.push_back({{"stage", timings[i].name},
                        {"seconds", spread_json(timings[i].seconds)},
@@ -211,6 +207,12 @@ Command bench_command() {
       "shared machine are not comparable from run to run, the ratios are.";
   command.run = run_bench;
   return command;
+}
+
+/// The one command of the program ringlab-bench, which `ringlab bench` starts.
+const std::vector<Command>& all_commands() {
+  static const std::vector<Command> commands = {bench_command()};
+  return commands;
 }
 
 }  // namespace ringlab::cli

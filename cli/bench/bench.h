@@ -6,7 +6,7 @@
 
 #include "cli/bench/gpu/gpu_families.h"
 #include "cli/bench/measure/families.h"
-#include "cli/bench/measure/figures.h"
+#include "cli/bench/measure/goal.h"
 #include "cli/bench/measure/page.h"
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
@@ -46,6 +46,8 @@ void print_goals(const std::vector<bench::Outcome>& outcomes, Output& output);
 /// Nothing for a table without rows.
 void print_figures(const bench::FigureTable& figures, Output& output);
 
+/// "1.234 (1.200 to 1.300)": the median, and from the 10th to the 90th percentile.
+std::string spread_text(const bench::Spread& spread, int digits);
 Json spread_json(const bench::Spread& spread);
 Json goals_json(const std::vector<bench::Outcome>& outcomes);
 

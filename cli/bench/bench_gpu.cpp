@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/bench/bench.h"
-#include "cli/bench/gpu/gpu_deadline.h"
+#include "cli/bench/gpu/gpu.h"
 #include "cli/bench/gpu/gpu_families.h"
 #include "cli/bench/gpu/gpu_goals.h"
 #include "cli/inputs/run_options.h"

@@ -6,8 +6,10 @@
 
 #include "cli/bench/bench.h"
 #include "cli/line/build_info.h"
+#include "cli/line/output.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
+#include "cli/machine/findings.h"
 #include "property_tests/plugins/child_process.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
@@ -17,6 +19,8 @@ namespace {
 
 using bench::Outcome;
 using bench::Sense;
+
+constexpr const char* kBench = "bench";
 
 Json outcome_json(const Outcome& outcome) {
   const bench::Goal& goal = outcome.goal;
@@ -40,6 +44,29 @@ std::string limit_text(const bench::Goal& goal) {
 }
 
 }  // namespace
+
+BenchRecord::BenchRecord(Output& output, const Arguments& arguments, const Json& head)
+    : output_(output) {
+  document_["date"] = utc_now();
+  document_["words"] = arguments.words();
+  document_["machine"] = machine_json(build_info(), find_machine());
+  document_.update(head);
+}
+
+void BenchRecord::keep(const std::string& part, const Json& value) {
+  document_[part] = value;
+  output_.keep(kBench, document_);
+}
+
+void BenchRecord::finish() {
+  document_["complete"] = true;
+  output_.finish(kBench, document_);
+}
+
+std::string spread_text(const bench::Spread& spread, int digits) {
+  return fmt::format("{:.{}f} ({:.{}f} to {:.{}f})", spread.median, digits, spread.p10, digits,
+                     spread.p90, digits);
+}
 
 Json spread_json(const bench::Spread& spread) {
   return {{"median", json_number(spread.median)},
@@ -96,10 +123,7 @@ void print_goals(const std::vector<Outcome>& outcomes, Output& output) {
                    {"reached"},
                    {"what"}});
   for (const Outcome& one : outcomes) {
-    const std::string value = one.value
-                                  ? fmt::format("{:.3f} ({:.3f} to {:.3f})", one.value->median,
-                                                one.value->p10, one.value->p90)
-                                  : "-";
+    const std::string value = one.value ? spread_text(*one.value, 3) : "-";
     table.add({one.goal.id, value, limit_text(one.goal), fmt::format("{:.2f}", one.goal.target),
                bench::verdict_text(one), one.goal.what});
   }

@@ -1,5 +1,3 @@
-#include "cli/bench/cpu/bandwidth.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <memory>
 #include <new>
 
+#include "cli/bench/cpu/roofline.h"
 #include "cli/bench/measure/timing.h"
 #include "optimized/cpu/vectors.h"
 

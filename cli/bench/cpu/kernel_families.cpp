@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cli/bench/cpu/attention_work.h"
-#include "cli/bench/cpu/peak_share.h"
+#include "cli/bench/cpu/peak_loop.h"
 #include "cli/bench/measure/families.h"
 
 namespace ringlab::bench {

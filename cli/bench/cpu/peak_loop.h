@@ -2,7 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
+
+#include "cli/bench/measure/timing.h"
 
 namespace ringlab::bench {
 
@@ -28,5 +32,20 @@ class PeakLoop {
   Operation operation_;
   bool wide_;  ///< 512 bits, else 256
 };
+
+/// Some work of which the operations are known.
+struct Counted {
+  std::string id;
+  double flops;
+  std::function<void()> work;
+};
+
+struct PeakShare {
+  Spread share, gflops_per_s, peak_gflops_per_s;
+};
+
+/// Each one's share of the peak, taken in turn with it. At least one.
+std::vector<PeakShare> shares_of_peak(Operation operation, const std::vector<Counted>& all,
+                                      const TimingOptions& timing);
 
 }  // namespace ringlab::bench

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/bench/measure/pictures.h"
+#include "cli/bench/measure/page.h"
 #include "cli/report/svg.h"
 
 namespace ringlab::bench {

@@ -6,7 +6,6 @@
 #include "cli/bench/cpu/attention_work.h"
 #include "cli/bench/cpu/peak_loop.h"
 #include "cli/bench/cpu/torch_cases.h"
-#include "cli/bench/cpu/torch_peer.h"
 #include "cli/bench/measure/families.h"
 #include "cli/bench/measure/peer.h"
 #include "reference/core/error.h"
@@ -99,18 +98,11 @@ Findings measure_against_torch(const Plan& plan) {
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const TorchCase& one = cases[i];
     const TimingOptions options = plan.timing(static_cast<int>(i), static_cast<int>(cases.size()));
-    try {
+    plan.find("C8." + one.id(), findings, [&] {
       check_cores(one.threads);
-      if (one.dtype == DType::bf16) {
-        match.play<BFloat16>(one, options, findings);
-      } else {
-        match.play<float>(one, options, findings);
-      }
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::environment) throw;
-      findings.skip("C8." + one.id(), error.what());
-    }
-    plan.keep(findings);
+      if (one.dtype == DType::bf16) return match.play<BFloat16>(one, options, findings);
+      match.play<float>(one, options, findings);
+    });
   }
   return findings;
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cli/bench/cpu/attention_work.h"
-#include "cli/bench/cpu/peak_share.h"
+#include "cli/bench/cpu/peak_loop.h"
 
 namespace ringlab::bench {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/bench/gpu/gpu_case.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::bench {
 
@@ -76,5 +77,17 @@ class Gpu {
 /// The first device. Environment error where there is none, or no CUDA in this build. What a ring
 /// puts on it has `timeout_s`; then DeviceStuck says where each of its streams stands.
 std::unique_ptr<Gpu> open_gpu(double timeout_s);
+
+/// A kernel or a copy that never ends is no reason to wait for ever.
+struct GpuDeadline {
+  double seconds = 0;  ///< for each piece of work: to make it, do it once, look at its results
+  /// Gets what was waited for, while it is still waited for, in a thread of its own. It ends the
+  /// program: nothing that the device uses can be freed.
+  std::function<void(const DeviceStuck&)> passed;
+};
+
+/// What `open` gives, all of whose work has this deadline, to be opened included.
+std::unique_ptr<Gpu> with_deadline(const std::function<std::unique_ptr<Gpu>()>& open,
+                                   const GpuDeadline& deadline);
 
 }  // namespace ringlab::bench

@@ -1,5 +1,4 @@
-#include "cli/bench/gpu/gpu_deadline.h"
-
+// A deadline for all that a device does, around any device.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -9,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/bench/gpu/gpu.h"
 #include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::bench {

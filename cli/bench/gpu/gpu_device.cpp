@@ -8,6 +8,11 @@
 #include "cli/bench/gpu/gpu_kernels.h"
 #include "cli/bench/gpu/gpu_works.h"
 #include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/cudnn/sdpa_plans.h"
+#include "optimized/cuda/hopper/forward_hopper_ladder.h"
+#include "optimized/ring/streams/device_kernels.h"
+#include "optimized/ring/vendor/cudnn_kernels.h"
+#include "reference/core/error.h"
 
 namespace ringlab::bench {
 namespace {
@@ -19,6 +24,43 @@ std::string version_text(int version) {
 }
 
 void check(cudaError_t status, const char* call) { cuda::check_cuda(status, call, "bench gpu"); }
+
+/// The pass, timed by the device, which outlives what is made here. `exp_error` is as that of
+/// wrong_in().
+GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
+                  std::shared_ptr<const GpuAttention> attention, double exp_error = 0) {
+  return {kernel,
+          [&timer, attention] {
+            return timer.seconds_of([&](cuda::Stream stream) { attention->issue(stream); });
+          },
+          [attention, exp_error] { return wrong_in(attention->sample(), exp_error); }};
+}
+
+constexpr int kHopper = 90;
+
+void check_device() {
+  const cuda::DeviceFacts facts = cuda::device_facts(kDevice);
+  if (facts.compute_capability == kHopper) return;
+  throw_environment_error({.where = "bench gpu --ladder",
+                           .expected = "a Hopper GPU, of compute capability 9.0",
+                           .actual = facts.name + ", of another one",
+                           .hint = "It measures versions of the Hopper kernel."});
+}
+
+bool computes(const cuda::HopperVersion& version, const GpuCase& one) {
+  return version.channels == one.head_dim && (one.mask == "full" || !version.needs_everything_seen);
+}
+
+GpuWork work_of(const GpuTimer& timer, const cuda::HopperVersion& version, const GpuCase& one) {
+  ring::DeviceKernels<BFloat16> kernels =
+      ring::device_kernels<BFloat16>(ring::ForwardKernel::hopper, problem_of(one).shape);
+  kernels.forward_tile_queries = version.tile_queries;
+  kernels.forward = [version](const cuda::ForwardCall<BFloat16>& call, cuda::Stream stream) {
+    cuda::forward_hopper_version(version, call, stream);
+  };
+  const auto attention = std::make_shared<GpuAttention>(kDevice, one, kernels);
+  return make_pass(timer, std::string(version.name), attention, version.exp_error);
+}
 
 class CudaGpu : public Gpu {
  public:
@@ -55,14 +97,27 @@ class CudaGpu : public Gpu {
     return make_pass(timer_, attention->kernel(), attention);
   }
 
-  GpuWork cudnn_attention(const GpuCase& one) override { return make_cudnn_attention(timer_, one); }
+  GpuWork cudnn_attention(const GpuCase& one) override {
+    const std::string name = cudnn::require_cudnn();
+    return make_pass(timer_, name,
+                     std::make_shared<GpuAttention>(kDevice, one, ring::cudnn_kernels<BFloat16>()));
+  }
 
   GpuWork ring(const GpuCase& one, int ranks, RingClock clock) override {
     return make_ring(one, ranks, clock, timeout_s_);
   }
   GpuWork hops(const HopCase& one) override { return make_hops(timer_, one); }
   std::vector<GpuVersion> versions(const GpuCase& one) override {
-    return make_versions(timer_, one);
+    check_device();
+    std::vector<GpuVersion> all;
+    for (const cuda::HopperVersion& version : cuda::hopper_versions()) {
+      if (!computes(version, one)) continue;
+      all.push_back({.name = std::string(version.name),
+                     .what = std::string(version.what),
+                     .is_step = version.kind == cuda::HopperVersionKind::step,
+                     .work = work_of(timer_, version, one)});
+    }
+    return all;
   }
 
  private:
@@ -71,15 +126,6 @@ class CudaGpu : public Gpu {
 };
 
 }  // namespace
-
-GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
-                  std::shared_ptr<const GpuAttention> attention, double exp_error) {
-  return {kernel,
-          [&timer, attention] {
-            return timer.seconds_of([&](cuda::Stream stream) { attention->issue(stream); });
-          },
-          [attention, exp_error] { return wrong_in(attention->sample(), exp_error); }};
-}
 
 std::unique_ptr<Gpu> open_gpu(double timeout_s) {
   cuda::device_count();  // says so when there is none

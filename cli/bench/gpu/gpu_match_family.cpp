@@ -6,11 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "cli/bench/cpu/torch_peer.h"
 #include "cli/bench/gpu/gpu_families.h"
 #include "cli/bench/gpu/gpu_goals.h"
 #include "cli/bench/measure/peer.h"
-#include "reference/core/error.h"
 
 namespace ringlab::bench {
 namespace {
@@ -28,12 +26,9 @@ struct Perhaps {
 
 template <class Make>
 auto perhaps(Make make) -> Perhaps<decltype(make())> {
-  try {
-    return {make(), ""};
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::environment) throw;
-    return {std::nullopt, error.what()};
-  }
+  Perhaps<decltype(make())> one;
+  one.missing = failure_of([&] { one.thing = make(); });
+  return one;
 }
 
 /// What is measured against, and why it is no other, or nothing.
@@ -94,13 +89,11 @@ class Matches {
  private:
   /// A product that cannot be had is no reason not to measure attention.
   void measure_peak() {
-    try {
+    const std::string failure = failure_of([&] {
       warm_up(bench_, {"product", multiply_});
       peak_flops_per_s_ = matrix_flops(kMatrix) / multiply_();
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::environment) throw;
-      multiply_ = {};
-    }
+    });
+    if (!failure.empty()) multiply_ = {};
   }
   /// Quick runs have a quarter of the heads.
   GpuCase sized(GpuCase one) const {
@@ -188,15 +181,11 @@ Findings measure_gpu_matches(const GpuBench& bench, const Plan& plan) {
   if (!wanted.empty()) {
     Matches matches(bench, plan);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const auto& [id, match] = wanted[i];
-      try {
-        matches.play(id, match, plan.timing(static_cast<int>(i), static_cast<int>(wanted.size())),
-                     findings);
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::environment) throw;
-        findings.skip(id, error.what());
-      }
-      plan.keep(findings);
+      const std::string& id = wanted[i].first;
+      plan.find(id, findings, [&] {
+        const int part = static_cast<int>(i), parts = static_cast<int>(wanted.size());
+        matches.play(id, wanted[i].second, plan.timing(part, parts), findings);
+      });
     }
   }
   count_lines(plan, findings);

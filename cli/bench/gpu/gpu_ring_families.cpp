@@ -9,19 +9,11 @@
 namespace ringlab::bench {
 namespace {
 
-/// What fails costs its goal, not those of the others.
-template <class Body>
 void measure_goal(const GpuBench& bench, const std::string& id, const Plan& plan,
-                  Findings& findings, Body body) {
+                  Findings& findings, const std::function<void()>& body) {
   if (!plan.wants(id)) return;
   bench.gpu.about(id);
-  try {
-    body();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::environment) throw;
-    findings.skip(id, error.what());
-  }
-  plan.keep(findings);
+  plan.find(id, findings, body);
 }
 
 /// Environment error with what stopped the first one that failed.

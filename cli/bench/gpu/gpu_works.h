@@ -20,23 +20,9 @@ class HopCopies {
   virtual ~HopCopies() = default;
   virtual void issue(int copies, cuda::Stream stream) = 0;
 };
-/// By copy engines.
-std::unique_ptr<HopCopies> make_engine_copies(int device, HopFrom from, std::int64_t bytes);
 /// By NCCL, from the device to itself, with at most so many thread blocks; 0: as NCCL likes.
 /// Environment error where there is no NCCL.
 std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes, int most_blocks);
-
-class GpuAttention;
-/// The pass, timed by the device. `timer` outlives what is made here. `exp_error` is as that of
-/// wrong_in().
-GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
-                  std::shared_ptr<const GpuAttention> attention, double exp_error = 0);
-
-/// Gpu::cudnn_attention().
-GpuWork make_cudnn_attention(const GpuTimer& timer, const GpuCase& one);
-
-/// Gpu::versions().
-std::vector<GpuVersion> make_versions(const GpuTimer& timer, const GpuCase& one);
 
 /// The forward pass of a ring of ranks that are all on the first device; DeviceStuck when it takes
 /// longer than `timeout_s`.

@@ -21,14 +21,11 @@ std::vector<Goal> goals_of(const Family& family, const std::vector<Goal>& wanted
 
 /// What is wrong with the environment costs a family, not the run.
 Findings measure_or_skip(const Family& family, const Plan& plan) {
-  try {
-    return family.measure(plan);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::environment) throw;
-    Findings none;
-    for (const Goal& goal : plan.goals) none.skip(goal.id, error.what());
-    return none;
-  }
+  Findings found, none;
+  const std::string failure = failure_of([&] { found = family.measure(plan); });
+  if (failure.empty()) return found;
+  for (const Goal& goal : plan.goals) none.skip(goal.id, failure);
+  return none;
 }
 
 void add_outcomes(const std::vector<Goal>& goals, const Findings& findings,
@@ -69,6 +66,13 @@ const std::vector<Family>& cpu_families() {
 
 bool Plan::wants(const std::string& id) const {
   return std::ranges::any_of(goals, [&](const Goal& goal) { return goal.id == id; });
+}
+
+void Plan::find(const std::string& id, Findings& findings,
+                const std::function<void()>& work) const {
+  const std::string failure = failure_of(work);
+  if (!failure.empty()) findings.skip(id, failure);
+  keep(findings);
 }
 
 void check_cores(int cores) {

@@ -30,6 +30,9 @@ struct Plan {
   void keep(const Findings& so_far) const {
     if (found) found(so_far);
   }
+  /// Files under the goal `id` what `work` finds out, or what stopped it, and keeps it: what the
+  /// environment lacks costs this goal alone.
+  void find(const std::string& id, Findings& findings, const std::function<void()>& work) const;
   /// How part `part` of `parts` of the family is timed, each as long as the others.
   TimingOptions timing(int part = 0, int parts = 1) const;
 };

@@ -54,4 +54,20 @@ struct Outcome {
 /// "target", "at least" (or "at most"), "missed", "skipped".
 std::string verdict_text(const Outcome& outcome);
 
+/// What belongs beside the goals: throughputs, times, the peak they were measured with.
+/// Medians of Outcome::beside, a column for each name that occurs, in the order in which they do;
+/// cells are empty where an outcome has no such figure. A column "by" comes first where outcomes
+/// have subjects.
+struct FigureTable {
+  struct Row {
+    std::string id;
+    std::vector<std::string> cells;
+  };
+  std::vector<std::string> names;
+  std::vector<Row> rows;
+};
+
+/// A row for each outcome that has figures.
+FigureTable figures_beside(const std::vector<Outcome>& outcomes);
+
 }  // namespace ringlab::bench

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cli/bench/measure/pictures.h"
 #include "cli/report/style.h"
 #include "cli/report/svg.h"
 

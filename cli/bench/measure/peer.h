@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,5 +60,9 @@ class Peer {
   std::string description_ = {};
   std::string failed_expected_ = {}, failed_actual_ = {};
 };
+
+/// The peers cpu/torch_peer.py and gpu/gpu_torch_peer.py, for `python -c`: they travel in the program.
+std::string_view torch_peer_source();
+std::string_view gpu_torch_peer_source();
 
 }  // namespace ringlab::bench

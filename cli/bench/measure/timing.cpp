@@ -7,8 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "reference/core/error.h"
-
 namespace ringlab::bench {
 namespace {
 
@@ -41,15 +39,9 @@ struct Runner {
 
   /// NaN once it has failed.
   double run() {
-    if (failure.empty()) {
-      try {
-        return seconds_of(contender);
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::environment) throw;
-        failure = error.what();
-      }
-    }
-    return std::numeric_limits<double>::quiet_NaN();
+    double seconds = std::numeric_limits<double>::quiet_NaN();
+    if (failure.empty()) failure = failure_of([&] { seconds = seconds_of(contender); });
+    return seconds;
   }
   Timing timing(const Runner& first) const {
     Timing timing{contender.name, {}, {}, failure};

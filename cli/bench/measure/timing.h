@@ -5,7 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "reference/core/error.h"
+
 namespace ringlab::bench {
+
+/// What the environment error says that `work` throws; empty when it throws nothing.
+template <class Work>
+std::string failure_of(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::environment) throw;
+    return error.what();
+  }
+  return "";
+}
 
 /// One way of doing the work that is compared.
 struct Contender {

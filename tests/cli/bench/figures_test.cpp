@@ -1,10 +1,9 @@
 // The table of what belongs beside the goals.
-#include "cli/bench/measure/figures.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "cli/bench/measure/goal.h"
 #include "cli/bench/measure/page.h"
 
 namespace ringlab::bench {

@@ -1,12 +1,11 @@
 // What a device does not end: who is told, and of what.
-#include "cli/bench/gpu/gpu_deadline.h"
-
 #include <gtest/gtest.h>
 
 #include <condition_variable>
 #include <mutex>
 #include <string>
 
+#include "cli/bench/gpu/gpu.h"
 #include "cli/bench/gpu/gpu_families.h"
 #include "cli/bench/gpu/gpu_goals.h"
 #include "cli/line/endings.h"

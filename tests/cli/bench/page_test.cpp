@@ -6,8 +6,6 @@
 #include <limits>
 #include <regex>
 
-#include "cli/bench/measure/pictures.h"
-
 namespace ringlab::bench {
 namespace {
 

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "cli/bench/cpu/torch_cases.h"
-#include "cli/bench/cpu/torch_peer.h"
 #include "reference/core/error.h"
 
 namespace ringlab::bench {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "cli/bench/cpu/attention_work.h"
-#include "cli/bench/cpu/bandwidth.h"
 #include "cli/bench/cpu/peak_loop.h"
+#include "cli/bench/cpu/roofline.h"
 #include "optimized/cpu/kernel_profile.h"
 #include "reference/attention/exact.h"
 

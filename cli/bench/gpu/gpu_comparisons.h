@@ -1,4 +1,5 @@
-// What the forward kernel and the copies of a hop cost each other.
+// What is measured on a device in place of goals: the versions of the forward kernel against each
+// other, and what the kernel and the copies of a hop cost each other.
 #pragma once
 
 #include <string>
@@ -8,6 +9,27 @@
 #include "cli/bench/measure/timing.h"
 
 namespace ringlab::bench {
+
+struct LadderRung {
+  std::string name;
+  std::string what;
+  bool is_step = true;
+  Spread flops_per_s;
+  Spread speed;              ///< over the kernel's, round by round
+  std::string failure = {};  ///< why it has no figures; empty when it has
+};
+
+/// The versions of one case: first steps, each with one idea more, up to the kernel as it is.
+struct Ladder {
+  GpuCase attention;
+  std::vector<LadderRung> rungs;
+};
+
+/// 64 and 128 channels, full and causal.
+std::vector<GpuCase> ladder_cases(bool quick);
+
+/// Everything in turn. Environment error where the device has no such kernel.
+Ladder measure_ladder(const GpuBench& bench, const GpuCase& one, const TimingOptions& options);
 
 /// Copies by `from` under a kernel with such a grid.
 struct OverlapOption {

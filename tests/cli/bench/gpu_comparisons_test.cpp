@@ -1,12 +1,11 @@
 // What is measured on a device beside goals: versions of the kernel, and kernels under copies.
-#include "cli/bench/gpu/gpu_ladder.h"
+#include "cli/bench/gpu/gpu_comparisons.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "cli/bench/gpu/gpu_overlap.h"
 #include "tests/cli/bench/fake_gpu.h"
 
 namespace ringlab::bench {

@@ -1,0 +1,196 @@
+// What `ringlab bench` measures in place of goals: every head_dim, the versions of a kernel, kernels
+// under copies.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+#include "cli/bench/bench.h"
+#include "cli/bench/cpu/widths.h"
+#include "cli/bench/gpu/gpu_comparisons.h"
+#include "cli/line/progress.h"
+#include "cli/line/text_table.h"
+
+namespace ringlab::cli {
+namespace {
+
+Json widths_json(const bench::Widths& widths) {
+  Json json = {{"head_dims", widths.head_dims}, {"kernels", Json::array()}};
+  for (const bench::WidthKernel& kernel : widths.kernels) {
+    Json one = {{"name", kernel.name}, {"peak", kernel.peak}, {"shares", Json::array()}};
+    for (const bench::Spread& share : kernel.shares) {
+      one["shares"].push_back({{"value", share.median}, {"spread", spread_json(share)}});
+    }
+    json["kernels"].push_back(one);
+  }
+  return json;
+}
+
+void print_widths(const bench::Widths& widths, Output& output) {
+  std::vector<Column> columns = {{"head_dim", Align::right}};
+  for (const bench::WidthKernel& kernel : widths.kernels) {
+    columns.push_back({kernel.name, Align::right});
+  }
+  TextTable table(columns);
+  for (std::size_t i = 0; i < widths.head_dims.size(); ++i) {
+    std::vector<std::string> row = {fmt::format("{}", widths.head_dims[i])};
+    for (const bench::WidthKernel& kernel : widths.kernels) {
+      row.push_back(fmt::format("{:.2f}", kernel.shares[i].median));
+    }
+    table.add(row);
+  }
+  output.print("\n{}", table.text());
+  for (const bench::WidthKernel& kernel : widths.kernels) {
+    output.print("{}: share of the peak, {}\n", kernel.name, kernel.peak);
+  }
+}
+
+/// What is measured case by case: under which label, how often, and where it is recorded.
+struct MeasuredCases {
+  const char* label;
+  int rounds;
+  const char* part;
+  BenchRecord& record;
+};
+
+/// Measures these one after the other, with a bar; `part` of the record grows with each.
+template <class Case, class Measure, class ToJson>
+auto measure_each(const std::vector<Case>& cases, const Measure& measure, const ToJson& to_json,
+                  const MeasuredCases& how) {
+  std::atomic<std::int64_t> done = 0;
+  std::vector<decltype(measure(cases.front(), bench::TimingOptions()))> measured;
+  Json json = Json::array();
+  const Progress progress(how.label, {&done, std::ssize(cases) * how.rounds});
+  for (const Case& one : cases) {
+    measured.push_back(measure(one, {how.rounds, [&](int, int) { ++done; }}));
+    json.push_back(to_json(measured.back()));
+    how.record.keep(how.part, json);
+  }
+  return measured;
+}
+
+Json ladder_json(const bench::Ladder& ladder) {
+  Json json = {{"mask", ladder.attention.mask},
+               {"tokens", ladder.attention.tokens},
+               {"head_dim", ladder.attention.head_dim},
+               {"versions", Json::array()}};
+  for (const bench::LadderRung& rung : ladder.rungs) {
+    Json one = {{"name", rung.name}, {"what", rung.what}, {"step", rung.is_step}};
+    if (rung.failure.empty()) {
+      one["flops_per_s"] = spread_json(rung.flops_per_s);
+      one["speed"] = spread_json(rung.speed);
+    } else {
+      one["failure"] = rung.failure;
+    }
+    json["versions"].push_back(one);
+  }
+  return json;
+}
+
+void print_ladder(const bench::Ladder& ladder, Output& output) {
+  TextTable table({{ladder.attention.text()},
+                   {"TFLOP/s", Align::right},
+                   {"speed / kernel (p10 to p90)", Align::right},
+                   {"what it adds, or changes"}});
+  for (const bench::LadderRung& rung : ladder.rungs) {
+    const std::string name = rung.is_step ? "+ " + rung.name : "kernel, " + rung.name;
+    if (!rung.failure.empty()) {
+      table.add({name, "-", "-", rung.failure});
+      continue;
+    }
+    table.add({name, fmt::format("{:.0f}", rung.flops_per_s.median * 1e-12),
+               spread_text(rung.speed, 3), rung.what});
+  }
+  output.print("\n{}", table.text());
+}
+
+Json overlap_json(const bench::Overlap& one) {
+  Json json = {{"copies_by", bench::copies_text(one.option)},
+               {"stays", one.option.grid.stays},
+               {"left_free", one.option.grid.left_free},
+               {"nccl_blocks", one.option.nccl_blocks}};
+  if (!one.failure.empty()) {
+    json["failure"] = one.failure;
+    return json;
+  }
+  json["kernel_alone"] = spread_json(one.kernel_alone);
+  json["kernel_under_copies"] = spread_json(one.kernel_under_copies);
+  json["copies_alone_bytes_per_s"] = spread_json(one.copies_alone_bytes_per_s);
+  json["copies_under_kernel_bytes_per_s"] = spread_json(one.copies_under_kernel_bytes_per_s);
+  return json;
+}
+
+void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output) {
+  TextTable table({{"copies by"},
+                   {"the kernel"},
+                   {"kernel alone", Align::right},
+                   {"kernel under copies", Align::right},
+                   {"copies, GB/s", Align::right},
+                   {"under the kernel", Align::right}});
+  for (const bench::Overlap& one : overlaps) {
+    const std::string grid = bench::text_of(one.option.grid);
+    if (!one.failure.empty()) {
+      table.add({bench::copies_text(one.option), grid, "-", "-", "-", "-"});
+      continue;
+    }
+    const auto share = [](const bench::Spread& speed) {
+      return fmt::format("{:.3f}", speed.median);
+    };
+    const auto rate = [](const bench::Spread& speed) {
+      return fmt::format("{:.1f}", speed.median * 1e-9);
+    };
+    table.add({bench::copies_text(one.option), grid, share(one.kernel_alone),
+               share(one.kernel_under_copies), rate(one.copies_alone_bytes_per_s),
+               rate(one.copies_under_kernel_bytes_per_s)});
+  }
+  output.print("\n{}", table.text());
+  output.print("Kernels: speed over that of the kernel alone that stays on all multiprocessors.\n");
+  for (const bench::Overlap& one : overlaps) {
+    if (one.failure.empty()) continue;
+    output.print("{}, {}: {}\n", bench::copies_text(one.option), bench::text_of(one.option.grid),
+                 one.failure);
+  }
+}
+
+}  // namespace
+
+void bench_widths(const bench::Plan& plan, BenchRecord& record, Output& output) {
+  bench::WidthOptions options{.rounds = plan.rounds};
+  if (plan.quick) options.tokens = 512;
+  std::atomic<std::int64_t> done = 0;
+  constexpr std::int64_t kWhole = 1000;
+  options.progress = [&](double share) { done = std::llround(share * kWhole); };
+  const bench::Widths widths = [&] {
+    const Progress progress("timing every head_dim", {&done, kWhole});
+    return bench::measure_widths(options);
+  }();
+  print_widths(widths, output);
+  record.keep("widths", widths_json(widths));
+  record.finish();
+}
+
+void bench_ladder(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
+                  Output& output) {
+  const auto measure = [&](const bench::GpuCase& one, const bench::TimingOptions& timing) {
+    return bench::measure_ladder(bench, one, timing);
+  };
+  const std::vector<bench::Ladder> ladders =
+      measure_each(bench::ladder_cases(plan.quick), measure, ladder_json,
+                   {"timing versions of the kernel", plan.rounds, "ladders", record});
+  for (const bench::Ladder& ladder : ladders) print_ladder(ladder, output);
+}
+
+void bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
+                   Output& output) {
+  const bench::GpuCase attention{.tokens = plan.quick ? 4096 : 8192};
+  const auto measure = [&](const bench::OverlapOption& row, const bench::TimingOptions& timing) {
+    return bench::measure_overlap(bench, row, attention, timing);
+  };
+  print_overlaps(measure_each(bench::overlap_options(), measure, overlap_json,
+                              {"timing kernels under copies", plan.rounds, "overlaps", record}),
+                 output);
+}
+
+}  // namespace ringlab::cli
