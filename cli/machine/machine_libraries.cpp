@@ -70,6 +70,17 @@ CudaDevice describe_device(const Loaded& driver, int index) {
   return device;
 }
 
+/// A library that `open` opens, or why it cannot be.
+Library find_opened(const char* name, void (*open)(Library&)) {
+  Library library{name, "", ""};
+  try {
+    open(library);
+  } catch (const Error& error) {
+    library.problem = error.parts().actual;
+  }
+  return library;
+}
+
 }  // namespace
 
 CudaDriver find_cuda_driver() {
@@ -100,27 +111,19 @@ CudaDriver find_cuda_driver() {
 }
 
 Library find_nccl() {
-  Library library{"NCCL", "", ""};
-  try {
+  return find_opened("NCCL", [](Library& library) {
     const nccl::NcclLibrary found = nccl::open_library(nccl::library_name());
     library.version = nccl::version_text(found.version);
     library.file = found.file;
-  } catch (const Error& error) {
-    library.problem = error.parts().actual;
-  }
-  return library;
+  });
 }
 
 Library find_cudnn() {
-  Library library{"cuDNN", "", ""};
-  try {
+  return find_opened("cuDNN", [](Library& library) {
     const cudnn::CudnnLibrary found = cudnn::open_library(cudnn::library_name());
     library.version = cudnn::version_text(found.version);
     library.file = found.file;
-  } catch (const Error& error) {
-    library.problem = error.parts().actual;
-  }
-  return library;
+  });
 }
 
 Library find_mpi() {

@@ -15,6 +15,17 @@ constexpr double kLeastMapWidth = 264;         // so that small cases are not bl
 constexpr double kReadableCell = 11;           // from here on numbers fit in
 constexpr double kLegendHeight = 22;
 
+// The rank that holds each token.
+std::vector<int> owners_of(const Layout& layout) {
+  std::vector<int> owner(static_cast<std::size_t>(layout.tokens()), 0);
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    for (const std::int64_t token : layout.positions(rank).to_list()) {
+      owner[static_cast<std::size_t>(token)] = rank;
+    }
+  }
+  return owner;
+}
+
 struct PairGrid {
   std::int64_t queries, keys;
   double cell, left = 34, top = 34;
@@ -82,6 +93,20 @@ void draw_legend(Svg& svg, const PairGrid& grid, int ranks) {
 }
 
 }  // namespace
+
+HopMap::HopMap(const verify::Case& c)
+    : mask_(verify::make_problem(c).mask), ranks_(c.ranks), direction_(c.direction) {
+  const RunOptions options = verify::make_options(c);
+  q_owner_ = owners_of(make_layout(options, c.shape.q_tokens, options.q_layout));
+  k_owner_ = owners_of(make_layout(options, c.shape.kv_tokens, options.kv_layout));
+}
+
+int HopMap::hop(std::int64_t query, std::int64_t key) const {
+  if (!mask_.allows(query, key)) return -1;
+  const int ahead = query_rank(query) - key_rank(key);
+  const int hop = direction_ == RingDirection::next ? ahead : -ahead;
+  return (hop % ranks_ + ranks_) % ranks_;
+}
 
 std::string case_map(const verify::Case& shown, const std::optional<verify::Element>& marked) {
   const Shape& shape = shown.shape;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string_view>
 
@@ -11,6 +10,7 @@
 #include "property_tests/law.h"
 #include "property_tests/sha256.h"
 #include "reference/core/error.h"
+#include "reference/core/kinds.h"
 
 namespace ringlab::report {
 namespace {
@@ -19,20 +19,13 @@ using Json = CertificateJson;
 
 constexpr std::string_view kEmbedBegin = "<script type=\"application/json\" id=\"certificate\">";
 constexpr std::string_view kEmbedEnd = "</script>";
-/// Gravest last.
-constexpr std::array kWords = {"PASS", "PASS-statistical", "INCONCLUSIVE",
-                               "FAIL", "TIMEOUT",          "CRASH"};
-
-std::size_t gravity(const std::string& word) {
-  return static_cast<std::size_t>(std::find(kWords.begin(), kWords.end(), word) - kWords.begin());
-}
-
 std::string gravest_word(const Json& subjects) {
-  std::size_t worst = 0;
+  Word worst = subjects.empty() ? Word::inconclusive : Word::pass;
   for (const Json& subject : subjects) {
-    worst = std::max(worst, gravity(subject.at("verdict").get<std::string>()));
+    const auto verdict = subject.at("verdict").get<std::string>();
+    worst = std::max(worst, *kind_named<Word, word_text>(verdict));
   }
-  return subjects.empty() ? "INCONCLUSIVE" : kWords.at(worst);
+  return std::string(word_text(worst));
 }
 
 Json oracle_record(const verify::OracleCheck& oracle) {

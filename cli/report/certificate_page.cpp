@@ -4,19 +4,18 @@
 #include <string>
 
 #include "cli/report/certificate.h"
-#include "cli/report/style.h"
-#include "cli/report/svg.h"
+#include "cli/report/html.h"
 
 namespace ringlab::report {
 namespace {
 
 using Json = CertificateJson;
 
-std::string shown(const Json& value) {
-  if (value.is_string()) return escape(value.get<std::string>());
-  if (value.is_number_float()) return fmt::format("{:.3g}", value.get<double>());
-  return escape(value.dump());
+std::string words_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_float() ? fmt::format("{:.3g}", value.get<double>()) : value.dump();
 }
+std::string shown(const Json& value) { return escape(words_of(value)); }
 
 std::string rows_of_facts(const Json& facts) {
   std::string html = "<table class=\"facts\">";
@@ -39,24 +38,24 @@ std::string certificate_seal(const Json& certificate) {
           ? fmt::format("a suite that finds {} of {} planted mistakes",
                         shown(strength.at("killed")), shown(strength.at("mutants")))
           : "a suite of unknown strength";
-  return fmt::format(
-      "<div class=\"verdict {}\"><b>{}</b><div>{}<br><span>ringlab {} · {} · {} · {}</span></div>"
-      "</div>\n",
-      is_pass(word) ? "good" : "bad", escape(word), escape(certificate_words(certificate)),
-      shown(certificate.at("ringlab").at("version")), power, shown(certificate.at("written")),
-      escape(certificate.at("digest").get<std::string>().substr(0, 23)));
+  return verdict_banner(
+      is_pass(word), word,
+      fmt::format(
+          "{}<br><span>ringlab {} · {} · {} · {}</span>", escape(certificate_words(certificate)),
+          shown(certificate.at("ringlab").at("version")), power, shown(certificate.at("written")),
+          escape(certificate.at("digest").get<std::string>().substr(0, 23))));
 }
 
 std::string fault_card(const Json& fault) {
   std::string html =
       fmt::format("<div class=\"card failure\"><div><h3>{} · {}</h3><p>{}</p>",
                   shown(fault.at("class")), shown(fault.at("law")), shown(fault.at("statement")));
-  std::string place;
+  std::vector<std::pair<std::string, std::string>> place;
   for (const char* name : {"rank", "step", "element", "suspected_cause"}) {
     const Json value = fault.value(name, Json(""));
-    if (value != Json("")) place += fmt::format("<li><b>{}</b> {}</li>", name, shown(value));
+    if (value != Json("")) place.emplace_back(name, words_of(value));
   }
-  if (!place.empty()) html += "<ul class=\"chips\">" + place + "</ul>";
+  if (!place.empty()) html += chips(place);
   html += fmt::format("<pre>{}</pre>", shown(fault.at("found")));
   if (fault.at("replay") == Json("")) return html + "</div></div>\n";
   return html + fmt::format(
@@ -118,12 +117,12 @@ std::string subject_part(const Json& subject) {
                      {"rounds", subject.at("rounds")},
                      {"cases sha256", subject.at("cases_sha256")}}) +
       "</div></div>\n";
-  html +=
-      "<details class=\"lawlist\" open><summary>Laws tried</summary><div class=\"framed\"><table "
-      "class=\"certified\"><thead><tr><th>law</th><th>verdict</th><th class=\"n\">cases</th><th "
-      "class=\"n\">error / bound</th><th>worst element</th></tr></thead><tbody>\n";
-  for (const Json& law : subject.at("laws")) html += law_line(law);
-  return html + "</tbody></table></div>" + skipped_list(subject) + "</details>\n";
+  std::string rows;
+  for (const Json& law : subject.at("laws")) rows += law_line(law);
+  return html + "<details class=\"lawlist\" open><summary>Laws tried</summary>" +
+         html_table({"law", "verdict", "#cases", "#error / bound", "worst element"}, rows,
+                    "certified") +
+         skipped_list(subject) + "</details>\n";
 }
 
 std::string not_checked_list(const Json& certificate) {
@@ -167,12 +166,9 @@ std::string certificate_page(const Json& certificate) {
       "no signature. <code>ringlab verify --check-certificate FILE</code> compares it; with "
       "<code>--again</code> the verification is repeated.</footer>\n",
       shown(certificate.at("digest")));
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>ringlab certificate: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}"
-      "</main>\n{}</body>\n</html>\n",
-      shown(certificate.at("verdict")), style_sheet(), body, embedded(certificate));
+  return html_page({.title = "ringlab certificate: " + certificate.at("verdict").get<std::string>(),
+                    .body = body,
+                    .after = embedded(certificate)});
 }
 
 }  // namespace ringlab::report

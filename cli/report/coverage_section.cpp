@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cli/report/bars.h"
+#include "cli/report/html.h"
 #include "cli/report/human.h"
 #include "cli/report/sections.h"
-#include "cli/report/svg.h"
 
 namespace ringlab::report {
 namespace {

@@ -1,13 +1,14 @@
-// What went wrong, drawn small, with the line that runs it again.
+// What went wrong, drawn small, with the line that runs it again; and what else was found out about
+// each subject: the name of its mistake, warnings, its arithmetic.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "cli/report/html.h"
 #include "cli/report/maps.h"
 #include "cli/report/sections.h"
-#include "cli/report/svg.h"
 
 namespace ringlab::report {
 namespace {
@@ -69,6 +70,14 @@ std::string input_failure(const SubjectResult& subject) {
       escape(subject.subject.name), escape(text));
 }
 
+std::string paragraphs(const std::vector<std::string>& sentences, const char* before) {
+  std::string html;
+  for (const std::string& sentence : sentences) {
+    html += fmt::format("<p class=\"soft\">{}{}</p>", before, escape(sentence));
+  }
+  return html;
+}
+
 }  // namespace
 
 std::string failures_section(const VerifyRun& run) {
@@ -78,6 +87,23 @@ std::string failures_section(const VerifyRun& run) {
   }
   for (const Breach& breach : find_breaches(run)) html += law_failure(breach);
   return html.empty() ? "" : "<h2>What went wrong</h2>\n" + html;
+}
+
+std::string insight_section(const VerifyRun& run) {
+  std::string html;
+  for (const SubjectResult& subject : run.subjects) {
+    const verify::Insight& insight = subject.insight;
+    std::string text;
+    if (!insight.diagnosis.explains.empty()) {
+      text += fmt::format("<p><b>{}</b></p>", escape(insight.diagnosis.sentence()));
+    }
+    text += paragraphs(insight.diagnosis.findings, "") + paragraphs(insight.warnings, "Warning: ") +
+            paragraphs(insight.remarks, "");
+    if (text.empty()) continue;
+    html += fmt::format("<div class=\"card\"><div><h3>{}</h3>{}</div></div>\n",
+                        escape(subject.subject.name), text);
+  }
+  return html.empty() ? "" : "<h2>Diagnosis</h2>\n" + html;
 }
 
 }  // namespace ringlab::report

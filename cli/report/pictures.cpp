@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cli/report/bars.h"
+#include "cli/report/html.h"
 #include "cli/report/human.h"
 #include "cli/report/maps.h"
 #include "cli/report/sections.h"

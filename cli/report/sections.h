@@ -20,11 +20,4 @@ std::string failures_section(const VerifyRun& run);
 std::string insight_section(const VerifyRun& run);
 std::string promises_section(const VerifyRun& run);
 
-/// <figure> with a heading, a remark at its right, the picture and a caption. Texts are escaped.
-struct Figure {
-  std::string heading, remark, picture, caption;
-  bool chosen = false;
-};
-std::string figure(const Figure& parts);
-
 }  // namespace ringlab::report

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/report/sections.h"
-#include "cli/report/style.h"
+#include "cli/report/html.h"
 #include "cli/report/svg.h"
 
 namespace ringlab::report {
@@ -61,12 +60,7 @@ std::string softmax_page(const std::vector<SoftmaxMap>& maps) {
                       .caption = ""});
     }
   }
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>ringlab: softmax matrices</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}"
-      "</main>\n</body>\n</html>\n",
-      style_sheet(), body);
+  return html_page({.title = "ringlab: softmax matrices", .body = body});
 }
 
 }  // namespace ringlab::report

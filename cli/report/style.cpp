@@ -1,4 +1,4 @@
-#include "cli/report/style.h"
+#include "cli/report/html.h"
 
 namespace ringlab::report {
 namespace {

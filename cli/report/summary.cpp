@@ -3,9 +3,9 @@
 
 #include <map>
 
+#include "cli/report/html.h"
 #include "cli/report/human.h"
 #include "cli/report/sections.h"
-#include "cli/report/svg.h"
 
 namespace ringlab::report {
 namespace {
@@ -91,15 +91,12 @@ std::string skip_list(const VerifyRun& run) {
 }  // namespace
 
 std::string summary_section(const VerifyRun& run) {
-  std::string html =
-      "<h2>Summary</h2><div class=\"framed\"><table class=\"stack\"><thead><tr><th>subject</th>"
-      "<th>verdict</th><th class=\"n\">error / bound, input</th><th class=\"n\">laws</th><th "
-      "class=\"n\">laws held</th>"
-      "<th class=\"n\">skipped</th><th class=\"n\">bytes moved</th><th class=\"n\">peak per "
-      "rank</th>"
-      "<th class=\"n\">time, input</th></tr></thead><tbody>\n";
-  for (const SubjectResult& subject : run.subjects) html += summary_row(subject);
-  return html + "</tbody></table></div>\n";
+  std::string rows;
+  for (const SubjectResult& subject : run.subjects) rows += summary_row(subject);
+  return "<h2>Summary</h2>" +
+         html_table({"subject", "verdict", "#error / bound, input", "#laws", "#laws held",
+                     "#skipped", "#bytes moved", "#peak per rank", "#time, input"},
+                    rows, "stack");
 }
 
 std::string laws_section(const VerifyRun& run) {
@@ -125,23 +122,22 @@ std::string laws_section(const VerifyRun& run) {
 std::string promises_section(const VerifyRun& run) {
   std::string html =
       "<h2>What each subject promises</h2><p class=\"soft\">The bounds above follow from these "
-      "unit "
-      "roundoffs; a subject that computes less precisely than it promises is wrong.</p>"
-      "<div class=\"framed\"><table class=\"stack\"><thead><tr><th>subject</th><th>output</th>"
-      "<th class=\"n\">accumulation</th><th class=\"n\">exp</th><th class=\"n\">probabilities</th>"
-      "<th class=\"n\">lse</th><th class=\"n\">rescales</th></tr></thead><tbody>\n";
+      "unit roundoffs; a subject that computes less precisely than it promises is wrong.</p>";
+  std::string rows;
   const auto roundoff = [](double u) { return u == 0 ? "exact" : fmt::format("{:.2g}", u); };
   for (const SubjectResult& subject : run.subjects) {
     const NumericsProfile& profile = subject.profile;
-    html += fmt::format("<tr><td><b>{}</b></td>", escape(subject.subject.name));
-    html += cell("output", std::string(dtype_info(profile.out_dtype).name), "");
-    html += cell("accumulation", roundoff(profile.u_accumulate));
-    html += cell("exp", roundoff(profile.exp_error));
-    html += cell("probabilities", roundoff(profile.u_probability));
-    html += cell("lse", roundoff(profile.u_lse));
-    html += cell("rescales", fmt::format("{}", profile.max_rescales)) + "</tr>\n";
+    rows += fmt::format("<tr><td><b>{}</b></td>", escape(subject.subject.name));
+    rows += cell("output", std::string(dtype_info(profile.out_dtype).name), "");
+    rows += cell("accumulation", roundoff(profile.u_accumulate));
+    rows += cell("exp", roundoff(profile.exp_error));
+    rows += cell("probabilities", roundoff(profile.u_probability));
+    rows += cell("lse", roundoff(profile.u_lse));
+    rows += cell("rescales", fmt::format("{}", profile.max_rescales)) + "</tr>\n";
   }
-  return html + "</tbody></table></div>\n";
+  return html + html_table({"subject", "output", "#accumulation", "#exp", "#probabilities", "#lse",
+                            "#rescales"},
+                           rows, "stack");
 }
 
 }  // namespace ringlab::report

@@ -4,33 +4,9 @@
 
 #include <utility>
 
-namespace ringlab::report {
+#include "cli/report/html.h"
 
-std::string escape(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      case '\'':
-        safe += "&#39;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') safe += c;
-    }
-  }
-  return safe;
-}
+namespace ringlab::report {
 
 Svg::Svg(double width, double height, std::string description)
     : width_(width), height_(height), description_(std::move(description)) {}

@@ -6,9 +6,6 @@
 
 namespace ringlab::report {
 
-/// & < > " ' as entities, control characters dropped; for text and for attribute values.
-std::string escape(std::string_view text);
-
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
 };

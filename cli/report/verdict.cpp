@@ -123,24 +123,6 @@ std::string pass_sentence(const SubjectResult& subject, std::int64_t total_laws)
 
 }  // namespace
 
-std::string word_text(Word word) {
-  switch (word) {
-    case Word::pass:
-      return "PASS";
-    case Word::pass_statistical:
-      return "PASS-statistical";
-    case Word::fail:
-      return "FAIL";
-    case Word::crash:
-      return "CRASH";
-    case Word::timeout:
-      return "TIMEOUT";
-    case Word::inconclusive:
-      break;
-  }
-  return "INCONCLUSIVE";
-}
-
 Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws) {
   Verdict verdict{.word = Word::inconclusive, .sentence = "", .faults = faults_of(subject)};
   const std::vector<std::string> missing = subject.coverage.missing();

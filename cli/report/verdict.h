@@ -2,22 +2,39 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/report/page.h"
 
 namespace ringlab::report {
 
+/// Gravest last.
 enum class Word {
   pass,              ///< inside every a-priori bound, the same bits in every run
   pass_statistical,  ///< the same, but some bits differ from run to run: what held is a sample
+  inconclusive,      ///< too little was compared for either
   fail,
-  crash,         ///< it ended its process
-  timeout,       ///< it gave no answer in time
-  inconclusive,  ///< too little was compared for either
+  timeout,  ///< it gave no answer in time
+  crash,    ///< it ended its process
 };
-/// "PASS", "PASS-statistical", "FAIL", "CRASH", "TIMEOUT", "INCONCLUSIVE".
-std::string word_text(Word word);
+constexpr std::string_view word_text(Word word) {
+  switch (word) {
+    case Word::pass:
+      return "PASS";
+    case Word::pass_statistical:
+      return "PASS-statistical";
+    case Word::inconclusive:
+      return "INCONCLUSIVE";
+    case Word::fail:
+      return "FAIL";
+    case Word::timeout:
+      return "TIMEOUT";
+    case Word::crash:
+      return "CRASH";
+  }
+  return "";
+}
 
 /// Something that went wrong, on the smallest case that shows it.
 struct Fault {

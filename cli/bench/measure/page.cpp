@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/report/style.h"
-#include "cli/report/svg.h"
+#include "cli/report/html.h"
 
 namespace ringlab::bench {
 namespace {
@@ -19,19 +18,11 @@ std::ptrdiff_t count(const std::vector<Outcome>& outcomes, Verdict verdict) {
 
 std::string banner(const std::vector<Outcome>& outcomes) {
   const auto missed = count(outcomes, Verdict::missed);
-  return fmt::format(
-      "<div class=\"verdict {}\"><b>{}</b><div>{} at target, {} at what is asked for at least, {} "
-      "missed, {} skipped</div></div>\n",
-      missed == 0 ? "good" : "bad", missed == 0 ? "✓" : "✗", count(outcomes, Verdict::target),
-      count(outcomes, Verdict::bound), missed, count(outcomes, Verdict::skipped));
-}
-
-std::string chips(const BenchReport& report) {
-  std::string html = "<ul class=\"chips\">";
-  for (const auto& [name, value] : report.configuration) {
-    html += fmt::format("<li><b>{}</b> {}</li>", escape(name), escape(value));
-  }
-  return html + "</ul>\n";
+  return report::verdict_banner(
+      missed == 0, missed == 0 ? "✓" : "✗",
+      fmt::format("{} at target, {} at what is asked for at least, {} missed, {} skipped",
+                  count(outcomes, Verdict::target), count(outcomes, Verdict::bound), missed,
+                  count(outcomes, Verdict::skipped)));
 }
 
 /// One card for each family that has values.
@@ -90,11 +81,8 @@ std::string goal_row(const Outcome& outcome) {
 std::string goal_table(const std::vector<Outcome>& outcomes) {
   std::string rows;
   for (const Outcome& one : outcomes) rows += goal_row(one);
-  return "<div class=\"framed\"><table><thead><tr><th>goal</th><th>what</th><th "
-         "class=\"n\">median, "
-         "p10 to p90</th><th class=\"n\">asked for</th><th class=\"n\">target</th><th>reached</th>"
-         "</tr></thead><tbody>\n" +
-         rows + "</tbody></table></div>\n";
+  return report::html_table(
+      {"goal", "what", "#median, p10 to p90", "#asked for", "#target", "reached"}, rows);
 }
 
 std::string roofline_section(const Roofline& roofline) {
@@ -105,26 +93,24 @@ std::string roofline_section(const Roofline& roofline) {
 }
 
 std::string figures_section(const FigureTable& figures) {
-  std::string html = "<h2>Figures</h2>\n<div class=\"framed\"><table><thead><tr><th>goal</th>";
-  for (const std::string& name : figures.names) {
-    html += fmt::format("<th class=\"n\">{}</th>", escape(name));
-  }
-  html += "</tr></thead><tbody>\n";
+  std::vector<std::string> titles = {"goal"};
+  for (const std::string& name : figures.names) titles.push_back("#" + name);
+  std::string rows;
   for (const FigureTable::Row& row : figures.rows) {
-    html += fmt::format("<tr><td><b>{}</b></td>", escape(row.id));
+    rows += fmt::format("<tr><td><b>{}</b></td>", escape(row.id));
     for (const std::string& cell : row.cells) {
-      html += fmt::format("<td class=\"n\">{}</td>", escape(cell));
+      rows += fmt::format("<td class=\"n\">{}</td>", escape(cell));
     }
-    html += "</tr>\n";
+    rows += "</tr>\n";
   }
-  return html + "</tbody></table></div>\n";
+  return "<h2>Figures</h2>\n" + report::html_table(titles, rows);
 }
 
 }  // namespace
 
 std::string bench_page(const BenchReport& report) {
   std::string body = fmt::format("<h1>{}</h1>\n", escape(report.title));
-  body += banner(report.outcomes) + chips(report);
+  body += banner(report.outcomes) + report::chips(report.configuration);
   body += "<h2>Goals</h2>\n" + goal_cards(report.outcomes);
   body +=
       "<p class=\"soft\">A bar is the median over the target, the thin line in it reaches from the "
@@ -134,12 +120,7 @@ std::string bench_page(const BenchReport& report) {
   if (report.figures && !report.figures->rows.empty()) body += figures_section(*report.figures);
   if (report.roofline) body += roofline_section(*report.roofline);
   body += fmt::format("<footer>ringlab {}</footer>\n", escape(report.build));
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>ringlab bench</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n"
-      "</body>\n</html>\n",
-      report::style_sheet(), picture_style(), body);
+  return report::html_page({.title = "ringlab bench", .body = body, .more_style = picture_style()});
 }
 
 }  // namespace ringlab::bench

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/report/html.h"
 #include "cli/report/human.h"
-#include "cli/report/style.h"
-#include "cli/report/svg.h"
 
 namespace ringlab::report {
 namespace {
@@ -19,17 +18,6 @@ std::string cells(const std::vector<std::string>& texts) {
   return row + "</tr>\n";
 }
 
-std::string table(const std::vector<std::string>& titles, const std::string& rows) {
-  std::string head;
-  for (std::size_t i = 0; i < titles.size(); ++i) {
-    head += fmt::format("<th{}>{}</th>", i == 0 ? "" : " class=\"n\"", escape(titles[i]));
-  }
-  return fmt::format(
-      "<div class=\"framed\"><table><thead><tr>{}</tr></thead><tbody>\n{}</tbody>"
-      "</table></div>\n",
-      head, rows);
-}
-
 std::string rank_table(const TraceSummary& summary) {
   std::string rows;
   for (const RankSummary& rank : summary.ranks) {
@@ -38,9 +26,9 @@ std::string rank_table(const TraceSummary& summary) {
                    overlap_text(rank.overlap()), human_percent(rank.idle()),
                    time_text(rank.block.p50_ns), time_text(rank.block.p99_ns)});
   }
-  return table(
-      {"rank", "computing", "in flight", "waiting", "overlap", "idle", "block p50", "block p99"},
-      rows);
+  return html_table({"rank", "#computing", "#in flight", "#waiting", "#overlap", "#idle",
+                     "#block p50", "#block p99"},
+                    rows);
 }
 
 std::string link_table(const TraceSummary& summary) {
@@ -50,17 +38,15 @@ std::string link_table(const TraceSummary& summary) {
                    human_bytes(link.bytes), time_text(link.receive.p50_ns),
                    time_text(link.receive.p99_ns)});
   }
-  return table({"link", "receives", "bytes", "p50", "p99"}, rows);
+  return html_table({"link", "#receives", "#bytes", "#p50", "#p99"}, rows);
 }
 
-std::string chips(const TraceSummary& summary) {
-  const auto chip = [](const char* name, const std::string& value) {
-    return fmt::format("<li><b>{}</b> {}</li>", name, escape(value));
-  };
-  return "<ul class=\"chips\">" + chip("run", time_text(summary.span_ns)) +
-         chip("overlap", overlap_text(summary.overlap())) +
-         chip("idle", human_percent(summary.idle())) + chip("straggler", straggler_text(summary)) +
-         chip("slowest link", slowest_link_text(summary)) + "</ul>\n";
+std::string facts(const TraceSummary& summary) {
+  return chips({{"run", time_text(summary.span_ns)},
+                {"overlap", overlap_text(summary.overlap())},
+                {"idle", human_percent(summary.idle())},
+                {"straggler", straggler_text(summary)},
+                {"slowest link", slowest_link_text(summary)}});
 }
 
 constexpr const char* kLegend =
@@ -89,18 +75,13 @@ std::string slowest_link_text(const TraceSummary& summary) {
 }
 
 std::string trace_page(const Trace& trace, const TraceSummary& summary, const std::string& name) {
-  std::string body = fmt::format("<h1>Trace of {}</h1>\n", escape(name)) + chips(summary);
+  std::string body = fmt::format("<h1>Trace of {}</h1>\n", escape(name)) + facts(summary);
   body += "<figure><div class=\"wide\">" + trace_picture(trace, summary) + "</div>" + kLegend +
           "<figcaption>Time from the first event. Overlap is the share of the time with "
           "messages in flight that was spent computing.</figcaption></figure>\n";
   body += "<h2>Ranks</h2>\n" + rank_table(summary);
   if (!summary.links.empty()) body += "<h2>Links</h2>\n" + link_table(summary);
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>ringlab trace</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n"
-      "</body>\n</html>\n",
-      style_sheet(), trace_style(), body);
+  return html_page({.title = "ringlab trace", .body = body, .more_style = trace_style()});
 }
 
 }  // namespace ringlab::report

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "cli/report/trace/trace_summary.h"
 
@@ -12,7 +13,7 @@ std::string trace_picture(const Trace& trace, const TraceSummary& summary);
 /// The same as a file of its own.
 std::string trace_svg_file(const Trace& trace, const TraceSummary& summary);
 /// The colours of trace_picture(), on top of style_sheet().
-std::string trace_style();
+std::string_view trace_style();
 
 /// Picture, legend and tables on one HTML page that needs nothing from outside. `name` is what the
 /// trace is called there.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/report/html.h"
 #include "cli/report/human.h"
-#include "cli/report/style.h"
 #include "cli/report/svg.h"
 #include "cli/report/trace/trace_page.h"
 
@@ -84,7 +84,7 @@ void draw_event(Svg& svg, const TraceEvent& event, const Scale& scale) {
 
 }  // namespace
 
-std::string trace_style() {
+std::string_view trace_style() {
   return R"css(
 svg .event { stroke:var(--card); stroke-width:.4; } svg .tick { stroke:var(--line); stroke-width:1; }
 svg .compute, i.compute { fill:var(--first); background:var(--first); }

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "cli/report/bars.h"
+#include "cli/report/html.h"
 #include "cli/report/maps.h"
 #include "cli/report/svg.h"
 
