@@ -28,9 +28,9 @@ std::string schedule_text(const Case& c) {
 }
 
 /// Takes the fields of a token one by one; every mistake names the field.
-class FieldReader {
+class TokenFields {
  public:
-  explicit FieldReader(const std::string& token) : token_(token) {
+  explicit TokenFields(const std::string& token) : token_(token) {
     for (std::size_t begin = 0; begin <= token.size();) {
       const std::size_t end = std::min(token.find('.', begin), token.size());
       fields_.push_back(token.substr(begin, end - begin));
@@ -89,14 +89,14 @@ class FieldReader {
   std::size_t next_ = 0;
 };
 
-Family read_family(FieldReader& fields) {
+Family read_family(TokenFields& fields) {
   const std::string name = fields.word("family");
   if (const auto family = kind_named<Family, family_name>(name)) return *family;
   fields.fail("family", "a family of values, such as normal or peaked", name);
 }
 
 template <class Parse>
-auto read_named(FieldReader& fields, const char* name, Parse parse) {
+auto read_named(TokenFields& fields, const char* name, Parse parse) {
   const std::string text = fields.word(name);
   try {
     return parse(text);
@@ -142,7 +142,7 @@ std::string known_modifiers() {
   return fmt::format("{}, joined by -", fmt::join(words, ", "));
 }
 
-CaseModifiers read_modifiers(FieldReader& fields) {
+CaseModifiers read_modifiers(TokenFields& fields) {
   CaseModifiers modifiers;
   if (!fields.next_begins_with(kWith)) return modifiers;
   const std::string text = fields.word("with");
@@ -158,7 +158,7 @@ CaseModifiers read_modifiers(FieldReader& fields) {
   return modifiers;
 }
 
-void check_pairs(const FieldReader& fields, const Case& c) {
+void check_pairs(const TokenFields& fields, const Case& c) {
   const std::int64_t pairs = c.shape.q_tokens * c.shape.kv_tokens;
   if (pairs > kMostPairs) {
     fields.fail("k", "at most 2^26 pairs of a query and a key", std::to_string(c.shape.kv_tokens));
@@ -171,7 +171,7 @@ void check_pairs(const FieldReader& fields, const Case& c) {
 }
 
 /// Refuses what would not fit in memory, and what makes no sense together.
-void check_token(const FieldReader& fields, const Case& c) {
+void check_token(const TokenFields& fields, const Case& c) {
   const Shape& s = c.shape;
   if (s.q_heads % s.kv_heads != 0) {
     fields.fail("h", fmt::format("a multiple of the {} K/V heads", s.kv_heads),
@@ -207,7 +207,7 @@ std::string to_token(const Case& c) {
 }
 
 Case from_token(const std::string& token) {
-  FieldReader fields(token);
+  TokenFields fields(token);
   Case c;
   c.shape.batch = fields.extent("b", 'b', 1, 1024);
   c.shape.q_heads = fields.extent("h", 'h', 1, 1024);

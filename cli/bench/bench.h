@@ -37,19 +37,18 @@ bench::Plan take_plan(Arguments& arguments, const std::vector<bench::Goal>& goal
 /// Usage error for --only: what `option` measures has no goals.
 void refuse_goals_beside(const Arguments& arguments, const std::string& option);
 /// With a bar where there is a terminal; "goals" of the record are those known so far.
-std::vector<bench::Outcome> measure_with_progress(const bench::Plan& plan,
-                                                  const std::vector<bench::Family>& families,
-                                                  BenchRecord& record);
+std::vector<bench::GoalOutcome> measure_with_progress(
+    const bench::Plan& plan, const std::vector<bench::GoalFamily>& families, BenchRecord& record);
 
 /// A table, and the reasons of what was skipped.
-void print_goals(const std::vector<bench::Outcome>& outcomes, Output& output);
+void print_goals(const std::vector<bench::GoalOutcome>& outcomes, Output& output);
 /// Nothing for a table without rows.
 void print_figures(const bench::FigureTable& figures, Output& output);
 
 /// "1.234 (1.200 to 1.300)": the median, and from the 10th to the 90th percentile.
 std::string spread_text(const bench::Spread& spread, int digits);
 Json spread_json(const bench::Spread& spread);
-Json goals_json(const std::vector<bench::Outcome>& outcomes);
+Json goals_json(const std::vector<bench::GoalOutcome>& outcomes);
 
 /// Fills in the configuration and the build, writes the page and says where it is.
 void write_page(const std::string& path, const Json& configuration, bench::BenchReport report,

@@ -77,7 +77,7 @@ int bench_cpu(Arguments& arguments) {
     bench_widths(plan, record, output);
     return 0;
   }
-  const std::vector<bench::Outcome> outcomes =
+  const std::vector<bench::GoalOutcome> outcomes =
       measure_with_progress(plan, bench::cpu_families(), record);
   print_goals(outcomes, output);
   const bench::Roofline roofline = bench::measure_roofline(plan.quick);

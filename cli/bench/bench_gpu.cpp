@@ -91,7 +91,7 @@ int bench_gpu(Arguments& arguments) {
     finish();
     return 0;
   }
-  const std::vector<bench::Outcome> outcomes =
+  const std::vector<bench::GoalOutcome> outcomes =
       measure_with_progress(plan, bench::gpu_families(bench), record);
   finish();
   print_goals(outcomes, output);

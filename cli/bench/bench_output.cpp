@@ -17,12 +17,12 @@
 namespace ringlab::cli {
 namespace {
 
-using bench::Outcome;
+using bench::GoalOutcome;
 using bench::Sense;
 
 constexpr const char* kBench = "bench";
 
-Json outcome_json(const Outcome& outcome) {
+Json outcome_json(const GoalOutcome& outcome) {
   const bench::Goal& goal = outcome.goal;
   Json record = {{"id", goal.id}, {"what", goal.what}, {"unit", goal.unit}};
   record["value"] = outcome.value ? json_number(outcome.value->median) : Json();
@@ -74,9 +74,9 @@ Json spread_json(const bench::Spread& spread) {
           {"p90", json_number(spread.p90)}};
 }
 
-Json goals_json(const std::vector<Outcome>& outcomes) {
+Json goals_json(const std::vector<GoalOutcome>& outcomes) {
   Json goals = Json::array();
-  for (const Outcome& one : outcomes) goals.push_back(outcome_json(one));
+  for (const GoalOutcome& one : outcomes) goals.push_back(outcome_json(one));
   return goals;
 }
 
@@ -97,9 +97,9 @@ void refuse_goals_beside(const Arguments& arguments, const std::string& option) 
   throw_usage_error({option, "no --only beside it", "--only", "It measures no goals."});
 }
 
-std::vector<Outcome> measure_with_progress(const bench::Plan& plan,
-                                           const std::vector<bench::Family>& families,
-                                           BenchRecord& record) {
+std::vector<GoalOutcome> measure_with_progress(const bench::Plan& plan,
+                                               const std::vector<bench::GoalFamily>& families,
+                                               BenchRecord& record) {
   constexpr int kSteps = 1000;
   Progress bar("goals");
   const auto start = std::chrono::steady_clock::now();
@@ -110,26 +110,26 @@ std::vector<Outcome> measure_with_progress(const bench::Plan& plan,
         share > 0.02 ? fmt::format("{:.0f} s left, ", passed * (1 - share) / share) : "";
     bar.update(static_cast<int>(kSteps * share), kSteps, left + family);
   };
-  return bench::measure(plan, show, families, [&](const std::vector<Outcome>& so_far) {
+  return bench::measure(plan, show, families, [&](const std::vector<GoalOutcome>& so_far) {
     record.keep("goals", goals_json(so_far));
   });
 }
 
-void print_goals(const std::vector<Outcome>& outcomes, Output& output) {
+void print_goals(const std::vector<GoalOutcome>& outcomes, Output& output) {
   TextTable table({{"goal"},
                    {"median (p10 to p90)", Align::right},
                    {"asked for", Align::right},
                    {"target", Align::right},
                    {"reached"},
                    {"what"}});
-  for (const Outcome& one : outcomes) {
+  for (const GoalOutcome& one : outcomes) {
     const std::string value = one.value ? spread_text(*one.value, 3) : "-";
     table.add({one.goal.id, value, limit_text(one.goal), fmt::format("{:.2f}", one.goal.target),
                bench::verdict_text(one), one.goal.what});
   }
   output.print("\n{}", table.text());
   std::string last;  // one reason often stands for many goals
-  for (const Outcome& one : outcomes) {
+  for (const GoalOutcome& one : outcomes) {
     if (one.reason.empty() || one.reason == last) continue;
     output.print("{}{}: {}\n", last.empty() ? "\n" : "", one.goal.id, one.reason);
     last = one.reason;

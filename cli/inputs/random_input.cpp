@@ -42,7 +42,7 @@ Tensor<double> make_heads(const RandomInput& input, const Heads& heads, const Po
   return made;
 }
 
-struct Group {
+struct MadeGroup {
   Tensor<double> q, k, v;
 };
 
@@ -83,7 +83,7 @@ verify::HeadGroupSource random_groups(const RandomInput& input,
     auto k = std::async(std::launch::async, [&] {
       return make_heads(input, {RandomTensor::k, batch, kv_head, 1}, keys);
     });
-    auto made = std::make_shared<Group>();
+    auto made = std::make_shared<MadeGroup>();
     made->v = make_heads(input, {RandomTensor::v, batch, kv_head, 1}, keys);
     made->q = make_heads(input, {RandomTensor::q, batch, kv_head * group, group}, rows);
     made->k = k.get();

@@ -12,7 +12,7 @@ namespace ringlab::cli {
 namespace {
 
 /// Reads one option into its field, whose value so far is the default.
-struct FieldReader {
+struct OptionReader {
   Arguments& arguments;
   const RunOption& option;
   RunOptions& options;
@@ -107,7 +107,7 @@ double take_number(Arguments& arguments, std::string_view word, double fallback)
 }
 
 void take_run_option(Arguments& arguments, const RunOption& option, RunOptions& options) {
-  std::visit(FieldReader{arguments, option, options}, option.field);
+  std::visit(OptionReader{arguments, option, options}, option.field);
 }
 
 RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {

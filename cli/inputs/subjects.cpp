@@ -17,20 +17,20 @@ namespace {
 
 constexpr double kPluginSeconds = 10;
 
-struct Refusal {
+struct NoEffect {
   std::string option, expected, subject;
 };
-std::optional<Refusal> first_refusal(const Arguments& arguments, const verify::Subject& subject,
-                                     const verify::Place& place,
-                                     const std::vector<OptionGroup>& groups) {
+std::optional<NoEffect> first_refusal(const Arguments& arguments, const verify::Subject& subject,
+                                      const verify::Place& place,
+                                      const std::vector<OptionGroup>& groups) {
   if (place.device == DeviceKind::cuda && !subject.can.cuda) {
-    return Refusal{"--device", "a subject that runs on devices", subject.name};
+    return NoEffect{"--device", "a subject that runs on devices", subject.name};
   }
   for (const RunOption& option : run_options()) {
     const std::string word(option.word);
     if (!arguments.given(word) || !is_in(groups, option)) continue;
     std::string expected = verify::why_without_effect(subject, option, place);
-    if (!expected.empty()) return Refusal{"--" + word, std::move(expected), subject.name};
+    if (!expected.empty()) return NoEffect{"--" + word, std::move(expected), subject.name};
   }
   return std::nullopt;
 }
@@ -98,9 +98,9 @@ std::string transport_word(TransportKind kind) {
 
 void refuse_without_effect(const Arguments& arguments, const std::vector<verify::Subject>& subjects,
                            const verify::Place& place, const std::vector<OptionGroup>& groups) {
-  std::optional<Refusal> first;
+  std::optional<NoEffect> first;
   for (const verify::Subject& subject : subjects) {
-    std::optional<Refusal> refusal = first_refusal(arguments, subject, place, groups);
+    std::optional<NoEffect> refusal = first_refusal(arguments, subject, place, groups);
     if (!refusal) return;
     if (!first) first = std::move(refusal);
   }

@@ -90,7 +90,7 @@ int doctor(Arguments& arguments) {
   Output output(arguments);
   arguments.reject_unused();
   const BuildInfo build = build_info();
-  const Machine machine = find_machine();
+  const ThisMachine machine = find_machine();
 
   std::vector<Finding> findings = {
       {"ringlab", build.version, ""},

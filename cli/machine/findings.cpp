@@ -144,7 +144,7 @@ Json library_with_problem_json(const Library& library, bool compiled_in) {
 
 }  // namespace
 
-Json machine_json(const BuildInfo& build, const Machine& machine) {
+Json machine_json(const BuildInfo& build, const ThisMachine& machine) {
   return {{"processor", processor_json(machine.processor)},
           {"memory", memory_json(machine.memory)},
           {"cuda", cuda_json(build, machine.driver)},

@@ -26,6 +26,6 @@ Json cuda_json(const BuildInfo& build, const CudaDriver& driver);
 int version_number(const std::string& version);
 
 /// "processor", "memory", "cuda", "nccl", "cudnn" and "mpi".
-Json machine_json(const BuildInfo& build, const Machine& machine);
+Json machine_json(const BuildInfo& build, const ThisMachine& machine);
 
 }  // namespace ringlab::cli

@@ -53,12 +53,12 @@ Library find_cudnn();
 Library find_mpi();
 
 /// All of it.
-struct Machine {
+struct ThisMachine {
   Processor processor;
   Memory memory;
   CudaDriver driver;
   Library nccl, cudnn, mpi;
 };
-Machine find_machine();
+ThisMachine find_machine();
 
 }  // namespace ringlab::cli

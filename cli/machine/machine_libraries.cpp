@@ -140,7 +140,7 @@ Library find_mpi() {
   return library;
 }
 
-Machine find_machine() {
+ThisMachine find_machine() {
   return {find_processor(), find_memory(), find_cuda_driver(),
           find_nccl(),      find_cudnn(),  find_mpi()};
 }

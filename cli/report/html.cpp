@@ -66,7 +66,7 @@ std::string html_table(const std::vector<std::string>& titles, const std::string
       css_class.empty() ? "" : fmt::format(" class=\"{}\"", css_class), head, rows);
 }
 
-std::string figure(const Figure& parts) {
+std::string figure(const HtmlFigure& parts) {
   std::string html = parts.chosen ? "<figure class=\"chosen\">" : "<figure>";
   html += fmt::format("<header><h3>{}</h3><span>{}</span></header>{}", escape(parts.heading),
                       escape(parts.remark), parts.picture);

@@ -35,10 +35,10 @@ std::string html_table(const std::vector<std::string>& titles, const std::string
                        const std::string& css_class = {});
 
 /// <figure> with a heading, a remark at its right, the picture and a caption. Texts are escaped.
-struct Figure {
+struct HtmlFigure {
   std::string heading, remark, picture, caption;
   bool chosen = false;
 };
-std::string figure(const Figure& parts);
+std::string figure(const HtmlFigure& parts);
 
 }  // namespace ringlab::report

@@ -28,18 +28,18 @@ double visible_share(const Mask& mask, const Positions& queries, const Positions
   return static_cast<double>(mask.count(queries, keys)) / static_cast<double>(pairs);
 }
 
-struct Block {
+struct MapBlock {
   int rank, owner, hop, ranks;
   Box box;
 };
 
-std::string shade(const Block& block, double share) {
+std::string shade(const MapBlock& block, double share) {
   return fmt::format("{};opacity:{:.2f}", hop_style(block.hop, block.ranks), 0.25 + 0.75 * share);
 }
 
 // A block that is not all one: in cells, each with the share of its pairs that are visible.
 void draw_cells(Svg& svg, const Mask& mask, const Positions& queries, const Positions& keys,
-                const Block& block) {
+                const MapBlock& block) {
   const int parts = std::clamp(48 / block.ranks, 1, 12);
   const double width = block.box.width / parts, height = block.box.height / parts;
   std::vector<Positions> columns;
@@ -57,7 +57,7 @@ void draw_cells(Svg& svg, const Mask& mask, const Positions& queries, const Posi
 }
 
 void draw_block(Svg& svg, const Mask& mask, const Positions& queries, const Positions& keys,
-                const Block& block) {
+                const MapBlock& block) {
   svg.rect(block.box, "empty");
   const Coverage coverage = mask.classify(queries, keys);
   if (coverage == Coverage::full) svg.rect(block.box, "hop", shade(block, 1));
@@ -101,7 +101,7 @@ std::string layout_map(const Mask& mask, const Layout& queries, const Layout& ke
     for (int owner = 0; owner < ranks; ++owner) {
       const int away = direction == RingDirection::next ? rank - owner : owner - rank;
       const int hop = (away + ranks) % ranks;
-      const Block block{
+      const MapBlock block{
           rank, owner, hop, ranks, {kMapLeft + side * owner, kMapTop + side * rank, side, side}};
       const Positions &q = queries.positions(rank), &k = keys.positions(owner);
       draw_block(svg, mask, q, k, block);

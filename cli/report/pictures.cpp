@@ -38,7 +38,7 @@ std::string layout_figure(const VerifyRun& run, LayoutKind kind) {
       keys(kind, shape.kv_tokens, options.ranks);
   const RingWork work = ring_work(run.problem.mask, queries, keys, options.direction);
   const bool chosen = kind == options.layout;
-  Figure parts;
+  HtmlFigure parts;
   parts.heading = std::string(layout_name(kind)) + (chosen ? " · this run" : "");
   parts.remark = busy_text(work.busy_fraction());
   parts.picture = layout_map(run.problem.mask, queries, keys, options.direction) + work_chart(work);

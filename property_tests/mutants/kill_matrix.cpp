@@ -29,7 +29,7 @@ constexpr const char* kHelp =
     "  --json FILE, --markdown FILE  write the result there too\n"
     "  --summary FILE  write the figures that certificates quote (docs/mutants.json)\n";
 
-struct Settings {
+struct MatrixSettings {
   mutants::MatrixOptions matrix;
   std::string json_file, markdown_file, summary_file;
   bool help = false;
@@ -48,8 +48,8 @@ Number parse_number(std::string_view option, std::string_view text, Number least
   return value;
 }
 
-Settings parse(int count, char** words) {
-  Settings settings;
+MatrixSettings parse(int count, char** words) {
+  MatrixSettings settings;
   settings.matrix.threads = static_cast<int>(std::thread::hardware_concurrency());
   for (int i = 1; i < count; ++i) {
     const std::string_view option = words[i];
@@ -96,14 +96,14 @@ void write_file(const std::string& path, const std::string& text) {
   }
 }
 
-void write_results(const Settings& settings, const mutants::KillMatrix& matrix) {
+void write_results(const MatrixSettings& settings, const mutants::KillMatrix& matrix) {
   if (!settings.json_file.empty()) write_file(settings.json_file, mutants::to_json(matrix).dump(2));
   write_file(settings.markdown_file, mutants::to_markdown(matrix));
   write_file(settings.summary_file, mutants::to_summary(matrix, settings.matrix).dump(2) + "\n");
 }
 
 int run(int count, char** words) {
-  Settings settings = parse(count, words);
+  MatrixSettings settings = parse(count, words);
   if (settings.help) {
     fmt::print("{}", kHelp);
     return 0;

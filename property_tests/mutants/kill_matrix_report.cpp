@@ -44,9 +44,9 @@ nlohmann::json json_of(const MutantRecord& mutant) {
 
 std::string summary(const KillMatrix& matrix) {
   const int total = static_cast<int>(matrix.mutants.size());
-  const Interval rate = wilson_interval(matrix.killed(), total);
+  const RateInterval rate = wilson_interval(matrix.killed(), total);
   const int alarms = static_cast<int>(matrix.false_alarms.size());
-  const Interval alarm_rate = wilson_interval(alarms, matrix.correct_cases + alarms);
+  const RateInterval alarm_rate = wilson_interval(alarms, matrix.correct_cases + alarms);
   std::string text = fmt::format(
       "{} of {} mutants killed (95 % interval of the rate: {:.1f} to {:.1f} %).\n"
       "{} false alarms in {} cases on {} correct stages and legal variants (rate below {:.3f} %; "
@@ -74,7 +74,8 @@ std::string cell(std::string text) {
 }  // namespace
 
 nlohmann::json to_json(const KillMatrix& matrix) {
-  const Interval rate = wilson_interval(matrix.killed(), static_cast<int>(matrix.mutants.size()));
+  const RateInterval rate =
+      wilson_interval(matrix.killed(), static_cast<int>(matrix.mutants.size()));
   nlohmann::json json = {{"passed", matrix.passed()},
                          {"killed", matrix.killed()},
                          {"total", matrix.mutants.size()},
@@ -109,7 +110,8 @@ nlohmann::json to_json(const KillMatrix& matrix) {
 }
 
 nlohmann::json to_summary(const KillMatrix& matrix, const MatrixOptions& options) {
-  const Interval rate = wilson_interval(matrix.killed(), static_cast<int>(matrix.mutants.size()));
+  const RateInterval rate =
+      wilson_interval(matrix.killed(), static_cast<int>(matrix.mutants.size()));
   const int alarms = static_cast<int>(matrix.false_alarms.size());
   verify::Sha256 catalogue;
   for (const MutantRecord& mutant : matrix.mutants) {

@@ -29,9 +29,9 @@ void in_parallel(int threads, int count, const std::function<void(int)>& body) {
   }
 }
 
-class Progress {
+class MatrixProgress {
  public:
-  Progress(const MatrixOptions& options, std::string phase, int total)
+  MatrixProgress(const MatrixOptions& options, std::string phase, int total)
       : options_(options), phase_(std::move(phase)), total_(total) {}
   void step() {
     const std::lock_guard lock(mutex_);
@@ -85,7 +85,7 @@ MutantRecord hunt(const Mutant& mutant, std::uint64_t seed) {
 void hunt_mutants(const MatrixOptions& options, KillMatrix& matrix) {
   const std::vector<Mutant>& mutants = all_mutants();
   matrix.mutants.resize(mutants.size());
-  Progress progress(options, "mutants", static_cast<int>(mutants.size()));
+  MatrixProgress progress(options, "mutants", static_cast<int>(mutants.size()));
   in_parallel(options.threads, static_cast<int>(mutants.size()), [&](int i) {
     const auto at = static_cast<std::size_t>(i);
     matrix.mutants[at] = hunt(mutants[at], options.seed);
@@ -93,16 +93,16 @@ void hunt_mutants(const MatrixOptions& options, KillMatrix& matrix) {
   });
 }
 
-enum class Finding { nothing, thrown, broken };
+enum class LawFinding { nothing, thrown, broken };
 
 /// What the law finds on the mutant; rounds as in hunt().
-Finding finding(const Law& law, const Mutant& mutant, std::uint64_t seed) {
+LawFinding finding(const Law& law, const Mutant& mutant, std::uint64_t seed) {
   for (const int cases : {6, 60}) {
     const verify::LawVerdict verdict = try_law(mutant, law, seed, cases, false);
-    if (verdict.failure) return threw(*verdict.failure) ? Finding::thrown : Finding::broken;
+    if (verdict.failure) return threw(*verdict.failure) ? LawFinding::thrown : LawFinding::broken;
     seed += 1000;
   }
-  return Finding::nothing;
+  return LawFinding::nothing;
 }
 
 /// Tries one law on the mutants until it breaks on one, or in full runs on all.
@@ -114,9 +114,9 @@ LawRecord try_law_on_mutants(const Law& law, const MatrixOptions& options,
   record.exact = law.exact;
   for (const Mutant& mutant : all_mutants()) {
     if (!options.full && record.kills > 0) break;
-    const Finding found = finding(law, mutant, options.seed);
-    record.thrown += found == Finding::thrown;
-    if (found != Finding::broken) continue;
+    const LawFinding found = finding(law, mutant, options.seed);
+    record.thrown += found == LawFinding::thrown;
+    if (found != LawFinding::broken) continue;
     if (record.kills++ == 0) record.example = mutant.info.id;
     killed.push_back(mutant.info.id);
   }
@@ -128,7 +128,7 @@ void try_laws(const MatrixOptions& options, KillMatrix& matrix) {
   const std::vector<Law>& laws = verify::all_laws();
   matrix.laws.resize(laws.size());
   std::vector<std::vector<std::string>> killed(laws.size());
-  Progress progress(options, "laws", static_cast<int>(laws.size()));
+  MatrixProgress progress(options, "laws", static_cast<int>(laws.size()));
   in_parallel(options.threads, static_cast<int>(laws.size()), [&](int i) {
     const auto at = static_cast<std::size_t>(i);
     matrix.laws[at] = try_law_on_mutants(laws[at], options, killed[at]);
@@ -153,7 +153,7 @@ void try_correct_subjects(const MatrixOptions& options, KillMatrix& matrix) {
   verify_options.seed = options.seed + 77;
   verify_options.cases_per_law = (options.correct_cases + pairs - 1) / std::max(pairs, 1);
   std::mutex mutex;
-  Progress progress(options, "correct subjects", pairs);
+  MatrixProgress progress(options, "correct subjects", pairs);
   in_parallel(options.threads, pairs, [&](int i) {
     const auto at = static_cast<std::size_t>(i);
     const verify::Subject& subject = subjects[at / laws.size()];
@@ -208,7 +208,7 @@ KillMatrix measure_kill_matrix(const MatrixOptions& options) {
   return matrix;
 }
 
-Interval wilson_interval(int successes, int trials) {
+RateInterval wilson_interval(int successes, int trials) {
   if (trials == 0) return {};
   constexpr double kZ = 1.959963984540054;  // 97.5 % point of the normal distribution
   const double n = trials;

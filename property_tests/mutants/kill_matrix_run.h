@@ -72,9 +72,9 @@ struct KillMatrix {
 KillMatrix measure_kill_matrix(const MatrixOptions& options);
 
 /// 95 % Wilson score interval of a rate (Wilson 1927). {0, 1} for no trials.
-struct Interval {
+struct RateInterval {
   double low = 0, high = 1;
 };
-Interval wilson_interval(int successes, int trials);
+RateInterval wilson_interval(int successes, int trials);
 
 }  // namespace ringlab::mutants

@@ -15,10 +15,10 @@ namespace {
 
 /// What one rank holds through both passes.
 template <class Element>
-struct RankData {
+struct SimulatedRank {
   using Real = Accumulator<Element>;
 
-  RankData(const StreamSetting& setting, int number, const RankRows<Element>& given)
+  SimulatedRank(const StreamSetting& setting, int number, const RankRows<Element>& given)
       : rank(number),
         rows(dense_rows(given)),
         row_lse(meter, rows.dout ? row_extents(setting, 1).size() : 0),
@@ -48,8 +48,8 @@ struct RankData {
 template <class Element, class PassOfRank>
 struct RankInPass {
   template <class... Saved>
-  RankInPass(const StreamSetting& setting, const StreamProgram& program, RankData<Element>& data,
-             Saved... saved)
+  RankInPass(const StreamSetting& setting, const StreamProgram& program,
+             SimulatedRank<Element>& data, Saved... saved)
       : chunks({.problem = setting.problem,
                 .wire = setting.options.wire,
                 .layout = setting.keys,
@@ -139,8 +139,8 @@ class SimulatedRun {
 
   RunSummary run(const Ends<Element>& ends) {
     for (int rank = 0; rank < setting_.options.ranks; ++rank) {
-      ranks_.push_back(
-          std::make_unique<RankData<Element>>(setting_, rank, ends.source(setting_.tokens(rank))));
+      ranks_.push_back(std::make_unique<SimulatedRank<Element>>(
+          setting_, rank, ends.source(setting_.tokens(rank))));
     }
     const auto begin = std::chrono::steady_clock::now();
     forward();
@@ -213,7 +213,7 @@ class SimulatedRun {
   const StreamSetting setting_;
   const SimulatedStreams& streams_;
   std::vector<Traffic> traffic_;
-  std::vector<std::unique_ptr<RankData<Element>>> ranks_;
+  std::vector<std::unique_ptr<SimulatedRank<Element>>> ranks_;
 };
 
 }  // namespace

@@ -166,7 +166,7 @@ class RankTrace {
 };
 
 /// Bytes of the messages with the same name, of both ends.
-struct Ends {
+struct EndBytes {
   std::vector<std::int64_t> sent, received;
 };
 
@@ -176,15 +176,15 @@ std::string text_of(const std::vector<std::int64_t>& bytes) {
 }
 
 void check_bytes(const std::vector<std::vector<TraceEvent>>& ranks, Pass pass, Findings& findings) {
-  std::map<MessageKey, Ends> messages;
+  std::map<MessageKey, EndBytes> messages;
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
     for (const TraceEvent& event : ranks[static_cast<std::size_t>(rank)]) {
       if (event.pass != pass || !is_message(event)) continue;
       const bool sends = event.kind == TraceKind::send;
-      Ends& ends = messages[{.from = sends ? rank : event.peer,
-                             .to = sends ? event.peer : rank,
-                             .owner = event.owner,
-                             .payload = event.gradient ? Payload::gradients : Payload::chunk}];
+      EndBytes& ends = messages[{.from = sends ? rank : event.peer,
+                                 .to = sends ? event.peer : rank,
+                                 .owner = event.owner,
+                                 .payload = event.gradient ? Payload::gradients : Payload::chunk}];
       (sends ? ends.sent : ends.received).push_back(event.bytes);
     }
   }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kLanes = 8;  // independent sums, so that the loop vectorises
 
-struct Lanes {
+struct SumLanes {
   std::array<double, kLanes> high{}, low{}, magnitude{};
 
   template <bool kExactProducts>
@@ -26,7 +26,7 @@ struct Lanes {
 
 template <bool kExactProducts>
 Dot dot_in_lanes(const double* x, const double* y, std::int64_t count) {
-  Lanes lanes;
+  SumLanes lanes;
   std::int64_t c = 0;
   for (; c + kLanes <= count; c += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {

@@ -10,7 +10,7 @@
 namespace ringlab::bench {
 namespace {
 
-Findings findings_of(const Plan& plan, Operation operation, const std::vector<Counted>& all) {
+Findings findings_of(const Plan& plan, PeakOperation operation, const std::vector<Counted>& all) {
   const std::vector<PeakShare> shares = shares_of_peak(operation, all, plan.timing());
   Findings findings;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -40,7 +40,7 @@ Findings measure_forward(const Plan& plan) {
       all.push_back({id, work->forward_flops(), [work] { work->run_kernel(); }});
     }
   }
-  return findings_of(plan, Operation::f32_fma, all);
+  return findings_of(plan, PeakOperation::f32_fma, all);
 }
 
 Findings measure_bf16(const Plan& plan) {
@@ -51,7 +51,7 @@ Findings measure_bf16(const Plan& plan) {
     const auto work = one_head<BFloat16>(plan.quick ? 2048 : 4096, head_dim, "full");
     all.push_back({id, work->forward_flops(), [work] { work->run_kernel(); }});
   }
-  return findings_of(plan, Operation::bf16_dot, all);
+  return findings_of(plan, PeakOperation::bf16_dot, all);
 }
 
 Findings measure_backward(const Plan& plan) {
@@ -64,7 +64,7 @@ Findings measure_backward(const Plan& plan) {
       all.push_back({id, work->backward_flops(), [work] { work->run_backward_kernel(); }});
     }
   }
-  return findings_of(plan, Operation::f32_fma, all);
+  return findings_of(plan, PeakOperation::f32_fma, all);
 }
 
 }  // namespace ringlab::bench

@@ -73,23 +73,23 @@ bool has_bf16_dot() { return false; }
 bool uses_512_bits() { return cpu::vectors_in_use().starts_with("avx512"); }
 bool uses_256_bits() { return cpu::vectors_in_use() == "avx2"; }
 
-int flops_per_lane(Operation operation) { return operation == Operation::bf16_dot ? 4 : 2; }
+int flops_per_lane(PeakOperation operation) { return operation == PeakOperation::bf16_dot ? 4 : 2; }
 
-void run_rounds(Operation operation, bool wide, std::int64_t rounds) {
+void run_rounds(PeakOperation operation, bool wide, std::int64_t rounds) {
   switch (operation) {
-    case Operation::f32_fma:
+    case PeakOperation::f32_fma:
       return wide ? f32_512(rounds) : f32_256(rounds);
-    case Operation::f64_fma:
+    case PeakOperation::f64_fma:
       return wide ? f64_512(rounds) : f64_256(rounds);
-    case Operation::bf16_dot:
+    case PeakOperation::bf16_dot:
       return bf16_512(rounds);
   }
 }
 
 }  // namespace
 
-std::string PeakLoop::missing(Operation operation) {
-  if (operation == Operation::bf16_dot) {
+std::string PeakLoop::missing(PeakOperation operation) {
+  if (operation == PeakOperation::bf16_dot) {
     if (has_bf16_dot() && uses_512_bits()) return "";
     return "no bf16 dot product here: it takes AVX512_BF16; vectors: " + cpu::vectors_in_use();
   }
@@ -97,7 +97,7 @@ std::string PeakLoop::missing(Operation operation) {
   return "no peak is known here: it takes AVX2 and FMA; vectors: " + cpu::vectors_in_use();
 }
 
-PeakLoop::PeakLoop(Operation operation) : operation_(operation), wide_(uses_512_bits()) {
+PeakLoop::PeakLoop(PeakOperation operation) : operation_(operation), wide_(uses_512_bits()) {
   const std::string reason = missing(operation);
   if (reason.empty()) return;
   throw_environment_error({.where = "bench cpu",
@@ -107,7 +107,7 @@ PeakLoop::PeakLoop(Operation operation) : operation_(operation), wide_(uses_512_
 }
 
 double PeakLoop::run(double flops) const {
-  const int lanes = (wide_ ? 16 : 8) / (operation_ == Operation::f64_fma ? 2 : 1);
+  const int lanes = (wide_ ? 16 : 8) / (operation_ == PeakOperation::f64_fma ? 2 : 1);
   const double per_round = flops_per_lane(operation_) * lanes * kChains;
   const auto rounds = std::max<std::int64_t>(1, static_cast<std::int64_t>(flops / per_round) + 1);
   run_rounds(operation_, wide_, rounds);
@@ -122,7 +122,7 @@ double PeakLoop::flops_per_s() const {
   return flops / timings[0].seconds.p10;
 }
 
-std::vector<PeakShare> shares_of_peak(Operation operation, const std::vector<Counted>& all,
+std::vector<PeakShare> shares_of_peak(PeakOperation operation, const std::vector<Counted>& all,
                                       const TimingOptions& timing) {
   const PeakLoop peak(operation);
   const double peak_flops = peak.run(all.front().flops / 2);

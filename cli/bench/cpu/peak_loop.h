@@ -11,17 +11,17 @@
 namespace ringlab::bench {
 
 /// Fused multiply-adds in f32 or f64, or dot products of pairs of bf16 summed in f32.
-enum class Operation { f32_fma, f64_fma, bf16_dot };
+enum class PeakOperation { f32_fma, f64_fma, bf16_dot };
 
 /// Such operations on registers only, on the widest vectors that the kernels can use here.
 /// Hand-written assembly: compilers reorder or spill such loops.
 class PeakLoop {
  public:
   /// Why there is no loop for this operation on this processor; empty when there is one.
-  static std::string missing(Operation operation);
+  static std::string missing(PeakOperation operation);
 
   /// Environment error where it is missing.
-  explicit PeakLoop(Operation operation);
+  explicit PeakLoop(PeakOperation operation);
   /// Runs for `flops` floating-point operations at least, two for each multiply-add; returns how
   /// many it were.
   double run(double flops) const;
@@ -29,7 +29,7 @@ class PeakLoop {
   double flops_per_s() const;
 
  private:
-  Operation operation_;
+  PeakOperation operation_;
   bool wide_;  ///< 512 bits, else 256
 };
 
@@ -45,7 +45,7 @@ struct PeakShare {
 };
 
 /// Each one's share of the peak, taken in turn with it. At least one.
-std::vector<PeakShare> shares_of_peak(Operation operation, const std::vector<Counted>& all,
+std::vector<PeakShare> shares_of_peak(PeakOperation operation, const std::vector<Counted>& all,
                                       const TimingOptions& timing);
 
 }  // namespace ringlab::bench

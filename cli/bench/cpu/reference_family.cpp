@@ -30,10 +30,10 @@ Findings measure_reference(const Plan& plan) {
   const double flops = 4.0 * static_cast<double>(problem.mask.count_all() * shape.head_dim);
   std::vector<Contender> contenders = {on_one_thread("reference", [&] { fast_forward(input); }),
                                        on_one_thread("naive", [&] { naive_attention(input); })};
-  const std::string no_peak = PeakLoop::missing(Operation::f64_fma);
+  const std::string no_peak = PeakLoop::missing(PeakOperation::f64_fma);
   double peak_flops = 0;
   if (no_peak.empty()) {
-    const PeakLoop peak(Operation::f64_fma);
+    const PeakLoop peak(PeakOperation::f64_fma);
     peak_flops = peak.run(flops);
     contenders.push_back(on_one_thread("peak", [peak, peak_flops] { peak.run(peak_flops); }));
   }

@@ -49,9 +49,10 @@ RooflinePoint measure_point(const Point& point, int rounds) {
 Roofline measure_roofline(bool quick) {
   const int rounds = quick ? 3 : 7;
   Roofline roofline;
-  const std::pair<const char*, Operation> kinds[] = {{"f32 multiply-add", Operation::f32_fma},
-                                                     {"f64 multiply-add", Operation::f64_fma},
-                                                     {"bf16 dot product", Operation::bf16_dot}};
+  const std::pair<const char*, PeakOperation> kinds[] = {
+      {"f32 multiply-add", PeakOperation::f32_fma},
+      {"f64 multiply-add", PeakOperation::f64_fma},
+      {"bf16 dot product", PeakOperation::bf16_dot}};
   for (const auto& [name, operation] : kinds) {
     if (!PeakLoop::missing(operation).empty()) continue;
     roofline.ceilings.push_back({name, PeakLoop(operation).flops_per_s()});

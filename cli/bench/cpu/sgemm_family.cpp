@@ -39,8 +39,8 @@ std::vector<Candidate> candidates(const std::string& folder) {
 }
 
 double least_seconds(double flops) {
-  if (!PeakLoop::missing(Operation::f32_fma).empty()) return 0;
-  return flops / (PeakLoop(Operation::f32_fma).flops_per_s() * kBeyondFmaPeak);
+  if (!PeakLoop::missing(PeakOperation::f32_fma).empty()) return 0;
+  return flops / (PeakLoop(PeakOperation::f32_fma).flops_per_s() * kBeyondFmaPeak);
 }
 
 /// Starts the peers that are there; why the others are not goes to `reasons`.
@@ -73,7 +73,7 @@ Findings measure_against_sgemm(const Plan& plan) {
     contenders.push_back({one.command.name, {}, [&] { return one.peer->ask(request, plausible); }});
   }
   const std::vector<Timing> timings = time_in_turn(contenders, plan.timing());
-  Outcome& c3 = findings.found["C3"];
+  GoalOutcome& c3 = findings.found["C3"];
   for (std::size_t i = 1; i < timings.size(); ++i) {
     const Timing& timing = timings[i];
     if (!timing.failure.empty()) {

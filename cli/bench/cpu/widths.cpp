@@ -13,7 +13,7 @@ const std::vector<std::int64_t> kHeadDims = {1,  8,  16, 17,  31,  32,  64,
                                              65, 80, 96, 127, 128, 192, 256};
 
 template <class Element>
-std::vector<PeakShare> forward_and_backward(Operation operation, std::int64_t head_dim,
+std::vector<PeakShare> forward_and_backward(PeakOperation operation, std::int64_t head_dim,
                                             const WidthOptions& options) {
   const auto work = std::make_shared<AttentionWork<Element>>(
       AttentionSizes{.queries = options.tokens, .tokens = options.tokens, .head_dim = head_dim});
@@ -32,14 +32,14 @@ void add(const std::vector<PeakShare>& shares, WidthKernel& forward, WidthKernel
 }  // namespace
 
 Widths measure_widths(const WidthOptions& options) {
-  const bool dots = PeakLoop::missing(Operation::bf16_dot).empty();
-  const Operation of_bf16 = dots ? Operation::bf16_dot : Operation::f32_fma;
+  const bool dots = PeakLoop::missing(PeakOperation::bf16_dot).empty();
+  const PeakOperation of_bf16 = dots ? PeakOperation::bf16_dot : PeakOperation::f32_fma;
   const std::string f32 = "f32 multiply-add", bf16 = dots ? "bf16 dot product" : f32;
   WidthKernel forward{"f32 forward", f32, {}}, backward{"f32 backward", f32, {}},
       forward16{"bf16 forward", bf16, {}}, backward16{"bf16 backward", bf16, {}};
   double done = 0;
   for (const std::int64_t head_dim : kHeadDims) {
-    add(forward_and_backward<float>(Operation::f32_fma, head_dim, options), forward, backward);
+    add(forward_and_backward<float>(PeakOperation::f32_fma, head_dim, options), forward, backward);
     add(forward_and_backward<BFloat16>(of_bf16, head_dim, options), forward16, backward16);
     done += 1;
     if (options.progress) options.progress(done / static_cast<double>(kHeadDims.size()));

@@ -19,7 +19,7 @@ std::string wrong_results_of(const GpuWork& work) {
   return wrong.empty() ? "" : "wrong results: " + wrong;
 }
 
-std::vector<Family> gpu_families(const GpuBench& bench) {
+std::vector<GoalFamily> gpu_families(const GpuBench& bench) {
   const auto with = [&bench](Findings (*measure)(const GpuBench&, const Plan&)) {
     return [&bench, measure](const Plan& plan) { return measure(bench, plan); };
   };

@@ -18,7 +18,7 @@ struct GpuBench {
 int hopper_kernel_lines();
 
 /// The families that measure gpu_goals().
-std::vector<Family> gpu_families(const GpuBench& bench);
+std::vector<GoalFamily> gpu_families(const GpuBench& bench);
 
 Findings measure_gpu_matches(const GpuBench& bench, const Plan& plan);  ///< G1 to G6
 Findings measure_gpu_rings(const GpuBench& bench, const Plan& plan);    ///< G7

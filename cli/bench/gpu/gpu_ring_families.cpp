@@ -79,13 +79,13 @@ void measure_hop(const GpuBench& bench, const Plan& plan, HopFrom from, Findings
 }
 
 /// A step and its parts, in turn.
-struct StepTimes {
+struct TimedSteps {
   std::vector<Timing> timings;  ///< both, kernels, copies
   int steps = 1;
   std::string kernel = {};
 };
 
-StepTimes time_steps(const GpuBench& bench, const TimingOptions& options, std::int64_t chunk) {
+TimedSteps time_steps(const GpuBench& bench, const TimingOptions& options, std::int64_t chunk) {
   constexpr int kSteps = 4;
   HopCase one{.attention = {.tokens = chunk, .q_heads = 8, .kv_heads = 8}, .steps = kSteps};
   one.bytes = one.attention.kv_bytes();
@@ -96,11 +96,11 @@ StepTimes time_steps(const GpuBench& bench, const TimingOptions& options, std::i
   const GpuWork both = part(HopPart::both), kernels = part(HopPart::kernel),
                 copies = part(HopPart::copies);
   warm_up(bench, both);
-  StepTimes times{time_in_turn({{"steps", {}, both.seconds},
-                                {"kernels", {}, kernels.seconds},
-                                {"copies", {}, copies.seconds}},
-                               options),
-                  kSteps, kernels.kernel};
+  TimedSteps times{time_in_turn({{"steps", {}, both.seconds},
+                                 {"kernels", {}, kernels.seconds},
+                                 {"copies", {}, copies.seconds}},
+                                options),
+                   kSteps, kernels.kernel};
   check_timed(times.timings);
   return times;
 }
@@ -109,13 +109,13 @@ StepTimes time_steps(const GpuBench& bench, const TimingOptions& options, std::i
 double step_overhead(const GpuBench& bench, const Plan& plan) {
   constexpr std::int64_t kShort = 128;
   bench.gpu.about("G9");
-  const StepTimes times = time_steps(bench, {.rounds = plan.rounds}, kShort);
+  const TimedSteps times = time_steps(bench, {.rounds = plan.rounds}, kShort);
   const auto median = [&](std::size_t i) { return times.timings[i].seconds.median; };
   return std::max(0.0, median(0) - std::max(median(1), median(2))) / times.steps;
 }
 
 /// |model over measured - 1|, from the ratios of the parts to the whole.
-Spread model_error(const StepTimes& times, double overhead_s) {
+Spread model_error(const TimedSteps& times, double overhead_s) {
   const double overhead = overhead_s * times.steps / times.timings[0].seconds.median;
   const Spread &kernels = times.timings[1].ratio, &copies = times.timings[2].ratio;
   const auto error = [&](double kernel, double copy) {
@@ -129,7 +129,7 @@ Spread model_error(const StepTimes& times, double overhead_s) {
 void measure_step(const GpuBench& bench, const TimingOptions& options, std::int64_t chunk,
                   double overhead_s, Findings& findings) {
   const std::string id = step_goal(chunk);
-  const StepTimes times = time_steps(bench, options, chunk);
+  const TimedSteps times = time_steps(bench, options, chunk);
   findings.by(id, times.kernel);
   findings.reached(id, model_error(times, overhead_s));
   const double per_step_ms = 1e3 / times.steps;

@@ -11,7 +11,7 @@
 namespace ringlab::bench {
 namespace {
 
-std::vector<Goal> goals_of(const Family& family, const std::vector<Goal>& wanted) {
+std::vector<Goal> goals_of(const GoalFamily& family, const std::vector<Goal>& wanted) {
   std::vector<Goal> goals;
   for (const Goal& goal : wanted) {
     if (std::ranges::count(family.ids, family_of(goal))) goals.push_back(goal);
@@ -20,7 +20,7 @@ std::vector<Goal> goals_of(const Family& family, const std::vector<Goal>& wanted
 }
 
 /// What is wrong with the environment costs a family, not the run.
-Findings measure_or_skip(const Family& family, const Plan& plan) {
+Findings measure_or_skip(const GoalFamily& family, const Plan& plan) {
   Findings found, none;
   const std::string failure = failure_of([&] { found = family.measure(plan); });
   if (failure.empty()) return found;
@@ -29,10 +29,10 @@ Findings measure_or_skip(const Family& family, const Plan& plan) {
 }
 
 void add_outcomes(const std::vector<Goal>& goals, const Findings& findings,
-                  std::vector<Outcome>& outcomes) {
+                  std::vector<GoalOutcome>& outcomes) {
   for (const Goal& goal : goals) {
     const auto found = findings.found.find(goal.id);
-    Outcome outcome = found == findings.found.end() ? Outcome{} : found->second;
+    GoalOutcome outcome = found == findings.found.end() ? GoalOutcome{} : found->second;
     outcome.goal = goal;
     if (!outcome.value && outcome.reason.empty()) outcome.reason = "was not measured";
     outcomes.push_back(std::move(outcome));
@@ -49,8 +49,8 @@ std::vector<Goal> goals_in(const Findings& findings, const std::vector<Goal>& go
 
 }  // namespace
 
-const std::vector<Family>& cpu_families() {
-  static const std::vector<Family> families = {
+const std::vector<GoalFamily>& cpu_families() {
+  static const std::vector<GoalFamily> families = {
       {{"C1", "C2"}, "forward kernel, share of peak", 4, measure_forward},
       {{"C3"}, "forward kernel, best sgemm", 16, measure_against_sgemm},
       {{"C4"}, "bf16 kernel, share of peak", 4, measure_bf16},
@@ -90,15 +90,15 @@ TimingOptions Plan::timing(int part, int parts) const {
           }};
 }
 
-std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
-                             const std::vector<Family>& families, const MeasureKeep& keep) {
-  std::vector<std::pair<const Family*, std::vector<Goal>>> wanted;
+std::vector<GoalOutcome> measure(const Plan& plan, const MeasureProgress& progress,
+                                 const std::vector<GoalFamily>& families, const MeasureKeep& keep) {
+  std::vector<std::pair<const GoalFamily*, std::vector<Goal>>> wanted;
   double total = 0, done = 0;
-  for (const Family& family : families) {
+  for (const GoalFamily& family : families) {
     wanted.emplace_back(&family, goals_of(family, plan.goals));
     if (!wanted.back().second.empty()) total += family.weight;
   }
-  std::vector<Outcome> outcomes;
+  std::vector<GoalOutcome> outcomes;
   for (const auto& [family, goals] : wanted) {
     if (goals.empty()) continue;
     Plan part = plan;
@@ -108,7 +108,7 @@ std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
     };
     part.found = [&, &of_family = goals](const Findings& findings) {
       if (!keep) return;
-      std::vector<Outcome> so_far = outcomes;
+      std::vector<GoalOutcome> so_far = outcomes;
       add_outcomes(goals_in(findings, of_family), findings, so_far);
       keep(so_far);
     };

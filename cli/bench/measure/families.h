@@ -39,7 +39,7 @@ struct Plan {
 
 /// Outcomes by the id of their goal; a family says what it knows.
 struct Findings {
-  std::map<std::string, Outcome> found = {};
+  std::map<std::string, GoalOutcome> found = {};
 
   void reached(const std::string& id, const Spread& value) { found[id].value = value; }
   void skip(const std::string& id, const std::string& reason) { found[id].reason = reason; }
@@ -63,23 +63,23 @@ Findings measure_scaling(const Plan& plan);        ///< C9
 Findings measure_memory(const Plan& plan);         ///< C10
 
 /// Goals that are measured together.
-struct Family {
+struct GoalFamily {
   std::vector<std::string> ids;
   std::string title;
   double weight;  ///< roughly how long it takes, compared with the others
   std::function<Findings(const Plan& plan)> measure;
 };
 /// The families that measure all_goals().
-const std::vector<Family>& cpu_families();
+const std::vector<GoalFamily>& cpu_families();
 
 using MeasureProgress = std::function<void(double share, const std::string& family)>;
-using MeasureKeep = std::function<void(const std::vector<Outcome>& so_far)>;
+using MeasureKeep = std::function<void(const std::vector<GoalOutcome>& so_far)>;
 
 /// Measures the goals of `plan`, all families in order; one outcome for each, in their order. What
 /// a family has no finding for is skipped, and says so. `keep` is given what is known after every
 /// family, and within those whose goals take long after every goal.
-std::vector<Outcome> measure(const Plan& plan, const MeasureProgress& progress,
-                             const std::vector<Family>& families = cpu_families(),
-                             const MeasureKeep& keep = {});
+std::vector<GoalOutcome> measure(const Plan& plan, const MeasureProgress& progress,
+                                 const std::vector<GoalFamily>& families = cpu_families(),
+                                 const MeasureKeep& keep = {});
 
 }  // namespace ringlab::bench

@@ -55,41 +55,41 @@ std::vector<Goal> choose_goals(const std::string& words, const std::vector<Goal>
   return chosen;
 }
 
-Verdict Outcome::verdict() const {
-  if (!value) return Verdict::skipped;
+GoalVerdict GoalOutcome::verdict() const {
+  if (!value) return GoalVerdict::skipped;
   const double reached = value->median;
-  if (!std::isfinite(reached)) return Verdict::missed;
+  if (!std::isfinite(reached)) return GoalVerdict::missed;
   const auto is_met = [&](double limit) {
     return goal.sense == Sense::at_least ? reached >= limit : reached <= limit;
   };
-  if (is_met(goal.target)) return Verdict::target;
-  return is_met(goal.bound) ? Verdict::bound : Verdict::missed;
+  if (is_met(goal.target)) return GoalVerdict::target;
+  return is_met(goal.bound) ? GoalVerdict::bound : GoalVerdict::missed;
 }
 
-std::string verdict_text(const Outcome& outcome) {
+std::string verdict_text(const GoalOutcome& outcome) {
   switch (outcome.verdict()) {
-    case Verdict::target:
+    case GoalVerdict::target:
       return "target";
-    case Verdict::bound:
+    case GoalVerdict::bound:
       return outcome.goal.sense == Sense::at_least ? "at least" : "at most";
-    case Verdict::missed:
+    case GoalVerdict::missed:
       return "missed";
     default:
       return "skipped";
   }
 }
 
-FigureTable figures_beside(const std::vector<Outcome>& outcomes) {
+FigureTable figures_beside(const std::vector<GoalOutcome>& outcomes) {
   FigureTable table;
   const bool has_subjects =
-      std::ranges::any_of(outcomes, [](const Outcome& one) { return !one.subject.empty(); });
+      std::ranges::any_of(outcomes, [](const GoalOutcome& one) { return !one.subject.empty(); });
   if (has_subjects) table.names.push_back("by");
-  for (const Outcome& outcome : outcomes) {
+  for (const GoalOutcome& outcome : outcomes) {
     for (const auto& [name, value] : outcome.beside) {
       if (!std::ranges::count(table.names, name)) table.names.push_back(name);
     }
   }
-  for (const Outcome& outcome : outcomes) {
+  for (const GoalOutcome& outcome : outcomes) {
     if (outcome.beside.empty()) continue;
     FigureTable::Row row{outcome.goal.id, std::vector<std::string>(table.names.size())};
     if (has_subjects) row.cells[0] = outcome.subject;

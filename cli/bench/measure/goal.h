@@ -36,10 +36,10 @@ const std::vector<Goal>& all_goals();
 std::vector<Goal> choose_goals(const std::string& words,
                                const std::vector<Goal>& all = all_goals());
 
-enum class Verdict { target, bound, missed, skipped };
+enum class GoalVerdict { target, bound, missed, skipped };
 
 /// What became of a goal. Without a value it was skipped, and `reason` says why.
-struct Outcome {
+struct GoalOutcome {
   Goal goal;
   std::optional<Spread> value = {};
   std::string reason = {};
@@ -48,14 +48,14 @@ struct Outcome {
   std::vector<std::pair<std::string, Spread>> beside = {};
 
   /// By the median. A value that is not a finite number has missed.
-  Verdict verdict() const;
+  GoalVerdict verdict() const;
 };
 
 /// "target", "at least" (or "at most"), "missed", "skipped".
-std::string verdict_text(const Outcome& outcome);
+std::string verdict_text(const GoalOutcome& outcome);
 
 /// What belongs beside the goals: throughputs, times, the peak they were measured with.
-/// Medians of Outcome::beside, a column for each name that occurs, in the order in which they do;
+/// Medians of GoalOutcome::beside, a column for each name that occurs, in the order in which they do;
 /// cells are empty where an outcome has no such figure. A column "by" comes first where outcomes
 /// have subjects.
 struct FigureTable {
@@ -68,6 +68,6 @@ struct FigureTable {
 };
 
 /// A row for each outcome that has figures.
-FigureTable figures_beside(const std::vector<Outcome>& outcomes);
+FigureTable figures_beside(const std::vector<GoalOutcome>& outcomes);
 
 }  // namespace ringlab::bench

@@ -20,18 +20,18 @@ double at(double value, const Goal& goal) {
   return kLeft + kPlot * std::clamp(part, 0.0, 1.0);
 }
 
-const char* colour(const Outcome& outcome) {
+const char* colour(const GoalOutcome& outcome) {
   switch (outcome.verdict()) {
-    case Verdict::target:
+    case GoalVerdict::target:
       return "bar first";
-    case Verdict::bound:
+    case GoalVerdict::bound:
       return "bar second";
     default:
       return "bar bad";
   }
 }
 
-void draw_row(Svg& svg, const Outcome& outcome, double y) {
+void draw_row(Svg& svg, const GoalOutcome& outcome, double y) {
   const Goal& goal = outcome.goal;
   const Spread& value = *outcome.value;
   svg.text(kLeft, y + 11, goal.id, "label");
@@ -50,11 +50,11 @@ void draw_row(Svg& svg, const Outcome& outcome, double y) {
 
 }  // namespace
 
-std::string goal_bars(const std::vector<Outcome>& outcomes, const std::string& description) {
-  const auto rows = std::ranges::count_if(outcomes, [](const Outcome& o) { return !!o.value; });
+std::string goal_bars(const std::vector<GoalOutcome>& outcomes, const std::string& description) {
+  const auto rows = std::ranges::count_if(outcomes, [](const GoalOutcome& o) { return !!o.value; });
   Svg svg(kWidth, kTop + kRow * static_cast<double>(rows), description);
   double y = kTop;
-  for (const Outcome& outcome : outcomes) {
+  for (const GoalOutcome& outcome : outcomes) {
     if (!outcome.value) continue;
     draw_row(svg, outcome, y);
     y += kRow;

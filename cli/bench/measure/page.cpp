@@ -11,31 +11,31 @@ namespace {
 
 using report::escape;
 
-std::ptrdiff_t count(const std::vector<Outcome>& outcomes, Verdict verdict) {
+std::ptrdiff_t count(const std::vector<GoalOutcome>& outcomes, GoalVerdict verdict) {
   return std::ranges::count_if(outcomes,
-                               [&](const Outcome& one) { return one.verdict() == verdict; });
+                               [&](const GoalOutcome& one) { return one.verdict() == verdict; });
 }
 
-std::string banner(const std::vector<Outcome>& outcomes) {
-  const auto missed = count(outcomes, Verdict::missed);
+std::string banner(const std::vector<GoalOutcome>& outcomes) {
+  const auto missed = count(outcomes, GoalVerdict::missed);
   return report::verdict_banner(
       missed == 0, missed == 0 ? "✓" : "✗",
       fmt::format("{} at target, {} at what is asked for at least, {} missed, {} skipped",
-                  count(outcomes, Verdict::target), count(outcomes, Verdict::bound), missed,
-                  count(outcomes, Verdict::skipped)));
+                  count(outcomes, GoalVerdict::target), count(outcomes, GoalVerdict::bound), missed,
+                  count(outcomes, GoalVerdict::skipped)));
 }
 
 /// One card for each family that has values.
-std::string goal_cards(const std::vector<Outcome>& outcomes) {
+std::string goal_cards(const std::vector<GoalOutcome>& outcomes) {
   std::string html = "<div class=\"cards\">\n";
   std::vector<std::string> families;
-  for (const Outcome& one : outcomes) {
+  for (const GoalOutcome& one : outcomes) {
     const std::string family = family_of(one.goal);
     if (families.empty() || families.back() != family) families.push_back(family);
   }
   for (const std::string& family : families) {
-    std::vector<Outcome> measured;
-    for (const Outcome& one : outcomes) {
+    std::vector<GoalOutcome> measured;
+    for (const GoalOutcome& one : outcomes) {
       if (family_of(one.goal) == family && one.value) measured.push_back(one);
     }
     if (measured.empty()) continue;
@@ -45,7 +45,7 @@ std::string goal_cards(const std::vector<Outcome>& outcomes) {
   return html + "</div>\n";
 }
 
-std::string beside_text(const Outcome& outcome) {
+std::string beside_text(const GoalOutcome& outcome) {
   std::string text;
   for (const auto& [name, value] : outcome.beside) {
     text += fmt::format("{}{} {:.3g}", text.empty() ? "" : ", ", name, value.median);
@@ -56,7 +56,7 @@ std::string beside_text(const Outcome& outcome) {
   return text;
 }
 
-std::string goal_row(const Outcome& outcome) {
+std::string goal_row(const GoalOutcome& outcome) {
   const Goal& goal = outcome.goal;
   const bool at_most = goal.sense == Sense::at_most;
   std::string row = fmt::format("<tr><td><b>{}</b></td><td>{}", escape(goal.id), escape(goal.what));
@@ -68,7 +68,7 @@ std::string goal_row(const Outcome& outcome) {
                      "<td></td><td></td><td></td><td>skipped</td></tr>\n",
                      escape(outcome.reason));
   }
-  const bool missed = outcome.verdict() == Verdict::missed;
+  const bool missed = outcome.verdict() == GoalVerdict::missed;
   return row + fmt::format(
                    "</td><td class=\"n\">{:.3f}<br><span class=\"soft\">{:.3f} to "
                    "{:.3f}</span></td><td class=\"n\">{} {:.2f}</td><td class=\"n\">{:.2f}"
@@ -78,9 +78,9 @@ std::string goal_row(const Outcome& outcome) {
                    verdict_text(outcome));
 }
 
-std::string goal_table(const std::vector<Outcome>& outcomes) {
+std::string goal_table(const std::vector<GoalOutcome>& outcomes) {
   std::string rows;
-  for (const Outcome& one : outcomes) rows += goal_row(one);
+  for (const GoalOutcome& one : outcomes) rows += goal_row(one);
   return report::html_table(
       {"goal", "what", "#median, p10 to p90", "#asked for", "#target", "reached"}, rows);
 }

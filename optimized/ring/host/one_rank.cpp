@@ -24,11 +24,11 @@ double seconds_since(Recorder::Clock::time_point begin) {
 }
 
 template <class Element>
-class RankRun {
+class HostRank {
  public:
   using Real = Accumulator<Element>;
 
-  RankRun(const CheckedRun<Element>& run, Communicator& network)
+  HostRank(const CheckedRun<Element>& run, Communicator& network)
       : run_(run),
         network_(network),
         queries_(make_layout(options(), shape().q_tokens, options().q_layout)),
@@ -143,7 +143,7 @@ class RankRun {
   /// A pass with its computing noted.
   template <class PassOfRank>
   struct Noted {
-    RankRun& run;
+    HostRank& run;
     PassOfRank& pass;
     Pass direction;
     TensorPair chunk_bytes(const Operation& operation) { return pass.chunk_bytes(operation); }
@@ -240,7 +240,7 @@ class RankRun {
 template <class Element>
 RunSummary run_rank(const CheckedRun<Element>& run, Communicator& network) {
   const std::unique_ptr<Communicator> wrapped = run.parts.wrap ? run.parts.wrap(network) : nullptr;
-  return RankRun<Element>(run, wrapped ? *wrapped : network).run();
+  return HostRank<Element>(run, wrapped ? *wrapped : network).run();
 }
 template RunSummary run_rank(const CheckedRun<double>&, Communicator&);
 template RunSummary run_rank(const CheckedRun<float>&, Communicator&);

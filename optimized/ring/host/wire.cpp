@@ -12,13 +12,13 @@ namespace ringlab::ring {
 namespace {
 
 /// A tensor as rows of channels.
-struct Rows {
+struct ChannelRows {
   std::int64_t count = 0;
   std::int64_t channels = 0;
   std::int64_t blocks() const { return (channels + kWireBlock - 1) / kWireBlock; }
 };
 
-Rows rows_of(const Extents& extents) {
+ChannelRows rows_of(const Extents& extents) {
   return {extents.batch * extents.heads * extents.tokens, extents.channels};
 }
 
@@ -78,7 +78,7 @@ std::uint8_t code_of(Element x, double scale) {
 }
 
 template <class Element>
-void encode_blocks(std::span<const Element> values, const Rows& rows, std::byte* wire) {
+void encode_blocks(std::span<const Element> values, const ChannelRows& rows, std::byte* wire) {
   using Scale = Accumulator<Element>;
   std::byte* codes = wire + rows.count * rows.blocks() * static_cast<std::int64_t>(sizeof(Scale));
   std::int64_t block = 0;
@@ -98,7 +98,7 @@ void encode_blocks(std::span<const Element> values, const Rows& rows, std::byte*
 }
 
 template <class Element>
-void decode_blocks(const std::byte* wire, const Rows& rows, std::span<Element> values) {
+void decode_blocks(const std::byte* wire, const ChannelRows& rows, std::span<Element> values) {
   using Scale = Accumulator<Element>;
   const std::byte* codes =
       wire + rows.count * rows.blocks() * static_cast<std::int64_t>(sizeof(Scale));
@@ -127,7 +127,7 @@ bool is_lossy(WireFormat format, DType dtype) {
 }
 
 std::int64_t wire_bytes(WireFormat format, DType dtype, const Extents& extents) {
-  const Rows rows = rows_of(extents);
+  const ChannelRows rows = rows_of(extents);
   const std::int64_t numbers = rows.count * rows.channels;
   const bool has_scales = effective_wire(format, dtype) == WireFormat::fp8;
   const std::int64_t scales = has_scales ? rows.count * rows.blocks() : 0;

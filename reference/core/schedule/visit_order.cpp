@@ -34,18 +34,19 @@ std::vector<Stop> both_ways(int ranks, int rank, RingDirection direction) {
 }
 
 /// Ranks first … first+ranks-1.
-struct Node {
+struct RankNode {
   int first = 0;
   int ranks = 0;
 };
-Node node_of(int node, int node_ranks, int ranks) {
+RankNode node_of(int node, int node_ranks, int ranks) {
   const int first = node * node_ranks;
   return {first, std::min(node_ranks, ranks - first)};
 }
 
 /// The chunks of another node come in blocks as large as this one: chunk b·R + l enters at local
 /// rank l and then goes round, so that each block is a ring of its own.
-void visit_node(const Node& from, const Node& here, int rank, int step, std::vector<Stop>& stops) {
+void visit_node(const RankNode& from, const RankNode& here, int rank, int step,
+                std::vector<Stop>& stops) {
   const int local = rank - here.first;
   for (int block = 0; block < from.ranks; block += here.ranks) {
     for (int distance = 0; distance < here.ranks; ++distance) {
@@ -63,10 +64,10 @@ std::vector<Stop> nodes_of_rings(const ScheduleSpec& spec, int ranks, int rank) 
   const int step = spec.direction == RingDirection::next ? 1 : -1;
   const int nodes = (ranks + spec.node_ranks - 1) / spec.node_ranks;
   const int own = rank / spec.node_ranks;
-  const Node here = node_of(own, spec.node_ranks, ranks);
+  const RankNode here = node_of(own, spec.node_ranks, ranks);
   std::vector<Stop> stops;
   for (int round = 0; round < nodes; ++round) {
-    const Node from = node_of(wrapped(own - step * round, nodes), spec.node_ranks, ranks);
+    const RankNode from = node_of(wrapped(own - step * round, nodes), spec.node_ranks, ranks);
     visit_node(from, here, rank, step, stops);
   }
   return stops;

@@ -88,13 +88,13 @@ inline Plan plan_of(const std::string& goals) {
           .torch_python = "/no/such/python"};
 }
 
-inline std::vector<Outcome> measure_on(FakeGpu& gpu, const std::string& goals) {
+inline std::vector<GoalOutcome> measure_on(FakeGpu& gpu, const std::string& goals) {
   const GpuBench bench{.gpu = gpu, .warm_up_s = 0};
   return measure(
       plan_of(goals), [](double, const std::string&) {}, gpu_families(bench));
 }
 
-inline double beside(const Outcome& outcome, const std::string& name) {
+inline double beside(const GoalOutcome& outcome, const std::string& name) {
   for (const auto& [found, value] : outcome.beside) {
     if (found == name) return value.median;
   }

@@ -9,8 +9,8 @@
 namespace ringlab::bench {
 namespace {
 
-Outcome outcome(const std::string& id, std::vector<std::pair<std::string, Spread>> beside) {
-  Outcome one{.goal = {.id = id, .what = "", .unit = ""}};
+GoalOutcome outcome(const std::string& id, std::vector<std::pair<std::string, Spread>> beside) {
+  GoalOutcome one{.goal = {.id = id, .what = "", .unit = ""}};
   one.beside = std::move(beside);
   return one;
 }
@@ -26,7 +26,7 @@ TEST(Figures, every_name_is_a_column_and_what_is_missing_is_empty) {
 }
 
 TEST(Figures, subjects_come_first_where_there_are_any) {
-  Outcome one = outcome("A", {{"ms", {1, 1, 1}}});
+  GoalOutcome one = outcome("A", {{"ms", {1, 1, 1}}});
   one.subject = "<Hopper>";
   const FigureTable table = figures_beside({one, outcome("B", {{"ms", {2, 2, 2}}})});
   EXPECT_EQ(table.names.front(), "by");

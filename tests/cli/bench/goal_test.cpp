@@ -12,7 +12,7 @@
 namespace ringlab::bench {
 namespace {
 
-Outcome outcome(Sense sense, double bound, double target, double median) {
+GoalOutcome outcome(Sense sense, double bound, double target, double median) {
   return {
       .goal = {.id = "X", .what = "", .unit = "", .bound = bound, .target = target, .sense = sense},
       .value = Spread{median, median, median}};
@@ -28,41 +28,41 @@ TEST(Goal, at_least_is_met_from_its_bound_on) {
   const auto verdict = [](double value) {
     return outcome(Sense::at_least, 0.9, 0.95, value).verdict();
   };
-  EXPECT_EQ(verdict(0.8999), Verdict::missed);
-  EXPECT_EQ(verdict(0.9), Verdict::bound);
-  EXPECT_EQ(verdict(0.9499), Verdict::bound);
-  EXPECT_EQ(verdict(0.95), Verdict::target);
-  EXPECT_EQ(verdict(7), Verdict::target);
+  EXPECT_EQ(verdict(0.8999), GoalVerdict::missed);
+  EXPECT_EQ(verdict(0.9), GoalVerdict::bound);
+  EXPECT_EQ(verdict(0.9499), GoalVerdict::bound);
+  EXPECT_EQ(verdict(0.95), GoalVerdict::target);
+  EXPECT_EQ(verdict(7), GoalVerdict::target);
 }
 
 TEST(Goal, at_most_is_met_up_to_its_bound) {
   const auto verdict = [](double value) {
     return outcome(Sense::at_most, 1.05, 1.01, value).verdict();
   };
-  EXPECT_EQ(verdict(1.0501), Verdict::missed);
-  EXPECT_EQ(verdict(1.05), Verdict::bound);
-  EXPECT_EQ(verdict(1.01), Verdict::target);
-  EXPECT_EQ(verdict(0.5), Verdict::target);
+  EXPECT_EQ(verdict(1.0501), GoalVerdict::missed);
+  EXPECT_EQ(verdict(1.05), GoalVerdict::bound);
+  EXPECT_EQ(verdict(1.01), GoalVerdict::target);
+  EXPECT_EQ(verdict(0.5), GoalVerdict::target);
 }
 
 TEST(Goal, a_value_that_is_not_a_number_has_missed_in_either_sense) {
   const double inf = std::numeric_limits<double>::infinity();
   for (const double value : {std::numeric_limits<double>::quiet_NaN(), inf, -inf}) {
-    EXPECT_EQ(outcome(Sense::at_least, 1, 2, value).verdict(), Verdict::missed) << value;
-    EXPECT_EQ(outcome(Sense::at_most, 2, 1, value).verdict(), Verdict::missed) << value;
+    EXPECT_EQ(outcome(Sense::at_least, 1, 2, value).verdict(), GoalVerdict::missed) << value;
+    EXPECT_EQ(outcome(Sense::at_most, 2, 1, value).verdict(), GoalVerdict::missed) << value;
   }
 }
 
 TEST(Goal, the_median_decides_not_the_spread) {
-  Outcome one = outcome(Sense::at_least, 0.9, 0.95, 0.91);
+  GoalOutcome one = outcome(Sense::at_least, 0.9, 0.95, 0.91);
   one.value = Spread{0.91, 0.1, 2.0};
-  EXPECT_EQ(one.verdict(), Verdict::bound);
+  EXPECT_EQ(one.verdict(), GoalVerdict::bound);
 }
 
 TEST(Goal, verdicts_are_words_of_their_sense) {
   EXPECT_EQ(verdict_text(outcome(Sense::at_least, 1, 2, 1.5)), "at least");
   EXPECT_EQ(verdict_text(outcome(Sense::at_most, 2, 1, 1.5)), "at most");
-  EXPECT_EQ(verdict_text(Outcome{}), "skipped");
+  EXPECT_EQ(verdict_text(GoalOutcome{}), "skipped");
 }
 
 TEST(Goal, no_target_is_worse_than_its_bound_and_no_id_comes_twice) {
@@ -118,7 +118,7 @@ TEST(Families, every_wanted_goal_has_one_outcome_in_order_and_a_reason_if_skippe
             .goals = choose_goals("C3,C8,C10"),
             .peer_folder = "/nowhere/at/all"};
   double last = 0;
-  const std::vector<Outcome> outcomes = measure(plan, [&](double share, const std::string&) {
+  const std::vector<GoalOutcome> outcomes = measure(plan, [&](double share, const std::string&) {
     EXPECT_GE(share, last);
     EXPECT_LE(share, 1.000001);
     last = share;
@@ -128,7 +128,7 @@ TEST(Families, every_wanted_goal_has_one_outcome_in_order_and_a_reason_if_skippe
     EXPECT_EQ(outcomes[i].goal.id, plan.goals[i].id);
     EXPECT_NE(!!outcomes[i].value, !outcomes[i].reason.empty()) << outcomes[i].goal.id;
   }
-  EXPECT_EQ(outcomes.front().verdict(), Verdict::skipped);
+  EXPECT_EQ(outcomes.front().verdict(), GoalVerdict::skipped);
   EXPECT_NE(outcomes.front().reason.find("ringlab-sgemm"), std::string::npos);
   EXPECT_NE(outcomes[1].reason.find("--torch-python"), std::string::npos);
   EXPECT_TRUE(outcomes.back().value);

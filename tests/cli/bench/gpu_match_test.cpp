@@ -14,8 +14,8 @@ namespace {
 
 TEST(GpuMatches, without_peers_goals_are_skipped_and_throughputs_are_there_all_the_same) {
   FakeGpu gpu;
-  for (const Outcome& one : measure_on(gpu, "G1,G2,G3,G4,G5")) {
-    EXPECT_EQ(one.verdict(), Verdict::skipped) << one.goal.id;
+  for (const GoalOutcome& one : measure_on(gpu, "G1,G2,G3,G4,G5")) {
+    EXPECT_EQ(one.verdict(), GoalVerdict::skipped) << one.goal.id;
     EXPECT_NE(one.reason.find("/no/such/python"), std::string::npos) << one.reason;
     EXPECT_NEAR(beside(one, "TFLOP/s"), 500, 1e-9) << one.goal.id;
     EXPECT_NEAR(beside(one, "share of matrix peak"), 500.0 / 800, 1e-12) << one.goal.id;
@@ -25,8 +25,8 @@ TEST(GpuMatches, without_peers_goals_are_skipped_and_throughputs_are_there_all_t
 }
 
 /// A Python with PyTorch that answers every request so, without running what it is to run.
-std::vector<Outcome> measure_against(const std::string& answer, FakeGpu& gpu,
-                                     const std::string& goals) {
+std::vector<GoalOutcome> measure_against(const std::string& answer, FakeGpu& gpu,
+                                         const std::string& goals) {
   const TemporaryFolder folder;
   const std::filesystem::path python = folder / "python";
   std::ofstream(python) << "#!/bin/sh\necho ready Fake\nwhile read line; do sleep 0.02; echo "
@@ -57,7 +57,7 @@ TEST(GpuMatches, wrong_results_have_no_figures) {
   gpu.wrong = "o at (0, 0, 0, 0)";
   const auto outcomes = measure_against("0.01", gpu, "G1.t4k");
   ASSERT_EQ(outcomes.size(), 1u);
-  EXPECT_EQ(outcomes[0].verdict(), Verdict::skipped);
+  EXPECT_EQ(outcomes[0].verdict(), GoalVerdict::skipped);
   EXPECT_EQ(outcomes[0].reason, "wrong results: o at (0, 0, 0, 0)");
   EXPECT_TRUE(outcomes[0].beside.empty());
 
@@ -72,13 +72,13 @@ TEST(GpuMatches, wrong_results_have_no_figures) {
 TEST(GpuMatches, cudnn_is_asked_directly_where_it_is_there) {
   FakeGpu gpu;
   gpu.cudnn_flops_per_s = 400e12;
-  for (const Outcome& one : measure_on(gpu, "G1,G2,G4,G5")) {
+  for (const GoalOutcome& one : measure_on(gpu, "G1,G2,G4,G5")) {
     ASSERT_TRUE(one.value) << one.goal.id << ": " << one.reason;
     EXPECT_NEAR(one.value->median, 500.0 / 400, 1e-9) << one.goal.id;
     EXPECT_NEAR(beside(one, "peer, TFLOP/s"), 400, 1e-9) << one.goal.id;
   }
-  for (const Outcome& one : measure_on(gpu, "G3")) {
-    EXPECT_EQ(one.verdict(), Verdict::skipped) << one.goal.id;
+  for (const GoalOutcome& one : measure_on(gpu, "G3")) {
+    EXPECT_EQ(one.verdict(), GoalVerdict::skipped) << one.goal.id;
     EXPECT_NE(one.reason.find("/no/such/python"), std::string::npos) << one.reason;
     EXPECT_EQ(one.reason.find("cuDNN"), std::string::npos) << one.reason;
   }
@@ -86,8 +86,8 @@ TEST(GpuMatches, cudnn_is_asked_directly_where_it_is_there) {
 
 TEST(GpuMatches, where_cudnn_can_be_had_in_no_way_both_reasons_are_named) {
   FakeGpu gpu;
-  for (const Outcome& one : measure_on(gpu, "G1,G5")) {
-    EXPECT_EQ(one.verdict(), Verdict::skipped) << one.goal.id;
+  for (const GoalOutcome& one : measure_on(gpu, "G1,G5")) {
+    EXPECT_EQ(one.verdict(), GoalVerdict::skipped) << one.goal.id;
     EXPECT_NE(one.reason.find("expected cuDNN"), std::string::npos) << one.reason;
     EXPECT_NE(one.reason.find("/no/such/python"), std::string::npos) << one.reason;
   }
@@ -99,7 +99,7 @@ TEST(GpuMatches, where_cudnn_can_be_had_in_no_way_both_reasons_are_named) {
 TEST(GpuMatches, a_peer_that_cannot_says_why_and_ours_is_measured) {
   FakeGpu gpu;
   const auto outcomes = measure_against("cannot do it", gpu, "G2.t8k");
-  EXPECT_EQ(outcomes[0].verdict(), Verdict::skipped);
+  EXPECT_EQ(outcomes[0].verdict(), GoalVerdict::skipped);
   EXPECT_NE(outcomes[0].reason.find("cannot do it"), std::string::npos) << outcomes[0].reason;
   EXPECT_NEAR(beside(outcomes[0], "TFLOP/s"), 500, 1e-9);
 }
@@ -107,13 +107,13 @@ TEST(GpuMatches, a_peer_that_cannot_says_why_and_ours_is_measured) {
 TEST(GpuMatches, a_peer_faster_than_matrix_products_is_not_believed) {
   FakeGpu gpu;
   const auto outcomes = measure_against("0.000001", gpu, "G1.t32k");
-  EXPECT_EQ(outcomes[0].verdict(), Verdict::skipped) << outcomes[0].value->median;
+  EXPECT_EQ(outcomes[0].verdict(), GoalVerdict::skipped) << outcomes[0].value->median;
 }
 
 TEST(GpuMatches, without_a_matrix_product_throughputs_have_no_share) {
   FakeGpu gpu;
   gpu.has_product = false;
-  for (const Outcome& one : measure_on(gpu, "G2")) {
+  for (const GoalOutcome& one : measure_on(gpu, "G2")) {
     EXPECT_NEAR(beside(one, "TFLOP/s"), 500, 1e-9) << one.goal.id;
     EXPECT_TRUE(std::isnan(beside(one, "share of matrix peak"))) << one.goal.id;
   }
@@ -122,7 +122,7 @@ TEST(GpuMatches, without_a_matrix_product_throughputs_have_no_share) {
 TEST(GpuMatches, a_case_that_is_out_of_memory_costs_its_own_goal_only) {
   FakeGpu gpu;
   gpu.most_tokens = 16384;
-  const std::vector<Outcome> outcomes = measure_on(gpu, "G1");
+  const std::vector<GoalOutcome> outcomes = measure_on(gpu, "G1");
   EXPECT_NE(outcomes.back().reason.find("memory"), std::string::npos);
   EXPECT_TRUE(outcomes.back().beside.empty());
   EXPECT_FALSE(outcomes.front().beside.empty());
@@ -130,7 +130,7 @@ TEST(GpuMatches, a_case_that_is_out_of_memory_costs_its_own_goal_only) {
 
 TEST(GpuMatches, the_file_of_the_kernel_is_counted) {
   FakeGpu gpu;
-  const std::vector<Outcome> outcomes = measure_on(gpu, "G6");
+  const std::vector<GoalOutcome> outcomes = measure_on(gpu, "G6");
   ASSERT_EQ(outcomes.size(), 2u);
   ASSERT_TRUE(outcomes[0].value);
   EXPECT_GT(outcomes[0].value->median, 100);

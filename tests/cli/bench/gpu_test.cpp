@@ -53,7 +53,7 @@ TEST(GpuGoals, every_one_has_a_family_that_measures_it) {
   FakeGpu gpu;
   const GpuBench bench{.gpu = gpu, .warm_up_s = 0};
   std::set<std::string> measured;
-  for (const Family& family : gpu_families(bench)) {
+  for (const GoalFamily& family : gpu_families(bench)) {
     measured.insert(family.ids.begin(), family.ids.end());
   }
   for (const Goal& goal : gpu_goals()) EXPECT_TRUE(measured.count(family_of(goal))) << goal.id;
@@ -68,19 +68,19 @@ TEST(GpuGoals, words_that_name_goals_of_the_other_kind_are_usage_errors) {
 TEST(GpuRings, are_compared_with_one_shot_of_all_tokens) {
   FakeGpu gpu;
   gpu.ring_overhead = 0.05;
-  const std::vector<Outcome> outcomes = measure_on(gpu, "G7");
+  const std::vector<GoalOutcome> outcomes = measure_on(gpu, "G7");
   ASSERT_EQ(outcomes.size(), 3u);
   EXPECT_NEAR(outcomes[0].value->median, 1 / 1.05, 1e-12);
   EXPECT_NEAR(outcomes[1].value->median, 1 / 1.15, 1e-12);
   EXPECT_NEAR(outcomes[2].value->median, 1 / 1.35, 1e-12);
-  EXPECT_EQ(outcomes[0].verdict(), Verdict::bound);
-  EXPECT_EQ(outcomes[2].verdict(), Verdict::missed);
+  EXPECT_EQ(outcomes[0].verdict(), GoalVerdict::bound);
+  EXPECT_EQ(outcomes[2].verdict(), GoalVerdict::missed);
 }
 
 TEST(GpuRings, are_judged_by_the_device_with_the_time_of_the_host_beside) {
   FakeGpu gpu;
   gpu.ring_issuing_s = 1e-3;
-  for (const Outcome& one : measure_on(gpu, "G7")) {
+  for (const GoalOutcome& one : measure_on(gpu, "G7")) {
     EXPECT_NEAR(one.value->median, 1, 1e-12) << "issuing is not the device's";
     const double ranks = std::stod(one.goal.id.substr(one.goal.id.find(".p") + 2));
     EXPECT_NEAR(beside(one, "host, ms"), beside(one, "ms") + ranks, 1e-9);
@@ -93,17 +93,17 @@ TEST(GpuGoals, what_is_known_is_kept_after_every_one) {
   const GpuBench bench{.gpu = gpu, .warm_up_s = 0};
   const Plan plan = plan_of("G1,G7,G9");
   std::vector<std::vector<std::string>> kept;
-  const std::vector<Outcome> outcomes = measure(
+  const std::vector<GoalOutcome> outcomes = measure(
       plan, [](double, const std::string&) {}, gpu_families(bench),
-      [&](const std::vector<Outcome>& so_far) {
+      [&](const std::vector<GoalOutcome>& so_far) {
         kept.emplace_back();
-        for (const Outcome& one : so_far) {
+        for (const GoalOutcome& one : so_far) {
           EXPECT_NE(one.reason, "was not measured") << one.goal.id;
           kept.back().push_back(one.goal.id);
         }
       });
   std::vector<std::string> all;
-  for (const Outcome& one : outcomes) all.push_back(one.goal.id);
+  for (const GoalOutcome& one : outcomes) all.push_back(one.goal.id);
   ASSERT_FALSE(kept.empty());
   EXPECT_EQ(kept.back(), all);
   std::set<std::size_t> sizes;
@@ -117,11 +117,11 @@ TEST(GpuGoals, what_is_known_is_kept_after_every_one) {
 TEST(GpuHops, go_on_for_longer_than_the_kernel_that_they_slow_down) {
   FakeGpu gpu;
   gpu.slowdown_under_copies = 1.04;
-  const std::vector<Outcome> outcomes = measure_on(gpu, "G8");
+  const std::vector<GoalOutcome> outcomes = measure_on(gpu, "G8");
   ASSERT_EQ(outcomes.size(), 2u);
-  for (const Outcome& one : outcomes) {
+  for (const GoalOutcome& one : outcomes) {
     EXPECT_NEAR(one.value->median, 1.04, 1e-12);
-    EXPECT_EQ(one.verdict(), Verdict::bound);
+    EXPECT_EQ(one.verdict(), GoalVerdict::bound);
     EXPECT_NEAR(beside(one, "copies, GB/s"), 50, 1e-9);
   }
   for (const HopCase& one : gpu.hops_asked) {
@@ -134,16 +134,16 @@ TEST(GpuHops, go_on_for_longer_than_the_kernel_that_they_slow_down) {
 TEST(GpuSteps, a_device_that_keeps_to_the_model_has_no_error_whatever_its_overhead) {
   FakeGpu gpu;
   gpu.step_overhead_s = 20e-6;
-  for (const Outcome& one : measure_on(gpu, "G9")) {
+  for (const GoalOutcome& one : measure_on(gpu, "G9")) {
     EXPECT_NEAR(one.value->median, 0, 1e-9) << one.goal.id;
     EXPECT_NEAR(beside(one, "overhead, ms"), 0.02, 1e-9);
-    EXPECT_EQ(one.verdict(), Verdict::target);
+    EXPECT_EQ(one.verdict(), GoalVerdict::target);
   }
 }
 
 TEST(GpuSteps, cover_the_crossover_from_copies_to_kernels) {
   FakeGpu gpu;
-  const std::vector<Outcome> outcomes = measure_on(gpu, "G9");
+  const std::vector<GoalOutcome> outcomes = measure_on(gpu, "G9");
   EXPECT_LT(beside(outcomes.front(), "kernel, ms"), beside(outcomes.front(), "copy, ms"));
   EXPECT_GT(beside(outcomes.back(), "kernel, ms"), beside(outcomes.back(), "copy, ms"));
 }
@@ -162,14 +162,14 @@ struct OneAfterTheOther : FakeGpu {
 
 TEST(GpuSteps, a_device_that_does_one_after_the_other_has_missed_at_the_crossover) {
   OneAfterTheOther gpu;
-  const std::vector<Outcome> outcomes = measure_on(gpu, "G9");
+  const std::vector<GoalOutcome> outcomes = measure_on(gpu, "G9");
   EXPECT_TRUE(std::ranges::any_of(
-      outcomes, [](const Outcome& one) { return one.verdict() == Verdict::missed; }));
+      outcomes, [](const GoalOutcome& one) { return one.verdict() == GoalVerdict::missed; }));
 }
 
 TEST(GpuGoals, some_of_them_cost_only_themselves) {
   FakeGpu gpu;
-  const std::vector<Outcome> outcomes = measure_on(gpu, "G9.c4k,G7.p4");
+  const std::vector<GoalOutcome> outcomes = measure_on(gpu, "G9.c4k,G7.p4");
   ASSERT_EQ(outcomes.size(), 2u);
   EXPECT_EQ(outcomes[0].goal.id, "G7.p4");
   EXPECT_TRUE(outcomes[0].value && outcomes[1].value);

@@ -61,7 +61,7 @@ TEST(BenchPage, an_empty_run_makes_a_page_too) {
 }
 
 TEST(GoalBars, values_beyond_the_axis_and_not_finite_stay_in_the_picture) {
-  std::vector<Outcome> outcomes = report().outcomes;
+  std::vector<GoalOutcome> outcomes = report().outcomes;
   outcomes[0].value = Spread{1e9, 0, std::numeric_limits<double>::infinity()};
   outcomes[1].value = Spread{-1, -2, std::numeric_limits<double>::quiet_NaN()};
   const std::string picture = goal_bars(outcomes, "bars");

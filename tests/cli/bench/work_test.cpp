@@ -107,7 +107,8 @@ TEST(AttentionWork, runs_on_tiny_odd_sizes_and_several_threads) {
 }
 
 TEST(PeakLoop, says_how_much_it_did_and_that_is_enough) {
-  for (const Operation operation : {Operation::f32_fma, Operation::f64_fma, Operation::bf16_dot}) {
+  for (const PeakOperation operation :
+       {PeakOperation::f32_fma, PeakOperation::f64_fma, PeakOperation::bf16_dot}) {
     if (!PeakLoop::missing(operation).empty()) continue;
     const PeakLoop peak(operation);
     for (const double flops : {0.0, 1.0, 1e6}) {
