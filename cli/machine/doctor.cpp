@@ -41,10 +41,13 @@ Finding memory_finding(const Memory& memory) {
   return {"memory", found, "tensors are held as doubles: 8 bytes per element of q, k, v, o"};
 }
 
+std::string found_text(const Library& library) {
+  return library.file.empty() ? "not found" : fmt::format("{} ({})", library.version, library.file);
+}
+
 // What is there to run, and what is missing for --transport nccl.
 Finding nccl_finding(const Library& nccl) {
-  const std::string found =
-      nccl.file.empty() ? "not found" : fmt::format("{} ({})", nccl.version, nccl.file);
+  const std::string found = found_text(nccl);
   if (!ring::nccl_available()) {
     return {nccl.name, found,
             "no --transport nccl: install libnccl-dev, configure with -DRINGLAB_CUDA=ON and "
@@ -60,8 +63,7 @@ Finding nccl_finding(const Library& nccl) {
 
 // What is there to compute with, and what is missing for the subject cudnn.
 Finding cudnn_finding(const Library& cudnn) {
-  const std::string found =
-      cudnn.file.empty() ? "not found" : fmt::format("{} ({})", cudnn.version, cudnn.file);
+  const std::string found = found_text(cudnn);
   if (!ring::cudnn_available()) {
     return {
         cudnn.name, found,
@@ -79,8 +81,7 @@ Finding cudnn_finding(const Library& cudnn) {
 
 // What is there to run, and what is missing for --transport mpi.
 Finding mpi_finding(const Library& mpi) {
-  const std::string found =
-      mpi.file.empty() ? "not found" : fmt::format("{} ({})", mpi.version, mpi.file);
+  const std::string found = found_text(mpi);
   if (mpi_available()) return {mpi.name, found, "ranks as processes: mpirun … --transport mpi"};
   return {mpi.name, found,
           "no --transport mpi: install libopenmpi-dev, configure with -DRINGLAB_MPI=ON"};
