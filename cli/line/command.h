@@ -47,6 +47,10 @@ const std::vector<Command>& all_commands();
 /// Usage error that suggests the nearest name when there is no such command.
 const Command& find_command(const std::string& name);
 
+/// Becomes the program `name` beside this one, with these words. Returns only by an environment
+/// error: when there is no such program, or it cannot be started.
+[[noreturn]] void become_sibling(const std::string& name, const std::vector<std::string>& words);
+
 /// The text of `ringlab --help` and of `ringlab COMMAND --help`.
 std::string program_help();
 std::string command_help(const Command& command);

@@ -1,9 +1,14 @@
-// Finding a command by its name, and the text of its help.
+// Finding a command by its name, the program that runs it, and the text of its help.
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
 #include "cli/line/words.h"
+#include "property_tests/plugins/child_process.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cli {
@@ -50,6 +55,21 @@ std::string command_help(const Command& command) {
   text += "\nExamples:\n";
   for (const std::string& example : command.examples) text += "  " + example + "\n";
   return text;
+}
+
+void become_sibling(const std::string& name, const std::vector<std::string>& words) {
+  const std::string path = plugins::program_folder() + "/" + name;
+  std::vector<std::string> owned = words;
+  owned.insert(owned.begin(), path);
+  std::vector<char*> arguments;
+  for (std::string& word : owned) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(path.c_str(), arguments.data());
+  const int why = errno;
+  throw_environment_error({.where = "the program " + name,
+                           .expected = path,
+                           .actual = std::strerror(why),
+                           .hint = "Build it: cmake --build build --target " + name + "."});
 }
 
 }  // namespace ringlab::cli

@@ -14,7 +14,6 @@
 #include "cli/line/command.h"
 #include "cli/line/endings.h"
 #include "cli/line/launcher.h"
-#include "cli/line/sibling.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/machine_error.h"
 

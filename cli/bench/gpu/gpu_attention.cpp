@@ -2,7 +2,7 @@
 
 #include <numbers>
 
-#include "cli/bench/gpu/gpu_kernels.h"
+#include "cli/bench/gpu/gpu_works.h"
 #include "optimized/cuda/visible_keys.h"
 #include "optimized/ring/streams/device_kernels.h"
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cli/bench/gpu/gpu_attention.h"
-#include "cli/bench/gpu/gpu_kernels.h"
 #include "cli/bench/gpu/gpu_works.h"
 #include "optimized/cuda/check_cuda.h"
 #include "optimized/cuda/cudnn/sdpa_plans.h"

@@ -14,9 +14,6 @@ struct GpuBench {
   double warm_up_s = 0.2;  ///< before anything is timed
 };
 
-/// How many lines forward_hopper.cuh had when this program was built.
-int hopper_kernel_lines();
-
 /// The families that measure gpu_goals().
 std::vector<GoalFamily> gpu_families(const GpuBench& bench);
 

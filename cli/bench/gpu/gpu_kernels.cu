@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/bench/gpu/gpu_kernels.h"
+#include "cli/bench/gpu/gpu_works.h"
 #include "optimized/cuda/check_cuda.h"
 
 namespace ringlab::bench {

@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "cli/bench/gpu/gpu_kernels.h"
 #include "cli/bench/gpu/gpu_works.h"
 #include "reference/core/error.h"
 

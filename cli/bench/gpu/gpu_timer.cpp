@@ -1,5 +1,4 @@
-#include "cli/bench/gpu/gpu_timer.h"
-
+#include "cli/bench/gpu/gpu_works.h"
 #include "optimized/cuda/check_cuda.h"
 
 namespace ringlab::bench {

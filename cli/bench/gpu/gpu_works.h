@@ -1,15 +1,47 @@
-// Works on a device that are more than one launch.
+// What works on a device are made of, and those that are more than one launch. No CUDA header is seen
+// here.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/bench/gpu/gpu.h"
-#include "cli/bench/gpu/gpu_timer.h"
+#include "optimized/cuda/device.h"
+#include "reference/core/dtype.h"
 
 namespace ringlab::bench {
+
+/// Standard normal numbers, the same for the same seed.
+void fill_normal(BFloat16* to, std::int64_t count, std::uint32_t seed, cuda::Stream stream);
+
+/// to[0] cycles of a multiprocessor pass in to[1] nanoseconds, about 2 million of them.
+void sample_clock(std::int64_t* to, cuda::Stream stream);
+
+void record_event(cuda::Event event, cuda::Stream stream);
+/// What is put on the stream from now on waits for the event.
+void wait_for_event(cuda::Event event, cuda::Stream stream);
+
+/// A stream, and what it takes to time what is put on it by the device's own clock.
+class GpuTimer {
+ public:
+  explicit GpuTimer(int device);
+
+  int device() const { return device_; }
+  cuda::Stream stream() const { return stream_.get(); }
+  /// Other memory than anybody's takes the place of all that caches hold.
+  void flush_caches() const;
+  /// Waits for the work, too.
+  double seconds_of(const std::function<void(cuda::Stream)>& issue) const;
+
+ private:
+  int device_;
+  cuda::OwnedStream stream_;
+  cuda::OwnedEvent begin_, end_;
+  cuda::DeviceTensor<std::byte> flushed_;
+};
 
 /// A kernel on one stream and copies on another, step by step. `timer` outlives what is made here.
 GpuWork make_hops(const GpuTimer& timer, const HopCase& one);

@@ -1,4 +1,5 @@
-// From the command line to a job of the model, which has no tensors: what `simulate` and `plan` share.
+// From the command line to what the model works on, which has no tensors: a job, and a machine, a named
+// one with figures of one's own. What `simulate` and `plan` share.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include "cli/line/arguments.h"
 #include "cli/line/output.h"
 #include "reference/model/job.h"
+#include "reference/model/machine.h"
 
 namespace ringlab::cli {
 
@@ -27,5 +29,13 @@ Json modelled_job_figures(const model::Job& job);
 /// Inputs, outputs and all that the engine holds on the fullest rank, by the closed forms that runs
 /// are held to.
 std::int64_t largest_memory(const model::Job& job, const model::JobNeeds& needs);
+
+/// The options that take_machine() takes.
+std::vector<OptionSpec> machine_options();
+
+model::Machine take_machine(Arguments& arguments);
+
+/// The figures of a machine with their units, and where they come from.
+Json machine_figures(const model::Machine& machine);
 
 }  // namespace ringlab::cli
