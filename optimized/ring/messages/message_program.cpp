@@ -14,7 +14,7 @@ namespace {
 bool is_copy(const StreamOperation& operation) { return operation.action == StreamAction::copy; }
 
 /// An operation on slots.
-struct SlotWork {
+struct MessageWork {
   StreamOperation operation;
   int round = 0;  ///< computing: the last one that it needs
   /// Earlier works, by number, that must have ended: each touched a slot of that rank, and so did
@@ -36,7 +36,7 @@ class CopyRounds {
         computed_(program.ranks.size()),
         received_(program.ranks.size()) {}
 
-  std::vector<SlotWork> run() {
+  std::vector<MessageWork> run() {
     for (const StreamOperation& operation : program_.operations) {
       if (touches_slots(operation)) take_in(operation);
     }
@@ -51,7 +51,7 @@ class CopyRounds {
   };
 
   void take_in(const StreamOperation& operation) {
-    SlotWork work{operation};
+    MessageWork work{operation};
     for (const Access& access : accesses_of(operation, program_.pass)) {
       uses_.use(access, works_.size(),
                 [&](std::size_t earlier) { work.after.emplace_back(access.place.rank, earlier); });
@@ -84,7 +84,7 @@ class CopyRounds {
   std::vector<int> computed_;
   std::vector<Received> received_;
   SlotUses uses_;
-  std::vector<SlotWork> works_;
+  std::vector<MessageWork> works_;
 };
 
 MessageOperation as_computing(const StreamOperation& o) {
@@ -113,7 +113,7 @@ MessageEnd end_of_copy(const StreamOperation& copy, MessageSide side) {
 /// The operations of one rank on slots, copies of the same round together, and what each waits for.
 class RankWorks {
  public:
-  RankWorks(const std::vector<SlotWork>& works, int rank) : works_(works), rank_(rank) {
+  RankWorks(const std::vector<MessageWork>& works, int rank) : works_(works), rank_(rank) {
     for (const std::size_t number : in_order()) add(number);
   }
   const std::vector<MessageOperation>& operations() const { return operations_; }
@@ -177,7 +177,7 @@ class RankWorks {
   }
 
   void add(std::size_t number) {
-    const SlotWork& work = works_[number];
+    const MessageWork& work = works_[number];
     if (!is_copy(work.operation)) {
       begin(as_computing(work.operation));
     } else {
@@ -189,7 +189,7 @@ class RankWorks {
     at_[number] = operations_.size() - 1;
   }
 
-  void add_copy(const SlotWork& work) {
+  void add_copy(const MessageWork& work) {
     const StreamKind stream = stream_of(work.operation);
     const bool joins = !operations_.empty() && operations_.back().stream == stream &&
                        operations_.back().step == work.round;
@@ -206,7 +206,7 @@ class RankWorks {
     operations_.push_back(std::move(operation));
   }
 
-  const std::vector<SlotWork>& works_;
+  const std::vector<MessageWork>& works_;
   const int rank_;
   std::vector<MessageOperation> operations_;
   std::vector<StreamWork> on_streams_;
@@ -248,7 +248,7 @@ std::string text_of(const MessageEnd& end) {
 
 std::vector<MessageProgram> make_message_programs(const StreamProgram& program,
                                                   int chunks_per_round) {
-  const std::vector<SlotWork> works = CopyRounds(program, chunks_per_round).run();
+  const std::vector<MessageWork> works = CopyRounds(program, chunks_per_round).run();
   std::vector<MessageProgram> programs;
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
     programs.push_back(write_program(RankWorks(works, rank), program.pass, rank,
