@@ -39,9 +39,9 @@ struct Runner {
 
   /// NaN once it has failed.
   double run() {
-    double seconds = std::numeric_limits<double>::quiet_NaN();
-    if (failure.empty()) failure = failure_of([&] { seconds = seconds_of(contender); });
-    return seconds;
+    double took = std::numeric_limits<double>::quiet_NaN();
+    if (failure.empty()) failure = failure_of([&] { took = seconds_of(contender); });
+    return took;
   }
   Timing timing(const Runner& first) const {
     Timing timing{contender.name, {}, {}, failure};
