@@ -78,6 +78,10 @@ std::vector<std::string> notes_on(const std::vector<verify::Subject>& subjects) 
       notes.push_back(subject.name + " promises no bits: laws about bits are skipped");
     }
   }
+  const std::string missing = plugins::missing_walls();
+  if (!missing.empty()) {
+    notes.push_back("plugins run without " + missing + ", which this machine does not give");
+  }
   return notes;
 }
 

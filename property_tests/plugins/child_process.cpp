@@ -17,9 +17,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "property_tests/plugins/environment.h"
 #include "reference/core/error.h"
-
-extern char** environ;
 
 namespace ringlab::plugins {
 namespace {
@@ -63,30 +62,15 @@ class Redirections {
   posix_spawn_file_actions_t actions_{};
 };
 
-/// Starts the program in a process group of its own, so that what it starts can be ended with it.
-class Attributes {
- public:
-  Attributes() {
-    posix_spawnattr_init(&attributes_);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-  }
-  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
-  const posix_spawnattr_t* get() const { return &attributes_; }
-
- private:
-  posix_spawnattr_t attributes_{};
-};
-
 pid_t start(const std::vector<std::string>& words, int socket, int written) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const Redirections redirections(socket, written);
-  const Attributes attributes;
+  std::vector<char*> environment = environment_for_others();
   pid_t process = -1;
-  const int error = posix_spawn(&process, words.front().c_str(), redirections.get(),
-                                attributes.get(), arguments.data(), environ);
+  const int error = posix_spawn(&process, words.front().c_str(), redirections.get(), nullptr,
+                                arguments.data(), environment.data());
   if (error != 0) throw_refused("to start " + words.front(), error);
   return process;
 }
@@ -138,21 +122,37 @@ std::vector<std::uint8_t> contents(const File& file) {
 
 // SOCK_SEQPACKET keeps messages whole: a reply is all there or not at all.
 ChildProcess::ChildProcess(const std::vector<std::string>& words) {
-  int ends[2] = {-1, -1};
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw_refused("a socket", errno);
-  }
-  socket_ = File(ends[0]);
-  // Descriptor 3 itself would keep its close-on-exec flag.
-  const File other(fcntl(ends[1], F_DUPFD_CLOEXEC, kSocket + 1));
-  close(ends[1]);
-  written_ = File(memfd_create("ringlab-plugin-lines", MFD_CLOEXEC));
-  const File lines(fcntl(written_.get(), F_DUPFD_CLOEXEC, kSocket + 1));
-  fcntl(lines.get(), F_SETFL, O_APPEND);
-  process_ = start(words, other.get(), lines.get());
+  const Ends ends = open_ends(SOCK_SEQPACKET);
+  process_ = start(words, ends.socket.get(), ends.lines.get());
 }
 
-ChildProcess::~ChildProcess() { end(0.01); }
+// What start() has the system do, for a process that goes on with this program.
+ChildProcess::ChildProcess(const std::function<pid_t()>& fork_here) {
+  const Ends ends = open_ends(SOCK_STREAM);
+  process_ = fork_here();
+  if (process_ < 0) throw_refused("a copy of this process", errno);
+  if (process_ > 0) return;
+  dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
+  dup2(ends.lines.get(), 1);
+  dup2(ends.lines.get(), 2);
+  dup2(ends.socket.get(), kSocket);
+}
+
+ChildProcess::Ends ChildProcess::open_ends(int type) {
+  int ends[2] = {-1, -1};
+  if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) throw_refused("a socket", errno);
+  socket_ = File(ends[0]);
+  const File other(ends[1]);
+  written_ = File(memfd_create("ringlab-plugin-lines", MFD_CLOEXEC));
+  // Descriptor 3 itself would keep its close-on-exec flag.
+  Ends theirs{.socket = File(fcntl(other.get(), F_DUPFD_CLOEXEC, kSocket + 1)),
+              .lines = File(fcntl(written_.get(), F_DUPFD_CLOEXEC, kSocket + 1))};
+  if (theirs.socket.get() < 0 || theirs.lines.get() < 0) throw_refused("a socket", errno);
+  fcntl(theirs.lines.get(), F_SETFL, O_APPEND);
+  return theirs;
+}
+
+ChildProcess::~ChildProcess() { end(); }
 
 // The descriptors of both files travel with the message (SCM_RIGHTS).
 bool ChildProcess::send(const CallMessage& message, const File& inputs, const File& outputs) {
@@ -189,24 +189,24 @@ Heard ChildProcess::receive(Reply& reply, std::uint64_t sequence, double seconds
   }
 }
 
-// Looks with WNOWAIT first, so that the process stays a zombie and keeps its number:
-// kill(-process_) could else hit a group of somebody else.
-std::string ChildProcess::end(double patience_s) {
-  if (process_ < 0) return "";
+// The process is the supervisor of what runs the foreign code: it ends that, and all that came of
+// it, when the socket is closed, and then itself in the same way. Only where it cannot is it killed.
+std::string ChildProcess::end() {
+  if (process_ <= 0) return "";
   shutdown(socket_.get(), SHUT_RDWR);
-  const auto until = Clock::now() + std::chrono::duration<double>(patience_s);
-  siginfo_t ended{};
-  // The child is not reaped yet: its number must stay taken until its group is gone.
-  const auto look = [&] {
-    return waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT);
-  };
-  while (look() == 0 && ended.si_pid == 0 && Clock::now() < until) usleep(200);
-  kill(-process_, SIGKILL);
-  waitpid(process_, nullptr, 0);
+  constexpr std::chrono::seconds kPatience{5};
+  const auto until = Clock::now() + kPatience;
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = waitpid(process_, &status, WNOHANG)) == 0 && Clock::now() < until) usleep(200);
+  if (ended == 0) {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
   process_ = -1;
-  if (ended.si_pid == 0) return "it did not end by itself";
-  if (ended.si_code != CLD_EXITED) return "it was ended by " + signal_text(ended.si_status);
-  return fmt::format("it ended its process with exit code {}", ended.si_status);
+  if (ended <= 0) return "it did not end by itself";
+  if (WIFSIGNALED(status)) return "it was ended by " + signal_text(WTERMSIG(status));
+  return fmt::format("it ended its process with exit code {}", WEXITSTATUS(status));
 }
 
 std::string ChildProcess::last_lines() const {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,10 +46,14 @@ std::string signal_text(int signal);
 
 enum class Heard { reply, deadline, ended };
 
+/// A process that calls confine(), as seen from the one that started it.
 class ChildProcess {
  public:
   /// Starts `words`: a program's path and its arguments. Environment error where that fails.
   explicit ChildProcess(const std::vector<std::string>& words);
+  /// Starts a copy of this process, which `fork_here` makes as fork() does: there kSocket is the
+  /// other end of socket(), a stream, and the first three descriptors are in place.
+  explicit ChildProcess(const std::function<pid_t()>& fork_here);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -57,15 +62,24 @@ class ChildProcess {
   bool send(const CallMessage& message, const File& inputs, const File& outputs);
   /// Waits for a reply to `sequence` for so long.
   Heard receive(Reply& reply, std::uint64_t sequence, double seconds);
-  /// Waits so long for it to end by itself, kills it and what it has started, and says how it
-  /// ended: "it ended its process with exit code 3".
-  std::string end(double patience_s);
+  /// Ends it and what it has started, if it has not ended by itself, and says how that was: "it
+  /// ended its process with exit code 3".
+  std::string end();
+  /// False in the copy that `fork_here` made.
+  bool is_parent() const { return process_ != 0; }
+  int socket() const { return socket_.get(); }
   /// The last lines of what it wrote to standard output and error, empty when nothing.
   std::string last_lines() const;
   /// Forgets the lines written so far.
   void clear_lines();
 
  private:
+  /// What the process gets.
+  struct Ends {
+    File socket, lines;
+  };
+  Ends open_ends(int type);
+
   pid_t process_ = -1;
   File socket_, written_;
 };

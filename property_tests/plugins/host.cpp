@@ -13,8 +13,10 @@
 #include <exception>
 #include <string>
 
+#include "property_tests/plugins/confinement.h"
 #include "property_tests/plugins/host_guard.h"
 #include "property_tests/plugins/host_memory.h"
+#include "property_tests/plugins/supervisor.h"
 
 namespace {
 
@@ -64,12 +66,13 @@ const ringlab_plugin* load(const char* path) {
   return plugin;
 }
 
-void introduce(const ringlab_plugin& plugin) {
+void introduce(const ringlab_plugin& plugin, const std::string& missing) {
   Reply reply;
   reply.kind = ReplyKind::ready;
   reply.mode_changes = float_mode_changes();
   put(reply.name, sizeof(reply.name), plugin.name != nullptr ? plugin.name : "");
   put(reply.title, sizeof(reply.title), plugin.title != nullptr ? plugin.title : "");
+  put(reply.message, sizeof(reply.message), missing);
   reply.can = plugin.can;
   std::memcpy(reply.numerics, plugin.numerics, sizeof(reply.numerics));
   tell(reply);
@@ -140,11 +143,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // last words should not be lost
-  restrict_process({.memory_bytes = std::strtoll(argv[2], nullptr, 10)});
+  const std::string missing = confine({.address_bytes = std::strtoll(argv[2], nullptr, 10)});
   report_signals(0);
   set_default_float_mode();
   const ringlab_plugin* plugin = load(argv[1]);
-  introduce(*plugin);
+  introduce(*plugin, missing);
   CallMessage message;
   int files[2] = {-1, -1};
   while (receive(message, files)) answer(*plugin, message, files);

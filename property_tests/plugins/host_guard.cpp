@@ -1,12 +1,7 @@
 #include "property_tests/plugins/host_guard.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -14,10 +9,6 @@
 #include <cfenv>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 
 #include "property_tests/plugins/host_memory.h"
 
@@ -28,37 +19,12 @@
 namespace ringlab::plugins {
 namespace {
 
-// Sanitizers reserve terabytes of addresses and have threads and signal handlers of their own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 constexpr int kFatalSignals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
                                  SIGABRT, SIGXCPU, SIGSYS, SIGTRAP};
 constexpr std::size_t kSignalStackBytes = 64 * 1024;
 
 Reply last_words;
 alignas(16) unsigned char signal_stack[kSignalStackBytes];
-
-void limit(int resource, std::int64_t value) {
-  rlimit limits{};
-  if (getrlimit(static_cast<__rlimit_resource>(resource), &limits) != 0) return;
-  limits.rlim_cur = std::min<rlim_t>(static_cast<rlim_t>(value), limits.rlim_max);
-  setrlimit(static_cast<__rlimit_resource>(resource), &limits);
-}
-
-/// Waits for the other end of the socket to be closed.
-void* end_with_the_socket(void*) {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  pollfd socket{.fd = kSocket, .events = POLLRDHUP, .revents = 0};
-  while (poll(&socket, 1, -1) < 0 || (socket.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) {
-  }
-  _exit(0);
-}
 
 /// True when the fault was a write, where the processor says so.
 bool was_a_write([[maybe_unused]] void* context) {
@@ -86,22 +52,14 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-void restrict_process(const HostLimits& limits) {
-  constexpr std::int64_t kMostProcesses = 4096;
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_NPROC, kMostProcesses);
-  limit(RLIMIT_FSIZE, limits.file_bytes);
-  if (limits.memory_bytes > 0 && !kSanitized) limit(RLIMIT_AS, limits.memory_bytes);
-  pthread_t watcher{};
-  pthread_create(&watcher, nullptr, end_with_the_socket, nullptr);
-}
-
 void allow_processor_seconds(double seconds) {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   const auto so_far = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
-  limit(RLIMIT_CPU, static_cast<std::int64_t>(std::ceil(so_far + seconds)) + 1);
+  rlimit limits{};
+  getrlimit(RLIMIT_CPU, &limits);
+  limits.rlim_cur = std::min(static_cast<rlim_t>(std::ceil(so_far + seconds)) + 1, limits.rlim_max);
+  setrlimit(RLIMIT_CPU, &limits);
 }
 
 // An alternate stack, because a plugin may have overflown the ordinary one.
@@ -137,22 +95,6 @@ std::uint32_t float_mode_changes() {
   if ((mode & kRound) != 0) changes |= kRounding;
 #endif
   return changes;
-}
-
-// Children are listed by the kernel, since a plugin may have forked without telling.
-int end_children() {
-  int status = 0;
-  while (waitpid(-1, &status, WNOHANG) > 0) {  // those that have ended by themselves
-  }
-  const std::string path = "/proc/self/task/" + std::to_string(getpid()) + "/children";
-  int ended = 0;
-  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
-    for (int child = 0; std::fscanf(file, "%d", &child) == 1; ++ended) kill(child, SIGKILL);
-    std::fclose(file);
-  }
-  while (ended > 0 && waitpid(-1, &status, 0) > 0) {
-  }
-  return ended;
 }
 
 }  // namespace ringlab::plugins

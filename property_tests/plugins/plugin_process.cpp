@@ -21,7 +21,6 @@ namespace ringlab::plugins {
 namespace {
 
 constexpr double kLoadSeconds = 30;
-constexpr double kPatience = 2;
 constexpr double kDeadlinesToLose = 3;
 
 std::string host_program(const PluginOptions& options) {
@@ -97,7 +96,15 @@ std::string hint_for(const std::string& why) {
                      .hint = hint_for(why)});
 }
 
+std::mutex missing_mutex;
+std::string missing_now;
+
 }  // namespace
+
+std::string missing_walls() {
+  const std::lock_guard lock(missing_mutex);
+  return missing_now;
+}
 
 PluginProcess::PluginProcess(std::string path, PluginOptions options)
     : path_(std::move(path)), options_(std::move(options)) {
@@ -129,13 +136,15 @@ void PluginProcess::start() {
   const Heard heard = child_->receive(reply, 0, kLoadSeconds);
   std::string why;
   if (heard == Heard::deadline) why = fmt::format("loading it took over {} s", kLoadSeconds);
-  if (heard == Heard::ended) why = "while it was loaded, " + child_->end(kPatience);
+  if (heard == Heard::ended) why = "while it was loaded, " + child_->end();
   if (heard == Heard::reply && reply.kind == ReplyKind::crashed) {
     why = "loading it crashed: " + signal_text(reply.signal);
   }
   const std::string lines = child_->last_lines();
   if (heard == Heard::reply && reply.kind == ReplyKind::ready) {
     if (sequence_ == 0) introduction_ = reply;  // what it says later does not count
+    const std::lock_guard lock(missing_mutex);
+    missing_now = shown_text(reply.message);
     return;
   }
   child_.reset();
@@ -184,7 +193,7 @@ Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, co
   };
   Reply reply;
   if (!child_->send(message, inputs, outputs)) {
-    lose("it had ended since the last call: " + child_->end(kPatience), passed());
+    lose("it had ended since the last call: " + child_->end(), passed());
   }
   switch (child_->receive(reply, message.sequence, message.deadline_s)) {
     case Heard::reply:
@@ -193,7 +202,7 @@ Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, co
       lose(fmt::format("it gave no answer within {:g} s", message.deadline_s), passed(),
            verify::Ending::timed_out);
     case Heard::ended:
-      lose(child_->end(kPatience), passed());
+      lose(child_->end(), passed());
   }
   if (reply.kind != ReplyKind::crashed) return reply;
   const std::string touched = shown_text(reply.message);

@@ -22,6 +22,9 @@ struct PluginOptions {
   std::string host = {};  ///< the program that runs it; empty: the one beside this program
 };
 
+/// Walls around the plugins of this process that the machine did not give; "" where all stand.
+std::string missing_walls();
+
 class PluginProcess {
  public:
   /// Loads it. Input error when there is no such plugin, or none that fits; environment error when

@@ -78,14 +78,14 @@ enum ModeChange : std::uint32_t { kRounding = 1, kFlushToZero = 2, kTraps = 4 };
 struct Reply {
   ReplyKind kind = ReplyKind::done;
   std::uint64_t sequence = 0;
-  std::int32_t code = 0;                           ///< done: what the call returned
-  std::int32_t signal = 0;                         ///< crashed
-  std::uint32_t mode_changes = 0;                  ///< ready, done: ModeChange bits
-  std::int32_t children = 0;                       ///< done: processes that it left running
-  char message[1024] = {};                         ///< zero-terminated; crashed: what it touched
-  char name[128] = {};                             ///< ready
-  char title[256] = {};                            ///< ready
-  ringlab_abilities can = {};                      ///< ready
+  std::int32_t code = 0;           ///< done: what the call returned
+  std::int32_t signal = 0;         ///< crashed
+  std::uint32_t mode_changes = 0;  ///< ready, done: ModeChange bits
+  std::int32_t children = 0;       ///< done: processes that it left running
+  char message[1024] = {};     ///< zero-terminated; crashed: what it touched; ready: missing walls
+  char name[128] = {};         ///< ready
+  char title[256] = {};        ///< ready
+  ringlab_abilities can = {};  ///< ready
   ringlab_numerics numerics[RINGLAB_DTYPES] = {};  ///< ready
 };
 

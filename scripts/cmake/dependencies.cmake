@@ -15,6 +15,13 @@ foreach(name mpfi mpfr gmpxx gmp)
 endforeach()
 find_path(NETTLE_INCLUDE_DIR nettle/sha2.h REQUIRED)  # digests of certificates
 find_library(NETTLE_LIBRARY nettle REQUIRED)
+set(RINGLAB_HAVE_SECCOMP OFF)  # what foreign code may ask of the system
+find_path(SECCOMP_INCLUDE_DIR seccomp.h)
+find_library(SECCOMP_LIBRARY seccomp)
+if(SECCOMP_INCLUDE_DIR AND SECCOMP_LIBRARY)
+  set(RINGLAB_HAVE_SECCOMP ON)
+endif()
+message(STATUS "ringlab: seccomp ${RINGLAB_HAVE_SECCOMP}")
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(RINGLAB_TESTS)
   find_package(GTest REQUIRED)

@@ -1,0 +1,119 @@
+#include "property_tests/plugins/confinement.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "property_tests/plugins/namespaces.h"
+#include "property_tests/plugins/protocol.h"
+#include "property_tests/plugins/supervisor.h"
+#include "property_tests/plugins/system_calls.h"
+
+namespace ringlab::plugins {
+namespace {
+
+// Sanitizers reserve terabytes of addresses.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+/// A limit that foreign code cannot lift again.
+void limit(int resource, std::int64_t value) {
+  rlimit limits{};
+  if (getrlimit(static_cast<__rlimit_resource>(resource), &limits) != 0) return;
+  limits.rlim_max = std::min<rlim_t>(static_cast<rlim_t>(value), limits.rlim_max);
+  limits.rlim_cur = std::min(limits.rlim_cur, limits.rlim_max);
+  setrlimit(static_cast<__rlimit_resource>(resource), &limits);
+}
+
+void limit_resources(const Confinement& wanted) {
+  constexpr std::int64_t kMostProcesses = 4096;
+  constexpr std::int64_t kMostFiles = 1024;
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_NPROC, kMostProcesses);
+  limit(RLIMIT_NOFILE, kMostFiles);
+  limit(RLIMIT_MSGQUEUE, 0);
+  limit(RLIMIT_FSIZE, wanted.file_bytes);
+  if (wanted.address_bytes > 0 && !kSanitized) limit(RLIMIT_AS, wanted.address_bytes);
+  if (wanted.private_bytes > 0 && !kSanitized) limit(RLIMIT_DATA, wanted.private_bytes);
+}
+
+/// Where the machine's memory runs out all the same, the system ends this process first.
+void go_first() {
+  const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  [[maybe_unused]] const ssize_t written = write(file, "1000", 4);
+  close(file);
+}
+
+void drop_capabilities() {
+  for (int capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; ++capability) {
+  }
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
+  syscall(SYS_capset, &header, none.data());
+}
+
+/// A Landlock domain: from inside one, no process outside can be traced, nor its memory be opened
+/// under /proc, whoever owns both. Its rules about files are of no interest.
+bool enter_domain() {
+  landlock_ruleset_attr rules{};
+  rules.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK;
+  const auto ruleset =
+      static_cast<int>(syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0));
+  if (ruleset < 0) return false;
+  const bool is_inside = syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+  close(ruleset);
+  return is_inside;
+}
+
+void add(std::string& missing, bool is_there, const char* what) {
+  if (!is_there) missing += (missing.empty() ? "" : ", ") + std::string(what);
+}
+
+/// The walls of this very process. What a missing one would have kept apart others keep, as far as
+/// they can: system calls are refused that reach through it.
+std::string enclose(const Confinement& wanted, Namespaces namespaces) {
+  std::string missing;
+  add(missing, namespaces.users, "a user namespace");
+  add(missing, namespaces.processes, "a process namespace");
+  add(missing, namespaces.network, "a network namespace");
+  if (namespaces.mounts) {
+    add(missing, mount_own_proc(), "a /proc of its own");
+    limit_shared_memory(wanted.file_bytes);
+  }
+  go_first();
+  limit_resources(wanted);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  drop_capabilities();
+  add(missing, enter_domain(), "a Landlock domain");
+  add(missing,
+      refuse_system_calls({.processes = wanted.processes == Processes::refused,
+                           .signals = !namespaces.processes,
+                           .network = !namespaces.network}),
+      "a filter of system calls");
+  return missing;
+}
+
+}  // namespace
+
+std::string confine(const Confinement& wanted) {
+  setsid();
+  close_range(kSocket + 1, ~0u, 0);
+  const Namespaces namespaces = enter_namespaces();
+  become_supervised(namespaces.processes ? Descendants::in_a_namespace : Descendants::adopted);
+  return enclose(wanted, namespaces);
+}
+
+}  // namespace ringlab::plugins

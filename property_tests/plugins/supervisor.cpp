@@ -1,0 +1,126 @@
+#include "property_tests/plugins/supervisor.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "property_tests/plugins/protocol.h"
+
+namespace ringlab::plugins {
+namespace {
+
+pid_t fork_or_end() {
+  const pid_t child = fork();
+  if (child < 0) _exit(4);
+  return child;
+}
+
+/// The first process of a namespace: no signal from inside reaches it, and all others end with it.
+[[noreturn]] void stay_first() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  signal(SIGCHLD, SIG_IGN);  // orphans are not to be waited for
+  for (;;) pause();
+}
+
+/// Ends as the child did, without a core file.
+[[noreturn]] void end_like(int status) {
+  if (WIFSIGNALED(status)) {
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    signal(WTERMSIG(status), SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    raise(WTERMSIG(status));
+  }
+  _exit(WEXITSTATUS(status));
+}
+
+/// The status of `child`, which is ended when the other end of the socket is closed.
+int wait_for(pid_t child, const sigset_t& signals) {
+  int status = 0;
+  for (;;) {
+    const pid_t ended = waitpid(-1, &status, WNOHANG | __WALL);
+    if (ended == child) return status;
+    if (ended > 0) continue;
+    pollfd socket{.fd = kSocket, .events = POLLRDHUP, .revents = 0};
+    if (ppoll(&socket, 1, nullptr, &signals) <= 0) continue;  // a child has ended
+    kill(child, SIGKILL);
+    while (waitpid(child, &status, __WALL) != child) {
+    }
+    return status;
+  }
+}
+
+[[noreturn]] void supervise(pid_t child, pid_t first, const sigset_t& signals) {
+  const int status = wait_for(child, signals);
+  if (first > 0) {
+    kill(first, SIGKILL);
+    waitpid(first, nullptr, 0);  // returns when the last process of the namespace is gone
+  }
+  end_children();
+  end_like(status);
+}
+
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  std::error_code none;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", none)) {
+    std::ifstream file(thread.path() / "children");
+    for (pid_t child = 0; file >> child;) found.push_back(child);
+  }
+  return found;
+}
+
+}  // namespace
+
+// SIGCHLD is blocked but while ppoll() waits: none is missed.
+void become_supervised(Descendants descendants) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  sigset_t child_ended, before;
+  sigemptyset(&child_ended);
+  sigaddset(&child_ended, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child_ended, &before);
+  pid_t first = 0;
+  if (descendants == Descendants::in_a_namespace) {
+    first = fork_or_end();
+    if (first == 0) stay_first();
+  }
+  const pid_t child = fork_or_end();
+  if (child != 0) {
+    struct sigaction wake {};
+    wake.sa_handler = [](int) {};
+    sigaction(SIGCHLD, &wake, nullptr);
+    sigset_t signals = before;
+    sigdelset(&signals, SIGCHLD);
+    supervise(child, first, signals);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+// Children of children become children of this process as soon as those are gone. Someone who forks
+// faster than this can look ends with the namespace, or is left after a second.
+int end_children() {
+  constexpr int kLooks = 1000;
+  int ended = 0;
+  for (int look = 0; look < kLooks; ++look) {
+    pid_t reaped = 0;
+    while ((reaped = waitpid(-1, nullptr, WNOHANG | __WALL)) > 0) {
+    }
+    if (reaped < 0) break;  // there is none
+    const std::vector<pid_t> left = children();
+    for (const pid_t child : left) kill(child, SIGKILL);
+    ended += look == 0 ? static_cast<int>(left.size()) : 0;
+    usleep(1000);
+  }
+  return ended;
+}
+
+}  // namespace ringlab::plugins

@@ -1,0 +1,101 @@
+#include "property_tests/plugins/system_calls.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <initializer_list>
+
+namespace ringlab::plugins {
+namespace {
+
+constexpr const char* kNobodys[] = {
+    // other processes
+    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp",
+    // other namespaces, mounts and keys, and what has led out of them before
+    "unshare", "setns", "mount", "umount2", "move_mount", "open_tree", "fsopen", "fspick",
+    "mount_setattr", "pivot_root", "chroot", "keyctl", "add_key", "request_key", "bpf",
+    "perf_event_open", "userfaultfd"};
+
+// Memory that is nobody's address space, which no limit counts; and calls whose arguments a filter
+// cannot see. Libraries do without, as on older systems.
+constexpr const char* kUnknown[] = {"memfd_create", "memfd_secret", "shmget", "io_uring_setup",
+                                    "clone3"};
+
+class Filter {
+ public:
+  Filter() : filter_(seccomp_init(SCMP_ACT_ALLOW)) {}
+  ~Filter() {
+    if (filter_ != nullptr) seccomp_release(filter_);
+  }
+  Filter(const Filter&) = delete;
+  Filter& operator=(const Filter&) = delete;
+
+  void refuse(const char* name, int error = EPERM) { add(name, error, {}); }
+  void refuse_if(const char* name, const scmp_arg_cmp& argument) { add(name, EPERM, {argument}); }
+  bool load() { return filter_ != nullptr && is_whole_ && seccomp_load(filter_) == 0; }
+
+ private:
+  void add(const char* name, int error, std::initializer_list<scmp_arg_cmp> arguments) {
+    const int number = seccomp_syscall_resolve_name(name);
+    if (filter_ == nullptr || number < 0) return;  // there is no such call on this machine
+    const int failure =
+        seccomp_rule_add_array(filter_, SCMP_ACT_ERRNO(error), number,
+                               static_cast<unsigned>(arguments.size()), arguments.begin());
+    is_whole_ = is_whole_ && failure == 0;
+  }
+
+  scmp_filter_ctx filter_;
+  bool is_whole_ = true;
+};
+
+scmp_arg_cmp is(unsigned argument, scmp_datum_t value) { return {argument, SCMP_CMP_EQ, value, 0}; }
+scmp_arg_cmp is_not(unsigned argument, scmp_datum_t value) {
+  return {argument, SCMP_CMP_NE, value, 0};
+}
+scmp_arg_cmp has(unsigned argument, scmp_datum_t mask, scmp_datum_t value) {
+  return {argument, SCMP_CMP_MASKED_EQ, mask, value};
+}
+
+// Threads are allowed.
+void refuse_processes(Filter& filter) {
+  for (const char* name : {"fork", "vfork", "execve", "execveat"}) filter.refuse(name);
+  filter.refuse_if("clone", has(0, CLONE_THREAD, 0));
+}
+
+/// All ways to have a signal sent to somebody else, and to outlive the supervisor.
+void refuse_signals(Filter& filter) {
+  const auto own = static_cast<scmp_datum_t>(getpid());
+  for (const char* name : {"kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}) {
+    filter.refuse_if(name, is_not(0, own));
+  }
+  for (const char* name : {"tkill", "pidfd_send_signal"}) filter.refuse(name);
+  for (const int command : {F_SETOWN, F_SETOWN_EX}) {
+    filter.refuse_if("fcntl", is(1, static_cast<scmp_datum_t>(command)));
+  }
+  constexpr scmp_datum_t kOwnerRequests[] = {0x8901, 0x8902};  // FIOSETOWN, SIOCSPGRP
+  for (const scmp_datum_t request : kOwnerRequests) filter.refuse_if("ioctl", is(1, request));
+  filter.refuse_if("prlimit64", is_not(0, 0));
+  for (const int option : {PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER}) {
+    filter.refuse_if("prctl", is(0, static_cast<scmp_datum_t>(option)));
+  }
+}
+
+}  // namespace
+
+bool refuse_system_calls(const RefusedCalls& refused) {
+  Filter filter;
+  for (const char* name : kNobodys) filter.refuse(name);
+  for (const char* name : kUnknown) filter.refuse(name, ENOSYS);
+  filter.refuse_if("clone", has(0, CLONE_NEWUSER, CLONE_NEWUSER));
+  if (refused.processes) refuse_processes(filter);
+  if (refused.signals) refuse_signals(filter);
+  if (refused.network) filter.refuse_if("socket", is_not(0, AF_UNIX));
+  return filter.load();
+}
+
+}  // namespace ringlab::plugins

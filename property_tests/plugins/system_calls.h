@@ -1,0 +1,18 @@
+// A filter of system calls (seccomp) for foreign code.
+#pragma once
+
+namespace ringlab::plugins {
+
+/// Refusals besides those that everybody gets: tracing, memory of other processes, namespaces,
+/// mounts, memory that belongs to no process.
+struct RefusedCalls {
+  bool processes = false;  ///< new processes and other programs
+  bool signals = false;    ///< to any other process
+  bool network = false;    ///< all sockets but those of this machine
+};
+
+/// For this process and what it starts, for good. They fail with EPERM, or with ENOSYS where
+/// libraries have another way. False where there is no libseccomp or no such filter.
+bool refuse_system_calls(const RefusedCalls& refused);
+
+}  // namespace ringlab::plugins

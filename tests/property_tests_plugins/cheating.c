@@ -1,0 +1,227 @@
+/* The template of docs/plugins, right, but in every call it also tries to get out of its process or
+ * at the one that judges it: how, says the environment variable RINGLAB_TEST_MISTAKE. What it got
+ * hold of it reports as an error. RINGLAB_TEST_JUDGE is the process id of the judge. */
+#define _GNU_SOURCE
+#define ringlab_plugin_v1 right_plugin
+#include "docs/plugins/template/attention.c"
+#undef ringlab_plugin_v1
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int is(const char* mistake) {
+  const char* wanted = getenv("RINGLAB_TEST_MISTAKE");
+  return wanted != NULL && strcmp(wanted, mistake) == 0;
+}
+
+static pid_t judge(void) {
+  const char* number = getenv("RINGLAB_TEST_JUDGE");
+  return number != NULL ? (pid_t)atoi(number) : getppid();
+}
+
+static void of_judge(char* path, size_t size, const char* file) {
+  snprintf(path, size, "/proc/%d/%s", (int)judge(), file);
+}
+
+/* Each returns what it got hold of, or NULL. */
+static const char* with_signals(void) {
+  const int signals[] = {0, SIGSTOP, SIGTERM};
+  for (int i = 0; i < 3; ++i) {
+    if (kill(judge(), signals[i]) == 0) return "a signal to its judge";
+  }
+  if (kill(-1, SIGWINCH) == 0 && judge() == getppid()) return "a signal to everybody";
+  int pipes[2];
+  if (pipe(pipes) == 0) {
+    const int owns = fcntl(pipes[0], F_SETOWN, judge());
+    close(pipes[0]);
+    close(pipes[1]);
+    if (owns == 0) return "signals of a descriptor";
+  }
+  return NULL;
+}
+
+static const char* with_tracing(void) {
+  if (ptrace(PTRACE_SEIZE, judge(), NULL, NULL) == 0) return "its judge traced";
+  char byte = 0;
+  struct iovec here = {&byte, 1}, there = {(void*)&environ, 1};
+  if (process_vm_readv(judge(), &here, 1, &there, 1, 0) == 1) return "memory of its judge";
+  return NULL;
+}
+
+static const char* with_proc(void) {
+  char path[64];
+  const char* files[] = {"environ", "mem", "maps", "fd/0", "cwd/."};
+  for (int i = 0; i < 5; ++i) {
+    of_judge(path, sizeof(path), files[i]);
+    const int file = open(path, O_RDONLY);
+    if (file < 0) continue;
+    close(file);
+    return "/proc of its judge";
+  }
+  return NULL;
+}
+
+static const char* with_other_processes(void) {
+  int others = 0;
+  DIR* processes = opendir("/proc");
+  for (struct dirent* entry; processes != NULL && (entry = readdir(processes)) != NULL;) {
+    const int process = atoi(entry->d_name);
+    others += process > 1 && process != getpid();
+  }
+  if (processes != NULL) closedir(processes);
+  return others > 0 ? "other processes in /proc" : NULL;
+}
+
+static const char* with_descriptors(void) {
+  for (int i = 4; i < 1024; ++i) {
+    if (fcntl(i, F_GETFD) != -1) return "a descriptor";
+  }
+  return NULL;
+}
+
+static const char* with_environment(void) {
+  if (getenv("SOMEBODYS_TOKEN") != NULL) return "the environment";
+  char text[65536];
+  const int file = open("/proc/self/environ", O_RDONLY);
+  const ssize_t size = file < 0 ? 0 : read(file, text, sizeof(text));
+  close(file);
+  return memmem(text, size > 0 ? (size_t)size : 0, "SOMEBODYS", 9) ? "the old environment" : NULL;
+}
+
+static const char* with_memory(void) {
+  const int file = memfd_create("nobodys", 0);
+  if (file >= 0) {
+    close(file);
+    return "memory that is nobody's";
+  }
+  return shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600) >= 0 ? "memory of a key" : NULL;
+}
+
+static const char* with_files_in_memory(void) {
+  struct statvfs shared;
+  const int64_t room = (int64_t)1 << 30;
+  if (statvfs("/dev/shm", &shared) != 0) return NULL;
+  return (int64_t)(shared.f_blocks * shared.f_frsize) > room ? "memory in files" : NULL;
+}
+
+static const char* with_limits(void) {
+  struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+  const int limits[] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE};
+  for (int i = 0; i < 3; ++i) {
+    if (setrlimit(limits[i], &none) == 0) return "its limits";
+  }
+  return NULL;
+}
+
+static const char* with_network(void) {
+  const char* port = getenv("RINGLAB_TEST_PORT");
+  const int s = socket(AF_INET, SOCK_STREAM, 0);
+  if (s < 0) return NULL;
+  struct sockaddr_in address = {.sin_family = AF_INET};
+  address.sin_port = htons((uint16_t)(port != NULL ? atoi(port) : 22));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int connects = connect(s, (struct sockaddr*)&address, sizeof(address));
+  close(s);
+  return connects == 0 ? "the network" : NULL;
+}
+
+static const char* with_privileges(void) {
+  if (syscall(SYS_unshare, CLONE_NEWUSER) == 0) return "a namespace";
+  if (mknod("/tmp/ringlab-cheat", S_IFBLK | 0600, 0) == 0) return "a device";
+  if (setuid(0) == 0 && getuid() != 0) return "root";
+  return NULL;
+}
+
+/* A daemon as it is in the books, which would leave a mark. */
+static const char* with_daemon(void) {
+  const char* mark = getenv("RINGLAB_TEST_MARK");
+  const pid_t child = fork();
+  if (child < 0) return NULL;
+  if (child > 0) return "a process";
+  setsid();
+  if (fork() != 0) _exit(0);
+  sleep(1);
+  close(open(mark, O_CREAT | O_WRONLY, 0600));
+  for (;;) pause();
+}
+
+static const char* with_program(void) {
+  char* const words[] = {(char*)"true", NULL};
+  execv("/bin/true", words); /* a way to end with 0, too */
+  return errno == ENOENT ? "a program" : NULL;
+}
+
+static void hang(void) {
+  for (;;) pause();
+}
+
+static const char* got(void) {
+  if (is("signals")) return with_signals();
+  if (is("tracing")) return with_tracing();
+  if (is("proc")) return with_proc();
+  if (is("descriptors")) return with_descriptors();
+  if (is("environment")) return with_environment();
+  if (is("memory")) return with_memory();
+  if (is("files_in_memory")) return with_files_in_memory();
+  if (is("other_processes")) return with_other_processes();
+  if (is("limits")) return with_limits();
+  if (is("network")) return with_network();
+  if (is("privileges")) return with_privileges();
+  if (is("daemon")) return with_daemon();
+  if (is("program")) return with_program();
+  if (is("leaves_its_group")) {
+    char* const words[] = {(char*)"sleep", (char*)"1000", NULL};
+    if (setpgid(0, getpgid(getppid())) != 0) setsid();
+    execv("/bin/sleep", words);
+    hang();
+  }
+  if (is("ignores_its_end")) {
+    prctl(PR_SET_PDEATHSIG, 0);
+    for (int s = 1; s < 65; ++s) signal(s, SIG_IGN);
+    hang();
+  }
+  if (is("ends_itself")) kill(getpid(), SIGKILL);
+  if (is("exits_quickly")) _exit(0);
+  if (is("hangs_up")) {
+    shutdown(3, SHUT_RDWR);
+    close(3);
+  }
+  if (is("talks")) {
+    static const char noise[9000];
+    (void)!send(3, noise, sizeof(noise), 0);
+    (void)!send(3, noise, 1, 0);
+  }
+  return NULL;
+}
+
+static int32_t cheating_run(const ringlab_call* call, void* context) {
+  const char* found = got();
+  if (found == NULL) return run(call, context);
+  snprintf(call->message, call->message_size, "it got hold of %s", found);
+  return 77;
+}
+
+RINGLAB_PLUGIN_EXPORT const ringlab_plugin* ringlab_plugin_v1(void) {
+  static ringlab_plugin cheating;
+  cheating = plugin;
+  cheating.run = cheating_run;
+  if (is("exits_at_load")) _exit(0);
+  return &cheating;
+}
