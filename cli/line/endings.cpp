@@ -12,14 +12,14 @@ namespace ringlab::cli {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
-std::atomic<bool> interruption_wanted = false;  // lock-free: a signal handler sets it
+std::atomic<int> interrupted_by = 0;  // lock-free: a signal handler sets it
 
-void note_interruption(int) { interruption_wanted = true; }
+void note_interruption(int signal) { interrupted_by = signal; }
 
 }  // namespace
 
 Interruption::Interruption() {
-  interruption_wanted = false;
+  interrupted_by = 0;
   struct sigaction action {};
   action.sa_handler = note_interruption;
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
@@ -30,7 +30,8 @@ Interruption::~Interruption() {
   for (const int signal : kSignals) std::signal(signal, SIG_DFL);
 }
 
-bool Interruption::is_wanted() { return interruption_wanted; }
+bool Interruption::is_wanted() { return interrupted_by != 0; }
+bool Interruption::is_termination() { return interrupted_by == SIGTERM; }
 
 void leave_stuck(const DeviceStuck& error) {
   const char* const over_a_bar = ::isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "";

@@ -16,6 +16,8 @@ class Interruption {
 
   /// From any thread.
   static bool is_wanted();
+  /// True when it was SIGTERM, also after the end of this object: nobody's wish for a verdict.
+  static bool is_termination();
 };
 
 /// Says it on standard error and ends the program with the error's exit code at once, from whatever

@@ -13,6 +13,7 @@
 #include "cli/inputs/run_options.h"
 #include "cli/inputs/subjects.h"
 #include "cli/line/build_info.h"
+#include "cli/line/endings.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
 
@@ -170,6 +171,10 @@ int run_verification(Arguments& arguments) {
   }
   const Verification done = verify_as_told(arguments, output, Facts::where_needed);
   if (!done.run.passed()) return 1;
+  if (Interruption::is_termination()) {
+    throw_environment_error({"the verification", "to go on until its time is over", "SIGTERM",
+                             "What was tried held; Ctrl-C (SIGINT) is a wish to end with that."});
+  }
   refuse_gaps(done.run);
   return 0;
 }

@@ -3,7 +3,9 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
 from program import PROGRAM, ProgramTest, ringlab
@@ -54,6 +56,37 @@ class PluginTest(ProgramTest):
                                            "0.2", "--cases", "2", env=environment)
             self.assertIn(words, result.out)
             self.assertEqual(subject["verdict"], "wrong")
+
+    def ends(self, code, words, plugin, mistake, *more):
+        result = ringlab("verify", self.plugin(plugin), *more,
+                         env={**os.environ, "RINGLAB_TEST_MISTAKE": mistake})
+        self.assertEqual(result.code, code, result.out + result.err)
+        self.assertIn(words, result.out + result.err)
+
+    def test_a_cheat_never_ends_with_0(self):
+        cases = {"exits_at_load": (4, "exit code 0"), "exits_quickly": (1, "exit code 0"),
+                 "ends_itself": (1, "SIGKILL"), "hangs_up": (1, "it "),
+                 "leaves_its_group": (1, "within 0.2 s"), "ignores_its_end": (1, "within 0.2 s")}
+        for cheat, (code, words) in cases.items():
+            self.ends(code, words, "cheating", cheat, "--laws", "equals_reference", "--timeout",
+                      "0.2", "--cases", "2", "--tokens", "8")
+        for cheat in ("previous", "by_address", "by_first_bytes"):
+            self.ends(1, "WRONG", "misbehaving", cheat, "--laws",
+                      "equals_reference,same_call,same_addresses")
+
+    def test_whoever_ends_the_judge_gets_no_0_and_leaves_nothing(self):
+        for number, code in ((signal.SIGTERM, 4), (signal.SIGKILL, -signal.SIGKILL)):
+            judge = subprocess.Popen([PROGRAM, "verify", self.plugin("template"), "--time", "60"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            time.sleep(2)
+            children = pathlib.Path(f"/proc/{judge.pid}/task").glob("*/children")
+            supervisors = [int(child) for file in children for child in file.read_text().split()]
+            self.assertTrue(supervisors)
+            judge.send_signal(number)
+            judge.communicate(timeout=60)
+            self.assertEqual(judge.returncode, code)
+            time.sleep(1)
+            self.assertEqual([p for p in supervisors if pathlib.Path(f"/proc/{p}/exe").exists()], [])
 
     def test_a_plugin_without_lse_is_verified_but_for_that(self):
         environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "no_lse"}
