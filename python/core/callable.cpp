@@ -230,6 +230,7 @@ class Callee {
     if (results.contains("unsupported")) {
       throw verify::Unsupported("says: " + text(results, "unsupported"));
     }
+    if (results.contains("given_up")) throw verify::Unsupported(text(results, "given_up"));
     if (results.contains("raised")) throw std::runtime_error(text(results, "raised"));
     return take_results(results, input, gives_lse_);
   }

@@ -3,6 +3,7 @@
 
 #include "python/core/attention.h"
 #include "python/core/errors.h"
+#include "python/core/isolation.h"
 #include "python/core/verification.h"
 
 namespace nb = nanobind;
@@ -11,5 +12,6 @@ NB_MODULE(_core, module) {
   ringlab::python::translate_errors();
   module.attr("version") = RINGLAB_VERSION;
   ringlab::python::add_attention(module);
+  ringlab::python::add_isolation(module);
   ringlab::python::add_verification(module);
 }

@@ -37,11 +37,14 @@ def results_of(returned: Any, has_gradients: bool) -> dict[str, Any]:
 class VerifiedCallable:
     """Called by the compiled half with one problem; returns its results, or what went wrong."""
 
-    def __init__(self, function: Callable[..., Any], library: str | Callable[[np.ndarray], Any],
-                 gives_lse: bool) -> None:
+    def __init__(self, function: Callable[..., Any],
+                 library: str | Callable[[np.ndarray], Any]) -> None:
+        self.gives_lse: bool | None = None  #: None: not known yet
         self._function = function
         self._library = library
-        self._gives_lse = gives_lse
+
+    def close(self) -> None:
+        """Nothing is to be ended here."""
 
     def __call__(self, call: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -50,7 +53,9 @@ class VerifiedCallable:
             return {"unsupported": str(error) or "NotImplementedError"}
         except Misbehaved as error:
             return {"raised": str(error)}
-        except Exception as error:  # KeyboardInterrupt and SystemExit end the verification
+        except SystemExit as error:
+            return {"raised": f"it raised SystemExit({error.code!r})"}
+        except Exception as error:  # KeyboardInterrupt ends the verification
             frames = error.__traceback__
             while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
                 frames = frames.tb_next
@@ -65,9 +70,9 @@ class VerifiedCallable:
             if array.tobytes() != before[name]:
                 raise Misbehaved(f"it changed its input {name}")
         results = results_of(returned, "dout" in call)
-        if not self._gives_lse:
+        if self.gives_lse is False:
             results.pop("lse", None)
-        elif "lse" not in results:
+        elif self.gives_lse and "lse" not in results:
             raise Misbehaved("it returned no lse, as it did when it was first called")
         return {name: self._result(name, array) for name, array in results.items()}
 

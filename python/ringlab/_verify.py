@@ -1,11 +1,12 @@
 """`ringlab.verify`: the laws on a function of Python."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ringlab import _core
 from ringlab._callable import VerifiedCallable
 from ringlab._errors import usage_error
+from ringlab._isolated import IsolatedCallable, why_not_isolated
 from ringlab._report import Failure, LawVerdict, Replay, Report
 
 MASKS = ("full", *_core.MASKS, "matrix", "intersections")
@@ -90,8 +92,9 @@ def laws() -> list[Law]:
 def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
            masks: Iterable[str] = MASKS, backward: bool = False,
            modifiers: bool | Iterable[str] = False, laws: Iterable[str] | None = None,
-           cases: int = 40, seconds: float | None = None, seed: int = 1,
-           profile: Profile | None = None, limits: Limits | None = None,
+           cases: int = 40, seconds: float | None = None, timeout: float = 30.0,
+           isolate: bool | None = None, seed: int = 1, profile: Profile | None = None,
+           limits: Limits | None = None,
            arrays: str | Callable[[np.ndarray], Any] = "numpy", progress: bool = True,
            name: str | None = None) -> Report:
     """Checks any implementation of attention against the exact reference and the laws.
@@ -107,28 +110,36 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
     dropout with dropout_seed (reference/core/modifiers.h).
 
     Every call has fresh copies of its inputs, at new addresses, and what it returns is copied. A
-    changed input, a wrong shape and an exception are verdicts.
+    changed input, a wrong shape and an exception are verdicts. So is the end of the function's process,
+    or no answer within `timeout` seconds: fn is called in a copy of this process, behind the walls of
+    docs/python.md. isolate=False calls it in this one, True refuses where it cannot be copied, None
+    takes what can be had (`report.settings["isolated"]`).
 
     dtypes: "f64", "f32", "f16", "bf16". masks: kinds of `MASKS`. laws: ids or names of `laws()`, all
-    by default. cases: random ones per law. seconds: laws not reached by then are skipped, by name.
+    by default. cases: random ones per law. seconds: laws not reached by then are skipped, by name;
+    a call that is under way then is given ten times as long as the longest before it.
     arrays: "numpy", "torch", or a function that makes an array of fn's library from one of NumPy.
     profile, limits: what fn promises and what it leaves out. progress: a line on a terminal.
 
     The verdict is a `Report`; nothing is raised for a function that is wrong. Raises UsageError.
     """
-    settings = _Settings.of(fn, name, _words(dtypes), _words(masks), backward, modifiers, profile,
-                            limits, arrays)
     if cases < 1:
         raise usage_error("cases", "at least 1", cases)
-    if seconds is not None and not seconds > 0:
-        raise usage_error("seconds", "more than 0", seconds)
+    for what, number in (("seconds", seconds), ("timeout", timeout)):
+        if number is not None and not number > 0:
+            raise usage_error(what, "more than 0", number)
     chosen = None if laws is None else list(laws)
     began = time.monotonic()
-    with _Progress(progress) as shown:
-        found = _core.verify(settings.wishes(fn) | {
+    with _called(fn, arrays, isolate, timeout) as callee, _Progress(progress) as shown:
+        if seconds is not None:
+            callee.until = began + seconds
+        settings = _Settings.of(callee, _name_of(fn, name), _words(dtypes), _words(masks), backward,
+                                modifiers, profile, limits, arrays, isolate, timeout)
+        found = _core.verify(settings.wishes(callee) | {
             "laws": chosen, "cases": cases, "seed": seed, "seconds": seconds, "progress": shown.update})
     verdicts = tuple(_verdict(one) for one in found)
-    echo = settings.echo() | {"laws": chosen or "all", "cases": cases, "seed": seed}
+    echo = settings.echo() | {"laws": chosen or "all", "cases": cases, "seed": seed,
+                              "isolated": isinstance(callee, IsolatedCallable)}
     return Report(settings.name, verdicts, time.monotonic() - began, echo,
                   lambda other, token: settings.replay(other or fn, token))
 
@@ -136,11 +147,33 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
 def replay(fn: Callable[..., Any], token: str, *, dtypes: Iterable[str] = DTYPES,
            masks: Iterable[str] = MASKS, backward: bool = True,
            modifiers: bool | Iterable[str] = True, profile: Profile | None = None,
-           limits: Limits | None = None,
-           arrays: str | Callable[[np.ndarray], Any] = "numpy") -> Replay:
+           limits: Limits | None = None, arrays: str | Callable[[np.ndarray], Any] = "numpy",
+           isolate: bool | None = None, timeout: float = 30.0) -> Replay:
     """Runs the one case of a failure's token again; arguments as of `verify`."""
-    return _Settings.of(fn, None, _words(dtypes), _words(masks), backward, modifiers, profile, limits,
-                        arrays).replay(fn, token)
+    with _called(fn, arrays, isolate, timeout) as callee:
+        settings = _Settings.of(callee, _name_of(fn, None), _words(dtypes), _words(masks), backward,
+                                modifiers, profile, limits, arrays, isolate, timeout)
+    return settings.replay(fn, token)
+
+
+@contextlib.contextmanager
+def _called(fn: Callable[..., Any], arrays: str | Callable[[np.ndarray], Any], isolate: bool | None,
+            timeout: float) -> Iterator[VerifiedCallable | IsolatedCallable]:
+    """The function as the compiled half calls it, in a process of its own where that is wished."""
+    if not callable(fn):
+        raise usage_error("fn", "a function", type(fn).__name__)
+    if arrays not in ("numpy", "torch") and not callable(arrays):
+        raise usage_error("arrays", '"numpy", "torch" or a function', repr(arrays))
+    obstacle = "" if isolate is False else why_not_isolated()
+    if isolate and obstacle:
+        raise usage_error("isolate", "a process that can be copied", obstacle,
+                          "Verify before that happens, or give isolate=False")
+    inside = isolate is False or bool(obstacle)
+    callee = VerifiedCallable(fn, arrays) if inside else IsolatedCallable(fn, arrays, timeout)
+    try:
+        yield callee
+    finally:
+        callee.close()
 
 
 def _verdict(found: dict[str, Any]) -> LawVerdict:
@@ -160,29 +193,29 @@ class _Settings:
     profile: Profile
     limits: Limits
     arrays: str | Callable[[np.ndarray], Any]
+    isolate: bool | None
+    timeout: float
     gives_lse: bool
 
     @staticmethod
-    def of(fn: Callable[..., Any], name: str | None, dtypes: list[str], masks: list[str],
-           backward: bool, modifiers: bool | Iterable[str], profile: Profile | None,
-           limits: Limits | None, arrays: str | Callable[[np.ndarray], Any]) -> _Settings:
-        if not callable(fn):
-            raise usage_error("fn", "a function", type(fn).__name__)
+    def of(callee: VerifiedCallable | IsolatedCallable, name: str, dtypes: list[str],
+           masks: list[str], backward: bool, modifiers: bool | Iterable[str],
+           profile: Profile | None, limits: Limits | None,
+           arrays: str | Callable[[np.ndarray], Any], isolate: bool | None,
+           timeout: float) -> _Settings:
         _check_words("dtypes", dtypes, DTYPES)
         _check_words("masks", masks, MASKS)
-        if arrays not in ("numpy", "torch") and not callable(arrays):
-            raise usage_error("arrays", '"numpy", "torch" or a function', repr(arrays))
         if isinstance(modifiers, bool):
             modifiers = MODIFIERS if modifiers else ()
         kinds = _words(modifiers)
         if kinds:
             _check_words("modifiers", kinds, MODIFIERS)
         limits = limits or Limits()
-        gives_lse = _gives_lse(fn, dtypes[0], arrays) if limits.lse is None else limits.lse
-        return _Settings(_name_of(fn, name), dtypes, masks, backward, kinds,
-                         profile or Profile(), limits, arrays, gives_lse)
+        callee.gives_lse = _gives_lse(callee, dtypes[0]) if limits.lse is None else limits.lse
+        return _Settings(name, dtypes, masks, backward, kinds, profile or Profile(), limits, arrays,
+                         isolate, timeout, callee.gives_lse)
 
-    def wishes(self, fn: Callable[..., Any]) -> dict[str, Any]:
+    def wishes(self, callee: VerifiedCallable | IsolatedCallable) -> dict[str, Any]:
         """The settings as the compiled half reads them."""
         limits = dataclasses.asdict(self.limits) | {
             "lse": self.gives_lse, "backward": self.backward, "bit_masks": "matrix" in self.masks}
@@ -190,12 +223,13 @@ class _Settings:
             limits[kind] = True
         for kind in (*_core.MASKS, "intersections"):
             limits[kind] = kind in self.masks
-        return {"name": self.name, "call": VerifiedCallable(fn, self.arrays, self.gives_lse),
-                "dtypes": self.dtypes, "limits": limits,
-                "profile": dataclasses.asdict(self.profile)}
+        return {"name": self.name, "call": callee, "dtypes": self.dtypes,
+                "limits": limits, "profile": dataclasses.asdict(self.profile)}
 
     def replay(self, fn: Callable[..., Any], token: str) -> Replay:
-        found = _core.replay(self.wishes(fn), token)
+        with _called(fn, self.arrays, self.isolate, self.timeout) as callee:
+            callee.gives_lse = self.gives_lse
+            found = _core.replay(self.wishes(callee), token)
         verdict = "held" if found["held"] else "broken" if found["broken"] else "discarded"
         return Replay(found["id"], found["statement"], found["case"], verdict, found["message"],
                       found["worst_ratio"])
@@ -228,21 +262,15 @@ def _name_of(fn: Callable[..., Any], name: str | None) -> str:
     return re.sub(r"[^A-Za-z0-9_.:-]+", "_", name).strip("_") or "function"
 
 
-def _gives_lse(fn: Callable[..., Any], dtype: str, arrays: Any) -> bool:
+def _gives_lse(callee: VerifiedCallable | IsolatedCallable, dtype: str) -> bool:
     """True when it returns an lse with the simplest problem it takes. A function that fails is left
     to the laws, which say how."""
     for mask in ("full", "causal"):
         zeros = np.zeros((1, 1, 2, 8), {"f64": "f8", "f32": "f4", "f16": "f2", "bf16": "u2"}[dtype])
-        probe = VerifiedCallable(fn, arrays, gives_lse=True)
-        try:
-            call = {"q": zeros, "k": zeros.copy(), "v": zeros.copy(), "dtype": dtype, "mask": mask,
-                    "matrices": [], "scale": 8**-0.5}
-            returned = probe._call(call)
-        except NotImplementedError:
-            continue
-        except Exception:
-            return False
-        return isinstance(returned, tuple) and len(returned) in (2, 5) and returned[1] is not None
+        returned = callee({"q": zeros, "k": zeros.copy(), "v": zeros.copy(), "dtype": dtype,
+                           "mask": mask, "matrices": [], "scale": 8**-0.5})
+        if "unsupported" not in returned:
+            return "lse" in returned
     return False
 
 

@@ -93,7 +93,7 @@ class RightFunctions(unittest.TestCase):
             seen.update(problem)
             return ringlab.attention(q, k, v, mask=mask, scale=scale, return_lse=True, **problem)
 
-        law = {"laws": ["equals_reference"], "cases": 60}
+        law = {"laws": ["equals_reference"], "cases": 60, "isolate": False}
         for modifiers in ("softcap", ["softcap"]):
             seen.clear()
             report = self.passes(with_softcap, modifiers=modifiers, **law)
@@ -159,7 +159,7 @@ class RightFunctions(unittest.TestCase):
             np.testing.assert_array_equal(pairs, own)
             return functions.right(q, k, v, mask=mask, scale=scale)
 
-        self.passes(watched, cases=200, laws=["equals_reference"])
+        self.passes(watched, cases=200, laws=["equals_reference"], isolate=False)
         self.assertEqual(kinds, {"full", "causal", "window", "documents", "prefix", "matrix",
                                  "intersection"})
 
@@ -241,7 +241,7 @@ class Stopping(unittest.TestCase):
             return functions.right(q, k, v, mask=mask, scale=scale)
 
         with self.assertRaises(KeyboardInterrupt):
-            verify(interrupted)
+            verify(interrupted, isolate=False)
         self.assertEqual(len(calls), 30)
 
     def test_a_signal_is_an_interruption(self):
@@ -278,6 +278,7 @@ class BadArguments(unittest.TestCase):
         for pattern, wishes in (("^dtypes: .*'f8'", {"dtypes": ["f8"]}), ("^dtypes", {"dtypes": []}),
                                 ("^masks: .*'casual'", {"masks": ["casual"]}), ("^cases", {"cases": 0}),
                                 ("^arrays", {"arrays": "jux"}), ("^seconds", {"seconds": 0}),
+                                ("^timeout", {"timeout": 0}),
                                 ("law", {"laws": ["P1000"]}),
                                 ("u_lse", {"profile": ringlab.Profile(u_lse=-1.0)}),
                                 ("head_dim_multiple",

@@ -1,0 +1,68 @@
+#include "python/core/isolation.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "property_tests/plugins/child_process.h"
+#include "property_tests/plugins/confinement.h"
+#include "property_tests/plugins/environment.h"
+#include "python/core/arrays.h"
+
+namespace nb = nanobind;
+
+namespace ringlab::python {
+namespace {
+
+using plugins::ChildProcess;
+
+/// As os.fork() does, which warns of threads: those are why_not_isolated()'s.
+pid_t fork_python() {
+  PyOS_BeforeFork();
+  const pid_t process = fork();
+  if (process == 0) {
+    PyOS_AfterFork_Child();
+  } else {
+    PyOS_AfterFork_Parent();
+  }
+  return process;
+}
+
+std::string confine_here(std::int64_t private_bytes) {
+  return plugins::confine(
+      {.private_bytes = private_bytes, .processes = plugins::Processes::allowed});
+}
+
+/// A result of a function as an array of NumPy, of the same type and in one piece.
+nb::object as_numpy(const std::string& name, nb::handle given) {
+  const GivenArray array = checked_array(name, given, DType::bf16);
+  return with_element_type(array.dtype, [&](auto element) {
+    using Element = decltype(element);
+    Tensor<Element> copy(array.extents);
+    Element* next = copy.values().data();
+    const auto view = array.view<Element>();
+    for_each_index(view.extents,
+                   [&](auto b, auto h, auto t, auto c) { *next++ = view(b, h, t, c); });
+    return handed_over(std::move(copy), Receiver::numpy);
+  });
+}
+
+}  // namespace
+
+void add_isolation(nb::module_& module) {
+  nb::class_<ChildProcess>(module, "Child")
+      .def("__init__", [](ChildProcess* self) { new (self) ChildProcess(fork_python); })
+      .def_prop_ro("is_parent", &ChildProcess::is_parent)
+      .def_prop_ro("socket", &ChildProcess::socket)
+      .def("end", &ChildProcess::end, nb::call_guard<nb::gil_scoped_release>())
+      .def("last_lines", &ChildProcess::last_lines)
+      .def("clear_lines", &ChildProcess::clear_lines);
+  module.attr("CHILD_SOCKET") = plugins::kSocket;
+  module.def("clear_environment", &plugins::clear_environment);
+  module.def("confine", &confine_here);
+  module.def("as_numpy", &as_numpy);
+}
+
+}  // namespace ringlab::python

@@ -1,0 +1,227 @@
+"""Functions that end, hang, or reach for the process that verifies them."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import numpy_functions as functions
+import ringlab
+
+np.seterr(all="ignore")
+
+U = {"laws": ["U"], "cases": 4, "progress": False}
+MARK = pathlib.Path(tempfile.mkdtemp()) / "mark"
+JUDGE = os.getpid()
+
+
+def right_after(deed):
+    """The right function, which first does something else."""
+    def fn(q, k, v, *, mask, scale):
+        deed()
+        return functions.right(q, k, v, mask=mask, scale=scale)
+    return fn
+
+
+def message_of(deed, **wishes):
+    report = ringlab.verify(right_after(deed), **(U | wishes))
+    return report.broken[0].failure.message if report.broken else report.headline()
+
+
+class Endings(unittest.TestCase):
+    def test_they_are_verdicts(self):
+        for deed, message in ((lambda: os._exit(0), "ended its process with exit code 0"),
+                              (lambda: sys.exit(0), r"raised SystemExit\(0\)"),
+                              (lambda: os.kill(os.getpid(), signal.SIGKILL), "ended by SIGKILL"),
+                              (os.abort, "ended by SIGABRT"),
+                              (lambda: (print("so far"), os._exit(3)), "Its last words: so far")):
+            with self.subTest(message):
+                self.assertRegex(message_of(deed), message)
+
+    def test_a_grading_script_does_not_end_with_0(self):
+        for deed in ("os._exit(0)", "sys.exit(0)", "os.kill(os.getppid(), 15)", "os.close(3)",
+                     "os.execv('/bin/true', ['true'])", "threading.Thread(target=os._exit, args=[0]).start()"):
+            script = textwrap.dedent(f"""
+                import os, sys, threading, ringlab
+                def cheat(q, k, v, *, mask, scale):
+                    {deed}
+                    return q[..., :1].repeat(v.shape[3], 3)
+                report = ringlab.verify(cheat, laws=["U"], cases=4)
+                sys.exit(0 if report.passed else 1)
+                """)
+            with self.subTest(deed):
+                self.assertEqual(subprocess.run([sys.executable, "-c", script]).returncode, 1)
+
+    def test_in_this_process_an_exit_is_a_verdict_too(self):
+        self.assertIn("SystemExit", message_of(lambda: sys.exit(0), isolate=False))
+
+
+class Hangs(unittest.TestCase):
+    def ends_within(self, most_s, deed, **wishes):
+        began = time.monotonic()
+        message = message_of(deed, **wishes)
+        self.assertLess(time.monotonic() - began, most_s)
+        return message
+
+    def test_seconds_hold_for_a_function_that_never_answers(self):
+        message = self.ends_within(15, lambda: time.sleep(1000), seconds=2)
+        self.assertIn("it gave no answer within", message)
+        self.assertIn("isolate=False", message)
+
+    def test_a_timeout_holds_for_a_process_that_has_left_its_group(self):
+        def leaves():
+            for leave in (os.setsid, lambda: os.setpgid(0, os.getpgid(os.getppid()))):
+                try:
+                    leave()
+                except OSError:
+                    pass
+            for number in range(1, 32):
+                if number not in (signal.SIGKILL, signal.SIGSTOP):
+                    signal.signal(number, signal.SIG_IGN)
+            while True:
+                pass
+
+        message = self.ends_within(20, leaves, timeout=0.3)
+        self.assertIn("it gave no answer within 0.3 s", message)
+
+    def test_a_slow_one_is_no_hang(self):
+        report = ringlab.verify(right_after(lambda: time.sleep(0.3)), **(U | {"cases": 50}), seconds=1)
+        self.assertEqual(report.broken, ())
+
+
+class Walls(unittest.TestCase):
+    def finds_nothing(self, deed):
+        """`deed` returns what it got hold of."""
+        def tries():
+            found = deed()
+            if found:
+                raise RuntimeError(f"got hold of {found}")
+
+        self.assertRegex(message_of(tries), ": pass;")
+
+    def test_no_descriptor_and_no_secret_is_inherited(self):
+        ours = os.open("/dev/null", os.O_RDONLY)
+        os.set_inheritable(ours, True)
+        os.environ["SOMEBODYS_TOKEN"] = "a secret"
+
+        def look():
+            kept = [n for n in range(4, 1024) if os.path.exists(f"/proc/self/fd/{n}")]
+            secret = os.environ.get("SOMEBODYS_TOKEN") or os.getenv("SOMEBODYS_TOKEN")
+            return kept or secret or b"SOMEBODYS" in pathlib.Path("/proc/self/environ").read_bytes()
+
+        self.finds_nothing(look)
+        os.close(ours)
+        self.assertEqual(os.environ.pop("SOMEBODYS_TOKEN"), "a secret")
+
+    def test_the_judge_is_out_of_reach(self):
+        def reach():
+            for number in (0, signal.SIGSTOP, signal.SIGTERM):
+                try:
+                    os.kill(JUDGE, number)
+                    return "its judge"
+                except OSError:
+                    pass
+            for file in ("mem", "environ", "maps", "fd/0"):
+                try:
+                    with open(f"/proc/{JUDGE}/{file}", "rb"):
+                        return file
+                except OSError:
+                    pass
+            return ""
+
+        self.finds_nothing(reach)
+
+    def test_the_network_is_out_of_reach(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            address = server.getsockname()
+
+            def connect():
+                try:
+                    return socket.create_connection(address, timeout=1)
+                except OSError:
+                    return ""
+
+            self.finds_nothing(connect)
+
+    def test_a_daemon_ends_with_the_verification(self):
+        def daemon():
+            subprocess.Popen(["sh", "-c", f"sleep 1; touch {MARK}; sleep 100"], start_new_session=True)
+
+        self.assertIn(": pass;", message_of(daemon))
+        time.sleep(1.5)
+        self.assertFalse(MARK.exists())
+
+    def test_answers_are_numbers_and_text(self):
+        for answer in (b"\xff" * 8, b"\x02" + bytes(7) + b"[]", b"\x08" + bytes(7) + b'{"a":[1]',
+                       b"\x10" + bytes(7) + b"[" * 16):
+            def talks(q, k, v, *, mask, scale, answer=answer):
+                os.write(3, answer)
+                return functions.right(q, k, v, mask=mask, scale=scale)
+
+            self.assertFalse(ringlab.verify(talks, **U).passed)
+
+    def test_memory_has_an_end(self):
+        def much():
+            kept = []
+            while True:
+                kept.append(np.empty(1 << 27, np.uint8))
+
+        self.assertIn("MemoryError", message_of(much))
+
+
+class Isolation(unittest.TestCase):
+    def test_it_is_the_default_and_the_report_says_so(self):
+        here = []
+        report = ringlab.verify(right_after(lambda: here.append(1)), **U)
+        self.assertTrue(report.passed and report.settings["isolated"] and not here)
+        report = ringlab.verify(right_after(lambda: here.append(1)), **U, isolate=False)
+        self.assertTrue(report.passed and here and not report.settings["isolated"])
+
+    def test_state_is_kept_between_calls(self):
+        calls = []
+
+        def third_is_wrong(q, k, v, *, mask, scale):
+            calls.append(1)
+            o, lse = functions.right(q, k, v, mask=mask, scale=scale)
+            return (o + 1 if len(calls) > 3 else o), lse
+
+        self.assertFalse(ringlab.verify(third_is_wrong, **(U | {"cases": 20})).passed)
+
+    def test_an_interruption_is_raised_and_nothing_is_left(self):
+        timer = threading.Timer(1, os.kill, (JUDGE, signal.SIGINT))
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            ringlab.verify(right_after(lambda: time.sleep(100)), **U)
+        with self.assertRaises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+
+    def test_it_can_start_compilers(self):
+        self.assertIn(": pass;", message_of(lambda: subprocess.run(["true"], check=True)))
+
+    def test_torch_that_has_used_its_threads_before(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is not there")
+        torch.ones(2000, 2000) @ torch.ones(2000, 2000)
+        torch.ones(4_000_000).exp().sum()
+
+        def fn(q, k, v, *, mask, scale):
+            torch.ones(4_000_000).exp().sum()
+            k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask.matrix(), scale=scale)
+
+        report = ringlab.verify(fn, **U, arrays="torch", limits=ringlab.Limits(empty_rows=False))
+        self.assertTrue(report.passed, str(report))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
