@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
-#include <sys/mount.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -78,6 +78,17 @@ bool enter_domain() {
   return is_inside;
 }
 
+/// In a group of its own and without a terminal, but in the same session: a new one would be a group
+/// of the scheduler's (sched_autogroup), and each call would wait for a slice of time on a machine
+/// that is busy.
+void leave_terminal() {
+  setpgid(0, 0);
+  const int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal < 0) return;
+  ioctl(terminal, TIOCNOTTY);
+  close(terminal);
+}
+
 void add(std::string& missing, bool is_there, const char* what) {
   if (!is_there) missing += (missing.empty() ? "" : ", ") + std::string(what);
 }
@@ -92,6 +103,7 @@ std::string enclose(const Confinement& wanted, Namespaces namespaces) {
   if (namespaces.mounts) {
     add(missing, mount_own_proc(), "a /proc of its own");
     limit_shared_memory(wanted.file_bytes);
+    hide_terminals();
   }
   go_first();
   limit_resources(wanted);
@@ -109,7 +121,7 @@ std::string enclose(const Confinement& wanted, Namespaces namespaces) {
 }  // namespace
 
 std::string confine(const Confinement& wanted) {
-  setsid();
+  leave_terminal();
   close_range(kSocket + 1, ~0u, 0);
   const Namespaces namespaces = enter_namespaces();
   become_supervised(namespaces.processes ? Descendants::in_a_namespace : Descendants::adopted);

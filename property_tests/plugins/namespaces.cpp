@@ -60,4 +60,6 @@ void limit_shared_memory(std::int64_t bytes) {
   mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, size.c_str());
 }
 
+void hide_terminals() { mount("tmpfs", "/dev/pts", "tmpfs", MS_RDONLY, "size=4k"); }
+
 }  // namespace ringlab::plugins

@@ -20,4 +20,7 @@ bool mount_own_proc();
 /// Files in /dev/shm, which are memory, get so much room together.
 void limit_shared_memory(std::int64_t bytes);
 
+/// None is left in /dev/pts.
+void hide_terminals();
+
 }  // namespace ringlab::plugins

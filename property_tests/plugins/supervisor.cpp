@@ -100,6 +100,7 @@ void become_supervised(Descendants descendants) {
     sigdelset(&signals, SIGCHLD);
     supervise(child, first, signals);
   }
+  setpgid(0, 0);  // signals to its group do not reach the supervisor
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   sigprocmask(SIG_SETMASK, &before, nullptr);

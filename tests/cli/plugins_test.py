@@ -1,7 +1,9 @@
 """`ringlab verify|run|list ./libmine.so`: the kernels of others, from the command line."""
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import shutil
 import signal
 import subprocess
@@ -73,6 +75,22 @@ class PluginTest(ProgramTest):
         for cheat in ("previous", "by_address", "by_first_bytes"):
             self.ends(1, "WRONG", "misbehaving", cheat, "--laws",
                       "equals_reference,same_call,same_addresses")
+
+    def test_a_cheat_writes_to_no_terminal(self):
+        words = ["verify", str(self.plugin("cheating")), "--laws", "equals_reference", "--cases", "2",
+                 "--tokens", "8"]
+        process, terminal = pty.fork()
+        if process == 0:
+            os.execve(PROGRAM, [PROGRAM, *words],
+                      {**os.environ, "RINGLAB_TEST_MISTAKE": "terminals"})
+        shown = b""
+        with contextlib.suppress(OSError):  # how the end of a terminal is told
+            while some := os.read(terminal, 4096):
+                shown += some
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        if b"plugins run without" in shown:
+            self.skipTest("no namespace for mounts")
+        self.assertEqual(code, 0, shown.decode())
 
     def test_whoever_ends_the_judge_gets_no_0_and_leaves_nothing(self):
         for number, code in ((signal.SIGTERM, 4), (signal.SIGKILL, -signal.SIGKILL)):

@@ -149,6 +149,18 @@ static const char* with_privileges(void) {
   return NULL;
 }
 
+static const char* with_terminals(void) {
+  char path[64] = "/dev/tty";
+  for (int i = -1; i < 64; ++i) {
+    if (i >= 0) snprintf(path, sizeof(path), "/dev/pts/%d", i);
+    const int terminal = open(path, O_WRONLY | O_NOCTTY);
+    if (terminal < 0) continue;
+    close(terminal);
+    return "a terminal";
+  }
+  return NULL;
+}
+
 /* A daemon as it is in the books, which would leave a mark. */
 static const char* with_daemon(void) {
   const char* mark = getenv("RINGLAB_TEST_MARK");
@@ -184,12 +196,17 @@ static const char* got(void) {
   if (is("limits")) return with_limits();
   if (is("network")) return with_network();
   if (is("privileges")) return with_privileges();
+  if (is("terminals")) return with_terminals();
   if (is("daemon")) return with_daemon();
   if (is("program")) return with_program();
   if (is("leaves_its_group")) {
     char* const words[] = {(char*)"sleep", (char*)"1000", NULL};
     if (setpgid(0, getpgid(getppid())) != 0) setsid();
     execv("/bin/sleep", words);
+    hang();
+  }
+  if (is("stops_its_group")) {
+    kill(0, SIGSTOP);
     hang();
   }
   if (is("ignores_its_end")) {

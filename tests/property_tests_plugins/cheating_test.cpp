@@ -82,7 +82,7 @@ TEST(CheatingPluginTest, leaves_no_daemon) {
 }
 
 TEST(CheatingPluginTest, does_not_escape_its_deadline) {
-  for (const char* cheat : {"leaves_its_group", "ignores_its_end"}) {
+  for (const char* cheat : {"leaves_its_group", "ignores_its_end", "stops_its_group"}) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_THAT(finding(cheating_with(cheat, {.deadline_s = 0.3}), "equals_reference", 1),
                 HasSubstr("it gave no answer within 0.3 s"));
