@@ -18,7 +18,9 @@ endif()
 install(TARGETS ${installed} EXPORT ringlab_targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringlab
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringlab)
-install(TARGETS ringlab ringlab-bench ringlab-plugin-host RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set(programs ringlab ringlab-bench ringlab-plugin-host)
+ringlab_final_run_path(${programs})
+install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 install(EXPORT ringlab_targets NAMESPACE ringlab:: FILE ringlabTargets.cmake

@@ -117,6 +117,13 @@ function(ringlab_program name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
 endfunction()
 
+# For what is installed: the linker writes at once where it finds its libraries. What CMake leaves in
+# the build to be replaced when it installs ends with an empty element, which is the current folder.
+function(ringlab_final_run_path)
+  set_target_properties(${ARGN} PROPERTIES BUILD_WITH_INSTALL_RPATH ON
+                        INSTALL_RPATH_USE_LINK_PATH ON)
+endfunction()
+
 # A GoogleTest program; every TEST in it becomes a ctest entry.
 function(ringlab_test name)
   ringlab_program(${name} KIND test ${ARGN})
