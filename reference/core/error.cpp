@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "reference/core/machine/plain_text.h"
+
 namespace ringlab {
 namespace {
 
@@ -45,7 +47,7 @@ ErrorParts parts_of(const RankFailure& failure) {
 }  // namespace
 
 Error::Error(ErrorKind kind, ErrorParts parts)
-    : std::runtime_error(sentence(parts)), kind_(kind), parts_(std::move(parts)) {}
+    : std::runtime_error(plain_text(sentence(parts))), kind_(kind), parts_(std::move(parts)) {}
 
 RankError::RankError(RankFailure failure)
     : Error(ErrorKind::environment, parts_of(failure)), failure_(std::move(failure)) {}

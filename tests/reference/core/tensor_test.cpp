@@ -41,6 +41,15 @@ TEST(TensorTest, a_zero_extent_gives_no_elements_but_hides_no_overflow) {
   expect_input_error({kHuge, kHuge, 0, 1});
 }
 
+TEST(TensorTest, beside_a_zero_extent_there_is_little_to_count_through) {
+  EXPECT_EQ(checked_size({1 << 10, 1 << 7, 0, 1 << 7}), 0);
+  expect_input_error({kHuge, 1, 0, 1});
+  expect_input_error({1, kHuge, 0, 1});
+  expect_input_error({kHuge, 0, 1, 1});
+  expect_input_error({(1 << 24) + 1, 1, 0, 1});
+  EXPECT_EQ(checked_size({(1 << 24) + 1, 1, 1, 1}), (1 << 24) + 1);
+}
+
 TEST(TensorTest, elements_lie_row_major_with_channels_innermost) {
   Tensor<int> tensor({2, 3, 4, 5});
   std::iota(tensor.values().begin(), tensor.values().end(), 0);

@@ -1,0 +1,14 @@
+// Text of others, made fit for a terminal.
+#pragma once
+
+#include <string>
+
+namespace ringlab {
+
+/// The text with '?' for every control character but the ends of lines and tabs: those of ASCII,
+/// those of Unicode (as UTF-8, and as single bytes where the text is none), and those that turn the
+/// direction of writing. What comes from files cannot steer a terminal then. Everything else stays
+/// as it is, whether it is UTF-8 or not.
+std::string plain_text(const std::string& text);
+
+}  // namespace ringlab
