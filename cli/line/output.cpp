@@ -9,6 +9,7 @@
 
 #include "cli/line/build_info.h"
 #include "reference/core/error.h"
+#include "reference/core/machine/plain_text.h"
 #include "reference/io/tensor_file.h"
 
 namespace ringlab::cli {
@@ -28,7 +29,7 @@ Output::Output(Arguments& arguments)
   if (json_path_) check_writable("json", *json_path_);
 }
 
-void Output::write(const std::string& text) { std::fputs(text.c_str(), text_); }
+void Output::write(const std::string& text) { std::fputs(plain_text(text).c_str(), text_); }
 
 void Output::print_configuration(const Json& configuration) {
   std::size_t width = 0;

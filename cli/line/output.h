@@ -29,6 +29,7 @@ class Output {
   void print(fmt::format_string<Values...> format, Values&&... values) {
     write(fmt::format(format, std::forward<Values>(values)...));
   }
+  /// Control characters do not come through: names in it may be from files.
   void write(const std::string& text);
   /// Indented "name  value" lines from a flat JSON object.
   void print_configuration(const Json& configuration);

@@ -11,12 +11,16 @@
 #include "property_tests/sha256.h"
 #include "reference/core/error.h"
 #include "reference/core/kinds.h"
+#include "reference/io/outside_json.h"
 
 namespace ringlab::report {
 namespace {
 
 using Json = CertificateJson;
 
+// Far more than certificates of all subjects have; members are found one after the other.
+constexpr io::JsonLimits kLimits{
+    .what = "certificate", .depth = 16, .keys = 1024, .values = std::int64_t{1} << 20};
 constexpr std::string_view kEmbedBegin = "<script type=\"application/json\" id=\"certificate\">";
 constexpr std::string_view kEmbedEnd = "</script>";
 std::string gravest_word(const Json& subjects) {
@@ -186,8 +190,8 @@ Json parse_certificate(const std::string& text, const std::string& file) {
     const std::size_t end = text.find(kEmbedEnd, first);
     document = text.substr(first, end == std::string::npos ? end : end - first);
   }
-  Json parsed = Json::parse(document, nullptr, false);
-  if (parsed.is_discarded()) refuse_certificate(file, "no JSON");
+  io::check_json(document, kLimits, file);
+  Json parsed = Json::parse(document);
   const std::string problem = shape_problem(parsed);
   if (!problem.empty()) refuse_certificate(file, problem);
   return parsed;

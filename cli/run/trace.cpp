@@ -1,9 +1,8 @@
 // `ringlab trace FILE`: what a recorded run says about overlap, idle time and slow ranks.
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cstddef>
+#include <vector>
 
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
@@ -12,29 +11,17 @@
 #include "cli/report/human.h"
 #include "cli/report/trace/trace_page.h"
 #include "reference/core/error.h"
+#include "reference/io/input_file.h"
 #include "reference/io/tensor_file.h"
 
 namespace ringlab::cli {
 namespace {
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
 
 std::string read_text(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) {
-    throw_input_error(
-        {path, "a regular file", "none", "Write one with `ringlab run --trace FILE`."});
-  }
-  const std::uintmax_t size = std::filesystem::file_size(path, ignored);
-  if (size > kMostBytes) {
-    throw_input_error({path, "at most 1 GiB", fmt::format("{} bytes", size), ""});
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
-    throw_input_error({path, "a file that can be read", "an error while reading", ""});
-  }
-  return text;
+  const std::vector<std::byte> bytes = io::read_file(path, kMostBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::string time_text(std::int64_t ns) {

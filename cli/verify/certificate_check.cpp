@@ -1,34 +1,23 @@
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "cli/line/build_info.h"
 #include "cli/verify/verify.h"
 #include "reference/core/error.h"
+#include "reference/io/input_file.h"
 
 namespace ringlab::cli {
 namespace {
 
 using Certificate = report::CertificateJson;
 
-constexpr std::uintmax_t kMostCertificateBytes = std::uintmax_t{64} << 20;
+constexpr std::int64_t kMostCertificateBytes = std::int64_t{64} << 20;
 
 std::string certificate_text(const std::string& path) {
-  std::error_code none;
-  if (!std::filesystem::is_regular_file(path, none)) {
-    throw_input_error({path, "a certificate", "no such file", ""});
-  }
-  const std::uintmax_t size = std::filesystem::file_size(path, none);
-  if (size > kMostCertificateBytes) {
-    throw_input_error({path, "a certificate of at most 64 MiB", fmt::format("{} bytes", size), ""});
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file && !file.eof()) throw_input_error({path, "a file to read", "a failure", ""});
-  return text;
+  const std::vector<std::byte> bytes = io::read_file(path, kMostCertificateBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 Certificate read_certificate(const std::string& path) {

@@ -6,10 +6,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
 #include <utility>
 
-#include "reference/core/error.h"
+#include "reference/core/machine/machine_failure.h"
 #include "reference/io/input_file.h"
 #include "reference/io/tensor_file.h"
 
@@ -19,10 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void throw_write_error(const fs::path& path, int code) {
-  throw_environment_error({.where = printable(path.string()),
-                           .expected = "to write the file",
-                           .actual = std::system_category().message(code),
-                           .hint = "Nothing was left behind"});
+  throw_failed_call(ErrorKind::environment,
+                    {.where = printable(path.string()),
+                     .expected = "to write the file",
+                     .hint = "Nothing was left behind"},
+                    code);
 }
 
 /// Writes all and closes; 0 or an errno. The descriptor is closed in any case.

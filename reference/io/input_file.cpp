@@ -6,23 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "reference/core/error.h"
+#include "reference/core/machine/machine_failure.h"
+#include "reference/core/machine/plain_text.h"
 
 namespace ringlab::io {
 namespace {
 
 constexpr std::size_t kLongestName = 200;
 
-/// Running out of descriptors, memory or disk is the machine's fault, anything else the caller's.
 [[noreturn]] void throw_open_error(const std::string& name, int code) {
-  const bool machine = code == EMFILE || code == ENFILE || code == ENOMEM || code == EIO;
-  throw Error(machine ? ErrorKind::environment : ErrorKind::input,
-              {.where = name,
-               .expected = "a readable file",
-               .actual = std::system_category().message(code),
-               .hint = ""});
+  throw_failed_call(ErrorKind::input, {.where = name, .expected = "a readable file"}, code);
 }
 
 }  // namespace
@@ -79,9 +74,9 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::int64_t
 }
 
 std::string printable(const std::string& name) {
-  std::string text = name.substr(0, kLongestName);
+  std::string text = plain_text(name.substr(0, kLongestName));
   std::ranges::replace_if(
-      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+      text, [](char c) { return c == '\n' || c == '\t'; }, '?');
   if (name.size() > kLongestName) text += "…";
   return text;
 }

@@ -3,19 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
 
 #include "reference/core/error.h"
 #include "reference/io/elements.h"
 #include "reference/io/input_file.h"
+#include "reference/io/outside_json.h"
 
 namespace ringlab::io {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kDeepest = 4;
+constexpr JsonLimits kLimits{
+    .what = "header", .depth = 4, .keys = std::int64_t{1} << 20, .values = std::int64_t{1} << 24};
 
 struct KnownDType {
   std::string_view name;
@@ -41,32 +42,6 @@ constexpr std::array<KnownDType, 15> kKnownDTypes = {{{"BOOL", 1},
                        const std::string& actual) {
   throw_input_error({.where = where, .expected = expected, .actual = actual, .hint = ""});
 }
-
-/// Watches the parser, which by itself neither limits depth nor minds repeated keys.
-class StructureGuard {
- public:
-  explicit StructureGuard(const std::string& where) : where_(where) {}
-
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    const bool object = event == Json::parse_event_t::object_start;
-    if (object || event == Json::parse_event_t::array_start) {
-      if (depth >= kDeepest) fail(where_, "a header at most 4 levels deep", "a deeper one");
-    }
-    if (object) keys_[static_cast<std::size_t>(depth)].clear();
-    if (event == Json::parse_event_t::key) {
-      const std::string& key = parsed.get_ref<const std::string&>();
-      // Keys are reported one level below the object that holds them.
-      if (!keys_[static_cast<std::size_t>(depth - 1)].insert(key).second) {
-        fail(where_, "every key once", "\"" + printable(key) + "\" twice");
-      }
-    }
-    return true;
-  }
-
- private:
-  const std::string& where_;
-  std::array<std::set<std::string>, kDeepest> keys_;  // of the open object on each level
-};
 
 /// A number that fits 63 bits; negative, fractional and huge ones are input errors.
 std::int64_t whole_number(const Json& value, const std::string& where) {
@@ -144,22 +119,13 @@ void check_cover(std::vector<IndexEntry>& entries, std::int64_t payload_bytes,
   }
 }
 
-Json parse_json(std::string_view json, const std::string& where) {
-  // The parser takes a NUL for the end of its input.
-  if (json.find('\0') != std::string_view::npos) fail(where, "a JSON header", "a NUL byte");
-  try {
-    return Json::parse(json.begin(), json.end(), StructureGuard(where));
-  } catch (const Json::exception& error) {
-    fail(where, "a JSON header", printable(error.what()));
-  }
-}
-
 }  // namespace
 
 std::vector<IndexEntry> parse_safetensors_index(std::string_view json, std::int64_t payload_bytes,
                                                 const std::string& where) {
   if (!json.starts_with('{')) fail(where, "a header that starts with '{'", "another byte");
-  const Json header = parse_json(json, where);
+  check_json(json, kLimits, where);
+  const Json header = Json::parse(json);
   std::vector<IndexEntry> entries;
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {

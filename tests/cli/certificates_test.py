@@ -163,8 +163,11 @@ class CertificateTest(ProgramTest):
                    changed)
 
     def test_what_is_no_certificate_is_refused(self):
-        self.fails(3, "no such file", "verify", "--check-certificate", self.folder / "none.json")
-        for text in ["", "{", "[]", "{}", '{"ringlab_certificate": 2}', "<html></html>",
+        self.fails(3, "No such file", "verify", "--check-certificate", self.folder / "none.json")
+        for text in ["", "{", "<html></html>"]:
+            self.fails(3, "a JSON certificate", "verify", "--check-certificate",
+                       self.file("bad.json", text))
+        for text in ["[]", "{}", '{"ringlab_certificate": 2}',
                      '{"ringlab_certificate": 1, "verdict": "PASS", "digest": "x", "written": "y",'
                      ' "command": [], "subjects": [3]}']:
             self.fails(3, "expected a certificate of format 1", "verify", "--check-certificate",

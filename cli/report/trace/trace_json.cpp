@@ -10,12 +10,16 @@
 
 #include "reference/core/error.h"
 #include "reference/core/schedule/operation_words.h"
+#include "reference/io/outside_json.h"
 
 namespace ringlab::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Events of ours are 4 levels deep and have 8 members; other members are passed over.
+constexpr io::JsonLimits kLimits{
+    .what = "trace", .depth = 8, .keys = 64, .values = std::int64_t{1} << 25};
 constexpr std::int64_t kMostRanks = 1 << 16;
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 30;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 53;
@@ -173,12 +177,12 @@ std::string trace_json(const Trace& trace) {
 }
 
 Trace parse_trace(const std::string& text, const std::string& name) {
-  const Json document = Json::parse(text, nullptr, false);
+  io::check_json(text, kLimits, name);
+  const Json document = Json::parse(text);
   const bool whole = document.is_object() && document.contains("traceEvents") &&
                      document["traceEvents"].is_array();
   if (!whole) {
-    throw_input_error({name, "a trace: a JSON object with an array \"traceEvents\"",
-                       document.is_discarded() ? "no JSON" : "other JSON",
+    throw_input_error({name, "a trace: a JSON object with an array \"traceEvents\"", "other JSON",
                        "Traces are written by `ringlab run --trace`."});
   }
   Trace trace;

@@ -1,0 +1,97 @@
+"""Files made to harm who reads them: small ones that ask for much, and ones that steer a terminal."""
+import json
+import time
+import unittest
+
+from program import ProgramTest, npy, ringlab, safetensors
+
+SOON = 20  # seconds, on a busy machine
+
+
+class HostileFilesTest(ProgramTest):
+    def refused_soon(self, message, *words):
+        begin = time.monotonic()
+        result = self.fails(3, message, *words, timeout=120)
+        self.assertLess(time.monotonic() - begin, SOON, words)
+        return result
+
+    def as_trace(self, text):
+        return ["trace", self.file("t.json", text)]
+
+    def as_certificate(self, text):
+        return ["verify", "--check-certificate", self.file("c.json", text)]
+
+    def test_json_however_deep_does_not_reach_the_end_of_the_stack(self):
+        for text in ["[" * 200_000, '{"a":' * 200_000, "[" * 200_000 + "]" * 200_000,
+                     '{"traceEvents": ' + "[" * 200_000 + "]" * 200_000 + "}"]:
+            self.refused_soon("levels deep", *self.as_trace(text))
+            self.refused_soon("levels deep", *self.as_certificate(text))
+
+    def test_objects_of_many_keys_take_no_time(self):
+        keys = ", ".join(f'"{key}": 0' for key in range(100_000))
+        for text in [f'{{"traceEvents": [], {keys}}}', f'{{"traceEvents": [{{{keys}}}]}}']:
+            self.refused_soon("keys", *self.as_trace(text))
+        self.refused_soon("keys", *self.as_certificate(f'{{"ringlab_certificate": 1, {keys}}}'))
+
+    def test_lists_of_many_values_are_not_built(self):
+        self.refused_soon("values", *self.as_certificate("[" + "0," * 2_000_000 + "0]"))
+
+    def test_tensors_without_elements_are_not_counted_through(self):
+        huge = 1 << 40
+        for shape in [(huge, 1, 0, 1), (1, huge, 0, 1), (huge, 0, 1, 1), (1, 1 << 30, 0, 4),
+                      (0, huge, 1, 1), (1 << 13, 1 << 13, 0, 1)]:
+            with self.subTest(shape=shape):
+                empty = npy([], shape)
+                for name in "qkv":
+                    self.file(f"npy/{name}.npy", empty)
+                self.refused_soon("2^24", "run", "optimized", "--input", self.folder / "npy")
+                file = self.file("x.safetensors",
+                                 safetensors({name: ("F32", shape, b"") for name in "qkv"}))
+                self.refused_soon("2^24", "run", "optimized", "--input", file)
+                self.refused_soon("2^24", "verify", "ring", "--input", file, "--quick")
+
+    def test_tensors_without_elements_are_fine_otherwise(self):
+        tensors = {name: ("F32", (64, 16, 0, 64), b"") for name in "qkv"}
+        file = self.file("x.safetensors", safetensors(tensors))
+        self.succeeds("run", "optimized", "--input", file)
+
+    def assert_plain(self, result):
+        steering = [c for c in result.out + result.err
+                    if c not in "\n\t" and (ord(c) < 0x20 or 0x7f <= ord(c) <= 0x9f)]
+        self.assertEqual(steering, [], repr(result.out + result.err))
+
+    def test_what_files_say_cannot_steer_a_terminal(self):
+        evil = "\x1b[2J\x1b]0;owned\x07\x9b2J\r"
+        event = {"name": "x", "cat": evil, "ph": "X", "ts": 0, "dur": 1, "pid": 0, "tid": 0,
+                 "args": {"rank": 0, "step": 0, "owner": 0, "peer": -1, "slot": -1,
+                          "gradient": False, "pass": "forward", "bytes": 0}}
+        for ascii_only in (True, False):
+            text = json.dumps({"traceEvents": [event]}, ensure_ascii=ascii_only)
+            self.assert_plain(self.fails(3, "compute", *self.as_trace(text)))
+            tensors = safetensors({evil: ("F32", (1,), b"abcd"), "q": ("X" + evil, (1,), b"")})
+            self.assert_plain(self.fails(3, "expected", "run", "optimized", "--input",
+                                         self.file("e.safetensors", tensors)))
+        self.assert_plain(ringlab("run", "optimized", "--input", f"{evil}.safetensors"))
+        self.assert_plain(ringlab(evil))
+        self.assert_plain(ringlab("run", evil))
+        self.assert_plain(ringlab("run", "optimized", f"--{evil}"))
+
+    def test_a_certificate_is_shown_without_what_would_steer_a_terminal(self):
+        path = self.folder / "certificate.json"
+        self.succeeds("verify", "ring", "--laws", "P1", "--cases", "1", "--quick", "--certificate",
+                      path)
+        document = json.loads(path.read_text())
+        document["subjects"][0]["sentence"] = "fine \x1b[2J"
+        document["subjects"][0]["subject"] = "ring\x9b2J"
+        bad = self.file("bad.json", json.dumps(document))
+        result = ringlab("verify", "--check-certificate", bad)
+        digest = result.err.split("found ")[-1].split(".")[0].strip()
+        document["digest"] = digest
+        result = self.succeeds("verify", "--check-certificate",
+                               self.file("bad.json", json.dumps(document)))
+        self.assertIn("fine ?[2J", result.out)
+        self.assert_plain(result)
+
+
+if __name__ == "__main__":
+    unittest.main()
