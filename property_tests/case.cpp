@@ -25,10 +25,24 @@ Case fitted(Case c) {
   return c;
 }
 
+double scale_of(ScaleKind scale, std::int64_t head_dim) {
+  switch (scale) {
+    case ScaleKind::rsqrt:
+      return default_scale(head_dim);
+    case ScaleKind::unit:
+      return 1;
+    case ScaleKind::negative:
+      return -default_scale(head_dim);
+    case ScaleKind::zero:
+      return 0;
+  }
+  return default_scale(head_dim);
+}
+
 Problem make_problem(const Case& c) {
   return {.shape = c.shape,
           .dtype = c.dtype,
-          .scale = c.unit_scale ? 1.0 : default_scale(c.shape.head_dim),
+          .scale = scale_of(c.scale, c.shape.head_dim),
           .mask = make_mask(c.mask, c.shape).bind(c.shape.q_tokens, c.shape.kv_tokens),
           .modifiers = make_modifiers(c.modifiers, c.shape, c.seed)};
 }

@@ -55,13 +55,34 @@ constexpr std::string_view family_name(Family family) {
 }
 inline constexpr int kFamilies = static_cast<int>(count_kinds<Family, family_name>());
 
+/// The factor on the scores.
+enum class ScaleKind {
+  rsqrt,     ///< 1/sqrt(head_dim)
+  unit,      ///< 1
+  negative,  ///< -1/sqrt(head_dim): the least product has the largest weight
+  zero,      ///< all weights of a row are equal
+};
+constexpr std::string_view scale_name(ScaleKind scale) {
+  switch (scale) {
+    case ScaleKind::rsqrt:
+      return "rsqrt";
+    case ScaleKind::unit:
+      return "unit";
+    case ScaleKind::negative:
+      return "negative";
+    case ScaleKind::zero:
+      return "zero";
+  }
+  return "";
+}
+
 /// Everything that determines one test. Fields shrink independently; seeds do not shrink.
 struct Case {
   std::uint64_t seed = 1;
   Shape shape;
   DType dtype = DType::f32;
-  bool unit_scale = false;  ///< scale 1 instead of 1/sqrt(head_dim)
-  CaseMask mask = {};       ///< fits the shape
+  ScaleKind scale = ScaleKind::rsqrt;
+  CaseMask mask = {};  ///< fits the shape
   LayoutKind layout = LayoutKind::contiguous;
   int ranks = 1;
   Family family = Family::normal;
@@ -78,6 +99,8 @@ struct Case {
   friend bool operator==(const Case&, const Case&) = default;
 };
 
+/// A matrix of bits has no more in a token: every one of them is drawn by itself.
+inline constexpr std::int64_t kMostDrawnPairs = 1 << 20;
 /// One word without shell metacharacters; from_token(to_token(c)) == c. Malformed tokens are usage
 /// errors that say which field. Example:
 /// b1.h2.g1.q7.k9.d3.v2.r3.f32.unit.zigzag.next.peaked.threads.buffered.n0.x4.y4.double:2.c3.
@@ -89,6 +112,7 @@ std::string describe(const Case& c);
 /// The nearest valid case: heads that divide, documents that sum to the keys, limits kept.
 Case fitted(Case c);
 
+double scale_of(ScaleKind scale, std::int64_t head_dim);
 Problem make_problem(const Case& c);
 RunOptions make_options(const Case& c);
 /// Whether some query sees no key at all.

@@ -15,8 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 1 << 20;
 constexpr std::int64_t kMostElements = 1 << 26;
-constexpr std::int64_t kMostPairs = 1 << 26;       // laws hold the mask as a matrix of bytes
-constexpr std::int64_t kMostDrawnPairs = 1 << 20;  // every bit of "bits:" is drawn by itself
+constexpr std::int64_t kMostPairs = 1 << 26;  // laws hold the mask as a matrix of bytes
 
 std::string with_letters(std::string text, char from, char to) {
   std::replace(text.begin(), text.end(), from, to);
@@ -93,6 +92,27 @@ Family read_family(TokenFields& fields) {
   const std::string name = fields.word("family");
   if (const auto family = kind_named<Family, family_name>(name)) return *family;
   fields.fail("family", "a family of values, such as normal or peaked", name);
+}
+
+ScaleKind read_scale(FieldReader& fields) {
+  const std::string name = fields.word("scale");
+  if (const auto scale = kind_named<ScaleKind, scale_name>(name)) return *scale;
+  fields.fail("scale", "rsqrt, unit, negative or zero", name);
+}
+
+/// "-1/sqrt(64)".
+std::string scale_text(const Case& c) {
+  switch (c.scale) {
+    case ScaleKind::rsqrt:
+      return fmt::format("1/sqrt({})", c.shape.head_dim);
+    case ScaleKind::unit:
+      return "1";
+    case ScaleKind::negative:
+      return fmt::format("-1/sqrt({})", c.shape.head_dim);
+    case ScaleKind::zero:
+      return "0";
+  }
+  return "";
 }
 
 template <class Parse>
@@ -198,7 +218,7 @@ std::string to_token(const Case& c) {
   return fmt::format(
       "b{}.h{}.g{}.q{}.k{}.d{}.v{}.r{}.{}.{}.{}.{}.{}.{}.{}.n{}.x{}.y{}.{}.c{}.{}{}{}.s{}", s.batch,
       s.q_heads, s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim, c.ranks,
-      dtype_info(c.dtype).name, c.unit_scale ? "unit" : "rsqrt", layout_name(c.layout),
+      dtype_info(c.dtype).name, scale_name(c.scale), layout_name(c.layout),
       c.direction == RingDirection::next ? "next" : "previous", family_name(c.family),
       c.transport == TransportKind::threads ? "threads" : "simulated",
       c.rendezvous ? "rendezvous" : "buffered", c.delay_seed, c.tile_queries, c.tile_keys,
@@ -222,7 +242,7 @@ Case from_token(const std::string& token) {
     with_element_type(dtype, [](auto) {});
     return dtype;
   });
-  c.unit_scale = fields.choice("scale", "rsqrt", "unit");
+  c.scale = read_scale(fields);
   c.layout =
       read_named(fields, "layout", [](const std::string& name) { return parse_layout(name); });
   c.direction = fields.choice("direction", "next", "previous") ? RingDirection::previous
@@ -253,11 +273,10 @@ std::string describe(const Case& c) {
   const Shape& s = c.shape;
   std::string text =
       c.ranks == 1 ? "1 rank" : fmt::format("{} ranks ({})", c.ranks, layout_name(c.layout));
-  text +=
-      fmt::format(", {}, {} values, {}, q {}, k {}, v {}, scale {}", c.mask.text(),
-                  with_letters(std::string(family_name(c.family)), '_', ' '),
-                  dtype_info(c.dtype).name, ringlab::text(s.q()), ringlab::text(s.k()),
-                  ringlab::text(s.v()), c.unit_scale ? "1" : fmt::format("1/sqrt({})", s.head_dim));
+  text += fmt::format(", {}, {} values, {}, q {}, k {}, v {}, scale {}", c.mask.text(),
+                      with_letters(std::string(family_name(c.family)), '_', ' '),
+                      dtype_info(c.dtype).name, ringlab::text(s.q()), ringlab::text(s.k()),
+                      ringlab::text(s.v()), scale_text(c));
   text += fmt::format(", tiles {}x{}", c.tile_queries, c.tile_keys);
   if (c.transport == TransportKind::simulated) {
     text += fmt::format(", simulated delays {}", c.delay_seed);

@@ -11,6 +11,9 @@
 namespace ringlab::verify {
 namespace {
 
+/// Classes that are drawn less often may fall below kLeastShare by chance.
+constexpr double kLeastDrawnShare = 1.2 * kLeastShare;
+
 struct Requirement {
   bool stands;
   const char* name;
@@ -104,6 +107,12 @@ std::vector<std::string> required_classes(const Capabilities& can) {
   require_masks(classes, can);
   require_shapes(classes, can);
   require_ranks(classes, can);
+  // A claim alone makes no such cases: where queries and keys are as many, none may see nothing.
+  const std::map<std::string, double> drawn = drawn_shares(can);
+  std::erase_if(classes, [&](const std::string& name) {
+    const auto found = drawn.find(name);
+    return found == drawn.end() || found->second < kLeastDrawnShare;
+  });
   require_extras(classes, can);
   return classes;
 }

@@ -36,7 +36,8 @@ struct Coverage {
 Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
                      const VerifyOptions& options);
 
-/// The classes that the cases of a subject with these abilities have to reach.
+/// The classes that the cases of a subject with these abilities have to reach: those that follow
+/// from what it claims, and that are drawn for it.
 std::vector<std::string> required_classes(const Capabilities& can);
 
 }  // namespace ringlab::verify

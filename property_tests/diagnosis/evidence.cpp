@@ -84,7 +84,7 @@ std::vector<Case> plain(const Case& failing) {
   wide.shape.v_dim = 5;
   wide.tile_keys = 16;
   Case unscaled = base;
-  unscaled.unit_scale = true;
+  unscaled.scale = ScaleKind::unit;
   const Case causal = with_mask(ring, "causal");
   return {base,
           ring,

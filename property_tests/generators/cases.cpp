@@ -18,6 +18,11 @@ std::int64_t random_tokens(Draws& draws) {
   return draws.between(31, 70);
 }
 
+/// Heads of most cases are no wider.
+constexpr std::int64_t kMostCommonChannels = 9;
+/// None are.
+constexpr std::int64_t kMostChannels = 256;
+
 int random_ranks(Draws& draws) {
   const std::int64_t kind = draws.below(10);
   if (kind < 2) return 1;
@@ -31,8 +36,8 @@ Shape random_shape(Draws& draws) {
   s.q_heads = s.kv_heads * (draws.chance(60) ? 1 : draws.between(2, 3));
   s.q_tokens = random_tokens(draws);
   s.kv_tokens = draws.chance(60) ? s.q_tokens : random_tokens(draws);
-  s.head_dim = draws.between(1, 9);
-  s.v_dim = draws.chance(40) ? s.head_dim : draws.between(1, 9);
+  s.head_dim = draws.between(1, kMostCommonChannels);
+  s.v_dim = draws.chance(40) ? s.head_dim : draws.between(1, kMostCommonChannels);
   return s;
 }
 
@@ -88,11 +93,57 @@ void take_kernel_sizes(Draws& draws, Case& c) {
   if (draws.chance(10)) c.shape.v_dim = one_of(kChannels);
 }
 
-/// The channels rounded up to what the subject takes, and cut to its widest head.
+/// A width up to kMostChannels, at or beside a multiple of what kernels cut heads into.
+std::int64_t channels_at_a_boundary(Draws& draws) {
+  constexpr std::array<std::int64_t, 4> kUnits = {8, 16, 64, 128};
+  const std::int64_t unit = kUnits[static_cast<std::size_t>(draws.below(std::ssize(kUnits)))];
+  const std::int64_t channels =
+      unit * draws.between(1, kMostChannels / unit) + draws.between(-1, 1);
+  return std::min(channels, kMostChannels);
+}
+
+void shorten(Shape& s, std::int64_t most_tokens) {
+  s.q_tokens = std::min(s.q_tokens, most_tokens);
+  s.kv_tokens = std::min(s.kv_tokens, most_tokens);
+}
+
+/// Takes one case in five to one of the places where few kernels are ever tried: a scale below 0 or
+/// of 0, heads as wide as kernels take them, large groups, three masks, many batches. Sequences are
+/// short where something else is large.
+void take_a_rare_region(Draws& draws, Case& c) {
+  Shape& s = c.shape;
+  const std::int64_t region = draws.below(100);
+  if (region < 3) {
+    c.scale = ScaleKind::negative;
+  } else if (region < 6) {
+    c.scale = ScaleKind::zero;
+  } else if (region < 10) {
+    s.head_dim = channels_at_a_boundary(draws);
+    s.v_dim = draws.chance(50) ? s.head_dim : channels_at_a_boundary(draws);
+    shorten(s, 40);
+  } else if (region < 14) {
+    s.kv_heads = std::min<std::int64_t>(s.kv_heads, 2);
+    s.q_heads = s.kv_heads * draws.between(4, 16);
+    shorten(s, 24);
+  } else if (region < 18) {
+    c.mask = three_masks(draws, s);
+  } else if (region < 21) {
+    s.batch = draws.between(4, 6);
+    shorten(s, 16);
+  }
+}
+
+std::int64_t rounded_up(std::int64_t channels, std::int64_t unit) {
+  return (channels + unit - 1) / unit * unit;
+}
+
+/// The channels rounded up to what the subject takes, and cut to its widest head. Where the unit is
+/// so large that all small numbers become one of it, some of them become two.
 std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
   const std::int64_t unit = can.head_dim_multiple;
   const std::int64_t most = can.max_head_dim / unit * unit;
-  return std::min((channels + unit - 1) / unit * unit, most);
+  const std::int64_t more = unit >= kMostCommonChannels && channels % 4 == 0 ? unit : 0;
+  return std::min(rounded_up(channels, unit) + more, most);
 }
 
 /// The shape with what the subject lacks taken out: groups, empty sequences, other lengths or
@@ -132,7 +183,7 @@ Case limited_problem(Case c, const Capabilities& can) {
   const Case before = c;
   c.shape = limited_shape(c.shape, can);
   c.mask = limited_mask(c.mask, can.masks);
-  if (!can.any_scale) c.unit_scale = false;
+  if (!can.any_scale) c.scale = ScaleKind::rsqrt;
   return c == before ? c : fitted(c);
 }
 
@@ -150,7 +201,7 @@ Case random_case(Draws& draws) {
   c.tile_keys = draws.between(1, 9);
   if (draws.chance(30)) move_next_to_a_boundary(draws, c);
   c = fitted(c);
-  c.unit_scale = draws.chance(30);
+  if (draws.chance(30)) c.scale = ScaleKind::unit;
   c.mask = random_mask(draws, c.shape);
   c.layout = static_cast<LayoutKind>(draws.below(3));
   c.family = static_cast<Family>(draws.below(kFamilies));
@@ -164,6 +215,7 @@ Case random_case(Draws& draws) {
   c.slots = static_cast<int>(draws.between(1, 3));
   c.modifiers = random_modifiers(draws);
   take_kernel_sizes(draws, c);
+  take_a_rare_region(draws, c);
   return fitted(c);
 }
 
@@ -181,11 +233,22 @@ Case limited_to(Case c, const Capabilities& can) {
   return limited_problem(std::move(c), can);
 }
 
+Case with_whole_heads(Case c, const Capabilities& can) {
+  for (std::int64_t* channels : {&c.shape.head_dim, &c.shape.v_dim}) {
+    *channels = rounded_up(*channels, can.head_dim_multiple);
+  }
+  if (!can.other_v_dim)
+    c.shape.head_dim = c.shape.v_dim = std::max(c.shape.head_dim, c.shape.v_dim);
+  return c;
+}
+
 namespace {
 
 void add_classes_of_shapes(const Case& c, std::vector<std::string>& classes) {
   const Shape& s = c.shape;
+  if (s.batch > 3) classes.emplace_back("more than 3 batches");
   if (s.q_heads != s.kv_heads) classes.emplace_back("grouped heads");
+  if (s.q_heads > 3 * s.kv_heads) classes.emplace_back("more than 3 heads in a group");
   if (s.q_tokens != s.kv_tokens) classes.emplace_back("rectangular");
   if (s.v_dim != s.head_dim) classes.emplace_back("v_dim is not head_dim");
   if (s.q_tokens == 0 || s.kv_tokens == 0) classes.emplace_back("no tokens");
@@ -194,7 +257,8 @@ void add_classes_of_shapes(const Case& c, std::vector<std::string>& classes) {
     classes.emplace_back("tile tails");
   }
   if (c.tile_queries > 9 || c.tile_keys > 9) classes.emplace_back("tiles as kernels have them");
-  if (s.head_dim > 9 || s.v_dim > 9) classes.emplace_back("wide heads");
+  if (std::max(s.head_dim, s.v_dim) > kMostCommonChannels) classes.emplace_back("wide heads");
+  if (std::max(s.head_dim, s.v_dim) > 64) classes.emplace_back("heads above 64 channels");
 }
 
 void add_classes_of_rings(const Case& c, std::vector<std::string>& classes) {
@@ -210,6 +274,12 @@ void add_classes_of_rings(const Case& c, std::vector<std::string>& classes) {
   if (c.rendezvous) classes.emplace_back("rendezvous sends");
 }
 
+void add_class_of_scale(ScaleKind scale, std::vector<std::string>& classes) {
+  if (scale == ScaleKind::unit) classes.emplace_back("scale 1");
+  if (scale == ScaleKind::negative) classes.emplace_back("scale below 0");
+  if (scale == ScaleKind::zero) classes.emplace_back("scale 0");
+}
+
 std::string_view class_of(const CaseMask& mask) {
   if (mask.terms().empty()) return "full";
   return mask.terms().size() > 1 ? "intersection" : word_of(mask.terms().front());
@@ -222,13 +292,26 @@ std::vector<std::string> classes_of(const Case& c) {
                                       "values " + std::string(family_name(c.family)),
                                       "dtype " + std::string(dtype_info(c.dtype).name),
                                       "mask " + std::string(class_of(c.mask))};
+  if (c.mask.terms().size() > 2) classes.emplace_back("three masks");
   add_classes_of_rings(c, classes);
   add_classes_of_shapes(c, classes);
-  if (c.unit_scale) classes.emplace_back("scale 1");
+  add_class_of_scale(c.scale, classes);
   for (const ModifierKind kind : kModifierKinds) {
     if (c.modifiers.level(kind) != 0) classes.emplace_back(modifier_title(kind));
   }
   return classes;
+}
+
+std::map<std::string, double> drawn_shares(const Capabilities& can) {
+  constexpr int kDrawn = 1000;
+  std::map<std::string, double> shares;
+  for (std::uint64_t seed = 0; seed < kDrawn; ++seed) {
+    Draws draws(seed);
+    for (const std::string& name : classes_of(limited_to(random_case(draws), can))) {
+      shares[name] += 1.0 / kDrawn;
+    }
+  }
+  return shares;
 }
 
 }  // namespace ringlab::verify

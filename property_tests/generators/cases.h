@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace ringlab::verify {
 inline constexpr std::uint64_t kCaseSeeds = 1'000'000;
 
 /// A random case: 0 … 70 tokens (small ones more often), 1 … 9 channels, 1 … 9 ranks (also more
-/// than tokens), grouped heads, masks of every kind and intersections of two.
+/// than tokens), grouped heads, masks of every kind and intersections of two. Now and then heads of
+/// up to 256 channels, 16 of them in a group, three masks, 6 batches, or a scale that is not above 0.
 Case random_case(Draws& draws);
 
 /// Valid cases that differ from `c` in one field and are simpler, the boldest step first.
@@ -27,9 +29,15 @@ std::int64_t complexity(const Case& c);
 /// masks and modifiers that it takes.
 Case limited_to(Case c, const Capabilities& can);
 
+/// The case with the channels that a law asked for rounded up to widths that this subject takes.
+Case with_whole_heads(Case c, const Capabilities& can);
+
 /// The classes a case falls in, for coverage: "mask causal", "layout zigzag", "more ranks than
 /// tokens", …
 std::vector<std::string> classes_of(const Case& c);
+/// The share of each class among random cases that a subject with these abilities is given; classes
+/// that it is never given are left out.
+std::map<std::string, double> drawn_shares(const Capabilities& can);
 /// The class of cases whose gradients laws look at.
 inline constexpr const char* kGradientsClass = "gradients";
 

@@ -29,6 +29,11 @@ void draw(DrawnBits& bits, Draws& draws, const Shape&) {
   bits.seed = static_cast<std::uint64_t>(draws.below(1000));
 }
 
+template <class Term>
+bool holds(const CaseTerm& term) {
+  return std::holds_alternative<Term>(term);
+}
+
 CaseTerm random_term(Draws& draws, const Shape& shape) {
   std::vector<CaseTerm> terms = blank_terms();
   // Two draws to a kind: what the seeds of older tokens and tests have always drawn.
@@ -95,6 +100,19 @@ CaseMask random_mask(Draws& draws, const Shape& shape) {
   return terms;
 }
 
+CaseMask three_masks(Draws& draws, const Shape& shape) {
+  std::vector<CaseTerm> kinds = blank_terms();
+  if (draws.chance(70)) std::erase_if(kinds, holds<DrawnBits>);
+  Terms terms;
+  while (terms.size() < 3) {
+    const auto chosen = kinds.begin() + draws.below(std::ssize(kinds));
+    std::visit([&](auto& known) { draw(known, draws, shape); }, *chosen);
+    terms.push_back(std::move(*chosen));
+    kinds.erase(chosen);
+  }
+  return terms;
+}
+
 CaseMask fitted(const CaseMask& mask, const Shape& shape) {
   Terms terms = mask.terms();
   for (CaseTerm& term : terms) std::visit([&](auto& known) { fit(known, shape); }, term);
@@ -105,6 +123,12 @@ std::vector<CaseMask> simpler_masks(const CaseMask& mask) {
   std::vector<CaseMask> masks = {CaseMask()};
   if (mask.terms().size() > 1) {
     for (const CaseTerm& term : mask.terms()) masks.emplace_back(Terms{term});
+    for (std::size_t left_out = 0; mask.terms().size() > 2 && left_out < mask.terms().size();
+         ++left_out) {
+      Terms fewer = mask.terms();
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(left_out));
+      masks.emplace_back(std::move(fewer));
+    }
     return masks;
   }
   masks.emplace_back(Terms{CausalMask{}});

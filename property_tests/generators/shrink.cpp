@@ -91,10 +91,16 @@ void offer_simpler_values(Simplifier& simplifier, const Case& original) {
     simplifier.offer([&](Case& c) { c.family = family; });
   }
   simplifier.offer([](Case& c) { c.dtype = DType::f32; });
-  simplifier.offer([](Case& c) { c.unit_scale = true; });
+  simplifier.offer([](Case& c) { c.scale = ScaleKind::unit; });
+  simplifier.offer([](Case& c) { c.scale = ScaleKind::rsqrt; });
   simplifier.offer_smaller(original.tile_queries, 1,
                            [](Case& c, std::int64_t n) { c.tile_queries = n; });
   simplifier.offer_smaller(original.tile_keys, 1, [](Case& c, std::int64_t n) { c.tile_keys = n; });
+}
+
+std::int64_t scale_complexity(ScaleKind scale) {
+  if (scale == ScaleKind::unit) return 0;
+  return scale == ScaleKind::rsqrt ? 1 : 2;
 }
 
 std::int64_t family_complexity(Family family) {
@@ -117,7 +123,7 @@ std::int64_t complexity(const Case& c) {
   sum += c.slots == 2 ? 0 : 1;
   for (const ModifierKind kind : kModifierKinds) sum += c.modifiers.level(kind) != 0 ? 3 : 0;
   sum += c.transport == TransportKind::simulated ? 0 : 2;
-  return sum + (c.delay_seed != 0) + !c.unit_scale + c.rendezvous +
+  return sum + (c.delay_seed != 0) + scale_complexity(c.scale) + c.rendezvous +
          (c.direction == RingDirection::previous);
 }
 

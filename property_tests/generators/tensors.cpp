@@ -17,7 +17,8 @@ class HeadMaker {
   HeadMaker(const Case& c, std::int64_t batch, std::int64_t kv_head)
       : case_(c), batch_(batch), kv_head_(kv_head), draws_(c.seed, {batch, kv_head}) {
     const auto d = c.shape.head_dim;
-    scale_ = c.unit_scale ? 1.0 : default_scale(d);
+    // Scores of the sizes that a family is about need a scale that is not 0.
+    scale_ = scale_of(c.scale == ScaleKind::zero ? ScaleKind::rsqrt : c.scale, d);
     for (std::int64_t i = 0; i < d; ++i) axis_.push_back(draws_.sign());
   }
 

@@ -98,7 +98,9 @@ LawResult key_with_the_output_as_value(const Subject& subject, const Case& c) {
               picked(added(before.truth.allowed.lse, after.truth.allowed.lse))));
 }
 
-Case spare_channel(Case c) { return with_tokens(at_least_two_channels(std::move(c))); }
+Case spare_channel_and_positive_scale(Case c) {
+  return with_positive_scale(with_tokens(at_least_two_channels(std::move(c))));
+}
 
 }  // namespace
 
@@ -107,7 +109,7 @@ std::vector<Law> added_key_laws() {
            .name = "keys_with_hopeless_scores_change_no_bit",
            .statement = "appended keys 2^30 or more below the rest leave O and lse bit for bit",
            .exact = true,
-           .shape_case = spare_channel,
+           .shape_case = spare_channel_and_positive_scale,
            .not_applicable = sums_in_another_order,
            .check = worthless_keys},
           {.id = "P24",

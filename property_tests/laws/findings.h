@@ -20,7 +20,8 @@ LawResult compared(const Report& report);
 /// The first that is broken; else the first that is discarded; else held with the larger ratio.
 LawResult both(LawResult first, LawResult second);
 
-/// |got - expected| <= allowed for every element; a NaN on any side is broken.
+/// |got - expected| <= allowed for every element; a NaN on any side is broken. An `allowed` that is
+/// no number is no promise: as if it were infinite, and never a verdict.
 LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
                   const Tensor<double>& allowed);
 /// Equal values; signed zeros are equal, and NaN is broken even when both sides have it.

@@ -33,6 +33,7 @@ ProbeAnswer probe_answer(const Trial& trial, const IntegerScores& scores) {
   ProbeAnswer answer{.expected = {Tensor<double>(shape.out()), Tensor<double>(shape.lse())},
                      .keys = Tensor<double>(shape.lse()),
                      .row_max = Tensor<double>(shape.lse()),
+                     .largest_score = Tensor<double>(shape.lse()),
                      .magnitude = Tensor<double>(shape.out())};
   for_each_index(shape.lse(), [&](auto b, auto h, auto i, auto) {
     answer.expected.lse(b, h, i, 0) = -std::numeric_limits<double>::infinity();
@@ -40,6 +41,7 @@ ProbeAnswer probe_answer(const Trial& trial, const IntegerScores& scores) {
     answer.keys(b, h, i, 0) = static_cast<double>(row.keys.size());
     if (row.keys.empty()) return;
     answer.row_max(b, h, i, 0) = scores.unit * static_cast<double>(row.top);
+    answer.largest_score(b, h, i, 0) = scores.unit * static_cast<double>(row.largest);
     answer.expected.lse(b, h, i, 0) =
         static_cast<double>(static_cast<long double>(scores.unit) * row.top + std::log(row.sum));
     for (std::int64_t c = 0; c < shape.v_dim; ++c) {
@@ -77,6 +79,13 @@ double early_division(const NumericsProfile& profile, double keys) {
   return gamma_bound(keys + 3, profile.u_accumulate) + profile.u_probability;
 }
 
+/// What merging (out, lse) pairs adds to every weight of a row, and to its lse.
+double merging(const NumericsProfile& profile, const ProbeAnswer& answer, std::int64_t b,
+               std::int64_t h, std::int64_t i) {
+  return merge_error(profile, answer.largest_score(b, h, i, 0),
+                     static_cast<std::int64_t>(answer.keys(b, h, i, 0)));
+}
+
 }  // namespace
 
 LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
@@ -88,15 +97,16 @@ LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
   const auto out = mapped(answer.expected.out, [&](double o, auto b, auto h, auto i, auto channel) {
     const double early =
         subject.can.divides_last ? 0.0 : early_division(profile, answer.keys(b, h, i, 0));
-    const double error =
-        4 * u * std::abs(o) + (partial + early) * answer.magnitude(b, h, i, channel);
+    const double weights = partial + early + merging(profile, answer, b, h, i);
+    const double error = 4 * u * std::abs(o) + weights * answer.magnitude(b, h, i, channel);
     const double rounding = half_ulp(profile.out_dtype, std::abs(o) + error);
     return error == 0 ? 0.0 : error + rounding;
   });
   const auto lse = mapped(answer.expected.lse, [&](double exact, auto b, auto h, auto i, auto) {
     if (answer.keys(b, h, i, 0) == 0) return 0.0;
     const double top = answer.row_max(b, h, i, 0);
-    return 4 * (u + profile.u_lse) * (2 * std::abs(top) + std::abs(exact - top) + std::abs(exact));
+    return 4 * (u + profile.u_lse) * (2 * std::abs(top) + std::abs(exact - top) + std::abs(exact)) +
+           merging(profile, answer, b, h, i);
   });
   const AttentionOutput got = attend(subject, trial);
   return both(matches("o", got.out, answer.expected.out, out),
@@ -119,7 +129,9 @@ Case code_channels(Case c) {
 }
 
 Tensor<double> use_retrieval_codes(Trial& trial, double strength, std::uint64_t seed) {
-  const auto code = [](std::int64_t j, std::int64_t bit) { return (j >> bit) & 1 ? 1.0 : -1.0; };
+  const auto code = [](std::int64_t j, std::int64_t bit) {
+    return bit < 63 && (j >> bit & 1) != 0 ? 1.0 : -1.0;
+  };
   const Pairs visible = visible_pairs(trial.problem);
   Tensor<double> target(trial.shape().lse());
   target = mapped(target, [&](double, auto b, auto h, auto i, auto) {
@@ -157,9 +169,11 @@ AttentionOutput retrieved(const Trial& trial, const Tensor<double>& target, doub
 }
 
 Tensor<double> retrieved_errors(const Subject& subject, const Trial& trial,
-                                const Tensor<double>& target) {
+                                const Tensor<double>& target, double strength) {
   Trial errors = trial;
-  errors.data.v = value_errors(subject, trial);
+  const double score = strength * static_cast<double>(trial.shape().head_dim);
+  errors.data.v =
+      added(value_errors(subject, trial), merging_errors(subject, trial, std::abs(score)));
   return retrieved(errors, target, 0).out;
 }
 

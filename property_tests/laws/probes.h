@@ -32,9 +32,10 @@ RowWeights row_weights(const Pairs& visible, const IntegerScores& scores, std::i
 /// What the probe must give, and what its tolerance needs to know of each row.
 struct ProbeAnswer {
   AttentionOutput expected;
-  Tensor<double> keys;       ///< (b, h, i, 1): n
-  Tensor<double> row_max;    ///< (b, h, i, 1): the largest score
-  Tensor<double> magnitude;  ///< (b, h, i, c): Σ w |v| / Σ w
+  Tensor<double> keys;           ///< (b, h, i, 1): n
+  Tensor<double> row_max;        ///< (b, h, i, 1): the largest score
+  Tensor<double> largest_score;  ///< (b, h, i, 1): the largest |score|
+  Tensor<double> magnitude;      ///< (b, h, i, c): Σ w |v| / Σ w
 };
 ProbeAnswer probe_answer(const Trial& trial, const IntegerScores& scores);
 
@@ -61,8 +62,9 @@ Case code_channels(Case c);
 Tensor<double> use_retrieval_codes(Trial& trial, double strength, std::uint64_t seed);
 /// The values of the targets, and strength · head_dim as their lse; 0 and -inf without a target.
 AttentionOutput retrieved(const Trial& trial, const Tensor<double>& target, double strength);
-/// The errors that those values may have: value_errors() of the targets.
+/// The errors that those values may have: value_errors() of the targets, and what merging
+/// (out, lse) pairs adds where that is declared.
 Tensor<double> retrieved_errors(const Subject& subject, const Trial& trial,
-                                const Tensor<double>& target);
+                                const Tensor<double>& target, double strength);
 
 }  // namespace ringlab::verify

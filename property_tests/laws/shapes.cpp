@@ -20,6 +20,11 @@ Case with_tokens(Case c) {
   return fitted(c);
 }
 
+Case with_positive_scale(Case c) {
+  if (scale_of(c.scale, c.shape.head_dim) <= 0) c.scale = ScaleKind::rsqrt;
+  return c;
+}
+
 Case with_a_neighbour(Case c) {
   if (c.shape.batch * c.shape.kv_heads > 1) return c;
   c.shape.kv_heads = 2;

@@ -11,6 +11,8 @@ Case plain_values(Case c);
 Case at_least_two_channels(Case c);
 /// The case with at least one query and one key, its mask fitted.
 Case with_tokens(Case c);
+/// The case with a scale above 0: a larger product is a larger score.
+Case with_positive_scale(Case c);
 /// The case with two batches or two K/V heads, so that there is a neighbour to be independent of.
 Case with_a_neighbour(Case c);
 

@@ -74,6 +74,15 @@ Tensor<double> value_errors(const Subject& subject, const Trial& trial) {
   });
 }
 
+Tensor<double> merging_errors(const Subject& subject, const Trial& trial, double largest_score) {
+  const NumericsProfile profile = subject.profile(trial.problem, trial.options);
+  const double merging = merge_error(profile, largest_score, trial.shape().kv_tokens);
+  return mapped(trial.data.v, [&](double v, auto...) {
+    const double error = merging > 0 ? merging * std::abs(v) : 0;
+    return error > 0 ? error + half_ulp(profile.out_dtype, std::abs(v) + error) : 0;
+  });
+}
+
 bool zeros_would_pass(const Judgement& judgement) {
   bool has_visible_row = false;
   bool has_clear_value = false;

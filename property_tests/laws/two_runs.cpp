@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -40,6 +41,17 @@ Tensor<double> rows_of(const Tensor<double>& tensor, std::int64_t first, std::in
     rows(b, h, t, c) = tensor(b, h, first + t, c);
   });
   return rows;
+}
+
+/// Of any head.
+double largest_score(const Trial& trial, std::int64_t row, std::int64_t key) {
+  double largest = 0;
+  for (std::int64_t b = 0; b < trial.shape().batch; ++b) {
+    for (std::int64_t h = 0; h < trial.shape().q_heads; ++h) {
+      largest = std::max(largest, std::abs(score(trial, b, h, row, key)));
+    }
+  }
+  return largest;
 }
 
 }  // namespace
@@ -119,7 +131,9 @@ LawResult unchanged_under(const Subject& subject, const Case& c, const std::stri
 
 LawResult row_is_value(const Subject& subject, const Trial& trial, const AttentionOutput& got,
                        const RowAndKey& only) {
-  const Tensor<double> errors = value_errors(subject, trial);
+  const Tensor<double> errors =
+      added(value_errors(subject, trial),
+            merging_errors(subject, trial, largest_score(trial, only.row, only.key)));
   Extents row = got.out.extents();
   row.tokens = 1;
   const auto of_key = [&](const Tensor<double>& tensor) {

@@ -38,15 +38,27 @@ Hull hull_of_values(const Trial& trial, const Pairs& visible, const Tensor<doubl
 }
 
 /// How far outside the hull rounding may take a mean of n values of at most `magnitude`: whatever
-/// the scores were, the computed weights are not negative and are divided by their own sum.
-double rounding_outside(const NumericsProfile& p, double n, double magnitude) {
+/// the scores were, the computed weights are not negative and are divided by their own sum, but for
+/// what merging (out, lse) pairs does to that.
+double rounding_outside(const NumericsProfile& p, double n, double magnitude, double merging) {
   const double steps = 2 * n + 4 * static_cast<double>(p.max_rescales) + 16;
   const double least_accumulated =
       std::max(p.u_accumulate < 0x1p-30 ? 0x1p-1074 : 0x1p-149, p.product_underflow);
-  const double relative = gamma_bound(steps, p.u_accumulate) + 2 * p.u_probability +
+  const double relative = gamma_bound(steps, p.u_accumulate) + 2 * p.u_probability + merging +
                           static_cast<double>(p.max_rescales + 1) * p.u_partial;
   return relative * magnitude + n * p.p_underflow * magnitude + steps * least_accumulated +
          half_ulp(p.out_dtype, magnitude * (1 + relative));
+}
+
+/// merge_error() of a row's visible keys.
+double merging_of_row(const NumericsProfile& profile, const Trial& trial, const Pairs& visible,
+                      std::int64_t b, std::int64_t h, std::int64_t i) {
+  if (profile.lse_merges == 0) return 0;
+  double largest = 0;
+  for (std::int64_t j = 0; j < visible.keys; ++j) {
+    if (visible(i, j)) largest = std::max(largest, std::abs(score(trial, b, h, i, j)));
+  }
+  return merge_error(profile, largest, visible.count(i));
 }
 
 LawResult inside_the_hull(const Subject& subject, const Trial& trial, const AttentionOutput& got) {
@@ -55,6 +67,10 @@ LawResult inside_the_hull(const Subject& subject, const Trial& trial, const Atte
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
   Tensor<double> nearest(trial.shape().out());
   Tensor<double> allowed(trial.shape().out());
+  const auto merging =
+      mapped(Tensor<double>(trial.shape().lse()), [&](double, auto b, auto h, auto i, auto) {
+        return merging_of_row(profile, trial, visible, b, h, i);
+      });
   for_each_index(trial.shape().out(), [&](auto b, auto h, auto i, auto c) {
     const double least = hull.least(b, h, i, c);
     const double most = hull.most(b, h, i, c);
@@ -63,7 +79,8 @@ LawResult inside_the_hull(const Subject& subject, const Trial& trial, const Atte
     nearest(b, h, i, c) = o < least ? least : o > most ? most : o;
     const auto n = static_cast<double>(visible.count(i));
     if (n > 0) {
-      allowed(b, h, i, c) = rounding_outside(profile, n, std::max(std::abs(least), std::abs(most)));
+      allowed(b, h, i, c) = rounding_outside(profile, n, std::max(std::abs(least), std::abs(most)),
+                                             merging(b, h, i, 0));
     }
   });
   return matches("o", got.out, nearest, allowed);
@@ -131,7 +148,7 @@ Case moderate_scores(Case c) {
   const bool keeps = c.family == Family::normal || c.family == Family::uniform ||
                      c.family == Family::late_maximum || c.family == Family::constant_v;
   if (!keeps || c.dtype == DType::f16) c.family = Family::small_ints;
-  if (c.family == Family::small_ints) c.unit_scale = false;
+  if (c.family == Family::small_ints) c.scale = ScaleKind::rsqrt;
   return c;
 }
 

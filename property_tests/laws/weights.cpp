@@ -30,13 +30,14 @@ LawResult raised_score(const Subject& subject, const Case& c) {
       with_channel(base.data.k, last, [&](auto, auto, auto j) { return j == dial ? 2.0 : 0.0; });
   const Measured before = measure(subject, base);
   const Measured after = measure(subject, raised);
-  // w' = w e^x / (1 - w + w e^x), which falls below neither w nor its error's image.
+  // w' = w e^x / (1 - w + w e^x), whose slope in w is at most e^|x|.
   const double growth = std::exp(2.0 * base.problem.scale);
   const auto expected = mapped(before.got.out, [&](double w, auto, auto, auto, auto channel) {
     const double g = channel == 0 ? growth : 1 / growth;
     return w * g / (1 - w + w * g);
   });
-  const auto allowed = added(after.truth.allowed.out, scaled(before.truth.allowed.out, growth));
+  const double steepest = std::max(growth, 1 / growth);
+  const auto allowed = added(after.truth.allowed.out, scaled(before.truth.allowed.out, steepest));
   const Pairs visible = visible_pairs(base.problem);
   const auto or_alone = mapped(expected, [&](double w, auto b, auto h, auto i, auto channel) {
     // A row that does not see the key keeps its weights, and 0 / 0 means there were none.
@@ -71,7 +72,7 @@ LawResult dominated_rows(const Subject& subject, const Case& c) {
   const AttentionOutput expected = retrieved(trial, target, kStrength);
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
   const double u = profile.u_accumulate;
-  const Tensor<double> errors = retrieved_errors(subject, trial, target);
+  const Tensor<double> errors = retrieved_errors(subject, trial, target, kStrength);
   const Tensor<double> sizes =
       added(mapped(trial.data.v, [](double v, auto...) { return std::abs(v); }),
             value_errors(subject, trial));
@@ -86,7 +87,9 @@ LawResult dominated_rows(const Subject& subject, const Case& c) {
     return error + 4 * u * size + others + 2 * half_ulp(profile.out_dtype, size + others);
   });
   const auto lse_allowed = mapped(expected.lse, [&](double lse, auto...) {
-    return std::isinf(lse) ? 0.0 : 8 * (u + profile.u_lse) * lse;
+    return std::isinf(lse)
+               ? 0.0
+               : 8 * (u + profile.u_lse) * lse + merge_error(profile, lse, trial.shape().kv_tokens);
   });
   const AttentionOutput got = attend(subject, trial);
   return both(matches("o", got.out, expected.out, allowed),

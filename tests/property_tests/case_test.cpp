@@ -56,7 +56,7 @@ TEST(Case, reads_every_field_of_a_token) {
   EXPECT_EQ(c.shape, (Shape{1, 2, 1, 7, 9, 3, 2}));
   EXPECT_EQ(c.ranks, 3);
   EXPECT_EQ(c.dtype, DType::bf16);
-  EXPECT_TRUE(c.unit_scale);
+  EXPECT_EQ(c.scale, ScaleKind::unit);
   EXPECT_EQ(c.layout, LayoutKind::zigzag);
   EXPECT_EQ(c.direction, RingDirection::previous);
   EXPECT_EQ(c.family, Family::peaked);

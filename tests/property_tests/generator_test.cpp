@@ -56,7 +56,13 @@ TEST(CaseGenerator, covers_every_class) {
                                      "rows that see nothing",
                                      "tile tails",
                                      "backwards round the ring",
-                                     "scale 1"};
+                                     "scale 1",
+                                     "scale below 0",
+                                     "scale 0",
+                                     "three masks",
+                                     "more than 3 batches",
+                                     "more than 3 heads in a group",
+                                     "heads above 64 channels"};
   for (int f = 0; f < kFamilies; ++f) {
     wanted.push_back("values " + std::string(family_name(static_cast<Family>(f))));
   }

@@ -69,6 +69,12 @@ const std::vector<Catch> kCatches = {
     {"P27", Mistake::lse_in_base_two},
     {"P28", Mistake::acc_not_rescaled},
     {"P28", Mistake::floor_under_weights},
+    {"equals_reference", Mistake::scale_made_positive},
+    {"equals_reference", Mistake::zero_scale_taken_for_none},
+    {"equals_reference", Mistake::channels_cut_at_128},
+    {"equals_reference", Mistake::heads_counted_to_8},
+    {"equals_reference", Mistake::third_mask_ignored},
+    {"equals_reference", Mistake::batches_counted_to_4},
 };
 
 std::string name_of(const ::testing::TestParamInfo<Catch>& info) {

@@ -15,6 +15,14 @@ class NaiveHead {
       : in_(input), shape_(input.problem.shape), mistake_(mistake), b_(b), h_(h) {
     const std::int64_t group = shape_.q_heads / shape_.kv_heads;
     kv_ = mistake == Mistake::kv_head_modulo ? h % shape_.kv_heads : h / group;
+    q_head_ = has(Mistake::heads_counted_to_8) && h % group >= 8 ? h - 8 : h;
+    value_batch_ = has(Mistake::batches_counted_to_4) ? b % 4 : b;
+    mask_ = input.problem.mask;
+    std::vector<MaskTerm> terms = mask_.terms();
+    if (has(Mistake::third_mask_ignored) && terms.size() > 2) {
+      terms.resize(2);
+      mask_ = Mask(terms).bind(shape_.q_tokens, shape_.kv_tokens);
+    }
   }
 
   void attend(AttentionOutput& result) {
@@ -46,21 +54,31 @@ class NaiveHead {
     const std::int64_t p = i + shape_.kv_tokens - shape_.q_tokens;
     if (has(Mistake::causal_one_off) && j == p && !in_.problem.mask.allows(i, j + 1)) return false;
     if (has(Mistake::last_key_dropped) && j > 0 && j + 1 == shape_.kv_tokens) return false;
-    return in_.problem.mask.allows(i, j);
+    if (has(Mistake::third_tile_of_keys_skipped) && i >= 256 && j >= 256 && j < 384) return false;
+    return mask_.allows(i, j);
   }
 
   Real score(std::int64_t i, std::int64_t j) const {
     Real dot = 0;
-    const std::int64_t used = shape_.head_dim - (has(Mistake::last_channel_ignored) ? 1 : 0);
+    std::int64_t used = shape_.head_dim - (has(Mistake::last_channel_ignored) ? 1 : 0);
+    if (has(Mistake::channels_cut_at_128)) used = std::min<std::int64_t>(used, 128);
+    if (has(Mistake::keys_counted_in_16_bits)) j &= 0xffff;
     for (std::int64_t c = 0; c < used; ++c) {
-      double q = in_.q(b_, h_, i, c);
+      double q = in_.q(b_, q_head_, i, c);
       if (has(Mistake::queries_in_f16)) q = round_to(DType::f16, q);
       const Real weak = has(Mistake::odd_channels_weakened) && c % 2 == 1 ? Real(0.99) : Real(1);
       dot += weak * static_cast<Real>(q) * static_cast<Real>(in_.k(b_, kv_, j, c));
     }
     if (has(Mistake::scale_forgotten)) return dot;
     const Real sign = has(Mistake::scale_sign_flipped) ? Real(-1) : Real(1);
-    return sign * dot * static_cast<Real>(in_.problem.scale);
+    return sign * dot * static_cast<Real>(scale());
+  }
+
+  double scale() const {
+    const double given = in_.problem.scale;
+    if (has(Mistake::scale_made_positive)) return std::abs(given);
+    const bool is_missing = has(Mistake::zero_scale_taken_for_none) && given == 0;
+    return is_missing ? default_scale(shape_.head_dim) : given;
   }
 
   void add(std::int64_t i, std::int64_t j) {
@@ -82,13 +100,20 @@ class NaiveHead {
 
   Real value(std::int64_t j, std::int64_t c) const {
     if (has(Mistake::first_v_channel_twice) && c == 1) c = 0;
-    double v = in_.v(b_, kv_, j, c);
+    double v = in_.v(value_batch_, kv_, j, c);
     if (has(Mistake::values_in_f16)) v = round_to(DType::f16, v);
     if (has(Mistake::neighbour_leaks)) v += 0.0 * in_.v(b_, (kv_ + 1) % shape_.kv_heads, j, c);
     return static_cast<Real>(v);
   }
 
+  bool is_dropped(std::int64_t i) const {
+    const bool is_square = shape_.q_tokens == shape_.kv_tokens;
+    return (has(Mistake::row_2047_dropped) && i == 2047) ||
+           (has(Mistake::row_700_of_squares_dropped) && i == 700 && is_square);
+  }
+
   void finish(std::int64_t i, bool seen, AttentionOutput& result) {
+    if (is_dropped(i)) return;
     double lse = top_ + std::log(sum_);
     if (has(Mistake::lse_in_base_two)) lse = top_ + std::log2(sum_);
     if (has(Mistake::lse_without_maximum)) lse = std::log(sum_);
@@ -104,7 +129,8 @@ class NaiveHead {
   const AttentionInput& in_;
   const Shape& shape_;
   Mistake mistake_;
-  std::int64_t b_, h_, kv_ = 0;
+  std::int64_t b_, h_, kv_ = 0, q_head_ = 0, value_batch_ = 0;
+  Mask mask_;
   Real top_ = -std::numeric_limits<Real>::infinity();
   Real sum_ = 0;
   std::vector<Real> acc_;

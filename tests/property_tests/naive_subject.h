@@ -33,6 +33,17 @@ enum class Mistake {
   order_by_batch,       ///< keys are summed backwards when the batch has more than one element
   row_maximum_carried,  ///< the running maximum of the previous row is kept
   odd_keys_favoured,    ///< keys at odd positions weigh 1 % more
+  // Only where cases reach far:
+  scale_made_positive,
+  zero_scale_taken_for_none,   ///< and replaced by the customary one
+  channels_cut_at_128,         ///< of q and k
+  heads_counted_to_8,          ///< the ninth query head of a group reads the query of the first
+  third_mask_ignored,          ///< and all after it
+  batches_counted_to_4,        ///< the fifth reads the values of the first
+  keys_counted_in_16_bits,     ///< key 65536 is read at 0
+  third_tile_of_keys_skipped,  ///< by rows of the third tile
+  row_2047_dropped,
+  row_700_of_squares_dropped,  ///< where there are as many keys
 };
 
 inline void PrintTo(Mistake mistake, std::ostream* out) {

@@ -41,6 +41,30 @@ TEST(Verify, passes_a_correct_subject_on_every_law) {
   EXPECT_GE(verdict.laws_passed(), 30);
 }
 
+TEST(Verify, breaks_no_law_of_a_right_subject_however_little_it_promises) {
+  using Weaken = void (*)(NumericsProfile&);
+  const Weaken weaker[] = {
+      [](NumericsProfile& p) { p.u_accumulate = 0.05; },
+      [](NumericsProfile& p) { p.u_accumulate = p.u_work = p.exp_error = 0.5; },
+      [](NumericsProfile& p) { p.u_probability = p.u_row_sum = p.p_underflow = 0.9; },
+      [](NumericsProfile& p) { p.u_partial = p.u_lse = p.u_query = 0.9; },
+      [](NumericsProfile& p) { p.exp_underflow = p.product_underflow = 0.9; }};
+  for (const Weaken weaken : weaker) {
+    Subject subject = find_subject("optimized");
+    subject.profile = [&, profile = subject.profile](const Problem& problem,
+                                                     const RunOptions& options) {
+      NumericsProfile weak = profile(problem, options);
+      weaken(weak);
+      return weak;
+    };
+    const SubjectVerdict verdict = verify_subject(subject, {.cases_per_law = 8, .shrink = false});
+    for (const LawVerdict& law : verdict.laws) {
+      EXPECT_FALSE(law.failure) << law.id << ": " << law.failure->message << "\n"
+                                << law.failure->token;
+    }
+  }
+}
+
 /// Right until its machine fails, at the run with this number.
 Subject subject_on_a_failing_machine(int last_run) {
   Subject subject = naive_subject();

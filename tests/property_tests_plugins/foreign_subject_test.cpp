@@ -101,7 +101,7 @@ TEST(ForeignSubject, each_ability_that_is_missing_has_its_obstacle) {
   c.shape.q_tokens = 0;
   EXPECT_THAT(missing([](auto& can) { can.no_tokens = false; }, c), HasSubstr("empty"));
   c = plain;
-  c.unit_scale = true;
+  c.scale = ScaleKind::unit;
   EXPECT_THAT(missing([](auto& can) { can.any_scale = false; }, c), HasSubstr("scale"));
   c = plain;
   c.mask = "causal+window:2,0";

@@ -26,7 +26,7 @@ LawResult nothing_from_above(const Subject& subject, const Case& c) {
 
 Case moderate_values(Case c) {
   c.family = Family::uniform;  // no intermediate result comes near the end of the f32 range
-  c.unit_scale = false;
+  c.scale = ScaleKind::rsqrt;
   return with_tokens(c);
 }
 
