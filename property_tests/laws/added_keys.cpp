@@ -92,10 +92,10 @@ LawResult key_with_the_output_as_value(const Subject& subject, const Case& c) {
     return logaddexp(old, score(base, b, g * base.group(), row, twin));
   });
   return both(
-      matches("o", picked(after.got.out), picked(before.got.out),
-              added(rounding, picked(added(before.truth.allowed.out, after.truth.allowed.out)))),
-      matches("lse", picked(after.got.lse), lse,
-              picked(added(before.truth.allowed.lse, after.truth.allowed.lse))));
+      agrees("o", picked(after.got.out), picked(before.got.out),
+             added(rounding, picked(added(before.truth.allowed.out, after.truth.allowed.out)))),
+      agrees("lse", picked(after.got.lse), lse,
+             picked(added(before.truth.allowed.lse, after.truth.allowed.lse))));
 }
 
 Case spare_channel_and_positive_scale(Case c) {

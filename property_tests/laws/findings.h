@@ -24,7 +24,10 @@ LawResult both(LawResult first, LawResult second);
 /// no number is no promise: as if it were infinite, and never a verdict.
 LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
                   const Tensor<double>& allowed);
-/// Equal values; signed zeros are equal, and NaN is broken even when both sides have it.
+/// The same for a number that follows from another run of the subject, and says so.
+LawResult agrees(std::string name, const Tensor<double>& got, const Tensor<double>& other_run,
+                 const Tensor<double>& allowed);
+/// Equal values in two runs of the subject; signed zeros are equal, and NaN is broken even when both sides have it.
 LawResult same_bits(std::string name, const Tensor<double>& got, const Tensor<double>& expected);
 LawResult same_bits(const AttentionOutput& got, const AttentionOutput& expected);
 

@@ -82,7 +82,7 @@ LawResult lse_of_a_partition(const Subject& subject, const Case& c) {
   const auto allowed = mapped(whole.truth.allowed.lse, [&](double x, auto b, auto h, auto i, auto) {
     return x + std::max(first.truth.allowed.lse(b, h, i, 0), second.truth.allowed.lse(b, h, i, 0));
   });
-  return matches("lse", whole.got.lse, sum, allowed);
+  return agrees("lse", whole.got.lse, sum, allowed);
 }
 
 Case integers_with_a_spare_channel(Case c) {

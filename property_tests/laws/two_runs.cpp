@@ -30,7 +30,7 @@ LawResult same_tensor(const std::string& what, const std::string& name, const Te
 
 LawResult within(const std::string& name, const Tensor<double>& got, const Tensor<double>& want,
                  const Tensor<double>& got_allowed, const Tensor<double>& want_allowed) {
-  return matches(name, got, want, added(got_allowed, want_allowed));
+  return agrees(name, got, want, added(got_allowed, want_allowed));
 }
 
 Tensor<double> rows_of(const Tensor<double>& tensor, std::int64_t first, std::int64_t count) {

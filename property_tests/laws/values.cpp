@@ -139,7 +139,7 @@ LawResult linear_in_values(const Subject& subject, const Case& c) {
   if (zeros_would_pass(m.truth)) return discarded("an output of zeros would pass");
   const auto allowed = added(m.truth.allowed.out,
                              added(scaled(a.truth.allowed.out, 2), scaled(b.truth.allowed.out, 3)));
-  return both(matches("o", m.got.out, added(scaled(a.got.out, 2), scaled(b.got.out, -3)), allowed),
+  return both(agrees("o", m.got.out, added(scaled(a.got.out, 2), scaled(b.got.out, -3)), allowed),
               both(same_bits("lse", b.got.lse, a.got.lse), same_bits("lse", m.got.lse, a.got.lse)));
 }
 
@@ -178,7 +178,7 @@ LawResult scaling_values(const Subject& subject, const Case& c) {
   const auto allowed = mapped(before.out, [&](double o, auto...) {
     return std::abs(o) < info.min_normal ? factor * info.min_subnormal : 0.0;
   });
-  return both(matches("o", after.out, scaled(before.out, factor), allowed),
+  return both(agrees("o", after.out, scaled(before.out, factor), allowed),
               same_bits("lse", after.lse, before.lse));
 }
 

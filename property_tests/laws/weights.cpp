@@ -43,7 +43,7 @@ LawResult raised_score(const Subject& subject, const Case& c) {
     // A row that does not see the key keeps its weights, and 0 / 0 means there were none.
     return visible(i, dial) ? w : before.got.out(b, h, i, channel);
   });
-  return matches("o", after.got.out, or_alone, allowed);
+  return agrees("o", after.got.out, or_alone, allowed);
 }
 
 /// Holds because the sum of e^(s - max) lies between 1 and n. Finds lse in base 2, lse without its

@@ -92,9 +92,10 @@ std::string Report::summary() const {
   const WorstElement& at = worst->worst;
   if (worst->compared == 0) return worst->tensor + ": no elements";
   return worst->tensor + text({at.batch, at.head, at.token, at.channel}) + ": got " +
-         digits(at.got) + ", exact " + digits(at.exact) + ", allowed " + digits(at.allowed) +
-         ", ratio " + three_digits(at.ratio) + " (" + std::to_string(worst->failed) + " of " +
-         std::to_string(worst->compared) + " elements fail)";
+         digits(at.got) + ", " + worst->against + " " + digits(at.exact) + ", allowed " +
+         digits(at.allowed) + ", ratio " + three_digits(at.ratio) + " (" +
+         std::to_string(worst->failed) + " of " + std::to_string(worst->compared) +
+         " elements fail)";
 }
 
 }  // namespace ringlab

@@ -25,6 +25,8 @@ struct TensorReport {
   std::int64_t compared = 0;
   std::int64_t failed = 0;
   WorstElement worst;
+  /// What `exact` is in a sentence, where it is not the exact answer: "other run".
+  std::string against = "exact";
   bool passed() const { return failed == 0; }
 };
 

@@ -71,9 +71,9 @@ LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
                          const MeasuredGradients& want) {
   return named(
       what,
-      both(matches("dq", got.got.dq, want.got.dq, added(got.allowed.dq, want.allowed.dq)),
-           both(matches("dk", got.got.dk, want.got.dk, added(got.allowed.dk, want.allowed.dk)),
-                matches("dv", got.got.dv, want.got.dv, added(got.allowed.dv, want.allowed.dv)))));
+      both(agrees("dq", got.got.dq, want.got.dq, added(got.allowed.dq, want.allowed.dq)),
+           both(agrees("dk", got.got.dk, want.got.dk, added(got.allowed.dk, want.allowed.dk)),
+                agrees("dv", got.got.dv, want.got.dv, added(got.allowed.dv, want.allowed.dv)))));
 }
 
 LawResult same_gradient_bits(const std::string& what, const AttentionGradients& got,
