@@ -47,6 +47,47 @@ std::int64_t count(const char* field, std::int64_t declared, const std::string& 
   return declared;
 }
 
+/// Refuses bits without a meaning: whoever sets one believes that he claims something.
+struct KnownBits {
+  const char* field;
+  std::uint32_t declared, known;
+  const char* names;
+};
+void check_bits(const KnownBits& bits, const std::string& who) {
+  const std::uint32_t unknown = bits.declared & ~bits.known;
+  if (unknown == 0) return;
+  throw_bad_field(who, bits.field, bits.names,
+                  fmt::format("{}, of which {} is no bit of it", bits.declared, unknown));
+}
+
+template <class Number, std::size_t kCount>
+void check_reserved(const char* field, const Number (&reserved)[kCount], const std::string& who) {
+  for (const Number& number : reserved) {
+    if (number != 0)
+      throw_bad_field(who, field, "0 in what is reserved", fmt::format("{}", number));
+  }
+}
+
+void check_known(const ringlab_abilities& can, const std::string& who) {
+  constexpr std::uint32_t kDTypes = (1u << RINGLAB_DTYPES) - 1;
+  constexpr std::uint32_t kMasks = 2 * RINGLAB_MASK_INTERVALS - 1;
+  constexpr std::uint32_t kModifiers = 2 * RINGLAB_MODIFIER_DROPOUT - 1;
+  check_bits({"can.dtypes", can.dtypes, kDTypes,
+              "RINGLAB_DTYPE_BIT of RINGLAB_F64, RINGLAB_F32, RINGLAB_F16, RINGLAB_BF16"},
+             who);
+  check_bits({"can.masks", can.masks, kMasks,
+              "RINGLAB_MASK_CAUSAL, RINGLAB_MASK_WINDOW, RINGLAB_MASK_DOCUMENTS, "
+              "RINGLAB_MASK_PREFIX, RINGLAB_MASK_BYTES, RINGLAB_MASK_INTERSECTIONS, "
+              "RINGLAB_MASK_INTERVALS"},
+             who);
+  check_bits({"can.modifiers", can.modifiers, kModifiers,
+              "RINGLAB_MODIFIER_SOFTCAP, RINGLAB_MODIFIER_ALIBI, RINGLAB_MODIFIER_SINKS, "
+              "RINGLAB_MODIFIER_DROPOUT"},
+             who);
+  check_bits({"can.reserved_bits", can.reserved_bits, 0, "0 in what is reserved"}, who);
+  check_reserved("can.reserved", can.reserved, who);
+}
+
 bool has(std::int32_t flag) { return flag != 0; }
 
 /// ringlab_abilities::modifiers, in our words.
@@ -87,6 +128,7 @@ int dtype_index(DType dtype) {
 // and exp_error too, unless they are given as well.
 NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem,
                                const std::string& who) {
+  check_reserved("numerics.reserved", n.reserved, who);
   const std::int64_t tile = count("keys_per_rescale", n.keys_per_rescale, who);
   NumericsProfile profile = carried_profile(problem.dtype, rescales(problem.shape.kv_tokens, tile));
   take({"u_accumulate", n.u_accumulate, &profile.u_accumulate}, who);
@@ -118,6 +160,7 @@ NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem
 }
 
 verify::Capabilities plugin_capabilities(const ringlab_abilities& can, const std::string& who) {
+  check_known(can, who);
   verify::Capabilities result;
   for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     if ((can.dtypes & RINGLAB_DTYPE_BIT(dtype_index(dtype))) != 0) result.dtypes.push_back(dtype);

@@ -197,3 +197,8 @@ RINGLAB_PLUGIN_EXPORT const ringlab_plugin* ringlab_plugin_v1(void) {
   if (is("no_lse")) wrong.can.lse = 0;
   return &wrong;
 }
+  if (is("unknown_mask_bit")) wrong.can.masks |= 128;
+  if (is("unknown_dtype_bit")) wrong.can.dtypes |= 32;
+  if (is("unknown_modifier_bit")) wrong.can.modifiers |= 64;
+  if (is("reserved_ability")) wrong.can.reserved[3] = 1;
+  if (is("reserved_number")) wrong.numerics[RINGLAB_F32].reserved[0] = 1;
