@@ -36,6 +36,32 @@ Subject within_abilities(Subject subject) {
   return subject;
 }
 
+/// All rows of all three: what the reference makes of one row takes all others.
+void compare_gradients(const Subject& subject, const AttentionInput& input,
+                       const RunOptions& options, InputVerdict& verdict) {
+  const Shape& s = input.problem.shape;
+  const auto& given = verdict.run.gradients;
+  const bool fits = given && given->dq.extents() == s.q() && given->dk.extents() == s.k() &&
+                    given->dv.extents() == s.v();
+  if (!fits) {
+    verdict.error =
+        given ? "its gradients have other extents than q, k and v" : "it gave no gradients";
+    return;
+  }
+  const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u));
+  const NumericsProfile profile = subject.profile(input.problem, options);
+  const ExactBackward exact = exact_backward(input, *input.dout, threads);
+  const BackwardTolerance allowed = backward_tolerance(input, *input.dout, exact, profile, threads);
+  const AttentionGradients& got = *given;
+  const auto add = [&](const char* name, const Tensor<double>& mine, const Tensor<double>& right,
+                       const Tensor<double>& bound) {
+    verdict.report.tensors.push_back(compare(name, mine.view(), right.view(), bound.view()));
+  };
+  add("dq", got.dq, exact.dq, allowed.dq);
+  add("dk", got.dk, exact.dk, allowed.dk);
+  add("dv", got.dv, exact.dv, allowed.dv);
+}
+
 LawResult thrown(const std::string& what, Ending ending = Ending::threw) {
   LawResult result{Outcome::broken, 0, "it threw: " + what};
   result.ending = ending;
@@ -97,9 +123,11 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
   InputVerdict verdict;
   verdict.rows_checked = rows.empty() ? shape.q_tokens : static_cast<std::int64_t>(rows.size());
   try {
-    verdict.run = run_checked(subject, input, options);
+    verdict.run = run_checked(subject, asked, options);
   } catch (const Unsupported&) {
     throw;
+  AttentionInput asked = input;
+  if (!subject.can.backward) asked.dout = {};
   } catch (const MachineError&) {
     throw;
   } catch (const SubjectLost& error) {
@@ -123,3 +151,4 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
 }
 
 }  // namespace ringlab::verify
+  if (asked.dout) compare_gradients(subject, asked, options, verdict);

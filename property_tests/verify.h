@@ -105,7 +105,8 @@ struct InputVerdict {
   std::string error;  ///< what the subject threw, empty when it returned
   Ending ending = Ending::answered;
 };
-/// `rows`: query rows to compare, empty for all. Unsupported where the subject says so.
+/// `rows`: query rows of o and lse to compare, empty for all; gradients, where the input has dout
+/// and the subject gives them, are compared in all rows. Unsupported where the subject says so.
 InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
                           const RunOptions& options, const std::vector<std::int64_t>& rows);
 

@@ -92,10 +92,17 @@ DType common_dtype(const std::vector<DType>& dtypes) {
   return bf16 ? DType::bf16 : DType::f16;
 }
 
-LoadedInput file_input(const std::string& path, std::optional<DType> dtype, bool gradients) {
+LoadedInput file_input(const std::string& path, std::optional<DType> dtype, Gradients gradients) {
   std::vector<std::string> names = {"q", "k", "v"};
-  if (gradients) names.emplace_back("do");
-  io::NamedTensors named = io::read_tensors(path, {names.begin(), names.end()}, {});
+  std::vector<std::string> optional;
+  if (gradients == Gradients::of_input) {
+    names.emplace_back("do");
+  } else if (gradients != Gradients::none) {
+    optional.emplace_back("do");
+  }
+  io::NamedTensors named = io::read_tensors(path, names, optional);
+  const bool has_dout = gradients != Gradients::none && named.contains("do");
+  if (has_dout && !optional.empty()) names.emplace_back("do");
   LoadedInput loaded;
   for (const std::string& name : names) {
     if (named.at(name).is_byte) {
@@ -114,7 +121,7 @@ LoadedInput file_input(const std::string& path, std::optional<DType> dtype, bool
   loaded.problem.shape = shape_of({loaded.tensors.q.extents(), named.at("q").shape},
                                   {loaded.tensors.k.extents(), named.at("k").shape},
                                   {loaded.tensors.v.extents(), named.at("v").shape});
-  if (gradients) loaded.dout = checked_dout(named, loaded.problem.shape.out());
+  if (has_dout) loaded.dout = checked_dout(named, loaded.problem.shape.out());
   loaded.problem.scale = default_scale(loaded.problem.shape.head_dim);
   loaded.dimensions = named.at("q").shape.size();
   loaded.origin = path;

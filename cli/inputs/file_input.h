@@ -9,10 +9,10 @@
 
 namespace ringlab::cli {
 
-/// A .safetensors file or a folder of q.npy, k.npy, v.npy, and with `gradients` also do (or
+/// A .safetensors file or a folder of q.npy, k.npy, v.npy, and, as `gradients` says, do (or
 /// do.npy); other tensors in them are left alone. Without `dtype` the widest one in the files is
 /// used. The mask is left full and unbound, the scale 1/sqrt(head_dim).
-LoadedInput file_input(const std::string& path, std::optional<DType> dtype, bool gradients);
+LoadedInput file_input(const std::string& path, std::optional<DType> dtype, Gradients gradients);
 
 /// A tensor of a file: as (batch, heads, tokens, channels), and as the file has it.
 struct NamedShape {

@@ -163,7 +163,9 @@ void apply_wish(const ProblemWish& wish, Problem& problem) {
 LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
   const ProblemWish wish = take_problem_wish(arguments, defaults.mask);
   LoadedInput loaded = load_unmasked(arguments, defaults);
-  if (defaults.gradients && !loaded.dout && !loaded.by_rows) {
+  const bool is_drawn = defaults.gradients == Gradients::of_input ||
+                        defaults.gradients == Gradients::if_there_or_drawn;
+  if (is_drawn && !loaded.dout && !loaded.by_rows) {
     loaded.dout = loaded.random ? dout_of(loaded) : drawn_dout(loaded.problem, loaded.seed);
   }
   apply_wish(wish, loaded.problem);

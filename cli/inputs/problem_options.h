@@ -31,6 +31,14 @@ struct LoadedInput {
   }
 };
 
+/// Where the gradient that comes from above is taken from.
+enum class Gradients {
+  none,
+  if_there,           ///< `do` of a file that has one
+  if_there_or_drawn,  ///< standard normal where there is none
+  of_input            ///< `do` of a file, which has to have it; drawn for texts and built-in inputs
+};
+
 struct InputDefaults {
   std::int64_t tokens = 1024;
   std::int64_t heads = 4;
@@ -38,7 +46,7 @@ struct InputDefaults {
   std::int64_t head_dim = 32;
   DType dtype = DType::f32;
   std::string mask = "full";
-  bool gradients = false;  ///< load `do` too; for texts and built-in inputs it is standard normal
+  Gradients gradients = Gradients::none;
   bool built_in = false;  ///< without --input and --text: seeded random tensors, else a usage error
   bool by_rows = false;   ///< leave the tensors of --random to be made row by row
 };

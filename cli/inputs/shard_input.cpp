@@ -126,8 +126,9 @@ RankInput load_rank_input(Arguments& arguments, const RunOptions& options,
   if (from_file && !wish.whole && !arguments.given("random")) {
     return read_rank(arguments, options, wish);
   }
-  RankInput input{.loaded = load_input(
-                      arguments, {.gradients = wish.gradients, .by_rows = !wish.whole_if_random})};
+  RankInput input{.loaded = load_input(arguments, {.gradients = wish.gradients ? Gradients::of_input
+                                                                               : Gradients::none,
+                                                   .by_rows = !wish.whole_if_random})};
   const RankLayouts layouts = layouts_of(input.loaded.problem, options, wish.rank);
   input.loaded.by_rows ? make_rows(input, layouts, wish) : cut_rows(input, layouts);
   return input;

@@ -81,7 +81,9 @@ RankInput take_input(Arguments& arguments, const RunPlan& plan, const JobSession
   }
   // What compares or writes everything needs everything.
   const bool by_rows = plan.subject.makes_rows && !plan.check && !plan.output;
-  return {.loaded = load_input(arguments, {.gradients = plan.backward, .by_rows = by_rows})};
+  return {.loaded = load_input(arguments,
+                               {.gradients = plan.backward ? Gradients::of_input : Gradients::none,
+                                .by_rows = by_rows})};
 }
 
 // What a check of some rows makes of random input: q, k and v of a group of heads, as doubles; for

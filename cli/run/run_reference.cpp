@@ -48,7 +48,8 @@ ReferencePlan take_reference_plan(Arguments& arguments) {
   const bool backward = arguments.take_switch("backward");
   plan.output_path = arguments.take_text("output");
   if (plan.output_path) check_writable("output", *plan.output_path);
-  plan.loaded = load_input(arguments, {.gradients = backward});
+  plan.loaded =
+      load_input(arguments, {.gradients = backward ? Gradients::of_input : Gradients::none});
   arguments.reject_unused();
   if (plan.exact) check_roundable(plan.loaded.problem);
   return plan;

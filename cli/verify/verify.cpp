@@ -105,8 +105,11 @@ VerifyJob take_job(Arguments& arguments) {
   job.options = take_run_options(arguments, {4, LayoutKind::zigzag});
   if (job.options.device == DeviceKind::cuda) keep_those_on_devices(job.plan.subjects, arguments);
   job.files = take_files(arguments);
-  job.loaded =
-      load_input(arguments, {.tokens = quick ? 256 : 1024, .mask = "causal", .built_in = true});
+  const Gradients gradients =
+      job.plan.wants_gradients ? Gradients::if_there_or_drawn : Gradients::if_there;
+  job.loaded = load_input(
+      arguments,
+      {.tokens = quick ? 256 : 1024, .mask = "causal", .gradients = gradients, .built_in = true});
   arguments.reject_unused();
   for (const verify::Subject& subject : job.plan.subjects) {
     require_device_of(subject, job.options.device);
@@ -187,6 +190,9 @@ Command verify_command() {
   command.max_operands = kMostSubjects;
   command.options = option_specs({OptionGroup::problem, OptionGroup::run});
   command.options.push_back(option_spec("deterministic"));
+  command.options.push_back(
+      {"backward", "",
+       "on the input, gradients too: of the tensor do in it, else of a random one"});
   const std::vector<OptionSpec> own = {
       {"rows", "N", "query rows per head to compare with the reference (256)"},
       {"cases", "N", "random cases per law (40), and per round with --time or --rounds (10)"},
@@ -222,6 +228,7 @@ Command verify_command() {
       "With --time subjects take turns, one law at a time, the one that had least time first. "
       "Rounds never repeat a case, and equal seeds, rounds and cases give equal ones. A law that "
       "was broken is not tried again.\n\n"
+      "Gradients of the input are compared where it has a tensor do, or with --backward.\n\n"
       "Exit codes: 0 all pass, 1 a subject is wrong, 4 none is but a kind of case that a subject "
       "supports made up less than 2 % of all (with all laws and 500 cases or more), or a device, "
       "its "

@@ -20,7 +20,8 @@ struct VerifyPlan {
   std::vector<verify::Subject> subjects;
   verify::VerifyOptions laws;
   std::int64_t sampled_rows = 256;
-  std::int64_t rounds = 1;  ///< under the laws, at most
+  std::int64_t rounds = 1;       ///< under the laws, at most
+  bool wants_gradients = false;  ///< on the input, where subjects give any
   /// How long new cases may begin; without it all rounds are done.
   std::optional<double> seconds = {};
 };

@@ -52,6 +52,7 @@ VerifyPlan take_plan(Arguments& arguments, bool quick) {
       arguments.take_integer("cases", customary_cases(arguments, quick), 1, 1'000'000));
   take_rounds(arguments, plan);
   plan.laws.laws = take_laws(arguments);
+  plan.wants_gradients = arguments.take_switch("backward");
   plan.sampled_rows = arguments.take_integer("rows", quick ? 64 : 256, 2, INT32_MAX);
   return plan;
 }

@@ -302,6 +302,32 @@ TEST(VerifyInput, compares_sampled_rows_with_the_oracle) {
   EXPECT_FALSE(wrong.report.passed());
 }
 
+TEST(VerifyInput, compares_gradients_where_there_is_a_dout_and_the_subject_gives_them) {
+  Case c;
+  c.shape = {1, 2, 1, 6, 6, 4, 3};
+  c.mask = "causal";
+  const Trial trial = make_trial(c);
+  const Tensor<double> dout = make_dout(c);
+  AttentionInput input = trial.input();
+  input.dout = dout.view();
+  const Subject right = find_subject("optimized");
+  const InputVerdict verdict = verify_input(right, input, trial.options, {});
+  EXPECT_TRUE(verdict.report.passed()) << verdict.error;
+  ASSERT_EQ(verdict.report.tensors.size(), 5u);
+  EXPECT_EQ(verdict.report.tensors[2].tensor, "dq");
+  EXPECT_EQ(verdict.report.tensors[4].compared, 6 * 3);
+  Subject wrong = right;
+  wrong.run = [run = right.run](const AttentionInput& asked, const RunOptions& options) {
+    RunResult result = run(asked, options);
+    result.gradients->dv.values().back() += 1;
+    return result;
+  };
+  const InputVerdict found = verify_input(wrong, input, trial.options, {});
+  EXPECT_FALSE(found.report.passed());
+  EXPECT_THAT(found.report.summary(), HasSubstr("dv(0, 0, 5, 2)"));
+  EXPECT_EQ(verify_input(naive_subject(), input, trial.options, {}).report.tensors.size(), 2u);
+}
+
 TEST(VerifyInput, keeps_what_the_subject_threw) {
   Subject throwing = naive_subject();
   throwing.run = [](const AttentionInput&, const RunOptions&) -> RunResult {
