@@ -64,6 +64,9 @@ void check_reference_wishes(const Wishes& wishes) {
 
 void check_wishes(const verify::Subject& subject, const GivenInput& given, const Wishes& wishes) {
   if (given.dout && !subject.can.backward) refuse_wish("dout", "has gradients", subject.name);
+  if (wishes.take<bool>("differentiable").value_or(false) && !subject.can.backward) {
+    refuse_wish("tensors that require gradients", "has gradients", subject.name);
+  }
   if (given.problem.modifiers.any() && !subject.can.modifiers.any()) {
     refuse_wish("softcap, alibi, sinks, dropout", "modifies scores", subject.name);
   }

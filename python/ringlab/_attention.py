@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ringlab import _core
 from ringlab._arrays import as_library, exchange, namespace_of
+from ringlab._autograd import differentiable, refuse_tracked, tracked
 from ringlab._mask import mask_wishes
 
 
@@ -94,24 +96,40 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None
     "fp8") and timeout_s are those of the command line; ranks are threads of this process, which share
     `threads` (all cores by default).
 
+    Tensors of PyTorch that require gradients get them: autograd calls the subject again with dout.
+    Gradients are those of o; a loss of lse is refused. What is computed with dout has none.
+
     The GIL is released while it computes. Raises UsageError and InputError (both ValueError), RunError
     (a RuntimeError) when a rank fails, MemoryError.
     """
-    named = {"q": q, "k": k, "v": v} | ({} if dout is None else {"dout": dout})
-    arrays, is_bits = exchange(named)
-    namespace = namespace_of(q)
     text, matrices = mask_wishes(mask)
-    results = _core.attention(arrays, {
+    wishes = {
         "mask": text, "matrices": matrices, "scale": scale, "softcap": softcap,
         "alibi": alibi if alibi is None or isinstance(alibi, str) else _numbers(alibi),
         "sinks": None if sinks is None else _numbers(sinks), "dropout": dropout,
         "dropout_seed": dropout_seed, "subject": subject, "with_error": with_error, "exact": exact,
         "ranks": ranks, "layout": layout, "schedule": schedule, "slots": slots, "wire": wire,
-        "threads": threads, "timeout_s": timeout_s, "bf16": is_bits, "numpy": namespace is None})
+        "threads": threads, "timeout_s": timeout_s}
+    if dout is not None or not tracked((q, k, v)):
+        return _computed(wishes, q, k, v, dout=dout, return_lse=return_lse)
+    if with_error:
+        refuse_tracked("with_error")
+    compute = functools.partial(_computed, wishes | {"differentiable": True})
+    o, lse = differentiable(compute, q, k, v)
+    return (o, lse) if return_lse else o
+
+
+def _computed(wishes: dict[str, Any], q: Any, k: Any, v: Any, *, dout: Any = None,
+              return_lse: bool = False) -> Any:
+    """The results in the library of q."""
+    named = {"q": q, "k": k, "v": v} | ({} if dout is None else {"dout": dout})
+    arrays, is_bits = exchange(named)
+    namespace = namespace_of(q)
+    results = _core.attention(arrays, wishes | {"bf16": is_bits, "numpy": namespace is None})
     made = {name: as_library(namespace, array, is_bits) for name, array in results.items()}
     for name in made.keys() & {"lse", "lse_error"}:
         made[name] = made[name][..., 0]
-    if with_error:
+    if wishes["with_error"]:
         return Exact(**made)
     if dout is not None:
         return Gradients(**made)

@@ -70,6 +70,10 @@ class Replay:
     def passed(self) -> bool:
         return self.verdict == "held"
 
+    def __bool__(self) -> bool:
+        """passed: `assert ringlab.replay(fn, token)` means what it says."""
+        return self.passed
+
     def __str__(self) -> str:
         return f"{self.verdict}  {self.law}: {self.statement}\ncase  {self.case}\n{self.message}".rstrip()
 
@@ -88,6 +92,10 @@ class Report:
     def passed(self) -> bool:
         """No law is broken, and at least one held: absent is not passed."""
         return not self.broken and any(law.verdict == "held" for law in self.laws)
+
+    def __bool__(self) -> bool:
+        """passed: `assert ringlab.verify(fn)` means what it says."""
+        return self.passed
 
     @property
     def broken(self) -> tuple[LawVerdict, ...]:

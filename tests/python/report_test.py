@@ -33,6 +33,14 @@ class Reports(unittest.TestCase):
         cls.wrong = ringlab.verify(functions.lse_in_base_2, laws=laws, cases=5, progress=False,
                                    name="lse <in> base 2")
 
+    def test_a_report_is_true_when_it_passed(self):
+        self.assertTrue(self.right)
+        self.assertFalse(self.wrong)
+        self.assertFalse(self.wrong.replay())
+        self.assertTrue(self.wrong.replay(functions.right))
+        with self.assertRaises(AssertionError):
+            assert self.wrong
+
     def test_the_table_has_every_law_and_the_reasons_of_skips(self):
         text = str(self.right)
         self.assertTrue(text.startswith("right: pass; 2 laws held, 0 broken, 1 skipped"))

@@ -38,6 +38,34 @@ class Tensors(unittest.TestCase):
         for mine, theirs in zip((got.dq, got.dk, got.dv), (q.grad, k.grad, v.grad)):
             torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
 
+    def test_tensors_that_require_gradients_get_them(self):
+        torch.manual_seed(3)
+        q, k, v, dout = (torch.randn(1, heads, 5, 3, dtype=torch.float64) for heads in (4, 2, 2, 4))
+        for x in (q, k):
+            x.requires_grad_()
+        for subject in ("reference", "optimized"):
+            with self.subTest(subject=subject):
+                q.grad = k.grad = None
+                o, lse = ringlab.attention(q, k, v, mask="causal", subject=subject, return_lse=True)
+                (o * dout).sum().backward()
+                wanted = ringlab.attention(q.detach(), k.detach(), v, mask="causal", dout=dout,
+                                           subject=subject)
+                torch.testing.assert_close(q.grad, wanted.dq, rtol=0, atol=0)
+                torch.testing.assert_close(k.grad, wanted.dk, rtol=0, atol=0)
+                self.assertIsNone(v.grad)
+                with self.assertRaisesRegex(ringlab.UsageError, "a loss of o alone"):
+                    ringlab.attention(q, k, v, subject=subject, return_lse=True)[1].sum().backward()
+        compute = lambda *x: ringlab.attention(*x, mask="causal", subject="optimized", ranks=2)
+        self.assertTrue(torch.autograd.gradcheck(compute, (q, k, v.requires_grad_())))
+
+    def test_what_cannot_have_gradients_is_refused(self):
+        q = torch.ones(1, 1, 2, 2, requires_grad=True)
+        for wishes in ({"subject": "broadcast"}, {"with_error": True}):
+            with self.assertRaisesRegex(ringlab.UsageError, "gradients"):
+                ringlab.attention(q, q, q, **wishes)
+            with torch.no_grad():
+                ringlab.attention(q, q, q, **wishes)
+
 
 class CausalOf:
     kind = "causal"

@@ -1,0 +1,56 @@
+"""Gradients for PyTorch: `attention` as a function that autograd knows."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ringlab._errors import usage_error
+
+
+def tracked(arrays: tuple[Any, ...]) -> bool:
+    """True when PyTorch would want the gradients of what is computed from these."""
+    if not any(getattr(array, "requires_grad", False) for array in arrays):
+        return False
+    import torch
+    return torch.is_grad_enabled()
+
+
+def refuse_tracked(what: str) -> None:
+    """Raises: these results are no function that autograd could follow."""
+    raise usage_error(what, "tensors that require no gradients", "some that do",
+                      "Call it under torch.no_grad(), or on tensor.detach()")
+
+
+@functools.cache
+def _function() -> Any:
+    import torch
+
+    class Attention(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, q: Any, k: Any, v: Any, compute: Callable[..., Any]) -> Any:
+            ctx.save_for_backward(q, k, v)
+            ctx.compute = compute
+            ctx.set_materialize_grads(False)
+            return compute(q, k, v, return_lse=True)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx: Any, dout: Any, dlse: Any) -> Any:
+            if dlse is not None:
+                raise usage_error("lse", "a loss of o alone", "one of lse, too",
+                                  "Only o has gradients: use lse.detach()")
+            if dout is None:
+                return None, None, None, None
+            results = ctx.compute(*ctx.saved_tensors, dout=dout)
+            gradients = (results.dq, results.dk, results.dv)
+            needed = zip(gradients, ctx.needs_input_grad)
+            return *(gradient if is_needed else None for gradient, is_needed in needed), None
+
+    return Attention
+
+
+def differentiable(compute: Callable[..., Any], q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+    """(o, lse) of `compute(q, k, v, return_lse=True)`, with the gradients of q, k and v that
+    `compute(q, k, v, dout=dout)` gives."""
+    return _function().apply(q, k, v, compute)
