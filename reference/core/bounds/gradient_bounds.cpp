@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/core/numerics_parts.h"
+#include "reference/core/bounds/parts.h"
 
 namespace ringlab {
 namespace {
