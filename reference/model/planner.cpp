@@ -9,15 +9,26 @@ namespace {
 constexpr std::array kLayouts = {LayoutKind::contiguous, LayoutKind::zigzag, LayoutKind::striped};
 static_assert(kLayouts.size() == kLayoutKinds.size());
 
+constexpr int kUsualSlots = 3;
+
+/// The slots to try, the usual ones first. With W + 1 a chunk of another node can hide under all
+/// steps inside a node of W ranks: it is under way while as many others lie here.
+std::vector<int> slots_to_try(const Machine& machine) {
+  std::vector<int> slots = {2, 1, kUsualSlots};
+  if (machine.node_ranks >= kUsualSlots) slots.push_back(machine.node_ranks + 1);
+  return slots;
+}
+
 /// Schedules for so many ranks, those first whose memory does not grow with them. Of those that hold
 /// all chunks, none whose owners send to everybody: it costs no less than going round.
 std::vector<ScheduleSpec> schedules_for(int ranks, const Machine& machine) {
   const bool several_nodes = machine.node_ranks > 1 && ranks > machine.node_ranks;
   std::vector<ScheduleSpec> schedules;
-  for (const int slots : {2, 1, 3}) {
+  for (const int slots : slots_to_try(machine)) {
     for (const ScheduleKind kind : kScheduleKinds) {
       const ScheduleTraits traits = schedule_traits(kind);
       if (traits.holds_all || (traits.has_nodes && !several_nodes)) continue;
+      if (slots > kUsualSlots && !traits.has_nodes) continue;
       const int node_ranks = traits.has_nodes ? machine.node_ranks : 1;
       schedules.push_back({.kind = kind, .node_ranks = node_ranks, .slots = slots});
     }

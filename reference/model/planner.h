@@ -10,8 +10,8 @@
 namespace ringlab::model {
 
 /// Layout, schedule and slots for options.ranks, the simplest first: contiguous before zigzag
-/// before striped, rings before schedules that hold more, two slots before one and three. double:W
-/// only where there are several nodes. One rank has one way.
+/// before striped, rings before schedules that hold more, two slots before one and three, and
+/// double:W with W + 1 last. double:W only where there are several nodes. One rank has one way.
 std::vector<RunOptions> ways_to_run(const RunOptions& options, const Machine& machine);
 
 /// A way with what it costs.

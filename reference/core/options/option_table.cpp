@@ -194,7 +194,7 @@ const RunOption kOptions[] = {
      {.needs = Feature::traces}},
 };
 
-std::string number_text(double number) {
+std::string limit_text(double number) {
   const auto whole = static_cast<std::int64_t>(number);
   if (static_cast<double>(whole) == number && number < 0x1p53) return std::to_string(whole);
   return std::to_string(number);  // 0.000001
@@ -244,7 +244,7 @@ std::string help_of(const RunOption& option, std::string_view otherwise) {
   help += option.help;
   const bool is_whole = std::holds_alternative<int RunOptions::*>(option.field) ||
                         std::holds_alternative<std::int64_t RunOptions::*>(option.field);
-  if (is_whole) help += ", " + number_text(option.least) + " … " + number_text(option.most);
+  if (is_whole) help += ", " + limit_text(option.least) + " … " + limit_text(option.most);
   const std::string text = otherwise.empty() ? default_of(option) : std::string(otherwise);
   return text.empty() ? help : help + " (" + text + ")";
 }
@@ -252,8 +252,8 @@ std::string help_of(const RunOption& option, std::string_view otherwise) {
 void check_limit(const RunOption& option, double value) {
   if (value >= option.least && value <= option.most) return;
   throw_usage_error({.where = name_of(option),
-                     .expected = number_text(option.least) + " to " + number_text(option.most),
-                     .actual = number_text(value),
+                     .expected = limit_text(option.least) + " to " + limit_text(option.most),
+                     .actual = limit_text(value),
                      .hint = ""});
 }
 

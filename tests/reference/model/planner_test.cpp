@@ -94,7 +94,7 @@ TEST(Ways, of_one_rank_are_one) {
 
 TEST(Ways, differ_and_go_through_nodes_only_where_there_are_several) {
   for (const auto& [ranks, node_ranks, due] :
-       {std::tuple(8, 8, 0), std::tuple(9, 8, 9), std::tuple(4, 1, 0), std::tuple(4, 2, 9)}) {
+       {std::tuple(8, 8, 0), std::tuple(9, 8, 12), std::tuple(4, 1, 0), std::tuple(4, 2, 9)}) {
     std::set<std::tuple<LayoutKind, ScheduleKind, int>> seen;
     int through_nodes = 0;
     const std::vector<RunOptions> ways = ways_to_run({.ranks = ranks}, fast_links(node_ranks));
@@ -151,6 +151,14 @@ TEST(BestChoice, of_a_full_mask_is_a_contiguous_ring) {
   EXPECT_EQ(way.layout, LayoutKind::contiguous);
   EXPECT_EQ(way.schedule, ScheduleKind::ring);
   EXPECT_EQ(way.slots, 2);
+}
+
+TEST(BestChoice, over_slow_links_between_nodes_has_a_slot_for_every_step_inside_a_node) {
+  Machine machine = fast_links(4);
+  machine.outside.bytes_per_s = 1.1e9;  // a chunk takes a little less than four blocks
+  const RunOptions way = best_way(job_of("full", 4096, 16), machine);
+  EXPECT_EQ(way.schedule, ScheduleKind::double_ring);
+  EXPECT_EQ(way.slots, 5);
 }
 
 TEST(BestChoice, of_a_causal_mask_is_a_zigzag_ring) {
