@@ -1,12 +1,14 @@
 #include "optimized/transport/files/file_communicator.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
+#include <optional>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "optimized/transport/files/folder_file.h"
 #include "optimized/transport/post_check.h"
 #include "reference/core/error.h"
 
@@ -14,6 +16,7 @@ namespace ringlab {
 namespace {
 
 constexpr const char* kFailed = "failed";  // "RANK\nWHY" of a rank that failed
+constexpr std::int64_t kLongestNote = std::int64_t{1} << 20;
 constexpr std::chrono::milliseconds kBetweenLooks{10};
 constexpr std::chrono::microseconds kShortestPause{100}, kLongestPause{5000};
 
@@ -55,15 +58,7 @@ void FileCommunicator::write(const std::filesystem::path& file,
                              std::span<const std::byte> bytes) const {
   std::filesystem::path part = file;
   part += ".part";
-  std::ofstream out(part, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
-  out.close();
-  std::error_code failure;
-  if (out) std::filesystem::rename(part, file, failure);
-  if (out && !failure) return;
-  throw_environment_error({.where = file.string(),
-                           .expected = "a folder that " + name_of(rank()) + " can write to",
-                           .actual = failure ? failure.message() : "a write that failed"});
+  write_folder_file(part, file, bytes, name_of(rank()));
 }
 
 Request FileCommunicator::post_send(int to, int tag, std::span<const std::byte> bytes) {
@@ -109,18 +104,15 @@ void FileCommunicator::wait(Request request) {
 }
 
 bool FileCommunicator::take(const OpenReceive& receive, Clock::time_point begin) {
-  std::ifstream in(receive.file, std::ios::binary | std::ios::ate);
-  if (!in) return false;
-  const auto bytes = static_cast<std::int64_t>(in.tellg());
-  if (bytes != std::ssize(receive.buffer)) {
+  const std::optional<FolderFile> file = FolderFile::open(receive.file);
+  if (!file) return false;
+  if (file->size() != std::ssize(receive.buffer)) {
     fail(receive, begin,
-         "a message of " + std::to_string(bytes) + " bytes, not " +
+         "a message of " + std::to_string(file->size()) + " bytes, not " +
              std::to_string(receive.buffer.size()) +
              ": sender and receiver disagree about the size");
   }
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(receive.buffer.data()), bytes);
-  if (!in) fail(receive, begin, "a message that cannot be read");
+  file->read(receive.buffer);
   std::error_code ignored;
   std::filesystem::remove(receive.file, ignored);
   return true;
@@ -139,12 +131,11 @@ void FileCommunicator::fail(const OpenReceive& receive, Clock::time_point begin,
 void FileCommunicator::check_others(const std::string& operation) {
   if (!failed_ && Clock::now() < next_look_) return;
   next_look_ = Clock::now() + kBetweenLooks;
-  std::ifstream note(place_.folder / kFailed);
-  int who = 0;
-  if (!(note >> who)) {
-    if (!failed_) return;
-    who = rank();
-  }
+  const std::optional<FolderFile> file = FolderFile::open(place_.folder / kFailed);
+  if (!file && !failed_) return;
+  std::istringstream note(file ? file->text(kLongestNote) : std::to_string(rank()));
+  int who = rank();
+  note >> who;
   note.ignore(1);
   const std::string why(std::istreambuf_iterator<char>(note), {});
   failed_ = true;
@@ -157,12 +148,12 @@ void FileCommunicator::check_others(const std::string& operation) {
 void FileCommunicator::abort(const std::string& why) noexcept {
   if (std::exchange(failed_, true)) return;
   try {
-    if (std::filesystem::exists(place_.folder / kFailed)) return;  // the first failure counts
-    const std::string note = std::to_string(rank()) + "\n" + why;
-    write(place_.folder / (kFailed + ("." + std::to_string(rank()))),
-          bytes_of(note.data(), std::ssize(note)));
-    std::filesystem::rename(place_.folder / (kFailed + ("." + std::to_string(rank()))),
-                            place_.folder / kFailed);
+    const std::filesystem::path failed = place_.folder / kFailed;
+    if (FolderFile::open(failed)) return;  // the first failure counts
+    const std::string note = (std::to_string(rank()) + "\n" + why).substr(0, kLongestNote);
+    std::filesystem::path part = failed;
+    part += "." + std::to_string(rank());
+    write_folder_file(part, failed, bytes_of(note.data(), std::ssize(note)), name_of(rank()));
   } catch (...) {  // the others find out at their deadline
   }
 }

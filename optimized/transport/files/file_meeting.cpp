@@ -2,17 +2,19 @@
 
 #include <unistd.h>
 
-#include <fstream>
-#include <iterator>
+#include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 
+#include "optimized/transport/files/folder_file.h"
 #include "reference/core/error.h"
 
 namespace ringlab {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{5};
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
 
 [[noreturn]] void refuse_stale(const std::filesystem::path& file, const std::string& found) {
   throw_environment_error({.where = file.string(),
@@ -50,29 +52,19 @@ std::string FileMeeting::header() const {
 
 void FileMeeting::write(const std::string& mine) {
   const std::filesystem::path file = file_of(place_.rank);
-  if (std::filesystem::exists(file)) refuse_stale(file, "one that this rank did not write");
+  if (FolderFile::open(file)) refuse_stale(file, "one that this rank did not write");
   std::filesystem::path part = file;
   part += ".part" + std::to_string(::getpid());
-  std::ofstream out(part, std::ios::binary);
-  out << header() << '\n' << mine << std::flush;
-  out.close();
-  std::error_code failure;
-  if (out) std::filesystem::rename(part, file, failure);
-  if (!out || failure) {
-    std::error_code ignored;
-    std::filesystem::remove(part, ignored);
-    throw_environment_error(
-        {.where = file.string(),
-         .expected = "a folder that rank " + std::to_string(place_.rank) + " can write to",
-         .actual = failure ? failure.message() : "a write that failed"});
-  }
+  const std::string text = header() + '\n' + mine;
+  write_folder_file(part, file, std::as_bytes(std::span(text)),
+                    "rank " + std::to_string(place_.rank));
   has_written_ = true;
 }
 
 bool FileMeeting::read(int rank, std::string& text) const {
-  std::ifstream in(file_of(rank), std::ios::binary);
-  if (!in) return false;
-  text.assign(std::istreambuf_iterator<char>(in), {});
+  const std::optional<FolderFile> file = FolderFile::open(file_of(rank));
+  if (!file) return false;
+  text = file->text(kMostBytes);
   const std::string found = first_line(text);
   if (found != header()) refuse_stale(file_of(rank), "\"" + found.substr(0, 80) + "\"");
   text.erase(0, found.size() + 1);

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <random>
 #include <string>
 #include <system_error>
@@ -12,6 +11,7 @@
 
 #include "optimized/transport/files/file_communicator.h"
 #include "optimized/transport/files/file_meeting.h"
+#include "optimized/transport/files/folder_file.h"
 #include "reference/core/error.h"
 
 namespace ringlab {
@@ -43,7 +43,7 @@ std::uint64_t hash_of(const std::vector<std::string>& texts) {
 void make_folder(const std::filesystem::path& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
-  if (std::filesystem::is_directory(folder)) return;  // perhaps another rank was faster
+  if (std::filesystem::is_directory(folder, failure)) return;  // perhaps another rank was faster
   throw_environment_error({.where = folder.string(),
                            .expected = "a folder, or room for one",
                            .actual = failure ? failure.message() : "something else"});
@@ -69,6 +69,12 @@ std::filesystem::path job_folder(const FolderJob& job, FileMeeting& meeting) {
   std::filesystem::path folder =
       job.folder / ("job-" + hexadecimal(hash_of(meeting.tell_all(random_text()))));
   make_folder(folder);
+  if (std::filesystem::is_symlink(folder)) {
+    throw_environment_error({.where = folder.string(),
+                             .expected = "a folder that the ranks of this job have made",
+                             .actual = "a link",
+                             .hint = "Use a folder that nobody else can write to"});
+  }
   return folder;
 }
 
@@ -95,7 +101,7 @@ class FolderSession final : public JobSession {
   void finish() override {
     // Ranks go as soon as they hear of it: the folder must not be empty until all have been told.
     const std::filesystem::path kept = folder_ / "finishing";
-    if (rank() == 0) std::ofstream{kept};
+    if (rank() == 0) write_folder_file(folder_ / "finishing.part", kept, {}, "rank 0");
     come_together();
     if (rank() == 0) remove(kept);
     finished_ = true;
