@@ -28,25 +28,36 @@ void MessageTable::check(const Address& address, Direction direction) const {
   check_post({address.rank, call, address.peer, address.tag}, ranks());
 }
 
-MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction direction) {
-  const auto found = unpaired_.find(channel);
-  if (found != unpaired_.end()) {
-    std::deque<MessagePtr>& queue = found->second;
-    const bool holds_sends = queue.front()->send_posted;
-    if (holds_sends == (direction == Direction::receive)) {
-      MessagePtr message = std::move(queue.front());
-      queue.pop_front();
-      if (queue.empty()) unpaired_.erase(found);
-      return message;
-    }
+// Tags number the messages of a pair of ranks, and the pairs are few for each rank.
+std::size_t MessageTable::ChannelHash::operator()(const Channel& channel) const {
+  std::uint64_t hash = static_cast<std::uint32_t>(channel.from);
+  for (const int part : {channel.to, channel.tag}) {
+    hash = (hash ^ (hash >> 29)) * 0x9e3779b97f4a7c15u + static_cast<std::uint32_t>(part);
   }
-  const auto [from, to, tag] = channel;
-  auto message = std::make_shared<PairedMessage>();
-  message->from = from;
-  message->to = to;
-  message->tag = tag;
-  unpaired_[channel].push_back(message);
-  return message;
+  return hash ^ (hash >> 32);
+}
+
+MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction direction) {
+  const auto [entry, is_new] = unpaired_.try_emplace(channel);
+  std::list<MessagePtr>& queue = entry->second;
+  const bool holds_sends = !is_new && queue.front()->send_posted;
+  if (!is_new && holds_sends == (direction == Direction::receive)) {
+    MessagePtr message = std::move(queue.front());
+    queue.pop_front();
+    if (queue.empty()) unpaired_.erase(entry);
+    return message;
+  }
+  try {
+    auto message = std::make_shared<PairedMessage>();
+    message->from = channel.from;
+    message->to = channel.to;
+    message->tag = channel.tag;
+    queue.push_back(message);
+    return message;
+  } catch (...) {  // no entry is empty
+    if (is_new) unpaired_.erase(entry);
+    throw;
+  }
 }
 
 Request MessageTable::open_request(int rank, HalfMessage operation) {
@@ -105,10 +116,10 @@ void MessageTable::close(int rank, Request request) {
   state.open.erase(found);
 }
 
-std::vector<HalfMessage> MessageTable::open(int rank) const {
+std::vector<HalfMessage> MessageTable::open(int rank, bool (*wanted)(const HalfMessage&)) const {
   std::vector<HalfMessage> operations;
   for (const auto& [id, operation] : ranks_[static_cast<std::size_t>(rank)].open) {
-    operations.push_back(operation);
+    if (wanted(operation)) operations.push_back(operation);
   }
   return operations;
 }
@@ -127,7 +138,7 @@ void MessageTable::end_rank(int rank) {
   }
   state.open.clear();
   std::erase_if(unpaired_, [rank](const auto& entry) {
-    return std::get<1>(entry.first) == rank && entry.second.front()->receive_posted;
+    return entry.first.to == rank && entry.second.front()->receive_posted;
   });
 }
 

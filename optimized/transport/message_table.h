@@ -4,12 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "optimized/transport/communicator.h"
@@ -76,8 +76,9 @@ class MessageTable {
   HalfMessage find(int rank, Request request) const;
   /// Forgets a completed request and counts what it received.
   void close(int rank, Request request);
-  /// Everything `rank` has posted and not waited for, oldest first.
-  std::vector<HalfMessage> open(int rank) const;
+  /// Those operations that `rank` has posted and not waited for and that `wanted` takes, oldest
+  /// first.
+  std::vector<HalfMessage> open(int rank, bool (*wanted)(const HalfMessage&)) const;
 
   /// Cancels what `rank` left open: its receives take nothing, its untaken sends are lost.
   void end_rank(int rank);
@@ -89,7 +90,13 @@ class MessageTable {
   const Traffic& traffic(int rank) const { return ranks_[static_cast<std::size_t>(rank)].traffic; }
 
  private:
-  using Channel = std::tuple<int, int, int>;  // from, to, tag
+  struct Channel {
+    int from = 0, to = 0, tag = 0;
+    friend bool operator==(const Channel&, const Channel&) = default;
+  };
+  struct ChannelHash {
+    std::size_t operator()(const Channel& channel) const;
+  };
   struct RankTable {
     std::map<std::int64_t, HalfMessage> open;
     Traffic traffic;
@@ -103,7 +110,7 @@ class MessageTable {
 
   std::vector<RankTable> ranks_;
   /// Unpaired messages; those of one channel are all sends or all receives.
-  std::map<Channel, std::deque<MessagePtr>> unpaired_;
+  std::unordered_map<Channel, std::list<MessagePtr>, ChannelHash> unpaired_;
 };
 
 }  // namespace ringlab::in_process

@@ -1,5 +1,7 @@
 #include "optimized/transport/thread_network.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <future>
 #include <sstream>
@@ -13,7 +15,8 @@ namespace {
 constexpr double kLongestTimeout = 1e9;    // thirty years; keeps the deadline representable
 constexpr bool kSendsNeedReceives = true;  // those that wait: a buffered one is complete at once
 constexpr std::size_t kLongestBuffered = std::size_t{4} << 20;
-constexpr std::size_t kLongestPiece = std::size_t{256} << 10;  // stays in a core's cache
+constexpr std::size_t kShortestUnlocked = std::size_t{16} << 10;  // else waiting costs more
+constexpr std::size_t kLongestPiece = std::size_t{256} << 10;     // stays in a core's cache
 
 std::chrono::steady_clock::duration checked_timeout(double seconds) {
   if (!(seconds > 0)) {
@@ -26,11 +29,32 @@ std::chrono::steady_clock::duration checked_timeout(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(bounded);
 }
 
-/// Clears `waiting` however a wait ends: a rank that is busy dying does not count as stuck.
-struct EndOfWait {
-  std::optional<HalfMessage>& waiting;
-  ~EndOfWait() { waiting.reset(); }
+/// Notes that a rank waits, however that ends: a rank that is busy dying does not count as stuck.
+class NotedWait {
+ public:
+  NotedWait(std::optional<HalfMessage>& waiting, int& idle, const HalfMessage& operation)
+      : waiting_(waiting), idle_(idle) {
+    waiting_ = operation;
+    ++idle_;
+  }
+  ~NotedWait() {
+    waiting_.reset();
+    --idle_;
+  }
+  NotedWait(const NotedWait&) = delete;
+  NotedWait& operator=(const NotedWait&) = delete;
+
+ private:
+  std::optional<HalfMessage>& waiting_;
+  int& idle_;
 };
+
+/// Processor time that a thread has used; nothing where that is not known.
+std::optional<Patience::Seconds> used_by(const std::optional<clockid_t>& clock) {
+  timespec used{};
+  if (!clock || clock_gettime(*clock, &used) != 0) return {};
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
 
 bool is_complete(const HalfMessage& operation) {
   const PairedMessage& message = *operation.message;
@@ -63,8 +87,18 @@ ThreadNetwork::ThreadNetwork(int ranks, const NetworkOptions& options)
       states_(static_cast<std::size_t>(ranks)),
       failure_(ranks) {}
 
+void ThreadNetwork::enter(int rank) {
+  clockid_t clock{};
+  if (pthread_getcpuclockid(pthread_self(), &clock) != 0) return;
+  const Lock lock(mutex_);
+  state(rank).processor_time = clock;
+}
+
 void ThreadNetwork::leave(int rank, const std::exception_ptr& thrown) {
   const Lock lock(mutex_);
+  state(rank).processor_time.reset();
+  ++idle_;
+  note_progress();
   if (thrown) failure_.record_thrown(rank, thrown);
   table_.end_rank(rank);
   wake_everyone();
@@ -77,11 +111,12 @@ Request ThreadNetwork::post_send(int rank, int to, int tag, std::span<const std:
   Lock lock(mutex_);
   if (failure_) failure_.throw_to_survivor(rank, "to post a send to rank " + std::to_string(to));
   const MessageTable::PostedPair posted = table_.post_send({rank, to, tag}, bytes);
+  note_progress();
   if (buffered) {
     posted.message->payload = std::move(payload);
     posted.message->taken = true;
   }
-  const bool wanted = buffered && posted.message->receive_posted;
+  const bool wanted = buffered && waits_for(to, *posted.message);
   lock.unlock();  // or who is woken would wait for it
   if (wanted) state(to).wake.notify_one();
   return posted.request;
@@ -93,6 +128,7 @@ Request ThreadNetwork::post_receive(int rank, int from, int tag, std::span<std::
     failure_.throw_to_survivor(rank, "to post a receive from rank " + std::to_string(from));
   }
   const MessageTable::PostedPair posted = table_.post_receive({rank, from, tag}, buffer);
+  note_progress();
   const bool awaited = posted.message->matched() && !posted.message->taken;
   lock.unlock();
   if (awaited) state(from).wake.notify_one();
@@ -114,11 +150,10 @@ void ThreadNetwork::wait(int rank, Request request) {
 // when there is none. The last rank to sleep sees that all do, so that a deadlock needs no
 // deadline.
 void ThreadNetwork::block_until_complete(int rank, const HalfMessage& operation, Lock& lock) {
-  using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  auto deadline = begin + timeout_;
+  Patience patience(timeout_);
   const auto attempt = [&] {
-    const std::chrono::duration<double> elapsed = Clock::now() - begin;
+    const Patience::Seconds elapsed = Clock::now() - begin;
     return Attempt{.rank = rank, .doing = describe(operation), .elapsed_s = elapsed.count()};
   };
   WaitState& me = state(rank);
@@ -126,25 +161,27 @@ void ThreadNetwork::block_until_complete(int rank, const HalfMessage& operation,
     if (failure_) failure_.throw_to_survivor(rank, describe(operation));
     // Moving a piece lets go of the lock: what was matched, or failed, meanwhile has woken nobody.
     if (move_pieces(rank, lock)) {
-      deadline = Clock::now() + timeout_;
+      note_progress();
       expired = false;
       continue;
     }
     if (is_complete(operation)) return;
     const std::string reason = table_.hopeless(operation, kSendsNeedReceives);
     if (!reason.empty()) fail(rank, wait_error(attempt(), peer_of(operation), reason));
-    if (expired) fail(rank, wait_error(attempt(), peer_of(operation), missed_deadline(timeout_s_)));
-    me.waiting = operation;
-    const EndOfWait end_of_wait{me.waiting};
-    if (all_are_stuck()) fail(kEveryRank, stuck_error());
-    expired = me.wake.wait_until(lock, deadline) == std::cv_status::timeout;
+    const NotedWait noted(me.waiting, idle_, operation);
+    if (expired && patience.is_over(last_progress_, [&] { return look_at_awaited(rank); })) {
+      fail(rank, wait_error(attempt(), awaited_by(rank), missed_deadline(timeout_s_)));
+    }
+    if (idle_ == ranks() && !wake_who_can_move()) fail(kEveryRank, stuck_error());
+    expired =
+        me.wake.wait_until(lock, patience.next_look(last_progress_)) == std::cv_status::timeout;
   }
 }
 
 bool ThreadNetwork::move_pieces(int rank, Lock& lock) {
   bool moved = false;
-  for (const HalfMessage& operation : table_.open(rank)) {
-    if (!can_move_a_piece(operation)) continue;
+  for (const HalfMessage& operation : table_.open(rank, can_move_a_piece)) {
+    if (!can_move_a_piece(operation)) continue;  // any more: the lock was let go of
     PairedMessage& message = *operation.message;
     operation.direction == Direction::send ? read_piece(message, lock) : write_piece(message, lock);
     moved = true;
@@ -173,10 +210,11 @@ void ThreadNetwork::write_piece(PairedMessage& message, Lock& lock) {
   const std::vector<std::byte> piece = std::exchange(message.payload, {});
   const bool last = message.taken;
   if (message.fits()) {
-    state(message.from).wake.notify_one();
-    lock.unlock();
+    if (!last) state(message.from).wake.notify_one();  // for the next piece
+    const bool is_short = piece.size() <= kShortestUnlocked;
+    if (!is_short) lock.unlock();
     std::ranges::copy(piece, message.target.subspan(message.written_bytes).begin());
-    lock.lock();
+    if (!is_short) lock.lock();
     message.written_bytes += piece.size();
   }
   message.filled = last;
@@ -187,14 +225,38 @@ bool ThreadNetwork::can_move(int rank) const {
   const std::optional<HalfMessage>& waiting = states_[static_cast<std::size_t>(rank)].waiting;
   if (!waiting || is_complete(*waiting)) return true;
   if (!table_.hopeless(*waiting, kSendsNeedReceives).empty()) return true;  // it is about to say so
-  return std::ranges::any_of(table_.open(rank), can_move_a_piece);
+  return !table_.open(rank, can_move_a_piece).empty();
 }
 
-bool ThreadNetwork::all_are_stuck() const {
+bool ThreadNetwork::waits_for(int rank, const PairedMessage& message) const {
+  const std::optional<HalfMessage>& waiting = states_[static_cast<std::size_t>(rank)].waiting;
+  return waiting && waiting->message.get() == &message;
+}
+
+// A rank that waits for one message is not woken for others: it takes them when it comes to them.
+bool ThreadNetwork::wake_who_can_move() {
+  bool any = false;
   for (int rank = 0; rank < ranks(); ++rank) {
-    if (can_move(rank)) return false;
+    if (!can_move(rank)) continue;
+    state(rank).wake.notify_one();
+    any = true;
   }
-  return true;
+  return any;
+}
+
+int ThreadNetwork::awaited_by(int rank) const {
+  int awaited = rank;
+  for (int hops = 0; hops < ranks(); ++hops) {
+    const std::optional<HalfMessage>& waiting = states_[static_cast<std::size_t>(awaited)].waiting;
+    if (!waiting || is_complete(*waiting)) break;
+    awaited = peer_of(*waiting);
+  }
+  return awaited;
+}
+
+Patience::Look ThreadNetwork::look_at_awaited(int rank) const {
+  const int awaited = awaited_by(rank);
+  return {awaited, used_by(states_[static_cast<std::size_t>(awaited)].processor_time)};
 }
 
 Error ThreadNetwork::stuck_error() const {
@@ -221,7 +283,7 @@ namespace {
 
 /// Runs `body` in one thread per rank and joins them all; environment error when they cannot all be
 /// made.
-void run_ranks(Network& network, const RankBody& body) {
+void run_ranks(ThreadNetwork& network, const RankBody& body) {
   // Bodies start when every thread exists: with too few threads none of them may run.
   std::promise<bool> gate;
   const std::shared_future<bool> opened = gate.get_future().share();
@@ -229,7 +291,9 @@ void run_ranks(Network& network, const RankBody& body) {
   try {
     for (int rank = 0; rank < network.ranks(); ++rank) {
       threads.emplace_back([&network, &body, opened, rank] {
-        if (opened.get()) run_rank(network, rank, body);
+        if (!opened.get()) return;
+        network.enter(rank);
+        run_rank(network, rank, body);
       });
     }
   } catch (const std::exception& error) {

@@ -1,7 +1,9 @@
 // What only free-running threads have: deadlines in wall time.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -61,6 +63,69 @@ TEST(ThreadNetwork, a_short_stall_within_the_deadline_is_no_error) {
       EXPECT_EQ(receive_ints(n, 0, 0, 1), std::vector<int>{8});
     }
   });
+}
+
+TEST(ThreadNetwork, messages_of_others_are_progress) {
+  const AnyNetwork network{.name = ""};
+  const auto body = [](Communicator& n) {
+    if (n.rank() == 2) {
+      EXPECT_EQ(receive_ints(n, 1, 1, 1), std::vector<int>{9});
+      return;
+    }
+    for (int turn = 0; turn < 12; ++turn) {  // three deadlines long
+      std::this_thread::sleep_for(50ms);
+      send_ints(n, 1 - n.rank(), 0, {turn});
+      receive_ints(n, 1 - n.rank(), 0, 1);
+    }
+    if (n.rank() == 1) send_ints(n, 2, 1, {9});
+  };
+  network.run(3, body, 0.2);
+}
+
+double processor_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+TEST(ThreadNetwork, a_rank_that_computes_is_at_work_however_long_a_step_takes) {
+  const AnyNetwork network{.name = ""};
+  const auto body = [](Communicator& n) {
+    if (n.rank() == 1) {
+      EXPECT_EQ(receive_ints(n, 0, 0, 1), std::vector<int>{9});
+      return;
+    }
+    const double begin = processor_seconds();
+    while (processor_seconds() - begin < 0.1) {  // as a rank among many: it seldom has a processor
+      const double now = processor_seconds();
+      while (processor_seconds() - now < 5e-3) {
+      }
+      std::this_thread::sleep_for(20ms);
+    }
+    send_ints(n, 1, 0, {9});
+  };
+  network.run(2, body, 0.2);
+}
+
+TEST(ThreadNetwork, a_rank_that_computes_for_ever_is_stalled_and_named) {
+  const AnyNetwork network{.name = ""};
+  std::atomic<bool> is_named = false;
+  const auto body = [&](Communicator& n) {
+    if (n.rank() == 0) {
+      while (!is_named) {
+      }
+      return;
+    }
+    try {  // rank 2 waits for rank 1, which waits for rank 0
+      receive_ints(n, n.rank() - 1, 0, 1);
+    } catch (...) {
+      is_named = true;
+      throw;
+    }
+  };
+  const std::string text = network.error_of(3, body, 0.1).what();
+  EXPECT_NE(text.find("found no progress within 0.1 s"), std::string::npos) << text;
+  EXPECT_NE(text.find("Suspect: rank 0"), std::string::npos) << text;
 }
 
 TEST(ThreadNetwork, timeouts_must_be_positive_and_may_be_infinite) {
