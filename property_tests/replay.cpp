@@ -6,7 +6,7 @@
 
 #include "property_tests/laws/trial.h"
 #include "property_tests/verify.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_failure.h"
 
 namespace ringlab::verify {
 namespace {
@@ -62,6 +62,11 @@ void compare_gradients(const Subject& subject, const AttentionInput& input,
   add("dv", got.dv, exact.dv, allowed.dv);
 }
 
+/// Throws it again as what it is where something ran out: that says nothing about the subject.
+void pass_on_machine_failure(const std::exception& error) {
+  if (const std::optional<MachineError> failure = machine_failure(error)) throw *failure;
+}
+
 LawResult thrown(const std::string& what, Ending ending = Ending::threw) {
   LawResult result{Outcome::broken, 0, "it threw: " + what};
   result.ending = ending;
@@ -85,6 +90,7 @@ LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
     result.step = error.failure().step;
     return result;
   } catch (const std::exception& error) {
+    pass_on_machine_failure(error);
     return thrown(error.what());
   } catch (...) {
     return thrown("something that is not a std::exception");
@@ -135,6 +141,7 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
     verdict.ending = error.ending();
     return verdict;
   } catch (const std::exception& error) {
+    pass_on_machine_failure(error);
     verdict.error = error.what();
     verdict.ending = Ending::threw;
     return verdict;

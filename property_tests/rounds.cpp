@@ -6,9 +6,9 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "property_tests/sha256.h"
+#include "reference/core/parallel_rows.h"
 
 namespace ringlab::verify {
 namespace {
@@ -70,9 +70,8 @@ class Rounds {
   }
 
   std::vector<SubjectRounds> run() {
-    std::vector<std::thread> threads;
-    for (int i = 0; i < options_.threads; ++i) threads.emplace_back([this] { work(); });
-    for (std::thread& thread : threads) thread.join();
+    parallel_rows(options_.threads, options_.threads,
+                  [this] { return [this](std::int64_t) { work(); }; });
     if (failure_) std::rethrow_exception(failure_);
     std::vector<SubjectRounds> results;
     for (SubjectTurns& subject : subjects_) results.push_back(result_of(subject));

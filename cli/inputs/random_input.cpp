@@ -1,8 +1,9 @@
 #include "cli/inputs/random_input.h"
 
-#include <future>
 #include <memory>
 #include <utility>
+
+#include "reference/core/parallel_rows.h"
 
 namespace ringlab::cli {
 namespace {
@@ -80,13 +81,16 @@ verify::HeadGroupSource random_groups(const RandomInput& input,
     const Shape& shape = input.problem.shape;
     const std::int64_t group = shape.q_heads / shape.kv_heads;
     const Positions keys = Positions::all(shape.kv_tokens);
-    auto k = std::async(std::launch::async, [&] {
-      return make_heads(input, {RandomTensor::k, batch, kv_head, 1}, keys);
-    });
     auto made = std::make_shared<MadeGroup>();
-    made->v = make_heads(input, {RandomTensor::v, batch, kv_head, 1}, keys);
-    made->q = make_heads(input, {RandomTensor::q, batch, kv_head * group, group}, rows);
-    made->k = k.get();
+    const auto make_part = [&](std::int64_t part) {
+      if (part == 0) {
+        made->k = make_heads(input, {RandomTensor::k, batch, kv_head, 1}, keys);
+      } else {
+        made->v = make_heads(input, {RandomTensor::v, batch, kv_head, 1}, keys);
+        made->q = make_heads(input, {RandomTensor::q, batch, kv_head * group, group}, rows);
+      }
+    };
+    parallel_rows(2, 2, [&] { return make_part; });
     verify::HeadGroup views{
         .q = made->q.view(), .k = made->k.view(), .v = made->v.view(), .owner = {}};
     views.owner = std::move(made);

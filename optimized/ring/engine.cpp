@@ -7,7 +7,7 @@
 #include "optimized/ring/checks.h"
 #include "optimized/ring/whole_tensors.h"
 #include "optimized/ring/wide_ends.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::ring {
 
@@ -41,10 +41,10 @@ RunResult Engine::run(const AttentionInput& input, const RunOptions& options,
     });
     return result;
   } catch (const std::bad_alloc&) {  // outside the ranks: theirs have become errors already
-    throw_environment_error({.where = "ring engine",
-                             .expected = "memory for the outputs and the ranks",
-                             .actual = "out of memory",
-                             .hint = "Use fewer tokens, heads or ranks"});
+    throw MachineError({.where = "ring engine",
+                        .expected = "memory for the outputs and the ranks",
+                        .actual = "out of memory",
+                        .hint = "Use fewer tokens, heads or ranks"});
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_failure.h"
 
 namespace ringlab::in_process {
 namespace {
@@ -15,8 +15,6 @@ bool names_rank(const std::string& where, int rank) {
   const std::string name = rank_name(rank);
   return where == name || where.starts_with(name + ",") || where.starts_with(name + ":");
 }
-
-constexpr const char* kOutOfMemory = "out of memory";
 
 /// True when `later`, of the same rank, tells at which step `first` happened.
 bool adds_the_step(const Error& first, const Error& later) {
@@ -35,6 +33,20 @@ std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
   return std::make_shared<const Error>(
       ErrorKind::environment,
       ErrorParts{.where = rank_name(rank), .expected = "", .actual = text, .hint = ""});
+}
+
+/// So short that its copies need no memory.
+std::shared_ptr<const Error> out_of_memory(int rank) {
+  return std::make_shared<const MachineError>(
+      ErrorParts{.where = rank_name(rank), .actual = "out of memory"});
+}
+
+/// Of a rank that threw something of the standard library.
+std::shared_ptr<const Error> standard_error(int rank, const std::exception& thrown) {
+  if (dynamic_cast<const std::bad_alloc*>(&thrown)) return out_of_memory(rank);
+  const std::optional<MachineError> of_machine = machine_failure(thrown, rank_name(rank));
+  if (of_machine) return std::make_shared<const MachineError>(*of_machine);
+  return foreign_error(rank, thrown.what());
 }
 
 /// A copy of the same type, so that catch clauses still tell errors apart.
@@ -61,7 +73,7 @@ ErrorParts with_rank(ErrorParts parts, int rank) {
 
 FirstFailure::FirstFailure(int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
-    out_of_memory_.push_back(foreign_error(rank, kOutOfMemory));
+    out_of_memory_.push_back(out_of_memory(rank));
   }
 }
 
@@ -112,10 +124,8 @@ std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& t
     return std::make_shared<const MachineError>(with_rank(error.parts(), rank));
   } catch (const Error& error) {
     return std::make_shared<const Error>(error.kind(), with_rank(error.parts(), rank));
-  } catch (const std::bad_alloc&) {
-    return foreign_error(rank, kOutOfMemory);
   } catch (const std::exception& error) {
-    return foreign_error(rank, error.what());
+    return standard_error(rank, error);
   } catch (...) {
     return foreign_error(rank, "an exception of unknown type");
   }

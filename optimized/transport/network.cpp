@@ -3,7 +3,7 @@
 #include <new>
 #include <string>
 
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::in_process {
 namespace {
@@ -47,10 +47,10 @@ void run_rank(Network& network, int rank, const RankBody& body) {
 
 void throw_cannot_start(const Network& network, const std::string& what,
                         const std::exception& reason) {
-  throw_environment_error({.where = "network",
-                           .expected = "to start " + std::to_string(network.ranks()) + " " + what,
-                           .actual = reason_of(reason),
-                           .hint = "Use fewer ranks"});
+  throw MachineError({.where = "network",
+                      .expected = "to start " + std::to_string(network.ranks()) + " " + what,
+                      .actual = reason_of(reason),
+                      .hint = "Use fewer ranks, or lift the limits of this process (ulimit -a)"});
 }
 
 NetworkSummary summarize(const Network& network) {

@@ -5,7 +5,7 @@
 
 #include "optimized/ring/host/one_rank.h"
 #include "optimized/transport/run_network.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 #include "reference/core/schedule/schedule_plan.h"
 
 namespace ringlab::ring {
@@ -56,10 +56,10 @@ RunSummary InProcess::run(const AnyRun& run) const {
   try {
     return std::visit([](const auto& of_type) { return run_ranks(of_type); }, run);
   } catch (const std::bad_alloc&) {  // outside the ranks: theirs have become errors already
-    throw_environment_error({.where = "ring engine",
-                             .expected = "memory for the ranks",
-                             .actual = "out of memory",
-                             .hint = "Use fewer tokens, heads or ranks"});
+    throw MachineError({.where = "ring engine",
+                        .expected = "memory for the ranks",
+                        .actual = "out of memory",
+                        .hint = "Use fewer tokens, heads or ranks"});
   }
 }
 
