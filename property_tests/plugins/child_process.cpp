@@ -18,7 +18,7 @@
 #include <filesystem>
 
 #include "property_tests/plugins/environment.h"
-#include "reference/core/error.h"
+#include "reference/core/machine_error.h"
 
 namespace ringlab::plugins {
 namespace {
@@ -26,10 +26,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void throw_refused(const std::string& what, int error) {
-  throw_environment_error({.where = "the process of a plugin",
-                           .expected = what,
-                           .actual = std::strerror(error),
-                           .hint = ""});
+  throw MachineError({.where = "the process of a plugin",
+                      .expected = what,
+                      .actual = std::strerror(error),
+                      .hint = ""});
 }
 
 std::int64_t size_of(int descriptor) {

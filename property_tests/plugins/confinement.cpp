@@ -45,6 +45,7 @@ void limit_resources(const Confinement& wanted) {
   limit(RLIMIT_NOFILE, kMostFiles);
   limit(RLIMIT_MSGQUEUE, 0);
   limit(RLIMIT_FSIZE, wanted.file_bytes);
+  signal(SIGXFSZ, SIG_IGN);  // a file that is too long is a failed write
   if (wanted.address_bytes > 0 && !kSanitized) limit(RLIMIT_AS, wanted.address_bytes);
   if (wanted.private_bytes > 0 && !kSanitized) limit(RLIMIT_DATA, wanted.private_bytes);
 }

@@ -7,16 +7,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 
 #include "property_tests/plugins/confinement.h"
 #include "property_tests/plugins/host_guard.h"
 #include "property_tests/plugins/host_memory.h"
 #include "property_tests/plugins/supervisor.h"
+#include "reference/core/machine/machine_failure.h"
 
 namespace {
 
@@ -33,8 +36,7 @@ void tell(const Reply& reply) {
 }
 
 /// Ends the process: there is nothing that it could do.
-[[noreturn]] void refuse(const std::string& why) {
-  Reply reply;
+[[noreturn]] void refuse(const std::string& why, Reply reply = {}) {
   reply.kind = ReplyKind::load_failed;
   put(reply.message, sizeof(reply.message), why);
   tell(reply);
@@ -43,10 +45,14 @@ void tell(const Reply& reply) {
 
 /// Loads the plugin and checks all that can be checked before anything of it is trusted.
 const ringlab_plugin* load(const char* path) {
+  errno = 0;
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const int error = errno;
   if (library == nullptr) {
     const char* why = dlerror();
-    refuse(why != nullptr ? why : "the dynamic linker does not say why");
+    Reply reply;
+    reply.ran_out = ringlab::is_of_machine(error) || memory_is_scarce() ? 1 : 0;
+    refuse(why != nullptr ? why : "the dynamic linker does not say why", reply);
   }
   void* symbol = dlsym(library, "ringlab_plugin_v1");
   if (symbol == nullptr) refuse("it exports no symbol ringlab_plugin_v1");
@@ -115,7 +121,7 @@ void answer(const ringlab_plugin& plugin, CallMessage& message, const int (&file
   const pid_t self = getpid();
   Reply reply;
   reply.sequence = message.sequence;
-  {
+  try {
     MappedCall mapped(message, files[0], files[1]);
     close(files[0]);
     close(files[1]);
@@ -127,6 +133,10 @@ void answer(const ringlab_plugin& plugin, CallMessage& message, const int (&file
     call(plugin, message.call, reply);
     reply.mode_changes = float_mode_changes();
     set_default_float_mode();
+    const bool failed = reply.kind == ReplyKind::threw || reply.code != RINGLAB_OK;
+    reply.ran_out = failed && memory_is_scarce() ? 1 : 0;
+  } catch (const std::bad_alloc&) {  // before the plugin was called
+    reply.kind = ReplyKind::no_memory;
   }
   if (getpid() != self) _exit(0);  // a copy that the plugin made of this process
   reply.message[sizeof(reply.message) - 1] = '\0';
@@ -143,7 +153,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // last words should not be lost
-  const std::string missing = confine({.address_bytes = std::strtoll(argv[2], nullptr, 10)});
+  const std::int64_t address_bytes = std::strtoll(argv[2], nullptr, 10);
+  note_limits_from_outside(address_bytes);
+  const std::string missing = confine({.address_bytes = address_bytes});
   report_signals(0);
   set_default_float_mode();
   const ringlab_plugin* plugin = load(argv[1]);

@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "property_tests/plugins/host_memory.h"
+#include "property_tests/plugins/scarcity.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -24,6 +25,7 @@ constexpr int kFatalSignals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
 constexpr std::size_t kSignalStackBytes = 64 * 1024;
 
 Reply last_words;
+bool is_limited_from_outside = false;  // in its addresses, to fewer than ringlab leaves it
 alignas(16) unsigned char signal_stack[kSignalStackBytes];
 
 /// True when the fault was a write, where the processor says so.
@@ -42,6 +44,7 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   last_words.kind = ReplyKind::crashed;
   last_words.signal = signal;
   last_words.message[0] = '\0';
+  last_words.ran_out = memory_is_scarce() ? 1 : 0;
   if (signal == SIGSEGV || signal == SIGBUS) {
     describe_address(info->si_addr, was_a_write(context), last_words.message,
                      sizeof(last_words.message));
@@ -51,6 +54,14 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
 }
 
 }  // namespace
+
+void note_limits_from_outside(std::int64_t address_bytes) {
+  rlimit given{};
+  is_limited_from_outside =
+      getrlimit(RLIMIT_AS, &given) == 0 && given.rlim_cur < static_cast<rlim_t>(address_bytes);
+}
+
+bool memory_is_scarce() { return is_limited_from_outside && addresses_are_scarce(); }
 
 void allow_processor_seconds(double seconds) {
   rusage used{};

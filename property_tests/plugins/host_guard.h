@@ -7,6 +7,13 @@
 
 namespace ringlab::plugins {
 
+/// To be called before ringlab sets its own limits, with the addresses that it leaves this process.
+void note_limits_from_outside(std::int64_t address_bytes);
+
+/// Whether a limit from outside, not ours, leaves this process next to no memory. Safe in a signal
+/// handler.
+bool memory_is_scarce();
+
 /// Allows so much more processor time than was used so far; then comes SIGXCPU.
 void allow_processor_seconds(double seconds);
 

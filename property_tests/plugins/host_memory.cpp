@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <new>
 
 namespace ringlab::plugins {
 namespace {
@@ -58,8 +59,7 @@ void MappedCall::map(SegmentId id, const Segment& segment, int file) {
   if (region.reserved == nullptr ||
       mmap(region.reserved + kGuardBytes, static_cast<std::size_t>(page_bytes), access,
            MAP_SHARED | MAP_FIXED, file, segment.file_offset) == MAP_FAILED) {
-    std::fprintf(stderr, "no memory for %s\n", kSegmentNames[id]);
-    _exit(4);
+    throw std::bad_alloc();
   }
   region.array = region.reserved + kGuardBytes + segment.lead;
   region.bytes = segment.bytes;

@@ -6,16 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "property_tests/plugins/plugin_call.h"
 #include "property_tests/plugins/reply_text.h"
-#include "reference/core/error.h"
+#include "property_tests/plugins/scarcity.h"
+#include "reference/core/machine_error.h"
+#include "reference/io/input_file.h"
 
 namespace ringlab::plugins {
 namespace {
@@ -47,8 +50,10 @@ struct ElfHeader {
 
 ElfHeader elf_header(const std::string& path) {
   ElfHeader header;
-  std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(header.bytes.data()), std::ssize(header.bytes));
+  const io::InputFile file(path);
+  const auto bytes = std::min<std::int64_t>(file.size(), std::ssize(header.bytes));
+  const std::vector<std::byte> start = file.read(bytes);
+  std::memcpy(header.bytes.data(), start.data(), start.size());
   return header;
 }
 
@@ -140,6 +145,9 @@ void PluginProcess::start() {
   if (heard == Heard::reply && reply.kind == ReplyKind::crashed) {
     why = "loading it crashed: " + signal_text(reply.signal);
   }
+  if (heard != Heard::reply || reply.kind != ReplyKind::ready) {
+    pass_on_scarcity(reply, why.empty() ? shown_text(reply.message) : why);
+  }
   const std::string lines = child_->last_lines();
   if (heard == Heard::reply && reply.kind == ReplyKind::ready) {
     if (sequence_ == 0) introduction_ = reply;  // what it says later does not count
@@ -193,26 +201,29 @@ Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, co
   };
   Reply reply;
   if (!child_->send(message, inputs, outputs)) {
-    lose("it had ended since the last call: " + child_->end(), passed());
+    lose(reply, "it had ended since the last call: " + child_->end(), passed());
   }
   switch (child_->receive(reply, message.sequence, message.deadline_s)) {
     case Heard::reply:
       break;
     case Heard::deadline:
-      lose(fmt::format("it gave no answer within {:g} s", message.deadline_s), passed(),
+      lose(reply, fmt::format("it gave no answer within {:g} s", message.deadline_s), passed(),
            verify::Ending::timed_out);
     case Heard::ended:
-      lose(child_->end(), passed());
+      lose(reply, child_->end(), passed());
   }
   if (reply.kind != ReplyKind::crashed) return reply;
   const std::string touched = shown_text(reply.message);
-  lose(fmt::format("it crashed with {}{}{}", signal_text(reply.signal), touched.empty() ? "" : ": ",
+  lose(reply,
+       fmt::format("it crashed with {}{}{}", signal_text(reply.signal), touched.empty() ? "" : ": ",
                    touched),
        passed());
 }
 
-void PluginProcess::lose(const std::string& what, double seconds, verify::Ending ending) {
+void PluginProcess::lose(const Reply& reply, const std::string& what, double seconds,
+                         verify::Ending ending) {
   const std::unique_ptr<ChildProcess> gone = std::move(child_);
+  pass_on_scarcity(reply, what);
   constexpr double kRestart = 0.005;  // starting it again
   lost_s_ += seconds + kRestart;
   const std::string lines = gone->last_lines();
@@ -220,6 +231,16 @@ void PluginProcess::lose(const std::string& what, double seconds, verify::Ending
                                      .expected = "an answer",
                                      .actual = what,
                                      .hint = lines.empty() ? "" : "Its last words: " + lines});
+}
+
+void PluginProcess::pass_on_scarcity(const Reply& reply, const std::string& what) const {
+  std::string missing = scarce_here();
+  if (reply.ran_out != 0) missing = "memory and descriptors";
+  if (missing.empty()) return;
+  throw MachineError({.where = path_,
+                      .expected = "a machine that has " + missing + " for it",
+                      .actual = "none left: " + what,
+                      .hint = "Lift the limits of this process (ulimit -a)"});
 }
 
 void PluginProcess::complain(const std::string& what) const {
@@ -230,6 +251,16 @@ void PluginProcess::complain(const std::string& what) const {
 // Order matters: what the call returned first, then what it left behind.
 void PluginProcess::check_reply(const Reply& reply) const {
   const std::string message = shown_text(reply.message);
+  if (reply.kind == ReplyKind::no_memory) {
+    throw MachineError({.where = path_,
+                        .expected = "memory for its tensors",
+                        .actual = "none left",
+                        .hint = "Lift the limits of this process (ulimit -a)"});
+  }
+  const bool refused = reply.code != RINGLAB_OK && reply.code != RINGLAB_UNSUPPORTED;
+  if (reply.kind == ReplyKind::threw || refused) {
+    pass_on_scarcity(reply, message.empty() ? "it failed" : message);
+  }
   if (reply.kind == ReplyKind::threw) {
     complain("it threw an exception through its C interface: " + message);
   }

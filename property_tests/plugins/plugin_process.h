@@ -33,7 +33,8 @@ class PluginProcess {
 
   const Reply& introduction() const { return introduction_; }
 
-  /// Makes one call. SubjectLost for a crash or a hang, and environment error for whatever else it
+  /// Makes one call. MachineError for a failure while memory, threads or descriptors were scarce;
+  /// else SubjectLost for a crash or a hang, and environment error for whatever else it
   /// does wrong beside its numbers: an error code, bytes written where they should not be, elements
   /// left out, processes or a floating-point mode left behind. Unsupported when it says so, or once
   /// it has cost too much time with crashes and hangs.
@@ -42,9 +43,11 @@ class PluginProcess {
  private:
   void start();
   Reply exchange(const CallMessage& message, const File& inputs, const File& outputs);
-  [[noreturn]] void lose(const std::string& what, double seconds,
+  [[noreturn]] void lose(const Reply& reply, const std::string& what, double seconds,
                          verify::Ending ending = verify::Ending::crashed);
   [[noreturn]] void complain(const std::string& what) const;
+  /// MachineError where something was scarce: then a failure says nothing about the plugin.
+  void pass_on_scarcity(const Reply& reply, const std::string& what) const;
   void check_reply(const Reply& reply) const;
 
   std::string path_;

@@ -70,13 +70,17 @@ struct CallMessage {
   ringlab_call call = {};
 };
 
-enum class ReplyKind : std::int32_t { ready, load_failed, done, threw, crashed };
+/// no_memory: the tensors of a call found no place, and the plugin was not called.
+enum class ReplyKind : std::int32_t { ready, load_failed, done, threw, crashed, no_memory };
 
 /// Changes of the floating-point mode that a plugin left behind.
 enum ModeChange : std::uint32_t { kRounding = 1, kFlushToZero = 2, kTraps = 4 };
 
 struct Reply {
   ReplyKind kind = ReplyKind::done;
+  /// 1 for what failed while a limit from outside left next to no memory, and for a library that the
+  /// machine had no means to load: nobody's fault.
+  std::int32_t ran_out = 0;
   std::uint64_t sequence = 0;
   std::int32_t code = 0;           ///< done: what the call returned
   std::int32_t signal = 0;         ///< crashed
