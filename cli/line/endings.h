@@ -1,9 +1,23 @@
-// Ends before the end: Ctrl-C as a wish, and a device that does not end what it was given.
+// Ends before the end: Ctrl-C as a wish, a device that does not end what it was given, a machine that
+// has no more of something.
 #pragma once
+
+#include <string_view>
 
 #include "reference/core/machine_error.h"
 
 namespace ringlab::cli {
+
+/// "ringlab: MESSAGE" and the end of a line on standard error, in one piece, without any memory.
+/// Where it cannot be written there is nobody to be told.
+void say(std::string_view message) noexcept;
+
+/// To be called before all else. What a process is refused ends as a message and an exit code then:
+///  - a file that may not grow is a failed write, not SIGXFSZ;
+///  - standard input, output and error that were closed stay so: no other file gets their numbers;
+///  - what runs out where no exception can pass ends the program with the code of an environment
+///    that failed, not with SIGABRT.
+void take_precautions() noexcept;
 
 /// While one of these lives, the first SIGINT or SIGTERM only sets a flag; the second ends the
 /// program as usual. One at a time.

@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/line/arguments.h"
@@ -15,6 +16,7 @@
 #include "cli/line/endings.h"
 #include "cli/line/launcher.h"
 #include "optimized/cpu/vectors.h"
+#include "reference/core/machine/plain_text.h"
 #include "reference/core/machine_error.h"
 
 namespace {
@@ -26,7 +28,7 @@ constexpr int kEnvironment = static_cast<int>(ringlab::ErrorKind::environment);
 int dispatch(const std::vector<std::string>& words) {
   using namespace ringlab::cli;
   if (words.empty()) {
-    fmt::print(stderr, "{}", program_help());
+    std::fputs(program_help().c_str(), stderr);
     return kUsage;
   }
   if (words[0] == "--help" || words[0] == "-h") {
@@ -49,8 +51,8 @@ int dispatch(const std::vector<std::string>& words) {
   return command.run(arguments);
 }
 
-int report(const std::string& message, int exit_code) {
-  fmt::print(stderr, "ringlab: {}\n", message);
+int report(std::string_view message, int exit_code) {
+  ringlab::cli::say(message);
   return exit_code;
 }
 
@@ -67,14 +69,24 @@ int guarded(const std::vector<std::string>& words) {
   } catch (const std::length_error&) {
     return report("out of memory: a tensor larger than the address space.", kEnvironment);
   } catch (const std::exception& error) {
-    return report(fmt::format("failed: {}", error.what()), kEnvironment);
+    return report("failed: " + ringlab::plain_text(error.what()), kEnvironment);
+  }
+}
+
+/// The exit code. Saying what went wrong may need memory that is not there, too.
+int run(int argc, char** argv) {
+  try {
+    return guarded({argv + 1, argv + argc});
+  } catch (const std::bad_alloc&) {
+    return report("out of memory.", kEnvironment);
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int exit_code = guarded({argv + 1, argv + argc});
+  ringlab::cli::take_precautions();
+  const int exit_code = run(argc, argv);
   // A full disk behind standard output is noticed here at the latest.
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!written && exit_code == kAllGood) {

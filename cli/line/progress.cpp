@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 namespace ringlab::cli {
@@ -31,16 +32,20 @@ std::string progress_time(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-Progress::Progress(std::string label) : label_(std::move(label)) {
-  if (::isatty(STDERR_FILENO)) drawer_ = std::thread([this] { draw_until_stopped(); });
-}
+Progress::Progress(std::string label) : label_(std::move(label)) { start(); }
 
 Progress::Progress(std::string label, WatchedWork work) : label_(std::move(label)), work_(work) {
-  if (::isatty(STDERR_FILENO)) drawer_ = std::thread([this] { draw_until_stopped(); });
+  start();
 }
 
-Progress::Progress(std::function<std::string(double)> line) : line_(std::move(line)) {
-  if (::isatty(STDERR_FILENO)) drawer_ = std::thread([this] { draw_until_stopped(); });
+Progress::Progress(std::function<std::string(double)> line) : line_(std::move(line)) { start(); }
+
+void Progress::start() {
+  if (!::isatty(STDERR_FILENO)) return;
+  try {
+    drawer_ = std::thread([this] { draw_until_stopped(); });
+  } catch (const std::system_error&) {  // the work can do without a bar
+  }
 }
 
 Progress::~Progress() {
@@ -63,10 +68,10 @@ void Progress::draw_until_stopped() {
   std::unique_lock lock(mutex_);
   if (stop_signal_.wait_for(lock, kQuietTime, [this] { return stopped_; })) return;
   do {
-    fmt::print(stderr, "{}{}", kWipeLine, line());
+    std::fputs((kWipeLine + line()).c_str(), stderr);
     std::fflush(stderr);
   } while (!stop_signal_.wait_for(lock, kRedrawTime, [this] { return stopped_; }));
-  fmt::print(stderr, "{}", kWipeLine);
+  std::fputs(kWipeLine, stderr);
   std::fflush(stderr);
 }
 

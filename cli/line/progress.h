@@ -40,6 +40,7 @@ class Progress {
   void update(int done, int total, const std::string& label);
 
  private:
+  void start();
   void draw_until_stopped();
   std::string line() const;
   std::string watched_line(double seconds) const;

@@ -1,0 +1,126 @@
+// What a machine may refuse, to be preloaded: RINGLAB_REFUSE=KIND:FIRST:COUNT:PROGRAM refuses the
+// requests number FIRST … FIRST + COUNT - 1 of a kind (memory, threads, descriptors) that PROGRAM
+// makes once its main() has begun.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+static char kind;  // 0 until main() begins, and where nothing is refused
+static long first, count;
+static atomic_long asked;
+
+static int refuses(char of) {
+  if (kind != of) return 0;
+  const long number = atomic_fetch_add(&asked, 1);
+  return number >= first && number - first < count;
+}
+
+static int (*real_main)(int, char**, char**);
+
+static int main_with_refusals(int argc, char** argv, char** environment) {
+  const char* const wish = getenv("RINGLAB_REFUSE");
+  char word[32], program[64];
+  const int found = wish ? sscanf(wish, "%31[a-z]:%ld:%ld:%63s", word, &first, &count, program) : 0;
+  if (found == 4 && strcmp(program, program_invocation_short_name) == 0) kind = word[0];
+  return real_main(argc, argv, environment);
+}
+
+int __libc_start_main(int (*program)(int, char**, char**), int argc, char** argv,
+                      void (*init)(void), void (*fini)(void), void (*rtld_fini)(void),
+                      void* stack_end) {
+  typedef int (*Start)(int (*)(int, char**, char**), int, char**, void (*)(void), void (*)(void),
+                       void (*)(void), void*);
+  const Start start = (Start)dlsym(RTLD_NEXT, "__libc_start_main");
+  real_main = program;
+  return start(main_with_refusals, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+extern void* __libc_malloc(size_t);
+extern void* __libc_calloc(size_t, size_t);
+extern void* __libc_realloc(void*, size_t);
+extern void* __libc_memalign(size_t, size_t);
+
+static void* no_memory(void) {
+  errno = ENOMEM;
+  return NULL;
+}
+
+void* malloc(size_t bytes) { return refuses('m') ? no_memory() : __libc_malloc(bytes); }
+void* calloc(size_t number, size_t bytes) {
+  return refuses('m') ? no_memory() : __libc_calloc(number, bytes);
+}
+void* realloc(void* memory, size_t bytes) {
+  return refuses('m') ? no_memory() : __libc_realloc(memory, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  return refuses('m') ? no_memory() : __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, size_t alignment, size_t bytes) {
+  if (refuses('m')) return ENOMEM;
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory ? 0 : ENOMEM;
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                   void* argument) {
+  return refuses('t') ? EAGAIN : REAL(pthread_create)(thread, attributes, body, argument);
+}
+int posix_spawn(pid_t* process, const char* path, const posix_spawn_file_actions_t* actions,
+                const posix_spawnattr_t* attributes, char* const arguments[],
+                char* const environment[]) {
+  if (refuses('t')) return EAGAIN;
+  return REAL(posix_spawn)(process, path, actions, attributes, arguments, environment);
+}
+
+static int no_descriptor(void) {
+  errno = EMFILE;
+  return -1;
+}
+
+static mode_t mode_of(int flags, va_list* rest) {
+  return (flags & O_CREAT) != 0 ? va_arg(*rest, mode_t) : 0;
+}
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = mode_of(flags, &rest);
+  va_end(rest);
+  return refuses('d') ? no_descriptor() : REAL(open)(path, flags, mode);
+}
+int open64(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = mode_of(flags, &rest);
+  va_end(rest);
+  return refuses('d') ? no_descriptor() : REAL(open64)(path, flags, mode);
+}
+FILE* fopen(const char* path, const char* mode) {
+  if (!refuses('d')) return REAL(fopen)(path, mode);
+  no_descriptor();
+  return NULL;
+}
+FILE* fopen64(const char* path, const char* mode) {
+  if (!refuses('d')) return REAL(fopen64)(path, mode);
+  no_descriptor();
+  return NULL;
+}
+int socketpair(int domain, int type, int protocol, int ends[2]) {
+  return refuses('d') ? no_descriptor() : REAL(socketpair)(domain, type, protocol, ends);
+}
+int memfd_create(const char* name, unsigned flags) {
+  return refuses('d') ? no_descriptor() : REAL(memfd_create)(name, flags);
+}
