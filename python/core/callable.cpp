@@ -12,6 +12,7 @@
 #include "property_tests/foreign_subject.h"
 #include "python/core/arrays.h"
 #include "reference/core/checks.h"
+#include "reference/core/machine_error.h"
 
 namespace nb = nanobind;
 
@@ -231,6 +232,11 @@ class Callee {
       throw verify::Unsupported("says: " + text(results, "unsupported"));
     }
     if (results.contains("given_up")) throw verify::Unsupported(text(results, "given_up"));
+    if (results.contains("ran_out")) {
+      throw MachineError({.where = "the function",
+                          .expected = "memory, threads and descriptors for it",
+                          .actual = text(results, "ran_out")});
+    }
     if (results.contains("raised")) throw std::runtime_error(text(results, "raised"));
     return take_results(results, input, gives_lse_);
   }

@@ -1,6 +1,7 @@
 """The layer between the verification engine and the function it verifies."""
 from __future__ import annotations
 
+import errno
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from ringlab._arrays import Exchanged, as_arrays
 from ringlab._mask import Mask
 
 INPUTS = ("q", "k", "v", "dout")
+RAN_OUT = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC)
 MODIFIERS = ("softcap", "alibi_slopes", "sinks", "dropout", "dropout_seed")
 # The names of the arrays in a tuple of so many.
 RESULTS = {1: ("o",), 2: ("o", "lse"), 4: ("o", "dq", "dk", "dv"), 5: ("o", "lse", "dq", "dk", "dv")}
@@ -18,6 +20,13 @@ RESULTS = {1: ("o",), 2: ("o", "lse"), 4: ("o", "dq", "dk", "dv"), 5: ("o", "lse
 
 class Misbehaved(Exception):
     """The function returned, but what it did cannot be compared with anything."""
+
+
+def is_of_machine(error: BaseException) -> bool:
+    """Whether memory, threads or descriptors have run out, which says nothing about the function."""
+    return (isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+            or isinstance(error, OSError) and error.errno in RAN_OUT
+            or isinstance(error, RuntimeError) and str(error) == "can't start new thread")
 
 
 def results_of(returned: Any, has_gradients: bool) -> dict[str, Any]:
@@ -56,6 +65,8 @@ class VerifiedCallable:
         except SystemExit as error:
             return {"raised": f"it raised SystemExit({error.code!r})"}
         except Exception as error:  # KeyboardInterrupt ends the verification
+            if is_of_machine(error):
+                return {"ran_out": f"{type(error).__name__}: {error}"}
             frames = error.__traceback__
             while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
                 frames = frames.tb_next

@@ -121,7 +121,8 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
     arrays: "numpy", "torch", or a function that makes an array of fn's library from one of NumPy.
     profile, limits: what fn promises and what it leaves out. progress: a line on a terminal.
 
-    The verdict is a `Report`; nothing is raised for a function that is wrong. Raises UsageError.
+    The verdict is a `Report`; nothing is raised for a function that is wrong. Raises UsageError, and
+    RunError where memory, threads or descriptors ran out: that is no verdict.
     """
     if cases < 1:
         raise usage_error("cases", "at least 1", cases)

@@ -1,5 +1,6 @@
 """`ringlab.verify` on functions in NumPy: right ones pass, wrong ones are found, and said to be."""
 import dataclasses
+import errno
 import math
 import signal
 import sys
@@ -190,6 +191,14 @@ class WrongFunctions(unittest.TestCase):
         self.assertIn("KeyError: 'no such weight'", message)
         self.assertIn("in fails", message)
         self.assertNotIn("_callable.py", message)
+
+    def test_a_machine_that_has_no_more_is_no_verdict(self):
+        for error in (MemoryError("for 3 GiB"), OSError(errno.EMFILE, "too many"),
+                      RuntimeError("can't start new thread")):
+            def fn(q, k, v, **_):
+                raise error
+            with self.assertRaisesRegex(ringlab.RunError, type(error).__name__):
+                ringlab.verify(fn, laws=["equals_reference"], cases=2, progress=False)
 
     def test_results_of_another_form_are_verdicts(self):
         for returned, expected in ((None, "returned None for o"), ((1, 2, 3), "returned 3 arrays"),
