@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "reference/core/machine/plain_text.h"
+
 namespace ringlab::cli {
 namespace {
 
@@ -68,7 +70,7 @@ void Progress::draw_until_stopped() {
   std::unique_lock lock(mutex_);
   if (stop_signal_.wait_for(lock, kQuietTime, [this] { return stopped_; })) return;
   do {
-    std::fputs((kWipeLine + line()).c_str(), stderr);
+    std::fputs((kWipeLine + plain_text(line())).c_str(), stderr);
     std::fflush(stderr);
   } while (!stop_signal_.wait_for(lock, kRedrawTime, [this] { return stopped_; }));
   std::fputs(kWipeLine, stderr);

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <new>
 #include <optional>
+#include <vector>
 
 #include "property_tests/rounds.h"
 #include "property_tests/verify.h"
 #include "reference/core/machine_error.h"
+#include "reference/core/parallel_rows.h"
 #include "tests/optimized/ring/counted_memory.h"
 #include "tests/property_tests/naive_subject.h"
 #include "tests/property_tests/refused_threads.h"
@@ -110,6 +113,17 @@ TEST(ScarceMachine, without_threads_at_any_one_thread_gives_no_wrong_verdict) {
         EXPECT_TRUE(first > 0 || was_refused) << "threads were not refused";
       }
     }
+  }
+}
+
+TEST(ScarceMachine, with_fewer_threads_than_wished_for_does_the_same_rows) {
+  for (std::int64_t first = 0; first < 4; ++first) {
+    const Shortage shortage(first, Outage::kForEver);
+    std::vector<std::atomic<int>> done(100);
+    parallel_rows(std::ssize(done), 4,
+                  [&] { return [&](std::int64_t row) { ++done[static_cast<std::size_t>(row)]; }; });
+    EXPECT_TRUE(std::ranges::all_of(done, [](const auto& times) { return times == 1; })) << first;
+    EXPECT_EQ(shortage.refused(), first < 3 ? 1 : 0);
   }
 }
 
