@@ -59,7 +59,8 @@ void Output::finish(const std::string& command, const Json& document) {
                 {"command", command}};
   whole.update(document);
   // Names of files are bytes; what is not UTF-8 in them is replaced rather than refused.
-  const std::string text = whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text =
+      plain_json(whole.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
   io::write_file(*json_path_, text);
 }
 

@@ -76,6 +76,13 @@ class HostileFilesTest(ProgramTest):
         self.assert_plain(ringlab("run", evil))
         self.assert_plain(ringlab("run", "optimized", f"--{evil}"))
 
+    def test_json_on_a_terminal_does_not_steer_it(self):
+        tensors = {name: ("F32", (2, 2), bytes(16)) for name in "qkv"}
+        file = self.file("e\x9b2J\x7f.safetensors", safetensors(tensors))
+        result = self.succeeds("run", "optimized", "--input", file, "--json", "-")
+        self.assert_plain(result)
+        self.assertIn(str(file), json.dumps(json.loads(result.out), ensure_ascii=False))
+
     def test_a_certificate_is_shown_without_what_would_steer_a_terminal(self):
         path = self.folder / "certificate.json"
         self.succeeds("verify", "ring", "--laws", "P1", "--cases", "1", "--quick", "--certificate",

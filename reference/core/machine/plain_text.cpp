@@ -1,6 +1,7 @@
 #include "reference/core/machine/plain_text.h"
 
 #include <cstddef>
+#include <cstdio>
 #include <string_view>
 
 namespace ringlab {
@@ -39,22 +40,36 @@ bool steers(char32_t number) {
   return control || direction;
 }
 
-}  // namespace
-
-std::string plain_text(const std::string& text) {
+/// The text with what `replaced` makes of the characters that steer.
+template <class Replaced>
+std::string without_steering(std::string_view rest, const Replaced& replaced) {
   std::string plain;
-  plain.reserve(text.size());
-  for (std::string_view rest = text; !rest.empty();) {
+  plain.reserve(rest.size());
+  while (!rest.empty()) {
     const Character next = first_character(rest);
     const char32_t number = next.number == kNoUtf8 ? byte_at(rest, 0) : next.number;
     if (steers(number)) {
-      plain += '?';
+      plain += replaced(number);
     } else {
       plain += rest.substr(0, next.bytes);
     }
     rest.remove_prefix(next.bytes);
   }
   return plain;
+}
+
+}  // namespace
+
+std::string plain_text(const std::string& text) {
+  return without_steering(text, [](char32_t) { return '?'; });
+}
+
+std::string plain_json(const std::string& json) {
+  return without_steering(json, [](char32_t number) {
+    char escape[7];  // no number that steers has more than four digits
+    std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(number & 0xffff));
+    return std::string(escape);
+  });
 }
 
 }  // namespace ringlab

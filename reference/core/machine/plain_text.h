@@ -11,4 +11,7 @@ namespace ringlab {
 /// as it is, whether it is UTF-8 or not.
 std::string plain_text(const std::string& text);
 
+/// The same for JSON that was written in UTF-8, which means the same then: "\u009b".
+std::string plain_json(const std::string& json);
+
 }  // namespace ringlab

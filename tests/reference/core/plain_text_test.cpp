@@ -31,6 +31,13 @@ TEST(PlainText, keeps_everything_else) {
   }
 }
 
+TEST(PlainText, of_json_means_the_same) {
+  EXPECT_EQ(plain_json("{\n\"gr\xc3\xb6\xc3\x9f"
+                       "e\": \"\xc2\x9b\x7f\xe2\x80\xae\"}"),
+            "{\n\"gr\xc3\xb6\xc3\x9f"
+            "e\": \"\\u009b\\u007f\\u202e\"}");
+}
+
 TEST(PlainText, is_what_errors_are_made_of) {
   const Error error(ErrorKind::input, {.where = "a\x1b[2J", .actual = "b\r", .hint = "c\x7f"});
   EXPECT_STREQ(error.what(), "a?[2J: b?. c?");
