@@ -117,6 +117,14 @@ std::vector<std::string> required_classes(const Capabilities& can) {
   return classes;
 }
 
+std::vector<std::string> all_classes() {
+  Capabilities everything;
+  everything.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
+  everything.backward = everything.schedules = everything.ring_traffic = true;
+  everything.modifiers = kAllModifiers;
+  return required_classes(everything);
+}
+
 double Coverage::share(const ClassShare& one) const {
   return cases == 0 ? 0 : static_cast<double>(one.cases) / static_cast<double>(cases);
 }
@@ -139,11 +147,15 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   bool is_broken = false;
   for (const LawVerdict& law : verdict.laws) {
     coverage.cases += law.cases;
+    coverage.refused += law.refused;
+    coverage.tried.add(law.tried);
     is_broken |= law.failure.has_value();
     for (const auto& [name, count] : law.classes) counts[name] += count;
   }
   coverage.classes = sorted_shares(counts, required);
-  coverage.is_judged = options.laws.empty() && !is_broken && coverage.cases >= kCasesForCoverage;
+  const std::int64_t asked = coverage.cases + coverage.refused;
+  coverage.is_judged = options.laws.empty() && !is_broken && asked >= kCasesForCoverage;
+  coverage.not_tried = claimed_not_tried(subject.can, coverage.tried);
   return coverage;
 }
 

@@ -100,11 +100,7 @@ RunResult run_within(const Subject& raw, const AttentionInput& input, const RunO
   AttentionInput given = input;
   std::vector<Tensor<double>> copies;
   copies.reserve(4);
-  if (!raw.can.bit_masks && input.problem.mask.has_bits()) {
-    if (std::optional<Mask> plainer = plainer_mask(input.problem.mask)) {
-      given.problem.mask = std::move(*plainer);
-    }
-  }
+  given.problem = as_read(raw.can, std::move(given.problem));
   const std::string reason = obstacle(raw.can, given.problem);
   if (!reason.empty()) throw Unsupported(reason);
   if (input.dout && !raw.can.backward) throw Unsupported("gives no gradients");
@@ -154,6 +150,12 @@ std::optional<Mask> plainer_mask(const Mask& mask) {
     if (same_pairs(bound, mask)) return bound;
   }
   return std::nullopt;
+}
+
+Problem as_read(const Capabilities& can, Problem problem) {
+  if (can.bit_masks || !problem.mask.has_bits()) return problem;
+  if (std::optional<Mask> plainer = plainer_mask(problem.mask)) problem.mask = std::move(*plainer);
+  return problem;
 }
 
 Subject foreign_subject(Subject raw) {

@@ -18,6 +18,10 @@ namespace ringlab::verify {
 ///    laws about the lse alone do not apply. Input error as of exact_forward().
 Subject foreign_subject(Subject raw);
 
+/// The problem as a raw subject with these abilities gets it: with a plainer mask in place of a
+/// matrix of bits that it does not take, where there is one.
+Problem as_read(const Capabilities& can, Problem problem);
+
 /// A mask without matrices of bits that allows the same pairs: none, causal, or a window. Nothing
 /// when there is no such mask. O(queries · keys).
 std::optional<Mask> plainer_mask(const Mask& mask);

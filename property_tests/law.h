@@ -30,6 +30,7 @@ struct LawResult {
   Ending ending = Ending::answered;
   int rank = -1;  ///< who failed, and at which step of the schedule, where the subject said so
   int step = -1;
+  bool refused = false;  ///< discarded because the subject refused what it claims to take
 };
 
 struct Law {
@@ -46,6 +47,8 @@ struct Law {
   /// take weight, dropout breaks every symmetry).
   bool keeps_modifiers = false;
   std::string topic = {};  ///< of its group: "masks and shapes", "gradients", …
+  /// shape_case for a case that is made simpler after it broke the law; empty: the same.
+  std::function<Case(Case)> shape_simpler_case = {};
 };
 
 const std::vector<Law>& all_laws();

@@ -78,6 +78,10 @@ LawResult thrown(const std::string& what, Ending ending = Ending::threw) {
 LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
   try {
     return law.check(within_abilities(subject), c);
+  } catch (const Refused& reason) {
+    LawResult result{Outcome::discarded, 0, std::string("it ") + reason.what()};
+    result.refused = true;
+    return result;
   } catch (const Unsupported& reason) {
     return {Outcome::discarded, 0, std::string("it ") + reason.what()};
   } catch (const MachineError&) {
@@ -98,7 +102,7 @@ LawResult run_law(const Subject& subject, const Law& law, const Case& c) {
 }
 
 std::string replay_token(const Subject& subject, const Law& law, const Case& c) {
-  return subject.name + "/" + law.id + "/" + to_token(c);
+  return (subject.id.empty() ? subject.name : subject.id) + "/" + law.id + "/" + to_token(c);
 }
 
 Replay replay(const std::string& token, const std::function<Subject(const std::string&)>& find) {
@@ -128,12 +132,12 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
   check_rows(rows, shape.q_tokens);
   InputVerdict verdict;
   verdict.rows_checked = rows.empty() ? shape.q_tokens : static_cast<std::int64_t>(rows.size());
+  AttentionInput asked = input;
+  if (!subject.can.backward) asked.dout = {};
   try {
     verdict.run = run_checked(subject, asked, options);
   } catch (const Unsupported&) {
     throw;
-  AttentionInput asked = input;
-  if (!subject.can.backward) asked.dout = {};
   } catch (const MachineError&) {
     throw;
   } catch (const SubjectLost& error) {
@@ -154,8 +158,8 @@ InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
   verdict.report = compare_forward(
       {sampled_rows(verdict.run.output.out, rows), sampled_rows(verdict.run.output.lse, rows)},
       exact, allowed);
+  if (asked.dout) compare_gradients(subject, asked, options, verdict);
   return verdict;
 }
 
 }  // namespace ringlab::verify
-  if (asked.dout) compare_gradients(subject, asked, options, verdict);

@@ -189,6 +189,8 @@ class Rounds {
 void add_round(LawVerdict& total, const LawVerdict& round) {
   total.cases += round.cases;
   total.discarded += round.discarded;
+  total.refused += round.refused;
+  total.tried.add(round.tried);
   if (round.worst_ratio > total.worst_ratio) {
     total.worst_ratio = round.worst_ratio;
     total.worst_at = round.worst_at;

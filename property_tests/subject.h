@@ -27,6 +27,12 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The implementation of others says itself that it cannot, although it claims that it can: no
+/// verdict on the case, and counted.
+struct Refused : Unsupported {
+  using Unsupported::Unsupported;
+};
+
 /// Whether a subject gave an answer that could be compared.
 enum class Ending { answered, threw, crashed, timed_out };
 
@@ -122,6 +128,7 @@ struct Capabilities {
   bool no_tokens = true;       ///< zero batches, queries or keys
   bool empty_rows = true;      ///< gives 0 and -inf for queries that see no key
   bool any_scale = true;       ///< else 1/sqrt(head_dim) only
+  bool few_shapes = false;     ///< compiles for every shape: its cases have one of a few
   bool strided_inputs = true;  ///< reads views in any memory order; others are given dense copies
   MaskAbilities masks = {};
   std::int64_t max_head_dim = std::numeric_limits<std::int64_t>::max();  ///< of v_dim, too
@@ -169,6 +176,8 @@ struct Subject {
   std::vector<TransportKind> carriers = {};
   ring::AttentionOf attention = {};  ///< whose block kernels these ranks call
   bool makes_rows = false;           ///< runs where each rank makes its rows and nobody has all
+  /// What replay tokens call it where that is not its name: "libmine.so@1f3c…", by its content.
+  std::string id = {};
 
   const Capabilities& can_on(DeviceKind device) const {
     return device == DeviceKind::cuda && can_on_devices ? *can_on_devices : can;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "property_tests/envelope/envelope.h"
 #include "property_tests/law.h"
 #include "reference/core/report.h"
 
@@ -39,6 +40,10 @@ struct LawFailure {
   Ending ending = Ending::answered;
   int rank = -1;  ///< who failed, and at which step of the schedule, where the subject said so
   int step = -1;
+  /// How often the very same case was run again, and was broken again.
+  int repeats = 0, repeated = 0;
+  /// "it broke in 7 of 50 more runs of this very case", where that was not all of them.
+  std::string doubt() const;
 };
 
 struct LawVerdict {
@@ -46,6 +51,7 @@ struct LawVerdict {
   std::string topic = {};
   int cases = 0;  ///< held
   int discarded = 0;
+  int refused = 0;  ///< of those: the subject refused what it claims to take
   double worst_ratio = 0;
   std::optional<Element> worst_at = {};  ///< what worst_ratio was measured at, where that is known
   std::string skipped;  ///< reason, empty when it ran; also when every case was discarded
@@ -55,6 +61,7 @@ struct LawVerdict {
   /// SHA-256 of the tokens of all cases that were tried, in order, without those of shrinking; of
   /// several rounds that of the digests one after the other. Empty when none was tried.
   std::string case_digest = {};
+  Envelope tried = {};  ///< what reached the subject in the cases that held
 };
 
 struct SubjectVerdict {
@@ -90,6 +97,10 @@ struct Replay {
 /// `find` turns the token's subject name into a subject; the default knows all_subjects().
 Replay replay(const std::string& token,
               const std::function<Subject(const std::string&)>& find = find_subject);
+
+/// `c` as the law can use it and the subject can run it; `simpler` than one that broke the law.
+enum class CaseOrigin { drawn, simpler };
+Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin origin);
 
 /// One law on one case; whatever is thrown is a broken result with its message, but for a
 /// MachineError, which goes on to the caller of this and of all that runs laws: no verdict.

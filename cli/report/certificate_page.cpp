@@ -5,6 +5,7 @@
 
 #include "cli/report/certificate.h"
 #include "cli/report/html.h"
+#include "cli/report/tried.h"
 
 namespace ringlab::report {
 namespace {
@@ -46,12 +47,12 @@ std::string certificate_seal(const Json& certificate) {
           escape(certificate.at("digest").get<std::string>().substr(0, 23))));
 }
 
-std::string fault_card(const Json& fault) {
+std::string fault_card(const Json& fault, const std::string& library) {
   std::string html =
       fmt::format("<div class=\"card failure\"><div><h3>{} · {}</h3><p>{}</p>",
                   shown(fault.at("class")), shown(fault.at("law")), shown(fault.at("statement")));
   std::vector<std::pair<std::string, std::string>> place;
-  for (const char* name : {"rank", "step", "element", "suspected_cause"}) {
+  for (const char* name : {"rank", "step", "element", "suspected_cause", "doubt"}) {
     const Json value = fault.value(name, Json(""));
     if (value != Json("")) place.emplace_back(name, words_of(value));
   }
@@ -59,9 +60,9 @@ std::string fault_card(const Json& fault) {
   html += fmt::format("<pre>{}</pre>", shown(fault.at("found")));
   if (fault.at("replay") == Json("")) return html + "</div></div>\n";
   return html + fmt::format(
-                    "<p class=\"soft\">Smallest case: {}</p><pre>ringlab verify --replay {}</pre>"
+                    "<p class=\"soft\">Smallest case: {}</p><pre>ringlab verify {}--replay {}</pre>"
                     "</div></div>\n",
-                    shown(fault.at("smallest_case")), shown(fault.at("replay")));
+                    shown(fault.at("smallest_case")), library, shown(fault.at("replay")));
 }
 
 std::string law_line(const Json& law) {
@@ -100,7 +101,11 @@ std::string subject_part(const Json& subject) {
       html += fmt::format("<p class=\"soft\">{}: {}</p>\n", said, shown(sentence));
     }
   }
-  for (const Json& fault : subject.at("faults")) html += fault_card(fault);
+  for (const Json& gap : subject.at("gaps")) html += fmt::format("<p>{}</p>\n", shown(gap));
+  // A token that names content needs the file beside it.
+  const bool is_library = subject.at("content") != Json("");
+  const std::string library = is_library ? shown(subject.at("subject")) + " " : "";
+  for (const Json& fault : subject.at("faults")) html += fault_card(fault, library);
   html += "<div class=\"cards\"><div class=\"card\"><h3>Declared numerics</h3>" +
           rows_of_facts(subject.at("declared_numerics")) + "</div>";
   const Json& probes = subject.at("exact_probes");
@@ -117,6 +122,8 @@ std::string subject_part(const Json& subject) {
                      {"rounds", subject.at("rounds")},
                      {"cases sha256", subject.at("cases_sha256")}}) +
       "</div></div>\n";
+  html += "<details class=\"lawlist\" open><summary>What was tried</summary>" +
+          tried_table(coverage.at("tried")) + "</details>\n";
   std::string rows;
   for (const Json& law : subject.at("laws")) rows += law_line(law);
   return html + "<details class=\"lawlist\" open><summary>Laws tried</summary>" +

@@ -7,6 +7,7 @@
 
 #include "cli/report/certificate.h"
 #include "cli/report/profile_json.h"
+#include "cli/report/tried.h"
 #include "cli/report/verdict.h"
 #include "property_tests/sha256.h"
 
@@ -86,6 +87,7 @@ Json fault_record(const Fault& fault) {
   json["smallest_case"] = fault.shrunk;
   json["found"] = fault.message;
   json["suspected_cause"] = fault.cause;
+  if (!fault.doubt.empty()) json["doubt"] = fault.doubt;
   json["replay"] = fault.token;
   return json;
 }
@@ -98,7 +100,8 @@ Json coverage_record(const verify::Coverage& coverage) {
   return {{"judged", coverage.is_judged},
           {"cases", coverage.cases},
           {"missing", coverage.missing()},
-          {"required_classes", classes}};
+          {"required_classes", classes},
+          {"tried", tried_json(coverage)}};
 }
 
 std::string case_list_digest(const verify::SubjectVerdict& verdict) {
@@ -117,6 +120,7 @@ Json certified_subject(const SubjectResult& subject, bool all_laws) {
   const Verdict verdict = verdict_of(subject, all_laws ? asked : all);
   Json json = {{"subject", subject.subject.name},
                {"title", subject.subject.title},
+               {"content", subject.subject.id},
                {"verdict", word_text(verdict.word)},
                {"sentence", verdict.sentence},
                {"declared_numerics", profile_json(subject.profile)},
@@ -131,6 +135,7 @@ Json certified_subject(const SubjectResult& subject, bool all_laws) {
   const verify::Capabilities& can = subject.subject.can;
   json["determinism"]["promised"] = can.deterministic && can.deterministic_gradients;
   json["coverage"] = coverage_record(subject.coverage);
+  json["gaps"] = subject.gaps;
   json["warnings"] = subject.insight.warnings;
   json["remarks"] = subject.insight.remarks;
   json["findings"] = subject.insight.diagnosis.findings;

@@ -9,6 +9,7 @@
 #include "cli/report/html.h"
 #include "cli/report/human.h"
 #include "cli/report/sections.h"
+#include "cli/report/tried.h"
 
 namespace ringlab::report {
 namespace {
@@ -39,9 +40,7 @@ std::vector<std::pair<std::string, LeastShare>> rarest_classes(const VerifyRun& 
   return sorted;
 }
 
-}  // namespace
-
-std::string coverage_section(const VerifyRun& run) {
+std::string share_section(const VerifyRun& run) {
   const auto classes = rarest_classes(run);
   if (classes.empty()) return "";
   BarChart chart{"share of the cases in each class", {}, {{verify::kLeastShare, "2 %"}}, 0.1};
@@ -60,6 +59,23 @@ std::string coverage_section(const VerifyRun& run) {
       classes.size(),
       figure({"Rarest classes of cases", "share of all cases that held", bar_chart(chart),
               "A case is in several classes."}));
+}
+
+/// The least and the greatest of what reached each subject.
+std::string tried_section(const VerifyRun& run) {
+  std::string html;
+  for (const SubjectResult& subject : run.subjects) {
+    if (subject.coverage.cases == 0) continue;
+    html += fmt::format("<details><summary>What was tried of {}</summary>{}</details>\n",
+                        escape(subject.subject.name), tried_table(tried_json(subject.coverage)));
+  }
+  return html;
+}
+
+}  // namespace
+
+std::string coverage_section(const VerifyRun& run) {
+  return share_section(run) + tried_section(run);
 }
 
 }  // namespace ringlab::report

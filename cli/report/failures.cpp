@@ -9,6 +9,7 @@
 #include "cli/report/html.h"
 #include "cli/report/maps.h"
 #include "cli/report/sections.h"
+#include "cli/report/verdict.h"
 
 namespace ringlab::report {
 namespace {
@@ -47,10 +48,11 @@ std::string law_failure(const Breach& breach) {
   std::string html = fmt::format(
       "<div class=\"card failure\"><div><h3>{} {} {}</h3><p>{}</p><p class=\"soft\">Smallest case "
       "found ({} shrinks): {}</p><pre>{}</pre><p class=\"soft\">Run it again:</p>"
-      "<pre>ringlab verify --replay {}</pre></div>",
+      "<pre>{}</pre></div>",
       escape(names), breach.subjects.size() == 1 ? "breaks" : "break", escape(breach.law->id),
       escape(breach.law->statement), failure.shrinks, escape(verify::describe(failure.shrunk)),
-      escape(failure.message), escape(failure.token));
+      escape(failure.doubt().empty() ? failure.message : failure.message + "\n" + failure.doubt()),
+      escape(replay_line(breach.subjects.front()->subject, failure.token)));
   if (!picture.empty()) {
     html += fmt::format(
         "<div class=\"picture\">{}<p class=\"soft\">Queries down, keys across; filled pairs are "

@@ -17,16 +17,19 @@ struct SubjectResult {
   verify::Subject subject;
   NumericsProfile profile;  ///< what it promises for this problem
   verify::InputVerdict on_input;
-  std::string input_skipped;  ///< why it was not run on the input; empty when it was
+  std::string input_skipped;   ///< why it was not run on the input; empty when it was
+  bool refuses_input = false;  ///< skipped for what the problem needs, not for where it runs
   verify::SubjectVerdict laws;
   std::int64_t rounds = 0;  ///< whole ones, under the laws
   verify::Coverage coverage;
   verify::Insight insight;
+  /// Why it does not pass although nothing is wrong with it: what was wanted and not checked.
+  std::vector<std::string> gaps = {};
 
   bool input_passed() const;  ///< false when skipped, thrown or outside a bound
   bool wrong() const;         ///< failed on the input, or broke a law
   bool checked() const;       ///< was compared on the input, or a law held
-  bool passed() const { return checked() && !wrong(); }
+  bool passed() const { return checked() && !wrong() && gaps.empty(); }
   std::string verdict() const;  ///< "pass", "wrong" or "not checked"
   /// Largest error / bound of the laws that held, +inf when one was broken.
   double worst_law_ratio() const;

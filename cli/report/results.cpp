@@ -21,7 +21,7 @@ bool SubjectResult::checked() const { return input_passed() || laws_held() > 0; 
 
 std::string SubjectResult::verdict() const {
   if (wrong()) return "wrong";
-  return checked() ? "pass" : "not checked";
+  return passed() ? "pass" : "not checked";
 }
 
 double SubjectResult::worst_law_ratio() const {

@@ -12,7 +12,7 @@ std::string layout_section(const VerifyRun& run);
 std::string error_section(const VerifyRun& run);
 std::string cost_section(const VerifyRun& run);
 std::string laws_section(const VerifyRun& run);
-/// Empty when no coverage was judged.
+/// Empty when nothing was tried.
 std::string coverage_section(const VerifyRun& run);
 /// Empty when nothing failed.
 std::string failures_section(const VerifyRun& run);

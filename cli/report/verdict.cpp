@@ -58,6 +58,7 @@ Fault fault_of(const verify::LawVerdict& law) {
               .shrunk = verify::describe(failure.shrunk),
               .token = failure.token,
               .ending = failure.ending};
+  fault.doubt = failure.doubt();
   locate(fault, failure);
   return fault;
 }
@@ -131,6 +132,9 @@ Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws) {
     verdict.sentence = fault_sentence(subject, verdict);
   } else if (!subject.checked()) {
     verdict.sentence = "nothing could be compared: every law was skipped or had no case";
+  } else if (!subject.gaps.empty()) {
+    verdict.sentence =
+        "what was tried held, but not all was that was wanted: " + subject.gaps.front();
   } else if (!missing.empty()) {
     verdict.sentence = "what was tried held, but too few cases were: " + missing.front();
   } else {
@@ -140,6 +144,12 @@ Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws) {
     verdict.sentence = pass_sentence(subject, total_laws);
   }
   return verdict;
+}
+
+// A token that names content needs the file beside it.
+std::string replay_line(const verify::Subject& subject, const std::string& token) {
+  return subject.id.empty() ? fmt::format("ringlab verify --replay {}", token)
+                            : fmt::format("ringlab verify {} --replay {}", subject.name, token);
 }
 
 std::string element_text(const verify::Element& element) {

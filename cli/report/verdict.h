@@ -47,6 +47,7 @@ struct Fault {
   /// The step of the ring, where the row has keys at that one only, or where the subject said so.
   int step = -1;
   std::string cause = {};  ///< suspected
+  std::string doubt = {};  ///< where the same case did not always fail
 };
 
 struct Verdict {
@@ -56,6 +57,9 @@ struct Verdict {
 };
 /// `total_laws`: how many there are for it, whichever were asked for.
 Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws);
+
+/// The command that runs the case of this subject's token again.
+std::string replay_line(const verify::Subject& subject, const std::string& token);
 
 /// "o[0, 0, 3, 1]".
 std::string element_text(const verify::Element& element);

@@ -69,8 +69,9 @@ std::vector<std::string> differences(const Certificate& then, const Certificate&
   const bool same_cases = !then.contains(Certificate::json_pointer("/cases/time_s"));
   for (std::size_t i = 0; i < old_subjects.size(); ++i) {
     const std::string name = old_subjects[i].at("subject");
-    for (const char* field : {"subject", "verdict", "cases_sha256"}) {
+    for (const char* field : {"subject", "content", "verdict", "cases_sha256"}) {
       if (!same_cases && field == std::string("cases_sha256")) continue;
+      if (!old_subjects[i].contains(field)) continue;  // older certificates name no content
       if (old_subjects[i].at(field) == new_subjects[i].at(field)) continue;
       found.push_back(fmt::format("{}: {} was {}, is {}", name, field,
                                   old_subjects[i].at(field).get<std::string>(),

@@ -1,5 +1,7 @@
 #include "cli/verify/report_json.h"
 
+#include "cli/report/tried.h"
+
 namespace ringlab::cli {
 
 Json report_json(const Report& report) {
@@ -46,6 +48,7 @@ Json law_json(const verify::LawVerdict& law) {
                                        : "held"},
                {"cases", law.cases},
                {"discarded", law.discarded},
+               {"refused", law.refused},
                {"worst_ratio", json_number(law.worst_ratio)},
                {"classes", law.classes}};
   if (skipped) json["skipped"] = law.skipped;
@@ -53,7 +56,9 @@ Json law_json(const verify::LawVerdict& law) {
     json["failure"] = {{"case", verify::describe(law.failure->shrunk)},
                        {"token", law.failure->token},
                        {"message", law.failure->message},
-                       {"shrinks", law.failure->shrinks}};
+                       {"shrinks", law.failure->shrinks},
+                       {"repeats", law.failure->repeats},
+                       {"repeated", law.failure->repeated}};
   }
   return json;
 }
@@ -64,10 +69,12 @@ Json coverage_json(const verify::Coverage& coverage) {
     classes[one.name] = {
         {"cases", one.cases}, {"share", coverage.share(one)}, {"required", one.required}};
   }
-  return {{"cases", coverage.cases},
-          {"judged", coverage.is_judged},
-          {"missing", coverage.missing()},
-          {"classes", classes}};
+  Json json = {{"cases", coverage.cases},
+               {"judged", coverage.is_judged},
+               {"missing", coverage.missing()},
+               {"classes", classes}};
+  json["tried"] = report::tried_json(coverage);
+  return json;
 }
 
 }  // namespace ringlab::cli

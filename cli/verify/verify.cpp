@@ -200,6 +200,8 @@ Command verify_command() {
       {"time", "SECONDS", "keep trying the laws on new cases for so long; Ctrl-C ends it early"},
       {"rounds", "N", "all laws so many times, on new cases each time (1; with --time no limit)"},
       {"quick", "", "fewer tokens, rows and cases"},
+      {"strict", "", "fail where something that a subject claims was not tried"},
+      {"require", "WORD,WORD,…", "laws and kinds of cases that have to have held"},
       {"replay", "TOKEN", "run one failing case again"},
       {"tomography", "", "read the softmax matrix out of each subject; --html draws it"},
       {"html", "FILE", "write a report with pictures"},
@@ -228,8 +230,11 @@ Command verify_command() {
       "With --time subjects take turns, one law at a time, the one that had least time first. "
       "Rounds never repeat a case, and equal seeds, rounds and cases give equal ones. A law that "
       "was broken is not tried again.\n\n"
-      "Gradients of the input are compared where it has a tensor do, or with --backward.\n\n"
-      "Exit codes: 0 all pass, 1 a subject is wrong, 4 none is but a kind of case that a subject "
+      "A problem that is given has to be one that the subjects named take; gradients of it are "
+      "compared where it has a tensor do, or with --backward.\n\n"
+      "Exit codes: 0 all pass, 1 a subject is wrong, refuses the problem that is given or most of "
+      "what it claims, or falls short of --strict or --require; 4 none is but a kind of case that "
+      "a subject "
       "supports made up less than 2 % of all (with all laws and 500 cases or more), or a device, "
       "its "
       "driver or its memory failed: no verdict.\n\n"

@@ -20,8 +20,12 @@ struct VerifyPlan {
   std::vector<verify::Subject> subjects;
   verify::VerifyOptions laws;
   std::int64_t sampled_rows = 256;
-  std::int64_t rounds = 1;       ///< under the laws, at most
-  bool wants_gradients = false;  ///< on the input, where subjects give any
+  std::int64_t rounds = 1;        ///< under the laws, at most
+  bool is_named = false;          ///< subjects were named: they have to take what is asked of them
+  bool is_given_problem = false;  ///< rather than the built-in one
+  bool wants_gradients = false;   ///< on the input, where subjects give any
+  bool is_strict = false;         ///< what is claimed has to have been tried
+  std::vector<std::string> required = {};  ///< ids of laws, and classes: they have to have held
   /// How long new cases may begin; without it all rounds are done.
   std::optional<double> seconds = {};
 };
@@ -43,6 +47,11 @@ std::vector<std::int64_t> sample_rows(std::int64_t tokens, std::int64_t count, s
 
 /// Subjects, laws, rounds and rows. Usage errors for what is unknown or given twice.
 VerifyPlan take_plan(Arguments& arguments, bool quick);
+
+/// --require. Usage error for what is neither a law nor a class.
+std::vector<std::string> take_required(Arguments& arguments);
+/// Why the subject does not pass although nothing is wrong with it; its coverage is there already.
+std::vector<std::string> gaps_of(const VerifyPlan& plan, const report::SubjectResult& subject);
 
 /// Leaves out subjects without kernels for devices, or refuses them where they were asked for.
 void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments);

@@ -22,6 +22,13 @@ std::vector<std::string> take_laws(Arguments& arguments) {
   return ids;
 }
 
+// The seed alone makes no problem of one's own: it is that of the laws, too.
+bool is_problem_given(const Arguments& arguments) {
+  std::vector<OptionSpec> options = option_specs({OptionGroup::problem});
+  std::erase_if(options, [](const OptionSpec& option) { return option.name == "seed"; });
+  return !arguments.given_options(options).empty();
+}
+
 // With --time rounds are short, so that every law has its share early.
 int customary_cases(const Arguments& arguments, bool quick) {
   return quick || arguments.given("time") || arguments.given("rounds") ? 10 : 40;
@@ -52,7 +59,11 @@ VerifyPlan take_plan(Arguments& arguments, bool quick) {
       arguments.take_integer("cases", customary_cases(arguments, quick), 1, 1'000'000));
   take_rounds(arguments, plan);
   plan.laws.laws = take_laws(arguments);
+  plan.is_named = !arguments.operands().empty();
+  plan.is_given_problem = is_problem_given(arguments);
   plan.wants_gradients = arguments.take_switch("backward");
+  plan.is_strict = arguments.take_switch("strict");
+  plan.required = take_required(arguments);
   plan.sampled_rows = arguments.take_integer("rows", quick ? 64 : 256, 2, INT32_MAX);
   return plan;
 }

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/inputs/run_options.h"
 #include "cli/inputs/subjects.h"
 #include "cli/verify/verify.h"
+#include "property_tests/case_runner.h"
 #include "property_tests/plugins/plugin_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
@@ -20,39 +23,84 @@ std::string subject_of_token(const std::string& token) {
   return token.substr(0, std::min(before, token.size()));
 }
 
+bool names_content(const std::string& subject) { return subject.find('@') != std::string::npos; }
+
+// The subject's name on this command line: tokens of libraries name content, which is nowhere to be
+// found without its path.
+std::string name_to_find(const Arguments& arguments, const std::string& in_token) {
+  const std::vector<std::string>& operands = arguments.operands();
+  if (names_content(in_token)) {
+    if (operands.size() == 1) return operands.front();
+    throw_usage_error({"--replay", "the library beside it, as the token names only its content",
+                       in_token, "ringlab verify PATH --replay TOKEN"});
+  }
+  if (operands.empty()) return in_token;
+  throw_usage_error({"--replay", "no subjects, the token names its own",
+                     fmt::format("{}", fmt::join(operands, " ")), ""});
+}
+
+const char* outcome_word(const verify::LawResult& result) {
+  if (result.outcome == verify::Outcome::broken) return "broken";
+  return result.outcome == verify::Outcome::discarded ? "discarded" : "held";
+}
+
+struct Runs {
+  int all = 1, broken = 0;
+};
+
+// A case that holds although its token is that of a failure is looked at harder.
+Runs run_again(verify::Replay& again) {
+  Runs runs{.all = 1, .broken = again.result.outcome == verify::Outcome::broken};
+  if (again.result.outcome != verify::Outcome::held) return runs;
+  verify::LawFailure failure{.shrunk = again.replayed, .token = {}, .message = {}};
+  failure = verify::repeated_failure(again.subject, again.law, std::move(failure));
+  runs.all += failure.repeats;
+  runs.broken += failure.repeated;
+  if (runs.broken > 0) {
+    again.result.outcome = verify::Outcome::broken;
+    again.result.message = failure.message;
+  }
+  return runs;
+}
+
 }  // namespace
 
 int replay_token(Arguments& arguments, Output& output) {
   const std::string token = *arguments.take_text("replay");
-  if (!arguments.operands().empty()) {
-    throw_usage_error({"--replay", "no subjects, the token names its own",
-                       fmt::format("{}", fmt::join(arguments.operands(), " ")), ""});
-  }
+  const std::string in_token = subject_of_token(token);
+  const std::string wanted = name_to_find(arguments, in_token);
   RunOptions options;
   take_run_option(arguments, run_option("device"), options);
   if (options.device == DeviceKind::cuda) {
     take_run_option(arguments, run_option("deterministic"), options);
   }
   // Loading a plugin takes --timeout.
-  if (!verify::names_a_plugin(subject_of_token(token))) arguments.reject_unused();
-  const verify::Replay again = verify::replay(token, [&](const std::string& name) {
-    const verify::Subject subject = subject_named(name, arguments);
+  if (!verify::names_a_plugin(wanted)) arguments.reject_unused();
+  verify::Replay again = verify::replay(token, [&](const std::string&) {
+    const verify::Subject subject = subject_named(wanted, arguments);
     arguments.reject_unused();
     require_device_of(subject, options.device);
     return as_asked(subject, options);
   });
+  const auto content_of = [](const std::string& id) { return id.substr(id.find('@') + 1); };
+  if (names_content(in_token) && content_of(again.subject.id) != content_of(in_token)) {
+    output.print("note: another library than that of the token: {} then, {} now\n", in_token,
+                 again.subject.id);
+  }
+  const Runs runs = run_again(again);
   const bool broken = again.result.outcome == verify::Outcome::broken;
-  const char* outcome = broken                                               ? "broken"
-                        : again.result.outcome == verify::Outcome::discarded ? "discarded"
-                                                                             : "held";
+  const char* outcome = outcome_word(again.result);
   output.print("subject  {}\nlaw      {} {}\n         {}\ncase     {}\n", again.subject.name,
                again.law.id, again.law.name, again.law.statement, verify::describe(again.replayed));
   output.print("{}  {}\n", outcome, again.result.message);
+  if (runs.all > 1) output.print("broken in {} of {} runs\n", runs.broken, runs.all);
   output.finish("verify", {{"replay", token},
                            {"subject", again.subject.name},
                            {"law", again.law.id},
                            {"case", verify::describe(again.replayed)},
                            {"verdict", outcome},
+                           {"runs", runs.all},
+                           {"runs_broken", runs.broken},
                            {"worst_ratio", json_number(again.result.ratio)},
                            {"message", again.result.message}});
   return broken ? 1 : 0;

@@ -1,4 +1,7 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -7,6 +10,8 @@
 #include "cli/line/text_table.h"
 #include "cli/report/human.h"
 #include "cli/report/profile_json.h"
+#include "cli/report/tried.h"
+#include "cli/report/verdict.h"
 #include "cli/verify/report_json.h"
 #include "cli/verify/verify.h"
 
@@ -91,6 +96,67 @@ std::string coverage_lines(const report::VerifyRun& run) {
   return text + "\n";
 }
 
+// The least and the greatest of what reached each subject in the cases that held.
+std::string tried_table(const report::VerifyRun& run) {
+  constexpr std::array kSizes = {"batch",     "q_heads",  "kv_heads", "group", "q_tokens",
+                                 "kv_tokens", "head_dim", "v_dim",    "ranks"};
+  std::vector<Column> columns = {{"tried"}, {"calls", Align::right}};
+  for (const char* size : kSizes) columns.push_back({size, Align::right});
+  TextTable table(columns);
+  bool some = false;
+  for (const SubjectResult& subject : run.subjects) {
+    const verify::Envelope& tried = subject.coverage.tried;
+    for (const verify::PassEnvelope* pass : {&tried.forward, &tried.gradients}) {
+      if (pass->calls == 0) continue;
+      some = true;
+      std::vector<std::string> cells = {
+          subject.subject.name + (pass == &tried.forward ? "" : ", gradients"),
+          report::human_count(pass->calls)};
+      for (const char* size : kSizes) cells.push_back(report::range_text(*pass, size));
+      table.add(std::move(cells));
+    }
+  }
+  return some ? "\n" + table.text() : "";
+}
+
+// Masks, strides and so on; of many subjects the JSON has them.
+std::string tried_kinds(const report::VerifyRun& run) {
+  constexpr std::size_t kMostShown = 3;
+  std::string text;
+  if (run.subjects.size() > kMostShown) return text;
+  for (const SubjectResult& subject : run.subjects) {
+    const verify::Envelope& tried = subject.coverage.tried;
+    if (tried.forward.calls > 0) {
+      text +=
+          fmt::format("tried of {}: {}\n", subject.subject.name, report::kinds_text(tried.forward));
+    }
+    if (tried.gradients.calls > 0) {
+      text += fmt::format("tried of {}, gradients: {}\n", subject.subject.name,
+                          report::kinds_text(tried.gradients));
+    }
+  }
+  return text;
+}
+
+// What subjects claim and nobody tried, and what keeps a subject from passing: each list once.
+std::string gap_lines(const report::VerifyRun& run) {
+  std::map<std::string, std::string> claims, gaps;  // what → subjects
+  for (const SubjectResult& subject : run.subjects) {
+    const bool was_tried = subject.coverage.cases > 0 && !subject.wrong();
+    if (was_tried && !subject.coverage.not_tried.empty()) {
+      claims[fmt::format("{}", fmt::join(subject.coverage.not_tried, ", "))] +=
+          " " + subject.subject.name;
+    }
+    for (const std::string& gap : subject.gaps) gaps[gap] += " " + subject.subject.name;
+  }
+  std::string text;
+  for (const auto& [what, names] : claims) {
+    text += fmt::format("claimed, not tried of{}: {}\n", names, what);
+  }
+  for (const auto& [what, names] : gaps) text += fmt::format("no pass for{}: {}\n", names, what);
+  return text;
+}
+
 std::string failure_text(const SubjectResult& subject, DeviceKind device) {
   std::string text;
   if (subject.input_skipped.empty() && !subject.input_passed()) {
@@ -107,12 +173,13 @@ std::string failure_text(const SubjectResult& subject, DeviceKind device) {
       others->second += " " + law.id;
       continue;
     }
-    text += fmt::format(
-        "\n{} breaks {} {}\n  law     {}\n  case    {} ({} shrinks)\n  found   {}\n"
-        "  replay  ringlab verify --replay {}{}\n",
-        subject.subject.name, law.id, law.name, law.statement, verify::describe(failure.shrunk),
-        failure.shrinks, failure.message, failure.token,
-        device == DeviceKind::cuda ? " --device cuda" : "");
+    text +=
+        fmt::format("\n{} breaks {} {}\n  law     {}\n  case    {} ({} shrinks)\n  found   {}\n",
+                    subject.subject.name, law.id, law.name, law.statement,
+                    verify::describe(failure.shrunk), failure.shrinks, failure.message);
+    if (!failure.doubt().empty()) text += fmt::format("  again   {}\n", failure.doubt());
+    text += fmt::format("  replay  {}{}\n", report::replay_line(subject.subject, failure.token),
+                        device == DeviceKind::cuda ? " --device cuda" : "");
   }
   for (const auto& [message, laws] : again) {
     if (!laws.empty()) text += fmt::format("\nthe same with{}: {}\n", laws, message);
@@ -166,6 +233,7 @@ Json subject_json(const SubjectResult& subject) {
           {"laws_without_cases", subject.laws_without_cases()},
           {"laws_seconds", subject.laws.seconds},
           {"rounds", subject.rounds},
+          {"gaps", subject.gaps},
           {"coverage", coverage_json(subject.coverage)},
           {"insight", insight_json(subject.insight)},
           {"laws", laws}};
@@ -174,7 +242,8 @@ Json subject_json(const SubjectResult& subject) {
 }  // namespace
 
 void print_verification(const report::VerifyRun& run, Output& output) {
-  output.write("\n" + summary_table(run) + "\n" + skip_lines(run) + coverage_lines(run));
+  output.write("\n" + summary_table(run) + tried_table(run) + "\n" + tried_kinds(run) +
+               skip_lines(run) + coverage_lines(run) + gap_lines(run));
   for (const SubjectResult& subject : run.subjects) {
     output.write(failure_text(subject, run.options.device));
     output.write(insight_text(subject.subject.name, subject.insight));

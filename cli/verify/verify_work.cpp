@@ -23,28 +23,25 @@ using report::SubjectResult;
 // Fewer are compared where a quick look is asked for, or some laws only.
 constexpr std::int64_t kRowsOfWholeLooks = 256;
 
-// Why a subject cannot take this input; empty when it can.
-std::string input_obstacle(const verify::Subject& subject, const Problem& problem,
-                           const RunOptions& options) {
-  if (options.ranks > 1 && !subject.can.many_ranks && !subject.can.foreign) {
-    return "runs on one rank only";
-  }
-  return verify::obstacle(subject.can, problem);
-}
-
 SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded,
                        RunOptions options, const std::vector<std::int64_t>& rows) {
   SubjectResult result;
   // The implementations of others are compared on as many ranks as they know.
   if (subject.can.foreign && !subject.can.many_ranks) options.ranks = 1;
   result.subject = subject;
-  result.input_skipped = input_obstacle(subject, loaded.problem, options);
-  if (!result.input_skipped.empty()) return result;
+  if (options.ranks > 1 && !subject.can.many_ranks) {
+    result.input_skipped = "runs on one rank only";
+    return result;
+  }
+  result.input_skipped = verify::obstacle(subject.can, loaded.problem);
+  result.refuses_input = !result.input_skipped.empty();
+  if (result.refuses_input) return result;
   result.profile = subject.profile(loaded.problem, options);
   try {
     result.on_input = verify::verify_input(subject, loaded.input(), options, rows);
   } catch (const verify::Unsupported& reason) {
     result.input_skipped = reason.what();
+    result.refuses_input = true;
   }
   return result;
 }
@@ -121,6 +118,7 @@ void verify_laws(const VerifyPlan& plan, VerifyOutcome& outcome) {
     const bool whole = plan.laws.laws.empty() && plan.sampled_rows >= kRowsOfWholeLooks;
     result.insight = verify::look_into(result.subject, result.laws, plan.laws.seed,
                                        whole ? verify::Depth::everything : verify::Depth::failures);
+    result.gaps = gaps_of(plan, result);
   }
 }
 

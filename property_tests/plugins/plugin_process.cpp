@@ -265,7 +265,7 @@ void PluginProcess::check_reply(const Reply& reply) const {
     complain("it threw an exception through its C interface: " + message);
   }
   if (reply.code == RINGLAB_UNSUPPORTED) {
-    throw verify::Unsupported("says that it cannot" + (message.empty() ? "" : ": " + message));
+    throw verify::Refused("says that it cannot" + (message.empty() ? "" : ": " + message));
   }
   if (reply.code != RINGLAB_OK) {
     complain(

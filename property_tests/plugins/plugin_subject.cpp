@@ -1,13 +1,35 @@
 #include "property_tests/plugins/plugin_subject.h"
 
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "property_tests/foreign_subject.h"
 #include "property_tests/plugins/plugin_profile.h"
 #include "property_tests/plugins/reply_text.h"
+#include "property_tests/sha256.h"
 
 namespace ringlab::verify {
+namespace {
+
+/// "libmine.so@1f3c…": the same for the same library, wherever it lies.
+std::string content_name(const std::string& path) {
+  constexpr std::size_t kDigits = 12;
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::string name = std::filesystem::path(path).filename().string();
+  const auto is_odd = [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '.' && letter != '-';
+  };
+  std::replace_if(name.begin(), name.end(), is_odd, '_');
+  return name + "@" + sha256(bytes).substr(0, kDigits);
+}
+
+}  // namespace
 
 bool names_a_plugin(const std::string& word) {
   return word.find('/') != std::string::npos || word.ends_with(".so");
@@ -38,7 +60,9 @@ Subject plugin_subject(const std::string& path, const plugins::PluginOptions& op
   // Promises are wrong at once or never.
   for (const DType dtype : raw.can.dtypes)
     raw.profile(Problem{.shape = {}, .dtype = dtype, .mask = {}}, {});
-  return foreign_subject(std::move(raw));
+  Subject subject = foreign_subject(std::move(raw));
+  subject.id = content_name(path);
+  return subject;
 }
 
 }  // namespace ringlab::verify

@@ -216,9 +216,9 @@ class CertificateTest(ProgramTest):
         self.assertEqual(fault["class"], "values")
         self.assertRegex(fault["element"], r"^(o|lse)\[")
         self.assertEqual(fault["rank"], 0)
-        self.assertEqual(ringlab("verify", "--replay", fault["replay"]).code, 1)
+        self.assertEqual(ringlab("verify", plugin, "--replay", fault["replay"]).code, 1)
         page = self.certificate("broken.html", "--laws", "equals_reference", code=1, subject=plugin)[1]
-        self.assertIn("ringlab verify --replay", page.read_text())
+        self.assertIn(f"ringlab verify {plugin} --replay", page.read_text())
 
     def test_a_crash_and_a_hang_have_words_of_their_own(self):
         plugin = PLUGINS / "libmisbehaving_plugin.so"

@@ -1,6 +1,7 @@
 """`ringlab verify|run|list ./libmine.so`: the kernels of others, from the command line."""
 import contextlib
 import json
+import math
 import os
 import pathlib
 import pty
@@ -10,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from program import PROGRAM, ProgramTest, ringlab
+from program import PROGRAM, ProgramTest, npy, ringlab
 
 PLUGINS = pathlib.Path(os.environ.get("RINGLAB_TEST_PLUGINS", "build/plugins"))
 
@@ -44,10 +45,20 @@ class PluginTest(ProgramTest):
         failure = next(law for law in subject["laws"] if law["verdict"] == "broken")
         token = next(line.split()[-1] for line in result.out.splitlines()
                      if line.strip().startswith("replay"))
-        self.assertIn("libbroken_plugin.so/equals_reference/", token)
-        again = ringlab("verify", "--replay", token)
+        self.assertRegex(token, "^libbroken_plugin.so@[0-9a-f]{12}/equals_reference/")
+        self.assertIn(f"ringlab verify {self.plugin('broken')} --replay {token}", result.out)
+        again = ringlab("verify", self.plugin("broken"), "--replay", token)
         self.assertEqual(again.code, 1, again.out + again.err)
         self.assertIn("broken", again.out)
+        self.assertNotIn("note", again.out)
+        elsewhere = shutil.copy(self.plugin("broken"), self.folder / "libother.so")
+        again = ringlab("verify", elsewhere, "--replay", token)
+        self.assertEqual(again.code, 1, again.out + again.err)
+        self.assertNotIn("note", again.out)
+        mended = ringlab("verify", self.plugin("template"), "--replay", token)
+        self.assertEqual(mended.code, 0, mended.out + mended.err)
+        self.assertIn("note: another library than that of the token", mended.out)
+        self.fails(2, ["the library beside it", "verify PATH"], "verify", "--replay", token)
         self.assertIn("lse", json.dumps(failure))
 
     def test_a_crash_and_a_hang_are_verdicts(self):
@@ -135,6 +146,92 @@ class PluginTest(ProgramTest):
                    "--softcap", 5, "--sinks", 1)
         self.fails(2, ["--softcap", "a subject that modifies scores"], "run",
                    self.plugin("template"), *wishes, "--softcap", 5)
+
+    def test_a_plugin_that_refuses_the_problem_that_was_given_does_not_pass(self):
+        wishes = ("--quick", "--laws", "equals_reference")
+        self.verdict(0, self.plugin("template"), *wishes)
+        result, subject = self.verdict(1, self.plugin("template"), *wishes, "--dtype", "bf16")
+        self.assertEqual(subject["verdict"], "not checked")
+        self.assertIn("the problem that was given", result.out)
+
+    def test_a_plugin_that_refuses_most_of_what_it_claims_does_not_pass(self):
+        environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "two_keys_only"}
+        path = self.folder / "two.json"
+        result, subject = self.verdict(1, self.plugin("misbehaving"), "--laws", "equals_reference,P1",
+                                       "--cases", 40, "--certificate", path, env=environment)
+        self.assertEqual(subject["verdict"], "not checked")
+        self.assertGreater(subject["laws_held"], 0)
+        self.assertRegex(result.out, r"no pass for .*it refused \d+ of \d+ cases")
+        self.assertEqual(json.loads(path.read_text())["verdict"], "INCONCLUSIVE")
+
+    def test_what_was_tried_is_said_and_claims_that_were_not_fail_where_that_is_asked_for(self):
+        page = self.folder / "tried.html"
+        wishes = ("--laws", "P1", "--cases", 3)
+        result, subject = self.verdict(0, self.plugin("flash1"), *wishes, "--html", page)
+        tried = subject["coverage"]["tried"]
+        least, most = tried["forward"]["sizes"]["kv_tokens"]
+        self.assertLessEqual(least, most)
+        self.assertIn("dtype", tried["forward"]["kinds"])
+        self.assertIn("modifiers softcap", tried["claimed_not_tried"])
+        self.assertIn("claimed, not tried of", result.out)
+        self.assertIn("What was tried of", page.read_text())
+        result, subject = self.verdict(1, self.plugin("flash1"), *wishes, "--strict")
+        self.assertEqual(subject["verdict"], "not checked")
+        self.assertIn("no pass for", result.out)
+
+    def test_gradients_of_the_given_problem_are_compared(self):
+        for name, tokens in {"q": 12, "k": 12, "v": 12, "do": 12}.items():
+            values = [math.sin(7 * i + len(name)) for i in range(tokens * 4)]
+            self.file(f"in/{name}.npy", npy(values, (tokens, 4)))
+        found = self.folder / "found.json"
+        wishes = ("--laws", "equals_reference", "--cases", 3, "--ranks", 1, "--json", found)
+
+        def tensors(*words, code=0):
+            result = ringlab("verify", *words, *wishes)
+            self.assertEqual(result.code, code, result.out + result.err)
+            subject = json.loads(found.read_text())["subjects"][0]
+            return [one["tensor"] for one in subject["input"]["report"]["tensors"]]
+
+        everything = ["o", "lse", "dq", "dk", "dv"]
+        self.assertEqual(tensors("optimized", "--input", self.folder / "in"), everything)
+        (self.folder / "in/do.npy").unlink()
+        self.assertEqual(tensors("optimized", "--input", self.folder / "in"), ["o", "lse"])
+        self.assertEqual(tensors("optimized", "--input", self.folder / "in", "--backward"), everything)
+        self.assertEqual(tensors("ring", "--input", self.folder / "in", "--backward", code=1),
+                         ["o", "lse"])
+
+    def test_laws_and_classes_can_be_required(self):
+        path, wishes = self.plugin("template"), ("--laws", "equals_reference,P26", "--cases", 40)
+        self.verdict(0, path, *wishes, "--require", "equals_reference,mask full")
+        for word in ("P1", "gradients"):
+            result, _ = self.verdict(1, path, *wishes, "--require", word)
+            self.assertIn(f"--require {word}: ", result.out)
+        self.fails(2, ["--require", "mask full"], "verify", path, "--require", "mask fully")
+
+    def test_bits_and_fields_that_do_not_exist_are_refused(self):
+        for mistake, words in {"unknown_mask_bit": ["can.masks", "RINGLAB_MASK_INTERVALS", "128"],
+                               "unknown_dtype_bit": ["can.dtypes", "RINGLAB_BF16", "32"],
+                               "unknown_modifier_bit": ["can.modifiers", "RINGLAB_MODIFIER_DROPOUT"],
+                               "reserved_ability": ["can.reserved", "0"],
+                               "reserved_number": ["numerics", "reserved", "0"]}.items():
+            environment = {**os.environ, "RINGLAB_TEST_MISTAKE": mistake}
+            with self.subTest(mistake=mistake):
+                self.fails(3, words, "list", self.plugin("misbehaving"), env=environment)
+
+    def test_a_failure_that_does_not_come_back_is_said_to_be_one(self):
+        environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "sometimes"}
+        found = self.folder / "found.json"
+        result = ringlab("verify", self.plugin("misbehaving"), "--laws", "equals_reference",
+                         "--json", found, env=environment)
+        self.assertEqual(result.code, 1, result.out + result.err)
+        self.assertRegex(result.out, r"again +it broke in \d+ of 50 more runs of this very case")
+        laws = json.loads(found.read_text())["subjects"][0]["laws"]
+        failure = laws[0]["failure"]
+        self.assertEqual(failure["repeats"], 50)
+        again = ringlab("verify", self.plugin("misbehaving"), "--replay", failure["token"],
+                        env=environment)
+        self.assertEqual(again.code, 1, again.out + again.err)
+        self.assertRegex(again.out, r"broken in \d+ of 51 runs")
 
     def test_list_shows_what_a_plugin_claims(self):
         path = self.folder / "list.json"

@@ -36,8 +36,10 @@ TEST(ExamplePlugins, the_dropped_tail_is_found_and_shrunk_to_five_tokens) {
   const Shape& shape = verdict.failure->shrunk.shape;
   EXPECT_LE(shape.kv_tokens, 7) << verdict.failure->token;
   EXPECT_EQ(shape.batch * shape.q_heads, 1) << verdict.failure->token;
-  const Replay again =
-      replay(verdict.failure->token, [](const std::string& path) { return plugin_subject(path); });
+  const Replay again = replay(verdict.failure->token, [](const std::string& content) {
+    EXPECT_TRUE(content.starts_with("libbroken_plugin.so@")) << content;
+    return plugin_named("broken");
+  });
   EXPECT_EQ(again.result.outcome, Outcome::broken);
   EXPECT_EQ(again.result.message, verdict.failure->message);
 }

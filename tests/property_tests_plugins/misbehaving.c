@@ -157,6 +157,8 @@ static void after(const ringlab_call* call) {
 #if defined(__x86_64__)
   if (is("flush_to_zero")) _mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
+  static uint32_t calls;
+  if (is("sometimes") && size > 0 && (++calls * 2654435761u) >> 30 == 0) o[0] += 1;
   if (is("clock") && size > 0 && time(NULL) % 2 == 1) o[0] *= 1 + 0x1p-23f;
 }
 
@@ -167,6 +169,7 @@ static int32_t wrong_run(const ringlab_call* call, void* context) {
     return 77;
   }
   if (is("unsupported")) return RINGLAB_UNSUPPORTED;
+  if (is("two_keys_only") && call->k.extents[2] != 2) return RINGLAB_UNSUPPORTED;
   if (is("refuses_groups") && call->q.extents[1] != call->k.extents[1]) return RINGLAB_UNSUPPORTED;
   if (is("previous")) return previous_output(call);
   if (is("by_address")) return kept_or_computed(call, address_key(call));
@@ -195,10 +198,10 @@ RINGLAB_PLUGIN_EXPORT const ringlab_plugin* ringlab_plugin_v1(void) {
   if (is("silly_numerics")) wrong.numerics[RINGLAB_F32].exp_error = -1;
   if (is("silly_stores")) wrong.numerics[RINGLAB_F32].keys_per_store = -1;
   if (is("no_lse")) wrong.can.lse = 0;
-  return &wrong;
-}
   if (is("unknown_mask_bit")) wrong.can.masks |= 128;
   if (is("unknown_dtype_bit")) wrong.can.dtypes |= 32;
   if (is("unknown_modifier_bit")) wrong.can.modifiers |= 64;
   if (is("reserved_ability")) wrong.can.reserved[3] = 1;
   if (is("reserved_number")) wrong.numerics[RINGLAB_F32].reserved[0] = 1;
+  return &wrong;
+}

@@ -162,6 +162,15 @@ std::string cases_are_counted() {
   return nothing.cases == 0 && !nothing.skipped.empty() ? "" : "a law without cases passed";
 }
 
+std::string refusals_are_counted() {
+  const Law refusing =
+      law_of([](const Subject&, const Case&) -> LawResult { throw Refused("will not"); });
+  const LawVerdict verdict = verify_law(naive_subject(), refusing, {.cases_per_law = 5});
+  return verdict.refused > 0 && verdict.refused == verdict.discarded
+             ? ""
+             : fmt::format("{} of {} refusals were counted", verdict.refused, verdict.discarded);
+}
+
 std::string failures_are_remembered() {
   const Law wide = law_of([](const Subject&, const Case& c) -> LawResult {
     if (c.shape.q_tokens < 3) return {};
@@ -276,6 +285,7 @@ std::vector<SelfCheck> self_checks() {
           {"every element of o and lse is compared", outputs_are_compared},
           {"every element of dq, dk and dv is compared", gradients_are_compared},
           {"cases are counted as what they were", cases_are_counted},
+          {"refusals are counted", refusals_are_counted},
           {"a failure is shrunk to the least that fails", failures_are_remembered},
           {"the bounds are not much wider than rounding", bounds_are_tight},
           {"the fast oracle agrees with the exact one", oracles_agree},

@@ -1,0 +1,25 @@
+// What was tried of a subject: as JSON, as a table of HTML, as text.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "property_tests/coverage.h"
+
+namespace ringlab::report {
+
+/// "refused", "claimed_not_tried", and for each of "forward" and "gradients" the "calls" of the
+/// cases that held, "sizes" by name as [least, greatest], and "kinds": how many calls of each word.
+nlohmann::ordered_json tried_json(const verify::Coverage& coverage);
+
+/// tried_json() as a table.
+std::string tried_table(const nlohmann::ordered_json& tried);
+
+/// "0 … 300", "7", or "-" where there was none.
+std::string range_text(const verify::PassEnvelope& pass, const std::string& size);
+
+/// "masks full, causal, causal+window; dtypes f32, …": everything but sizes.
+std::string kinds_text(const verify::PassEnvelope& pass);
+
+}  // namespace ringlab::report

@@ -1,0 +1,92 @@
+// Why a subject does not pass although nothing is wrong with it: what was wanted and not checked.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/verify/verify.h"
+#include "property_tests/coverage.h"
+#include "reference/core/error.h"
+
+namespace ringlab::cli {
+namespace {
+
+using report::SubjectResult;
+
+bool is_law(const std::string& word) {
+  for (const auto* laws : {&verify::all_laws(), &verify::laws_about_others()}) {
+    for (const verify::Law& law : *laws) {
+      if (word == law.id || word == law.name) return true;
+    }
+  }
+  return false;
+}
+
+std::string why_law_is_missing(const SubjectResult& subject, const std::string& id) {
+  const auto& laws = subject.laws.laws;
+  const auto law = std::ranges::find(laws, id, &verify::LawVerdict::id);
+  if (law == laws.end()) return "it was not tried";
+  if (!law->skipped.empty()) return law->skipped;
+  return law->cases == 0 ? "no case of it held" : "";
+}
+
+std::string why_class_is_missing(const verify::Coverage& coverage, const std::string& name) {
+  const auto found = std::ranges::find(coverage.classes, name, &verify::ClassShare::name);
+  if (found == coverage.classes.end() || found->cases == 0) return "no case held";
+  if (!coverage.is_judged || coverage.share(*found) >= verify::kLeastShare) return "";
+  return fmt::format("{} of {} cases are too few", found->cases, coverage.cases);
+}
+
+void add_required(const VerifyPlan& plan, const SubjectResult& subject,
+                  std::vector<std::string>& gaps) {
+  for (const std::string& word : plan.required) {
+    const std::string why = is_law(word) ? why_law_is_missing(subject, word)
+                                         : why_class_is_missing(subject.coverage, word);
+    if (!why.empty()) gaps.push_back(fmt::format("--require {}: {}", word, why));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> take_required(Arguments& arguments) {
+  const std::vector<std::string> classes = verify::all_classes();
+  std::vector<std::string> required;
+  for (const std::string& word : arguments.take_words("require")) {
+    if (is_law(word)) {
+      required.push_back(verify::find_law(word).id);
+    } else if (std::ranges::find(classes, word) != classes.end()) {
+      required.push_back(word);
+    } else {
+      throw_usage_error({"--require",
+                         "ids of laws, or of these: " + fmt::format("{}", fmt::join(classes, ", ")),
+                         word, ""});
+    }
+  }
+  return required;
+}
+
+std::vector<std::string> gaps_of(const VerifyPlan& plan, const SubjectResult& subject) {
+  std::vector<std::string> gaps;
+  if (plan.is_named && plan.is_given_problem && subject.refuses_input) {
+    gaps.push_back("the problem that was given: it " + subject.input_skipped);
+  }
+  if (plan.wants_gradients && plan.is_named && !subject.subject.can.backward) {
+    gaps.emplace_back("--backward: it gives no gradients");
+  }
+  const verify::Coverage& coverage = subject.coverage;
+  if (coverage.refuses_most()) {
+    gaps.push_back(fmt::format("it refused {} of {} cases that it claims to take", coverage.refused,
+                               coverage.refused + coverage.cases));
+  }
+  add_required(plan, subject, gaps);
+  if (!plan.is_strict) return gaps;
+  if (!coverage.not_tried.empty()) {
+    gaps.push_back(fmt::format("claimed, but not tried: {}", fmt::join(coverage.not_tried, ", ")));
+  }
+  if (coverage.refused > 0 && !coverage.refuses_most()) {
+    gaps.push_back(fmt::format("it refused {} cases that it claims to take", coverage.refused));
+  }
+  return gaps;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,178 @@
+#include "property_tests/case_runner.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "property_tests/generators/cases.h"
+
+namespace ringlab::verify {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A failure that comes back so often at once is taken for one that always does.
+constexpr int kSureRepeats = 3;
+constexpr int kRepeats = 50;
+constexpr std::chrono::seconds kLongestRepeating{10};
+
+LawFailure failure_of(const Subject& subject, const Law& law, const Case& c,
+                      const LawResult& result) {
+  return {.shrunk = c,
+          .token = replay_token(subject, law, c),
+          .message = result.message,
+          .shrinks = 0,
+          .at = result.worst,
+          .ending = result.ending,
+          .rank = result.rank,
+          .step = result.step};
+}
+
+/// One of a few shapes. Laws that make a shape of the seed find a few of those, too.
+Case in_few_shapes(Case c) {
+  constexpr std::array<Shape, 4> kShapes = {{{.batch = 1,
+                                              .q_heads = 1,
+                                              .kv_heads = 1,
+                                              .q_tokens = 5,
+                                              .kv_tokens = 5,
+                                              .head_dim = 4,
+                                              .v_dim = 4},
+                                             {.batch = 2,
+                                              .q_heads = 4,
+                                              .kv_heads = 2,
+                                              .q_tokens = 7,
+                                              .kv_tokens = 9,
+                                              .head_dim = 8,
+                                              .v_dim = 5},
+                                             {.batch = 1,
+                                              .q_heads = 2,
+                                              .kv_heads = 1,
+                                              .q_tokens = 33,
+                                              .kv_tokens = 33,
+                                              .head_dim = 16,
+                                              .v_dim = 16},
+                                             {.batch = 1,
+                                              .q_heads = 3,
+                                              .kv_heads = 3,
+                                              .q_tokens = 1,
+                                              .kv_tokens = 70,
+                                              .head_dim = 8,
+                                              .v_dim = 8}}};
+  const std::size_t which = c.seed % kShapes.size();
+  c.shape = kShapes[which];
+  c.seed = which;
+  return fitted(std::move(c));
+}
+
+}  // namespace
+
+LawVerdict unheard(const Law& law) {
+  LawVerdict verdict;
+  verdict.id = law.id;
+  verdict.name = law.name;
+  verdict.statement = law.statement;
+  verdict.topic = law.topic;
+  verdict.skipped = kNoTime;
+  return verdict;
+}
+
+Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin origin) {
+  if (can.few_shapes) c = in_few_shapes(std::move(c));
+  c = limited_to(std::move(c), can);
+  if (!law.keeps_modifiers) c.modifiers = {};
+  const bool is_simpler = origin == CaseOrigin::simpler && law.shape_simpler_case;
+  const auto& shape = is_simpler ? law.shape_simpler_case : law.shape_case;
+  return shape ? fitted(shape(std::move(c))) : c;
+}
+
+std::string LawFailure::doubt() const {
+  if (repeated == repeats) return "";
+  return fmt::format(
+      "it broke in {} of {} more runs of this very case: it does not do the same "
+      "every time",
+      repeated, repeats);
+}
+
+LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,
+                            const CaseRunner::IsOver& is_over) {
+  failure.repeats = failure.repeated = 0;
+  if (failure.ending == Ending::timed_out) return failure;  // each would take its deadline
+  const auto until = Clock::now() + kLongestRepeating;
+  int wanted = kSureRepeats;
+  while (failure.repeats < wanted && Clock::now() < until && !(is_over && is_over())) {
+    ++failure.repeats;
+    const LawResult result = run_law(subject, law, failure.shrunk);
+    if (result.outcome == Outcome::broken) {
+      ++failure.repeated;
+      if (failure.message.empty()) failure.message = result.message;
+    } else {
+      wanted = kRepeats;
+    }
+  }
+  return failure;
+}
+
+CaseRunner::CaseRunner(const Subject& subject, const Law& law, LawVerdict& verdict)
+    : recorder_(subject), law_(law), verdict_(verdict) {}
+
+LawResult CaseRunner::run(const Case& c) {
+  if (!verdict_.failure) tried_.add(to_token(c) + "\n");
+  LawResult result = run_law(recorder_.subject(), law_, c);
+  const Envelope asked = recorder_.take();
+  if (result.outcome == Outcome::broken) remember(c, result);
+  if (verdict_.failure) return result;
+  if (result.outcome == Outcome::held) {
+    verdict_.tried.add(asked);
+    count_held(c, result);
+  } else {
+    ++verdict_.discarded;
+    verdict_.refused += result.refused;
+    last_discard_ = result.message;
+  }
+  return result;
+}
+
+void CaseRunner::count_held(const Case& c, const LawResult& result) {
+  ++verdict_.cases;
+  if (result.ratio > verdict_.worst_ratio) {
+    verdict_.worst_ratio = result.ratio;
+    verdict_.worst_at = result.worst;
+  }
+  for (const std::string& name : classes_of(c)) ++verdict_.classes[name];
+  if (law_.topic == kGradientsClass) ++verdict_.classes[kGradientsClass];
+}
+
+void CaseRunner::remember(const Case& c, const LawResult& result) {
+  const auto& last = verdict_.failure;
+  const int shrinks = last ? last->shrinks + (last->shrunk == c ? 0 : 1) : 0;
+  verdict_.failure = failure_of(recorder_.subject(), law_, c, result);
+  verdict_.failure->shrinks = shrinks;
+  if (first_failure_) return;
+  first_failure_ = verdict_.failure;
+  shrink_until_ = Clock::now() + kLongestShrink;
+}
+
+bool CaseRunner::shrunk_enough() {
+  return ++shrink_tries_ > kMostShrinkTries || Clock::now() > shrink_until_;
+}
+
+// One that only broke by chance while it was made simpler says less than the one found first.
+void CaseRunner::run_again(const IsOver& is_over) {
+  LawFailure& failure = *verdict_.failure;
+  failure = repeated_failure(recorder_.subject(), law_, std::move(failure), is_over);
+  if (failure.repeated > 0 || failure.repeats == 0 || failure.shrinks == 0) return;
+  LawFailure first = repeated_failure(recorder_.subject(), law_, *first_failure_, is_over);
+  if (first.repeated > 0) failure = std::move(first);
+}
+
+void CaseRunner::conclude(const IsOver& is_over) {
+  if (verdict_.failure) run_again(is_over);
+  const bool says_something = verdict_.failure || verdict_.cases > 0;
+  if (says_something || verdict_.discarded > 0) verdict_.case_digest = tried_.finish();
+  if (says_something) return;
+  const bool had_time = verdict_.discarded > 0 && !(is_over && is_over());
+  verdict_.skipped = had_time ? "every case was discarded: " + last_discard_ : kNoTime;
+}
+
+}  // namespace ringlab::verify

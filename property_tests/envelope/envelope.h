@@ -1,0 +1,65 @@
+// What a subject was asked: the sizes, masks, strides and more of the problems that reached it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "property_tests/subject.h"
+
+namespace ringlab::verify {
+
+/// The least and the greatest of a size; nothing was seen while least > most.
+struct SizeRange {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t most = std::numeric_limits<std::int64_t>::min();
+  void add(const SizeRange& other);
+  bool empty() const { return least > most; }
+};
+
+/// The problems of one kind of call.
+struct PassEnvelope {
+  std::int64_t calls = 0;
+  /// "batch", "q_heads", "kv_heads", "group" (query heads per K/V head), "q_tokens", "kv_tokens",
+  /// "head_dim", "v_dim", "ranks", and "span": elements from the first to the last of a tensor.
+  std::map<std::string, SizeRange> sizes;
+  /// Kind, word, calls: "mask" → "causal+window" → 12; "dtype", "scale", "modifiers", "rows",
+  /// "lengths" (of queries and keys), "widths" (of head_dim and v_dim), "strides of q" … "of dout".
+  std::map<std::string, std::map<std::string, std::int64_t>> kinds;
+
+  void add(const PassEnvelope& other);
+  bool has(const std::string& kind, const std::string& word) const;
+  /// The greatest of a size; 0 where there was none.
+  std::int64_t most(const std::string& size) const;
+};
+
+struct Envelope {
+  PassEnvelope forward;    ///< calls that asked for o and lse
+  PassEnvelope gradients;  ///< calls that asked for gradients, too
+  void add(const Envelope& other);
+};
+
+/// Takes note of the problems that a subject is asked, as far as it reads them: strides are dense
+/// where inputs are made so, a matrix of bits is the plainer mask that stands for it.
+class Recorder {
+ public:
+  explicit Recorder(const Subject& subject);
+  /// The same subject, watched.
+  const Subject& subject() const { return subject_; }
+  /// What reached it since this was last called.
+  Envelope take();
+
+ private:
+  struct Notes;
+  std::shared_ptr<Notes> notes_;
+  Subject subject_;
+};
+
+/// What a subject with these abilities claims and no call of the envelope had: "mask prefix",
+/// "gradients: strides of dout", "head_dim 34 … 128".
+std::vector<std::string> claimed_not_tried(const Capabilities& can, const Envelope& tried);
+
+}  // namespace ringlab::verify
