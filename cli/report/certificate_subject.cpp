@@ -139,6 +139,7 @@ Json certified_subject(const SubjectResult& subject, bool all_laws) {
   json["warnings"] = subject.insight.warnings;
   json["remarks"] = subject.insight.remarks;
   json["findings"] = subject.insight.diagnosis.findings;
+  json["passes_if"] = subject.insight.passes_if;
   json["faults"] = Json::array();
   for (const Fault& fault : verdict.faults) json["faults"].push_back(fault_record(fault));
   json["laws"] = Json::array();

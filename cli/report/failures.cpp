@@ -99,6 +99,7 @@ std::string insight_section(const VerifyRun& run) {
     if (!insight.diagnosis.explains.empty()) {
       text += fmt::format("<p><b>{}</b></p>", escape(insight.diagnosis.sentence()));
     }
+    if (!insight.passes_if.empty()) text += fmt::format("<p>{}</p>", escape(insight.passes_if));
     text += paragraphs(insight.diagnosis.findings, "") + paragraphs(insight.warnings, "Warning: ") +
             paragraphs(insight.remarks, "");
     if (text.empty()) continue;

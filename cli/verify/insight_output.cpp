@@ -14,6 +14,7 @@ std::string insight_text(const std::string& subject, const verify::Insight& insi
     }
   }
   for (const std::string& finding : diagnosis.findings) text += fmt::format("  {}\n", finding);
+  if (!insight.passes_if.empty()) text += fmt::format("  {}\n", insight.passes_if);
   for (const std::string& warning : insight.warnings) {
     text += fmt::format("  warning: {}\n", warning);
   }
@@ -31,6 +32,7 @@ Json insight_json(const verify::Insight& insight) {
           {"law", insight.of_law},
           {"cases", insight.diagnosis.cases},
           {"findings", insight.diagnosis.findings},
+          {"passes_if", insight.passes_if},
           {"warnings", insight.warnings},
           {"remarks", insight.remarks}};
 }

@@ -2,6 +2,7 @@
 
 #include "property_tests/diagnosis/fingerprint.h"
 #include "property_tests/diagnosis/matched_filters.h"
+#include "property_tests/diagnosis/profiles/arithmetic.h"
 
 namespace ringlab::verify {
 namespace {
@@ -31,6 +32,7 @@ Insight look_into(const Subject& subject, const SubjectVerdict& verdict, std::ui
     }
     if (insight.diagnosis.explains.size() == 1) break;
   }
+  if (diagnosed > 0) insight.passes_if = passes_if(subject, verdict, seed);
   if (diagnosed > 0 || depth == Depth::failures) return insight;
   insight.warnings = filter_warnings(subject, seed);
   insight.remarks = wider_than_needed(subject, seed);

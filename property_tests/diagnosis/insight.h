@@ -12,6 +12,7 @@ namespace ringlab::verify {
 struct Insight {
   Diagnosis diagnosis;                ///< of its failures; empty when there are none
   std::string of_law;                 ///< the law whose failing case was diagnosed
+  std::string passes_if;              ///< an arithmetic that it keeps and could declare
   std::vector<std::string> warnings;  ///< bias found by matched filters
   std::vector<std::string> remarks;   ///< on the arithmetic that it declares
 };

@@ -25,8 +25,9 @@ struct NamedWish {
   const char* name;
   bool Capabilities::*member;
 };
-constexpr std::array<NamedWish, 14> kAbilities = {
+constexpr std::array<NamedWish, 15> kAbilities = {
     {{"backward", &Capabilities::backward},
+     {"few_shapes", &Capabilities::few_shapes},
      {"lse", &Capabilities::lse},
      {"masked_may_be_nan", &Capabilities::masked_may_be_nan},
      {"deterministic", &Capabilities::deterministic},
@@ -229,7 +230,7 @@ class Callee {
     const nb::gil_scoped_acquire held;
     const nb::dict results = answer(inputs_of(input));
     if (results.contains("unsupported")) {
-      throw verify::Unsupported("says: " + text(results, "unsupported"));
+      throw verify::Refused("says: " + text(results, "unsupported"));
     }
     if (results.contains("given_up")) throw verify::Unsupported(text(results, "given_up"));
     if (results.contains("ran_out")) {

@@ -5,6 +5,11 @@
 #include <string>
 
 #include "cli/report/maps.h"
+#include "cli/report/tried.h"
+#include "property_tests/coverage.h"
+#include "property_tests/diagnosis/insight.h"
+#include "property_tests/generators/cases.h"
+#include "property_tests/laws/trial.h"
 #include "property_tests/verify.h"
 #include "python/core/callable.h"
 #include "python/core/search.h"
@@ -31,6 +36,9 @@ nb::dict described(const verify::LawFailure& failure) {
   description["token"] = failure.token;
   description["message"] = failure.message;
   description["shrinks"] = failure.shrinks;
+  description["repeats"] = failure.repeats;
+  description["repeated"] = failure.repeated;
+  description["doubt"] = failure.doubt();
   description["picture"] = report::case_map(failure.shrunk);
   return description;
 }
@@ -44,6 +52,7 @@ nb::dict described(const verify::LawVerdict& verdict) {
   description["statement"] = verdict.statement;
   description["cases"] = verdict.cases;
   description["discarded"] = verdict.discarded;
+  description["refused"] = verdict.refused;
   description["worst_ratio"] = verdict.worst_ratio;
   description["skipped"] = verdict.skipped;
   description["classes"] = classes;
@@ -114,15 +123,65 @@ void raise_interruption(VerifyStop& stop) {
   if (stop.interruption) throw nb::python_error(std::move(*stop.interruption));
 }
 
-nb::list verify_callable(const nb::dict& named_wishes) {
+template <class Values>
+nb::list list_of(const Values& values) {
+  nb::list list;
+  for (const auto& value : values) list.append(value);
+  return list;
+}
+
+nb::dict described(const verify::Subject& subject, const verify::SubjectVerdict& verdict,
+                   const verify::Insight& insight) {
+  const verify::Coverage coverage = verify::coverage_of(subject, verdict, {});
+  nb::dict description;
+  nb::list laws;
+  for (const verify::LawVerdict& law : verdict.laws) laws.append(described(law));
+  description["laws"] = laws;
+  description["diagnosis"] = insight.diagnosis.sentence();
+  description["findings"] = list_of(insight.diagnosis.findings);
+  description["passes_if"] = insight.passes_if;
+  description["tried"] = report::tried_json(coverage).dump();
+  return description;
+}
+
+nb::dict verify_callable(const nb::dict& named_wishes) {
   const Wishes wishes(named_wishes);
   const std::shared_ptr<VerifyStop> stop = stop_from(wishes);
   const verify::Subject subject = callable_subject(wishes, stop);
-  const std::vector<verify::LawVerdict> verdicts = run_laws(subject, wishes, *stop);
+  const verify::SubjectVerdict verdict{.subject = subject.name,
+                                       .laws = run_laws(subject, wishes, *stop)};
   raise_interruption(*stop);
-  nb::list list;
-  for (const verify::LawVerdict& verdict : verdicts) list.append(described(verdict));
-  return list;
+  const std::uint64_t seed = search_options(wishes).seed;
+  const auto insight = [&] {
+    const nb::gil_scoped_release released;
+    return verify::look_into(subject, verdict, seed, verify::Depth::failures);
+  }();
+  raise_interruption(*stop);
+  return described(subject, verdict, insight);
+}
+
+/// What went wrong with the simplest call that is within the limits; empty where nothing did.
+std::string first_call(const nb::dict& named_wishes) {
+  const Wishes wishes(named_wishes);
+  const auto stop = std::make_shared<VerifyStop>();
+  const verify::Subject subject = callable_subject(wishes, stop);
+  verify::Case simplest;
+  simplest.shape = {1, 1, 1, 2, 2, 8, 8};
+  const verify::Law any_answer{
+      .id = "first_call",
+      .name = "first_call",
+      .statement = "it answers",
+      .check = [](const verify::Subject& asked, const verify::Case& c) -> verify::LawResult {
+        verify::attend(asked, verify::make_trial(c));
+        return {};
+      }};
+  const verify::Case c = verify::limited_to(simplest, subject.can);
+  const verify::LawResult result = [&] {
+    const nb::gil_scoped_release released;
+    return verify::run_law(subject, any_answer, c);
+  }();
+  raise_interruption(*stop);
+  return result.outcome == verify::Outcome::broken ? result.message : "";
 }
 
 nb::dict replay_callable(const nb::dict& named_wishes, const std::string& token) {
@@ -157,8 +216,10 @@ nb::list laws() {
 
 void add_verification(nb::module_& module) {
   module.def("verify", &verify_callable);
+  module.def("first_call", &first_call);
   module.def("replay", &replay_callable);
   module.def("laws", &laws);
+  module.def("classes", [] { return list_of(verify::all_classes()); });
 }
 
 }  // namespace ringlab::python

@@ -11,6 +11,17 @@ from typing import Any
 from ringlab._errors import usage_error
 
 
+ACCEPTED = """A function must accept fn(q, k, v, *, mask, scale), in arrays of NumPy (arrays="torch": tensors):
+  q      (batch, q_heads, q_tokens, head_dim)
+  k      (batch, kv_heads, kv_tokens, head_dim)
+  v      (batch, kv_heads, kv_tokens, v_dim)
+  mask   a ringlab.Mask: mask.kind, or the booleans of mask.matrix(), (q_tokens, kv_tokens)
+  scale  a float
+and return o, (batch, q_heads, q_tokens, v_dim), or (o, lse) with lse (batch, q_heads, q_tokens), in the
+dtype of q (lse: float32, or float64); with backward=True it is given dout=, too, and returns (o, dq, dk,
+dv) or (o, lse, dq, dk, dv). For what it cannot do it raises NotImplementedError."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Failure:
     """The simplest case found that breaks a law."""
@@ -20,6 +31,9 @@ class Failure:
     message: str  #: got, exact, allowed and where; or what the function raised
     shrinks: int  #: how often the case was made simpler
     picture: str = dataclasses.field(default="", repr=False)  #: SVG: which pairs are visible
+    repeats: int = 0  #: how often the very same case was run again
+    repeated: int = 0  #: and how often it failed again
+    doubt: str = ""  #: that in words, where it was not each time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +49,7 @@ class LawVerdict:
     skipped: str = ""  #: why it says nothing; empty when it ran
     classes: dict[str, int] = dataclasses.field(default_factory=dict, repr=False)
     failure: Failure | None = None
+    refused: int = 0  #: of those discarded: the function would not, though its limits say it can
 
     @property
     def verdict(self) -> str:
@@ -45,13 +60,15 @@ class LawVerdict:
         """The fields that the command line writes (docs/formats.md)."""
         fields: dict[str, Any] = {
             "id": self.id, "name": self.name, "statement": self.statement, "verdict": self.verdict,
-            "cases": self.cases, "discarded": self.discarded,
+            "cases": self.cases, "discarded": self.discarded, "refused": self.refused,
             "worst_ratio": json_number(self.worst_ratio), "classes": self.classes}
         if self.skipped:
             fields["skipped"] = self.skipped
         if self.failure:
             fields["failure"] = {"case": self.failure.case, "token": self.failure.token,
-                                 "message": self.failure.message, "shrinks": self.failure.shrinks}
+                                 "message": self.failure.message, "shrinks": self.failure.shrinks,
+                                 "repeats": self.failure.repeats,
+                                 "repeated": self.failure.repeated}
         return fields
 
 
@@ -87,11 +104,17 @@ class Report:
     seconds: float
     settings: dict[str, Any]  #: what was asked for
     _replay: Callable[[Callable[..., Any] | None, str], Replay] = dataclasses.field(repr=False)
+    first_call: str = ""  #: what went wrong with the simplest call; nothing else was tried then
+    diagnosis: str = ""  #: the mistake by its name, where the numbers tell
+    findings: tuple[str, ...] = ()  #: what else was found out about a failure
+    passes_if: str = ""  #: an arithmetic that it keeps and could declare
+    tried: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)  #: docs/certificates.md
+    gaps: tuple[str, ...] = ()  #: why it does not pass although no law is broken
 
     @property
     def passed(self) -> bool:
-        """No law is broken, and at least one held: absent is not passed."""
-        return not self.broken and any(law.verdict == "held" for law in self.laws)
+        """No law is broken, at least one held, and nothing that was wanted is missing."""
+        return not self.broken and not self.gaps and any(law.verdict == "held" for law in self.laws)
 
     def __bool__(self) -> bool:
         """passed: `assert ringlab.verify(fn)` means what it says."""
@@ -115,6 +138,9 @@ class Report:
                 "laws_held": sum(law.verdict == "held" for law in self.laws),
                 "laws_broken": len(self.broken),
                 "laws_skipped": sum(law.verdict == "skipped" for law in self.laws),
+                "first_call": self.first_call, "gaps": list(self.gaps), "tried": self.tried,
+                "diagnosis": self.diagnosis, "findings": list(self.findings),
+                "passes_if": self.passes_if,
                 "laws_seconds": self.seconds, "laws": [law.to_dict() for law in self.laws]}
 
     def to_json(self) -> str:
@@ -123,24 +149,41 @@ class Report:
 
     def headline(self) -> str:
         """One line: the verdict, and how many laws it rests on."""
+        if self.first_call:
+            return f"{self.subject}: WRONG; its first call failed, and nothing else was tried"
         counts = self.to_dict()
         word = "pass" if self.passed else "WRONG" if self.broken else "not checked"
         return (f"{self.subject}: {word}; {counts['laws_held']} laws held, {counts['laws_broken']} "
                 f"broken, {counts['laws_skipped']} skipped, in {self.seconds:.1f} s")
 
     def __str__(self) -> str:
+        if self.first_call:
+            return "\n".join((self.headline(), "", self.first_call, "", ACCEPTED))
         rows = [("law", "verdict", "cases", "error/bound", "name")]
         rows += [(law.id, "BROKEN" if law.failure else "held", str(law.cases), ratio_text(law), law.name)
                  for law in self.laws if not law.skipped]
-        lines = [self.headline(), "", *table_lines(rows)]
+        lines = [self.headline(), *self._remarks(), "", *table_lines(rows)]
         lines += [f"skipped {' '.join(ids)}: {reason}" for reason, ids in self._skips().items()]
+        lines += tried_lines(self.tried)
+        same: dict[str, list[str]] = {}
         for law in self.broken:
             failure = law.failure
+            same.setdefault(failure.message, []).append(law.id)
+            if len(same[failure.message]) > 1:
+                continue
             lines += ["", f"{self.subject} breaks {law.id} {law.name}", f"  law     {law.statement}",
                       f"  case    {failure.case} ({failure.shrinks} shrinks)",
                       "  found   " + failure.message.replace("\n", "\n          "),
+                      *([f"  again   {failure.doubt}"] if failure.doubt else []),
                       f'  replay  report.replay(fn, "{failure.token}")']
+        for message, ids in same.items():
+            if len(ids) > 1:
+                lines += ["", f"the same with {' '.join(ids[1:])}: {message.splitlines()[-1]}"]
         return "\n".join(lines)
+
+    def _remarks(self) -> list[str]:
+        gaps = [f"no pass: {gap}" for gap in self.gaps]
+        return [remark for remark in (*gaps, self.diagnosis, self.passes_if, *self.findings) if remark]
 
     def _skips(self) -> dict[str, list[str]]:
         reasons: dict[str, list[str]] = {}
@@ -151,6 +194,9 @@ class Report:
 
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{html.escape(self.headline())}</b></p>"]
+        if self.first_call:
+            return f"{parts[0]}<pre>{html.escape(self.first_call)}\n\n{html.escape(ACCEPTED)}</pre>"
+        parts += [f"<p>{html.escape(remark)}</p>" for remark in self._remarks()]
         parts += [_failure_html(law) for law in self.broken]
         rows = "".join(
             f"<tr><td>{html.escape(law.id)}</td><td>{law.verdict}</td><td>{law.cases}</td>"
@@ -168,7 +214,7 @@ def _failure_html(law: LawVerdict) -> str:
     return (f"<div style='border-left:3px solid #c33;padding-left:1em;margin:1em 0'>"
             f"<b>breaks {escape(law.id)}</b>: {escape(law.statement)}<br>"
             f"Smallest case found ({failure.shrinks} shrinks): {escape(failure.case)}"
-            f"<pre>{escape(failure.message)}</pre>"
+            f"<pre>{escape(failure.message)}\n{escape(failure.doubt)}</pre>"
             f"<div style='max-width:24em'>{failure.picture}</div>"
             f"<pre>report.replay(fn, \"{escape(failure.token)}\")</pre></div>")
 
@@ -184,6 +230,21 @@ def json_number(number: float) -> float | str | None:
 
 def ratio_text(law: LawVerdict) -> str:
     return "" if law.failure or law.skipped else f"{law.worst_ratio:.3g}"
+
+
+def tried_lines(tried: dict[str, Any]) -> list[str]:
+    """What was tried, in a few lines."""
+    lines = []
+    for name in ("forward", "gradients"):
+        part = tried.get(name, {"calls": 0})
+        if part["calls"] == 0:
+            continue
+        sizes = ", ".join(f"{size} {least}" + (f" … {most}" if most != least else "")
+                          for size, (least, most) in part["sizes"].items())
+        kinds = "; ".join(f"{kind}: {', '.join(words)}" for kind, words in part["kinds"].items())
+        lines += [f"tried, {name}: {part['calls']} calls; {sizes}; {kinds}"]
+    missing = tried.get("claimed_not_tried", [])
+    return lines + ([f"claimed, not tried: {', '.join(missing)}"] if lines and missing else [])
 
 
 def table_lines(rows: Iterable[tuple[str, ...]]) -> list[str]:

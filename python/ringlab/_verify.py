@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import re
 import sys
 import time
@@ -94,8 +95,8 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
            modifiers: bool | Iterable[str] = False, laws: Iterable[str] | None = None,
            cases: int = 40, seconds: float | None = None, timeout: float = 30.0,
            isolate: bool | None = None, seed: int = 1, profile: Profile | None = None,
-           limits: Limits | None = None,
-           arrays: str | Callable[[np.ndarray], Any] = "numpy", progress: bool = True,
+           limits: Limits | None = None, arrays: str | Callable[[np.ndarray], Any] = "numpy",
+           shapes: str = "any", strict: bool = False, require: Iterable[str] = (), progress: bool = True,
            name: str | None = None) -> Report:
     """Checks any implementation of attention against the exact reference and the laws.
 
@@ -119,30 +120,48 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
     by default. cases: random ones per law. seconds: laws not reached by then are skipped, by name;
     a call that is under way then is given ten times as long as the longest before it.
     arrays: "numpy", "torch", or a function that makes an array of fn's library from one of NumPy.
-    profile, limits: what fn promises and what it leaves out. progress: a line on a terminal.
+    profile, limits: what fn promises and what it leaves out. shapes: "few" for functions that are
+    compiled for every shape. strict: fails where something that fn claims was not tried. require: laws
+    and kinds of cases (`LawVerdict.classes`) that have to have held. progress: a line on a terminal.
 
-    The verdict is a `Report`; nothing is raised for a function that is wrong. Raises UsageError, and
+    The verdict is a `Report`; nothing is raised for a function that is wrong. Where already the
+    simplest call fails, the report says so and what fn must accept, and nothing else is tried. A
+    function that refuses most of what its limits leave in does not pass. Raises UsageError, and
     RunError where memory, threads or descriptors ran out: that is no verdict.
     """
+    _check_words("shapes", [shapes], ("any", "few"))
     if cases < 1:
         raise usage_error("cases", "at least 1", cases)
     for what, number in (("seconds", seconds), ("timeout", timeout)):
         if number is not None and not number > 0:
             raise usage_error(what, "more than 0", number)
     chosen = None if laws is None else list(laws)
+    required = _required(require)
     began = time.monotonic()
     with _called(fn, arrays, isolate, timeout) as callee, _Progress(progress) as shown:
         if seconds is not None:
             callee.until = began + seconds
         settings = _Settings.of(callee, _name_of(fn, name), _words(dtypes), _words(masks), backward,
                                 modifiers, profile, limits, arrays, isolate, timeout)
-        found = _core.verify(settings.wishes(callee) | {
+        wishes = settings.wishes(callee)
+        wishes["limits"]["few_shapes"] = shapes == "few"
+        failed = _core.first_call(wishes)
+        found = None if failed else _core.verify(wishes | {
             "laws": chosen, "cases": cases, "seed": seed, "seconds": seconds, "progress": shown.update})
-    verdicts = tuple(_verdict(one) for one in found)
-    echo = settings.echo() | {"laws": chosen or "all", "cases": cases, "seed": seed,
+    echo = settings.echo() | {"laws": chosen or "all", "cases": cases, "seed": seed, "shapes": shapes,
                               "isolated": isinstance(callee, IsolatedCallable)}
-    return Report(settings.name, verdicts, time.monotonic() - began, echo,
-                  lambda other, token: settings.replay(other or fn, token))
+
+    def replay_case(other: Callable[..., Any] | None, token: str) -> Replay:
+        return settings.replay(other or fn, token)
+
+    if found is None:
+        return Report(settings.name, (), time.monotonic() - began, echo, replay_case, first_call=failed)
+    verdicts = tuple(_verdict(one) for one in found["laws"])
+    tried = json.loads(found["tried"])
+    return Report(settings.name, verdicts, time.monotonic() - began, echo, replay_case,
+                  diagnosis=found["diagnosis"], findings=tuple(found["findings"]),
+                  passes_if=found["passes_if"], tried=tried,
+                  gaps=tuple(_gaps(verdicts, tried, strict, required)))
 
 
 def replay(fn: Callable[..., Any], token: str, *, dtypes: Iterable[str] = DTYPES,
@@ -175,6 +194,32 @@ def _called(fn: Callable[..., Any], arrays: str | Callable[[np.ndarray], Any], i
         yield callee
     finally:
         callee.close()
+
+
+def _required(words: Iterable[str]) -> list[str]:
+    """The words, ids for names of laws."""
+    ids = {law.name: law.id for law in laws()} | {law.id: law.id for law in laws()}
+    known = (*ids, *_core.classes())
+    required = _words(words)
+    if required:
+        _check_words("require", required, known)
+    return [ids.get(word, word) for word in required]
+
+
+def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
+          required: list[str]) -> list[str]:
+    """Why a function does not pass although it broke no law."""
+    gaps = []
+    held = sum(law.cases for law in verdicts)
+    if tried["refused"] > 3 * held:  # as Coverage::refuses_most()
+        gaps.append(f"it refused {tried['refused']} of {tried['refused'] + held} cases that its masks and "
+                    "limits leave in: say there what it cannot do")
+    holding = {law.id for law in verdicts if law.verdict == "held"}
+    holding.update(name for law in verdicts for name in law.classes)
+    gaps += [f"required, but no case held: {word}" for word in required if word not in holding]
+    if strict and tried["claimed_not_tried"]:
+        gaps.append("claimed, but not tried: " + ", ".join(tried["claimed_not_tried"]))
+    return gaps
 
 
 def _verdict(found: dict[str, Any]) -> LawVerdict:

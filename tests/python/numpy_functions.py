@@ -23,6 +23,20 @@ def right(q, k, v, *, mask, scale):
     return o.astype(q.dtype), lse
 
 
+def rounds_weights(q, k, v, *, mask, scale):
+    """As `right`, but weights are rounded to the dtype of q before they meet v."""
+    work = np.float64 if q.dtype == np.float64 else np.float32
+    group = q.shape[1] // k.shape[1]
+    wide_k, wide_v = (np.repeat(x.astype(work), group, axis=1) for x in (k, v))
+    scores = np.where(mask.matrix(), work(scale) * (q.astype(work) @ wide_k.swapaxes(2, 3)), -np.inf)
+    top = scores.max(axis=3, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    total = weights.sum(axis=3, keepdims=True)
+    _, lse = right(q, k, v, mask=mask, scale=scale)
+    o = weights.astype(q.dtype).astype(work) @ wide_v / np.where(total > 0, total, 1)
+    return o.astype(q.dtype), lse
+
+
 def right_without_lse(q, k, v, *, mask, scale):
     return right(q, k, v, mask=mask, scale=scale)[0]
 

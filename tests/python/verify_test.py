@@ -112,9 +112,41 @@ class RightFunctions(unittest.TestCase):
                 raise NotImplementedError("causal without groups only")
             return functions.right(q, k, v, mask=mask, scale=scale)
 
-        report = self.passes(causal_only)
-        self.assertGreater(sum(law.discarded for law in report.laws), 0)
+        report = verify(causal_only)
+        self.assertFalse(report.passed or report.broken)
+        self.assertIn("not checked", report.headline())
+        self.assertIn("it refused", report.gaps[0])
         self.assertTrue(any("causal without groups only" in law.skipped for law in report.laws))
+        report = self.passes(causal_only, masks=("full", "causal"),
+                             limits=ringlab.Limits(grouped_heads=False))
+        self.assertGreater(sum(law.refused for law in report.laws), 0)
+
+    def test_what_was_tried_is_said(self):
+        report = self.passes(functions.right, laws=["equals_reference"], cases=40)
+        least, most = report.tried["forward"]["sizes"]["kv_tokens"]
+        self.assertLess(least, most)
+        self.assertIn("causal", report.tried["forward"]["kinds"]["mask"])
+        self.assertIn("tried, forward", str(report))
+        self.assertFalse(verify(functions.right, laws=["P1"], cases=1, strict=True).passed)
+
+    def test_laws_and_classes_can_be_required(self):
+        wishes = {"laws": ["equals_reference"], "cases": 40}
+        self.passes(functions.right, require=["equals_reference", "mask full"], **wishes)
+        report = verify(functions.right, require=["P1"], **wishes)
+        self.assertEqual(report.gaps, ("required, but no case held: P1",))
+        with self.assertRaisesRegex(ringlab.UsageError, "require"):
+            verify(functions.right, require=["mask fully"])
+
+    def test_a_function_that_is_compiled_for_every_shape_sees_few(self):
+        shapes = {"any": set(), "few": set()}
+        for wish, seen in shapes.items():
+            def watched(q, k, v, *, mask, scale, seen=seen):
+                seen.add((q.shape, k.shape, v.shape))
+                return functions.right(q, k, v, mask=mask, scale=scale)
+
+            self.passes(watched, shapes=wish, laws=["equals_reference", "P1", "P9", "U", "many_keys"])
+        self.assertLess(len(shapes["few"]), 25)
+        self.assertGreater(len(shapes["any"]), 40)
 
     def test_masks_and_limits_keep_cases_away(self):
         def narrow(q, k, v, *, mask, scale):
@@ -173,6 +205,9 @@ class WrongFunctions(unittest.TestCase):
             with self.subTest(fn=fn.__name__):
                 report = verify(fn, cases=24, laws=self.laws, backward=fn in functions.WRONG_GRADIENTS)
                 self.assertFalse(report.passed)
+                if fn == functions.changes_its_input:
+                    self.assertIn("it changed its input", str(report))
+                    continue
                 broken = {law.id: law.failure for law in report.broken}
                 self.assertIn(FOUND_BY[fn.__name__], broken)
                 failure = broken[FOUND_BY[fn.__name__]]
@@ -181,16 +216,75 @@ class WrongFunctions(unittest.TestCase):
 
     def test_a_changed_input_is_named(self):
         report = verify(functions.changes_its_input, laws=["equals_reference"])
-        self.assertIn("it changed its input q", report.broken[0].failure.message)
+        self.assertIn("it changed its input q", report.first_call)
 
     def test_an_exception_is_a_verdict_with_its_traceback(self):
         def fails(q, k, v, *, mask, scale):
             raise KeyError("no such weight")
 
-        message = verify(fails, laws=["U"]).broken[0].failure.message
-        self.assertIn("KeyError: 'no such weight'", message)
-        self.assertIn("in fails", message)
-        self.assertNotIn("_callable.py", message)
+        def fails_later(q, k, v, *, mask, scale):
+            return fails(q, k, v, mask=mask, scale=scale) if q.shape[2] > 2 else functions.right(
+                q, k, v, mask=mask, scale=scale)
+
+        for message in (verify(fails, laws=["U"]).first_call,
+                        verify(fails_later, laws=["U"]).broken[0].failure.message):
+            self.assertIn("KeyError: 'no such weight'", message)
+            self.assertIn("in fails", message)
+            self.assertNotIn("_callable.py", message)
+
+    def test_where_the_first_call_fails_nothing_else_is_tried_and_it_says_what_is_wanted(self):
+        calls = []
+
+        def positional(q, k, v, causal):
+            calls.append(1)
+
+        report = verify(positional)
+        self.assertFalse(report.passed)
+        self.assertEqual((report.laws, calls), ((), []))
+        text = str(report)
+        self.assertIn("its first call failed", report.headline())
+        self.assertIn("TypeError", text)
+        self.assertIn("(batch, q_heads, q_tokens, head_dim)", text)
+        self.assertLess(len(text.splitlines()), 30)
+        self.assertIn("TypeError", report._repr_html_())
+        self.assertIn("TypeError", report.to_dict()["first_call"])
+
+    def test_one_mistake_is_told_once(self):
+        def no_groups(q, k, v, *, mask, scale):
+            if q.shape[1] != k.shape[1]:
+                raise ValueError("no groups")
+            return functions.right(q, k, v, mask=mask, scale=scale)
+
+        report = verify(no_groups)
+        self.assertGreater(len(report.broken), 10)
+        self.assertLess(str(report).count("Traceback"), 3)
+        self.assertIn("the same with", str(report))
+
+    def test_a_known_mistake_has_its_name(self):
+        self.assertIn("this is: ", verify(functions.lse_in_base_2).diagnosis)
+        self.assertIn("this is: ", str(verify(functions.lse_in_base_2)))
+
+    def test_arithmetic_that_could_be_declared_is_named(self):
+        rounds = functions.rounds_weights
+        report = verify(rounds, dtypes=["f16"])
+        self.assertTrue(report.broken)
+        self.assertIn("passes if weights are rounded to f16", report.passes_if)
+        self.assertIn("rounds_weights=True", report.passes_if)
+        self.assertTrue(verify(rounds, dtypes=["f16"],
+                               profile=ringlab.Profile(rounds_weights=True)).passed)
+        self.assertEqual(verify(functions.scale_of_the_values, dtypes=["f16"]).passes_if, "")
+
+    def test_a_failure_that_does_not_come_back_is_said_to_be_one(self):
+        calls = []
+
+        def sometimes(q, k, v, *, mask, scale):
+            calls.append(1)
+            o, lse = functions.right(q, k, v, mask=mask, scale=scale)
+            return o, lse + (len(calls) * 2654435761 % 2**32 < 2**30)
+
+        report = verify(sometimes, laws=["equals_reference"])
+        self.assertRegex(report.broken[0].failure.doubt, r"broke in \d+ of 50 more runs")
+        self.assertIn("of 50 more runs", str(report))
 
     def test_a_machine_that_has_no_more_is_no_verdict(self):
         for error in (MemoryError("for 3 GiB"), OSError(errno.EMFILE, "too many"),
@@ -207,7 +301,7 @@ class WrongFunctions(unittest.TestCase):
                                    (np.zeros((1, 1, 1, 1), np.int32), "found int32"),
                                    (np.zeros((70, 1, 1, 1), np.float32), "o: expected")):
             report = verify(lambda q, k, v, returned=returned, **_: returned, laws=["U"])
-            self.assertIn(expected, report.broken[0].failure.message)
+            self.assertIn(expected, report.first_call)
 
     def test_a_missing_lse_is_a_verdict_where_there_was_one(self):
         def forgets(q, k, v, *, mask, scale):

@@ -1,0 +1,174 @@
+#include "property_tests/diagnosis/profiles/arithmetic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "property_tests/generators/cases.h"
+
+namespace ringlab::verify {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kLongest{10};
+constexpr int kNewCases = 20;
+
+double unit_of(const Problem& problem) { return dtype_info(problem.dtype).unit_roundoff; }
+bool is_small(const Problem& problem) {
+  return problem.dtype == DType::f16 || problem.dtype == DType::bf16;
+}
+
+void round_weights(const Problem& problem, NumericsProfile& profile) {
+  if (!is_small(problem)) return;
+  profile.u_probability = std::max(profile.u_probability, unit_of(problem));
+  profile.p_underflow = std::max(profile.p_underflow, dtype_info(problem.dtype).min_subnormal / 2);
+}
+void round_row_sum(const Problem& problem, NumericsProfile& profile) {
+  round_weights(problem, profile);
+  if (is_small(problem)) profile.u_row_sum = unit_of(problem);
+}
+void store_gradients(const Problem& problem, NumericsProfile& profile) {
+  constexpr std::int64_t kQueries = 32, kKeys = 512;
+  round_weights(problem, profile);
+  const Shape& s = problem.shape;
+  profile.key_gradient_stores =
+      stores_before_the_last(s.q_tokens, kQueries, s.q_heads / s.kv_heads);
+  profile.query_gradient_stores = stores_before_the_last(s.kv_tokens, kKeys, 1);
+}
+void flush_products(const Problem& problem, NumericsProfile& profile) {
+  store_gradients(problem, profile);
+  if (is_small(problem)) profile.product_underflow = std::max(profile.product_underflow, 0x1p-123);
+}
+void round_scores(const Problem& problem, NumericsProfile& profile) {
+  round_row_sum(problem, profile);
+  // Once where q meets k, and once where the scale does.
+  if (is_small(problem)) profile.u_query = 2 * unit_of(problem);
+}
+void round_all(const Problem& problem, NumericsProfile& profile) {
+  round_scores(problem, profile);
+  if (!is_small(problem)) return;
+  const double u = unit_of(problem);
+  profile.u_work = u;
+  profile.exp_error = 2 * u;
+  profile.u_lse = u;
+  profile.u_partial = u;
+}
+void multiply_in_tf32(const Problem& problem, NumericsProfile& profile) {
+  if (problem.dtype == DType::f32) profile.u_accumulate = 0x1p-11;
+}
+
+/// An arithmetic that kernels are known to have, and how it is declared. {0} stands for the dtype of
+/// q, {1} for its unit roundoff.
+struct KnownArithmetic {
+  const char* what;
+  const char* in_python;
+  const char* in_c;
+  void (*apply)(const Problem&, NumericsProfile&);
+};
+/// Narrower ones first.
+constexpr std::array<KnownArithmetic, 7> kKnown = {
+    {{"weights are rounded to {0} before they meet v", "rounds_weights=True",
+      ".u_probability and .p_underflow", round_weights},
+     {"weights are rounded to {0}, and the row sum adds the rounded ones",
+      "rounds_weights=True, u_row_sum={1}", ".u_probability, .p_underflow and .u_row_sum",
+      round_row_sum},
+     {"weights are rounded to {0}, and gradients are added up in it, 32 queries or 512 "
+      "keys at a time",
+      "rounds_weights=True, queries_per_store=32, keys_per_store=512",
+      ".u_probability, .p_underflow, .queries_per_store = 32 and .keys_per_store = 512",
+      store_gradients},
+     {"weights are rounded to {0}, gradients are added up in it, and subnormal factors "
+      "are taken for zero",
+      "rounds_weights=True, queries_per_store=32, keys_per_store=512, product_underflow=2**-123",
+      ".u_probability, .p_underflow, .queries_per_store = 32, .keys_per_store = 512 and "
+      ".product_underflow",
+      flush_products},
+     {"scores and weights are rounded to {0}", "rounds_weights=True, u_row_sum={1}, u_query=2*{1}",
+      ".u_probability, .p_underflow, .u_row_sum and .u_query", round_scores},
+     {"every intermediate result is rounded to {0}",
+      "rounds_weights=True, u_row_sum={1}, u_query=2*{1}, u_work={1}, exp_error=2*{1}, "
+      "u_partial={1}, "
+      "u_lse={1}",
+      ".u_probability, .p_underflow, .u_row_sum, .u_query, .u_work, .exp_error, .u_partial and "
+      ".u_lse",
+      round_all},
+     {"f32 is multiplied in TF32", "u_accumulate=2**-11", ".u_accumulate = 0x1p-11",
+      multiply_in_tf32}}};
+
+Subject with_arithmetic(Subject subject, const KnownArithmetic& known) {
+  subject.profile = [declared = std::move(subject.profile), apply = known.apply](
+                        const Problem& problem, const RunOptions& options) {
+    NumericsProfile profile = declared(problem, options);
+    apply(problem, profile);
+    return profile;
+  };
+  return subject;
+}
+
+struct BrokenLaw {
+  const Law* law;
+  Case shrunk;
+};
+
+/// Whether laws hold on the cases that broke them, and on as many new ones as there is time for.
+bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken, std::uint64_t seed,
+           Clock::time_point until) {
+  for (const BrokenLaw& one : broken) {
+    if (run_law(subject, *one.law, one.shrunk).outcome != Outcome::held) return false;
+  }
+  for (int i = 0; i < kNewCases; ++i) {
+    for (const BrokenLaw& one : broken) {
+      if (Clock::now() > until) return i > 0;
+      Draws draws(seed, {i});
+      const Case c = shaped_case(*one.law, subject.can, random_case(draws), CaseOrigin::drawn);
+      if (run_law(subject, *one.law, c).outcome == Outcome::broken) return false;
+    }
+  }
+  return true;
+}
+
+/// Empty where a failure is not one of numbers that were compared.
+std::vector<BrokenLaw> broken_laws(const SubjectVerdict& verdict) {
+  std::vector<BrokenLaw> broken;
+  for (const LawVerdict& law : verdict.laws) {
+    if (!law.failure) continue;
+    if (law.failure->ending != Ending::answered) return {};
+    broken.push_back({&find_law(law.id), law.failure->shrunk});
+  }
+  return broken;
+}
+
+/// The one dtype of the subject, or what stands for any.
+std::string dtype_of(const Subject& subject) {
+  const auto& dtypes = subject.can.dtypes;
+  return dtypes.size() == 1 ? std::string(dtype_info(dtypes.front()).name) : "the dtype of q";
+}
+std::string unit_of(const Subject& subject) {
+  const auto& dtypes = subject.can.dtypes;
+  return dtypes.size() == 1 ? fmt::format("2**-{}", dtype_info(dtypes.front()).significand_bits)
+                            : "its unit roundoff";
+}
+
+}  // namespace
+
+std::string passes_if(const Subject& subject, const SubjectVerdict& verdict, std::uint64_t seed) {
+  const std::vector<BrokenLaw> broken = broken_laws(verdict);
+  if (broken.empty() || !subject.can.foreign) return "";
+  const auto until = Clock::now() + kLongest;
+  for (const KnownArithmetic& known : kKnown) {
+    if (Clock::now() > until) break;
+    if (!keeps(with_arithmetic(subject, known), broken, seed, until)) continue;
+    const auto filled = [&](const char* text) {
+      return fmt::format(fmt::runtime(text), dtype_of(subject), unit_of(subject));
+    };
+    return fmt::format("it passes if {}: declare {} in ringlab_numerics, or Profile({}) in Python",
+                       filled(known.what), known.in_c, filled(known.in_python));
+  }
+  return "";
+}
+
+}  // namespace ringlab::verify
