@@ -175,4 +175,17 @@ void CaseRunner::conclude(const IsOver& is_over) {
   verdict_.skipped = had_time ? "every case was discarded: " + last_discard_ : kNoTime;
 }
 
+ReplayRuns look_harder(Replay& again) {
+  ReplayRuns runs{.all = 1, .broken = again.result.outcome == Outcome::broken};
+  if (again.result.outcome != Outcome::held) return runs;
+  LawFailure failure{.shrunk = again.replayed, .token = {}, .message = {}};
+  failure = repeated_failure(again.subject, again.law, std::move(failure));
+  runs.all += failure.repeats;
+  runs.broken += failure.repeated;
+  if (runs.broken == 0) return runs;
+  again.result.outcome = Outcome::broken;
+  again.result.message = failure.message;
+  return runs;
+}
+
 }  // namespace ringlab::verify

@@ -61,4 +61,11 @@ class CaseRunner {
 LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,
                             const CaseRunner::IsOver& is_over = {});
 
+struct ReplayRuns {
+  int all = 1, broken = 0;
+};
+/// Runs a case that held again, as often as a failure: a token is that of a case that failed once.
+/// It is broken then if it was broken in any of these runs.
+ReplayRuns look_harder(Replay& again);
+
 }  // namespace ringlab::verify

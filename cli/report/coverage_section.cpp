@@ -65,6 +65,9 @@ std::string share_section(const VerifyRun& run) {
 std::string tried_section(const VerifyRun& run) {
   std::string html;
   for (const SubjectResult& subject : run.subjects) {
+    for (const std::string& gap : subject.gaps) {
+      html += fmt::format("<p>No pass for {}: {}</p>\n", escape(subject.subject.name), escape(gap));
+    }
     if (subject.coverage.cases == 0) continue;
     html += fmt::format("<details><summary>What was tried of {}</summary>{}</details>\n",
                         escape(subject.subject.name), tried_table(tried_json(subject.coverage)));

@@ -44,25 +44,6 @@ const char* outcome_word(const verify::LawResult& result) {
   return result.outcome == verify::Outcome::discarded ? "discarded" : "held";
 }
 
-struct Runs {
-  int all = 1, broken = 0;
-};
-
-// A case that holds although its token is that of a failure is looked at harder.
-Runs run_again(verify::Replay& again) {
-  Runs runs{.all = 1, .broken = again.result.outcome == verify::Outcome::broken};
-  if (again.result.outcome != verify::Outcome::held) return runs;
-  verify::LawFailure failure{.shrunk = again.replayed, .token = {}, .message = {}};
-  failure = verify::repeated_failure(again.subject, again.law, std::move(failure));
-  runs.all += failure.repeats;
-  runs.broken += failure.repeated;
-  if (runs.broken > 0) {
-    again.result.outcome = verify::Outcome::broken;
-    again.result.message = failure.message;
-  }
-  return runs;
-}
-
 }  // namespace
 
 int replay_token(Arguments& arguments, Output& output) {
@@ -87,7 +68,7 @@ int replay_token(Arguments& arguments, Output& output) {
     output.print("note: another library than that of the token: {} then, {} now\n", in_token,
                  again.subject.id);
   }
-  const Runs runs = run_again(again);
+  const verify::ReplayRuns runs = verify::look_harder(again);
   const bool broken = again.result.outcome == verify::Outcome::broken;
   const char* outcome = outcome_word(again.result);
   output.print("subject  {}\nlaw      {} {}\n         {}\ncase     {}\n", again.subject.name,

@@ -6,6 +6,7 @@
 
 #include "cli/report/maps.h"
 #include "cli/report/tried.h"
+#include "property_tests/case_runner.h"
 #include "property_tests/coverage.h"
 #include "property_tests/diagnosis/insight.h"
 #include "property_tests/generators/cases.h"
@@ -188,9 +189,13 @@ nb::dict replay_callable(const nb::dict& named_wishes, const std::string& token)
   const Wishes wishes(named_wishes);
   const auto stop = std::make_shared<VerifyStop>();
   const verify::Subject subject = callable_subject(wishes, stop);
+  verify::ReplayRuns runs;
   const auto replayed = [&] {
     const nb::gil_scoped_release released;
-    return verify::replay(token, [&](const std::string&) { return verify::Subject(subject); });
+    auto again =
+        verify::replay(token, [&](const std::string&) { return verify::Subject(subject); });
+    runs = verify::look_harder(again);
+    return again;
   }();
   raise_interruption(*stop);
   nb::dict description = described(replayed.law);
@@ -201,6 +206,8 @@ nb::dict replay_callable(const nb::dict& named_wishes, const std::string& token)
   description["message"] = replayed.result.message;
   description["worst_ratio"] = replayed.result.ratio;
   description["picture"] = report::case_map(replayed.replayed);
+  description["runs"] = runs.all;
+  description["runs_broken"] = runs.broken;
   return description;
 }
 

@@ -82,6 +82,8 @@ class Replay:
     verdict: str  #: "held", "broken" or "discarded"
     message: str
     worst_ratio: float
+    runs: int = 1  #: a case that held is run again: a token is that of a case that failed once
+    runs_broken: int = 0
 
     @property
     def passed(self) -> bool:
@@ -92,7 +94,9 @@ class Replay:
         return self.passed
 
     def __str__(self) -> str:
-        return f"{self.verdict}  {self.law}: {self.statement}\ncase  {self.case}\n{self.message}".rstrip()
+        often = f"\nbroken in {self.runs_broken} of {self.runs} runs" if self.runs > 1 else ""
+        return (f"{self.verdict}  {self.law}: {self.statement}\ncase  {self.case}\n"
+                f"{self.message}").rstrip() + often
 
 
 @dataclasses.dataclass(frozen=True)

@@ -278,7 +278,7 @@ class _Settings:
             found = _core.replay(self.wishes(callee), token)
         verdict = "held" if found["held"] else "broken" if found["broken"] else "discarded"
         return Replay(found["id"], found["statement"], found["case"], verdict, found["message"],
-                      found["worst_ratio"])
+                      found["worst_ratio"], found["runs"], found["runs_broken"])
 
     def echo(self) -> dict[str, Any]:
         def changed(what: Any) -> dict[str, Any]:

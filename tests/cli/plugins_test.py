@@ -175,8 +175,9 @@ class PluginTest(ProgramTest):
         self.assertIn("modifiers softcap", tried["claimed_not_tried"])
         self.assertIn("claimed, not tried of", result.out)
         self.assertIn("What was tried of", page.read_text())
-        result, subject = self.verdict(1, self.plugin("flash1"), *wishes, "--strict")
+        result, subject = self.verdict(1, self.plugin("flash1"), *wishes, "--strict", "--html", page)
         self.assertEqual(subject["verdict"], "not checked")
+        self.assertIn("No pass for", page.read_text())
         self.assertIn("no pass for", result.out)
 
     def test_gradients_of_the_given_problem_are_compared(self):
@@ -217,6 +218,15 @@ class PluginTest(ProgramTest):
             environment = {**os.environ, "RINGLAB_TEST_MISTAKE": mistake}
             with self.subTest(mistake=mistake):
                 self.fails(3, words, "list", self.plugin("misbehaving"), env=environment)
+
+    def test_arithmetic_that_could_be_declared_is_named(self):
+        environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "tf32"}
+        laws = ("--laws", "equals_reference,P26,P28")
+        result, subject = self.verdict(1, self.plugin("misbehaving"), *laws, env=environment)
+        self.assertIn("it passes if f32 is multiplied in TF32: declare .u_accumulate", result.out)
+        self.assertIn("TF32", subject["insight"]["passes_if"])
+        result, subject = self.verdict(1, self.plugin("broken"), *laws)
+        self.assertEqual(subject["insight"]["passes_if"], "")
 
     def test_a_failure_that_does_not_come_back_is_said_to_be_one(self):
         environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "sometimes"}

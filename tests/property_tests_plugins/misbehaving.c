@@ -82,6 +82,29 @@ static uint64_t first_bytes_key(const ringlab_call* call) {
   return hash;
 }
 
+/* A copy with 11 significant bits, as TF32 has them. */
+static float* in_tf32(const ringlab_tensor* x) {
+  float* copy = malloc((size_t)elements(x) * sizeof(float) + 1);
+  memcpy(copy, x->data, (size_t)elements(x) * sizeof(float));
+  for (int64_t i = 0; i < elements(x); ++i) {
+    uint32_t bits;
+    memcpy(&bits, copy + i, sizeof(bits));
+    if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0x1000u) & ~0x1fffu;
+    memcpy(copy + i, &bits, sizeof(bits));
+  }
+  return copy;
+}
+
+static int32_t scores_in_tf32(const ringlab_call* call) {
+  ringlab_call rounded = *call;
+  rounded.q.data = in_tf32(&call->q);
+  rounded.k.data = in_tf32(&call->k);
+  const int32_t code = run(&rounded, NULL);
+  free(rounded.q.data);
+  free(rounded.k.data);
+  return code;
+}
+
 /* Whatever the last call gave, where that is as large. */
 static int32_t previous_output(const ringlab_call* call) {
   static float* last;
@@ -171,6 +194,7 @@ static int32_t wrong_run(const ringlab_call* call, void* context) {
   if (is("unsupported")) return RINGLAB_UNSUPPORTED;
   if (is("two_keys_only") && call->k.extents[2] != 2) return RINGLAB_UNSUPPORTED;
   if (is("refuses_groups") && call->q.extents[1] != call->k.extents[1]) return RINGLAB_UNSUPPORTED;
+  if (is("tf32")) return scores_in_tf32(call);
   if (is("previous")) return previous_output(call);
   if (is("by_address")) return kept_or_computed(call, address_key(call));
   if (is("by_first_bytes")) return kept_or_computed(call, first_bytes_key(call));

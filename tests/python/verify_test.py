@@ -285,6 +285,10 @@ class WrongFunctions(unittest.TestCase):
         report = verify(sometimes, laws=["equals_reference"])
         self.assertRegex(report.broken[0].failure.doubt, r"broke in \d+ of 50 more runs")
         self.assertIn("of 50 more runs", str(report))
+        again = report.replay()
+        self.assertEqual(again.verdict, "broken")
+        self.assertTrue(again.runs in (1, 51) and again.runs_broken > 0, str(again))
+        self.assertEqual(report.replay(functions.right).runs, 51)
 
     def test_a_machine_that_has_no_more_is_no_verdict(self):
         for error in (MemoryError("for 3 GiB"), OSError(errno.EMFILE, "too many"),
