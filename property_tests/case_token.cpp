@@ -94,7 +94,7 @@ Family read_family(TokenFields& fields) {
   fields.fail("family", "a family of values, such as normal or peaked", name);
 }
 
-ScaleKind read_scale(FieldReader& fields) {
+ScaleKind read_scale(TokenFields& fields) {
   const std::string name = fields.word("scale");
   if (const auto scale = kind_named<ScaleKind, scale_name>(name)) return *scale;
   fields.fail("scale", "rsqrt, unit, negative or zero", name);

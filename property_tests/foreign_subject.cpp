@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -171,6 +172,16 @@ Subject foreign_subject(Subject raw) {
     return profile;
   };
   return subject;
+}
+
+bool is_tried_unannounced(const Subject& subject, const std::string& law_id) {
+  return subject.can.foreign &&
+         (law_id == "equals_reference" || law_id == "gradients_equal_reference" || law_id == "U");
+}
+
+std::uint64_t unannounced_seed() {
+  std::random_device entropy;
+  return (std::uint64_t{entropy()} << 32) ^ entropy();
 }
 
 }  // namespace ringlab::verify

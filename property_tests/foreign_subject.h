@@ -1,7 +1,9 @@
 // The implementations of others as subjects: plugins, callables of another language.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 
 #include "property_tests/subject.h"
 
@@ -25,5 +27,13 @@ Problem as_read(const Capabilities& can, Problem problem);
 /// A mask without matrices of bits that allows the same pairs: none, causal, or a window. Nothing
 /// when there is no such mask. O(queries · keys).
 std::optional<Mask> plainer_mask(const Mask& mask);
+
+/// A few cases more, which no seed foretells: answers that were kept from another verification do
+/// not pass. They count where they break a law only, so that equal seeds have equal verdicts of
+/// whatever computes. For laws that compare foreign subjects with the exact reference.
+inline constexpr int kUnannouncedCases = 10;
+bool is_tried_unannounced(const Subject& subject, const std::string& law_id);
+/// Another one each time.
+std::uint64_t unannounced_seed();
 
 }  // namespace ringlab::verify

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "property_tests/case_runner.h"
+#include "property_tests/foreign_subject.h"
 #include "property_tests/generators/cases.h"
 
 namespace ringlab::verify {
@@ -98,13 +99,9 @@ std::uint64_t seed_of(std::uint64_t seed, std::uint64_t round, std::string id) {
   return hash;
 }
 
-}  // namespace
-
-LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options) {
+LawVerdict searched(const Subject& subject, const Law& law, const VerifyOptions& options) {
   LawVerdict verdict = unheard(law);
   verdict.skipped.clear();
-  verdict.skipped = why_not_applicable(law, subject);
-  if (!verdict.skipped.empty()) return verdict;
 
   rc::detail::TestParams params;
   params.seed = seed_of(options.seed, options.round, law.id);
@@ -122,6 +119,31 @@ LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOption
   rc::detail::checkProperty(property, {law.id, law.name}, params, silence,
                             std::unordered_map<std::string, rc::detail::Reproduce>());
   search->conclude();
+  return verdict;
+}
+
+}  // namespace
+
+LawVerdict unheard(const Law& law) {
+  LawVerdict verdict;
+  verdict.id = law.id;
+  verdict.name = law.name;
+  verdict.statement = law.statement;
+  verdict.topic = law.topic;
+  verdict.skipped = kNoTime;
+  return verdict;
+}
+
+LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options) {
+  LawVerdict verdict = unheard(law);
+  verdict.skipped = why_not_applicable(law, subject);
+  if (!verdict.skipped.empty()) return verdict;
+  verdict = searched(subject, law, options);
+  if (verdict.failure || !is_tried_unannounced(subject, law.id)) return verdict;
+  VerifyOptions unannounced = options;
+  unannounced.seed = options.seed ^ unannounced_seed();
+  unannounced.cases_per_law = kUnannouncedCases;
+  verdict.failure = searched(subject, law, unannounced).failure;
   return verdict;
 }
 

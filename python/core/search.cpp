@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "property_tests/case_runner.h"
+#include "property_tests/foreign_subject.h"
 #include "property_tests/generators/cases.h"
 
 namespace ringlab::python {
@@ -77,7 +78,16 @@ class CaseSearch {
 verify::LawVerdict search_law(const verify::Subject& subject, const verify::Law& law,
                               const verify::VerifyOptions& options,
                               const std::function<bool()>& is_over) {
-  return CaseSearch(subject, law, is_over).run(options);
+  verify::LawVerdict verdict = CaseSearch(subject, law, is_over).run(options);
+  if (verdict.failure || !verdict.skipped.empty() ||
+      !verify::is_tried_unannounced(subject, law.id)) {
+    return verdict;
+  }
+  verify::VerifyOptions unannounced = options;
+  unannounced.seed = options.seed ^ verify::unannounced_seed();
+  unannounced.cases_per_law = verify::kUnannouncedCases;
+  verdict.failure = CaseSearch(subject, law, is_over).run(unannounced).failure;
+  return verdict;
 }
 
 }  // namespace ringlab::python

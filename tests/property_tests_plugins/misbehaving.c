@@ -105,6 +105,55 @@ static int32_t scores_in_tf32(const ringlab_call* call) {
   return code;
 }
 
+/* The problem with all its numbers. */
+static uint64_t whole_key(const ringlab_call* call) {
+  uint64_t hash = problem_key(call);
+  const ringlab_tensor* tensors[] = {&call->q, &call->k, &call->v};
+  for (int i = 0; i < 3; ++i) {
+    const ringlab_tensor* x = tensors[i];
+    for (int64_t n = 0; n < elements(x); ++n) {
+      int64_t rest = n, at = 0;
+      for (int axis = 3; axis >= 0; --axis) {
+        at += rest % x->extents[axis] * x->strides[axis];
+        rest /= x->extents[axis];
+      }
+      hash = mixed(hash, (const float*)x->data + at, sizeof(float));
+    }
+  }
+  return hash;
+}
+
+/* Right answers, kept in a file, or those of the file where they are in it, and else zeros. */
+static int32_t recorded(const ringlab_call* call) {
+  const uint64_t key = whole_key(call);
+  const size_t count = (size_t)elements(&call->o);
+  const int32_t code = run(call, NULL);
+  FILE* table = fopen(getenv("RINGLAB_TEST_TABLE"), "ab");
+  fwrite(&key, sizeof(key), 1, table);
+  fwrite(&count, sizeof(count), 1, table);
+  fwrite(call->o.data, sizeof(float), count, table);
+  fclose(table);
+  return code;
+}
+static int32_t looked_up(const ringlab_call* call) {
+  const uint64_t wanted = whole_key(call);
+  const size_t size = (size_t)elements(&call->o);
+  const int32_t code = run(call, NULL);
+  memset(call->o.data, 0, size * sizeof(float));
+  FILE* table = fopen(getenv("RINGLAB_TEST_TABLE"), "rb");
+  uint64_t key = 0;
+  size_t count = 0;
+  while (fread(&key, sizeof(key), 1, table) == 1 && fread(&count, sizeof(count), 1, table) == 1) {
+    if (key == wanted && count == size) {
+      (void)!fread(call->o.data, sizeof(float), count, table);
+      break;
+    }
+    fseek(table, (long)(count * sizeof(float)), SEEK_CUR);
+  }
+  fclose(table);
+  return code;
+}
+
 /* Whatever the last call gave, where that is as large. */
 static int32_t previous_output(const ringlab_call* call) {
   static float* last;
@@ -196,6 +245,8 @@ static int32_t wrong_run(const ringlab_call* call, void* context) {
   if (is("refuses_groups") && call->q.extents[1] != call->k.extents[1]) return RINGLAB_UNSUPPORTED;
   if (is("tf32")) return scores_in_tf32(call);
   if (is("previous")) return previous_output(call);
+  if (is("records")) return recorded(call);
+  if (is("looks_up")) return looked_up(call);
   if (is("by_address")) return kept_or_computed(call, address_key(call));
   if (is("by_first_bytes")) return kept_or_computed(call, first_bytes_key(call));
   ringlab_call shorter = *call;

@@ -110,6 +110,16 @@ TEST(MisbehavingPluginTest, what_it_says_it_cannot_do_is_skipped) {
               HasSubstr("skipped: every case was discarded: it says that it cannot"));
 }
 
+// Equal seeds give equal cases: somebody can have all the answers beforehand.
+TEST(MisbehavingPluginTest, does_not_pass_by_looking_up_the_answers_of_another_verification) {
+  const TemporaryFolder folder;
+  setenv("RINGLAB_TEST_TABLE", (folder / "table").c_str(), 1);
+  for (const char* law : {"equals_reference", "U"}) {
+    EXPECT_EQ(finding(plugin_with("records"), law), "held");
+    EXPECT_THAT(finding(plugin_with("looks_up"), law), HasSubstr("exact")) << law;
+  }
+}
+
 TEST(MisbehavingPluginTest, an_exception_out_of_c_is_reported) {
   EXPECT_THAT(finding(plugin_named("throwing"), "equals_reference"),
               HasSubstr("it threw an exception through its C interface: not a tile"));

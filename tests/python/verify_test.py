@@ -325,6 +325,25 @@ class WrongFunctions(unittest.TestCase):
         self.assertEqual(ringlab.replay(functions.ignores_the_last_key, token).verdict, "broken")
         self.assertTrue(ringlab.replay(functions.right, token).passed)
 
+    def test_looking_up_the_answers_of_another_verification_does_not_pass(self):
+        known = {}
+
+        def key(q, k, v, mask, scale):
+            arrays = (q, k, v, mask.matrix())
+            return scale, *((x.shape, x.tobytes()) for x in arrays)
+
+        def records(q, k, v, *, mask, scale):
+            known[key(q, k, v, mask, scale)] = functions.right(q, k, v, mask=mask, scale=scale)
+            return known[key(q, k, v, mask, scale)]
+
+        def looks_up(q, k, v, *, mask, scale):
+            nothing = np.zeros((*q.shape[:3], v.shape[3]), q.dtype), np.zeros(q.shape[:3])
+            return known.get(key(q, k, v, mask, scale), nothing)
+
+        wishes = {"laws": ["U", "equals_reference"], "cases": 40, "isolate": False}
+        self.assertTrue(verify(records, **wishes).passed)
+        self.assertFalse(verify(looks_up, **wishes).passed)
+
     def test_inputs_lie_somewhere_else_in_every_call(self):
         last = [None]
 
