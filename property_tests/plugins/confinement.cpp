@@ -37,11 +37,12 @@ void limit(int resource, std::int64_t value) {
   setrlimit(static_cast<__rlimit_resource>(resource), &limits);
 }
 
-void limit_resources(const Confinement& wanted) {
+void limit_resources(const Confinement& wanted, const Namespaces& namespaces) {
   constexpr std::int64_t kMostProcesses = 4096;
   constexpr std::int64_t kMostFiles = 1024;
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_NPROC, kMostProcesses);
+  // Elsewhere all processes of the user count, which others may have started.
+  if (namespaces.users) limit(RLIMIT_NPROC, kMostProcesses);
   limit(RLIMIT_NOFILE, kMostFiles);
   limit(RLIMIT_MSGQUEUE, 0);
   limit(RLIMIT_FSIZE, wanted.file_bytes);
@@ -96,7 +97,7 @@ void add(std::string& missing, bool is_there, const char* what) {
 
 /// The walls of this very process. What a missing one would have kept apart others keep, as far as
 /// they can: system calls are refused that reach through it.
-std::string enclose(const Confinement& wanted, Namespaces namespaces) {
+std::string enclose(const Confinement& wanted, const Namespaces& namespaces) {
   std::string missing;
   add(missing, namespaces.users, "a user namespace");
   add(missing, namespaces.processes, "a process namespace");
@@ -107,7 +108,7 @@ std::string enclose(const Confinement& wanted, Namespaces namespaces) {
     hide_terminals();
   }
   go_first();
-  limit_resources(wanted);
+  limit_resources(wanted, namespaces);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   drop_capabilities();
   add(missing, enter_domain(), "a Landlock domain");

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -48,6 +49,7 @@ int wait_for(pid_t child, const sigset_t& signals) {
     const pid_t ended = waitpid(-1, &status, WNOHANG | __WALL);
     if (ended == child) return status;
     if (ended > 0) continue;
+    if (ended < 0 && errno == ECHILD) return SIGKILL;  // somebody else's wait: nothing is known
     pollfd socket{.fd = kSocket, .events = POLLRDHUP, .revents = 0};
     if (ppoll(&socket, 1, nullptr, &signals) <= 0) continue;  // a child has ended
     kill(child, SIGKILL);
@@ -86,6 +88,10 @@ void become_supervised(Descendants descendants) {
   sigemptyset(&child_ended);
   sigaddset(&child_ended, SIGCHLD);
   sigprocmask(SIG_BLOCK, &child_ended, &before);
+  struct sigaction wake {
+  }, old{};
+  wake.sa_handler = [](int) {};
+  sigaction(SIGCHLD, &wake, &old);
   pid_t first = 0;
   if (descendants == Descendants::in_a_namespace) {
     first = fork_or_end();
@@ -93,9 +99,6 @@ void become_supervised(Descendants descendants) {
   }
   const pid_t child = fork_or_end();
   if (child != 0) {
-    struct sigaction wake {};
-    wake.sa_handler = [](int) {};
-    sigaction(SIGCHLD, &wake, nullptr);
     sigset_t signals = before;
     sigdelset(&signals, SIGCHLD);
     supervise(child, first, signals);
@@ -103,6 +106,7 @@ void become_supervised(Descendants descendants) {
   setpgid(0, 0);  // signals to its group do not reach the supervisor
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (old.sa_handler != SIG_IGN) sigaction(SIGCHLD, &old, nullptr);
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
