@@ -103,6 +103,21 @@ class PluginTest(ProgramTest):
             self.skipTest("no namespace for mounts")
         self.assertEqual(code, 0, shown.decode())
 
+    def test_without_namespaces_other_walls_stand_in_and_the_missing_ones_are_named(self):
+        bare = ["unshare", "--user", "--map-root-user", "sh", "-c",
+                'echo 0 > /proc/sys/user/max_user_namespaces && '
+                'RINGLAB_TEST_JUDGE=$$ exec setpriv --bounding-set=-sys_admin "$@"', "sh"]
+        if shutil.which("unshare") is None or subprocess.run([*bare, "true"]).returncode != 0:
+            self.skipTest("no unshare or setpriv that may do this")
+        for cheat in ("signals", "tracing", "proc", "network", "daemon", "program", "memory"):
+            done = subprocess.run([*bare, PROGRAM, "verify", self.plugin("cheating"), "--laws",
+                                   "equals_reference", "--cases", "2", "--tokens", "8"],
+                                  capture_output=True, text=True, timeout=60,
+                                  env={**os.environ, "RINGLAB_TEST_MISTAKE": cheat})
+            self.assertIn("plugins run without a user namespace, a process namespace", done.stdout)
+            if "a filter of system calls" not in done.stdout:
+                self.assertEqual(done.returncode, 0, cheat + done.stdout + done.stderr)
+
     def test_whoever_ends_the_judge_gets_no_0_and_leaves_nothing(self):
         for number, code in ((signal.SIGTERM, 4), (signal.SIGKILL, -signal.SIGKILL)):
             judge = subprocess.Popen([PROGRAM, "verify", self.plugin("template"), "--time", "60"],
