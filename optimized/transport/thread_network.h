@@ -45,6 +45,7 @@ class ThreadNetwork final : public Network {
     std::optional<clockid_t> processor_time = {};  ///< of its thread, while it runs
   };
 
+  Lock locked();
   WaitState& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
   void block_until_complete(int rank, const HalfMessage& operation, Lock& lock);
   /// Moves a piece of each of this rank's open messages that has one to move. True if one had.
