@@ -150,6 +150,12 @@ std::string gap_lines(const report::VerifyRun& run) {
     for (const std::string& gap : subject.gaps) gaps[gap] += " " + subject.subject.name;
   }
   std::string text;
+  for (const SubjectResult& subject : run.subjects) {
+    const verify::Coverage& coverage = subject.coverage;
+    if (coverage.refused == 0 || coverage.refuses_most()) continue;
+    text += fmt::format("claimed, but refused by {}: {} of {} cases\n", subject.subject.name,
+                        coverage.refused, coverage.refused + coverage.cases);
+  }
   for (const auto& [what, names] : claims) {
     text += fmt::format("claimed, not tried of{}: {}\n", names, what);
   }

@@ -247,6 +247,8 @@ def tried_lines(tried: dict[str, Any]) -> list[str]:
                           for size, (least, most) in part["sizes"].items())
         kinds = "; ".join(f"{kind}: {', '.join(words)}" for kind, words in part["kinds"].items())
         lines += [f"tried, {name}: {part['calls']} calls; {sizes}; {kinds}"]
+    if lines and tried["refused"]:
+        lines.append(f"claimed, but refused: {tried['refused']} cases")
     missing = tried.get("claimed_not_tried", [])
     return lines + ([f"claimed, not tried: {', '.join(missing)}"] if lines and missing else [])
 

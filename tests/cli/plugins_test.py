@@ -179,6 +179,16 @@ class PluginTest(ProgramTest):
         self.assertRegex(result.out, r"no pass for .*it refused \d+ of \d+ cases")
         self.assertEqual(json.loads(path.read_text())["verdict"], "INCONCLUSIVE")
 
+    def test_a_plugin_that_refuses_some_of_what_it_claims_is_said_to(self):
+        environment = {**os.environ, "RINGLAB_TEST_MISTAKE": "refuses_groups"}
+        words = (self.plugin("misbehaving"), "--laws", "equals_reference,P1")
+        result, subject = self.verdict(0, *words, env=environment)
+        self.assertRegex(result.out, r"claimed, but refused by .*: \d+ of \d+ cases")
+        self.assertGreater(subject["coverage"]["tried"]["refused"], 0)
+        self.assertIn("grouped heads", subject["coverage"]["tried"]["claimed_not_tried"])
+        self.verdict(1, *words, "--strict", env=environment)
+        self.verdict(1, *words, "--require", "grouped heads", env=environment)
+
     def test_what_was_tried_is_said_and_claims_that_were_not_fail_where_that_is_asked_for(self):
         page = self.folder / "tried.html"
         wishes = ("--laws", "P1", "--cases", 3)
