@@ -8,7 +8,9 @@
 #include "property_tests/diagnosis/fingerprint.h"
 #include "property_tests/diagnosis/matched_filters.h"
 #include "property_tests/diagnosis/model.h"
+#include "property_tests/diagnosis/profiles/arithmetic.h"
 #include "property_tests/diagnosis/tomography.h"
+#include "property_tests/foreign_subject.h"
 #include "tests/property_tests/naive_subject.h"
 
 namespace ringlab::verify {
@@ -120,6 +122,27 @@ TEST(Insight, of_a_failed_verdict_names_the_mistake) {
   EXPECT_EQ(insight.diagnosis.sentence(), "this is: lse is the maximum plus log2 of the row sum");
   EXPECT_EQ(insight.of_law, "equals_reference");
   EXPECT_THAT(insight.warnings, IsEmpty());
+}
+
+/// What is said of an implementation of others under this profile.
+std::string arithmetic_named(Subject subject, double u_accumulate) {
+  subject.profile = [profile = subject.profile, u_accumulate](const Problem& problem,
+                                                              const RunOptions& options) {
+    NumericsProfile declared = profile(problem, options);
+    declared.u_accumulate = u_accumulate;
+    return declared;
+  };
+  subject.can.dtypes = {DType::f32};
+  subject = foreign_subject(std::move(subject));
+  return passes_if(subject, verify_subject(subject, {.laws = {"equals_reference", "P26"}}), 1);
+}
+
+TEST(Arithmetic, that_would_pass_is_named_where_too_much_was_promised) {
+  EXPECT_EQ(arithmetic_named(naive_subject(), 0x1p-40),
+            "it passes if f32 is multiplied in TF32: declare .u_accumulate = 0x1p-10 in "
+            "ringlab_numerics, or Profile(u_accumulate=2**-10) in Python");
+  EXPECT_EQ(arithmetic_named(naive_subject(), 0x1p-24), "") << "nothing is broken";
+  EXPECT_EQ(arithmetic_named(naive_subject(Mistake::scale_forgotten), 0x1p-24), "");
 }
 
 }  // namespace
