@@ -1,6 +1,7 @@
 #include "reference/core/mask.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -42,24 +43,100 @@ bool see_the_same(const KeyInterval& first, const KeyInterval& last, const Posit
   });
 }
 
+/// The document that holds p; zero-length documents hold nothing.
+KeyInterval document_at(const std::vector<std::int64_t>& starts, std::int64_t p) {
+  const auto end = std::upper_bound(starts.begin(), starts.end(), p);
+  if (end == starts.begin() || end == starts.end()) return {};
+  return {*(end - 1), *end};
+}
+
+/// Σ ⌊(a·i + b) / m⌋ over i = 0 … n - 1, for a and b that are not negative: Euclid's algorithm, as
+/// for lattice points below a line (Knuth, TAOCP 2, 3.3.3).
+std::int64_t floor_sum(std::int64_t n, std::int64_t m, std::int64_t a, std::int64_t b) {
+  using Wide = __int128;
+  Wide sum = 0;
+  for (;;) {
+    sum += Wide{n} * (n - 1) / 2 * (a / m) + Wide{n} * (b / m);
+    a %= m;
+    b %= m;
+    const Wide top = Wide{a} * n + b;
+    if (top < m) return static_cast<std::int64_t>(sum);
+    n = static_cast<std::int64_t>(top / m);
+    b = static_cast<std::int64_t>(top % m);
+    std::swap(a, m);
+  }
+}
+
+/// Σ count_below(keys, end + i·slope) over i = 0 … rows - 1, for a slope that is not negative.
+std::int64_t sum_below(const PositionRun& keys, std::int64_t end, std::int64_t slope,
+                       std::int64_t rows) {
+  if (slope == 0) return rows * count_below(keys, end);
+  const auto first_above = [&](std::int64_t position) {  // the first row whose end is beyond it
+    if (end > position) return std::int64_t{0};
+    return std::min(rows, (position - end) / slope + 1);
+  };
+  const std::int64_t some = first_above(keys.first);
+  const std::int64_t all = first_above(keys.first + (keys.count - 1) * keys.stride);
+  if (keys.count == 0 || some == rows) return 0;
+  const std::int64_t above = end + some * slope - keys.first - 1;  // of the first that sees some
+  return floor_sum(all - some, keys.stride, slope, above) + (all - some) +
+         (rows - all) * keys.count;
+}
+
+/// A mask of intervals, and where its documents begin.
+struct IntervalMask {
+  const Mask& mask;
+  const std::vector<std::vector<std::int64_t>>& document_starts;
+};
+
+/// How far the ends of the intervals move on from each row of a run to the next, when it is the same
+/// all the way from the first to the last: by nothing, or as far as the queries do. Both are the
+/// least and the most that any term but a border between documents can move them.
+struct Slopes {
+  std::int64_t begin = 0, end = 0;
+};
+std::optional<Slopes> slopes_between(const IntervalMask& of, const PositionRun& run,
+                                     std::int64_t first, std::int64_t last) {
+  const std::int64_t p = run.first + first * run.stride, q = run.first + last * run.stride;
+  const KeyInterval top = of.mask.interval(p), bottom = of.mask.interval(q);
+  if (top.size() == 0 || bottom.size() == 0) return {};
+  const std::int64_t shift = of.mask.kv_tokens() - of.mask.q_tokens();  // of queries to keys
+  for (const std::vector<std::int64_t>& starts : of.document_starts) {
+    if (document_at(starts, p + shift).begin != document_at(starts, q + shift).begin) return {};
+  }
+  const auto slope = [&](std::int64_t moved) -> std::optional<std::int64_t> {
+    if (moved == 0) return 0;
+    return moved == q - p ? std::optional(run.stride) : std::nullopt;
+  };
+  const auto begin = slope(bottom.begin - top.begin), end = slope(bottom.end - top.end);
+  return begin && end ? std::optional(Slopes{*begin, *end}) : std::nullopt;
+}
+
 /// Counts the keys of rows first … last of a run. Ends of an interval only move on from a query to
-/// the next, in all masks of intervals, so that all rows between two that see the same do, too.
-std::int64_t count_between(const Mask& mask, const PositionRun& run, std::int64_t first,
+/// the next, in all masks of intervals, so that all rows between two that see the same do, too; and
+/// where they move on evenly, sums have closed forms. Rows are halved until one of these is so.
+std::int64_t count_between(const IntervalMask& of, const PositionRun& run, std::int64_t first,
                            std::int64_t last, const Positions& keys) {
   constexpr std::int64_t kFewRows = 8;
-  const auto row = [&](std::int64_t i) { return mask.interval(run.first + i * run.stride); };
+  const auto row = [&](std::int64_t i) { return of.mask.interval(run.first + i * run.stride); };
   const std::int64_t rows = last - first + 1;
-  if (const KeyInterval top = row(first); see_the_same(top, row(last), keys)) {
-    return rows * count_inside(keys, top);
-  }
+  const KeyInterval top = row(first);
+  if (see_the_same(top, row(last), keys)) return rows * count_inside(keys, top);
   std::int64_t count = 0;
   if (rows <= kFewRows) {
     for (std::int64_t i = first; i <= last; ++i) count += count_inside(keys, row(i));
     return count;
   }
+  if (const auto slopes = slopes_between(of, run, first, last)) {
+    for (const PositionRun& some : keys.runs()) {
+      count += sum_below(some, top.end, slopes->end, rows) -
+               sum_below(some, top.begin, slopes->begin, rows);
+    }
+    return count;
+  }
   const std::int64_t middle = first + rows / 2;
-  return count_between(mask, run, first, middle - 1, keys) +
-         count_between(mask, run, middle, last, keys);
+  return count_between(of, run, first, middle - 1, keys) +
+         count_between(of, run, middle, last, keys);
 }
 
 // What every kind of term says, one overload each, so that a kind left out does not compile: the
@@ -81,13 +158,6 @@ KeyInterval interval_of(const DocumentsMask&, std::int64_t) {
   return {kMin, kMax};  // document_at(), by binary search
 }
 KeyInterval interval_of(const BitMask&, std::int64_t) { return {kMin, kMax}; }
-
-/// The document that holds p; zero-length documents hold nothing.
-KeyInterval document_at(const std::vector<std::int64_t>& starts, std::int64_t p) {
-  const auto end = std::upper_bound(starts.begin(), starts.end(), p);
-  if (end == starts.begin() || end == starts.end()) return {};
-  return {*(end - 1), *end};
-}
 
 std::vector<std::int64_t> document_starts(const DocumentsMask& documents, std::int64_t kv_tokens) {
   std::vector<std::int64_t> starts = {0};
@@ -226,7 +296,7 @@ std::int64_t Mask::count(const Positions& queries, const Positions& keys) const 
   std::int64_t count = 0;
   for (const PositionRun& run : queries.runs()) {
     if (!has_bits()) {
-      count += count_between(*this, run, 0, run.count - 1, keys);
+      count += count_between({*this, document_starts_}, run, 0, run.count - 1, keys);
       continue;
     }
     for (std::int64_t i = 0; i < run.count; ++i) {

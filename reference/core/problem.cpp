@@ -33,6 +33,13 @@ void check_extents(const Shape& shape) {
   for (const Extents& extents : {shape.q(), shape.k(), shape.v(), shape.out()}) {
     checked_size(extents);
   }
+  std::int64_t pairs = 0;
+  if (!__builtin_mul_overflow(shape.q_tokens, shape.kv_tokens, &pairs)) return;
+  throw_input_error({.where = "tokens",
+                     .expected = "fewer than 2^63 pairs of queries and keys",
+                     .actual = std::to_string(shape.q_tokens) + " queries and " +
+                               std::to_string(shape.kv_tokens) + " keys",
+                     .hint = "Use fewer tokens"});
 }
 
 void check_heads(const Shape& shape) {
