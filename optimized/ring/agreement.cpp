@@ -1,82 +1,211 @@
 #include "optimized/ring/agreement.h"
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdio>
 #include <span>
+#include <utility>
 
 #include "optimized/ring/host/message.h"
+#include "optimized/transport/tell_all.h"
+#include "reference/core/checks.h"
 #include "reference/core/error.h"
+#include "reference/core/options/option_table.h"
 
 namespace ringlab::ring {
 namespace {
 
-/// The smallest and the largest hash heard of, and a rank that has each.
+constexpr int kTextTag = kAgreementTags - 1;  // the rounds take one tag each, from 0
+constexpr std::uint64_t kMessageVersion = 2;
+
+/// The smallest and the largest hash heard of.
 struct Opinion {
+  std::uint64_t version = kMessageVersion;
   std::uint64_t least = 0, most = 0;
-  std::int32_t rank_of_least = 0, rank_of_most = 0;
 };
 static_assert(sizeof(Opinion) == kAgreementBytes);
 
-void take_in(Opinion& opinion, const Opinion& heard) {
-  if (heard.least < opinion.least) {
-    opinion.least = heard.least;
-    opinion.rank_of_least = heard.rank_of_least;
-  }
-  if (heard.most > opinion.most) {
-    opinion.most = heard.most;
-    opinion.rank_of_most = heard.rank_of_most;
-  }
-}
-
-std::string numbers(std::initializer_list<std::int64_t> values) {
-  std::string text;
-  for (const std::int64_t value : values) text += std::to_string(value) + ",";
-  return text;
-}
-
-std::string layout_text(const Layout& layout) {
-  std::string text;
-  for (int rank = 0; rank < layout.ranks(); ++rank) {
-    for (const PositionRun& run : layout.positions(rank).runs()) {
-      text += numbers({run.first, run.count, run.stride});
-    }
-    text += ";";
-  }
-  return text;
-}
-
-std::string exact(double value) {
+template <class Number>
+std::string printed(const char* format, Number value) {
   std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%a", value);
+  std::snprintf(text.data(), text.size(), format, value);
   return text.data();
+}
+std::string exact(double value) { return printed("%.17g", value); }
+std::uint64_t hash_of(const std::string& text) { return checksum(std::as_bytes(std::span(text))); }
+
+/// The name of the layout, which with the tokens and the ranks says all of it, or whose tokens are
+/// whose.
+std::string layout_text(const RunOptions& options, const std::optional<Layout>& given) {
+  if (!given) return word_of(run_option("layout"), options);
+  std::string text;
+  for (int rank = 0; rank < given->ranks(); ++rank) {
+    text += "rank " + std::to_string(rank) + ":";
+    for (const PositionRun& run : given->positions(rank).runs()) {
+      text += " " + std::to_string(run.first) + "+" + std::to_string(run.count) + "*" +
+              std::to_string(run.stride);
+    }
+    text += "; ";
+  }
+  return text;
 }
 
 std::string bits_text(const Mask& mask) {
   std::string text;
   for (const MaskTerm& term : mask.terms()) {
     const BitMask* bits = std::get_if<BitMask>(&term);
-    if (bits) text += std::to_string(checksum(std::as_bytes(std::span(*bits->bits)))) + ",";
+    if (bits) text += printed("%016" PRIx64 " ", checksum(std::as_bytes(std::span(*bits->bits))));
   }
   return text;
 }
 
+/// The values of all options that set a field of RunOptions, but those that may differ: they change
+/// no bit of the result and no message.
+void add_options(const RunOptions& options, Facts& facts) {
+  for (const RunOption& option : run_options()) {
+    if (option.word == "threads" || option.word == "timeout" || option.word == "layout") continue;
+    std::visit(
+        [&]<class Field>(const Field& field) {
+          if constexpr (std::is_same_v<Field, double RunOptions::*>) {
+            facts.push_back({std::string(option.word), exact(options.*field)});
+          } else if constexpr (std::is_member_object_pointer_v<Field>) {
+            facts.push_back({std::string(option.word), std::to_string(options.*field)});
+          } else if constexpr (!std::is_same_v<Field, std::monostate>) {
+            facts.push_back({std::string(option.word), word_of(option, options)});
+          }
+        },
+        option.field);
+  }
+}
+
+// Names and values, each ended by a zero.
+std::string packed(const Facts& facts) {
+  std::string text;
+  for (const Fact& fact : facts) text += fact.name + '\0' + fact.value + '\0';
+  return text;
+}
+Facts unpacked(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin < text.size(); begin += words.back().size() + 1) {
+    words.emplace_back(text, begin, text.find('\0', begin) - begin);
+  }
+  Facts facts;
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) facts.push_back({words[i], words[i + 1]});
+  return facts;
+}
+
+/// A value and the ranks that have it.
+struct Group {
+  std::string value;
+  std::vector<std::size_t> ranks;
+};
+
+std::vector<Group> groups_of(const std::string& name, const std::vector<Facts>& of_ranks) {
+  std::vector<Group> groups;
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    const auto fact = std::ranges::find(of_ranks[rank], name, &Fact::name);
+    const std::string value = fact == of_ranks[rank].end() ? "not given" : fact->value;
+    auto group = std::ranges::find(groups, value, &Group::value);
+    if (group == groups.end()) group = groups.insert(group, {value, {}});
+    group->ranks.push_back(rank);
+  }
+  return groups;
+}
+
+/// Long values differ in their middle, too: their hashes show it.
+std::string shown(const std::string& value) {
+  constexpr std::size_t kMost = 80, kStart = 50;
+  if (value.size() <= kMost) return value;
+  return value.substr(0, kStart) + "… (" + printed("%016" PRIx64, hash_of(value)) + ")";
+}
+
+std::string ranks_text(const std::vector<std::size_t>& ranks) {
+  constexpr std::size_t kMost = 6;
+  std::string text = ranks.size() > 1 ? "ranks " : "rank ";
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMost); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+  }
+  return ranks.size() > kMost ? text + " and " + std::to_string(ranks.size() - kMost) + " more"
+                              : text;
+}
+
+/// "mask is causal on rank 1 and full on ranks 0, 2".
+std::string sentence(const std::string& name, const std::vector<Group>& groups) {
+  std::string text = name + " is ";
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const bool last = i + 1 == groups.size();
+    text += (i == 0 ? ""
+             : last ? " and "
+                    : ", ") +
+            shown(groups[i].value) + " on " + ranks_text(groups[i].ranks);
+  }
+  return text;
+}
+
+struct Disagreement {
+  int suspect = -1;
+  std::string text = {};
+};
+
+/// All that differs. The suspect is the one rank that stands against all others, if there is one.
+Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
+  constexpr int kMostNamed = 6;
+  Disagreement found;
+  int differing = 0;
+  std::vector<std::string> seen;
+  for (const Facts& facts : of_ranks) {
+    for (const auto& [name, value] : facts) {
+      if (std::ranges::find(seen, name) != seen.end()) continue;
+      seen.push_back(name);
+      const std::vector<Group> groups = groups_of(name, of_ranks);
+      if (groups.size() < 2 || ++differing > kMostNamed) continue;
+      found.text += (differing > 1 ? "; " : "") + sentence(name, groups);
+      const auto alone =
+          std::ranges::find_if(groups, [](const Group& group) { return group.ranks.size() == 1; });
+      if (differing == 1 && groups.size() == 2 && of_ranks.size() > 2 && alone != groups.end()) {
+        found.suspect = static_cast<int>(alone->ranks.front());
+      }
+    }
+  }
+  const int left = differing - kMostNamed;
+  if (left > 0) found.text += "; and " + std::to_string(left) + " more";
+  return found;
+}
+
+[[noreturn]] void throw_disagreement(const std::string& mine, Communicator& network) {
+  std::vector<Facts> of_ranks;
+  for (const std::string& text : gather_texts(mine, kTextTag, network)) {
+    of_ranks.push_back(unpacked(text));
+  }
+  const Disagreement found = disagreement_of(of_ranks);
+  const std::string told =
+      text_of_first(std::to_string(found.suspect) + " " + found.text, kTextTag, network);
+  const std::size_t space = told.find(' ');
+  throw RankError({.rank = network.rank(),
+                   .suspect = std::stoi(told.substr(0, space)),
+                   .operation = "agree with all ranks on what is computed and written",
+                   .reason = "that " + told.substr(space + 1)});
+}
+
 }  // namespace
 
-std::string agreement_text(const Problem& problem, const RunOptions& options, Pass last_pass) {
+Facts facts_of(const Problem& problem, const RunOptions& options, Pass last_pass) {
   const Shape& s = problem.shape;
-  const Layout queries = make_layout(options, s.q_tokens, options.q_layout);
-  const Layout keys = make_layout(options, s.kv_tokens, options.kv_layout);
-  return "ringlab 1|" +
-         numbers({s.batch, s.q_heads, s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim}) +
-         "|" + std::string(dtype_info(problem.dtype).name) + "|" + exact(problem.scale) + "|" +
-         problem.mask.text() + "|" + bits_text(problem.mask) + "|" + layout_text(queries) + "|" +
-         layout_text(keys) + "|" + modifiers_text(problem.modifiers) + "|" +
-         schedule_name(schedule_spec(options)) + "|" +
-         numbers({options.ranks, static_cast<int>(options.direction), options.slots,
-                  static_cast<int>(options.wire), static_cast<int>(options.integrity),
-                  options.tile_keys, static_cast<int>(last_pass), options.as_graph ? 1 : 0,
-                  options.deterministic ? 1 : 0});
+  Facts facts = {{"version of the messages", std::to_string(kMessageVersion)},
+                 {"q", text(s.q())},
+                 {"k", text(s.k())},
+                 {"v", text(s.v())},
+                 {"dtype", std::string(dtype_info(problem.dtype).name)},
+                 {"scale", exact(problem.scale)},
+                 {"mask", problem.mask.text()},
+                 {"bits of the mask", bits_text(problem.mask)},
+                 {"modifiers", modifiers_text(problem.modifiers)},
+                 {"layout of queries", layout_text(options, options.q_layout)},
+                 {"layout of keys", layout_text(options, options.kv_layout)},
+                 {"gradients", last_pass == Pass::backward ? "wanted" : "not wanted"}};
+  add_options(options, facts);
+  return facts;
 }
 
 int agreement_messages(int ranks) {
@@ -85,10 +214,9 @@ int agreement_messages(int ranks) {
   return rounds;
 }
 
-std::uint64_t agree(const std::string& text, Communicator& network) {
-  const std::uint64_t hash = checksum(std::as_bytes(std::span(text)));
+bool all_say(const std::string& text, Communicator& network) {
   const int rank = network.rank(), ranks = network.ranks();
-  Opinion opinion{hash, hash, rank, rank};
+  Opinion opinion{.least = hash_of(text), .most = hash_of(text)};
   int tag = 0;
   for (int distance = 1; distance < ranks; distance *= 2, ++tag) {
     const Opinion mine = opinion;
@@ -98,16 +226,17 @@ std::uint64_t agree(const std::string& text, Communicator& network) {
     const Request out = network.post_send((rank + distance) % ranks, tag, bytes_of(&mine, 1));
     network.wait(in);
     network.wait(out);
-    take_in(opinion, heard);
+    const bool speaks_alike = heard.version == kMessageVersion;
+    opinion.least = speaks_alike ? std::min(opinion.least, heard.least) : 0;
+    opinion.most = speaks_alike ? std::max(opinion.most, heard.most) : ~std::uint64_t{0};
   }
-  if (opinion.least == opinion.most) return hash;
-  const int other = opinion.least == hash ? opinion.rank_of_most : opinion.rank_of_least;
-  throw RankError({.rank = rank,
-                   .suspect = other,
-                   .operation = "agree with all ranks on the problem and the options",
-                   .reason = "that ranks " + std::to_string(opinion.rank_of_least) + " and " +
-                             std::to_string(opinion.rank_of_most) +
-                             " were given different shapes, masks or options"});
+  return opinion.least == opinion.most;
+}
+
+std::uint64_t agree(const Facts& facts, Communicator& network) {
+  const std::string mine = packed(facts);
+  if (!all_say(mine, network)) throw_disagreement(mine, network);
+  return hash_of(mine);
 }
 
 }  // namespace ringlab::ring

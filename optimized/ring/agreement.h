@@ -1,25 +1,34 @@
-// All ranks agree on the problem and the options before any data moves.
+// All ranks agree on everything that decides the result, before any data moves.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "optimized/transport/communicator.h"
 #include "reference/core/run.h"
 
 namespace ringlab::ring {
 
-/// Everything that has to be the same on all ranks, in words: shapes, dtype, scale, mask (with the
-/// bits of a matrix), modifiers, layouts, schedule, wire, integrity, tiles, gradients wanted,
-/// a graph or not, format version.
-std::string agreement_text(const Problem& problem, const RunOptions& options, Pass last_pass);
+/// Something that has to be the same on all ranks: "mask", "causal". A name occurs once.
+struct Fact {
+  std::string name, value;
+};
+using Facts = std::vector<Fact>;
 
-/// Exchanges the hash of `text` with all ranks in ceil(log2 P) rounds (dissemination: Hensgen,
-/// Finkel & Manber 1988) and returns it. RankError on every rank, naming two ranks that differ,
-/// when they do not agree.
-std::uint64_t agree(const std::string& text, Communicator& network);
+/// What the engine must have in common on all ranks: shapes, dtype, scale, mask (with the bits of a
+/// matrix), modifiers, layouts, every option of a run but the number of threads and the timeout,
+/// gradients wanted, version of the messages.
+Facts facts_of(const Problem& problem, const RunOptions& options, Pass last_pass);
 
-/// Messages that agree() sends; as many are received.
+/// Exchanges the hash of `facts` with all ranks in ceil(log2 P) rounds (dissemination: Hensgen,
+/// Finkel & Manber 1988) and returns it. Where they differ, the ranks tell each other their facts:
+/// RankError on every rank, naming what differs with its values and ranks.
+std::uint64_t agree(const Facts& facts, Communicator& network);
+/// Whether all ranks say the same text, by the same rounds; the same answer on every rank.
+bool all_say(const std::string& text, Communicator& network);
+
+/// Messages that agree() sends when all do; as many are received.
 int agreement_messages(int ranks);
 inline constexpr std::int64_t kAgreementBytes = 24;  ///< of each of them
 inline constexpr int kAgreementTags = 16;            ///< tags 0 … 15 are its own

@@ -113,8 +113,9 @@ RunSummary run_one_rank(const CheckedRun<Element>& padded, const ProcessJob& job
 
 void agree_on(const Problem& problem, const RunOptions& options, Pass last_pass,
               AttentionOf attention, Communicator& network) {
-  const char* const whose = attention == AttentionOf::cudnn ? "|cudnn" : "";
-  agree(agreement_text(problem, options, last_pass) + whose, network);
+  Facts facts = facts_of(problem, options, last_pass);
+  facts.push_back({"attention", attention == AttentionOf::cudnn ? "cuDNN's" : "ringlab's"});
+  agree(facts, network);
 }
 #else
 constexpr bool kHasNccl = false;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "optimized/cpu/vectors.h"
 #include "optimized/ring/agreement.h"
 #include "optimized/ring/closed_forms.h"
 #include "optimized/ring/dense_rows.h"
@@ -35,7 +36,7 @@ class HostRank {
         keys_(make_layout(options(), shape().kv_tokens, options().kv_layout)),
         rows_(dense_rows(run.ends.source(tokens()))),
         plan_(run.parts.plan ? run.parts.plan : own_plan()),
-        agreement_(agree(agreement_text(run.problem, options(), last_pass()), network)),
+        agreement_(agree(facts(), network)),
         recorder_(options().trace ? Recorder::Keep::all : Recorder::Keep::last,
                   run.parts.clock_zero.value_or(Recorder::Clock::now())),
         step_times_(static_cast<std::size_t>(network.ranks())),
@@ -56,6 +57,12 @@ class HostRank {
     return {rank(), queries_.positions(rank()), keys_.positions(rank())};
   }
   Pass last_pass() const { return rows_.dout ? Pass::backward : Pass::forward; }
+  /// Other vectors make other bits.
+  Facts facts() const {
+    Facts facts = facts_of(run_.problem, options(), last_pass());
+    facts.push_back({"vectors", cpu::vectors_in_use()});
+    return facts;
+  }
   std::shared_ptr<const SchedulePlan> own_plan() const {
     return std::make_shared<const SchedulePlan>(schedule_spec(options()),
                                                 need_matrix(run_.problem.mask, queries_, keys_));
