@@ -29,8 +29,9 @@ constexpr std::array<std::pair<std::string_view, FaultPhase>, 3> kPhases = {{
     {"after_receive", FaultPhase::after_receive},
     {"in_compute", FaultPhase::in_compute},
 }};
-constexpr std::array<std::pair<std::string_view, FaultKind>, 8> kKinds = {{
+constexpr std::array<std::pair<std::string_view, FaultKind>, 9> kKinds = {{
     {"kill", FaultKind::kill},
+    {"term", FaultKind::term},
     {"stop", FaultKind::stop},
     {"delay", FaultKind::delay},
     {"fail", FaultKind::fail},
@@ -121,6 +122,9 @@ class FaultyCommunicator final : public Communicator {
     switch (plan_.kind) {
       case FaultKind::kill:
         std::raise(SIGKILL);
+        return;
+      case FaultKind::term:
+        std::raise(SIGTERM);
         return;
       case FaultKind::stop:
         return stop_for(plan_.amount);

@@ -13,11 +13,11 @@ namespace ringlab {
 /// in_compute: a receive was posted, which is where a ring starts to compute.
 enum class FaultPhase { before_send, after_receive, in_compute };
 
-/// A fault. kill: SIGKILL. stop: SIGSTOP for `amount` seconds. delay: sleep for `amount` seconds.
+/// A fault. kill: SIGKILL. term: SIGTERM. stop: SIGSTOP for `amount` seconds. delay: sleep for `amount` seconds.
 /// fail: an error. memory: std::bad_alloc. flip: bit `amount` of the message sent, counted from its
 /// end when negative. half: only the first half of the message is sent. replay: the bytes of the
 /// previous message of the same length are sent again.
-enum class FaultKind { kill, stop, delay, fail, memory, flip, half, replay };
+enum class FaultKind { kill, term, stop, delay, fail, memory, flip, half, replay };
 
 struct FaultPlan {
   int rank = 0;

@@ -1,14 +1,11 @@
 #include "optimized/transport/mpi/mpi_blame.h"
 
 #include <algorithm>
-#include <thread>
+#include <cstdio>
+#include <vector>
 
 namespace ringlab::mpi {
 namespace {
-
-constexpr std::chrono::microseconds kPause{200};
-
-std::string name_of(int rank) { return "rank " + std::to_string(rank); }
 
 std::string chain_text(const std::vector<int>& chain) {
   std::string text;
@@ -16,85 +13,123 @@ std::string chain_text(const std::vector<int>& chain) {
   return text;
 }
 
-/// Questions to other ranks, and the answers that come within the grace. A rank answers only while
-/// it waits itself, so that no answer means: dead, stopped, or computing without end.
-class Inquiry {
- public:
-  Inquiry(ControlChannel& control, Clock::duration grace, const std::function<bool()>& settled)
-      : control_(control), grace_(grace), settled_(settled) {}
-
-  bool settled() const { return is_settled_; }
-
-  /// Asks all of `peers` at once and waits until all have answered or the grace is over.
-  void ask(const std::vector<int>& peers) {
-    for (const int peer : peers) control_.ask(peer);
-    const auto end = Clock::now() + grace_;
-    const auto has_answered = [&](int peer) { return control_.answer(peer).has_value(); };
-    while (!std::ranges::all_of(peers, has_answered) && Clock::now() < end) {
-      is_settled_ = settled_();
-      if (is_settled_) return;
-      control_.poll();
-      std::this_thread::sleep_for(kPause);
-    }
-  }
-
- private:
-  ControlChannel& control_;
-  const Clock::duration grace_;
-  const std::function<bool()>& settled_;
-  bool is_settled_ = false;
-};
-
-Suspicion silent(int rank, Clock::duration grace) {
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(grace).count();
-  return {rank, name_of(rank) + " does not answer within " + std::to_string(milliseconds) +
-                    " ms: it is dead, stopped or busy elsewhere"};
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", seconds);
+  return text;
 }
 
-/// Asks all ranks, for one that waits for the end of the job: the first that is silent is to blame,
-/// else the first that still waits for somebody.
-std::optional<Suspicion> ask_all(ControlChannel& control, Clock::duration grace, Inquiry& inquiry) {
+std::vector<int> others_of(const ControlChannel& control) {
   std::vector<int> others;
   for (int rank = 0; rank < control.ranks(); ++rank) {
     if (rank != control.rank()) others.push_back(rank);
   }
-  inquiry.ask(others);
-  if (inquiry.settled()) return {};
-  for (const int rank : others) {
-    if (!control.answer(rank)) return silent(rank, grace);
+  return others;
+}
+
+/// Asks all of `peers` at once and waits until all have answered or the grace is over. False when
+/// the question has gone meanwhile.
+bool ask(const Inquiry& inquiry, const std::vector<int>& peers) {
+  for (const int peer : peers) inquiry.control.ask(peer);
+  const auto end = Clock::now() + inquiry.grace;
+  const auto has_answered = [&](int peer) { return inquiry.control.answer(peer).has_value(); };
+  while (!std::ranges::all_of(peers, has_answered) && Clock::now() < end) {
+    if (!inquiry.pause()) return false;
+    inquiry.control.poll();
   }
-  for (const int rank : others) {
-    const int target = *control.answer(rank);
-    if (target != kEverybody) {
-      return Suspicion{
-          rank, name_of(rank) + " still waits" + (target < 0 ? "" : " for " + name_of(target))};
-    }
+  return true;
+}
+
+std::optional<Suspicion> dead(const PeerProcesses& processes, int rank) {
+  if (processes.look(rank) != ProcessState::gone) return {};
+  return Suspicion{rank, name_of(rank) + " is dead: " + processes.name_of(rank) + " has ended"};
+}
+
+Suspicion silent(const Inquiry& inquiry, int rank) {
+  if (inquiry.processes.look(rank) == ProcessState::stopped) {
+    return {rank, name_of(rank) + " is stopped: " + inquiry.processes.name_of(rank)};
   }
+  const auto grace = std::chrono::duration_cast<std::chrono::milliseconds>(inquiry.grace).count();
+  return {rank, name_of(rank) + " does not answer within " + std::to_string(grace) +
+                    " ms: it is dead, stopped or inside MPI"};
+}
+
+/// A rank that answered is to blame when it has been at one thing for too long.
+std::optional<Suspicion> overdue(const Inquiry& inquiry, int rank) {
+  const Activity activity = *inquiry.control.answer(rank);
+  if (activity.seconds < inquiry.timeout_s) return {};
+  if (activity.waiting_for == kNobody) {
+    return Suspicion{rank, name_of(rank) + " has been at work for " +
+                               seconds_text(activity.seconds) +
+                               " without a message; if its steps take that long, choose a longer "
+                               "timeout"};
+  }
+  return Suspicion{rank, name_of(rank) + " still waits for " + name_of(activity.waiting_for)};
+}
+
+/// For one that waits for the end of the job: the first rank that is silent is to blame, else the
+/// first that is at something else for too long.
+std::optional<Suspicion> find_among_all(const Inquiry& inquiry) {
+  const std::vector<int> others = others_of(inquiry.control);
+  if (!ask(inquiry, others)) return {};
+  bool all_wait_for_the_end = true;
+  for (const int rank : others) {
+    if (!inquiry.control.answer(rank)) return silent(inquiry, rank);
+    if (inquiry.control.answer(rank)->waiting_for == kEverybody) continue;
+    all_wait_for_the_end = false;
+    if (const auto late = overdue(inquiry, rank)) return late;
+  }
+  if (!all_wait_for_the_end) return {};
   return Suspicion{kNobody, "all ranks answer and none of them goes on"};
 }
 
 }  // namespace
 
-std::optional<Suspicion> find_suspect(ControlChannel& control, int peer, Clock::duration grace,
-                                      const std::function<bool()>& settled) {
-  Inquiry inquiry(control, grace, settled);
-  if (peer == kEverybody) return ask_all(control, grace, inquiry);
+std::optional<Suspicion> find_dead_here(const ControlChannel& control,
+                                        const PeerProcesses& processes) {
+  for (const int rank : others_of(control)) {
+    if (const auto found = dead(processes, rank)) return found;
+  }
+  return {};
+}
+
+std::optional<Suspicion> find_dead(const Inquiry& inquiry) {
+  if (const auto found = find_dead_here(inquiry.control, inquiry.processes)) return found;
+  std::vector<int> unseen;
+  for (const int rank : others_of(inquiry.control)) {
+    if (inquiry.processes.look(rank) == ProcessState::unknown) unseen.push_back(rank);
+  }
+  if (!ask(inquiry, unseen)) return {};
+  for (const int rank : unseen) {
+    if (!inquiry.control.answer(rank)) return silent(inquiry, rank);
+  }
+  return {};
+}
+
+std::optional<Suspicion> find_suspect(const Inquiry& inquiry, int peer) {
+  if (peer == kEverybody) {
+    const auto found = find_dead_here(inquiry.control, inquiry.processes);
+    return found ? found : find_among_all(inquiry);
+  }
   // Every rank on the chain waits for the next one. The chain ends at a rank that is silent, that
   // waits for nobody, or that stands on it already: then the wait is a circle, and no rank's fault.
-  std::vector<int> chain = {control.rank()};
+  std::vector<int> chain = {inquiry.control.rank()};
   for (int next = peer;;) {
     const bool closed = std::ranges::find(chain, next) != chain.end();
     chain.push_back(next);
     if (closed) {
       return Suspicion{kNobody, "a deadlock: " + chain_text(chain) + " wait for each other"};
     }
-    inquiry.ask({next});
-    if (inquiry.settled()) return {};
-    const std::optional<int> answer = control.answer(next);
-    if (!answer) return silent(next, grace);
-    if (*answer == kEverybody) return Suspicion{next, name_of(next) + " has ended its part"};
-    if (*answer == kNobody) return Suspicion{next, name_of(next) + " is at work elsewhere"};
-    next = *answer;
+    if (const auto found = dead(inquiry.processes, next)) return found;
+    if (!ask(inquiry, {next})) return {};
+    const std::optional<Activity> answer = inquiry.control.answer(next);
+    if (!answer) return silent(inquiry, next);
+    if (answer->waiting_for == kEverybody) {
+      return Suspicion{next, name_of(next) + " has ended its part"};
+    }
+    if (answer->waiting_for == kNobody) return overdue(inquiry, next);
+    if (answer->seconds < inquiry.timeout_s) return {};  // it has got on, and asks by itself
+    next = answer->waiting_for;
   }
 }
 

@@ -1,13 +1,13 @@
-// Whose fault it is that this rank waits: follows who waits for whom until somebody is silent.
+// Whose fault it is that this rank waits, or that it is to end.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "optimized/transport/mpi/mpi_control.h"
+#include "optimized/transport/mpi/mpi_peers.h"
 
 namespace ringlab::mpi {
 
@@ -18,10 +18,27 @@ struct Suspicion {
   std::string why;
 };
 
-/// Asks along the chain of waiting ranks, starting at `peer` (kEverybody: at all). A rank that does
-/// not answer within `grace` is the suspect; ranks that wait for each other are nobody's fault.
-/// Empty when `settled` says, meanwhile, that there is no question any more.
-std::optional<Suspicion> find_suspect(ControlChannel& control, int peer, Clock::duration grace,
-                                      const std::function<bool()>& settled);
+/// What an inquiry needs. Ranks of this machine are looked at; the others are asked, and answer at
+/// once whatever they do, unless they are dead or stopped.
+struct Inquiry {
+  ControlChannel& control;
+  const PeerProcesses& processes;
+  Clock::duration grace;  ///< for answers
+  double timeout_s = 0;   ///< a rank may do one thing for that long
+  /// Lets others use MPI for a moment; false when there is no question any more.
+  std::function<bool()> pause;
+};
+
+/// Follows who waits for whom, starting at `peer` (kEverybody: at all), until a rank is dead,
+/// stopped, silent, or has done nothing else for longer than the timeout; ranks that wait for each
+/// other for that long are nobody's fault. Empty when the question has gone, and when all of them
+/// have got on within the timeout: then it may be asked again.
+std::optional<Suspicion> find_suspect(const Inquiry& inquiry, int peer);
+
+/// A rank of this machine that is dead, if there is one. Asks nobody.
+std::optional<Suspicion> find_dead_here(const ControlChannel& control,
+                                        const PeerProcesses& processes);
+/// The same, else one of another machine that does not answer; empty too when the question has gone.
+std::optional<Suspicion> find_dead(const Inquiry& inquiry);
 
 }  // namespace ringlab::mpi

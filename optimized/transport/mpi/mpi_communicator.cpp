@@ -1,7 +1,5 @@
 #include "optimized/transport/mpi/mpi_communicator.h"
 
-#include <algorithm>
-#include <csignal>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -12,17 +10,9 @@
 namespace ringlab::mpi {
 namespace {
 
-constexpr double kLongestTimeout = 1e9;  // thirty years; keeps the deadline representable
-constexpr int kEagerPolls = 200;         // before a wait starts to sleep between polls
+constexpr int kEagerPolls = 200;  // before a wait starts to sleep between polls
 constexpr std::chrono::microseconds kPollPause{50};
 constexpr std::chrono::milliseconds kFarewell{20};  // notes are small: they leave at once
-
-volatile std::sig_atomic_t launcher_asked = 0;
-
-Clock::duration duration_of(double seconds) {
-  const std::chrono::duration<double> bounded(std::min(seconds, kLongestTimeout));
-  return std::chrono::duration_cast<Clock::duration>(bounded);
-}
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -49,17 +39,16 @@ MpiOptions checked(const MpiOptions& options) {
 
 }  // namespace
 
-bool launcher_wants_end() { return launcher_asked != 0; }
-void note_launcher_wants_end() { launcher_asked = 1; }
-
 MpiCommunicator::MpiCommunicator(MPI_Comm comm, const MpiOptions& options)
-    : options_(checked(options)), control_(comm) {
+    : options_(checked(options)), control_(comm), processes_(comm) {
   check_mpi(MPI_Comm_dup(comm, &data_), rank(), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN);
   largest_tag_ = tag_limit(MPI_COMM_WORLD);
+  watch_.emplace(mpi_, control_, processes_, options_);
 }
 
 MpiCommunicator::~MpiCommunicator() {
+  watch_->stop();
   if (failed_) return;
   for (auto& [id, posted] : open_) {
     for (std::size_t i = posted.done; i < posted.pieces.size(); ++i) {
@@ -75,9 +64,10 @@ std::string MpiCommunicator::describe(const PostedMessage& posted) {
          (posted.is_send ? " to rank " : " from rank ") + std::to_string(posted.peer);
 }
 
-void MpiCommunicator::check_can_post(bool is_send, int peer, int tag) {
+void MpiCommunicator::check_can_post(Lock& lock, bool is_send, int peer, int tag) {
   check_post({rank(), is_send ? "post_send" : "post_receive", peer, tag}, ranks(), largest_tag_);
-  throw_if_told({.doing = (is_send ? "post a send to rank " : "post a receive from rank ") +
+  throw_if_told(lock,
+                {.doing = (is_send ? "post a send to rank " : "post a receive from rank ") +
                           std::to_string(peer),
                  .peer = peer},
                 Clock::now());
@@ -98,7 +88,8 @@ Request MpiCommunicator::keep(PostedMessage posted) {
 }
 
 Request MpiCommunicator::post_send(int to, int tag, std::span<const std::byte> bytes) {
-  check_can_post(true, to, tag);
+  Lock lock(mpi_);
+  check_can_post(lock, true, to, tag);
   PostedMessage posted{.is_send = true, .peer = to, .tag = tag, .bytes = std::ssize(bytes)};
   const std::byte* at = bytes.data();
   for (const int length : piece_lengths(posted.bytes)) {
@@ -112,7 +103,8 @@ Request MpiCommunicator::post_send(int to, int tag, std::span<const std::byte> b
 }
 
 Request MpiCommunicator::post_receive(int from, int tag, std::span<std::byte> buffer) {
-  check_can_post(false, from, tag);
+  Lock lock(mpi_);
+  check_can_post(lock, false, from, tag);
   PostedMessage posted{.is_send = false, .peer = from, .tag = tag, .bytes = std::ssize(buffer)};
   std::byte* at = buffer.data();
   for (const int length : piece_lengths(posted.bytes)) {
@@ -132,9 +124,11 @@ void MpiCommunicator::wait(Request request) {
                        .hint = "Wait once for every request, on the rank that posted it"});
   }
   PostedMessage& posted = found->second;
-  block({.doing = describe(posted), .peer = posted.peer}, [&] { return is_complete(posted); });
+  Lock lock(mpi_);
+  block(lock, {.doing = describe(posted), .peer = posted.peer},
+        [&] { return is_complete(posted); });
   if (!posted.is_send) {
-    check_size(posted);
+    check_size(lock, posted);
     traffic_.received_bytes += posted.bytes;
     ++traffic_.received_messages;
   }
@@ -163,82 +157,57 @@ bool MpiCommunicator::is_complete(PostedMessage& posted) {
   return true;
 }
 
-void MpiCommunicator::check_size(const PostedMessage& posted) {
+void MpiCommunicator::check_size(Lock& lock, const PostedMessage& posted) {
   if (!posted.too_long && posted.received == posted.bytes) return;
   const std::string found = posted.too_long
                                 ? "a message of more than " + std::to_string(posted.bytes)
                                 : "a message of " + std::to_string(posted.received);
-  fail({.doing = describe(posted) + " in " + std::to_string(posted.bytes) + " bytes",
-        .peer = posted.peer},
-       Clock::now(), {posted.peer, found + " bytes: sender and receiver disagree about the size"});
+  control_.announce({.finder = rank(),
+                     .suspect = posted.peer,
+                     .why = found + " bytes: sender and receiver disagree about the size"});
+  throw_if_told(lock,
+                {.doing = describe(posted) + " in " + std::to_string(posted.bytes) + " bytes",
+                 .peer = posted.peer},
+                Clock::now());
 }
 
-// A late rank looks for a suspect before it gives up: the peer may just have come. The launcher's
-// SIGTERM counts as late, since the process will be killed soon, and its reason would be lost.
-void MpiCommunicator::block(const WaitingFor& activity, const std::function<bool()>& done) {
+// Who is to blame for a wait that lasts too long is the watch's affair.
+void MpiCommunicator::block(Lock& lock, const WaitingFor& activity,
+                            const std::function<bool()>& done) {
   const auto begin = Clock::now();
-  const auto deadline = begin + duration_of(options_.timeout_s);
-  throw_if_told(activity, begin);
-  control_.set_waiting_for(activity.peer);
+  throw_if_told(lock, activity, begin);
+  watch_->waits_for(activity.peer);
   for (int polls = 0; !done(); ++polls) {
     control_.poll();
-    throw_if_told(activity, begin);
-    const bool late = Clock::now() >= deadline || launcher_wants_end();
-    if (late && resolve_delay(activity, begin, done)) break;
+    throw_if_told(lock, activity, begin);
+    lock.unlock();
     if (polls > kEagerPolls) {
       std::this_thread::sleep_for(kPollPause);
     } else {
       std::this_thread::yield();
     }
+    lock.lock();
   }
-  control_.set_waiting_for(kNobody);
+  watch_->works();
 }
 
-bool MpiCommunicator::resolve_delay(const WaitingFor& activity, Clock::time_point begin,
-                                    const std::function<bool()>& done) {
-  const std::optional<Suspicion> verdict =
-      find_suspect(control_, activity.peer, duration_of(options_.grace_s),
-                   [&] { return control_.failed().has_value() || done(); });
-  throw_if_told(activity, begin);
-  if (verdict) fail(activity, begin, *verdict);
-  return true;
-}
-
-void MpiCommunicator::throw_if_told(const WaitingFor& activity, Clock::time_point begin) {
-  const std::optional<Failed>& failed = control_.failed();
-  if (!failed) return;
-  leave_mpi();
-  std::string reason = failed->why;
-  if (failed->suspect == rank() && failed->finder != rank()) {
-    reason = "rank " + std::to_string(failed->finder) + " gave up on this rank (" + reason + ")";
-  }
-  throw RankError({.rank = rank(),
-                   .suspect = failed->suspect,
-                   .operation = activity.doing,
-                   .reason = reason,
-                   .elapsed_s = seconds_since(begin)});
-}
-
-void MpiCommunicator::fail(const WaitingFor& activity, Clock::time_point begin,
-                           const Suspicion& verdict) {
-  std::string why = verdict.why;
-  if (launcher_wants_end()) why += " (the launcher is ending the job)";
-  control_.announce({.finder = rank(), .suspect = verdict.suspect, .why = why});
-  leave_mpi();
-  throw RankError({.rank = rank(),
-                   .suspect = verdict.suspect,
-                   .operation = activity.doing,
-                   .reason = why,
-                   .elapsed_s = seconds_since(begin)});
+void MpiCommunicator::throw_if_told(Lock& lock, const WaitingFor& activity,
+                                    Clock::time_point begin) {
+  if (!control_.failed()) return;
+  const RankError error =
+      watch_->error_of(*control_.failed(), activity.doing, seconds_since(begin));
+  leave_mpi(lock);
+  throw error;
 }
 
 void MpiCommunicator::abort(const std::string& why) noexcept {
-  if (failed_) return;
   try {
+    Lock lock(mpi_);
+    if (failed_) return;
     control_.announce({.finder = rank(),
                        .suspect = rank(),
                        .why = "rank " + std::to_string(rank()) + " failed (" + why + ")"});
-    leave_mpi();
+    leave_mpi(lock);
   } catch (...) {  // the others find out at their deadline
     failed_ = true;
     control_.abandon();
@@ -247,32 +216,38 @@ void MpiCommunicator::abort(const std::string& why) noexcept {
 
 // After a failure MPI may hang in any call (the peer may be dead), so it is left without
 // MPI_Finalize, once the notes of the failure had time to leave.
-void MpiCommunicator::leave_mpi() {
+void MpiCommunicator::leave_mpi(Lock& lock) {
   if (failed_) return;
+  watch_->knows(lock);
   failed_ = true;
   const auto end = Clock::now() + kFarewell;
   while (Clock::now() < end) {
     control_.poll();
+    lock.unlock();
     std::this_thread::sleep_for(kPollPause);
+    lock.lock();
   }
   control_.abandon();
 }
 
 void MpiCommunicator::check_others(const std::string& operation) {
+  Lock lock(mpi_);
   control_.poll();
-  throw_if_told({.doing = operation, .peer = kNobody}, Clock::now());
+  throw_if_told(lock, {.doing = operation, .peer = kNobody}, Clock::now());
 }
 
 void MpiCommunicator::finish() {
+  Lock lock(mpi_);
   MPI_Request barrier = MPI_REQUEST_NULL;
   const WaitingFor activity{.doing = "end together with all ranks", .peer = kEverybody};
-  throw_if_told(activity, Clock::now());
+  throw_if_told(lock, activity, Clock::now());
   check_mpi(MPI_Ibarrier(data_, &barrier), rank(), "MPI_Ibarrier");
-  block(activity, [&] {
+  block(lock, activity, [&] {
     int done = 0;
     check_mpi(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), rank(), "MPI_Test");
     return done != 0;
   });
+  watch_->knows(lock);
 }
 
 }  // namespace ringlab::mpi

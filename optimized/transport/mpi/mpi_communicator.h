@@ -7,18 +7,22 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "optimized/transport/communicator.h"
-#include "optimized/transport/mpi/mpi_blame.h"
 #include "optimized/transport/mpi/mpi_control.h"
+#include "optimized/transport/mpi/mpi_peers.h"
 #include "optimized/transport/mpi/mpi_session.h"
+#include "optimized/transport/mpi/mpi_watch.h"
 
 namespace ringlab::mpi {
 
-/// One rank's end; start_mpi() says how failures are told. Buffers of operations that were never
+/// One rank's end; start_mpi() says how failures are told. A second thread uses MPI as long as it
+/// lives: with other calls of MPI beside it, that needs MPI_THREAD_MULTIPLE. Buffers of operations that were never
 /// waited for must outlive a healthy communicator; after a failure MPI is left alone.
 class MpiCommunicator final : public Communicator {
  public:
@@ -57,36 +61,33 @@ class MpiCommunicator final : public Communicator {
     int peer = kNobody;
   };
 
+  using Lock = std::unique_lock<std::mutex>;
+
   static std::string describe(const PostedMessage& posted);
-  void check_can_post(bool is_send, int peer, int tag);
+  void check_can_post(Lock& lock, bool is_send, int peer, int tag);
   Request keep(PostedMessage posted);
   /// Lengths of the pieces of a message: the last one is shorter than piece_bytes, so that both
   /// sides see where it ends.
   std::vector<int> piece_lengths(std::int64_t bytes) const;
   bool is_complete(PostedMessage& posted);
-  void check_size(const PostedMessage& posted);
-  /// Returns when `done`; throws at the deadline and when the job has failed.
-  void block(const WaitingFor& activity, const std::function<bool()>& done);
-  bool resolve_delay(const WaitingFor& activity, Clock::time_point begin,
-                     const std::function<bool()>& done);
-  void throw_if_told(const WaitingFor& activity, Clock::time_point begin);
-  [[noreturn]] void fail(const WaitingFor& activity, Clock::time_point begin,
-                         const Suspicion& verdict);
+  void check_size(Lock& lock, const PostedMessage& posted);
+  /// Returns when `done`; throws when the job has failed, as the watch finds out or has heard.
+  void block(Lock& lock, const WaitingFor& activity, const std::function<bool()>& done);
+  void throw_if_told(Lock& lock, const WaitingFor& activity, Clock::time_point begin);
   /// Gives news of the failure time to leave, then never calls MPI again.
-  void leave_mpi();
+  void leave_mpi(Lock& lock);
 
   MpiOptions options_;
+  std::mutex mpi_;  ///< held by whoever calls MPI
   ControlChannel control_;
+  PeerProcesses processes_;
   MPI_Comm data_ = MPI_COMM_NULL;
   int largest_tag_ = 0;
   bool failed_ = false;
   std::int64_t next_id_ = 0;
   std::map<std::int64_t, PostedMessage> open_;
   Traffic traffic_;
+  std::optional<Watch> watch_;  // last: it uses the others
 };
-
-/// Set by World when the launcher asks this process to end; waits then look for a suspect at once.
-bool launcher_wants_end();
-void note_launcher_wants_end();
 
 }  // namespace ringlab::mpi

@@ -35,6 +35,16 @@ ControlChannel::~ControlChannel() {
   MPI_Comm_free(&comm_);
 }
 
+void ControlChannel::set_waiting_for(int peer) {
+  waiting_for_ = peer;
+  since_ = std::chrono::steady_clock::now();
+}
+
+Activity ControlChannel::activity() const {
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since_;
+  return {waiting_for_, time.count()};
+}
+
 void ControlChannel::receive_next() {
   check_mpi(MPI_Irecv(&arriving_, sizeof arriving_, MPI_BYTE, MPI_ANY_SOURCE, 0, comm_, &arrival_),
             rank_, "MPI_Irecv");
@@ -56,36 +66,41 @@ void ControlChannel::poll() {
 void ControlChannel::handle(int from) {
   switch (arriving_.kind) {
     case NoteKind::question:
-      return send(from, NoteKind::answer, waiting_for_, "");
+      return send(from,
+                  {.kind = NoteKind::answer, .about = waiting_for_, .seconds = activity().seconds});
     case NoteKind::answer:
-      answers_[static_cast<std::size_t>(from)] = arriving_.about;
+      answers_[static_cast<std::size_t>(from)] = {arriving_.about, arriving_.seconds};
       return;
     case NoteKind::failed:
+    case NoteKind::asked_to_end:
       arriving_.text.back() = '\0';
-      if (!failed_) failed_ = {from, arriving_.about, arriving_.text.data()};
+      if (failed_) return;
+      failed_ = {from, arriving_.about, arriving_.text.data(),
+                 arriving_.kind == NoteKind::asked_to_end};
       return;
   }
 }
 
 void ControlChannel::ask(int peer) {
   answers_[static_cast<std::size_t>(peer)].reset();
-  send(peer, NoteKind::question, kNobody, "");
+  send(peer, {});
 }
 
 void ControlChannel::announce(const Failed& failed) {
   if (abandoned_) return;
   if (!failed_) failed_ = failed;
+  Note note{.kind = failed.asked_to_end ? NoteKind::asked_to_end : NoteKind::failed,
+            .about = failed.suspect};
+  const std::size_t length = std::min(failed.why.size(), note.text.size() - 1);
+  std::memcpy(note.text.data(), failed.why.data(), length);
   for (int peer = 0; peer < ranks_; ++peer) {
-    if (peer != rank_) send(peer, NoteKind::failed, failed.suspect, failed.why);
+    if (peer != rank_) send(peer, note);
   }
 }
 
-void ControlChannel::send(int peer, NoteKind kind, int about, const std::string& text) {
+void ControlChannel::send(int peer, Note note) {
   Outgoing& out = outgoing_.emplace_back();
-  out.note.kind = kind;
-  out.note.about = about;
-  const std::size_t length = std::min(text.size(), out.note.text.size() - 1);
-  std::memcpy(out.note.text.data(), text.data(), length);
+  out.note = note;
   check_mpi(MPI_Isend(&out.note, sizeof out.note, MPI_BYTE, peer, 0, comm_, &out.request), rank_,
             "MPI_Isend");
 }

@@ -2,14 +2,15 @@
 
 #include <mpi.h>
 
+#include "optimized/transport/mpi/mpi_guard.h"
 #include "reference/core/error.h"
 
 namespace ringlab::mpi {
 namespace {
 
-void on_terminate(int) { note_launcher_wants_end(); }
+void on_terminate(int) { note_asked_to_end(); }
 
-void initialise() {
+void initialise(const MpiOptions& options) {
   int already = 0;
   MPI_Initialized(&already);
   if (already) {
@@ -18,31 +19,49 @@ void initialise() {
                        .actual = "a second one",
                        .hint = ""});
   }
+  const CallGuard guard(options, "bring all ranks together (MPI_Init)");
   int level = 0;
-  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), 0, "MPI_Init_thread");
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), 0, "MPI_Init_thread");
+  if (level < MPI_THREAD_SERIALIZED) {
+    throw_environment_error({.where = "mpi",
+                             .expected = "an MPI that several threads may use in turn",
+                             .actual = "one for a single thread",
+                             .hint = "Build MPI with threads"});
+  }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
 }  // namespace
 
-World::World(const MpiOptions& options) {
-  initialise();
-  network_.emplace(MPI_COMM_WORLD, options);
+World::World(const MpiOptions& options) : options_(options) {
   struct sigaction action {};
   action.sa_handler = on_terminate;
+  action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, &previous_);
+  initialise(options_);
+  const CallGuard guard(options_, "connect all ranks (MPI_Comm_dup)");
+  network_.emplace(MPI_COMM_WORLD, options_);
+  rank_ = network_->rank();
+  ranks_ = network_->ranks();
 }
 
 World::~World() {
-  sigaction(SIGTERM, &previous_, nullptr);
-  if (!finished_) network_->abort("it ended early");
+  abort("it ended early");
   network_.reset();
-  if (finished_) MPI_Finalize();
+  sigaction(SIGTERM, &previous_, nullptr);
 }
 
+void World::abort(const std::string& why) noexcept {
+  if (network_) network_->abort(why);
+}
+
+// MPI ends here, while an error of its own can still be told: what comes after cannot fail with the
+// others.
 void World::finish() {
   network_->finish();
-  finished_ = true;
+  const CallGuard guard(options_, "end together with all ranks (MPI_Finalize)");
+  network_.reset();
+  MPI_Finalize();
 }
 
 }  // namespace ringlab::mpi

@@ -18,16 +18,17 @@ class World final : public JobSession {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  int rank() const override { return network_->rank(); }
-  int ranks() const override { return network_->ranks(); }
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
   Communicator& network() override { return *network_; }
   void check_others(const std::string& operation) override { network_->check_others(operation); }
   void finish() override;
-  void abort(const std::string& why) noexcept override { network_->abort(why); }
+  void abort(const std::string& why) noexcept override;
 
  private:
-  std::optional<MpiCommunicator> network_;
-  bool finished_ = false;
+  const MpiOptions options_;
+  std::optional<MpiCommunicator> network_;  // until finish()
+  int rank_ = 0, ranks_ = 0;
   struct sigaction previous_ {};  // of SIGTERM, which launchers send when another rank has died
 };
 

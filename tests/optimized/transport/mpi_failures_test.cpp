@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "tests/optimized/transport/mpi_networks.h"
@@ -98,6 +99,54 @@ TEST(MpiFailures, a_rank_that_is_late_but_within_the_deadline_is_no_error) {
     EXPECT_EQ(receive_ints(network, (mine + 2) % 3, 0, 1), std::vector<int>{(mine + 2) % 3});
     network.wait(out);
     network.finish();
+  });
+}
+
+// Rank 0 waits for rank 1 longer than its timeout, and rank 1 for rank 2, which is always at work.
+TEST(MpiFailures, ranks_that_get_on_within_the_timeout_are_waited_for) {
+  constexpr int kMessages = 4;
+  run_on_job(3, {.timeout_s = 1.2, .grace_s = kGrace}, [](mpi::MpiCommunicator& network) {
+    if (network.rank() == 0) receive_ints(network, 1, 1, 1);
+    for (int i = 0; i < kMessages; ++i) {
+      if (network.rank() == 1) receive_ints(network, 2, 0, 1);
+      if (network.rank() != 2) continue;
+      stay_away(0.5);
+      send_ints(network, 1, 0, {i});
+    }
+    if (network.rank() == 1) send_ints(network, 0, 1, {7});
+    network.finish();
+  });
+}
+
+TEST(MpiFailures, a_rank_at_work_answers_and_is_not_blamed_for_one_that_is_not) {
+  run_on_job(4, kImpatient, [](mpi::MpiCommunicator& network) {
+    if (network.rank() == 0) {  // computes, and sends in time for itself
+      stay_away(0.8 * kTimeout);
+      send_ints(network, 1, 0, {1});
+    }
+    if (network.rank() == 3) return stay_away(3 * (kTimeout + kGrace) + kScheduling);
+    if (network.rank() == 1) receive_ints(network, 0, 0, 1);
+    EXPECT_EQ(failure_of([&] { receive_ints(network, 3, 1, 1); }).suspect, 3);
+  });
+}
+
+TEST(MpiFailures, a_rank_at_work_has_a_last_word_when_another_one_fails) {
+  std::mutex mutex;
+  std::vector<std::string> said;
+  const MpiOptions options{.timeout_s = 60, .last_word = [&](const Error& error) {
+                             const std::lock_guard lock(mutex);
+                             said.emplace_back(error.what());
+                           }};
+  run_on_job(3, options, [&](mpi::MpiCommunicator& network) {
+    if (network.rank() == 0) return network.abort("the disk is on fire");
+    if (network.rank() == 1) stay_away(2);
+    EXPECT_EQ(failure_of([&] { receive_ints(network, 0, 0, 1); }).suspect, 0);
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(said.size(), network.rank() == 1 ? 1u : 0u) << "who waits, throws";
+    for (const std::string& word : said) {
+      EXPECT_NE(word.find("the disk is on fire"), std::string::npos) << word;
+      EXPECT_NE(word.find("Suspect: rank 0"), std::string::npos) << word;
+    }
   });
 }
 

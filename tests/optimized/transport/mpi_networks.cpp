@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include <cstdio>
+
 namespace ringlab {
 namespace {
 
@@ -70,7 +72,13 @@ std::vector<AnyNetwork> every_network() {
 }  // namespace ringlab
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  int level = 0;  // communicators have a thread of their own, and calls of the tests are beside it
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  if (level < MPI_THREAD_MULTIPLE) {
+    std::puts("SKIPPED: this MPI is not for several threads");
+    MPI_Finalize();
+    return 77;
+  }
   testing::InitGoogleTest(&argc, argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

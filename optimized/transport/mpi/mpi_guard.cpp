@@ -1,0 +1,69 @@
+#include "optimized/transport/mpi/mpi_guard.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "optimized/transport/mpi/mpi_watch.h"
+#include "reference/core/error.h"
+
+namespace ringlab::mpi {
+namespace {
+
+constexpr double kLeastSeconds = 20;  // many processes start at once, perhaps on a busy machine
+constexpr double kMostSeconds = 1e9;
+// Of SIGTERM at the end of a job that is all right; launchers leave a second before SIGKILL.
+constexpr std::chrono::milliseconds kStillToEnd{300};
+
+std::string what_happened(EndWish wish, double waited_s) {
+  switch (wish) {
+    case EndWish::asked:
+      return "that this process was asked to end (SIGTERM): a rank may have died before it came";
+    case EndWish::orphaned:
+      return "that the process that started this one has ended";
+    case EndWish::none:
+      break;
+  }
+  return "that some have not come within " + std::to_string(std::lround(waited_s)) +
+         " s: they may have died on the way";
+}
+
+}  // namespace
+
+CallGuard::CallGuard(const MpiOptions& options, std::string doing)
+    : options_(options), doing_(std::move(doing)) {
+  if (options.last_word) thread_ = std::thread([this] { run(); });
+}
+
+CallGuard::~CallGuard() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  end_.notify_all();
+  thread_.join();
+}
+
+void CallGuard::run() {
+  constexpr std::chrono::milliseconds kLook{10};
+  const double patience_s = std::clamp(options_.timeout_s, kLeastSeconds, kMostSeconds);
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(patience_s));
+  auto end = deadline;
+  std::unique_lock lock(mutex_);
+  while (!end_.wait_for(lock, kLook, [this] { return ended_; })) {
+    const EndWish wish = end_wish();
+    const auto now = Clock::now();
+    if (wish != EndWish::none) end = std::min(end, now + kStillToEnd);
+    if (now < end) continue;
+    return options_.last_word(
+        Error(ErrorKind::environment, {.where = "MPI",
+                                       .expected = "to " + doing_,
+                                       .actual = what_happened(wish, patience_s),
+                                       .hint = ""}));
+  }
+}
+
+}  // namespace ringlab::mpi
