@@ -6,23 +6,22 @@
 #include <string_view>
 #include <thread>
 
-#include "optimized/transport/mpi/mpi_session.h"
-
 namespace ringlab::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kUntilTheFirstHasSpoken{500};
+constexpr std::chrono::milliseconds kUntilTheFirstHasSpoken{2000};
 
 // Open MPI's mpirun; anything that speaks PMIx (srun --mpi=pmix); MPICH, Intel MPI, srun
 // --mpi=pmi2.
 constexpr const char* kRankVariables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
 
-bool is_first_rank() {
+// Empty when nobody launched it.
+std::string_view number_by_launcher() {
   for (const char* name : kRankVariables) {
     const char* const rank = std::getenv(name);
-    if (rank) return std::string_view(rank) == "0";
+    if (rank) return rank;
   }
-  return true;  // nobody launched it
+  return {};
 }
 
 /// Ranks that meet in a folder have no launcher: each says what it found.
@@ -45,11 +44,16 @@ bool asks_for_mpi(const std::vector<std::string>& words) {
 
 }  // namespace
 
-bool first_rank_says_it(const std::vector<std::string>& words, const Error& error) {
-  const bool found_by_all = error.kind() == ErrorKind::usage || !mpi_available();
-  if (!found_by_all || !asks_for_mpi(words) || is_first_rank()) return false;
+std::string rank_prefix() {
+  const std::string_view number = number_by_launcher();
+  return number.empty() ? std::string() : "rank " + std::string(number) + ": ";
+}
+
+std::string said_in_turn(const std::vector<std::string>& words, const Error& error) {
+  const std::string_view number = number_by_launcher();
+  if (number.empty() || number == "0" || !asks_for_mpi(words)) return error.what();
   std::this_thread::sleep_for(kUntilTheFirstHasSpoken);
-  return true;
+  return rank_prefix() + error.what();
 }
 
 }  // namespace ringlab::cli

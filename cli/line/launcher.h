@@ -8,9 +8,13 @@
 
 namespace ringlab::cli {
 
-/// Whether `error`, of the command line `words`, is one that every rank of the job finds before MPI
-/// starts, and this rank is not the one to say it. Then this call lasts half a second: launchers
-/// end a job as soon as one rank has ended, and the first rank is to be heard before that.
-bool first_rank_says_it(const std::vector<std::string>& words, const Error& error);
+/// "rank 3: " where the launcher has told this process its number.
+std::string rank_prefix();
+
+/// What to say of `error`, of the command line `words`, that is found before MPI starts. Where a
+/// launcher has started several ranks, the first one speaks at once, and the others two seconds
+/// later, with their number in front: launchers end a job as soon as one rank has ended, so that
+/// what all ranks have found is said once, and what only some of them have found is said by them.
+std::string said_in_turn(const std::vector<std::string>& words, const Error& error);
 
 }  // namespace ringlab::cli

@@ -62,8 +62,7 @@ int guarded(const std::vector<std::string>& words) {
   } catch (const ringlab::DeviceStuck& error) {  // destructors at the end would wait for it
     ringlab::cli::leave_stuck(error);
   } catch (const ringlab::Error& error) {
-    if (ringlab::cli::first_rank_says_it(words, error)) return error.exit_code();
-    return report(error.what(), error.exit_code());
+    return report(ringlab::cli::said_in_turn(words, error), error.exit_code());
   } catch (const std::bad_alloc&) {
     return report("out of memory. Use fewer tokens, heads or ranks.", kEnvironment);
   } catch (const std::length_error&) {

@@ -10,7 +10,6 @@
 #include "cli/line/build_info.h"
 #include "reference/core/error.h"
 #include "reference/core/machine/plain_text.h"
-#include "reference/io/tensor_file.h"
 
 namespace ringlab::cli {
 
@@ -46,10 +45,13 @@ void Output::keep(const std::string& command, const Json& document) {
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(*json_path_, ignored);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return;
-  finish(command, document);
+  io::AtomicFiles so_far;
+  write_json(command, document, so_far);
+  so_far.commit();
 }
 
-void Output::finish(const std::string& command, const Json& document) {
+void Output::write_json(const std::string& command, const Json& document,
+                        io::AtomicFiles& files) const {
   if (!json_path_) return;
   const BuildInfo build = build_info();
   Json whole = {{"ringlab", build.version},
@@ -61,7 +63,25 @@ void Output::finish(const std::string& command, const Json& document) {
   // Names of files are bytes; what is not UTF-8 in them is replaced rather than refused.
   const std::string text =
       plain_json(whole.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
-  io::write_file(*json_path_, text);
+  files.write(*json_path_, text);
+}
+
+void Output::prepare(const std::string& command, const Json& document) {
+  if (text_ == stdout && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+    throw_environment_error(
+        {"standard output", "to be written", "that it cannot", "Nothing was left behind"});
+  }
+  write_json(command, document, files_);
+}
+
+void Output::commit() {
+  files_.commit();
+  write(last_);
+}
+
+void Output::finish(const std::string& command, const Json& document) {
+  prepare(command, document);
+  commit();
 }
 
 void check_writable(const std::string& option, const std::string& path) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/line/arguments.h"
+#include "reference/io/atomic_file.h"
 
 namespace ringlab::cli {
 
@@ -36,12 +37,26 @@ class Output {
   /// The same before the end, so that what is known stays if the program is ended: the file is whole
   /// at any time. Nothing for standard output, and for what cannot be written twice.
   void keep(const std::string& command, const Json& document);
-  /// Writes the document, with the program's own version in front, where `--json` says.
+  /// Where a command writes its other results, so that all of them are there at its end, or none.
+  io::AtomicFiles& files() { return files_; }
+  /// A text for the end: when all files are there.
+  void write_at_the_end(std::string text) { last_ += text; }
+  /// Writes the document, with the program's own version in front, where `--json` says; it and the
+  /// other files are complete, without their names. Environment error when that or the text cannot
+  /// be written.
+  void prepare(const std::string& command, const Json& document);
+  /// Gives all files their names.
+  void commit();
+  /// Both.
   void finish(const std::string& command, const Json& document);
 
  private:
+  void write_json(const std::string& command, const Json& document, io::AtomicFiles& files) const;
+
   std::optional<std::string> json_path_;
   std::FILE* text_;
+  io::AtomicFiles files_;
+  std::string last_;
 };
 
 /// Environment error unless a file can be made in the folder of `path`; "-" is fine. Asked before

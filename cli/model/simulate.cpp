@@ -17,7 +17,6 @@
 #include "cli/report/trace/trace_page.h"
 #include "cli/run/run_output.h"
 #include "reference/core/error.h"
-#include "reference/io/tensor_file.h"
 #include "reference/model/closed_forms.h"
 #include "reference/model/job.h"
 
@@ -191,11 +190,12 @@ int run_simulate(Arguments& arguments) {
   const Json document = document_of(question, needs, times, configuration);
   print_ranks(times, output);
   print_findings(question, times, document, output);
-  if (trace) write_trace(*trace, times.events);
+  if (trace) write_trace(*trace, times.events, output.files());
   if (svg || html) {
     const report::TraceSummary summary = report::summarize(times.events);
-    if (svg) io::write_file(*svg, report::trace_svg_file(times.events, summary));
-    if (html) io::write_file(*html, report::trace_page(times.events, summary, "simulated run"));
+    if (svg) output.files().write(*svg, report::trace_svg_file(times.events, summary));
+    if (html)
+      output.files().write(*html, report::trace_page(times.events, summary, "simulated run"));
   }
   output.finish("simulate", document);
   return 0;

@@ -19,9 +19,13 @@
 namespace ringlab::cli {
 
 /// Reads this rank's rows, runs the engine, writes this rank's rows; rank 0 prints. Prints its own
-/// errors, while the other ranks still listen, and returns the exit code: a mistake in the command
-/// line is the same on all ranks and printed by rank 0 alone.
+/// errors, while the other ranks still listen, and returns the exit code: what is wrong before the
+/// run, or with a file at its end, is printed by rank 0 alone.
 int run_job(Arguments& arguments);
+
+/// Writes to standard error; where that has gone, as with a launcher that was killed, to the terminal
+/// if there is one. From any thread.
+void say_to_user(const std::string& text);
 
 /// What keeps a job from starting.
 struct JobFailure {
@@ -32,6 +36,9 @@ struct JobFailure {
 /// To be called by all ranks, with the error of this rank if there was one; each returns whether
 /// any rank has one. RankError when a rank does not come.
 std::optional<JobFailure> share_failure(const std::optional<Error>& mine, Communicator& network);
+/// Ends a job together with all ranks, for what share_failure() found: rank 0 says it. Returns the
+/// exit code.
+int end_job(JobSession& session, const JobFailure& failure);
 
 struct JobClock {
   std::chrono::steady_clock::time_point zero;  ///< rank 0's zero, as this rank's clock reads
@@ -62,8 +69,14 @@ std::vector<RankReport> gather(const RankReport& mine, Communicator& network);
 /// The events of all ranks on rank 0, nothing elsewhere. To be called by all ranks.
 std::vector<TraceEvent> gather_events(const std::vector<TraceEvent>& mine, Communicator& network);
 
-/// Returns the exit code: 1 when any rank is wrong, where that was asked. Rank 0 alone has an
-/// `output`. To be called by all ranks.
-int run_job_rank(const RunPlan& plan, Output* output, JobSession& session);
+/// Where the results of a rank go.
+struct JobEnd {
+  Output* output = nullptr;  ///< of rank 0 alone
+  io::AtomicFiles& files;    ///< of this rank; those of the output, where there is one
+};
+/// Computes, checks and writes, and ends the session: files get their names when all ranks have
+/// written theirs and nothing is left that could fail elsewhere. Returns the exit code: 1 when any
+/// rank is wrong, where that was asked. To be called by all ranks.
+int run_job_rank(const RunPlan& plan, const JobEnd& end, JobSession& session);
 
 }  // namespace ringlab::cli

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,20 @@ std::optional<JobFailure> share_failure(const std::optional<Error>& mine, Commun
       std::stoi(text_of_first(std::to_string(failure.exit_code), kOutcomeTag, network));
   if (failure.exit_code == 0) return {};
   return failure;
+}
+
+void say_to_user(const std::string& text) {
+  if (std::fputs(text.c_str(), stderr) >= 0 && std::fflush(stderr) == 0) return;
+  std::FILE* const terminal = std::fopen("/dev/tty", "we");
+  if (terminal == nullptr) return;
+  std::fputs(text.c_str(), terminal);
+  std::fclose(terminal);
+}
+
+int end_job(JobSession& session, const JobFailure& failure) {
+  if (session.rank() == 0) say_to_user(fmt::format("ringlab: {}\n", failure.text));
+  session.finish();
+  return failure.exit_code;
 }
 
 }  // namespace ringlab::cli

@@ -64,8 +64,9 @@ void print_trace(const std::string& path, const JobResult& job, Json& document, 
     uncertainty_s = std::max(uncertainty_s, rank.clock_uncertainty_s);
   }
   document["clock_uncertainty_s"] = uncertainty_s;
-  output.print("wrote {} events to {}; the clocks of the ranks agree to ±{}\n",
-               write_trace(path, job.events), path, report::human_seconds(uncertainty_s));
+  output.write_at_the_end(fmt::format(
+      "wrote {} events to {}; the clocks of the ranks agree to ±{}\n",
+      write_trace(path, job.events, output.files()), path, report::human_seconds(uncertainty_s)));
 }
 
 void print_job(const RunPlan& plan, const JobResult& job, Output& output) {
@@ -83,8 +84,10 @@ void print_job(const RunPlan& plan, const JobResult& job, Output& output) {
   if (job.sums) print_identities(*job.sums, document, output);
   if (plan.checks()) output.print("check  {}\n", job.right ? "ok" : "WRONG");
   if (plan.trace_path) print_trace(*plan.trace_path, job, document, output);
-  if (plan.output && job.right) output.print("wrote {}\n", plan.output->path);
-  output.finish("run", document);
+  if (plan.output && job.right) {
+    output.write_at_the_end(fmt::format("wrote {}\n", plan.output->path));
+  }
+  output.prepare("run", document);
 }
 
 RunResult run_on_processor(const RunPlan& plan, const std::optional<JobClock>& clock,
@@ -162,17 +165,14 @@ void agree(const RunPlan& plan, Communicator& network, JobResult& job) {
   job.right = text_of_first(job.right ? "right" : "wrong", kVerdictTag, network) == "right";
 }
 
-}  // namespace
-
-int run_job_rank(const RunPlan& plan, Output* output, JobSession& session) {
+JobResult compute_job(const RunPlan& plan, JobSession& session, RunResult& result) {
   Communicator& network = session.network();
   std::optional<JobClock> clock;
   if (plan.trace_path) clock = align_clocks(network);
   JobResult job;
   RankReport mine;
-  const RunResult result = plan.place.transport == TransportKind::nccl
-                               ? run_on_device(plan, session, job, mine)
-                               : run_on_processor(plan, clock, network);
+  result = plan.place.transport == TransportKind::nccl ? run_on_device(plan, session, job, mine)
+                                                       : run_on_processor(plan, clock, network);
   mine.stats = result.ranks.front();
   mine.seconds = result.seconds;
   mine.clock_uncertainty_s = clock ? clock->uncertainty_s : 0;
@@ -180,8 +180,48 @@ int run_job_rank(const RunPlan& plan, Output* output, JobSession& session) {
   job.ranks = gather(mine, network);
   if (plan.trace_path) job.events = gather_events(mine.stats.events, network);
   agree(plan, network, job);
-  if (plan.output && job.right) write_job_output(plan, result, network);
-  if (output) print_job(plan, job, *output);
+  return job;
+}
+
+// Everything is complete, but for its name: what this rank could not write is not written by any.
+std::optional<JobFailure> prepare_results(const RunPlan& plan, const RunResult& result,
+                                          const JobResult& job, const JobEnd& end,
+                                          Communicator& network) {
+  std::optional<Error> wrong;
+  try {
+    if (plan.output && job.right) write_job_output(plan, result, network, end.files);
+    if (end.output != nullptr) print_job(plan, job, *end.output);
+  } catch (const RankError&) {  // it was not this rank
+    throw;
+  } catch (const Error& error) {
+    wrong = error;
+  }
+  return share_failure(wrong, network);
+}
+
+// The names come last: nothing that another rank does now can undo them.
+void commit_results(const RunPlan& plan, const JobEnd& end) {
+  const bool mine =
+      end.output == nullptr && plan.output && plan.output->shards == OutputShards::apart;
+  if (end.output != nullptr) {
+    end.output->commit();
+  } else if (mine) {
+    end.files.commit();
+  } else {
+    end.files.leave_to_others();
+  }
+}
+
+}  // namespace
+
+int run_job_rank(const RunPlan& plan, const JobEnd& end, JobSession& session) {
+  RunResult result;
+  const JobResult job = compute_job(plan, session, result);
+  if (const auto failure = prepare_results(plan, result, job, end, session.network())) {
+    return end_job(session, *failure);
+  }
+  session.finish();
+  commit_results(plan, end);
   return job.right ? 0 : 1;
 }
 

@@ -137,9 +137,11 @@ Json print_paces(const RunPlan& plan, const RunResult& result, Output& output) {
 }
 
 void write_output(const RunPlan& plan, const RunResult& result, Output& output) {
-  write_results(plan.output->path, plan.input.loaded, {result.output, result.gradients});
-  output.print("wrote {} to {}\n", result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
-               plan.output->path);
+  write_results(plan.output->path, plan.input.loaded, {result.output, result.gradients},
+                output.files());
+  output.write_at_the_end(fmt::format("wrote {} to {}\n",
+                                      result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
+                                      plan.output->path));
 }
 
 int run_here(Arguments& arguments) {
@@ -155,8 +157,8 @@ int run_here(Arguments& arguments) {
   document.update(print_paces(plan, result, output));
   print_costs(plan, result, document, output);
   if (plan.trace_path) {
-    output.print("wrote {} events to {}\n", write_trace(*plan.trace_path, result),
-                 *plan.trace_path);
+    const std::size_t events = write_trace(*plan.trace_path, result, output.files());
+    output.write_at_the_end(fmt::format("wrote {} events to {}\n", events, *plan.trace_path));
   }
   const bool right = check_plan(plan, result, sums, document, output);
   if (plan.output && right) write_output(plan, result, output);

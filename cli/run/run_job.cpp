@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -8,6 +10,7 @@
 
 #include "cli/inputs/run_options.h"
 #include "cli/inputs/subjects.h"
+#include "cli/line/launcher.h"
 #include "cli/run/job.h"
 #include "optimized/transport/files/folder_session.h"
 #include "optimized/transport/mpi/mpi_session.h"
@@ -22,23 +25,15 @@ constexpr double kDefaultTimeoutSeconds = 60;
 constexpr std::chrono::milliseconds kStay{300};
 
 int tell(const JobSession& session, const Error& error) {
-  fmt::print(stderr, "ringlab: {}\n", error.what());
+  std::string text = fmt::format("ringlab: {}\n", error.what());
   if (const auto* of_rank = dynamic_cast<const RankError*>(&error)) {
     if (!of_rank->failure().recording.empty()) {
-      fmt::print(stderr, "rank {}, its last events:\n{}\n", session.rank(),
-                 of_rank->failure().recording);
+      text += fmt::format("rank {}, its last events:\n{}\n", session.rank(),
+                          of_rank->failure().recording);
     }
   }
-  std::fflush(stderr);
+  say_to_user(text);
   return error.exit_code();
-}
-
-// What the ranks found wrong before the run, said by rank 0.
-int end_before_run(JobSession& session, const JobFailure& failure) {
-  if (session.rank() == 0) fmt::print(stderr, "ringlab: {}\n", failure.text);
-  std::fflush(stderr);
-  session.finish();
-  return failure.exit_code;
 }
 
 int end_with_failure(JobSession& session, const Error& error) {
@@ -46,6 +41,18 @@ int end_with_failure(JobSession& session, const Error& error) {
   const int code = tell(session, error);
   std::this_thread::sleep_for(kStay);
   return code;
+}
+
+// From a thread of the session, when this rank computes, or hangs in MPI, and the job has failed: the
+// word comes early, since launchers kill soon. What waits for a device or a peer is not waited for.
+[[noreturn]] void end_at_once(const Error& error) {
+  static std::atomic_flag has_spoken;
+  while (has_spoken.test_and_set()) std::this_thread::sleep_for(kStay);  // another thread ends it
+  const bool knows_its_rank = dynamic_cast<const RankError*>(&error) != nullptr;
+  say_to_user(fmt::format("ringlab: {}{}\n", knows_its_rank ? "" : rank_prefix(), error.what()));
+  io::discard_uncommitted_files();
+  std::this_thread::sleep_for(kStay);
+  std::_Exit(error.exit_code());
 }
 
 // A wrong --timeout is reported once there is a session to do it with.
@@ -83,13 +90,14 @@ std::unique_ptr<JobSession> start_session(Arguments& arguments) {
                              "a build without MPI, which would bring the ranks together",
                              "Give these three, or build with -DRINGLAB_MPI=ON"});
   }
-  return start_mpi({.timeout_s = timeout_of(arguments)});
+  return start_mpi({.timeout_s = timeout_of(arguments), .last_word = end_at_once});
 }
 
 int run_in(JobSession& session, Arguments& arguments) {
   std::optional<Output> output;
   std::optional<RunPlan> plan;
   std::optional<Error> wrong;
+  io::AtomicFiles others;  // of a rank without an output
   try {
     if (session.rank() == 0) output.emplace(arguments);
     arguments.take_text("json");  // rank 0's, whose other ranks would seem to ignore it
@@ -98,16 +106,17 @@ int run_in(JobSession& session, Arguments& arguments) {
     wrong = error;
   }
   if (const auto failure = share_failure(wrong, session.network())) {
-    return end_before_run(session, *failure);
+    return end_job(session, *failure);
   }
-  const int code = run_job_rank(*plan, output ? &*output : nullptr, session);
-  session.finish();
-  return code;
+  const JobEnd end{output ? &*output : nullptr, output ? output->files() : others};
+  if (plan->output) expect_job_output(*plan->output, end.files);
+  return run_job_rank(*plan, end, session);
 }
 
 }  // namespace
 
 int run_job(Arguments& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // a launcher that is killed closes its pipe: files still go
   const std::unique_ptr<JobSession> session = start_session(arguments);
   try {
     return run_in(*session, arguments);

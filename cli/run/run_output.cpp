@@ -1,9 +1,9 @@
 #include "cli/run/run_output.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
+#include <random>
 
 #include "cli/line/output.h"
 #include "cli/report/trace/trace_json.h"
@@ -66,7 +66,8 @@ io::FileTensor position_tensor(const Positions& positions) {
   return tensor;
 }
 
-void write_apart(const std::string& path, const Parts& parts, const Places& places, int rank) {
+void write_apart(const std::string& path, const Parts& parts, const Places& places, int rank,
+                 io::AtomicFiles& files) {
   io::NamedTensors tensors = {{"q_positions", position_tensor(places.queries)},
                               {"kv_positions", position_tensor(places.keys)}};
   for (const auto& [name, part] : parts) {
@@ -80,21 +81,22 @@ void write_apart(const std::string& path, const Parts& parts, const Places& plac
   } else {
     place /= mark;
   }
-  io::write_tensors(place, tensors);
+  io::write_tensors(place, tensors, files);
 }
 
-void write_merged(const std::string& path, const Parts& parts, Communicator& network) {
+std::string random_mark() {
+  std::random_device source;
+  return fmt::format("{:08x}{:08x}", source(), source());
+}
+
+void write_merged(const std::string& path, const Parts& parts, Communicator& network,
+                  io::AtomicFiles& files) {
   std::map<std::string, io::PlannedTensor> planned;
   for (const auto& [name, part] : parts) planned[name] = {part.dtype, part.shape};
-  const bool first = network.rank() == 0;
-  std::optional<io::SharedOutput> file;
-  if (first) file.emplace(path, planned, ::getpid()).create();
-  const std::int64_t mark =
-      std::stoll(text_of_first(std::to_string(::getpid()), kOutputTag, network));
-  if (!first) file.emplace(path, planned, mark);
-  for (const auto& [name, part] : parts) file->write_rows(name, *part.rows, *part.positions);
-  gather_texts("", kOutputTag, network);  // on rank 0: all have come here
-  if (first) file->commit();
+  const std::string mark = text_of_first(random_mark(), kOutputTag, network);
+  io::SharedOutput file(path, planned, mark, files);
+  if (network.rank() == 0) file.write_preambles();
+  for (const auto& [name, part] : parts) file.write_rows(name, *part.rows, *part.positions);
 }
 
 }  // namespace
@@ -109,7 +111,13 @@ std::optional<JobOutput> take_job_output(Arguments& arguments, const verify::Pla
                               {{"merged", OutputShards::merged}, {"apart", OutputShards::apart}})};
 }
 
-void write_job_output(const RunPlan& plan, const RunResult& result, Communicator& network) {
+void expect_job_output(const JobOutput& output, io::AtomicFiles& files) {
+  const bool is_file = std::filesystem::path(output.path).extension() == ".safetensors";
+  if (!is_file) files.expect_folder(output.path);
+}
+
+void write_job_output(const RunPlan& plan, const RunResult& result, Communicator& network,
+                      io::AtomicFiles& files) {
   const Shape& shape = plan.problem().shape;
   const RunOptions& options = plan.options;
   const int rank = network.rank();
@@ -117,32 +125,34 @@ void write_job_output(const RunPlan& plan, const RunResult& result, Communicator
                       make_layout(options, shape.kv_tokens, options.kv_layout).positions(rank)};
   const Parts parts = parts_of(plan.input.loaded, {result.output, result.gradients}, places);
   if (plan.output->shards == OutputShards::apart) {
-    return write_apart(plan.output->path, parts, places, rank);
+    return write_apart(plan.output->path, parts, places, rank, files);
   }
-  write_merged(plan.output->path, parts, network);
+  write_merged(plan.output->path, parts, network, files);
 }
 
-void write_results(const std::string& path, const LoadedInput& loaded, const Results& results) {
+void write_results(const std::string& path, const LoadedInput& loaded, const Results& results,
+                   io::AtomicFiles& files) {
   const Places none;
   io::NamedTensors tensors;
   for (const auto& [name, part] : parts_of(loaded, results, none)) {
     tensors[name] = io::from_tensor(*part.rows, part.dtype);
     tensors[name].shape = part.shape;
   }
-  io::write_tensors(path, tensors);
+  io::write_tensors(path, tensors, files);
 }
 
-std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events) {
-  io::write_file(path, report::trace_json(events));
+std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events,
+                        io::AtomicFiles& files) {
+  files.write(path, report::trace_json(events));
   return events.size();
 }
 
-std::size_t write_trace(const std::string& path, const RunResult& result) {
+std::size_t write_trace(const std::string& path, const RunResult& result, io::AtomicFiles& files) {
   std::vector<TraceEvent> events;
   for (const RankStats& rank : result.ranks) {
     events.insert(events.end(), rank.events.begin(), rank.events.end());
   }
-  return write_trace(path, events);
+  return write_trace(path, events, files);
 }
 
 }  // namespace ringlab::cli

@@ -1,4 +1,5 @@
-// The results of a run as files: tensors of one process or of the ranks of a job, and traces.
+// The results of a run as files: tensors of one process or of the ranks of a job, and traces. They
+// have their names once they are committed.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,7 @@
 #include "optimized/ring/engine.h"
 #include "property_tests/subject.h"
 #include "reference/core/run.h"
+#include "reference/io/atomic_file.h"
 
 namespace ringlab::cli {
 
@@ -20,7 +22,8 @@ struct Results {
   const std::optional<AttentionGradients>& gradients;
 };
 /// o, lse and, where they are, dq, dk and dv, in the problem's dtype (lse in f32, or f64 for f64).
-void write_results(const std::string& path, const LoadedInput& loaded, const Results& results);
+void write_results(const std::string& path, const LoadedInput& loaded, const Results& results,
+                   io::AtomicFiles& files);
 
 enum class OutputShards { merged, apart };
 
@@ -31,13 +34,17 @@ struct JobOutput {
 /// --output and, where ranks are processes, --output-shards; nothing without --output.
 std::optional<JobOutput> take_job_output(Arguments& arguments, const verify::Place& place);
 
-/// Writes o, lse and gradients: this rank's rows. merged: the files get their names when all ranks
-/// have written; apart: PATH.rank-R.safetensors or PATH/rank-R/, with the positions of the rows.
-/// To be called by all ranks of `network`.
-void write_job_output(const RunPlan& plan, const RunResult& result, Communicator& network);
+/// Notes which folders the output of a job needs that are missing now, before any rank makes them.
+void expect_job_output(const JobOutput& output, io::AtomicFiles& files);
+/// Writes o, lse and gradients: this rank's rows. merged: into files that rank 0 commits when all
+/// have written, and the others leave to it; apart: into PATH.rank-R.safetensors or PATH/rank-R/,
+/// with the positions of the rows. To be called by all ranks of `network`.
+void write_job_output(const RunPlan& plan, const RunResult& result, Communicator& network,
+                      io::AtomicFiles& files);
 
-/// Complete or absent. Returns the number of events.
-std::size_t write_trace(const std::string& path, const RunResult& result);
-std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events);
+/// Returns the number of events.
+std::size_t write_trace(const std::string& path, const RunResult& result, io::AtomicFiles& files);
+std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events,
+                        io::AtomicFiles& files);
 
 }  // namespace ringlab::cli

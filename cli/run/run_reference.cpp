@@ -156,9 +156,11 @@ int run_reference(Arguments& arguments) {
   document["seconds"] = seconds;
   document[plan.exact ? "exact" : "certified"] = std::move(result.said);
   if (plan.output_path) {
-    write_results(*plan.output_path, plan.loaded, {result.output, result.gradients});
-    output.print("wrote {} to {}\n", result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
-                 *plan.output_path);
+    write_results(*plan.output_path, plan.loaded, {result.output, result.gradients},
+                  output.files());
+    output.write_at_the_end(fmt::format("wrote {} to {}\n",
+                                        result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
+                                        *plan.output_path));
   }
   output.finish("run", document);
   return 0;

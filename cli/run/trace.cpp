@@ -12,7 +12,6 @@
 #include "cli/report/trace/trace_page.h"
 #include "reference/core/error.h"
 #include "reference/io/input_file.h"
-#include "reference/io/tensor_file.h"
 
 namespace ringlab::cli {
 namespace {
@@ -110,10 +109,10 @@ int run_trace(Arguments& arguments) {
   const report::TraceSummary summary = report::summarize(trace);
   print_ranks(summary, output);
   print_findings(summary, output);
-  if (svg) io::write_file(*svg, report::trace_svg_file(trace, summary));
+  if (svg) output.files().write(*svg, report::trace_svg_file(trace, summary));
   if (html) {
     const std::string name = std::filesystem::path(path).filename().string();
-    io::write_file(*html, report::trace_page(trace, summary, name));
+    output.files().write(*html, report::trace_page(trace, summary, name));
   }
   output.finish("trace", document_of(path, trace.size(), summary));
   return 0;

@@ -8,7 +8,6 @@
 #include "cli/report/softmax_page.h"
 #include "cli/verify/verify.h"
 #include "reference/core/error.h"
-#include "reference/io/tensor_file.h"
 
 namespace ringlab::cli {
 namespace {
@@ -71,7 +70,7 @@ int run_tomography(Arguments& arguments, Output& output) {
     results.push_back(tomography_json(subject.name, tomography));
     maps.push_back({subject.name, std::move(tomography)});
   }
-  if (page) io::write_file(*page, report::softmax_page(maps));
+  if (page) output.files().write(*page, report::softmax_page(maps));
   output.finish("verify", {{"tomography", results}, {"passed", right}});
   return right ? 0 : 1;
 }

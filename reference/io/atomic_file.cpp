@@ -1,11 +1,16 @@
 #include "reference/io/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "reference/core/machine/machine_failure.h"
@@ -16,6 +21,13 @@ namespace ringlab::io {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Who may have files that are not committed, and whoever makes or removes one.
+std::mutex registry_mutex;
+std::set<AtomicFiles*>& registry() {
+  static std::set<AtomicFiles*> all;
+  return all;
+}
 
 [[noreturn]] void throw_write_error(const fs::path& path, int code) {
   throw_failed_call(ErrorKind::environment,
@@ -41,73 +53,207 @@ int write_and_close(int descriptor, const std::string& contents, bool sync) {
   return failure;
 }
 
-/// Creates a file nobody else has, with the permissions an ordinary new file gets.
-std::pair<fs::path, int> create_temporary(const fs::path& path) {
-  static std::atomic<unsigned> counter = 0;
-  for (;;) {
-    // Cut, so that the name stays legal beside a file name of full length.
-    const std::string name = "." + path.filename().string().substr(0, 100) + "." +
-                             std::to_string(::getpid()) + "." + std::to_string(counter++) + ".tmp";
-    const fs::path temporary = path.parent_path() / name;
-    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0) return {temporary, descriptor};
-    if (errno != EEXIST) throw_write_error(path, errno);
-  }
-}
-
-/// Makes the rename last: without it a crash may leave the folder with the old name.
-void sync_folder(const fs::path& file) {
-  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);  // not every file system can; the file itself is safe already
-  ::close(descriptor);
-}
-
-}  // namespace
-
-// Devices and pipes are written to directly; renaming would replace them with a file.
-AtomicFile::AtomicFile(const fs::path& path, const std::string& contents) : path_(path) {
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (fs::is_directory(status)) throw_write_error(path, EISDIR);
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor < 0) throw_write_error(path, errno);
-    if (const int code = write_and_close(descriptor, contents, false))
-      throw_write_error(path, code);
-    return;
-  }
-  if (fs::exists(status)) path_ = fs::canonical(path);  // through a link, not instead of it
-  const auto [temporary, descriptor] = create_temporary(path_);
-  if (const int code = write_and_close(descriptor, contents, true)) {
-    ::unlink(temporary.c_str());
-    throw_write_error(path, code);
-  }
-  temporary_ = temporary;
-}
-
-AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
-}
-
-AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
-
-void AtomicFile::commit() {
-  if (temporary_.empty()) return;
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
-  temporary_.clear();
-  sync_folder(path_);
-}
-
-void write_file(const fs::path& path, const std::string& contents) {
-  if (path != "-") return AtomicFile(path, contents).commit();
+void write_to_standard_output(const std::string& contents) {
   errno = 0;
   const std::size_t written = std::fwrite(contents.data(), 1, contents.size(), stdout);
   if (written != contents.size() || std::fflush(stdout) != 0) {
     throw_write_error("standard output", errno);
   }
+}
+
+/// Where a link leads, even to a file that is still to be made.
+fs::path behind_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // as the system follows
+  std::error_code ignored;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(path, ignored); ++links) {
+    path = path.parent_path() / fs::read_symlink(path, ignored);
+  }
+  return path;
+}
+
+/// Cut, so that the name stays legal beside a file name of full length.
+fs::path temporary_name(const fs::path& path, const std::string& mark) {
+  return path.parent_path() / ("." + path.filename().string().substr(0, 100) + "." + mark + ".tmp");
+}
+
+std::optional<struct stat> regular_file(const fs::path& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  if (S_ISDIR(found.st_mode)) throw_write_error(path, EISDIR);
+  if (!S_ISREG(found.st_mode)) return {};
+  return found;
+}
+
+/// Permissions to write a file with that is to replace `path`: nobody may read it who could not.
+mode_t mode_beside(const fs::path& path) {
+  const auto before = regular_file(path);
+  return before ? (before->st_mode & 0777) | S_IWUSR : 0666;
+}
+
+/// A file that replaces another one gets its permissions, and its owner where the system allows it.
+void take_permissions(const fs::path& file, const fs::path& from) {
+  const auto before = regular_file(from);
+  if (!before) return;
+  [[maybe_unused]] const int kept = ::chown(file.c_str(), before->st_uid, before->st_gid);
+  ::chmod(file.c_str(), before->st_mode & 0777);
+}
+
+/// Makes renames last: without it a crash may leave the folder with the old names.
+void sync_folder(const fs::path& folder) {
+  const int descriptor =
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);  // not every file system can; the files themselves are safe already
+  ::close(descriptor);
+}
+
+bool exchange(const fs::path& one, const fs::path& other) {
+  return ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+}  // namespace
+
+AtomicFiles::AtomicFiles() {
+  const std::lock_guard lock(registry_mutex);
+  registry().insert(this);
+}
+
+AtomicFiles::~AtomicFiles() {
+  const std::lock_guard lock(registry_mutex);
+  registry().erase(this);
+  discard();
+}
+
+void AtomicFiles::discard() {
+  for (const File& file : files_) ::unlink(file.temporary.c_str());
+  files_.clear();
+  for (; !folders_.empty(); folders_.pop_back()) {
+    ::rmdir(folders_.back().c_str());  // not when somebody else has put something there
+  }
+}
+
+/// A descriptor, or -1 with an errno. Nobody can discard the others between file and note.
+int AtomicFiles::open_temporary(File file, int flags) {
+  const std::lock_guard lock(registry_mutex);
+  const int descriptor =
+      ::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags,
+             mode_beside(file.path));
+  if (descriptor >= 0) files_.push_back(std::move(file));
+  return descriptor;
+}
+
+void AtomicFiles::write(const fs::path& given, const std::string& contents) {
+  static std::atomic<unsigned> counter = 0;
+  if (given == "-") return write_to_standard_output(contents);
+  const fs::path path = behind_links(given);
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !regular_file(path)) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    const int code = descriptor < 0 ? errno : write_and_close(descriptor, contents, false);
+    if (code != 0) throw_write_error(given, code);
+    return;
+  }
+  int descriptor = -1;
+  do {
+    const std::string mark = std::to_string(::getpid()) + "." + std::to_string(counter++);
+    descriptor = open_temporary({path, temporary_name(path, mark)}, O_EXCL);
+  } while (descriptor < 0 && errno == EEXIST);
+  const int code = descriptor < 0 ? errno : write_and_close(descriptor, contents, true);
+  if (code != 0) throw_write_error(given, code);
+}
+
+void AtomicFiles::expect_folder(const fs::path& folder) {
+  std::vector<fs::path> missing;
+  std::error_code ignored;
+  for (fs::path at = folder; !at.empty() && !fs::exists(at, ignored); at = at.parent_path()) {
+    missing.push_back(at);
+  }
+  const std::lock_guard lock(registry_mutex);
+  folders_.insert(folders_.end(), missing.rbegin(), missing.rend());
+}
+
+void AtomicFiles::make_folder(const fs::path& folder) {
+  expect_folder(folder);
+  std::error_code error;
+  const std::lock_guard lock(registry_mutex);
+  fs::create_directories(folder, error);
+  if (!error && fs::is_directory(folder, error)) return;
+  throw_environment_error({.where = printable(folder.string()),
+                           .expected = "to make a directory",
+                           .actual = error ? error.message() : std::string("a file of that name"),
+                           .hint = ""});
+}
+
+fs::path AtomicFiles::share(const fs::path& given, const std::string& mark, std::int64_t bytes) {
+  const fs::path path = behind_links(given);
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !regular_file(path)) {
+    throw_environment_error({.where = printable(given.string()),
+                             .expected = "a regular file, or none",
+                             .actual = "something else",
+                             .hint = ""});
+  }
+  const fs::path temporary = temporary_name(path, mark);
+  const int descriptor = open_temporary({path, temporary}, 0);
+  if (descriptor < 0) throw_write_error(given, errno);
+  const int failure = ::ftruncate(descriptor, bytes) == 0 ? 0 : errno;
+  ::close(descriptor);
+  if (failure != 0) throw_write_error(given, failure);
+  return temporary;
+}
+
+/// 0 or an errno.
+int AtomicFiles::give_name(File& file) {
+  take_permissions(file.temporary, file.path);
+  file.replaces = exchange(file.temporary, file.path);  // not every file system can
+  file.named = file.replaces || ::rename(file.temporary.c_str(), file.path.c_str()) == 0;
+  return file.named ? 0 : errno;
+}
+
+void AtomicFiles::take_back(File& file) {
+  if (!file.named) return;
+  if (file.replaces) {
+    exchange(file.temporary, file.path);
+  } else {
+    ::rename(file.path.c_str(), file.temporary.c_str());
+  }
+}
+
+void AtomicFiles::commit() {
+  const std::lock_guard lock(registry_mutex);
+  for (File& file : files_) {
+    const int failure = give_name(file);
+    if (failure == 0) continue;
+    const fs::path path = file.path;
+    for (File& before : files_) take_back(before);
+    discard();
+    throw_write_error(path, failure);
+  }
+  std::set<fs::path> folders;
+  for (const File& file : files_) {
+    if (file.replaces) ::unlink(file.temporary.c_str());
+    folders.insert(file.path.parent_path());
+  }
+  for (const fs::path& folder : folders) sync_folder(folder);
+  files_.clear();
+  folders_.clear();
+}
+
+void AtomicFiles::leave_to_others() {
+  const std::lock_guard lock(registry_mutex);
+  files_.clear();
+  folders_.clear();
+}
+
+void discard_uncommitted_files() {
+  registry_mutex.lock();  // for good
+  for (AtomicFiles* files : registry()) files->discard();
+}
+
+void write_file(const fs::path& path, const std::string& contents) {
+  AtomicFiles files;
+  files.write(path, contents);
+  files.commit();
 }
 
 }  // namespace ringlab::io

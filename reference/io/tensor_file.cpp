@@ -56,34 +56,6 @@ void check_file_name(const std::string& name) {
                      .hint = ""});
 }
 
-/// True when the folder did not exist before.
-bool make_folder(const fs::path& folder) {
-  std::error_code error;
-  const bool made = fs::create_directories(folder, error);
-  if (!error && fs::is_directory(folder, error)) return made;
-  throw_environment_error({.where = printable(folder.string()),
-                           .expected = "to make a directory",
-                           .actual = error ? error.message() : std::string("a file of that name"),
-                           .hint = ""});
-}
-
-/// Writes all tensors or none: a folder that was made for them goes away again after a failure.
-void write_folder(const fs::path& folder, const NamedTensors& tensors) {
-  for (const auto& [name, tensor] : tensors) check_file_name(name);
-  const bool made = make_folder(folder);
-  try {
-    std::vector<AtomicFile> files;  // all are complete before the first gets its name
-    for (const auto& [name, tensor] : tensors) {
-      files.emplace_back(folder / (name + ".npy"), npy_contents(tensor, name));
-    }
-    for (AtomicFile& file : files) file.commit();
-  } catch (...) {
-    std::error_code ignored;
-    if (made) fs::remove(folder, ignored);
-    throw;
-  }
-}
-
 }  // namespace
 
 NamedTensors read_tensors(const fs::path& path, const std::vector<std::string>& required,
@@ -102,9 +74,19 @@ NamedTensors read_tensors(const fs::path& path, const std::vector<std::string>& 
   return tensors;
 }
 
+void write_tensors(const fs::path& path, const NamedTensors& tensors, AtomicFiles& files) {
+  if (is_safetensors(path)) return files.write(path, safetensors_contents(tensors));
+  for (const auto& [name, tensor] : tensors) check_file_name(name);
+  files.make_folder(path);
+  for (const auto& [name, tensor] : tensors) {
+    files.write(path / (name + ".npy"), npy_contents(tensor, name));
+  }
+}
+
 void write_tensors(const fs::path& path, const NamedTensors& tensors) {
-  if (!is_safetensors(path)) return write_folder(path, tensors);
-  AtomicFile(path, safetensors_contents(tensors)).commit();
+  AtomicFiles files;
+  write_tensors(path, tensors, files);
+  files.commit();
 }
 
 Tensor<double> to_tensor(const FileTensor& tensor, const std::string& name) {

@@ -13,6 +13,8 @@
 
 namespace ringlab::io {
 
+class AtomicFiles;
+
 /// A tensor as it lies in a file: any number of dimensions up to 8, row-major. Booleans and bytes
 /// are `is_byte` with dtype ignored.
 struct FileTensor {
@@ -47,6 +49,9 @@ NamedTensors read_tensors(const std::filesystem::path& path,
 /// A path that ends in .safetensors makes that file; any other makes a directory of NAME.npy.
 /// bf16 has no NumPy dtype: .npy holds it as f32 values (documented), safetensors as BF16.
 void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors);
+/// The same, together with other files: they are there when `files` is committed.
+void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                   AtomicFiles& files);
 /// Writes a text or binary file with the same promise. "-" writes to standard output.
 void write_file(const std::filesystem::path& path, const std::string& contents);
 

@@ -93,9 +93,8 @@ void write_at(const Descriptor& file, const std::string& bytes, std::int64_t off
   }
 }
 
-fs::path temporary_name(const fs::path& path, std::int64_t mark) {
-  return path.parent_path() /
-         ("." + path.filename().string().substr(0, 100) + "." + std::to_string(mark) + ".tmp");
+std::int64_t end_of(const PlannedTensor& tensor) {
+  return tensor.begin + checked_bytes(tensor.shape, dtype_info(tensor.dtype).bytes, "output");
 }
 
 }  // namespace
@@ -144,56 +143,36 @@ Tensor<double> read_rows(const RowSource& source, const Positions& positions) {
 }
 
 // All processes plan alike from the same arguments, so that none has to tell another where its rows
-// belong.
+// belong, and whichever comes first makes the files.
 SharedOutput::SharedOutput(const fs::path& path, std::map<std::string, PlannedTensor> tensors,
-                           std::int64_t mark)
-    : tensors_(std::move(tensors)) {
-  const auto end_of = [](const PlannedTensor& tensor) {
-    return tensor.begin + checked_bytes(tensor.shape, dtype_info(tensor.dtype).bytes, "output");
-  };
+                           const std::string& mark, AtomicFiles& files)
+    : mark_(mark), tensors_(std::move(tensors)) {
   if (path.extension() == ".safetensors") {
-    ResultFile target{path, temporary_name(path, mark), plan_safetensors(tensors_), 0};
-    target.bytes = std::ssize(target.preamble);
-    for (const auto& [name, tensor] : tensors_) {
-      target.bytes = std::max(target.bytes, end_of(tensor));
-    }
-    targets_[""] = std::move(target);
+    add_file("", path, plan_safetensors(tensors_), files);
     return;
   }
-  folder_ = path;
+  files.make_folder(path);
   for (auto& [name, tensor] : tensors_) {
     tensor.dtype = npy_dtype(tensor.dtype);
-    const fs::path file = path / (name + ".npy");
-    ResultFile target{file, temporary_name(file, mark), npy_preamble(tensor.dtype, tensor.shape),
-                      0};
-    tensor.begin = std::ssize(target.preamble);
-    target.bytes = end_of(tensor);
-    targets_[name] = std::move(target);
+    std::string preamble = npy_preamble(tensor.dtype, tensor.shape);
+    tensor.begin = std::ssize(preamble);
+    add_file(name, path / (name + ".npy"), std::move(preamble), files);
   }
 }
 
-SharedOutput::~SharedOutput() {
-  if (!created_) return;
-  for (const auto& [name, target] : targets_) ::unlink(target.temporary.c_str());
+void SharedOutput::add_file(const std::string& tensor, const fs::path& path, std::string preamble,
+                            AtomicFiles& files) {
+  std::int64_t bytes = std::ssize(preamble);
+  for (const auto& [name, planned] : tensors_) {
+    if (tensor.empty() || name == tensor) bytes = std::max(bytes, end_of(planned));
+  }
+  targets_[tensor] = {path, files.share(path, mark_, bytes), std::move(preamble)};
 }
 
-// The full size at once: a full disk is found before the computation, not after it.
-void SharedOutput::create() {
-  std::error_code ignored;
-  if (!folder_.empty()) fs::create_directories(folder_, ignored);
-  created_ = true;
+void SharedOutput::write_preambles() {
   for (const auto& [name, target] : targets_) {
-    const fs::file_status status = fs::status(target.path, ignored);
-    if (fs::exists(status) && !fs::is_regular_file(status)) {
-      throw_environment_error({.where = printable(target.path.string()),
-                               .expected = "a regular file, or none",
-                               .actual = "something else",
-                               .hint = ""});
-    }
-    const Descriptor file(
-        ::open(target.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    const Descriptor file(::open(target.temporary.c_str(), O_WRONLY | O_CLOEXEC));
     if (file.value() < 0) throw_write_error(target.path);
-    if (::ftruncate(file.value(), target.bytes) != 0) throw_write_error(target.path);
     write_at(file, target.preamble, 0, target.path);
   }
 }
@@ -202,9 +181,9 @@ void SharedOutput::create() {
 void SharedOutput::write_rows(const std::string& name, const Tensor<double>& rows,
                               const Positions& positions) {
   const PlannedTensor& tensor = tensors_.at(name);
-  const ResultFile& target = folder_.empty() ? targets_.at("") : targets_.at(name);
+  const ResultFile& target = targets_.contains("") ? targets_.at("") : targets_.at(name);
   const Descriptor file(::open(target.temporary.c_str(), O_WRONLY | O_CLOEXEC));
-  if (file.value() < 0) throw_write_error(target.temporary);
+  if (file.value() < 0) throw_write_error(target.path);
   // (batch, heads, tokens, channels) of the whole, whatever dimensions its file drops.
   Extents whole = rows.extents();
   std::int64_t elements = 1;
@@ -222,15 +201,6 @@ void SharedOutput::write_rows(const std::string& name, const Tensor<double>& row
     write_at(file, bytes, tensor.begin + row * row_bytes, target.path);
   });
   if (::fsync(file.value()) != 0) throw_write_error(target.path);
-}
-
-void SharedOutput::commit() {
-  for (const auto& [name, target] : targets_) {
-    if (::rename(target.temporary.c_str(), target.path.c_str()) != 0) {
-      throw_write_error(target.path);
-    }
-  }
-  created_ = false;
 }
 
 }  // namespace ringlab::io

@@ -9,6 +9,7 @@
 
 #include "reference/core/positions.h"
 #include "reference/core/tensor.h"
+#include "reference/io/atomic_file.h"
 #include "reference/io/safetensors.h"
 
 namespace ringlab::io {
@@ -28,35 +29,33 @@ std::map<std::string, RowSource> open_rows(const std::filesystem::path& path,
 /// The tokens at `positions` of every batch and head, widened exactly. Reads no other bytes.
 Tensor<double> read_rows(const RowSource& source, const Positions& positions);
 
-/// A result that several processes write: files under temporary names, complete when renamed.
-/// One process makes it, with everything but the rows; all write their rows; it commits.
+/// A result that several processes write: files under temporary names, each complete when all have
+/// written their rows. One of the processes commits them.
 class SharedOutput {
  public:
-  /// Equal on every process that has the same arguments; `mark` tells runs apart.
+  /// Equal on every process that has the same arguments; `mark`, which nobody outside can guess,
+  /// tells runs apart. The files, of full size, become some of `files`, which must outlive this.
+  /// Environment error when that is impossible.
   SharedOutput(const std::filesystem::path& path, std::map<std::string, PlannedTensor> tensors,
-               std::int64_t mark);
-  ~SharedOutput();  ///< removes what create() made unless it was committed
-  SharedOutput(const SharedOutput&) = delete;
-  SharedOutput& operator=(const SharedOutput&) = delete;
+               const std::string& mark, AtomicFiles& files);
 
-  /// Makes the files, full size. Environment error when that is impossible.
-  void create();
+  /// Writes everything but the rows: for one of the processes.
+  void write_preambles();
   /// Writes a shard (batch, heads, positions.size(), channels), rounded to the planned dtype, and
   /// syncs it.
   void write_rows(const std::string& name, const Tensor<double>& rows, const Positions& positions);
-  /// Gives the files their names; only for the process that made them, when all have written.
-  void commit();
 
  private:
   struct ResultFile {
     std::filesystem::path path, temporary;
     std::string preamble;
-    std::int64_t bytes = 0;
   };
-  std::filesystem::path folder_;  ///< of .npy files; empty for one .safetensors file
+  void add_file(const std::string& tensor, const std::filesystem::path& path, std::string preamble,
+                AtomicFiles& files);
+
+  const std::string mark_;
   std::map<std::string, PlannedTensor> tensors_;
   std::map<std::string, ResultFile> targets_;  ///< by tensor; one entry "" for .safetensors
-  bool created_ = false;
 };
 
 }  // namespace ringlab::io

@@ -231,6 +231,32 @@ class OutputTest(ProgramTest):
                 done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE)
                 self.assertEqual(done.returncode, 4, done.stderr)
 
+    def test_results_are_there_together_or_not_at_all(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full on this system")
+        results = self.folder / "results"
+        results.mkdir()
+        made = ("--random", "--tokens", "8", "--trace", results / "trace.json", "--output")
+        for output in ("o.safetensors", "folder"):
+            words = ("run", "optimized", *made, results / output)
+            self.assertEqual(ringlab(*words, "--json", "/dev/full").code, 4)
+            self.assertEqual(list(results.iterdir()), [], output)
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([PROGRAM, *map(str, words)], stdout=full,
+                                      stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            self.assertEqual(list(results.iterdir()), [], output)
+        self.succeeds("run", "optimized", *made, results / "o.safetensors")
+        self.assertEqual(len(list(results.iterdir())), 2)
+
+    def test_as_many_tokens_as_there_may_be_are_answered_at_once(self):
+        begin = time.monotonic()
+        for command in (["plan"], ["simulate"], ["run", "optimized", "--random"], ["verify"]):
+            for tokens in (10**12, 3 * 10**9):
+                self.assertIn(ringlab(*command, "--mask", "causal", "--tokens", tokens).code,
+                              (0, 3, 4), command)
+        self.assertLess(time.monotonic() - begin, 30)  # a busy machine's seconds
+
     def test_nothing_is_drawn_when_piped(self):
         result = self.succeeds("verify", "broadcast", "--quick", "--cases", "2")
         self.assertNotIn("\r", result.err + result.out)

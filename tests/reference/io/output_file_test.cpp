@@ -3,9 +3,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 
+#include "reference/io/atomic_file.h"
 #include "tests/reference/io/io_testing.h"
 
 namespace ringlab::io {
@@ -115,6 +118,83 @@ TEST(OutputFile, a_link_stays_a_link_and_its_file_gets_the_contents) {
   write_file(folder / "link", "new");
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
   EXPECT_EQ(get(folder / "target"), "new");
+}
+
+TEST(OutputFile, a_link_to_what_is_not_there_yet_is_followed_too) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "elsewhere");
+  fs::create_symlink("elsewhere/target", folder / "link");
+  write_file(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(get(folder / "elsewhere/target"), "new");
+}
+
+TEST(OutputFile, a_file_that_is_replaced_keeps_its_permissions) {
+  const TemporaryFolder folder;
+  for (const auto mode : {fs::perms{0600}, fs::perms{0444}, fs::perms{0751}}) {
+    put(folder / "file", "old");
+    fs::permissions(folder / "file", mode);
+    write_file(folder / "file", "new");
+    EXPECT_EQ(get(folder / "file"), "new");
+    EXPECT_EQ(fs::status(folder / "file").permissions(), mode);
+    fs::remove(folder / "file");
+  }
+}
+
+TEST(OutputFile, several_files_get_their_names_together_or_none_does) {
+  const TemporaryFolder folder;
+  put(folder / "old", "old");
+  fs::create_directory(folder / "place");
+  {
+    AtomicFiles files;
+    files.write(folder / "new", "new");
+    files.write(folder / "old", "newer");
+    files.write(folder / "place/file", "x");
+    EXPECT_FALSE(fs::exists(folder / "new"));
+    EXPECT_EQ(get(folder / "old"), "old");
+    fs::remove_all(folder / "place");  // where the last one was to be
+    expect_error(ErrorKind::environment, {"file", "Nothing was left behind"},
+                 [&] { files.commit(); });
+  }
+  EXPECT_EQ(get(folder / "old"), "old");
+  EXPECT_EQ(folder.files().size(), 1u);
+  AtomicFiles files;
+  files.write(folder / "new", "new");
+  files.write(folder / "old", "newer");
+  files.commit();
+  EXPECT_EQ(get(folder / "new") + get(folder / "old"), "newnewer");
+  EXPECT_EQ(folder.files().size(), 2u);
+}
+
+TEST(OutputFile, folders_that_a_failure_leaves_empty_go_and_others_stay) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "mine");
+  {
+    AtomicFiles one, other;
+    one.expect_folder(folder / "a/b");
+    other.expect_folder(folder / "a/b");
+    one.make_folder(folder / "a/b/one");
+    other.make_folder(folder / "a/b/other");
+    one.make_folder(folder / "mine");
+  }
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  EXPECT_TRUE(fs::exists(folder / "mine"));
+}
+
+TEST(OutputFile, what_is_discarded_before_a_sudden_end_leaves_nothing) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFiles files;
+    files.make_folder(folder / "made");
+    files.write(folder / "made/file", "x");
+    discard_uncommitted_files();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 TEST(OutputFile, places_that_cannot_be_written_are_environment_errors) {

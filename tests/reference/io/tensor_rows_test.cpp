@@ -64,13 +64,15 @@ TEST_F(TensorRows, what_several_writers_write_is_byte_for_byte_what_one_writes) 
         const fs::path many = folder_ / (std::string("many_") + name);
         write_tensors(one, {{"o", from_tensor(whole, dtype)}});
         const std::map<std::string, PlannedTensor> planned = {{"o", {dtype, {2, 3, 11, 5}}}};
-        SharedOutput first(many, planned, 7);
-        first.create();
+        AtomicFiles first;
+        SharedOutput(many, planned, "7", first).write_preambles();
         const Layout layout(kind, 11, 14);  // some ranks hold nothing
         for (int rank = 0; rank < layout.ranks(); ++rank) {
-          SharedOutput writer(many, planned, 7);
+          AtomicFiles files;
+          SharedOutput writer(many, planned, "7", files);
           const Positions& positions = layout.positions(rank);
           writer.write_rows("o", shard_of<double>(whole.view(), positions), positions);
+          files.leave_to_others();
         }
         first.commit();
         const bool folder = fs::is_directory(one);
@@ -81,14 +83,26 @@ TEST_F(TensorRows, what_several_writers_write_is_byte_for_byte_what_one_writes) 
 }
 
 TEST_F(TensorRows, an_output_that_is_not_committed_leaves_nothing) {
-  const fs::path path = folder_ / "o.safetensors";
-  {
-    SharedOutput output(path, {{"o", {DType::f32, {1, 1, 2, 2}}}}, 1);
-    output.create();
-    EXPECT_FALSE(fs::exists(path));
-    EXPECT_FALSE(fs::is_empty(folder_.path()));
+  for (const char* name : {"o.safetensors", "folder/in/folder"}) {
+    {
+      AtomicFiles files;
+      SharedOutput output(folder_ / name, {{"o", {DType::f32, {1, 1, 2, 2}}}}, "1", files);
+      output.write_preambles();
+      EXPECT_FALSE(fs::exists(folder_ / "o.safetensors"));
+      EXPECT_FALSE(fs::is_empty(folder_.path()));
+    }
+    EXPECT_TRUE(fs::is_empty(folder_.path())) << name;
   }
-  EXPECT_TRUE(fs::is_empty(folder_.path()));
+}
+
+TEST_F(TensorRows, an_output_of_several_follows_a_link) {
+  fs::create_symlink("target.safetensors", folder_ / "link.safetensors");
+  AtomicFiles files;
+  SharedOutput(folder_ / "link.safetensors", {{"o", {DType::f32, {1, 1, 2, 2}}}}, "1", files)
+      .write_preambles();
+  files.commit();
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link.safetensors"));
+  EXPECT_TRUE(fs::is_regular_file(folder_ / "target.safetensors"));
 }
 
 TEST_F(TensorRows, files_cut_anywhere_are_input_errors) {
