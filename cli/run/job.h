@@ -40,6 +40,11 @@ std::optional<JobFailure> share_failure(const std::optional<Error>& mine, Commun
 /// exit code.
 int end_job(JobSession& session, const JobFailure& failure);
 
+/// To be called by all ranks with a plan, before any data moves: they agree on the build, on the
+/// vectors, on everything that the engine wants to have in common, on the options that say what is
+/// checked and written where, and on the content of the input. RankError that names what differs.
+void agree_on_job(const Arguments& arguments, const RunPlan& plan, Communicator& network);
+
 struct JobClock {
   std::chrono::steady_clock::time_point zero;  ///< rank 0's zero, as this rank's clock reads
   double uncertainty_s = 0;                    ///< how far off it can be, either way

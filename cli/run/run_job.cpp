@@ -110,6 +110,7 @@ int run_in(JobSession& session, Arguments& arguments) {
   }
   const JobEnd end{output ? &*output : nullptr, output ? output->files() : others};
   if (plan->output) expect_job_output(*plan->output, end.files);
+  agree_on_job(arguments, *plan, session.network());
   return run_job_rank(*plan, end, session);
 }
 

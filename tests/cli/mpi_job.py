@@ -40,33 +40,45 @@ def environment(**more):
 
 class Job:
     """One mpirun, ended. `words` are what every rank is given, `each` what one rank is given more;
-    the rank `absent` fails before it has joined. `before` stands in front of mpirun."""
+    the rank `absent` fails before it has joined. `before` stands in front of mpirun, `wrap` in
+    front of the program, by rank. mpirun is killed after `launcher_lives` seconds."""
 
-    def __init__(self, folder, ranks, *words, each=None, absent=None, fault="", launcher=(),
-                 before=(), timeout=60):
+    def __init__(self, folder, ranks, *words, each=None, absent=None, wrap=None, fault="",
+                 launcher=(), before=(), timeout=60, launcher_lives=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         wrapper = self.folder / "rank"
         wrapper.write_text(WRAPPER)
         wrapper.chmod(0o755)
         begin = time.monotonic()
-        done = subprocess.run(
+        run = subprocess.Popen(
             [*before, "mpirun", "--oversubscribe", *launcher,
-             *self._programs(ranks, wrapper, [*map(str, words)], each, absent)],
-            capture_output=True, timeout=timeout,
+             *self._programs(ranks, wrapper, [*map(str, words)], each, absent, wrap or {})],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment(RINGLAB_JOB=str(self.folder), RINGLAB_FAULT=fault))
+        if launcher_lives is not None:
+            time.sleep(launcher_lives)
+            run.kill()
+        try:
+            out, err = run.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            raise
         self.seconds = time.monotonic() - begin
-        self.code = done.returncode
-        self.out = done.stdout.decode("utf-8", "replace")
-        self.launcher_err = done.stderr.decode("utf-8", "replace")
+        self.code = run.returncode
+        self.out = out.decode("utf-8", "replace")
+        self.launcher_err = err.decode("utf-8", "replace")
+        if launcher_lives is not None:
+            self.left_running(patience=20)
         self.errs = [self._read(self.folder / f"err.{rank}") for rank in range(ranks)]
         self.codes = [self._read(self.folder / f"code.{rank}").strip() for rank in range(ranks)]
 
     @staticmethod
-    def _programs(ranks, wrapper, words, each, absent):
-        if each is None and absent is None:
+    def _programs(ranks, wrapper, words, each, absent, wrap):
+        if each is None and absent is None and not wrap:
             return ["-n", str(ranks), wrapper, PROGRAM, *words]
-        programs = [["-n", "1", wrapper, PROGRAM, *words, *map(str, (each or {}).get(rank, ()))]
+        programs = [["-n", "1", wrapper, *wrap.get(rank, ()), PROGRAM, *words,
+                     *map(str, (each or {}).get(rank, ()))]
                     if rank != absent else ["-n", "1", "false"] for rank in range(ranks)]
         return [word for program in programs for word in [*program, ":"]][:-1]
 
