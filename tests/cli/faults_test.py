@@ -23,6 +23,9 @@ REPEAT = int(os.environ.get("RINGLAB_FAULTS_REPEAT", "1"))
 # Jobs at one time: they mostly wait for their deadlines.
 JOBS = int(os.environ.get("RINGLAB_FAULTS_JOBS", "3"))
 RANKS = 3
+JOINING = 20  # seconds that MPI_Init may take
+# A step of some seconds, with a timeout that allows it.
+LONG = ("--tokens", 16384, "--heads", 4, "--kv-heads", 4, "--head-dim", 64, "--timeout", 60)
 
 
 def messages(ranks):
@@ -47,12 +50,12 @@ class FaultsTest(JobTest):
         super().setUp()
         self.source = self.tensors(tokens=24)
 
-    def run_one(self, ranks, fault, *words, launcher=RECOVERING, **options):
+    def run_one(self, ranks, fault, *words, launcher=RECOVERING, source=None, **options):
         folder = self.new_folder()
         # A full mask: every rank sends and receives at every step, so that every fault comes about.
-        job = self.job(ranks, "--input", self.source, "--timeout", TIMEOUT, "--output",
-                       folder / "o.safetensors", *words, fault=fault, launcher=launcher,
-                       **options)
+        job = self.job(ranks, *(source or ("--input", self.source, "--timeout", TIMEOUT)),
+                       "--output", folder / "o.safetensors", *words, fault=fault,
+                       launcher=launcher, **options)
         job.outputs = folder
         job.fault = fault
         return job
@@ -97,6 +100,25 @@ class FaultsTest(JobTest):
         # The launcher's SIGTERM may come between a survivor's message and its end.
         self.check_all(self.run_at(1, "kill", PATIENT), codes=("4", "143"))
 
+    def test_a_killed_rank_is_named_in_the_middle_of_long_steps(self):
+        # The launcher leaves a second between SIGTERM and SIGKILL; a step takes longer.
+        job = self.run_one(RANKS, f"1:{messages(RANKS) - 1}:after_receive:kill", *LONG,
+                           launcher=(), source=("--random",))
+        self.check_survivors(job, 1, codes=("4", "143", "137", ""))
+
+    def test_a_rank_that_is_asked_to_end_says_so_and_nobody_else_is_named(self):
+        # Of a step that is long enough for a look at what has come: every 5 ms, on a busy machine.
+        jobs = self.run_all([lambda victim=victim, phase=phase: self.run_one(
+            RANKS, f"{victim}:2:{phase}:term", *LONG, source=("--random",))
+            for victim, phase in enumerate(PHASES)])
+        for victim, job in enumerate(jobs):
+            with self.subTest(fault=job.fault):
+                self.check_survivors(job, victim)
+                self.assertEqual(job.codes[victim], "4", job.said())
+                for message in job.errs:
+                    self.assertIn(f"rank {victim} was asked to end (SIGTERM)", message, job.said())
+                self.assertNotIn("Suspect", job.errs[victim], job.said())
+
     def test_a_rank_that_stops_for_long_is_named_by_all_others(self):
         self.check_all(self.run_at(2, "stop=5"))
 
@@ -111,10 +133,25 @@ class FaultsTest(JobTest):
         self.check_survivors(self.run_one(3, "1:0:before_send:delay=5"), 1)
 
     def test_a_rank_that_fails_before_it_joins_ends_the_job(self):
-        # The others sit in MPI_Init, where no deadline of ours reaches: the launcher ends them.
+        # The others sit in MPI_Init: the launcher ends them.
         job = self.run_one(RANKS, "", launcher=(), absent=1)
         self.check_end(job)
         self.assertNotEqual(job.code, 0, job.said())
+        self.assertEqual(list(job.outputs.iterdir()), [], job.said())
+
+    def test_a_rank_that_dies_before_it_joins_keeps_nobody_in_MPI_Init(self):
+        job = self.run_one(RANKS, "", launcher=RECOVERING, absent=1)
+        self.assertEqual([job.codes[0], job.codes[2]], ["4", "4"], job.said())
+        self.assertLess(job.seconds, JOINING + ENDING, job.said())
+        self.assertIn("MPI_Init", job.errs[0], job.said())
+        self.assertEqual(list(job.outputs.iterdir()), [], job.said())
+
+    def test_a_launcher_that_is_killed_is_missed_by_every_rank(self):
+        job = self.run_one(RANKS, "", *LONG, launcher=(), source=("--random",), launcher_lives=2)
+        self.check_end(job)
+        self.assertEqual(job.codes, ["4"] * RANKS, job.said())
+        for message in job.errs:
+            self.assertRegex(message, "the process that started (rank .|this one) has ended")
         self.assertEqual(list(job.outputs.iterdir()), [], job.said())
 
     def test_a_rank_out_of_memory_says_so_and_is_named(self):

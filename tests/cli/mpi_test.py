@@ -182,6 +182,44 @@ class MpiTest(JobTest):
         self.refused_once(3, 3, "nowhere.safetensors", "--input", self.folder / "nowhere.safetensors")
         self.refused_once(3, 3, "garbled", "--input", self.file("garbled.safetensors", "x" * 99))
 
+    def test_an_option_that_one_rank_alone_does_not_know_is_said_by_it(self):
+        job = self.job(2, "--input", self.tensors(), each={1: ("--rnks", "3")})
+        self.assertEqual(job.code, 2, job.said())
+        self.assertIn("ringlab: rank 1: --rnks: expected an option", job.errs[1], job.said())
+
+    def files_of_a_failure(self, *words, ranks=2):
+        """What is left of a job whose JSON cannot be written."""
+        target = self.folder / "results"
+        target.mkdir()
+        job = self.job(ranks, "--input", self.tensors(), "--json", "/dev/full", "--trace",
+                       target / "trace.json", *words)
+        self.ended_with(job, 4)
+        self.assertIn("rank 0: /dev/full", job.errs[0], job.said())
+        left = sorted(str(path.relative_to(target)) for path in target.rglob("*"))
+        for path in left:
+            (target / path).unlink()
+        target.rmdir()
+        return left
+
+    def test_results_json_and_trace_are_there_together_or_not_at_all(self):
+        target = self.folder / "results"
+        for shards in ("merged", "apart"):
+            for name in ("o.safetensors", "folder"):
+                with self.subTest(shards=shards, name=name):
+                    self.assertEqual(self.files_of_a_failure(
+                        "--output", target / name, "--output-shards", shards), [])
+
+    def test_results_follow_links_and_keep_permissions(self):
+        link, target = self.folder / "link.safetensors", self.folder / "target.safetensors"
+        link.symlink_to(target.name)
+        target.write_bytes(b"old")
+        target.chmod(0o640)
+        job = self.job(2, "--input", self.tensors(), "--output", link)
+        self.assertEqual(job.code, 0, job.said())
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.stat().st_mode & 0o777, 0o640)
+        self.assertGreater(target.stat().st_size, 100)
+
     def test_what_only_the_first_rank_writes_is_checked_before_the_run(self):
         for option in ("--json", "--trace"):
             self.refused_once(2, 4, f"rank 0: {option}", "--input", self.tensors(), option,
