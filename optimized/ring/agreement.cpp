@@ -69,6 +69,8 @@ void add_options(const RunOptions& options, Facts& facts) {
         [&]<class Field>(const Field& field) {
           if constexpr (std::is_same_v<Field, double RunOptions::*>) {
             facts.push_back({std::string(option.word), exact(options.*field)});
+          } else if constexpr (std::is_same_v<Field, bool RunOptions::*>) {
+            facts.push_back({std::string(option.word), options.*field ? "on" : "off"});
           } else if constexpr (std::is_member_object_pointer_v<Field>) {
             facts.push_back({std::string(option.word), std::to_string(options.*field)});
           } else if constexpr (!std::is_same_v<Field, std::monostate>) {
