@@ -40,7 +40,7 @@ class Output {
   /// Where a command writes its other results, so that all of them are there at its end, or none.
   io::AtomicFiles& files() { return files_; }
   /// A text for the end: when all files are there.
-  void write_at_the_end(std::string text) { last_ += text; }
+  void write_at_the_end(const std::string& text) { last_ += text; }
   /// Writes the document, with the program's own version in front, where `--json` says; it and the
   /// other files are complete, without their names. Environment error when that or the text cannot
   /// be written.

@@ -193,7 +193,7 @@ fs::path AtomicFiles::share(const fs::path& given, const std::string& mark, std:
                              .actual = "something else",
                              .hint = ""});
   }
-  const fs::path temporary = temporary_name(path, mark);
+  fs::path temporary = temporary_name(path, mark);
   const int descriptor = open_temporary({path, temporary}, 0);
   if (descriptor < 0) throw_write_error(given, errno);
   const int failure = ::ftruncate(descriptor, bytes) == 0 ? 0 : errno;
