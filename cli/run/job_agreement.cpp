@@ -115,7 +115,7 @@ void agree_on_job(const Arguments& arguments, const RunPlan& plan, Communicator&
   Facts facts = {{"build", fmt::format("{}, {}, {}, {}", build.version, build.compiler,
                                        build.build_type, build.flags)},
                  {"subject", plan.subject.name}};
-  const bool on_processors = plan.place.carrier == verify::Carrier::mpi;
+  const bool on_processors = plan.place.transport == TransportKind::mpi;
   if (on_processors) facts.push_back({"vectors", cpu::vectors_in_use()});
   const bool from_file = arguments.given("input");
   if (!from_file) facts.push_back({"seed", fmt::format("{}", plan.input.loaded.seed)});
