@@ -124,16 +124,6 @@ LawVerdict searched(const Subject& subject, const Law& law, const VerifyOptions&
 
 }  // namespace
 
-LawVerdict unheard(const Law& law) {
-  LawVerdict verdict;
-  verdict.id = law.id;
-  verdict.name = law.name;
-  verdict.statement = law.statement;
-  verdict.topic = law.topic;
-  verdict.skipped = kNoTime;
-  return verdict;
-}
-
 LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options) {
   LawVerdict verdict = unheard(law);
   verdict.skipped = why_not_applicable(law, subject);
