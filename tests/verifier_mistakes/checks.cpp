@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/laws/trial.h"
 #include "property_tests/verify.h"
+#include "reference/core/machine_error.h"
 #include "reference/core/report.h"
 #include "tests/property_tests/naive_subject.h"
 #include "tests/verifier_mistakes/bound_checks.h"
@@ -193,6 +195,19 @@ std::string exceptions_are_failures() {
                 Outcome::broken);
 }
 
+std::string exhausted_memory_is_no_verdict() {
+  Subject starving = naive_subject();
+  starving.run = [](const AttentionInput&, const RunOptions&) -> RunResult {
+    throw std::bad_alloc();
+  };
+  try {
+    run_law(starving, find_law("equals_reference"), small_case(DType::f32));
+  } catch (const MachineError&) {
+    return "";
+  }
+  return "a subject for which there was no memory was judged";
+}
+
 // --- subjects of which we know
 // -----------------------------------------------------------------------
 
@@ -282,6 +297,7 @@ std::string mistakes_are_found() {
 
 std::vector<SelfCheck> self_checks() {
   return {{"an exception is a failure", exceptions_are_failures},
+          {"exhausted memory is no verdict", exhausted_memory_is_no_verdict},
           {"every element of o and lse is compared", outputs_are_compared},
           {"every element of dq, dk and dv is compared", gradients_are_compared},
           {"cases are counted as what they were", cases_are_counted},
