@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 
 from ringlab import _core
-from ringlab._callable import VerifiedCallable
+from ringlab._callable import RESULTS, VerifiedCallable
 
 LENGTH = struct.Struct("<Q")
 DTYPES = ("float64", "float32", "float16", "uint16")
+NAMES = RESULTS[5]
+TEXTS = {"raised", "unsupported", "missing"}
 CHUNK_BYTES = 1 << 16
 MOST_HEADER_BYTES = 1 << 20
 MOST_EXTRA_BYTES = 1 << 26
@@ -70,14 +72,16 @@ class IsolatedCallable:
         self._longest = self._lost = 0.0
 
     def close(self) -> None:
-        if self._child is not None:
+        if self._socket is not None:
             self._socket.close()
+        if self._child is not None:
             self._child.end()
-            self._child = None
+        self._child = self._socket = None
 
     def __call__(self, call: dict[str, Any]) -> dict[str, Any]:
         if self._lost > max(LEAST_LOST_S, DEADLINES_TO_LOSE * self._timeout):
-            return {"given_up": f"is no longer called: its crashes and hangs have taken {self._lost:.0f} s"}
+            return {"given_up":
+                    f"is no longer called: its crashes and hangs have taken {self._lost:.0f} s"}
         began = time.monotonic()
         allowed = min(self._timeout,
                       max(self.until - began, GRACE * self._longest, LEAST_GRACE_S))
@@ -125,7 +129,12 @@ class IsolatedCallable:
         message = pickle.dumps((call, self.gives_lse), pickle.HIGHEST_PROTOCOL)
         self._wait_until(until)
         self._socket.sendall(LENGTH.pack(len(message)) + message)
-        return self._receive(until, MOST_EXTRA_BYTES + 16 * given)
+        answer = self._receive(until, MOST_EXTRA_BYTES + 16 * given)
+        expected = {"o"} | ({"lse"} if self.gives_lse else set())
+        expected |= {"dq", "dk", "dv"} if "dout" in call else set()
+        if not (TEXTS & answer.keys() or expected <= answer.keys()):
+            raise Ended
+        return answer
 
     def _wait_until(self, until: float) -> None:
         left = until - time.monotonic()
@@ -140,10 +149,10 @@ class IsolatedCallable:
             raise Ended
         try:
             header = json.loads(self._take(length, until))
-            arrays = [(str(name), DTYPES.index(dtype), [int(extent) for extent in shape])
+            arrays = [(NAMES[NAMES.index(name)], DTYPES.index(dtype), [int(extent) for extent in shape])
                       for name, dtype, shape in header.pop("arrays", [])]
-            answer = {str(name): str(text) for name, text in header.items()}
-        except (ValueError, TypeError, AttributeError, RecursionError):
+            answer = {name: str(text) for name, text in header.items() if name in TEXTS}
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             raise Ended from None
         sizes = [math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize for _, dtype, shape in arrays]
         if any(extent < 0 for _, _, shape in arrays for extent in shape) or sum(sizes) > most_bytes:

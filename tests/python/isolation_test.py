@@ -3,6 +3,7 @@ import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -48,7 +49,8 @@ class Endings(unittest.TestCase):
 
     def test_a_grading_script_does_not_end_with_0(self):
         for deed in ("os._exit(0)", "sys.exit(0)", "os.kill(os.getppid(), 15)", "os.close(3)",
-                     "os.execv('/bin/true', ['true'])", "threading.Thread(target=os._exit, args=[0]).start()"):
+                     "os.execv('/bin/true', ['true'])",
+                     "threading.Thread(target=os._exit, args=[0]).start()"):
             script = textwrap.dedent(f"""
                 import os, sys, threading, ringlab
                 def cheat(q, k, v, *, mask, scale):
@@ -160,10 +162,13 @@ class Walls(unittest.TestCase):
         self.assertFalse(MARK.exists())
 
     def test_answers_are_numbers_and_text(self):
-        for answer in (b"\xff" * 8, b"\x02" + bytes(7) + b"[]", b"\x08" + bytes(7) + b'{"a":[1]',
-                       b"\x10" + bytes(7) + b"[" * 16):
+        infinite = b'{"arrays": [["o", "float32", [1e999, 1, 1, 1]]]}'
+        unnamed = b'{"arrays": [["raised", "float32", [0, 1, 1, 1]]]}'
+        large = b'{"arrays": [["o", "float32", [1099511627776, 1, 1, 1]]]}'
+        for answer in (None, b"[]", b'{"a":[1]', b"[" * 500000, b'{"arrays": []}', b"{}", infinite,
+                       unnamed, large):
             def talks(q, k, v, *, mask, scale, answer=answer):
-                os.write(3, answer)
+                os.write(3, b"\xff" * 8 if answer is None else struct.pack("<Q", len(answer)) + answer)
                 return functions.right(q, k, v, mask=mask, scale=scale)
 
             self.assertFalse(ringlab.verify(talks, **U).passed)
