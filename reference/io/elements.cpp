@@ -11,7 +11,7 @@
 namespace ringlab::io {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the file formats are little-endian");
+static_assert(std::endian::native == std::endian::little, "files are written little-endian");
 
 constexpr std::size_t kMostExtents = 8;
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
@@ -45,6 +45,15 @@ std::vector<double> decode_numbers(std::span<const std::byte> bytes, DType dtype
     }
   });
   return values;
+}
+
+std::vector<std::byte> swapped(std::span<const std::byte> bytes, std::size_t each) {
+  std::vector<std::byte> turned(bytes.begin(), bytes.end());
+  for (std::size_t at = 0; at + each <= turned.size(); at += each) {
+    std::reverse(turned.begin() + static_cast<std::ptrdiff_t>(at),
+                 turned.begin() + static_cast<std::ptrdiff_t>(at + each));
+  }
+  return turned;
 }
 
 void append_numbers(std::string& out, const std::vector<double>& values, DType dtype) {
@@ -104,7 +113,11 @@ FileTensor decode_elements(std::span<const std::byte> bytes, const ElementType& 
   tensor.shape = std::move(shape);
   if (type.kind == ElementKind::number) {
     tensor.dtype = type.dtype;
-    tensor.values = decode_numbers(bytes, type.dtype);
+    tensor.values =
+        type.is_swapped
+            ? decode_numbers(swapped(bytes, static_cast<std::size_t>(element_bytes(type))),
+                             type.dtype)
+            : decode_numbers(bytes, type.dtype);
     return tensor;
   }
   tensor.is_byte = true;

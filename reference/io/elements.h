@@ -1,4 +1,4 @@
-// Elements as they lie in files: little-endian bytes to doubles and back.
+// Elements as they lie in files: bytes to doubles and back.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@ struct ElementType {
   std::string_view name;  ///< as the file writes it
   ElementKind kind = ElementKind::number;
   DType dtype = DType::f32;  ///< of numbers
+  bool is_swapped = false;   ///< the highest byte first
 };
 int element_bytes(const ElementType& type);
 
@@ -28,6 +29,7 @@ struct StoredTensor {
   ElementType type;
   std::vector<std::int64_t> shape;
   std::int64_t begin = 0;
+  bool is_column_major = false;  ///< the first index runs fastest
 };
 
 /// Product of the extents times the size of an element; input error when an extent is above 2^40,

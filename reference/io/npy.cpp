@@ -16,10 +16,13 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kLongestNpyHeader = 65536;
 constexpr std::size_t kAlignment = 64;  // of the payload, as numpy does
 
-constexpr std::array<ElementType, 5> kNpyTypes = {{
+constexpr std::array<ElementType, 8> kNpyTypes = {{
     {"<f8", ElementKind::number, DType::f64},
     {"<f4", ElementKind::number, DType::f32},
     {"<f2", ElementKind::number, DType::f16},
+    {">f8", ElementKind::number, DType::f64, true},
+    {">f4", ElementKind::number, DType::f32, true},
+    {">f2", ElementKind::number, DType::f16, true},
     {"|u1", ElementKind::byte, DType::f32},
     {"|b1", ElementKind::boolean, DType::f32},
 }};
@@ -29,7 +32,7 @@ const ElementType& type_of_descr(const std::string& descr, const std::string& na
     if (type.name == descr) return type;
   }
   throw_input_error({.where = name,
-                     .expected = "dtype <f8, <f4, <f2, |u1 or |b1",
+                     .expected = "dtype <f8, <f4, <f2 (or with >), |u1 or |b1",
                      .actual = "'" + printable(descr) + "'",
                      .hint = "Save it with .astype('<f4'); for bf16 use a .safetensors file"});
 }
@@ -96,6 +99,26 @@ std::string preamble(const std::string& descr, const std::vector<std::int64_t>& 
   return contents + header;
 }
 
+/// The same values with the last index fastest.
+std::vector<double> in_rows(const std::vector<double>& columns,
+                            const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1), index(shape.size(), 0);
+  for (std::size_t d = 1; d < shape.size(); ++d) strides[d] = strides[d - 1] * shape[d - 1];
+  std::vector<double> rows;
+  rows.reserve(columns.size());
+  std::int64_t at = 0;
+  while (rows.size() < columns.size()) {
+    rows.push_back(columns[static_cast<std::size_t>(at)]);
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      at += strides[d];
+      if (++index[d] < shape[d]) break;
+      at -= strides[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 // The size must be exact: a file with bytes too many is as suspicious as one cut off.
@@ -104,12 +127,6 @@ StoredTensor locate_npy(std::span<const std::byte> start, std::int64_t file_byte
   std::span<const std::byte> rest = start;
   const NpyHeader header = parse_npy_header(take_header(rest, name), name);
   const ElementType& type = type_of_descr(header.descr, name);
-  if (header.fortran_order) {
-    throw_input_error({.where = name,
-                       .expected = "row-major order",
-                       .actual = "fortran_order True",
-                       .hint = "Save numpy.ascontiguousarray(array)"});
-  }
   const std::int64_t begin = std::ssize(start) - std::ssize(rest);
   const std::int64_t wanted = checked_bytes(header.shape, element_bytes(type), name);
   if (wanted != file_bytes - begin) {
@@ -119,13 +136,15 @@ StoredTensor locate_npy(std::span<const std::byte> start, std::int64_t file_byte
                        .actual = std::to_string(file_bytes - begin),
                        .hint = "The file is cut off or has bytes too many"});
   }
-  return {type, header.shape, begin};
+  return {type, header.shape, begin, header.fortran_order};
 }
 
 FileTensor parse_npy(const std::vector<std::byte>& bytes, const std::string& name) {
   const StoredTensor stored = locate_npy(bytes, std::ssize(bytes), name);
   const auto data = std::span(bytes).subspan(static_cast<std::size_t>(stored.begin));
-  return decode_elements(data, stored.type, stored.shape, name);
+  FileTensor tensor = decode_elements(data, stored.type, stored.shape, name);
+  if (stored.is_column_major) tensor.values = in_rows(tensor.values, tensor.shape);
+  return tensor;
 }
 
 FileTensor read_npy(const std::filesystem::path& path, const ReadLimits& limits) {

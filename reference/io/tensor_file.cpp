@@ -1,5 +1,7 @@
 #include "reference/io/tensor_file.h"
 
+#include <algorithm>
+#include <cctype>
 #include <set>
 #include <utility>
 
@@ -8,14 +10,13 @@
 #include "reference/io/elements.h"
 #include "reference/io/input_file.h"
 #include "reference/io/npy.h"
+#include "reference/io/npz.h"
 #include "reference/io/safetensors.h"
 
 namespace ringlab::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_safetensors(const fs::path& path) { return path.extension() == ".safetensors"; }
 
 NamedTensors read_folder(const fs::path& folder, const std::set<std::string>& wanted,
                          const ReadLimits& limits) {
@@ -28,17 +29,27 @@ NamedTensors read_folder(const fs::path& folder, const std::set<std::string>& wa
   return tensors;
 }
 
+NamedTensors read_archive(const fs::path& path, const std::set<std::string>& wanted,
+                          const ReadLimits& limits) {
+  NamedTensors tensors;
+  for (const auto& [name, bytes] : read_npz(path, wanted, limits.max_bytes)) {
+    tensors[name] = parse_npy(bytes, printable(path.string()) + ", " + name + ".npy");
+  }
+  return tensors;
+}
+
 NamedTensors read_wanted(const fs::path& path, const std::set<std::string>& wanted,
                          const ReadLimits& limits) {
-  if (is_safetensors(path)) {
+  if (container_of(path) == Container::safetensors) {
     const auto bytes = read_file(path, limits.max_bytes);
     return parse_safetensors_subset(bytes, printable(path.string()), wanted);
   }
+  if (container_of(path) == Container::npz) return read_archive(path, wanted, limits);
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
     const bool exists = fs::exists(path, ignored);
     throw_input_error({.where = printable(path.string()),
-                       .expected = "a .safetensors file or a directory of .npy files",
+                       .expected = "a .safetensors or .npz file, or a directory of .npy files",
                        .actual = exists ? "another kind of file" : "nothing",
                        .hint = ""});
   }
@@ -58,6 +69,14 @@ void check_file_name(const std::string& name) {
 
 }  // namespace
 
+Container container_of(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (ending == ".safetensors") return Container::safetensors;
+  return ending == ".npz" ? Container::npz : Container::folder;
+}
+
 NamedTensors read_tensors(const fs::path& path, const std::vector<std::string>& required,
                           const std::vector<std::string>& optional, const ReadLimits& limits) {
   std::set<std::string> wanted(required.begin(), required.end());
@@ -65,21 +84,32 @@ NamedTensors read_tensors(const fs::path& path, const std::vector<std::string>& 
   NamedTensors tensors = read_wanted(path, wanted, limits);
   for (const std::string& name : required) {
     if (tensors.contains(name)) continue;
-    throw_input_error(
-        {.where = printable(path.string()),
-         .expected = is_safetensors(path) ? "a tensor \"" + name + "\"" : "a file " + name + ".npy",
-         .actual = "none",
-         .hint = ""});
+    throw_input_error({.where = printable(path.string()),
+                       .expected = container_of(path) == Container::safetensors
+                                       ? "a tensor \"" + name + "\""
+                                       : "a file " + name + ".npy",
+                       .actual = "none",
+                       .hint = ""});
   }
   return tensors;
 }
 
 void write_tensors(const fs::path& path, const NamedTensors& tensors, AtomicFiles& files) {
-  if (is_safetensors(path)) return files.write(path, safetensors_contents(tensors));
-  for (const auto& [name, tensor] : tensors) check_file_name(name);
-  files.make_folder(path);
-  for (const auto& [name, tensor] : tensors) {
-    files.write(path / (name + ".npy"), npy_contents(tensor, name));
+  switch (container_of(path)) {
+    case Container::folder:
+      for (const auto& [name, tensor] : tensors) check_file_name(name);
+      files.make_folder(path);
+      for (const auto& [name, tensor] : tensors) {
+        files.write(path / (name + ".npy"), npy_contents(tensor, name));
+      }
+      return;
+    case Container::safetensors:
+      return files.write(path, safetensors_contents(tensors));
+    case Container::npz:
+      throw_usage_error({.where = printable(path.string()),
+                         .expected = "a .safetensors file or a directory to write to",
+                         .actual = "a .npz file",
+                         .hint = "These are only read."});
   }
 }
 

@@ -1,4 +1,4 @@
-// Tensors in files: .npy directories and .safetensors, read with suspicion and written whole.
+// Tensors in files: .npy directories, .npz and .safetensors, read with suspicion, written whole.
 #pragma once
 
 #include <cstddef>
@@ -38,15 +38,20 @@ NamedTensors read_safetensors(const std::filesystem::path& path, const ReadLimit
 FileTensor parse_npy(const std::vector<std::byte>& bytes, const std::string& name);
 NamedTensors parse_safetensors(const std::vector<std::byte>& bytes, const std::string& name);
 
-/// A `.safetensors` file, or a directory of NAME.npy for each of `wanted` (missing optional names
-/// are skipped; missing required ones are input errors).
+/// What a path names, by its ending in letters of either case.
+enum class Container { folder, safetensors, npz };
+Container container_of(const std::filesystem::path& path);
+
+/// A `.safetensors` or `.npz` file, or a directory of NAME.npy for each of `wanted` (missing optional
+/// names are skipped; missing required ones are input errors).
 NamedTensors read_tensors(const std::filesystem::path& path,
                           const std::vector<std::string>& required,
                           const std::vector<std::string>& optional, const ReadLimits& limits = {});
 
 /// Writes under a temporary name in the same folder, syncs, renames: complete or absent.
 /// Environment errors for unwritable places and full disks, with nothing left behind.
-/// A path that ends in .safetensors makes that file; any other makes a directory of NAME.npy.
+/// A path that ends in .safetensors makes that file; any other makes a directory of NAME.npy, but
+/// for .npz, a usage error.
 /// bf16 has no NumPy dtype: .npy holds it as f32 values (documented), safetensors as BF16.
 void write_tensors(const std::filesystem::path& path, const NamedTensors& tensors);
 /// The same, together with other files: they are there when `files` is committed.

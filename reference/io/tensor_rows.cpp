@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "reference/core/error.h"
+#include "reference/core/shards.h"
 #include "reference/io/input_file.h"
 #include "reference/io/npy.h"
+#include "reference/io/npz.h"
 
 namespace ringlab::io {
 namespace {
@@ -30,7 +32,8 @@ Extents extents_of(const std::vector<std::int64_t>& shape, const std::string& na
   return {n == 4 ? shape[0] : 1, n >= 3 ? shape[n - 3] : 1, shape[n - 2], shape[n - 1]};
 }
 
-RowSource source_of(const fs::path& file, StoredTensor stored, const std::string& name) {
+RowSource source_of(const fs::path& file, StoredTensor stored, const std::string& name,
+                    const std::string& archived = {}) {
   const Extents extents = extents_of(stored.shape, name);
   if (stored.type.kind != ElementKind::number) {
     throw_input_error({.where = "tensor " + printable(name),
@@ -38,7 +41,7 @@ RowSource source_of(const fs::path& file, StoredTensor stored, const std::string
                        .actual = "bytes or booleans",
                        .hint = ""});
   }
-  return {file, std::move(stored), extents};
+  return {file, std::move(stored), extents, archived};
 }
 
 /// Calls visit(first row in the tensor, first row in the shard, count) for pieces that are
@@ -97,12 +100,25 @@ std::int64_t end_of(const PlannedTensor& tensor) {
   return tensor.begin + checked_bytes(tensor.shape, dtype_info(tensor.dtype).bytes, "output");
 }
 
+/// What cannot be read row by row.
+Tensor<double> whole_tensor(const RowSource& source) {
+  if (source.name.empty()) return to_tensor(read_npy(source.file), source.file.stem().string());
+  return to_tensor(read_tensors(source.file, {source.name}, {}).at(source.name), source.name);
+}
+
 }  // namespace
 
 std::map<std::string, RowSource> open_rows(const fs::path& path,
                                            const std::set<std::string>& wanted) {
   std::map<std::string, RowSource> sources;
   std::error_code ignored;
+  if (container_of(path) == Container::npz) {
+    const std::string name = printable(path.string());
+    for (const auto& [tensor, bytes] : read_npz(path, wanted, ReadLimits().max_bytes)) {
+      sources[tensor] = source_of(path, locate_npy(bytes, std::ssize(bytes), name), tensor, tensor);
+    }
+    return sources;
+  }
   if (!fs::is_directory(path, ignored)) {
     const InputFile file(path);
     const std::string name = printable(path.string());
@@ -129,6 +145,9 @@ std::map<std::string, RowSource> open_rows(const fs::path& path,
 Tensor<double> read_rows(const RowSource& source, const Positions& positions) {
   Extents extents = source.extents;
   extents.tokens = positions.size();
+  if (source.stored.is_column_major || !source.name.empty()) {
+    return shard_of<double>(whole_tensor(source).view(), positions);
+  }
   Tensor<double> rows(extents);
   const InputFile file(source.file);
   const std::string name = printable(source.file.string());
@@ -147,7 +166,7 @@ Tensor<double> read_rows(const RowSource& source, const Positions& positions) {
 SharedOutput::SharedOutput(const fs::path& path, std::map<std::string, PlannedTensor> tensors,
                            const std::string& mark, AtomicFiles& files)
     : mark_(mark), tensors_(std::move(tensors)) {
-  if (path.extension() == ".safetensors") {
+  if (container_of(path) == Container::safetensors) {
     add_file("", path, plan_safetensors(tensors_), files);
     return;
   }

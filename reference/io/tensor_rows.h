@@ -18,15 +18,18 @@ namespace ringlab::io {
 struct RowSource {
   std::filesystem::path file;
   StoredTensor stored;
-  Extents extents;  ///< of its 2, 3 or 4 dimensions, as to_tensor() has them
+  Extents extents;        ///< of its 2, 3 or 4 dimensions, as to_tensor() has them
+  std::string name = {};  ///< in an archive, of which no part can be read alone; else empty
 };
 
-/// The tensors of `wanted` that a .safetensors file, or a directory of NAME.npy, holds. Only
-/// headers are read, and all that read_tensors() checks about them is checked.
+/// The tensors of `wanted` that a .safetensors or .npz file, or a directory of NAME.npy, holds. Only
+/// headers are read (archives are unpacked), and all that read_tensors() checks about them is
+/// checked.
 std::map<std::string, RowSource> open_rows(const std::filesystem::path& path,
                                            const std::set<std::string>& wanted);
 
-/// The tokens at `positions` of every batch and head, widened exactly. Reads no other bytes.
+/// The tokens at `positions` of every batch and head, widened exactly. Reads no other bytes, unless
+/// the tensor is in an archive or column-major.
 Tensor<double> read_rows(const RowSource& source, const Positions& positions);
 
 /// A result that several processes write: files under temporary names, each complete when all have

@@ -22,6 +22,8 @@ if(SECCOMP_INCLUDE_DIR AND SECCOMP_LIBRARY)
   set(RINGLAB_HAVE_SECCOMP ON)
 endif()
 message(STATUS "ringlab: seccomp ${RINGLAB_HAVE_SECCOMP}")
+find_path(ZIP_INCLUDE_DIR zip.h REQUIRED)  # .npz; its own CMake files want Debian's tools, too
+find_library(ZIP_LIBRARY zip REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 if(RINGLAB_TESTS)
   find_package(GTest REQUIRED)

@@ -164,7 +164,7 @@ TEST(Npy, shapes_that_overflow_are_rejected_before_anything_is_allocated) {
 }
 
 TEST(Npy, only_the_listed_dtypes_are_read) {
-  for (const std::string descr : {">f4", "<i8", "|O", "<V2", "|V2", "<f16", "<c8", "<U3", "f4", "",
+  for (const std::string descr : {">i4", "<i8", "|O", "<V2", "|V2", "<f16", "<c8", "<U3", "f4", "",
                                   "|S5", "<M8[ns]", "|i1"}) {
     rejects(npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': (), }", "\0\0\0\0"),
             {"dtype <f8", "'" + descr + "'", "astype"});
@@ -173,9 +173,21 @@ TEST(Npy, only_the_listed_dtypes_are_read) {
           {"quoted string"});
 }
 
-TEST(Npy, column_major_files_are_rejected_with_the_way_out) {
-  rejects(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }", "    "),
-          {"row-major", "ascontiguousarray"});
+TEST(Npy, columns_come_back_as_rows) {
+  std::string payload;
+  for (const float value : {0.f, 3.f, 1.f, 4.f, 2.f, 5.f}) {
+    payload.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  const FileTensor tensor =
+      parse(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", payload));
+  EXPECT_EQ(tensor.shape, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(tensor.values, (std::vector<double>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(Npy, the_highest_byte_may_come_first) {
+  const std::string payload("\x3f\xc0\0\0\xc0\0\0\0", 8);
+  EXPECT_EQ(parse(npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", payload)).values,
+            (std::vector<double>{1.5, -2}));
 }
 
 TEST(Npy, the_header_is_a_small_grammar_and_nothing_else) {

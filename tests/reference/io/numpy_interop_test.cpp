@@ -1,6 +1,10 @@
 // NumPy reads what we write, and we read what NumPy writes.
 #include <sys/wait.h>
 
+#include <numeric>
+
+#include "reference/core/shards.h"
+#include "reference/io/tensor_rows.h"
 #include "tests/reference/io/io_testing.h"
 
 namespace ringlab::io {
@@ -71,14 +75,14 @@ np.save('empty.npy', np.zeros((0, 4), np.float32))
 for version in [(1, 0), (2, 0), (3, 0)]:
     with open('version_%d.npy' % version[0], 'wb') as f:
         np.lib.format.write_array(f, a.astype('f4'), version=version)
-np.save('fortran.npy', np.asfortranarray(np.ones((2, 3), np.float32)))
-np.save('big_endian.npy', a.astype('>f4'))
+np.save('fortran.npy', np.asfortranarray(a.astype('f4')))
+np.save('big_endian.npy', a.astype('>f2'))
 np.save('object.npy', np.array([{}], dtype=object), allow_pickle=True)
 np.save('struct.npy', np.zeros(2, dtype=[('a', '<f4')]))
 )");
   const std::vector<double> expected = {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5};
-  for (const std::string name :
-       {"in_f8", "in_f4", "in_f2", "version_1", "version_2", "version_3"}) {
+  for (const std::string name : {"in_f8", "in_f4", "in_f2", "version_1", "version_2", "version_3",
+                                 "fortran", "big_endian"}) {
     const FileTensor tensor = read_npy(folder_ / (name + ".npy"));
     EXPECT_EQ(tensor.shape, (std::vector<std::int64_t>{1, 2, 3})) << name;
     EXPECT_EQ(tensor.values, expected) << name;
@@ -87,8 +91,63 @@ np.save('struct.npy', np.zeros(2, dtype=[('a', '<f4')]))
   EXPECT_EQ(read_npy(folder_ / "u1.npy").values, (std::vector<double>{0, 200}));
   EXPECT_EQ(read_npy(folder_ / "scalar.npy").values, std::vector<double>{3.25});
   EXPECT_EQ(read_npy(folder_ / "empty.npy").shape, (std::vector<std::int64_t>{0, 4}));
-  for (const std::string name : {"fortran", "big_endian", "object", "struct"}) {
+  for (const std::string name : {"object", "struct"}) {
     expect_error(ErrorKind::input, {name}, [&] { read_npy(folder_ / (name + ".npy")); });
+  }
+}
+
+TEST_F(NumpyInterop, we_read_the_archives_that_numpy_writes) {
+  expect_python(R"(
+import numpy as np
+a = np.arange(24, dtype=np.float32).reshape(1, 2, 4, 3)
+np.savez('plain.NPZ.tmp', q=a, k=np.asfortranarray(a), other=np.array(['x']))
+np.savez_compressed('packed.npz', q=a, k=a.astype('>f8'), other=np.zeros(1000))
+import os
+os.rename('plain.NPZ.tmp.npz', 'plain.NPZ')
+)");
+  std::vector<double> expected(24);
+  std::iota(expected.begin(), expected.end(), 0.0);
+  for (const std::string name : {"plain.NPZ", "packed.npz"}) {
+    const NamedTensors tensors = read_tensors(folder_ / name, {"q", "k"}, {"absent"});
+    ASSERT_EQ(tensors.size(), 2u) << name;
+    const auto sources = open_rows(folder_ / name, {"q", "k", "absent"});
+    ASSERT_EQ(sources.size(), 2u) << name;
+    for (const auto& [which, tensor] : tensors) {
+      EXPECT_EQ(tensor.values, expected) << name << which;
+      const Positions some = Positions::from_list({1, 3});
+      EXPECT_EQ(read_rows(sources.at(which), some).values(),
+                shard_of<double>(to_tensor(tensor, "q").view(), some).values());
+    }
+    expect_error(ErrorKind::input, {name, "absent.npy"},
+                 [&] { read_tensors(folder_ / name, {"absent"}, {}); });
+    expect_error(ErrorKind::input, {name, "at most 100 bytes"},
+                 [&] { read_tensors(folder_ / name, {"q"}, {}, {.max_bytes = 100}); });
+  }
+}
+
+TEST_F(NumpyInterop, a_damaged_archive_is_an_input_error_or_gives_what_was_written) {
+  expect_python(R"(
+import numpy as np
+np.savez_compressed('x.npz', q=np.arange(8, dtype=np.float32).reshape(4, 2))
+)");
+  const std::string whole = get(folder_ / "x.npz");
+  const auto values = read_tensors(folder_ / "x.npz", {"q"}, {}).at("q").values;
+  const auto tried = [&](const std::string& contents) {
+    put(folder_ / "y.npz", contents);
+    try {
+      const NamedTensors tensors = read_tensors(folder_ / "y.npz", {"q"}, {});
+      EXPECT_EQ(tensors.at("q").values, values);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
+    }
+  };
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    tried(whole.substr(0, i));
+    for (const int flip : {1, 0x80, 0xff}) {
+      std::string damaged = whole;
+      damaged[i] = static_cast<char>(damaged[i] ^ flip);
+      tried(damaged);
+    }
   }
 }
 

@@ -47,14 +47,14 @@ TEST(TensorFile, an_optional_tensor_that_is_broken_is_still_an_error) {
 
 TEST(TensorFile, places_that_hold_no_tensors_are_input_errors) {
   const TemporaryFolder folder;
-  put(folder / "q.npz", "x");
+  put(folder / "q.zip", "x");
   fs::create_directory(folder / "folder.safetensors");
   expect_error(ErrorKind::input, {"missing", "nothing"},
                [&] { read_tensors(folder / "missing", {"q"}, {}); });
   expect_error(ErrorKind::input, {"missing.safetensors"},
                [&] { read_tensors(folder / "missing.safetensors", {"q"}, {}); });
-  expect_error(ErrorKind::input, {"q.npz", "directory of .npy files"},
-               [&] { read_tensors(folder / "q.npz", {"q"}, {}); });
+  expect_error(ErrorKind::input, {"q.zip", "directory of .npy files"},
+               [&] { read_tensors(folder / "q.zip", {"q"}, {}); });
   expect_error(ErrorKind::input, {"a regular file", "a directory"},
                [&] { read_tensors(folder / "folder.safetensors", {"q"}, {}); });
 }
