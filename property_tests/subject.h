@@ -201,7 +201,7 @@ Subject with_gradients_in_any_order(Subject subject);
 std::vector<Subject> all_subjects();
 /// Kernels of vendors as subjects.
 std::vector<Subject> vendor_subjects();
-/// By name or stage number ("ring", "05", "05_ring"), vendors' too; usage error naming the known ones
+/// By name or stage number ("ring", "05", "05_ring"), vendors' and the reference, too; usage error naming the known ones
 /// otherwise.
 Subject find_subject(const std::string& name);
 

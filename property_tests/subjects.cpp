@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "property_tests/engine_subject.h"
+#include "property_tests/reference_subject.h"
 #include "property_tests/subject.h"
 #include "property_tests/vendor_subject.h"
 #include "reference/core/error.h"
+#include "reference/core/options/near_word.h"
 #include "stages/common/stage.h"
 
 namespace ringlab::verify {
@@ -70,21 +72,27 @@ std::vector<Subject> all_subjects() {
 std::vector<Subject> vendor_subjects() { return {cudnn_subject()}; }
 
 Subject find_subject(const std::string& name) {
-  std::string known;
+  std::vector<std::string> known;
   for (const stages::Stage& stage : stages::all_stages()) {
     if (names(stage, name)) return subject_of(stage);
-    known += (known.empty() ? "" : ", ") + stage.name;
+    known.push_back(stage.name);
   }
   Subject engine = engine_subject();
   if (name == engine.name) return engine;
   for (Subject& vendor : vendor_subjects()) {
     if (name == vendor.name) return std::move(vendor);
   }
-  known += ", " + engine.name;
+  known.push_back(engine.name);
+  Subject reference = reference_subject();
+  if (name == reference.name) return reference;
+  known.push_back(reference.name);
+  const std::string meant = did_you_mean(name, known);
+  std::string words;
+  for (const std::string& one : known) words += (words.empty() ? "" : ", ") + one;
   throw_usage_error({.where = "subject",
-                     .expected = "one of " + known,
+                     .expected = "one of " + words,
                      .actual = "\"" + name + "\"",
-                     .hint = "ringlab list shows them"});
+                     .hint = meant.empty() ? "ringlab list shows them" : meant});
 }
 
 }  // namespace ringlab::verify

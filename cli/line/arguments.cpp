@@ -9,6 +9,7 @@
 
 #include "cli/line/words.h"
 #include "reference/core/error.h"
+#include "reference/core/options/near_word.h"
 
 namespace ringlab::cli {
 namespace {
@@ -30,9 +31,10 @@ po::options_description visible_options(const Command& command) {
   return options;
 }
 
-// Boost takes "-1" after an option for another option: "--scale -1" becomes "--scale=-1".
-std::vector<std::string> join_negative_numbers(const Command& command,
-                                               const std::vector<std::string>& words) {
+// Boost takes "-1" after an option for another option: "--scale -1" becomes "--scale=-1". The only
+// short option is -h.
+std::vector<std::string> without_short_words(const Command& command,
+                                             const std::vector<std::string>& words) {
   std::vector<std::string> joined;
   for (const std::string& word : words) {
     const bool negative = word.size() > 1 && word[0] == '-' && word[1] != '-';
@@ -44,7 +46,7 @@ std::vector<std::string> join_negative_numbers(const Command& command,
     if (negative && takes_value) {
       joined.back() += "=" + word;
     } else {
-      joined.push_back(word);
+      joined.push_back(word == "-h" ? "--help" : word);
     }
   }
   return joined;
@@ -118,7 +120,7 @@ po::variables_map parse(const Command& command, const std::vector<std::string>& 
 Arguments::Arguments(const Command& command, const std::vector<std::string>& words)
     : command_(command), words_{command.name} {
   words_.insert(words_.end(), words.begin(), words.end());
-  const po::variables_map map = parse(command, join_negative_numbers(command, words));
+  const po::variables_map map = parse(command, without_short_words(command, words));
   help_wanted_ = map.count("help") != 0;
   if (map.count(kOperands)) operands_ = map[kOperands].as<std::vector<std::string>>();
   for (const OptionSpec& option : command.options) {

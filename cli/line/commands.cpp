@@ -10,6 +10,7 @@
 #include "cli/line/words.h"
 #include "property_tests/plugins/child_process.h"
 #include "reference/core/error.h"
+#include "reference/core/options/near_word.h"
 
 namespace ringlab::cli {
 
@@ -32,7 +33,8 @@ std::string program_help() {
   }
   return text +
          "\nOptions:\n"
-         "  --help     this text; `ringlab COMMAND --help` for one command\n"
+         "  --help     this text; `ringlab COMMAND --help` or `ringlab help COMMAND` for one "
+         "command\n"
          "  --version  the version\n\n"
          "Exit codes:\n"
          "  0  all good\n"

@@ -1,4 +1,4 @@
-// Words of the command line: numbers, lists, and what a mistyped one was meant to be.
+// Words of the command line: numbers and lists.
 #pragma once
 
 #include <algorithm>
@@ -26,11 +26,5 @@ inline std::vector<std::string> words_between_commas(const std::string& text) {
   }
   return words;
 }
-
-/// The candidate with the least edit distance, or empty when none is near enough to be a typo.
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
-
-/// "Did you mean X?", or empty.
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace ringlab::cli

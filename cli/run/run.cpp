@@ -168,7 +168,8 @@ int run_here(Arguments& arguments) {
 
 int run(Arguments& arguments) {
   if (place_of(arguments).is_job()) return run_job(arguments);
-  if (arguments.operands()[0] == "reference") return run_reference(arguments);
+  const bool is_checked = arguments.given("check") || arguments.given("check-rows");
+  if (arguments.operands()[0] == "reference" && !is_checked) return run_reference(arguments);
   return run_here(arguments);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/line/command.h"
 #include "cli/line/output.h"
 #include "cli/line/text_table.h"
+#include "property_tests/reference_subject.h"
 #include "property_tests/subject.h"
 
 namespace ringlab::cli {
@@ -121,6 +122,7 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
 std::vector<verify::Subject> subjects_to_list(Arguments& arguments) {
   std::vector<verify::Subject> subjects = subjects_named(arguments);
   if (!arguments.operands().empty()) return subjects;
+  subjects.insert(subjects.begin(), verify::reference_subject());
   for (verify::Subject& vendor : verify::vendor_subjects()) subjects.push_back(std::move(vendor));
   return subjects;
 }

@@ -5,6 +5,7 @@
 
 #include "property_tests/laws/groups.h"
 #include "reference/core/error.h"
+#include "reference/core/options/near_word.h"
 
 namespace ringlab::verify {
 namespace {
@@ -74,14 +75,20 @@ const std::vector<Law>& laws_about_others() {
 
 const Law& find_law(const std::string& id) {
   std::string known;
+  std::vector<std::string> words;  // numbers are near to one another whatever was meant
   for (const auto* laws : {&all_laws(), &laws_about_others()}) {
     for (const Law& law : *laws) {
       if (law.id == id || law.name == id) return law;
       known += (known.empty() ? "" : ", ") + law.id;
+      for (const std::string& word : {law.id, law.name}) {
+        if (word.size() > 4) words.push_back(word);
+      }
     }
   }
-  throw_usage_error(
-      {.where = "law", .expected = "one of " + known, .actual = "\"" + id + "\"", .hint = ""});
+  throw_usage_error({.where = "law",
+                     .expected = "one of " + known,
+                     .actual = "\"" + id + "\"",
+                     .hint = did_you_mean(id, words)});
 }
 
 }  // namespace ringlab::verify

@@ -3,8 +3,10 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "reference/core/error.h"
+#include "reference/core/options/near_word.h"
 
 namespace ringlab {
 namespace {
@@ -26,9 +28,12 @@ DType parse_dtype(std::string_view name) {
   for (std::size_t i = 0; i < kInfos.size(); ++i) {
     if (kInfos[i].name == name) return static_cast<DType>(i);
   }
+  std::vector<std::string> names;
+  for (const DTypeInfo& info : kInfos) names.emplace_back(info.name);
   throw_usage_error({.where = "dtype",
                      .expected = "one of f64, f32, f16, bf16, fp8_e4m3, fp8_e5m2",
-                     .actual = "\"" + std::string(name) + "\""});
+                     .actual = "\"" + std::string(name) + "\"",
+                     .hint = did_you_mean(name, names)});
 }
 
 double round_to(DType dtype, double x) {

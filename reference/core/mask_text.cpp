@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reference/core/error.h"
+#include "reference/core/options/near_word.h"
 
 namespace ringlab {
 namespace {
@@ -124,7 +125,12 @@ MaskTerm parse_term(std::string_view text, const LoadBits& load_bits) {
     std::visit([&](auto& known) { read(known, word); }, term);
     return std::move(term);
   }
-  throw_bad_word(text, grammar());
+  std::vector<std::string> words = {"full"};
+  for (const MaskTerm& kind : mask_kinds()) words.emplace_back(mask_word(kind));
+  throw_usage_error({.where = "mask",
+                     .expected = grammar(),
+                     .actual = "\"" + std::string(text) + "\"",
+                     .hint = did_you_mean(text.substr(0, colon), words)});
 }
 
 std::string limit_text(std::int64_t limit) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "reference/core/error.h"
+#include "reference/core/options/near_word.h"
 
 namespace ringlab {
 namespace {
@@ -52,7 +53,9 @@ bool is_on_devices(const RunOptions& o) { return o.device == DeviceKind::cuda; }
 bool has_deadline(const RunOptions& o) { return !is_simulated(o) || is_on_devices(o); }
 
 const RunOption kOptions[] = {
-    {{problem, "input", "PATH", "q, k, v from a .safetensors file, or from PATH/{q,k,v}.npy"}, {}},
+    {{problem, "input", "PATH",
+      "q, k, v from a .safetensors or .npz file, or from PATH/{q,k,v}.npy"},
+     {}},
     {{problem, "text", "FILE", "make q, k, v from a text: one token per byte"}, {}},
     {{problem, "random", "",
       "make q, k, v: standard normal numbers, every row alone from the seed"},
@@ -69,22 +72,29 @@ const RunOption kOptions[] = {
     {{problem, "dtype", "TYPE", "f64, f32, f16 or bf16"},
      {.otherwise = "that of the input; f32 for texts"}},
     {{problem, "mask", "MASK",
-      "full, causal, window:L,R, documents:LEN,LEN,…, prefix:N, file:M.npy; joined by + for their "
-      "intersection"},
+      "full, causal, window:L,R, documents:LEN,LEN,…, prefix:N, file:M.npy (docs/formats.md); "
+      "joined "
+      "by + for their intersection"},
      {.otherwise = "full"}},
     {{problem, "scale", "X", "factor on the scores"},
      {.otherwise = "1/sqrt(head_dim)", .least = -kAny, .most = kAny}},
     {{problem, "softcap", "X", "soft-capping: scores become X tanh(score / X)"},
-     {.most = kMostModifier, .needs = Feature::softcap}},
+     {.otherwise = "none", .most = kMostModifier, .needs = Feature::softcap}},
     {{problem, "alibi", "S,S,…",
       "ALiBi: slope times distance taken off each score; one slope per query head, one for all, or "
       "default for the customary ones"},
-     {.least = -kMostModifier, .most = kMostModifier, .needs = Feature::alibi}},
+     {.otherwise = "none",
+      .least = -kMostModifier,
+      .most = kMostModifier,
+      .needs = Feature::alibi}},
     {{problem, "sinks", "X,X,…",
       "a score without a value in every row's softmax; one per query head, or one for all"},
-     {.least = -kMostModifier, .most = kMostModifier, .needs = Feature::sinks}},
+     {.otherwise = "none",
+      .least = -kMostModifier,
+      .most = kMostModifier,
+      .needs = Feature::sinks}},
     {{problem, "dropout", "P", "drop this share of the weights, scale the others by 1 / (1 - P)"},
-     {.most = 1, .needs = Feature::dropout}},
+     {.otherwise = "none", .most = 1, .needs = Feature::dropout}},
     {{problem, "dropout-seed", "S", "which weights are dropped"},
      {.otherwise = "1", .applies = "with --dropout", .needs = Feature::dropout}},
 
@@ -277,7 +287,7 @@ void set_word(const RunOption& option, const std::string& word, RunOptions& opti
       throw_usage_error({.where = name_of(option),
                          .expected = "one of " + listed(choice->words),
                          .actual = "\"" + word + "\"",
-                         .hint = ""});
+                         .hint = did_you_mean(word, {choice->words.begin(), choice->words.end()})});
     }
     return choice->set(options, static_cast<std::size_t>(found - choice->words.begin()));
   }

@@ -7,6 +7,7 @@
 #include "reference/core/error.h"
 #include "reference/core/layout.h"
 #include "reference/core/mask.h"
+#include "reference/core/options/near_word.h"
 
 namespace ringlab {
 namespace {
@@ -23,10 +24,14 @@ std::string grammar() {
 }
 
 [[noreturn]] void refuse(std::string_view text) {
+  std::vector<std::string> words;
+  for (const ScheduleKind kind : kScheduleKinds) words.emplace_back(schedule_word(kind));
+  const std::string_view word = text.substr(0, text.find(':'));
+  const bool is_known = kind_named<ScheduleKind, schedule_word>(word).has_value();
   throw_usage_error({.where = "schedule",
                      .expected = grammar(),
                      .actual = "\"" + std::string(text) + "\"",
-                     .hint = ""});
+                     .hint = is_known ? "" : did_you_mean(word, words)});
 }
 
 }  // namespace
