@@ -155,6 +155,7 @@ int run_bench(Arguments& arguments) {
     if (what == "gpu") return bench_gpu(arguments);
     throw_usage_error({"bench", "nothing, cpu or gpu", what, ""});
   }
+  if (arguments.given("sweep")) return bench_sweep(arguments);
   Output output(arguments);
   BenchShape shape;
   shape.tokens = arguments.take_integer("tokens", shape.tokens, 1, 65536);
@@ -183,15 +184,20 @@ Command bench_command() {
   Command command{"bench", std::string(kBenchSummary)};
   command.operands = "[cpu|gpu]";
   command.max_operands = 1;
-  command.options = {{"tokens", "N", "sequence length (1024)"},
-                     {"heads", "H", "heads of the stages' problem (4)"},
-                     {"head-dim", "D", "channels (64)"},
-                     {"ranks", "P", "ranks of the stages (4)"},
-                     {"rounds", "R", "measured rounds, each contender once per round (11)"},
-                     {"million", "", "also time the oracle on 256 rows of 2^20 tokens"},
-                     json_option()};
+  command.options = {
+      {"tokens", "N", "sequence length (1024)"},
+      {"heads", "H", "heads of the stages' problem (4)"},
+      {"head-dim", "D", "channels (64)"},
+      {"ranks", "P", "ranks of the stages (4)"},
+      {"rounds", "R", "measured rounds, each contender once per round (11)"},
+      {"sweep", "NAME=A:B:xF",
+       "only the engine, on tokens, heads, head-dim or ranks from A to B, each F times "
+       "the last (or +S more): a line for each, with GB/s and verdict"},
+      {"million", "", "also time the oracle on 256 rows of 2^20 tokens"},
+      json_option()};
   for (const OptionSpec& option : bench_goal_options()) command.options.push_back(option);
   command.examples = {"ringlab bench",
+                      "ringlab bench --sweep tokens=4096:65536:x2",
                       "ringlab bench cpu --quick --html bench.html",
                       "ringlab bench cpu --only C1,C3 --rounds 21",
                       "ringlab bench gpu --only G1,G2 --json gpu.json",

@@ -61,6 +61,10 @@ std::vector<OptionSpec> bench_goal_options();
 /// for. Missing a goal is no failure: the exit code is 0.
 int bench_cpu(Arguments& arguments);
 
+/// Measures the engine at every size of --sweep and checks some rows: a line for each as soon as it
+/// is known. Exit code 1 where one is wrong.
+int bench_sweep(Arguments& arguments);
+
 /// Measures with the rounds and sizes of `plan`, prints a table and finishes the record.
 void bench_widths(const bench::Plan& plan, BenchRecord& record, Output& output);
 
