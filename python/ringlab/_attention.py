@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from ringlab import _core
 from ringlab._arrays import as_library, exchange, namespace_of
 from ringlab._autograd import differentiable, refuse_tracked, tracked
-from ringlab._mask import mask_wishes
+from ringlab._errors import usage_error
+from ringlab._heads import head_by_head
+from ringlab._mask import mask_wishes, split_heads
 
 
 class Gradients(NamedTuple):
@@ -60,8 +62,8 @@ def subjects() -> list[Subject]:
     return [Subject(**one) for one in _core.subjects()]
 
 
-def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None = None,
-              dout: Any = None, softcap: float | None = None,
+def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", is_causal: bool = False,
+              scale: float | None = None, dout: Any = None, softcap: float | None = None,
               alibi: str | Sequence[float] | None = None, sinks: Sequence[float] | None = None,
               dropout: float | None = None, dropout_seed: int | None = None,
               subject: str = "reference", return_lse: bool = False, with_error: bool = False,
@@ -81,8 +83,11 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None
     `Exact`. A query that sees no key gets o = 0 and lse = -inf.
 
     mask: "full", "causal", "window:L,R", "documents:LEN,LEN,…", "prefix:N", joined with "+" for their
-    intersection; booleans (q_tokens, kv_tokens), True where the query sees the key; or a tuple of
-    such. Causal masks are aligned at the bottom right: the last query sees all keys.
+    intersection; booleans (q_tokens, kv_tokens), True where the query sees the key; 0 and -inf as
+    they are added to scores; either with (q_heads, …) or (batch, q_heads, …) in front, one mask per
+    head, each 1 for all; or a tuple of such. Causal masks are aligned at the bottom right: the last
+    query sees all keys. is_causal is "causal", too, for as many queries as keys, where PyTorch means
+    the same by it.
     scale: 1/sqrt(head_dim) by default. softcap: scores become softcap · tanh(score / softcap). alibi:
     slopes, one per query head or one for all, or "default"; slope · distance is taken off each score.
     sinks: a score without a value in every row's softmax, likewise. dropout: this share of the
@@ -102,6 +107,10 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None
     The GIL is released while it computes. Raises UsageError and InputError (both ValueError), RunError
     (a RuntimeError) when a rank fails, MemoryError.
     """
+    exchange({"q": q, "k": k, "v": v})  # refuses what is no array
+    if is_causal:
+        mask = (*(mask if isinstance(mask, tuple) else (mask,)), _causal(q, k))
+    mask, per_head = split_heads(mask)
     text, matrices = mask_wishes(mask)
     wishes = {
         "mask": text, "matrices": matrices, "scale": scale, "softcap": softcap,
@@ -109,7 +118,7 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None
         "sinks": None if sinks is None else _numbers(sinks), "dropout": dropout,
         "dropout_seed": dropout_seed, "subject": subject, "with_error": with_error, "exact": exact,
         "ranks": ranks, "layout": layout, "schedule": schedule, "slots": slots, "wire": wire,
-        "threads": threads, "timeout_s": timeout_s}
+        "threads": threads, "timeout_s": timeout_s, "per_head": per_head}
     if dout is not None or not tracked((q, k, v)):
         return _computed(wishes, q, k, v, dout=dout, return_lse=return_lse)
     if with_error:
@@ -122,6 +131,8 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", scale: float | None
 def _computed(wishes: dict[str, Any], q: Any, k: Any, v: Any, *, dout: Any = None,
               return_lse: bool = False) -> Any:
     """The results in the library of q."""
+    if wishes["per_head"] is not None:
+        return head_by_head(_computed, wishes, q, k, v, dout=dout, return_lse=return_lse)
     named = {"q": q, "k": k, "v": v} | ({} if dout is None else {"dout": dout})
     arrays, is_bits = exchange(named)
     namespace = namespace_of(q)
@@ -134,6 +145,13 @@ def _computed(wishes: dict[str, Any], q: Any, k: Any, v: Any, *, dout: Any = Non
     if dout is not None:
         return Gradients(**made)
     return (made["o"], made["lse"]) if return_lse else made["o"]
+
+
+def _causal(q: Any, k: Any) -> str:
+    if q.shape[2:3] != k.shape[2:3]:
+        raise usage_error("is_causal", "as many queries as keys", f"{q.shape} and {k.shape}",
+                          'PyTorch begins at the top left then; mask="causal" ends at the bottom right')
+    return "causal"
 
 
 def _numbers(given: Any) -> list[float]:

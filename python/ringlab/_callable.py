@@ -18,6 +18,9 @@ MODIFIERS = ("softcap", "alibi_slopes", "sinks", "dropout", "dropout_seed")
 RESULTS = {1: ("o",), 2: ("o", "lse"), 4: ("o", "dq", "dk", "dv"), 5: ("o", "lse", "dq", "dk", "dv")}
 
 
+DTYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+
+
 class Misbehaved(Exception):
     """The function returned, but what it did cannot be compared with anything."""
 
@@ -41,6 +44,14 @@ def results_of(returned: Any, has_gradients: bool) -> dict[str, Any]:
         if part is None:
             raise Misbehaved(f"it returned None for {name}, expected {expected}")
     return results
+
+
+def check_dtype(name: str, array: Any, dtype: str) -> None:
+    """Whatever is not lse comes back in the dtype of the inputs; bits of bfloat16 are one."""
+    returned = str(getattr(array, "dtype", "no dtype")).rpartition(".")[2]
+    if returned == DTYPES[dtype] or (dtype == "bf16" and returned == "uint16"):
+        return
+    raise Misbehaved(f"it returned {name} as {returned}, expected {DTYPES[dtype]}, as q, k and v are")
 
 
 class VerifiedCallable:
@@ -85,7 +96,7 @@ class VerifiedCallable:
             results.pop("lse", None)
         elif self.gives_lse and "lse" not in results:
             raise Misbehaved("it returned no lse, as it did when it was first called")
-        return {name: self._result(name, array) for name, array in results.items()}
+        return {name: self._result(name, array, call["dtype"]) for name, array in results.items()}
 
     def _call(self, call: dict[str, Any]) -> Any:
         tensors = {name: self._array(call[name], call["dtype"]) for name in INPUTS if name in call}
@@ -106,10 +117,12 @@ class VerifiedCallable:
         library = "torch" if self._library == "torch" else "numpy"
         return Mask(call["mask"], *shape, matrices, library)
 
-    def _result(self, name: str, array: Any) -> Any:
-        """(batch, heads, tokens) for an lse is (batch, heads, tokens, 1)."""
+    def _result(self, name: str, array: Any, dtype: str) -> Any:
+        """(batch, heads, tokens) for an lse is (batch, heads, tokens, 1), of any dtype."""
         if not hasattr(array, "ndim") or not hasattr(array, "shape"):
             raise Misbehaved(f"it returned {type(array).__name__} for {name}, expected an array")
-        if name == "lse" and array.ndim == 3:
-            array = array[..., None]
+        if name == "lse":
+            array = array[..., None] if array.ndim == 3 else array
+        else:
+            check_dtype(name, array, dtype)
         return Exchanged(name, array).data

@@ -110,10 +110,40 @@ def mask_wishes(mask: Any) -> tuple[str, list[np.ndarray]]:
     return "+".join(words), matrices
 
 
-def _matrix(term: Any) -> np.ndarray:
+def split_heads(mask: Any) -> tuple[Any, np.ndarray | None]:
+    """The mask less its terms that differ from head to head; these as booleans (batch or 1, q_heads
+    or 1, q_tokens, kv_tokens), None where there are none."""
+    shared, per_head = [], None
+    for term in mask if isinstance(mask, tuple) else (mask,):
+        pairs = None if isinstance(term, (str, Mask)) else _booleans(term)
+        if pairs is None or pairs.ndim == 2:
+            shared.append(term if pairs is None else pairs)
+            continue
+        pairs = pairs[None] if pairs.ndim == 3 else pairs
+        if pairs.shape[:2] == (1, 1):
+            shared.append(pairs[0, 0])
+        else:
+            per_head = pairs if per_head is None else per_head & pairs
+    return tuple(shared) or "full", per_head
+
+
+def _booleans(term: Any) -> np.ndarray:
+    """True where the query sees the key; what is added to the scores is 0 there, and else -inf."""
     pairs = np.asarray(term)
-    if pairs.dtype != np.bool_ or pairs.ndim != 2:
-        raise usage_error("mask", 'a text such as "causal", or booleans (q_tokens, kv_tokens), True '
-                          "where the query sees the key",
-                          f"{pairs.dtype} of {pairs.ndim} dimensions")
+    if pairs.dtype.kind == "f" and np.all((pairs == 0) | (pairs == -np.inf)):
+        pairs = pairs == 0
+    if pairs.dtype != np.bool_ or pairs.ndim not in (2, 3, 4):
+        raise usage_error("mask", 'a text such as "causal", booleans (q_tokens, kv_tokens), True '
+                          "where the query sees the key, or 0 and -inf as added to the scores; or "
+                          "(q_heads, q_tokens, kv_tokens), or these for each batch",
+                          f"{pairs.dtype} of {pairs.ndim} dimensions",
+                          "Of other numbers that are added to scores only alibi is known"
+                          if pairs.dtype.kind == "f" else "")
+    return pairs
+
+
+def _matrix(term: Any) -> np.ndarray:
+    pairs = _booleans(term)
+    if pairs.ndim != 2:
+        raise usage_error("mask", "(q_tokens, kv_tokens)", f"{pairs.ndim} dimensions")
     return np.ascontiguousarray(pairs).view(np.uint8)

@@ -142,6 +142,47 @@ class Attention(unittest.TestCase):
                 got = ringlab.attention(q, k, v, mask=(mask, "window:2,0"), subject=subject)
                 np.testing.assert_array_equal(got, expected)
 
+    def test_masks_of_other_libraries_mean_the_same(self):
+        q, k, v, dout = problem("f64", keys=5)
+        causal = np.tri(5, dtype=bool)
+        added = np.where(causal, 0, -np.inf).astype(np.float32)
+        for subject in ("reference", "optimized"):
+            expected = ringlab.attention(q, k, v, mask="causal+window:2,0", subject=subject)
+            for wishes in ({"mask": (added, "window:2,0")}, {"mask": "window:2,0", "is_causal": True},
+                           {"mask": (added[None, None], "window:2,0")}):
+                got = ringlab.attention(q, k, v, subject=subject, **wishes)
+                np.testing.assert_array_equal(got, expected)
+        with self.assertRaisesRegex(ringlab.UsageError, "as many queries as keys.*top left"):
+            ringlab.attention(q[:, :, :3], k, v, is_causal=True)
+        with self.assertRaisesRegex(ringlab.UsageError, "0 and -inf.*alibi"):
+            ringlab.attention(q, k, v, mask=added + 1)
+
+    def test_masks_may_differ_from_head_to_head(self):
+        q, k, v, _ = problem("f64")
+        draw = np.random.default_rng(3)
+        slopes, sinks = [0.5, 0.25, 0.125, 1.0], [0.1, 0.2, 0.3, 0.4]
+        for shape in ((4, 5, 7), (2, 1, 5, 7), (2, 4, 5, 7)):
+            masks = draw.random(shape) < 0.6
+            whole = np.broadcast_to(masks, (2, 4, 5, 7))
+            for subject in ("reference", "optimized"):
+                o, lse = ringlab.attention(q, k, v, mask=(masks, "window:4,4"), alibi=slopes,
+                                           sinks=sinks, subject=subject, return_lse=True)
+                self.assertEqual((o.shape, lse.shape), ((2, 4, 5, 2), (2, 4, 5)))
+                for b, h in np.ndindex(2, 4):
+                    one, kv = np.s_[b:b + 1, h:h + 1], np.s_[b:b + 1, h // 2:h // 2 + 1]
+                    right = ringlab.attention(q[one], k[kv], v[kv], mask=(whole[b, h], "window:4,4"),
+                                              alibi=slopes[h], sinks=sinks[h], subject=subject)
+                    np.testing.assert_array_equal(o[one], right)
+        exact = ringlab.attention(q, k, v, mask=masks, with_error=True)
+        self.assertLess(exact.o_error.max(), 1e-12)
+        self.assertIsNone(exact.dq)
+        k, v = np.repeat(k, 2, axis=1), np.repeat(v, 2, axis=1)
+        got = ringlab.attention(q, k, v, mask=masks, dout=np.ones((2, 4, 5, 2)), subject="optimized")
+        self.assertEqual((got.dq.shape, got.dk.shape, got.dv.shape), (q.shape, k.shape, v.shape))
+        for wishes in ({"mask": masks[:, :3]}, {"mask": masks, "dropout": 0.5}):
+            with self.assertRaisesRegex(ringlab.UsageError, "^mask"):
+                ringlab.attention(q, k, v, **wishes)
+
     def test_sizes_of_zero_and_rows_that_see_nothing(self):
         for subject in ("reference", "optimized"):
             q, k, v, _ = problem("f32", queries=4, keys=0)

@@ -3,6 +3,7 @@ import html.parser
 import json
 import os
 import subprocess
+import sys
 import unittest
 
 import numpy_functions as functions
@@ -23,6 +24,15 @@ class Tags(html.parser.HTMLParser):
     def handle_endtag(self, tag):
         if tag not in ("br", "rect", "path", "line", "circle"):
             assert self.open.pop() == tag, tag
+
+
+class Program(unittest.TestCase):
+    def test_the_module_is_the_program(self):
+        program = subprocess.run([os.environ["RINGLAB_PROGRAM"], "version"], capture_output=True)
+        module = subprocess.run([sys.executable, "-m", "ringlab", "version"], capture_output=True)
+        self.assertEqual((module.returncode, module.stdout), (0, program.stdout), module.stderr)
+        wrong = subprocess.run([sys.executable, "-m", "ringlab", "rng"], capture_output=True)
+        self.assertEqual(wrong.returncode, 2)
 
 
 class Reports(unittest.TestCase):

@@ -302,10 +302,19 @@ class WrongFunctions(unittest.TestCase):
         for returned, expected in ((None, "returned None for o"), ((1, 2, 3), "returned 3 arrays"),
                                    (7, "returned int for o"),
                                    (np.zeros((1, 1, 1), np.float32), "o: expected"),
-                                   (np.zeros((1, 1, 1, 1), np.int32), "found int32"),
+                                   (np.zeros((1, 1, 1, 1), np.int32), "o as int32, expected float32"),
                                    (np.zeros((70, 1, 1, 1), np.float32), "o: expected")):
             report = verify(lambda q, k, v, returned=returned, **_: returned, laws=["U"])
             self.assertIn(expected, report.first_call)
+
+    def test_another_dtype_than_that_of_the_inputs_is_a_verdict(self):
+        def wide(q, k, v, *, mask, scale):
+            o, lse = functions.right(q, k, v, mask=mask, scale=scale)
+            return o.astype(np.float64), lse.astype(np.float64)
+
+        report = verify(wide, laws=["U"], cases=5)
+        self.assertIn("it returned o as float64, expected float32", report.broken[0].failure.message)
+        self.assertTrue(verify(wide, laws=["U"], cases=5, dtypes=["f64"]))
 
     def test_a_missing_lse_is_a_verdict_where_there_was_one(self):
         def forgets(q, k, v, *, mask, scale):
