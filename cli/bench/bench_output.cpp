@@ -155,8 +155,7 @@ void write_page(const std::string& path, const Json& configuration, bench::Bench
   report.build = fmt::format("{} · {} · {} · {}", build.version, build.compiler, build.build_type,
                              build.flags);
   for (const auto& [name, value] : configuration.items()) {
-    report.configuration.emplace_back(name,
-                                      value.is_string() ? value.get<std::string>() : value.dump());
+    report.configuration.emplace_back(name, configuration_text(value));
   }
   io::write_file(path, bench::bench_page(report));
   output.print("\nreport in {}\n", path);

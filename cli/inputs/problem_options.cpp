@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "cli/inputs/file_input.h"
@@ -94,6 +95,31 @@ LoadedInput from_rows(const io::TextOptions& sizes, bool by_rows) {
   return loaded;
 }
 
+double largest_norm(const Tensor<double>& tensor) {
+  const std::int64_t channels = std::max<std::int64_t>(1, tensor.extents().channels);
+  double largest = 0, sum = 0;
+  std::int64_t at = 0;
+  for (const double value : tensor.values()) {
+    sum += value * value;
+    if (++at % channels != 0) continue;
+    largest = std::max(largest, sum);
+    sum = 0;
+  }
+  return std::sqrt(largest);
+}
+
+// By Cauchy and Schwarz; what is made row by row is never that large.
+void note_overflow(LoadedInput& loaded) {
+  const DType carrier = loaded.problem.dtype == DType::f64 ? DType::f64 : DType::f32;
+  const double most = dtype_info(carrier).max_finite;
+  const double largest = largest_norm(loaded.tensors.q) * largest_norm(loaded.tensors.k);
+  if (largest * std::max(1.0, std::abs(loaded.problem.scale)) <= most) return;
+  loaded.notes.push_back(fmt::format(
+      "q and k are so large that q·k may overflow: up to {:.3g} where {} ends at {:.3g}; NaN and "
+      "infinities in the result come from there",
+      largest, dtype_info(carrier).name, most));
+}
+
 Tensor<double> dout_of(const LoadedInput& loaded) {
   const RandomInput random{loaded.problem, loaded.seed};
   return random.doubles(verify::RandomTensor::dout, Positions::all(loaded.problem.shape.q_tokens));
@@ -106,6 +132,8 @@ Tensor<double> drawn_dout(const Problem& problem, std::uint64_t seed) {
   made.dtype = problem.dtype;
   return verify::make_dout(made);
 }
+
+Json shape_json(const Extents& e) { return {e.batch, e.heads, e.tokens, e.channels}; }
 
 LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
   const std::optional<DType> dtype = take_dtype(arguments);
@@ -169,6 +197,7 @@ LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
     loaded.dout = loaded.random ? dout_of(loaded) : drawn_dout(loaded.problem, loaded.seed);
   }
   apply_wish(wish, loaded.problem);
+  note_overflow(loaded);
   return loaded;
 }
 
@@ -187,9 +216,9 @@ Problem take_problem(Arguments& arguments, const InputDefaults& defaults) {
 void describe_input(const LoadedInput& loaded, Json& configuration) {
   const Shape& shape = loaded.problem.shape;
   configuration["input"] = loaded.origin;
-  configuration["q"] = text(shape.q());
-  configuration["k"] = text(shape.k());
-  configuration["v"] = text(shape.v());
+  configuration["q"] = shape_json(shape.q());
+  configuration["k"] = shape_json(shape.k());
+  configuration["v"] = shape_json(shape.v());
   configuration["dtype"] = std::string(dtype_info(loaded.problem.dtype).name);
   configuration["mask"] = loaded.problem.mask.text();
   configuration["scale"] = loaded.problem.scale;

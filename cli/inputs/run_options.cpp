@@ -137,4 +137,18 @@ void describe_run_options(const RunOptions& options, Json& configuration,
   }
 }
 
+std::set<std::string> left_to_defaults(const Arguments& arguments) {
+  std::set<std::string> names;
+  for (const RunOption& option : run_options()) {
+    if (!arguments.given(std::string(option.word))) names.insert(name_of(option));
+  }
+  names.erase(name_of(run_option("input")));  // what is computed on is told in any case
+  bool has_modifiers = false;
+  for (const char* word : {"softcap", "alibi", "sinks", "dropout"}) {
+    has_modifiers |= arguments.given(word);
+  }
+  if (!has_modifiers) names.insert("modifiers");
+  return names;
+}
+
 }  // namespace ringlab::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +37,8 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults);
 /// Appends the options that set fields and have an effect, or those of them that are asked for.
 void describe_run_options(const RunOptions& options, Json& configuration,
                           const std::function<bool(const RunOption&)>& is_wanted = {});
+
+/// The names, in a configuration, of what the command line leaves to its default.
+std::set<std::string> left_to_defaults(const Arguments& arguments);
 
 }  // namespace ringlab::cli

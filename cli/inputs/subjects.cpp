@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -45,6 +46,33 @@ void check_dtype(const verify::Subject& subject, DType dtype, DeviceKind device)
        fmt::format("one that {} computes in{}: {}", subject.name,
                    device == DeviceKind::cuda ? " on devices" : "", fmt::join(names, ", ")),
        std::string(dtype_info(dtype).name), fmt::format("Give --dtype {}.", names.back())});
+}
+
+// What is not there where one rank has all tokens.
+bool is_about_sharing(const RunOption& option) {
+  static constexpr std::array kWords = {"layout", "direction"};
+  static constexpr std::array kNeeds = {Feature::schedules, Feature::checksums, Feature::slots};
+  return std::ranges::count(kWords, option.word) > 0 ||
+         std::ranges::count(kNeeds, option.needs) > 0;
+}
+
+// What is not there for subjects that know no ranks.
+bool is_about_ranks(const RunOption& option) {
+  static constexpr std::array kWords = {"ranks", "layout", "direction", "timeout"};
+  return std::ranges::count(kWords, option.word) > 0;
+}
+
+// Chunks are passed on to a neighbour: --direction says to which.
+bool goes_round(const verify::Subject& subject, const RunOptions& options) {
+  if (!subject.can.schedules) return subject.can.ring_traffic;
+  return !schedule_traits(options.schedule).from_owners;
+}
+
+bool has_effect_on(const verify::Subject& subject, const verify::Place& place,
+                   const RunOption& option, const RunOptions& options) {
+  if (is_about_ranks(option) && !subject.can_at(place).many_ranks) return false;
+  if (option.word == "direction" && !goes_round(subject, options)) return false;
+  return verify::why_without_effect(subject, option, place).empty();
 }
 
 }  // namespace
@@ -158,13 +186,20 @@ verify::Subject as_asked(const verify::Subject& given, const RunOptions& options
   return options.deterministic ? subject : verify::with_gradients_in_any_order(std::move(subject));
 }
 
+void describe_effects(const std::vector<verify::Subject>& subjects, const verify::Place& place,
+                      const RunOptions& options, Json& configuration) {
+  describe_run_options(options, configuration, [&](const RunOption& option) {
+    if (options.ranks == 1 && is_about_sharing(option)) return false;
+    return std::ranges::any_of(subjects, [&](const verify::Subject& subject) {
+      return has_effect_on(subject, place, option, options);
+    });
+  });
+}
+
 void describe_run(const verify::Subject& subject, const verify::Place& place,
                   const Problem& problem, const RunOptions& options, Json& configuration) {
+  describe_effects({subject}, place, options, configuration);
   const bool tells = options.device == DeviceKind::cuda && subject.describe_on_devices;
-  describe_run_options(options, configuration, [&](const RunOption& option) {
-    return tells ? verify::why_without_effect(subject, option, place).empty()
-                 : option.group == OptionGroup::run;
-  });
   if (!tells || place.is_job()) return;
   for (const auto& [name, value] : subject.describe_on_devices(problem, options)) {
     configuration[name] = value;

@@ -52,7 +52,11 @@ void require_device_of(const verify::Subject& subject, DeviceKind device);
 /// The same subject on the device, and with the order of sums, that are asked for.
 verify::Subject as_asked(const verify::Subject& subject, const RunOptions& options);
 
-/// Appends the options that the subject honours and, in this process, what it computes on.
+/// Appends the options that had an effect on a run of one of these subjects.
+void describe_effects(const std::vector<verify::Subject>& subjects, const verify::Place& place,
+                      const RunOptions& options, Json& configuration);
+
+/// The same for one, and in this process what it computes on.
 void describe_run(const verify::Subject& subject, const verify::Place& place,
                   const Problem& problem, const RunOptions& options, Json& configuration);
 

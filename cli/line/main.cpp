@@ -1,10 +1,12 @@
 // The program: picks the command, and turns what it throws into a message and an exit code.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,6 +17,8 @@
 #include "cli/line/command.h"
 #include "cli/line/endings.h"
 #include "cli/line/launcher.h"
+#include "cli/line/output.h"
+#include "cli/line/sibling.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/machine/plain_text.h"
 #include "reference/core/machine_error.h"
@@ -25,21 +29,48 @@ constexpr int kAllGood = 0;
 constexpr int kUsage = static_cast<int>(ringlab::ErrorKind::usage);
 constexpr int kEnvironment = static_cast<int>(ringlab::ErrorKind::environment);
 
-int dispatch(const std::vector<std::string>& words) {
+/// Where a failure is told besides standard error.
+struct Listener {
+  std::string command = {};
+  std::optional<std::string> json = {};  ///< of --json
+};
+
+// Before the words are known to be good, only standard output is safe to write to.
+bool wants_json_on_output(const std::vector<std::string>& words) {
+  const auto option = std::ranges::find(words, "--json");
+  const bool is_apart = option != words.end() && option + 1 != words.end() && option[1] == "-";
+  return is_apart || std::ranges::find(words, "--json=-") != words.end();
+}
+
+bool is_any_of(const std::string& word, std::initializer_list<const char*> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+int help(const std::vector<std::string>& words) {
+  using namespace ringlab::cli;
+  if (words.size() < 2 || words[0] != "help") {
+    fmt::print("{}", program_help());
+    return kAllGood;
+  }
+  const Command& command = find_command(words[1]);
+  if (!command.program.empty()) become_sibling(command.program, {words[1], "--help"});
+  fmt::print("{}", command_help(command));
+  return kAllGood;
+}
+
+int dispatch(const std::vector<std::string>& words, Listener& listener) {
   using namespace ringlab::cli;
   if (words.empty()) {
     std::fputs(program_help().c_str(), stderr);
     return kUsage;
   }
-  if (words[0] == "--help" || words[0] == "-h") {
-    fmt::print("{}", program_help());
-    return kAllGood;
-  }
-  if (words[0] == "--version") {
+  if (is_any_of(words[0], {"help", "--help", "-h"})) return help(words);
+  if (is_any_of(words[0], {"version", "--version", "-V"})) {
     fmt::print("ringlab {}\n", build_info().version);
     return kAllGood;
   }
   if (const char* vectors = std::getenv("RINGLAB_VECTORS")) ringlab::cpu::use_vectors(vectors);
+  if (wants_json_on_output(words)) listener = {words[0], "-"};
   const Command& command = find_command(words[0]);
   if (!command.program.empty()) become_sibling(command.program, words);
   Arguments arguments(command, {words.begin() + 1, words.end()});
@@ -48,27 +79,35 @@ int dispatch(const std::vector<std::string>& words) {
     return kAllGood;
   }
   arguments.refuse_shared_files();
+  if (arguments.given("json")) listener = {command.name, arguments.text("json")};
   return command.run(arguments);
 }
 
-int report(std::string_view message, int exit_code) {
-  ringlab::cli::say(message);
-  return exit_code;
+int fail(const ringlab::Error& error, std::string_view said, const Listener& listener) {
+  ringlab::cli::say(said);
+  if (listener.json) ringlab::cli::write_failure(listener.command, *listener.json, error);
+  return error.exit_code();
+}
+
+int fail_with(const std::string& what, const std::string& hint, const Listener& listener) {
+  const ringlab::Error error(ringlab::ErrorKind::environment, {.where = what, .hint = hint});
+  return fail(error, error.what(), listener);
 }
 
 int guarded(const std::vector<std::string>& words) {
+  Listener listener;
   try {
-    return dispatch(words);
+    return dispatch(words, listener);
   } catch (const ringlab::DeviceStuck& error) {  // destructors at the end would wait for it
     ringlab::cli::leave_stuck(error);
   } catch (const ringlab::Error& error) {
-    return report(ringlab::cli::said_in_turn(words, error), error.exit_code());
+    return fail(error, ringlab::cli::said_in_turn(words, error), listener);
   } catch (const std::bad_alloc&) {
-    return report("out of memory. Use fewer tokens, heads or ranks.", kEnvironment);
+    return fail_with("out of memory", "Use fewer tokens, heads or ranks.", listener);
   } catch (const std::length_error&) {
-    return report("out of memory: a tensor larger than the address space.", kEnvironment);
+    return fail_with("out of memory", "A tensor is larger than the address space.", listener);
   } catch (const std::exception& error) {
-    return report("failed: " + ringlab::plain_text(error.what()), kEnvironment);
+    return fail_with("failed: " + ringlab::plain_text(error.what()), "", listener);
   }
 }
 
@@ -77,7 +116,8 @@ int run(int argc, char** argv) {
   try {
     return guarded({argv + 1, argv + argc});
   } catch (const std::bad_alloc&) {
-    return report("out of memory.", kEnvironment);
+    ringlab::cli::say("out of memory.");
+    return kEnvironment;
   }
 }
 
@@ -89,7 +129,8 @@ int main(int argc, char** argv) {
   // A full disk behind standard output is noticed here at the latest.
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!written && exit_code == kAllGood) {
-    return report("standard output: expected to be written, found that it cannot.", kEnvironment);
+    fmt::print(stderr, "ringlab: standard output: expected to be written, found that it cannot.\n");
+    return kEnvironment;
   }
   return exit_code;
 }

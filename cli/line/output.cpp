@@ -1,17 +1,82 @@
 #include "cli/line/output.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <regex>
+#include <string_view>
+#include <vector>
 
 #include "cli/line/build_info.h"
 #include "reference/core/error.h"
 #include "reference/core/machine/plain_text.h"
 
 namespace ringlab::cli {
+namespace {
+
+constexpr std::size_t kLineWidth = 100;
+
+std::atomic<bool> document_is_written = false;
+
+bool is_painted(std::FILE* file) {
+  const auto is_set = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  const char* const terminal = std::getenv("TERM");
+  const bool is_dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  return ::isatty(::fileno(file)) == 1 && !is_set("NO_COLOR") && !is_dumb;
+}
+
+std::string painted(const std::string& text) {
+  static const std::regex bad("\\b(WRONG|BROKEN|NOT as computed)\\b"), good("\\b(ok|pass)\\b");
+  return std::regex_replace(std::regex_replace(text, bad, "\x1b[1;31m$&\x1b[0m"), good,
+                            "\x1b[32m$&\x1b[0m");
+}
+
+/// Words between commas on lines that begin below one another.
+std::string wrapped(const std::vector<std::string>& words, std::size_t indent) {
+  std::string text;
+  std::size_t at = indent;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i] + (i + 1 < words.size() ? "," : "");
+    const bool is_full = i > 0 && at + 1 + word.size() > kLineWidth;
+    text += is_full ? "\n" + std::string(indent, ' ') : i > 0 ? " " : "";
+    at = (is_full ? indent : at + (i > 0 ? 1 : 0)) + word.size();
+    text += word;
+  }
+  return text;
+}
+
+// Names of files are bytes; what is not UTF-8 in them is replaced rather than refused.
+std::string document_text(const std::string& command, const Json& document) {
+  const BuildInfo build = build_info();
+  Json whole = {{"schema", kJsonSchema},      {"ringlab", build.version},
+                {"compiler", build.compiler}, {"build_type", build.build_type},
+                {"flags", build.flags},       {"command", command}};
+  whole.update(document);
+  return plain_json(whole.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
+std::string_view kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage:
+      return "usage";
+    case ErrorKind::input:
+      return "input";
+    case ErrorKind::environment:
+      return "environment";
+  }
+  return "";
+}
+
+}  // namespace
 
 Json json_number(double value) {
   if (std::isfinite(value)) return value;
@@ -24,18 +89,42 @@ OptionSpec json_option() {
 }
 
 Output::Output(Arguments& arguments)
-    : json_path_(arguments.take_text("json")), text_(json_path_ == "-" ? stderr : stdout) {
+    : json_path_(arguments.take_text("json")),
+      text_(json_path_ == "-" ? stderr : stdout),
+      paints_(is_painted(text_)) {
   if (json_path_) check_writable("json", *json_path_);
 }
 
-void Output::write(const std::string& text) { std::fputs(plain_text(text).c_str(), text_); }
+void Output::write(const std::string& text) {
+  const std::string plain = plain_text(text);
+  std::fputs((paints_ ? painted(plain) : plain).c_str(), text_);
+}
 
-void Output::print_configuration(const Json& configuration) {
-  std::size_t width = 0;
-  for (const auto& [name, value] : configuration.items()) width = std::max(width, name.size());
+std::string configuration_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> items;
+  for (const Json& item : value) items.push_back(configuration_text(item));
+  return fmt::format("({})", fmt::join(items, ", "));
+}
+
+void Output::print_configuration(const Json& configuration,
+                                 const std::set<std::string>& by_default) {
+  constexpr std::string_view kByDefault = "by default";
+  std::size_t width = by_default.empty() ? 0 : kByDefault.size();
+  std::vector<std::string> others;
   for (const auto& [name, value] : configuration.items()) {
-    print("  {:<{}}  {}\n", name, width,
-          value.is_string() ? value.get<std::string>() : value.dump());
+    if (!by_default.contains(name)) width = std::max(width, name.size());
+  }
+  for (const auto& [name, value] : configuration.items()) {
+    if (by_default.contains(name)) {
+      others.push_back(name + " " + configuration_text(value));
+    } else {
+      print("  {:<{}}  {}\n", name, width, configuration_text(value));
+    }
+  }
+  if (!others.empty()) {
+    print("  {:<{}}  {}\n", kByDefault, width, wrapped(others, width + 4));
   }
   std::fflush(text_);  // what follows may take long, and whoever reads along wants to know of what
 }
@@ -48,22 +137,14 @@ void Output::keep(const std::string& command, const Json& document) {
   io::AtomicFiles so_far;
   write_json(command, document, so_far);
   so_far.commit();
+  document_is_written = true;
 }
 
 void Output::write_json(const std::string& command, const Json& document,
                         io::AtomicFiles& files) const {
   if (!json_path_) return;
-  const BuildInfo build = build_info();
-  Json whole = {{"ringlab", build.version},
-                {"compiler", build.compiler},
-                {"build_type", build.build_type},
-                {"flags", build.flags},
-                {"command", command}};
-  whole.update(document);
-  // Names of files are bytes; what is not UTF-8 in them is replaced rather than refused.
-  const std::string text =
-      plain_json(whole.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
-  files.write(*json_path_, text);
+  files.write(*json_path_, document_text(command, document));
+  document_is_written = document_is_written || *json_path_ == "-";
 }
 
 void Output::prepare(const std::string& command, const Json& document) {
@@ -76,12 +157,31 @@ void Output::prepare(const std::string& command, const Json& document) {
 
 void Output::commit() {
   files_.commit();
+  document_is_written = true;
   write(last_);
 }
 
 void Output::finish(const std::string& command, const Json& document) {
   prepare(command, document);
   commit();
+}
+
+void write_failure(const std::string& command, const std::string& path, const Error& error) {
+  if (document_is_written) return;
+  const ErrorParts& parts = error.parts();
+  const Json document = {{"error",
+                          {{"kind", kind_name(error.kind())},
+                           {"exit_code", error.exit_code()},
+                           {"message", error.what()},
+                           {"where", parts.where},
+                           {"expected", parts.expected},
+                           {"found", parts.actual},
+                           {"hint", parts.hint}}}};
+  try {
+    document_is_written = true;
+    io::write_file(path, document_text(command, document));
+  } catch (const std::exception&) {  // the failure itself was told
+  }
 }
 
 void check_writable(const std::string& option, const std::string& path) {
@@ -103,7 +203,7 @@ void check_writable(const std::string& option, const std::string& path) {
         {"--" + option, fmt::format("a name of at most {} bytes in {}", longest, folder.string()),
          fmt::format("{} bytes", name.size()), ""});
   }
-  if (std::filesystem::is_directory(path, ignored) && option != "output") {
+  if (std::filesystem::is_directory(path, ignored) && option != "output") {  // check_output() asks
     throw_environment_error({"--" + option, "a file", path + ", a folder", ""});
   }
 }

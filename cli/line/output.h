@@ -6,14 +6,20 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cli/line/arguments.h"
+#include "reference/core/error.h"
 #include "reference/io/atomic_file.h"
 
 namespace ringlab::cli {
 
 using Json = nlohmann::ordered_json;
+
+/// Of the documents that --json writes (docs/formats.md): higher where a field means something else
+/// than before, or is gone.
+inline constexpr int kJsonSchema = 1;
 
 /// A number as JSON; what JSON has no number for becomes "inf", "-inf" or "nan".
 Json json_number(double value);
@@ -21,7 +27,11 @@ Json json_number(double value);
 /// `--json FILE`, which every command takes.
 OptionSpec json_option();
 
-/// With `--json -` the JSON has standard output to itself and the text goes to standard error.
+/// A value of a configuration as people read it: "causal", "0.25", "(1, 4, 64, 32)".
+std::string configuration_text(const Json& value);
+
+/// With `--json -` the JSON has standard output to itself and the text goes to standard error. On a
+/// terminal verdicts are coloured, unless NO_COLOR is set.
 class Output {
  public:
   explicit Output(Arguments& arguments);
@@ -32,8 +42,8 @@ class Output {
   }
   /// Control characters do not come through: names in it may be from files.
   void write(const std::string& text);
-  /// Indented "name  value" lines from a flat JSON object.
-  void print_configuration(const Json& configuration);
+  /// Indented "name  value" lines from a flat JSON object; those `by_default` come last, together.
+  void print_configuration(const Json& configuration, const std::set<std::string>& by_default = {});
   /// The same before the end, so that what is known stays if the program is ended: the file is whole
   /// at any time. Nothing for standard output, and for what cannot be written twice.
   void keep(const std::string& command, const Json& document);
@@ -55,9 +65,14 @@ class Output {
 
   std::optional<std::string> json_path_;
   std::FILE* text_;
+  bool paints_;
   io::AtomicFiles files_;
   std::string last_;
 };
+
+/// The document of a command that failed: its "error" has the parts of the message. Nothing where a
+/// document was written before it failed, or none can be.
+void write_failure(const std::string& command, const std::string& path, const Error& error);
 
 /// Environment error unless a file can be made in the folder of `path`; "-" is fine. Asked before
 /// long work, so that it is not done in vain.

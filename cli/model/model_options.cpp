@@ -144,4 +144,20 @@ Json machine_figures(const model::Machine& machine) {
           {"block_overhead", fmt::format("{:.4g} us", machine.block_s / kMicro)}};
 }
 
+Json machine_json(const model::Machine& machine) {
+  return {{"machine", machine.name},
+          {"source", machine.source},
+          {"forward_flops_per_s", machine.forward_flops},
+          {"backward_flops_per_s", machine.backward_flops},
+          {"link_bytes_per_s", machine.inside.bytes_per_s},
+          {"link_latency_s", machine.inside.latency_s},
+          {"wiring", std::string(model::wiring_name(machine.wiring))},
+          {"node_ranks", machine.node_ranks},
+          {"node_link_bytes_per_s", machine.outside.bytes_per_s},
+          {"node_link_latency_s", machine.outside.latency_s},
+          {"memory_bytes", machine.memory_bytes},
+          {"memory_bytes_per_s", machine.memory_bytes_per_s},
+          {"block_overhead_s", machine.block_s}};
+}
+
 }  // namespace ringlab::cli

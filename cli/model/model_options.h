@@ -35,7 +35,9 @@ std::vector<OptionSpec> machine_options();
 
 model::Machine take_machine(Arguments& arguments);
 
-/// The figures of a machine with their units, and where they come from.
+/// The figures of a machine with their units, for people, and where they come from.
 Json machine_figures(const model::Machine& machine);
+/// The same as numbers, in units that their names say.
+Json machine_json(const model::Machine& machine);
 
 }  // namespace ringlab::cli

@@ -1,6 +1,5 @@
 // `ringlab plan`: how many ranks a problem takes on a machine, and how they should be arranged.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -84,14 +83,14 @@ PlanQuestion take_plan_question(Arguments& arguments) {
   return question;
 }
 
-Json configuration_of(const PlanQuestion& question) {
+Json configuration_of(const PlanQuestion& question, const Json& machine) {
   Json configuration = modelled_job_figures(question.job);
   configuration["wire"] = word_of(run_option("wire"), question.job.options);
-  configuration["ranks"] = fmt::format("{}", fmt::join(question.ranks, ", "));
+  configuration["ranks"] = question.ranks;
   if (question.limits.seconds < std::numeric_limits<double>::infinity()) {
     configuration["seconds"] = question.limits.seconds;
   }
-  configuration.update(machine_figures(question.machine));
+  configuration.update(machine);
   return configuration;
 }
 
@@ -117,11 +116,15 @@ std::size_t nearest_choice(const std::vector<model::Choice>& ways,
 }
 
 std::vector<RankPlan> plans_for(const PlanQuestion& question) {
+  constexpr int kSteps = 1000;  // of the bar, for each number of ranks
   Progress progress("weighing");
   std::vector<RankPlan> plans;
   for (const int ranks : question.ranks) {
     const auto tell = [&](std::size_t weighed, std::size_t all) {
-      progress.update(static_cast<int>(weighed), static_cast<int>(all),
+      const double share = static_cast<double>(weighed) / static_cast<double>(all);
+      const double done = static_cast<double>(plans.size()) + share;
+      progress.update(static_cast<int>(kSteps * done),
+                      kSteps * static_cast<int>(question.ranks.size()),
                       fmt::format("weighing {} ranks", ranks));
     };
     model::Job job = question.job;
@@ -243,10 +246,10 @@ int run_plan(Arguments& arguments) {
   Output output(arguments);
   const PlanQuestion question = take_plan_question(arguments);
   arguments.reject_unused();
-  const Json configuration = configuration_of(question);
-  output.print_configuration(configuration);
+  output.print_configuration(configuration_of(question, machine_figures(question.machine)));
   const std::vector<RankPlan> plans = plans_for(question);
-  Json document = {{"configuration", configuration}, {"plans", Json::array()}};
+  Json document = {{"configuration", configuration_of(question, machine_json(question.machine))},
+                   {"plans", Json::array()}};
   for (const RankPlan& plan : plans) document["plans"].push_back(plan_json(plan));
   print_plans(plans, question.limits, output);
   const auto chosen =

@@ -68,12 +68,12 @@ Question take_question(Arguments& arguments) {
   return question;
 }
 
-Json configuration_of(const Question& question) {
+Json configuration_of(const Question& question, const Json& machine) {
   Json configuration = modelled_job_figures(question.job);
   describe_run_options(question.job.options, configuration, [](const RunOption& option) {
     return std::ranges::count(kRunOptions, option.word) > 0;
   });
-  configuration.update(machine_figures(question.machine));
+  configuration.update(machine);
   if (question.disturbance.jitter > 0) {
     configuration["jitter"] = question.disturbance.jitter;
     configuration["seed"] = question.disturbance.seed;
@@ -182,12 +182,12 @@ int run_simulate(Arguments& arguments) {
   const std::optional<std::string> svg = take_file(arguments, "svg");
   const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
-  const Json configuration = configuration_of(question);
-  output.print_configuration(configuration);
+  output.print_configuration(configuration_of(question, machine_figures(question.machine)));
   const model::JobNeeds needs = model::needs_of(question.job.problem, question.job.options);
   const model::JobTimes times =
       model::simulate_job(question.job, needs, question.machine, question.disturbance);
-  const Json document = document_of(question, needs, times, configuration);
+  const Json document = document_of(question, needs, times,
+                                    configuration_of(question, machine_json(question.machine)));
   print_ranks(times, output);
   print_findings(question, times, document, output);
   if (trace) write_trace(*trace, times.events, output.files());
@@ -203,7 +203,9 @@ int run_simulate(Arguments& arguments) {
 
 std::vector<OptionSpec> simulate_options() {
   std::vector<OptionSpec> run;
-  for (const char* word : kRunOptions) run.push_back(option_spec(word));
+  for (const std::string_view word : kRunOptions) {
+    run.push_back(option_spec(word, word == "ranks" ? "8" : word == "layout" ? "zigzag" : ""));
+  }
   return model_options(
       run, {{"slow", "R:X,…", "rank R takes X times as long for its blocks"},
             {"jitter", "X", "blocks take 1 + X·E times as long, E random of mean 1 (0)"},

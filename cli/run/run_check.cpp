@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <numeric>
 #include <thread>
+#include <utility>
 
 #include "cli/inputs/run_options.h"
 #include "cli/line/progress.h"
@@ -34,6 +37,67 @@ ExactForward reference_for(const AttentionInput& input, const ExactOptions& opti
                                            : fast_forward(input, options);
 }
 
+/// The reference of o and lse, and how far off they may be.
+struct Judgement {
+  ExactForward exact;
+  ForwardTolerance allowed;
+};
+
+Judgement judged_rows(const AttentionInput& input, const NumericsProfile& profile,
+                      const ExactOptions& options) {
+  ExactForward exact = reference_for(input, options);
+  ForwardTolerance allowed = forward_tolerance(input, exact, profile, options);
+  return {std::move(exact), std::move(allowed)};
+}
+
+void put_rows(const Tensor<double>& rows, std::int64_t first, Tensor<double>& whole) {
+  for_each_index(rows.extents(), [&](auto b, auto h, auto t, auto c) {
+    whole(b, h, first + t, c) = rows(b, h, t, c);
+  });
+}
+
+Judgement room_for(const Shape& shape) {
+  const Tensor<double> out(shape.out()), lse(shape.lse());
+  return {.exact = {.out = out, .lse = lse, .out_error = out, .lse_error = lse},
+          .allowed = {.out = out, .lse = lse}};
+}
+
+/// All rows, a few at a time: `done` counts the pairs that are behind.
+Judgement judged_in_blocks(const AttentionInput& input, const NumericsProfile& profile, int threads,
+                           std::int64_t block, std::atomic<std::int64_t>& done) {
+  const Shape& shape = input.problem.shape;
+  const Positions keys = Positions::all(shape.kv_tokens);
+  Judgement whole = room_for(shape);
+  for (std::int64_t first = 0; first < shape.q_tokens; first += block) {
+    std::vector<std::int64_t> rows(
+        static_cast<std::size_t>(std::min(block, shape.q_tokens - first)));
+    std::iota(rows.begin(), rows.end(), first);
+    const Judgement part = judged_rows(input, profile, {.rows = rows, .threads = threads});
+    put_rows(part.exact.out, first, whole.exact.out);
+    put_rows(part.exact.lse, first, whole.exact.lse);
+    put_rows(part.exact.out_error, first, whole.exact.out_error);
+    put_rows(part.exact.lse_error, first, whole.exact.lse_error);
+    put_rows(part.allowed.out, first, whole.allowed.out);
+    put_rows(part.allowed.lse, first, whole.allowed.lse);
+    done += input.problem.mask.count(Positions::from_list(rows), keys);
+  }
+  return whole;
+}
+
+/// Where it takes long, it says how far it is, and what would take less.
+Judgement judged(const AttentionInput& input, const NumericsProfile& profile, int threads) {
+  constexpr std::int64_t kPairsOfBlock = std::int64_t{1} << 27, kLeastRows = 64;
+  const Shape& shape = input.problem.shape;
+  const std::int64_t pairs_of_row = shape.batch * shape.q_heads * shape.kv_tokens;
+  const std::int64_t block =
+      std::max(kLeastRows, kPairsOfBlock / std::max<std::int64_t>(1, pairs_of_row));
+  if (block >= shape.q_tokens) return judged_rows(input, profile, {.threads = threads});
+  std::atomic<std::int64_t> done = 0;
+  const Progress progress("checking (--check-rows 256 is faster)",
+                          {&done, input.problem.mask.count_all()});
+  return judged_in_blocks(input, profile, threads, block, done);
+}
+
 void check_gradients(const AttentionInput& input, const NumericsProfile& profile, const Rows& rows,
                      const AttentionGradients& got, int threads, Report& report) {
   const ExactBackward exact = exact_backward(input, *input.dout, threads);
@@ -47,11 +111,10 @@ void check_gradients(const AttentionInput& input, const NumericsProfile& profile
 
 CheckedResult check_result(const AttentionInput& input, const NumericsProfile& profile,
                            const RunResult& got) {
-  const Progress progress("comparing with the fp64 reference");
   ExactOptions options;
   options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const ExactForward exact = reference_for(input, options);
-  const ForwardTolerance allowed = forward_tolerance(input, exact, profile, options);
+  const auto [exact, allowed] = judged(input, profile, options.threads);
+  const Progress progress("comparing with the fp64 reference");
   CheckedResult checked{
       .report = compare_forward(got.output, exact, allowed),
       .settled = verify::settle_undecided(input, got.output, exact, allowed, options)};

@@ -76,7 +76,7 @@ void write_apart(const std::string& path, const Parts& parts, const Places& plac
   }
   std::filesystem::path place(path);
   const std::string mark = fmt::format("rank-{}", rank);
-  if (place.extension() == ".safetensors") {
+  if (io::container_of(place) == io::Container::safetensors) {
     place.replace_extension(mark + ".safetensors");
   } else {
     place /= mark;
@@ -101,10 +101,34 @@ void write_merged(const std::string& path, const Parts& parts, Communicator& net
 
 }  // namespace
 
+void check_output(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr const char* kExpected = "a file that ends in .safetensors, or a folder";
+  if (path == "-") {
+    throw_usage_error({"--output", kExpected, "-", "Only --json can go to standard output."});
+  }
+  const fs::path given(path);
+  const fs::path place = given.has_filename() ? given : given.parent_path();
+  check_writable("output", place.string());
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(place, ignored);
+  const bool is_file = fs::exists(place, ignored) && !is_folder;
+  const io::Container container = io::container_of(given);
+  if (container == io::Container::safetensors) {
+    if (!is_folder) return;
+    throw_environment_error({"--output", "a file", path + ", a folder", ""});
+  }
+  if (is_file) throw_environment_error({"--output", kExpected, path + ", a file", ""});
+  const bool is_plain = is_folder || !given.has_extension();
+  if (is_plain && container == io::Container::folder) return;
+  throw_usage_error({"--output", kExpected, path,
+                     "End the name with / to make a folder with a dot in its name."});
+}
+
 std::optional<JobOutput> take_job_output(Arguments& arguments, const verify::Place& place) {
   const std::optional<std::string> path = arguments.take_text("output");
   if (!path) return {};
-  check_writable("output", *path);
+  check_output(*path);
   if (!place.is_job()) return JobOutput{*path};
   return JobOutput{*path, arguments.take_choice<OutputShards>(
                               "output-shards", OutputShards::merged,

@@ -25,6 +25,10 @@ struct Results {
 void write_results(const std::string& path, const LoadedInput& loaded, const Results& results,
                    io::AtomicFiles& files);
 
+/// Usage or environment error for what --output cannot write to; asked before the run, so that it is
+/// not done in vain.
+void check_output(const std::string& path);
+
 enum class OutputShards { merged, apart };
 
 struct JobOutput {

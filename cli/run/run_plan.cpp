@@ -127,6 +127,7 @@ RunPlan take_run_plan(Arguments& arguments, const JobSession* session) {
   refuse_without_effect(arguments, {plan.subject}, plan.place);
   plan.options = take_options(arguments, plan, session);
   check_device_options(arguments, plan.options);
+  plan.defaults = left_to_defaults(arguments);
   plan.check = arguments.take_switch("check");
   plan.check_rows = take_check_rows(arguments);
   plan.backward = arguments.take_switch("backward");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct RunPlan {
   std::optional<std::string> trace_path = {};
   RankInput input = {};                 ///< in this process only what was loaded
   std::vector<std::int64_t> rows = {};  ///< those of --check-rows
+  std::set<std::string> defaults = {};  ///< names of what was not given
 
   const Problem& problem() const { return input.loaded.problem; }
   Pass last_pass() const { return backward ? Pass::backward : Pass::forward; }

@@ -35,7 +35,7 @@ Json print_plan(const RunPlan& plan, const verify::RunFacts& of_job, Output& out
   describe_run(plan.subject, plan.place, plan.problem(), plan.options, configuration);
   if (plan.place.is_job()) configuration["transport"] = transport_word(plan.place.transport);
   for (const auto& [name, value] : of_job) configuration[name] = value;
-  output.print_configuration(configuration);
+  output.print_configuration(configuration, plan.defaults);
   for (const std::string& note : plan.input.loaded.notes) output.print("note: {}\n", note);
   return configuration;
 }
@@ -43,8 +43,8 @@ Json print_plan(const RunPlan& plan, const verify::RunFacts& of_job, Output& out
 Json print_ranks(const std::vector<RankReport>& ranks, Output& output) {
   const bool timed = !ranks.empty() && !std::isnan(ranks.front().seconds);
   const bool checked = !ranks.empty() && !std::isnan(ranks.front().worst);
-  std::vector<std::string> heads = {"rank",        "sent",      "messages",      "received",
-                                    "peak memory", "of it K/V", "pairs computed"};
+  std::vector<std::string> heads = {"rank",        "sent",     "messages",      "received",
+                                    "peak memory", "K/V held", "pairs computed"};
   if (timed) heads.insert(heads.begin() + 1, "time");
   if (checked) heads.emplace_back("worst error/bound");
   std::vector<Column> columns;
@@ -65,7 +65,9 @@ Json print_ranks(const std::vector<RankReport>& ranks, Output& output) {
     table.add(std::move(cells));
     json.push_back(numbered_json(json.size(), rank));
   }
-  output.print("\n{}", table.text());
+  output.print(
+      "\n{}K/V held counts the own chunk, which lies in the input; peak memory does not.\n",
+      table.text());
   return json;
 }
 

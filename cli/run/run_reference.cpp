@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "cli/inputs/problem_options.h"
@@ -27,6 +28,7 @@ struct ReferencePlan {
   int threads = 1;
   std::optional<std::string> output_path;
   LoadedInput loaded;
+  std::set<std::string> defaults;  ///< names of what was not given
 
   std::int64_t rows() const {
     const Shape& shape = loaded.problem.shape;
@@ -44,10 +46,11 @@ ReferencePlan take_reference_plan(Arguments& arguments) {
   ReferencePlan plan;
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   plan.exact = arguments.take_switch("exact");
+  plan.defaults = left_to_defaults(arguments);
   plan.threads = static_cast<int>(take_whole(arguments, "threads", cores));
   const bool backward = arguments.take_switch("backward");
   plan.output_path = arguments.take_text("output");
-  if (plan.output_path) check_writable("output", *plan.output_path);
+  if (plan.output_path) check_output(*plan.output_path);
   plan.loaded =
       load_input(arguments, {.gradients = backward ? Gradients::of_input : Gradients::none});
   arguments.reject_unused();
@@ -145,7 +148,7 @@ int run_reference(Arguments& arguments) {
   Json configuration = {{"subject", "reference"}, {"exact", plan.exact}};
   describe_input(plan.loaded, configuration);
   configuration["threads"] = plan.threads;
-  output.print_configuration(configuration);
+  output.print_configuration(configuration, plan.defaults);
   for (const std::string& note : plan.loaded.notes) output.print("note: {}\n", note);
   const auto start = std::chrono::steady_clock::now();
   ReferenceResult result = plan.exact ? compute_exactly(plan, output) : compute_fp64(plan, output);

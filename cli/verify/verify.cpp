@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "cli/inputs/problem_options.h"
@@ -22,12 +25,20 @@ namespace {
 
 constexpr int kMostSubjects = 1000;
 
+// Those of `ringlab run` would leave most of a subject's code unused.
+struct OwnDefault {
+  std::string_view word, otherwise;
+};
+constexpr std::array<OwnDefault, 4> kOwnDefaults = {{{"tokens", "1024; with --quick 256"},
+                                                     {"mask", "causal"},
+                                                     {"ranks", "4"},
+                                                     {"layout", "zigzag"}}};
+
 report::VerifyRun make_run(const Json& configuration, const LoadedInput& loaded,
                            const RunOptions& options) {
   report::VerifyRun run;
   for (const auto& [name, value] : configuration.items()) {
-    run.configuration.emplace_back(name,
-                                   value.is_string() ? value.get<std::string>() : value.dump());
+    run.configuration.emplace_back(name, configuration_text(value));
   }
   const BuildInfo build = build_info();
   run.version = build.version;
@@ -132,7 +143,7 @@ Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
   const auto start = std::chrono::steady_clock::now();
   const VerifyJob job = take_job(arguments);
   const Json configuration = configuration_of(job.plan, job.loaded, job.options);
-  output.print_configuration(configuration);
+  output.print_configuration(configuration, verify_defaults(arguments));
   for (const std::string& note : job.loaded.notes) output.print("note: {}\n", note);
   Verification done{.run = make_run(configuration, job.loaded, job.options), .facts = {}};
   VerifyOutcome outcome = verify_subjects(job.plan, job.loaded, job.options);
@@ -189,6 +200,10 @@ Command verify_command() {
   command.operands = "[SUBJECT…]";
   command.max_operands = kMostSubjects;
   command.options = option_specs({OptionGroup::problem, OptionGroup::run});
+  for (OptionSpec& option : command.options) {
+    const auto own = std::ranges::find(kOwnDefaults, option.name, &OwnDefault::word);
+    if (own != kOwnDefaults.end()) option = option_spec(own->word, own->otherwise);
+  }
   command.options.push_back(option_spec("deterministic"));
   command.options.push_back(
       {"backward", "",
@@ -224,7 +239,9 @@ Command verify_command() {
   command.more =
       "Without subjects all of them are verified; without --input and --text a built-in random "
       "input "
-      "is used. Ranks default to 4 and the layout to zigzag. The laws use small random cases of "
+      "is used. Defaults are those of `ringlab run`, but for ranks, layout and mask: one rank with "
+      "a full "
+      "mask would leave most of the code of a subject unused. The laws use small random cases of "
       "their "
       "own, on the same device.\n\n"
       "With --time subjects take turns, one law at a time, the one that had least time first. "

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,8 @@ void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Argumen
 
 /// What is echoed: flat, one value per name.
 Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded, const RunOptions& options);
+/// The names in it of what the command line leaves to its default.
+std::set<std::string> verify_defaults(const Arguments& arguments);
 
 void print_verification(const report::VerifyRun& run, Output& output);
 Json subjects_json(const report::VerifyRun& run);

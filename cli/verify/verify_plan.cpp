@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -75,9 +76,7 @@ Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded,
   for (const verify::Subject& subject : plan.subjects) names.push_back(subject.name);
   configuration["subjects"] = fmt::format("{}", fmt::join(names, " "));
   describe_input(loaded, configuration);
-  describe_run_options(options, configuration, [](const RunOption& option) {
-    return option.group == OptionGroup::run || option.needs == Feature::gradient_order;
-  });
+  describe_effects(plan.subjects, {.device = options.device}, options, configuration);
   const std::int64_t tokens = loaded.problem.shape.q_tokens;
   configuration["rows_compared"] =
       tokens <= plan.sampled_rows ? "all" : fmt::format("{} of {}", plan.sampled_rows, tokens);
@@ -88,6 +87,16 @@ Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded,
       plan.laws.laws.empty() ? "all" : fmt::format("{}", fmt::join(plan.laws.laws, " "));
   configuration["seed"] = plan.laws.seed;
   return configuration;
+}
+
+std::set<std::string> verify_defaults(const Arguments& arguments) {
+  static constexpr std::array<std::pair<const char*, const char*>, 3> kOwn = {
+      {{"rows", "rows_compared"}, {"cases", "cases_per_law"}, {"laws", "laws"}}};
+  std::set<std::string> names = left_to_defaults(arguments);
+  for (const auto& [option, name] : kOwn) {
+    if (!arguments.given(option)) names.insert(name);
+  }
+  return names;
 }
 
 }  // namespace ringlab::cli

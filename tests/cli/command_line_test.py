@@ -31,6 +31,26 @@ class HelpTest(ProgramTest):
             self.assertIn("Examples:\n  ringlab ", text)
             self.assertIn("--json FILE", text)
 
+    def test_help_and_version_have_their_usual_other_words(self):
+        for words in [["run", "-h"], ["help", "run"]]:
+            self.assertEqual(self.succeeds(*words).out, self.succeeds("run", "--help").out)
+        self.assertEqual(self.succeeds("help", "bench").out, self.succeeds("bench", "--help").out)
+        self.assertEqual(self.succeeds("help").out, self.succeeds("--help").out)
+        self.assertEqual(self.succeeds("version").out, self.succeeds("--version").out)
+        self.fails(2, "Did you mean verify?", "help", "verfy")
+
+    def test_help_names_the_defaults(self):
+        for words, defaults in [
+                (["run"], {"ranks": "(1)", "layout": "(contiguous)", "mask": "(full)", "softcap": "(none)",
+                           "schedule": "(ring)", "wire": "(exact)", "transport": "(threads)"}),
+                (["verify"], {"ranks": "(4)", "layout": "(zigzag)", "mask": "(causal)",
+                              "tokens": "with --quick 256)"}),
+                (["simulate"], {"ranks": "(8)", "layout": "(zigzag)"})]:
+            text = self.succeeds(*words, "--help").out
+            for option, default in defaults.items():
+                line = re.search(rf"(?ms)^  --{option} .*?(?=^  --|^$)", text).group(0)
+                self.assertIn(default, " ".join(line.split()))
+
     def test_version(self):
         self.assertRegex(self.succeeds("--version").out, r"^ringlab \d+\.\d+\.\d+\n$")
 
@@ -48,6 +68,20 @@ class UsageTest(ProgramTest):
         self.fails(2, "Did you mean --ranks?", "run", "ring", "--text", self.text, "--rnks", "2")
         self.fails(2, "--zzzzzz", "list", "--zzzzzz")
         self.fails(2, "-q", "list", "-q")
+
+    def test_suggestions_know_the_words_of_the_field(self):
+        run = ["run", "ring", "--text", self.text]
+        for meant, words in [
+                ("f16", ["--dtype", "fp16"]), ("f32", ["--dtype", "float32"]),
+                ("bf16", ["--dtype", "BFloat16"]), ("f64", ["--dtype", "double"]),
+                ("causal", ["--mask", "causl"]), ("causal", ["--mask", "is_causal"]),
+                ("window", ["--mask", "windw:3,0"]), ("cuda", ["--device", "gpu"]),
+                ("--tokens", ["--seqlen", "5"])]:
+            with self.subTest(words=words):
+                self.fails(2, f"Did you mean {meant}?", *run, *words)
+        self.fails(2, "Did you mean ring?", "run", "rng", "--text", self.text)
+        self.fails(2, "Did you mean ring?", "run", "optimized", "--text", self.text, "--schedule", "rng")
+        self.fails(2, "Did you mean equals_reference?", "verify", "--laws", "equal_reference")
 
     def test_an_option_without_a_name_is_unknown(self):
         self.fails(2, "--=ring", "run", "--=ring", "--text", self.text)
@@ -199,6 +233,86 @@ class OutputTest(ProgramTest):
                             "delay_seed": "9"}.items():
             self.assertRegex(result.out, rf"(?m)^  {name} +{value.replace('+', '[+]')}$")
 
+    def test_the_echo_is_what_had_an_effect_differences_first(self):
+        def echo(*words):
+            result = self.succeeds("run", *words, "--text", self.text, "--tokens", "20", "--json",
+                                   self.folder / "out.json")
+            document = json.loads((self.folder / "out.json").read_text())
+            return result.out.split("\n\n")[0], document["configuration"]
+
+        text, configuration = echo("broadcast", "--ranks", "3")
+        for name in ("schedule", "slots", "wire", "direction", "threads"):  # it honours none
+            self.assertNotIn(name, configuration)
+        self.assertEqual(configuration["q"], [1, 4, 20, 32])
+        self.assertRegex(text, r"(?m)^  q +\(1, 4, 20, 32\)$")
+        names = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+        self.assertLess(names.index("ranks"), names.index("by"))
+        self.assertLessEqual(len(text.splitlines()), 10, text)
+        self.assertIn("dtype f32, mask full", " ".join(text.split()))
+        _, configuration = echo("optimized", "--ranks", "3", "--schedule", "broadcast")
+        self.assertEqual(configuration["schedule"], "broadcast")
+        self.assertNotIn("slots", configuration)
+        self.assertNotIn("direction", configuration)
+        _, configuration = echo("optimized")
+        for name in ("layout", "schedule", "slots", "wire"):  # with one rank nothing is shared
+            self.assertNotIn(name, configuration)
+
+    def test_a_failure_is_json_too(self):
+        for words, kind, code in [(["run", "rng", "--json", "-"], "usage", 2),
+                                  (["run", "ring", "--nope", "--json=-"], "usage", 2),
+                                  (["run", "ring", "--input", self.folder, "--json", "-"], "input", 3)]:
+            result = ringlab(*words)
+            self.assertEqual(result.code, code)
+            document = json.loads(result.out)
+            self.assertEqual((document["schema"], document["command"]), (1, "run"))
+            error = document["error"]
+            self.assertEqual((error["kind"], error["exit_code"]), (kind, code))
+            self.assertEqual(result.err, f"ringlab: {error['message']}\n")
+            self.assertIn(error["expected"], error["message"])
+        path = self.folder / "out.json"
+        self.fails(3, "", "run", "ring", "--input", self.folder, "--json", path)
+        self.assertEqual(json.loads(path.read_text())["error"]["exit_code"], 3)
+        before = self.text.read_bytes()
+        self.fails(2, "", "run", "ring", "--text", self.text, "--json", self.text)
+        self.assertEqual(self.text.read_bytes(), before)
+
+    def test_what_cannot_be_written_is_refused_before_the_run(self):
+        there = self.file("there", "mine")
+        for path, code in [("-", 2), (self.folder / "x.npz", 2), (self.folder / "x.pt", 2),
+                           (there, 4), (self.file("there.pt", ""), 4)]:
+            for subject in ("broadcast", "reference"):
+                result = ringlab("run", subject, *self.words[2:], "--output", path)
+                self.assertEqual(result.code, code, result.err)
+                self.assertIn("a file that ends in .safetensors, or a folder", result.err)
+                self.assertEqual(result.out, "")
+        self.assertEqual(there.read_text(), "mine")
+        self.assertEqual(self.left(), ["text.txt", "there", "there.pt"])
+        self.succeeds(*self.words, "--output", f"{self.folder / 'x.pt'}/")
+        self.succeeds(*self.words, "--output", self.folder / "x.pt")
+        self.succeeds(*self.words, "--output", self.folder / "y.SafeTensors")
+        self.assertTrue((self.folder / "x.pt" / "o.npy").is_file())
+        self.assertTrue((self.folder / "y.SafeTensors").is_file())
+
+    def test_verdicts_are_coloured_on_a_terminal_only(self):
+        def shown(**environment):
+            primary, terminal = os.openpty()
+            subprocess.run([PROGRAM, *map(str, self.words), "--check"], stdout=terminal,
+                           env={**os.environ, "TERM": "xterm", **environment})
+            os.close(terminal)
+            text = b""
+            try:
+                while chunk := os.read(primary, 65536):
+                    text += chunk
+            except OSError:  # how Linux ends a terminal
+                pass
+            os.close(primary)
+            return text
+
+        self.assertIn(b"\x1b[32mok\x1b[0m", shown())
+        self.assertNotIn(b"\x1b", shown(NO_COLOR="1"))
+        self.assertNotIn(b"\x1b", shown(TERM="dumb"))
+        self.assertNotIn("\x1b", self.succeeds(*self.words, "--check").out)
+
     def test_results_go_to_a_folder_or_a_file(self):
         self.succeeds(*self.words, "--output", self.folder / "out")
         self.succeeds(*self.words, "--output", self.folder / "out.safetensors", "--check")
@@ -314,7 +428,18 @@ class RunTest(ProgramTest):
         self.assertIn("note: q rounded from f64 to f16: 4 of 6 values changed", result.out)
         result = self.succeeds("run", "broadcast", "--input", self.folder / "in")
         self.assertNotIn("rounded", result.out)
-        self.assertRegex(result.out, r"(?m)^  dtype +f64$")
+        self.assertIn("by default  dtype f64", result.out)
+
+    def test_products_that_overflow_are_told(self):
+        for name in "qkv":
+            self.file(f"in/{name}.npy", npy([2e19] * 6, (3, 2)))
+        for subject in ("broadcast", "reference"):
+            result = self.succeeds("run", subject, "--input", self.folder / "in")
+            self.assertRegex(result.out, r"note: q and k are so large that q·k may overflow: up to "
+                             r"8e\+38 where f32 ends at 3\.4")
+        self.file("in/k.npy", npy([1e18] * 6, (3, 2)))
+        result = self.succeeds("run", "broadcast", "--input", self.folder / "in")
+        self.assertNotIn("overflow", result.out)
 
     def test_values_beyond_the_dtype_are_refused(self):
         for name in "qkv":
@@ -359,6 +484,27 @@ class RunTest(ProgramTest):
         self.assertEqual(stages["ring"]["peak_kv_bytes"], everything // 2)
         self.assertEqual(stages["ring"]["sent_bytes"], 3 * everything)
         self.fails(2, ["--rounds"], "bench", "--rounds", "0")
+
+    def test_bench_sweeps_sizes_a_line_for_each(self):
+        words = ["bench", "--ranks", "2", "--heads", "1", "--head-dim", "8", "--rounds", "2"]
+        path = self.folder / "sweep.json"
+        text = self.succeeds(*words, "--sweep", "tokens=16:70:x2", "--json", path).out
+        lines = text.split("\n\n")[1].splitlines()
+        self.assertEqual(lines[0].split(), ["tokens", "heads", "head_dim", "ranks", "time", "Gflop/s",
+                                            "moved", "GB/s", "error/bound"])
+        self.assertEqual([line.split()[0] for line in lines[1:]], ["16", "32", "64"])
+        self.assertTrue(all(line.endswith("  ok") for line in lines[1:]), text)
+        self.assertEqual(len({line.index("  ok") for line in lines[1:]}), 1, "aligned")
+        document = json.loads(path.read_text())
+        for size in document["sizes"]:
+            self.assertGreater(size["sent_bytes"], size["tokens"] * 8 * 4)
+            self.assertGreater(size["sent_bytes_per_s"], 0)
+        text = self.succeeds("bench", "--tokens", "16", "--rounds", "1", "--sweep", "ranks=1:3:+1").out
+        self.assertEqual(text.count("  ok\n"), 3)
+        for wrong in ("tokens", "tokens=1:2", "tokens=4:2:x2", "tokens=1:4:x1", "dtype=1:2:x2",
+                      "tokens=1:99999999:x2", "tokens=1:4:*2"):
+            self.fails(2, "--sweep", "bench", "--sweep", wrong)
+        self.fails(2, "--tokens", "bench", "--tokens", "5", "--sweep", "tokens=1:4:x2")
 
     def test_list_tells_what_each_subject_can(self):
         result = self.succeeds("list", "--json", self.folder / "list.json")
