@@ -44,6 +44,8 @@ bool asks_for_mpi(const std::vector<std::string>& words) {
 
 }  // namespace
 
+bool is_launched() { return !number_by_launcher().empty(); }
+
 std::string rank_prefix() {
   const std::string_view number = number_by_launcher();
   return number.empty() ? std::string() : "rank " + std::string(number) + ": ";

@@ -18,7 +18,6 @@
 #include "cli/line/endings.h"
 #include "cli/line/launcher.h"
 #include "cli/line/output.h"
-#include "cli/line/sibling.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/machine/plain_text.h"
 #include "reference/core/machine_error.h"

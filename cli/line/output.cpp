@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/line/build_info.h"
+#include "cli/line/launcher.h"
 #include "reference/core/error.h"
 #include "reference/core/machine/plain_text.h"
 
@@ -31,7 +32,8 @@ bool is_painted(std::FILE* file) {
   };
   const char* const terminal = std::getenv("TERM");
   const bool is_dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
-  return ::isatty(::fileno(file)) == 1 && !is_set("NO_COLOR") && !is_dumb;
+  const bool is_terminal = ::isatty(::fileno(file)) == 1 && !is_launched();
+  return is_terminal && !is_set("NO_COLOR") && !is_dumb;
 }
 
 std::string painted(const std::string& text) {

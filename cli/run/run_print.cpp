@@ -65,6 +65,7 @@ Json print_ranks(const std::vector<RankReport>& ranks, Output& output) {
     table.add(std::move(cells));
     json.push_back(numbered_json(json.size(), rank));
   }
+  if (ranks.empty()) return json;
   output.print(
       "\n{}K/V held counts the own chunk, which lies in the input; peak memory does not.\n",
       table.text());

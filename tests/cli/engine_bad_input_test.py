@@ -15,10 +15,12 @@ class EngineBadInputTest(ProgramTest):
         self.text = self.file("text.txt", TEXT)
 
     def contents(self):
-        return {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        return {path: path.read_bytes() for path in self.folder.rglob("*")
+                if path.is_file() and path.name != "run.json"}
 
     def refuses(self, code, message, *words):
-        """Refused with this message; every file is as it was, and no other is there."""
+        """Refused with this message; every file is as it was, and no other is there but run.json,
+        which says why."""
         before = self.contents()
         result = self.fails(code, message, *words, timeout=60)
         self.assertEqual(self.contents(), before, f"ringlab {words}")
@@ -26,7 +28,11 @@ class EngineBadInputTest(ProgramTest):
 
     def refuses_run(self, code, message, *words, subject="optimized"):
         outputs = ["--output", self.folder / "out.safetensors", "--json", self.folder / "run.json"]
-        return self.refuses(code, message, "run", subject, "--text", self.text, *outputs, *words)
+        result = self.refuses(code, message, "run", subject, "--text", self.text, *outputs, *words)
+        if (self.folder / "run.json").exists():
+            error = json.loads((self.folder / "run.json").read_text())["error"]
+            self.assertEqual(result.err, f"ringlab: {error['message']}\n")
+        return result
 
 
 class SharedFileTest(EngineBadInputTest):

@@ -53,11 +53,20 @@ class Reference(ProgramTest):
             for a, b in pairs:
                 self.assertLessEqual(abs(a - b), allowed + abs(b) * 2**-53, name)
 
+    def test_it_is_a_subject_like_the_others(self):
+        given = ["--input", GOLDEN / "f32.safetensors"]
+        text = self.succeeds("run", "reference", *given, "--check").out
+        self.assertIn("check  lse  ok", text)
+        self.assertNotIn("K/V held", text)  # nobody holds parts
+        text = self.succeeds("verify", "reference", "--quick", "--cases", "2").out
+        self.assertIn("1 of 1 subjects pass", text)
+        self.assertRegex(self.succeeds("list").out, r"(?m)^reference +the exact reference")
+
     def test_what_it_cannot_do_is_refused(self):
         given = ["--input", GOLDEN / "f32.safetensors"]
         self.fails(2, "soft-capping", "run", "reference", *given, "--softcap", "5", "--exact")
         self.fails(2, "--ranks", "run", "reference", *given, "--ranks", "2")
-        self.fails(2, "--check", "run", "reference", *given, "--check")
+        self.fails(2, "--exact", "run", "reference", *given, "--exact", "--check")
         self.fails(2, "--exact", "run", "optimized", *given, "--exact")
 
 
