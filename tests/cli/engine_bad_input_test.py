@@ -15,24 +15,25 @@ class EngineBadInputTest(ProgramTest):
         self.text = self.file("text.txt", TEXT)
 
     def contents(self):
-        return {path: path.read_bytes() for path in self.folder.rglob("*")
-                if path.is_file() and path.name != "run.json"}
+        return {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
 
     def refuses(self, code, message, *words):
-        """Refused with this message; every file is as it was, and no other is there but run.json,
-        which says why."""
+        """Refused with this message; every file is as it was, and no other is there but that of
+        --json, which says the same."""
         before = self.contents()
         result = self.fails(code, message, *words, timeout=60)
-        self.assertEqual(self.contents(), before, f"ringlab {words}")
+        after = self.contents()
+        for path in [word for word in words if word in after and word not in before]:
+            self.assertEqual(words[words.index(path) - 1], "--json")
+            error = json.loads(after.pop(path))["error"]
+            self.assertEqual(result.err, f"ringlab: {error['message']}\n")
+            path.unlink()
+        self.assertEqual(after, before, f"ringlab {words}")
         return result
 
     def refuses_run(self, code, message, *words, subject="optimized"):
         outputs = ["--output", self.folder / "out.safetensors", "--json", self.folder / "run.json"]
-        result = self.refuses(code, message, "run", subject, "--text", self.text, *outputs, *words)
-        if (self.folder / "run.json").exists():
-            error = json.loads((self.folder / "run.json").read_text())["error"]
-            self.assertEqual(result.err, f"ringlab: {error['message']}\n")
-        return result
+        return self.refuses(code, message, "run", subject, "--text", self.text, *outputs, *words)
 
 
 class SharedFileTest(EngineBadInputTest):
