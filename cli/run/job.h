@@ -2,6 +2,7 @@
 // started or whose ranks meet in a folder.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -26,6 +27,10 @@ int run_job(Arguments& arguments);
 /// Writes to standard error; where that has gone, as with a launcher that was killed, to the terminal
 /// if there is one. From any thread.
 void say_to_user(const std::string& text);
+
+/// The exit code of a failure that is told, or that another rank tells; 0 before. Whoever is asked
+/// to end after that has nothing to add.
+std::atomic<int>& told_failure();
 
 /// What keeps a job from starting.
 struct JobFailure {

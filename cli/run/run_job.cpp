@@ -33,6 +33,7 @@ int tell(const JobSession& session, const Error& error) {
     }
   }
   say_to_user(text);
+  told_failure() = error.exit_code();
   return error.exit_code();
 }
 
@@ -48,11 +49,13 @@ int end_with_failure(JobSession& session, const Error& error) {
 [[noreturn]] void end_at_once(const Error& error) {
   static std::atomic_flag has_spoken;
   while (has_spoken.test_and_set()) std::this_thread::sleep_for(kStay);  // another thread ends it
+  const int told = told_failure();
   const bool knows_its_rank = dynamic_cast<const RankError*>(&error) != nullptr;
-  say_to_user(fmt::format("ringlab: {}{}\n", knows_its_rank ? "" : rank_prefix(), error.what()));
+  const std::string prefix = knows_its_rank ? "" : rank_prefix();
+  if (told == 0) say_to_user(fmt::format("ringlab: {}{}\n", prefix, error.what()));
   io::discard_uncommitted_files();
-  std::this_thread::sleep_for(kStay);
-  std::_Exit(error.exit_code());
+  if (told == 0) std::this_thread::sleep_for(kStay);
+  std::_Exit(told != 0 ? told : error.exit_code());
 }
 
 // A wrong --timeout is reported once there is a session to do it with.

@@ -25,7 +25,7 @@ from ringlab._callable import RESULTS, VerifiedCallable
 LENGTH = struct.Struct("<Q")
 DTYPES = ("float64", "float32", "float16", "uint16")
 NAMES = RESULTS[5]
-TEXTS = {"raised", "unsupported", "missing"}
+TEXTS = {"raised", "ran_out", "unsupported", "missing"}
 CHUNK_BYTES = 1 << 16
 MOST_HEADER_BYTES = 1 << 20
 MOST_EXTRA_BYTES = 1 << 26

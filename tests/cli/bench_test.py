@@ -201,11 +201,13 @@ class BenchTest(ProgramTest):
         self.fails(4, "--html", "bench", "gpu", "--html", "/no/such/folder/x.html")
         self.fails(2, "tpu", "bench", "tpu")
 
-    def test_without_a_device_nothing_is_measured_and_no_file_is_written(self):
+    def test_without_a_device_nothing_is_measured_and_the_file_says_why(self):
         path = self.folder / "bench.json"
         self.environment["CUDA_VISIBLE_DEVICES"] = ""
         self.fails(4, "CUDA", "bench", "gpu", "--quick", "--json", path, env=self.environment)
-        self.assertFalse(path.exists())
+        document = json.loads(path.read_text())
+        self.assertEqual(document["error"]["exit_code"], 4)
+        self.assertNotIn("goals", document)
 
     def test_without_vectors_shares_of_the_peak_are_skipped_and_the_rest_is_not(self):
         self.environment["RINGLAB_VECTORS"] = "scalar"

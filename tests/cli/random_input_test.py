@@ -117,7 +117,7 @@ class RandomInputTest(ProgramTest):
     def test_what_cannot_fit_into_memory_is_refused_before_anything_is_made(self):
         for words in ([], ["--check-rows", "4"], ["--check"]):
             self.fails(4, "tensors that fit in", "run", "optimized", "--random", "--tokens",
-                       2**34, "--heads", "64", *words)
+                       2**31, "--heads", "512", *words)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,8 @@ class StageAgreementTest(ProgramTest):
     def test_every_stage_agrees_with_numpy(self):
         listed = json.loads(self.succeeds("list", "--json", "-").out)["subjects"]
         self.assertGreaterEqual(len(listed), 1)
-        here = [subject["name"] for subject in listed if "cpu" in subject["devices"]]
+        here = [subject["name"] for subject in listed
+                if "cpu" in subject["devices"] and subject["name"] != "reference"]
         for index, stage in enumerate(here):
             worst = 0.0
             for case in range(CASES_PER_STAGE):

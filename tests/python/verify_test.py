@@ -144,7 +144,8 @@ class RightFunctions(unittest.TestCase):
                 seen.add((q.shape, k.shape, v.shape))
                 return functions.right(q, k, v, mask=mask, scale=scale)
 
-            self.passes(watched, shapes=wish, laws=["equals_reference", "P1", "P9", "U", "many_keys"])
+            self.passes(watched, shapes=wish, isolate=False,
+                        laws=["equals_reference", "P1", "P9", "U", "many_keys"])
         self.assertLess(len(shapes["few"]), 25)
         self.assertGreater(len(shapes["any"]), 40)
 
@@ -313,7 +314,7 @@ class WrongFunctions(unittest.TestCase):
             return o.astype(np.float64), lse.astype(np.float64)
 
         report = verify(wide, laws=["U"], cases=5)
-        self.assertIn("it returned o as float64, expected float32", report.broken[0].failure.message)
+        self.assertIn("it returned o as float64, expected float32", report.first_call)
         self.assertTrue(verify(wide, laws=["U"], cases=5, dtypes=["f64"]))
 
     def test_a_missing_lse_is_a_verdict_where_there_was_one(self):

@@ -11,6 +11,7 @@
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"
+#include "tests/stages/work_on_memory.h"
 
 namespace ringlab::stages::testing {
 

@@ -105,8 +105,8 @@ struct Spread {
   explicit Spread(const TensorView<const Element>& dense) {
     const Extents& e = dense.extents;
     view.extents = e;
-    view.strides = {e.heads * e.channels * 2 + 5, e.channels * 2 + 1,
-                    e.batch * (e.heads * e.channels * 2 + 5) + 3, 2};
+    const std::int64_t head = e.channels * 2 + 1, batch = e.heads * head + 5;
+    view.strides = {batch, head, e.batch * batch + 3, 2};
     values.resize(static_cast<std::size_t>(e.tokens * view.strides.token + 1),
                   static_cast<Element>(std::numeric_limits<double>::quiet_NaN()));
     view.data = values.data();
