@@ -27,13 +27,13 @@ struct Coverage {
   std::vector<ClassShare> classes;
   bool is_judged = false;  ///< all laws were tried, on at least kCasesForCoverage cases
   Envelope tried = {};     ///< what the cases that held asked of the subject
-  /// What it claims and was never asked in a case that held.
+  /// The claims that were never asked in a case that held.
   std::vector<std::string> not_tried = {};
 
   double share(const ClassShare& one) const;
   /// Required classes below kLeastShare; empty when it is not judged.
   std::vector<std::string> missing() const;
-  /// Whether it answered less than a quarter of what it claims to take: what held says little then.
+  /// True when it answered less than a quarter of what it claims to take: what held says little then.
   /// A kernel for causal masks, which has no way to claim no other, refuses about half.
   bool refuses_most() const { return refused > 3 * cases; }
 };
@@ -46,7 +46,7 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
 /// The classes that the cases of a subject with these abilities have to reach: those that follow
 /// from what it claims, and that are drawn for it.
 std::vector<std::string> required_classes(const Capabilities& can);
-/// Those that some subject has to reach.
+/// The classes that some subject has to reach.
 std::vector<std::string> all_classes();
 
 }  // namespace ringlab::verify

@@ -56,7 +56,7 @@ Subject reference_subject() {
           .title = "the exact reference: float64, compensated, rounded once",
           .can = can,
           .run = run_exactly,
-          // Its own bound is far below this one: sums in the carried type.
+          // The promise of the reference itself is far below this one: sums in the carried type.
           .profile = [](const Problem& problem, const RunOptions&) {
             return carried_profile(problem.dtype, 1);
           }};

@@ -17,8 +17,8 @@ namespace ringlab::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// Of the documents that --json writes (docs/formats.md): higher where a field means something else
-/// than before, or is gone.
+/// The schema of the documents that --json writes (docs/formats.md): higher where a field means
+/// something else than before, or is gone.
 inline constexpr int kJsonSchema = 1;
 
 /// A number as JSON; what JSON has no number for becomes "inf", "-inf" or "nan".

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kMostSubjects = 1000;
 
-// Those of `ringlab run` would leave most of a subject's code unused.
+// Defaults where those of `ringlab run` would leave most of a subject's code unused.
 struct OwnDefault {
   std::string_view word, otherwise;
 };

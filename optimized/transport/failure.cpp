@@ -41,7 +41,7 @@ std::shared_ptr<const Error> out_of_memory(int rank) {
       ErrorParts{.where = rank_name(rank), .actual = "out of memory"});
 }
 
-/// Of a rank that threw something of the standard library.
+/// The error of a rank that threw something of the standard library.
 std::shared_ptr<const Error> standard_error(int rank, const std::exception& thrown) {
   if (dynamic_cast<const std::bad_alloc*>(&thrown)) return out_of_memory(rank);
   const std::optional<MachineError> of_machine = machine_failure(thrown, rank_name(rank));

@@ -76,7 +76,7 @@ class MessageTable {
   HalfMessage find(int rank, Request request) const;
   /// Forgets a completed request and counts what it received.
   void close(int rank, Request request);
-  /// Those operations that `rank` has posted and not waited for and that `wanted` takes, oldest
+  /// The operations that `rank` has posted and not waited for and that `wanted` takes, oldest
   /// first.
   std::vector<HalfMessage> open(int rank, bool (*wanted)(const HalfMessage&)) const;
 

@@ -25,7 +25,7 @@ class Patience {
 
   /// When to look again, where somebody last sent or received something then.
   Clock::time_point next_look(Clock::time_point last_progress) const;
-  /// Whether it is over; to be asked when it is time to look.
+  /// True when it is over; to be asked when it is time to look.
   bool is_over(Clock::time_point last_progress, const std::function<Look()>& look);
 
  private:

@@ -43,7 +43,7 @@ Tensor<double> rows_of(const Tensor<double>& tensor, std::int64_t first, std::in
   return rows;
 }
 
-/// Of any head.
+/// The largest score of a pair, of any head.
 double largest_score(const Trial& trial, std::int64_t row, std::int64_t key) {
   double largest = 0;
   for (std::int64_t b = 0; b < trial.shape().batch; ++b) {

@@ -5,7 +5,7 @@
 
 namespace ringlab::plugins {
 
-/// Those that the machine allows.
+/// The namespaces that the machine allows.
 struct Namespaces {
   bool users = false, processes = false, network = false, mounts = false;
 };
