@@ -77,7 +77,7 @@ std::optional<Suspicion> find_among_all(const Inquiry& inquiry) {
     if (!inquiry.control.answer(rank)) return silent(inquiry, rank);
     if (inquiry.control.answer(rank)->waiting_for == kEverybody) continue;
     all_wait_for_the_end = false;
-    if (const auto late = overdue(inquiry, rank)) return late;
+    if (auto late = overdue(inquiry, rank)) return late;
   }
   if (!all_wait_for_the_end) return {};
   return Suspicion{kNobody, "all ranks answer and none of them goes on"};
@@ -88,13 +88,13 @@ std::optional<Suspicion> find_among_all(const Inquiry& inquiry) {
 std::optional<Suspicion> find_dead_here(const ControlChannel& control,
                                         const PeerProcesses& processes) {
   for (const int rank : others_of(control)) {
-    if (const auto found = dead(processes, rank)) return found;
+    if (auto found = dead(processes, rank)) return found;
   }
   return {};
 }
 
 std::optional<Suspicion> find_dead(const Inquiry& inquiry) {
-  if (const auto found = find_dead_here(inquiry.control, inquiry.processes)) return found;
+  if (auto found = find_dead_here(inquiry.control, inquiry.processes)) return found;
   std::vector<int> unseen;
   for (const int rank : others_of(inquiry.control)) {
     if (inquiry.processes.look(rank) == ProcessState::unknown) unseen.push_back(rank);
@@ -108,7 +108,7 @@ std::optional<Suspicion> find_dead(const Inquiry& inquiry) {
 
 std::optional<Suspicion> find_suspect(const Inquiry& inquiry, int peer) {
   if (peer == kEverybody) {
-    const auto found = find_dead_here(inquiry.control, inquiry.processes);
+    auto found = find_dead_here(inquiry.control, inquiry.processes);
     return found ? found : find_among_all(inquiry);
   }
   // Every rank on the chain waits for the next one. The chain ends at a rank that is silent, that
@@ -120,7 +120,7 @@ std::optional<Suspicion> find_suspect(const Inquiry& inquiry, int peer) {
     if (closed) {
       return Suspicion{kNobody, "a deadlock: " + chain_text(chain) + " wait for each other"};
     }
-    if (const auto found = dead(inquiry.processes, next)) return found;
+    if (auto found = dead(inquiry.processes, next)) return found;
     if (!ask(inquiry, {next})) return {};
     const std::optional<Activity> answer = inquiry.control.answer(next);
     if (!answer) return silent(inquiry, next);
