@@ -145,6 +145,20 @@ void answer(const ringlab_plugin& plugin, CallMessage& message, const int (&file
   tell(reply);
 }
 
+/// Behind the walls until nobody wants anything any more.
+[[noreturn]] void serve(const char* path, std::int64_t address_bytes) {
+  note_limits_from_outside(address_bytes);
+  const std::string missing = confine({.address_bytes = address_bytes});
+  report_signals(0);
+  set_default_float_mode();
+  const ringlab_plugin* plugin = load(path);
+  introduce(*plugin, missing);
+  CallMessage message;
+  int files[2] = {-1, -1};
+  while (receive(message, files)) answer(*plugin, message, files);
+  _exit(0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -153,15 +167,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // last words should not be lost
-  const std::int64_t address_bytes = std::strtoll(argv[2], nullptr, 10);
-  note_limits_from_outside(address_bytes);
-  const std::string missing = confine({.address_bytes = address_bytes});
-  report_signals(0);
-  set_default_float_mode();
-  const ringlab_plugin* plugin = load(argv[1]);
-  introduce(*plugin, missing);
-  CallMessage message;
-  int files[2] = {-1, -1};
-  while (receive(message, files)) answer(*plugin, message, files);
-  _exit(0);
+  try {
+    serve(argv[1], std::strtoll(argv[2], nullptr, 10));
+  } catch (const std::bad_alloc&) {
+    Reply reply;
+    reply.ran_out = 1;
+    refuse("no memory left", reply);
+  }
 }
