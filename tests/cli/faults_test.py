@@ -147,7 +147,9 @@ class FaultsTest(JobTest):
         self.assertEqual(list(job.outputs.iterdir()), [], job.said())
 
     def test_a_launcher_that_is_killed_is_missed_by_every_rank(self):
-        job = self.run_one(RANKS, "", *LONG, launcher=(), source=("--random",), launcher_lives=2)
+        # The job would take much longer than its launcher lives, on a fast machine too.
+        job = self.run_one(RANKS, "", *LONG[2:], launcher=(), launcher_lives=2,
+                           source=("--random", "--tokens", 131072))
         self.check_end(job)
         self.assertEqual(job.codes, ["4"] * RANKS, job.said())
         for message in job.errs:
