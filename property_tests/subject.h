@@ -156,6 +156,13 @@ struct Place {
 /// Names and values that tell on what a run computes.
 using RunFacts = std::vector<std::pair<std::string, std::string>>;
 
+/// What a rank sends and holds in a forward pass, by closed forms that the subject states of itself.
+struct StatedCosts {
+  std::int64_t sent_bytes = 0;
+  std::int64_t sent_messages = 0;
+  std::int64_t peak_kv_bytes = 0;
+};
+
 struct Subject {
   std::string name;   ///< "ring", "broadcast", "mutant:ring_one_hop_short"
   std::string title;  ///< one line for tables
@@ -176,6 +183,8 @@ struct Subject {
   std::vector<TransportKind> carriers = {};
   ring::AttentionOf attention = {};  ///< whose block kernels these ranks call
   bool makes_rows = false;           ///< runs where each rank makes its rows and nobody has all
+  /// Of `rank`, on CPUs; empty where it states none.
+  std::function<StatedCosts(const Problem&, const RunOptions&, int rank)> costs = {};
   /// What replay tokens call it where that is not its name: "libmine.so@1f3c…", by its content.
   std::string id = {};
 

@@ -25,6 +25,11 @@ Subject subject_of(const stages::Stage& stage) {
                   .can = can,
                   .run = stage.run,
                   .profile = stage.profile};
+  subject.costs = [costs = stage.costs](const Problem& problem, const RunOptions& options,
+                                        int rank) -> StatedCosts {
+    const stages::StageCosts stated = costs(problem, options, rank);
+    return {stated.sent_bytes, stated.sent_messages, stated.peak_kv_bytes};
+  };
   if (stage.tensor_cores) {
     can.powers_next_to_0_are_1 = false;
     can.messages = can.tiles = false;  // copies, and kernels with tiles of their own

@@ -48,10 +48,13 @@ Json print_result(const RunResult& result, Output& output) {
           {"ranks", json}};
 }
 
-// Only what executes schedules has closed forms of its own.
 void print_costs(const RunPlan& plan, const RunResult& result, Json& document, Output& output) {
-  if (!plan.subject.can.schedules || plan.options.device == DeviceKind::cuda) return;
+  if (plan.options.device == DeviceKind::cuda) return;
   const RunAccount account = plan.account(result.ranks);
+  if (plan.subject.costs && !plan.backward) {
+    report_stated_costs(plan.subject, account, document, output);
+  }
+  if (!plan.subject.can.schedules) return;
   report_costs(account, document, output);
   report_memory(account, document, output);
 }

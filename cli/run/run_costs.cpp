@@ -29,17 +29,39 @@ constexpr std::array<Figure, 6> kFigures = {{
     {"peak_kv_bytes", &RankStats::peak_kv_bytes, &ring::EngineCosts::peak_kv_bytes},
 }};
 
-// Empty when every figure of every rank is as expected.
-std::string first_difference(const RunAccount& account, const Costs& costs) {
+struct StatedFigure {
+  const char* name;
+  std::int64_t RankStats::*measured;
+  std::int64_t verify::StatedCosts::*expected;
+};
+constexpr std::array<StatedFigure, 3> kStatedFigures = {{
+    {"sent_bytes", &RankStats::sent_bytes, &verify::StatedCosts::sent_bytes},
+    {"sent_messages", &RankStats::sent_messages, &verify::StatedCosts::sent_messages},
+    {"peak_kv_bytes", &RankStats::peak_kv_bytes, &verify::StatedCosts::peak_kv_bytes},
+}};
+
+// Adds the figures that `costs` expects of each rank to its object in `document`; gives the first
+// that was measured otherwise, or nothing.
+std::string compare(const RunAccount& account, const auto& figures, const auto& costs,
+                    Json& document) {
+  std::string first;
   for (std::size_t rank = 0; rank < account.measured.size(); ++rank) {
-    for (const Figure& figure : kFigures) {
+    for (const auto& figure : figures) {
       const std::int64_t got = account.measured[rank]->*figure.measured;
       const std::int64_t due = costs[rank].*figure.expected;
-      if (got == due) continue;
-      return fmt::format("{} of rank {} is {}, its closed form {}", figure.name, rank, got, due);
+      document["ranks"][rank][fmt::format("expected_{}", figure.name)] = due;
+      if (got == due || !first.empty()) continue;
+      first = fmt::format("{} of rank {} is {}, its closed form {}", figure.name, rank, got, due);
     }
   }
-  return {};
+  document["as_expected"] = first.empty();
+  return first;
+}
+
+void print_comparison(const char* what, const std::string& difference, Output& output) {
+  output.print("closed forms  {}\n", difference.empty()
+                                         ? fmt::format("{} of every rank are as computed", what)
+                                         : "NOT as computed: " + difference);
 }
 
 }  // namespace
@@ -99,20 +121,24 @@ void report_costs(const RunAccount& account, Json& document, Output& output) {
   const Costs costs = ring::engine_costs(account.problem, account.options, account.last_pass);
   for (std::size_t rank = 0; rank < account.measured.size(); ++rank) {
     Json& json = document["ranks"][rank];
-    for (const Figure& figure : kFigures) {
-      json[fmt::format("expected_{}", figure.name)] = costs[rank].*figure.expected;
-    }
     const Given given = given_bytes(account, static_cast<int>(rank));
     json["input_bytes"] = given.inputs;
     json["output_bytes"] = given.outputs;
     json["memory_bytes"] = given.inputs + given.outputs + account.measured[rank]->peak_bytes;
   }
   document["wire"] = wire_json(account, costs);
-  const std::string difference = first_difference(account, costs);
-  document["as_expected"] = difference.empty();
-  output.print("closed forms  {}\n",
-               difference.empty() ? "bytes, messages and peak memory of every rank are as computed"
-                                  : "NOT as computed: " + difference);
+  print_comparison("bytes, messages and peak memory", compare(account, kFigures, costs, document),
+                   output);
+}
+
+void report_stated_costs(const verify::Subject& subject, const RunAccount& account, Json& document,
+                         Output& output) {
+  std::vector<verify::StatedCosts> costs;
+  for (int rank = 0; rank < account.options.ranks; ++rank) {
+    costs.push_back(subject.costs(account.problem, account.options, rank));
+  }
+  print_comparison("bytes, messages and K/V held",
+                   compare(account, kStatedFigures, costs, document), output);
 }
 
 void check_run_fits_memory(const RunAccount& account, std::int64_t check_bytes) {

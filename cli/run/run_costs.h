@@ -7,6 +7,7 @@
 
 #include "cli/line/output.h"
 #include "optimized/ring/closed_forms.h"
+#include "property_tests/subject.h"
 
 namespace ringlab::cli {
 
@@ -31,6 +32,11 @@ Given given_bytes(const RunAccount& account, int rank);
 /// peak_bytes. Adds to `document`: "wire" (format, integrity, bytes and messages of all ranks,
 /// measured and expected) and "as_expected".
 void report_costs(const RunAccount& account, Json& document, Output& output);
+
+/// The same for what a subject states of itself, which is less: sent bytes and messages, and K/V
+/// held. For forward passes.
+void report_stated_costs(const verify::Subject& subject, const RunAccount& account, Json& document,
+                         Output& output);
 
 /// Environment error when `account`, and what a check of some rows needs after it, 0 without one, do
 /// not fit into memory. What was measured is not looked at.

@@ -1,6 +1,7 @@
 """Bytes, messages and memory of `ringlab run` are what can be worked out on paper."""
 import itertools
 import json
+import pathlib
 import unittest
 
 from program import ProgramTest
@@ -14,6 +15,8 @@ WAYS = [("broadcast", None), ("allgather", None),
         *itertools.product(["ring", "bidirectional", "double:2", "double:3"], SLOTS)]
 FIGURES = ["sent_bytes", "sent_messages", "received_bytes", "received_messages", "peak_bytes",
            "peak_kv_bytes"]
+STATED = ["sent_bytes", "sent_messages", "peak_kv_bytes"]  # by stages
+STAGES = pathlib.Path(__file__).resolve().parents[2] / "stages"
 AGREEMENT = 24  # bytes of each of the ceil(log2 P) messages by which ranks agree on the problem
 HEADER = 80 + 8 * RANKS  # bytes before each chunk
 
@@ -80,11 +83,26 @@ class RunCostsTest(ProgramTest):
                     document = self.run_one(layout, schedule, slots, *words, tokens=30)
                     self.assertEqual(document["wire"]["format"], words[1].removeprefix("--wire="))
 
-    def test_stages_have_no_closed_forms_here(self):
-        path = self.folder / "run.json"
-        text = self.file("text.txt", "It was the best of times.")
-        self.succeeds("run", "ring", "--text", text, "--ranks", "3", "--json", path)
-        self.assertNotIn("wire", json.loads(path.read_text()))
+    def test_stages_state_what_is_sent_and_held_in_a_forward_pass(self):
+        text = self.file("text.txt", "It was the best of times, it was the worst of times.")
+        folders = (STAGES / "stages.txt").read_text().splitlines()
+        for stage in [line.split()[0][3:] for line in folders if line[0].isdigit()]:
+            for words in (["--mask=causal"], ["--tokens=30", "--layout=zigzag"]):
+                with self.subTest(stage=stage, words=words):
+                    path = self.folder / "run.json"
+                    result = self.succeeds("run", stage, "--text", text, "--ranks", 4, "--json",
+                                           path, *words)
+                    self.assertIn("closed forms  bytes, messages and K/V held of every rank are as "
+                                  "computed", result.out)
+                    document = json.loads(path.read_text())
+                    self.assertTrue(document["as_expected"])
+                    for rank in document["ranks"]:
+                        for figure in STATED:
+                            self.assertEqual(rank[figure], rank[f"expected_{figure}"], figure)
+
+    def test_stages_state_nothing_of_a_backward_pass(self):
+        result = self.succeeds("run", "backward", "--random", "--tokens", 16, "--backward")
+        self.assertNotIn("closed forms", result.out)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "property_tests/mutants/planted_kernels.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
+#include "tests/property_tests_mutants/find_mutant.h"
 
 namespace ringlab::mutants {
 namespace {
@@ -20,13 +21,6 @@ std::string text_of(const std::filesystem::path& path) {
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-const Mutant& find_mutant(const std::string& id) {
-  for (const Mutant& mutant : all_mutants()) {
-    if (mutant.info.id == id) return mutant;
-  }
-  throw std::runtime_error("no mutant " + id);
 }
 
 verify::LawVerdict verdict_of(const verify::Subject& subject, const std::string& law) {

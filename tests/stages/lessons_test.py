@@ -20,7 +20,7 @@ from program import ProgramTest  # noqa: E402
 FOLDERS = re.findall(r"^\d\d_\w+", (STAGES / "stages.txt").read_text(), re.MULTILINE)
 LESSONS = {folder[3:]: (STAGES / folder / "lesson.md").read_text() for folder in FOLDERS}
 # A command of a lesson takes as long as its reader likes; here it only has to work.
-SHORTER = {"run": [], "verify": ["--cases", "2"], "bench": ["--tokens", "64", "--rounds", "3"]}
+SHORTER = {"run": [], "verify": ["--cases", "2"], "bench": ["--tokens", "64", "--rounds", "3"], "simulate": []}
 
 
 def plain(text):
@@ -156,6 +156,20 @@ class Figures(LessonTest):
         self.says("overlapped_ring", "The answers have the bits of stages 05 and 07 for every S, "
                                      "every delay and every transport")
         self.assert_bits_of("ring", "overlapped_ring")
+        self.says("overlapped_ring", "23.0 ms with one slot")
+        self.says("overlapped_ring", "13.4 ms with two. A third buys nothing")
+        self.says("overlapped_ring", "with `--bandwidth 10 --jitter 1` it is 61.8 ms with one slot, "
+                                     "41.5 with two, 40.8 with three.")
+        self.assertEqual([self.simulated(slots, "20") for slots in (1, 2, 3)],
+                         ["23.0", "13.4", "13.4"])
+        self.assertEqual([self.simulated(slots, "10", "--jitter", 1) for slots in (1, 2, 3)],
+                         ["61.8", "41.5", "40.8"])
+
+    def simulated(self, slots, bandwidth, *words):
+        """Milliseconds of the ring that lesson 08 simulates."""
+        result = self.succeeds("simulate", "--tokens", 65536, "--mask", "full", "--layout",
+                               "contiguous", "--bandwidth", bandwidth, "--slots", slots, *words)
+        return re.search(r"^time +(\S+) ms$", result.out, re.MULTILINE)[1]
 
     def assert_bits_of(self, before, stage, *words):
         expected = self.output_of(before, "--ranks", 5, *words)
