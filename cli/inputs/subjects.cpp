@@ -10,6 +10,7 @@
 
 #include "cli/inputs/run_options.h"
 #include "property_tests/plugins/plugin_subject.h"
+#include "property_tests/stage_libraries/stage_subject.h"
 #include "reference/core/error.h"
 #include "stages/common/device_list.h"
 
@@ -82,6 +83,9 @@ verify::Subject subject_named(const std::string& name, Arguments& arguments) {
   const double deadline_s = arguments.given("timeout")
                                 ? take_number(arguments, "timeout", kPluginSeconds)
                                 : kPluginSeconds;
+  if (verify::names_a_stage_library(name)) {
+    return verify::stage_library_subject(name, {.deadline_s = deadline_s});
+  }
   return verify::plugin_subject(name, {.deadline_s = deadline_s});
 }
 

@@ -6,22 +6,23 @@
 #include <vector>
 
 #include "property_tests/plugins/arrays.h"
+#include "property_tests/plugins/plugin_process.h"
 #include "reference/core/run.h"
 
 namespace ringlab::plugins {
 
-class PluginCall {
+class PluginCall : public ForeignCall {
  public:
   PluginCall(const AttentionInput& input, const RunOptions& options, const ringlab_abilities& can,
              std::uint64_t sequence);
 
-  CallMessage& message() { return message_; }
-  const std::vector<std::uint8_t>& inputs() const { return inputs_.bytes(); }
-  const std::vector<std::uint8_t>& outputs() const { return outputs_.bytes(); }
+  CallMessage& message() override { return message_; }
+  const std::vector<std::uint8_t>& inputs() const override { return inputs_.bytes(); }
+  const std::vector<std::uint8_t>& outputs() const override { return outputs_.bytes(); }
 
   /// The outputs, from the file that the plugin wrote to. Returns what is wrong with it: bytes
   /// beside an array, elements that were not written; empty when nothing is.
-  std::string read(const std::vector<std::uint8_t>& file, RunResult& result) const;
+  std::string read(const std::vector<std::uint8_t>& file, RunResult& result) const override;
 
  private:
   void add_inputs(const AttentionInput& input);

@@ -26,9 +26,9 @@ namespace {
 constexpr double kLoadSeconds = 30;
 constexpr double kDeadlinesToLose = 3;
 
-std::string host_program(const PluginOptions& options) {
+std::string host_program(const PluginOptions& options, const ForeignKind& kind) {
   std::string path = options.host;
-  if (path.empty()) path = program_folder() + "/ringlab-plugin-host";
+  if (path.empty()) path = program_folder() + "/" + kind.host;
   if (access(path.c_str(), X_OK) == 0) return path;
   throw_environment_error({.where = "the program that runs plugins",
                            .expected = path,
@@ -78,11 +78,8 @@ std::string mode_text(std::uint32_t changes) {
   return text;
 }
 
-std::string hint_for(const std::string& why) {
-  if (why.find("no symbol") != std::string::npos) {
-    return "Export `const ringlab_plugin* ringlab_plugin_v1(void)` with C linkage; docs/plugins.md "
-           "has an example.";
-  }
+std::string hint_for(const std::string& why, const ForeignKind& kind) {
+  if (why.find("no symbol") != std::string::npos) return kind.advice;
   if (why.find("of the interface") != std::string::npos ||
       why.find("bytes, and") != std::string::npos) {
     return "Build it again with this ringlab's ringlab_plugin.h.";
@@ -94,11 +91,19 @@ std::string hint_for(const std::string& why) {
 }
 
 /// The dynamic linker's words, with a hint for the common reasons.
-[[noreturn]] void throw_not_loadable(const std::string& path, const std::string& why) {
+[[noreturn]] void throw_not_loadable(const std::string& path, const std::string& why,
+                                     const ForeignKind& kind) {
   throw_input_error({.where = "plugin " + path,
-                     .expected = "a shared library with ringlab_plugin_v1",
+                     .expected = fmt::format("a shared library with {}", kind.symbol),
                      .actual = why,
-                     .hint = hint_for(why)});
+                     .hint = hint_for(why, kind)});
+}
+
+std::unique_ptr<ForeignCall> make_plugin_call(const AttentionInput& input,
+                                              const RunOptions& options,
+                                              const ringlab_abilities& can,
+                                              std::uint64_t sequence) {
+  return std::make_unique<PluginCall>(input, options, can, sequence);
 }
 
 std::mutex missing_mutex;
@@ -111,8 +116,16 @@ std::string missing_walls() {
   return missing_now;
 }
 
-PluginProcess::PluginProcess(std::string path, PluginOptions options)
-    : path_(std::move(path)), options_(std::move(options)) {
+const ForeignKind kPluginKind{
+    .host = "ringlab-plugin-host",
+    .symbol = "ringlab_plugin_v1",
+    .advice =
+        "Export `const ringlab_plugin* ringlab_plugin_v1(void)` with C linkage; "
+        "docs/plugins.md has an example.",
+    .make_call = make_plugin_call};
+
+PluginProcess::PluginProcess(std::string path, PluginOptions options, const ForeignKind& kind)
+    : path_(std::move(path)), options_(std::move(options)), kind_(kind) {
   std::error_code failure;  // a name that is too long is no surprise either
   const std::filesystem::file_status found = std::filesystem::status(path_, failure);
   if (found.type() == std::filesystem::file_type::not_found) {
@@ -125,9 +138,9 @@ PluginProcess::PluginProcess(std::string path, PluginOptions options)
                        .hint = ""});
   }
   const ElfHeader header = elf_header(path_);
-  if (!header.is_elf()) throw_not_loadable(path_, "no ELF file");
+  if (!header.is_elf()) throw_not_loadable(path_, "no ELF file", kind_);
   if (!header.same_machine(elf_header("/proc/self/exe"))) {
-    throw_not_loadable(path_, "one for another kind of machine");
+    throw_not_loadable(path_, "one for another kind of machine", kind_);
   }
   start();
 }
@@ -136,7 +149,7 @@ PluginProcess::PluginProcess(std::string path, PluginOptions options)
 // again would be judged by two measures.
 void PluginProcess::start() {
   child_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      host_program(options_), with_a_slash(path_), std::to_string(memory_limit(options_))});
+      host_program(options_, kind_), with_a_slash(path_), std::to_string(memory_limit(options_))});
   Reply reply;
   const Heard heard = child_->receive(reply, 0, kLoadSeconds);
   std::string why;
@@ -156,7 +169,7 @@ void PluginProcess::start() {
     return;
   }
   child_.reset();
-  if (why.empty()) throw_not_loadable(path_, shown_text(reply.message));
+  if (why.empty()) throw_not_loadable(path_, shown_text(reply.message), kind_);
   throw_environment_error({.where = "plugin " + path_,
                            .expected = "to be loaded",
                            .actual = why,
@@ -177,16 +190,16 @@ RunResult PluginProcess::run(const AttentionInput& input, const RunOptions& opti
     complain("loading it left a changed floating-point mode behind: " +
              mode_text(introduction_.mode_changes));
   }
-  PluginCall call(input, options, introduction_.can, ++sequence_);
-  call.message().deadline_s = deadline;
-  const File inputs = memory_file("ringlab-inputs", call.inputs());
-  const File outputs = memory_file("ringlab-outputs", call.outputs());
+  const auto call = kind_.make_call(input, options, introduction_.can, ++sequence_);
+  call->message().deadline_s = deadline;
+  const File inputs = memory_file("ringlab-inputs", call->inputs());
+  const File outputs = memory_file("ringlab-outputs", call->outputs());
   seal(inputs);
   fix_size(outputs);
   const auto begin = std::chrono::steady_clock::now();
-  check_reply(exchange(call.message(), inputs, outputs));
+  check_reply(exchange(call->message(), inputs, outputs));
   RunResult result;
-  const std::string complaint = call.read(contents(outputs), result);
+  const std::string complaint = call->read(contents(outputs), result);
   if (!complaint.empty()) complain(complaint);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

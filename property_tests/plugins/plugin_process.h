@@ -22,6 +22,29 @@ struct PluginOptions {
   std::string host = {};  ///< the program that runs it; empty: the one beside this program
 };
 
+/// One run as a call over the socket: what goes there, and what came of it.
+class ForeignCall {
+ public:
+  virtual ~ForeignCall() = default;
+  virtual CallMessage& message() = 0;
+  virtual const std::vector<std::uint8_t>& inputs() const = 0;
+  virtual const std::vector<std::uint8_t>& outputs() const = 0;
+  /// The outputs, from the file that the library wrote to. Returns what is wrong with it; empty when
+  /// nothing is.
+  virtual std::string read(const std::vector<std::uint8_t>& file, RunResult& result) const = 0;
+};
+
+/// A kind of library that others write.
+struct ForeignKind {
+  const char* host;    ///< the program beside this one whose process it is loaded in
+  const char* symbol;  ///< what it exports
+  const char* advice;  ///< how to
+  std::unique_ptr<ForeignCall> (*make_call)(const AttentionInput& input, const RunOptions& options,
+                                            const ringlab_abilities& can, std::uint64_t sequence);
+};
+/// A library with the C interface of ringlab_plugin.h.
+extern const ForeignKind kPluginKind;
+
 /// Walls around the plugins of this process that the machine did not give; "" where all stand.
 std::string missing_walls();
 
@@ -29,7 +52,7 @@ class PluginProcess {
  public:
   /// Loads it. Input error when there is no such plugin, or none that fits; environment error when
   /// loading it crashed or hung.
-  PluginProcess(std::string path, PluginOptions options);
+  PluginProcess(std::string path, PluginOptions options, const ForeignKind& kind = kPluginKind);
 
   const Reply& introduction() const { return introduction_; }
 
@@ -52,6 +75,7 @@ class PluginProcess {
 
   std::string path_;
   PluginOptions options_;
+  const ForeignKind& kind_;
   std::mutex mutex_;
   std::unique_ptr<ChildProcess> child_;
   Reply introduction_;

@@ -14,9 +14,11 @@
 #include "property_tests/sha256.h"
 
 namespace ringlab::verify {
-namespace {
 
-/// "libmine.so@1f3c…": the same for the same library, wherever it lies.
+bool names_a_plugin(const std::string& word) {
+  return word.find('/') != std::string::npos || word.ends_with(".so");
+}
+
 std::string content_name(const std::string& path) {
   constexpr std::size_t kDigits = 12;
   std::ifstream file(path, std::ios::binary);
@@ -27,12 +29,6 @@ std::string content_name(const std::string& path) {
   };
   std::replace_if(name.begin(), name.end(), is_odd, '_');
   return name + "@" + sha256(bytes).substr(0, kDigits);
-}
-
-}  // namespace
-
-bool names_a_plugin(const std::string& word) {
-  return word.find('/') != std::string::npos || word.ends_with(".so");
 }
 
 // The subject is shared by its copies through one process; foreign_subject() adds the laws that

@@ -17,4 +17,7 @@ Subject plugin_subject(const std::string& path, const plugins::PluginOptions& op
 /// True when a word names a plugin rather than a subject of ours: it has a slash, or ends in ".so".
 bool names_a_plugin(const std::string& word);
 
+/// "libmine.so@1f3c…": the same for the same library, wherever it lies.
+std::string content_name(const std::string& path);
+
 }  // namespace ringlab::verify

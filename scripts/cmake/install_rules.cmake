@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/ringlab)
 
 # device_engine is there in every build; without CUDA it says what is missing.
-set(installed core attention io cpu_kernels fibres transport ring_engine stages cuda_calls
+set(installed core attention io cpu_kernels fibres transport ring_engine stages stage_parts cuda_calls
     cudnn_calls device_engine)
 if(RINGLAB_HAVE_CUDA)
   list(APPEND installed cuda_hopper cuda_kernels cuda_devices cudnn_attention ring_devices)

@@ -1,0 +1,223 @@
+#include "property_tests/stage_libraries/run_bytes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace ringlab {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shape, batch, q_heads, kv_heads, q_tokens, kv_tokens, head_dim,
+                                   v_dim)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Extents, batch, heads, tokens, channels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PositionRun, first, count, stride)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Visit, owner, hop, pairs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankStats, sent_bytes, sent_messages, received_bytes,
+                                   received_messages, peak_bytes, peak_kv_bytes, visits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, suspect, step, operation, reason, elapsed_s,
+                                   recording)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, ranks, layout, direction, schedule, node_ranks,
+                                   slots, wire, integrity, trace, transport, delay_seed, rendezvous,
+                                   timeout_s, threads, device, as_graph, deterministic,
+                                   free_multiprocessors, tile_queries, tile_keys, thread_order_seed)
+
+namespace verify {
+namespace {
+
+using Json = nlohmann::json;
+
+template <class Number>
+Json binary(const Number* numbers, std::size_t count) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(numbers);
+  return Json::binary({bytes, bytes + count * sizeof(Number)});
+}
+
+Json json_of(const TensorView<const double>& view) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(view.extents.size()));
+  for_each_index(view.extents,
+                 [&](auto b, auto h, auto t, auto c) { values.push_back(view(b, h, t, c)); });
+  return binary(values.data(), values.size());
+}
+
+[[noreturn]] void throw_garbled(const std::string& what) {
+  throw_environment_error({.where = "the answer of a stage's process",
+                           .expected = "a result in the extents of its problem",
+                           .actual = what,
+                           .hint = ""});
+}
+
+Tensor<double> tensor_of(const Json& json, const Extents& extents) {
+  const auto& bytes = json.get_binary();
+  Tensor<double> tensor(extents);
+  if (bytes.size() != tensor.values().size() * sizeof(double))
+    throw_garbled("another number of elements");
+  if (!bytes.empty()) std::memcpy(tensor.values().data(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+// Matrices of bits are in no text.
+Json json_of(const Mask& mask) {
+  Json terms = Json::array();
+  for (const MaskTerm& term : mask.terms()) {
+    const auto* bits = std::get_if<BitMask>(&term);
+    if (bits == nullptr) {
+      terms.push_back(Mask({term}).text());
+    } else {
+      const auto size = static_cast<std::size_t>(bits->q_tokens * bits->kv_tokens);
+      terms.push_back(binary(bits->bits->data(), size));
+    }
+  }
+  return terms;
+}
+
+Mask mask_of(const Json& terms, const Shape& s) {
+  std::vector<MaskTerm> all;
+  for (const Json& term : terms) {
+    if (term.is_string()) {
+      const Mask parsed = parse_mask(term.get<std::string>());
+      all.insert(all.end(), parsed.terms().begin(), parsed.terms().end());
+    } else {
+      const std::vector<std::uint8_t>& bytes = term.get_binary();
+      all.push_back(BitMask{s.q_tokens, s.kv_tokens, SharedBytes(bytes), "bits"});
+    }
+  }
+  return Mask(std::move(all)).bind(s.q_tokens, s.kv_tokens);
+}
+
+Json json_of(const std::optional<Layout>& layout) {
+  if (!layout) return nullptr;
+  Json parts = Json::array();
+  for (int rank = 0; rank < layout->ranks(); ++rank)
+    parts.push_back(layout->positions(rank).runs());
+  return parts;
+}
+
+std::optional<Layout> layout_of(const Json& json) {
+  if (json.is_null()) return {};
+  std::vector<Positions> parts;
+  for (const Json& runs : json) {
+    parts.emplace_back(runs.get<std::vector<PositionRun>>());
+  }
+  return Layout::from_parts(std::move(parts));
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> bytes_of_run(const AttentionInput& input, const RunOptions& options) {
+  const Problem& problem = input.problem;
+  Json json = {{"shape", problem.shape},
+               {"dtype", problem.dtype},
+               {"scale", problem.scale},
+               {"mask", json_of(problem.mask)},
+               {"options", options},
+               {"q_layout", json_of(options.q_layout)},
+               {"kv_layout", json_of(options.kv_layout)},
+               {"q", json_of(input.q)},
+               {"k", json_of(input.k)},
+               {"v", json_of(input.v)}};
+  if (input.dout) json["dout"] = json_of(*input.dout);
+  return Json::to_cbor(json);
+}
+
+std::unique_ptr<GivenRun> run_of_bytes(const std::vector<std::uint8_t>& bytes) {
+  const Json json = Json::from_cbor(bytes);
+  auto given = std::make_unique<GivenRun>();
+  const Shape s = json.at("shape").get<Shape>();
+  given->tensors = {tensor_of(json.at("q"), s.q()), tensor_of(json.at("k"), s.k()),
+                    tensor_of(json.at("v"), s.v())};
+  given->input = given->tensors.input({.shape = s,
+                                       .dtype = json.at("dtype").get<DType>(),
+                                       .scale = json.at("scale").get<double>(),
+                                       .mask = mask_of(json.at("mask"), s)});
+  if (json.contains("dout")) {
+    given->dout = tensor_of(json.at("dout"), s.out());
+    given->input.dout = std::as_const(given->dout).view();
+  }
+  given->options = json.at("options").get<RunOptions>();
+  given->options.q_layout = layout_of(json.at("q_layout"));
+  given->options.kv_layout = layout_of(json.at("kv_layout"));
+  return given;
+}
+
+std::vector<std::uint8_t> bytes_of_result(const RunResult& result) {
+  Json json = {{"o", json_of(result.output.out.view())},
+               {"lse", json_of(result.output.lse.view())},
+               {"ranks", result.ranks},
+               {"leftover_messages", result.leftover_messages},
+               {"seconds", result.seconds}};
+  if (result.gradients) {
+    json["dq"] = json_of(result.gradients->dq.view());
+    json["dk"] = json_of(result.gradients->dk.view());
+    json["dv"] = json_of(result.gradients->dv.view());
+  }
+  return Json::to_cbor(json);
+}
+
+std::vector<std::uint8_t> bytes_of_error(const Error& error) {
+  const auto* failed = dynamic_cast<const RankError*>(&error);
+  if (failed != nullptr) return Json::to_cbor({{"rank_failure", failed->failure()}});
+  const ErrorParts& parts = error.parts();
+  return Json::to_cbor({{"error",
+                         {{"kind", static_cast<int>(error.kind())},
+                          {"where", parts.where},
+                          {"expected", parts.expected},
+                          {"actual", parts.actual},
+                          {"hint", parts.hint}}}});
+}
+
+namespace {
+
+[[noreturn]] void throw_again(const Json& json) {
+  if (json.contains("rank_failure")) throw RankError(json.at("rank_failure").get<RankFailure>());
+  const Json& error = json.at("error");
+  const auto text = [&](const char* name) { return error.at(name).get<std::string>(); };
+  const int kind = error.at("kind").get<int>();
+  if (kind < static_cast<int>(ErrorKind::usage) ||
+      kind > static_cast<int>(ErrorKind::environment)) {
+    throw_garbled("an error of no kind");
+  }
+  throw Error(static_cast<ErrorKind>(kind),
+              {text("where"), text("expected"), text("actual"), text("hint")});
+}
+
+RunResult result_of(const Json& json, const AttentionInput& input, int ranks) {
+  if (json.contains("rank_failure") || json.contains("error")) throw_again(json);
+  const Shape& s = input.problem.shape;
+  RunResult result{.output = {tensor_of(json.at("o"), s.out()), tensor_of(json.at("lse"), s.lse())},
+                   .ranks = json.at("ranks").get<std::vector<RankStats>>(),
+                   .leftover_messages = json.at("leftover_messages").get<std::int64_t>(),
+                   .seconds = json.at("seconds").get<double>()};
+  if (std::ssize(result.ranks) != ranks) throw_garbled("another number of ranks");
+  if (json.contains("dq")) {
+    result.gradients =
+        AttentionGradients{tensor_of(json.at("dq"), s.q()), tensor_of(json.at("dk"), s.k()),
+                           tensor_of(json.at("dv"), s.v())};
+  }
+  return result;
+}
+
+}  // namespace
+
+RunResult result_of_bytes(const std::vector<std::uint8_t>& bytes, const AttentionInput& input,
+                          int ranks) {
+  try {
+    constexpr bool kStrict = false, kExceptions = true;  // the file is longer than what it holds
+    return result_of(Json::from_cbor(bytes, kStrict, kExceptions), input, ranks);
+  } catch (const Json::exception& error) {
+    throw_garbled(error.what());
+  }
+}
+
+std::int64_t most_result_bytes(const AttentionInput& input, int ranks) {
+  constexpr std::int64_t kForWords = 1 << 16, kForRank = 1 << 10, kForVisit = 64;
+  const Shape& s = input.problem.shape;
+  std::int64_t numbers = s.out().size() + s.lse().size();
+  if (input.dout) numbers += s.q().size() + s.k().size() + s.v().size();
+  return numbers * std::int64_t{sizeof(double)} + kForWords +
+         ranks * (kForRank + 4 * ranks * kForVisit);
+}
+
+}  // namespace verify
+}  // namespace ringlab
