@@ -12,7 +12,10 @@ const std::vector<Command>& all_commands() {
       {.name = "bench", .summary = std::string(kBenchSummary), .program = "ringlab-bench"},
       trace_command(),
       plan_command(),
-      simulate_command()};
+      simulate_command(),
+      {.name = "lab",
+       .summary = "exercises: write the stages yourself",
+       .program = "ringlab-lab"}};
   return commands;
 }
 

@@ -37,6 +37,7 @@ struct Kernel {
     Real* acc_rows = block.template shared<Real>(block.threads() * shape.v_dim);
     auto row_sums = block.template per_thread<Real>();
 
+    // [lab: row]
     block.each([&](int thread) {  // scores of the row, -inf where the mask forbids
       if (thread >= tile.rows) return;
       const std::int64_t row = tile.first + thread, at = tile.head * shape.queries + row;
@@ -79,6 +80,7 @@ struct Kernel {
             static_cast<Element>(sees_nothing ? Real(0) : acc[c] / row_sums[thread]);
       }
     });
+    // end [lab: row]
   }
 
   template <class Visit>
@@ -135,12 +137,14 @@ Gathered<Element> gather(RankProblem<Element>& r) {
   std::vector<Part> parts(static_cast<std::size_t>(r.ranks()));
   std::int64_t keys = 0;
   for (int owner = 0; owner < r.ranks(); ++owner) {
+    // [lab: place]
     // [gap: place]
     const Positions& held = r.kv_layout.positions(owner);
     const std::int64_t count = held.size();
     parts[static_cast<std::size_t>(owner)] = {.start = keys, .count = count};
     for (std::int64_t i = 0; i < count; ++i) positions.data()[keys++] = held[i];
     // end [gap: place]
+    // end [lab: place]
     r.work.visit(owner, 0, r.problem.mask.count(r.q_layout.positions(r.rank()), held));
   }
   const Extents k_all{s.batch, s.kv_heads, keys, s.head_dim};

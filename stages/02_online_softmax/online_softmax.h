@@ -34,6 +34,7 @@ struct Kernel {
     block.each([&](int thread) {
       if (thread >= tile.rows) return;
       const std::int64_t row = tile.first + thread, at = tile.head * shape.queries + row;
+      // [lab: row]
       Real* acc = acc_rows + thread * shape.v_dim;
       for (std::int64_t c = 0; c < shape.v_dim; ++c) acc[c] = 0;
       // [gap: start]
@@ -62,6 +63,7 @@ struct Kernel {
         out[at * shape.v_dim + c] = static_cast<Element>(value);
       }
       // end [gap: finish]
+      // end [lab: row]
     });
   }
 

@@ -50,6 +50,7 @@ struct Kernel {
       running[thread] = {};
     });
     const KeyInterval seen = mask.seen_by(tile.first, tile.rows);
+    // [lab: tiles]
     // [gap: tiles]
     for (std::int64_t first = 0; first < shape.keys; first += tile_keys) {
       const std::int64_t left = shape.keys - first, count = left < tile_keys ? left : tile_keys;
@@ -88,6 +89,7 @@ struct Kernel {
         }
       });
     }
+    // end [lab: tiles]
     block.each([&](int thread) {
       if (thread >= tile.rows) return;
       const std::int64_t at = tile.head * shape.queries + tile.first + thread;

@@ -108,6 +108,7 @@ void merge(RowStates<Element>& into, const RowStates<Element>& from, std::int64_
     const SoftmaxState<Real>& theirs = from.states.data()[row];
     Real* acc = into.accs.data() + row * v_dim;
     const Real* their_acc = from.accs.data() + row * v_dim;
+    // [lab: merge]
     // [gap: merge]
     const Real top = theirs.row_max > mine.row_max ? theirs.row_max : mine.row_max;
     const Real keep = rescale_factor(mine.row_max, top);  // 0, not NaN, for a part with no key
@@ -116,6 +117,7 @@ void merge(RowStates<Element>& into, const RowStates<Element>& from, std::int64_
     mine.row_sum = mine.row_sum * keep + theirs.row_sum * weight;
     for (std::int64_t c = 0; c < v_dim; ++c) acc[c] = acc[c] * keep + their_acc[c] * weight;
     // end [gap: merge]
+    // end [lab: merge]
   }
 }
 
@@ -124,6 +126,7 @@ template <class Element>
 void finish(RankProblem<Element>& r, const RowStates<Element>& whole) {
   const std::int64_t v_dim = r.problem.shape.v_dim;
   for (std::int64_t row = 0; row < whole.states.size(); ++row) {
+    // [lab: finish]
     const auto& state = whole.states.data()[row];
     // [gap: finish]
     r.lse.data[row] = saw_nothing(state) ? state.row_max : state.row_max + std::log(state.row_sum);
@@ -131,6 +134,7 @@ void finish(RankProblem<Element>& r, const RowStates<Element>& whole) {
     for (std::int64_t at = row * v_dim; at < (row + 1) * v_dim; ++at) {
       r.out.data[at] = finished_value<Element>(state, whole.accs.data()[at]);
     }
+    // end [lab: finish]
   }
 }
 

@@ -19,12 +19,14 @@ std::vector<Request> post_hop(RankProblem<Element>& r, ChunkSlot<T>& leaving,
                               ChunkSlot<T>& arriving) {
   const int to = r.rank_at(1), from = r.rank_at(-1);
   std::vector<Request> posted;
+  // [lab: exchange]
   // [gap: exchange]
   posted.push_back(r.network.post_send(to, kKeys, leaving.k_bytes(r)));
   posted.push_back(r.network.post_send(to, kValues, leaving.v_bytes(r)));
   posted.push_back(r.network.post_receive(from, kKeys, arriving.k_bytes(r)));
   posted.push_back(r.network.post_receive(from, kValues, arriving.v_bytes(r)));
   // end [gap: exchange]
+  // end [lab: exchange]
   return posted;
 }
 
@@ -32,6 +34,7 @@ std::vector<Request> post_hop(RankProblem<Element>& r, ChunkSlot<T>& leaving,
 template <class Element, class Meet>
 void circulate(RankProblem<Element>& r, Meet meet) {
   const int ranks = r.ranks();
+  // [lab: hops]
   ChunkSlot<Element> here(r);
   std::optional<ChunkSlot<Element>> arriving;  // a ring of one rank has no hop
   if (ranks > 1) arriving.emplace(r);
@@ -47,6 +50,7 @@ void circulate(RankProblem<Element>& r, Meet meet) {
     meet(here, hop);
   }
   // end [gap: hops]
+  // end [lab: hops]
 }
 
 template <class Element>

@@ -19,11 +19,13 @@ struct VisibleKeys : MaskRows {
 
   RINGLAB_HD bool allows(std::int64_t row, std::int64_t key) const {
     if (all_visible) return true;
+    // [lab: sees]
     // [gap: sees]
     const std::int64_t position = key_positions[key];
     const KeyInterval seen = visible[row];
     return seen.begin <= position && position < seen.end && bits_allow(row, position);
     // end [gap: sees]
+    // end [lab: sees]
   }
 };
 
@@ -66,6 +68,7 @@ struct Chunk {
 template <class Element>
 void attend(RankProblem<Element>& r, const MaskTable& mask, const Chunk<Element>& chunk, int hop,
             RowStates<Element>& running) {
+  // [lab: skip]
   // [gap: positions]
   const Positions held(chunk.runs);
   // end [gap: positions]
@@ -78,6 +81,7 @@ void attend(RankProblem<Element>& r, const MaskTable& mask, const Chunk<Element>
   take_in<merge::Kernel>(r, VisibleKeys{mask.rows(positions), all_visible},
                          {chunk.k, chunk.v, {0, held.size()}}, running);
   r.work.visit(chunk.owner, hop, r.problem.mask.count(mask.queries(), held));
+  // end [lab: skip]
 }
 
 /// The queries of `mask` meet every chunk. `runs_of(owner)` says which tokens its keys are: asked

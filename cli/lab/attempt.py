@@ -1,0 +1,162 @@
+"""One try: the learner's file compiled by itself, run in a process of its own, and judged."""
+import dataclasses
+import enum
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+
+from catalogue import Lab, LabError, STAGES
+from workspace import Workspace
+
+PROGRAMS = pathlib.Path(os.environ.get("RINGLAB_PROGRAMS", STAGES.parent / "build" / "bin"))
+COMPILER = os.environ.get("CXX") or os.environ.get("RINGLAB_COMPILER", "c++")
+# What the lab is compiled with: fast to compile, and no function of another stage takes the place of
+# the learner's.
+FLAGS = ["-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off",
+         "-fmax-errors=1", "-fdiagnostics-color=never", "-Wall", "-Wextra"]
+CASES = 8
+CALL_SECONDS = 4
+DEADLINE = 120
+
+
+class Outcome(enum.Enum):
+    """Each with the exit code that it has."""
+    DONE = 0
+    WRONG = 1
+    NOT_DONE = 10
+    DOES_NOT_COMPILE = 11
+    CRASHED = 12
+    STUCK = 13
+
+    def words(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+@dataclasses.dataclass
+class Verdict:
+    outcome: Outcome
+    lines: list[str]
+    token: str = ""
+    mistakes: list[str] = dataclasses.field(default_factory=list)
+    compiled_s: float = 0
+    judged_s: float = 0
+
+
+def library_of(workspace: Workspace, lab: Lab) -> pathlib.Path:
+    return workspace.path / ".ringlab" / f"{lab.id}_{lab.name}.so"
+
+
+def compile_lab(workspace: Workspace, lab: Lab) -> list[str]:
+    """Lines about the first error; none when there is a library now."""
+    library = library_of(workspace, lab)
+    library.parent.mkdir(exist_ok=True)
+    glue = library.with_suffix(".cpp")
+    source = workspace.source(lab).resolve()
+    glue.write_text(f'#include "{source}"\n#include "property_tests/stage_libraries/stage_library.h"\n'
+                    f"RINGLAB_STAGE_LIBRARY({lab.name})\n")
+    words = [*shlex.split(COMPILER), *FLAGS, "-I", str(STAGES.parent), str(glue), "-o", str(library)]
+    library.unlink(missing_ok=True)
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    except FileNotFoundError:
+        raise LabError(f"the compiler: expected {words[0]}, found no such program. Set CXX", 4) \
+            from None
+    if done.returncode == 0:
+        return []
+    return first_error(done.stderr, source, workspace.path)
+
+
+def first_error(text: str, source: pathlib.Path, folder: pathlib.Path) -> list[str]:
+    """The error, and where in the learner's file it comes from."""
+    lines = text.splitlines()
+    mine = re.compile(re.escape(str(source)) + r":(\d+)")
+    at = next((i for i, line in enumerate(lines) if re.search(r"\b(fatal )?error: ", line)), 0)
+    shown = [line.replace(str(folder.resolve()) + "/", "") for line in lines[at:at + 3]]
+    where = next((mine.search(line) for line in lines if mine.search(line)), None)
+    if where and not mine.search(lines[at]):
+        shown.append(f"which comes from line {where[1]} of your file")
+    return shown
+
+
+def run_ringlab(*words: str) -> subprocess.CompletedProcess:
+    program = PROGRAMS / "ringlab"
+    if not program.exists() or not (PROGRAMS / "ringlab-stage-host").exists():
+        raise LabError(f"programs: expected ringlab and ringlab-stage-host in {PROGRAMS}, "
+                       "found not both. Build them: cmake --build build --target ringlab "
+                       "ringlab-stage-host", 4)
+    try:
+        return subprocess.run([program, *words], capture_output=True, text=True, timeout=DEADLINE,
+                              check=False, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise LabError(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none", 4) \
+            from None
+
+
+def judge(lab: Lab, library: pathlib.Path, cases: int) -> Verdict:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "verdict.json"
+        done = run_ringlab("verify", str(library), "--cases", str(cases), "--timeout",
+                           str(CALL_SECONDS), "--json", str(path))
+        if done.returncode not in (0, 1):
+            raise LabError(done.stderr.strip() or done.stdout.strip(), done.returncode)
+        subject = json.loads(path.read_text())["subjects"][0]
+    if done.returncode == 0:
+        held = sum(law["verdict"] == "held" for law in subject["laws"])
+        return Verdict(Outcome.DONE, [f"{held} laws hold, {cases} cases each"])
+    return wrong(lab, subject)
+
+
+def wrong(lab: Lab, subject: dict) -> Verdict:
+    """The name first, then what shows it."""
+    broken = [law for law in subject["laws"] if law.get("failure")]
+    if not broken:
+        return Verdict(Outcome.WRONG, [str(subject["input"])])
+    insight = subject.get("insight") or {}
+    law = next((law for law in broken if law["id"] == insight.get("law")), broken[0])
+    failure = law["failure"]
+    named = [suspect["id"] for suspect in insight.get("explains", [])]
+    lines = [insight["sentence"]] if insight.get("sentence") else ["no known mistake matches"]
+    lines += [f"law      {law['statement']}", f"case     {failure['case']}",
+              f"found    {failure['message']}"]
+    lines += [f"also     {finding}" for finding in insight.get("findings", [])[:2]]
+    lines += [f"think    {mistake['question']}" for name in named
+              if (mistake := lab.mistake_named(name))][:1]
+    if len(broken) > 1:
+        lines.append(f"and {len(broken) - 1} other laws broke")
+    return Verdict(outcome_of(failure["message"]), lines, failure["token"], named)
+
+
+def outcome_of(message: str) -> Outcome:
+    if "it crashed with" in message:
+        return Outcome.CRASHED
+    if "a deadlock" in message or "gave no answer within" in message or "no message within" in message:
+        return Outcome.STUCK
+    return Outcome.WRONG
+
+
+def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
+    """Compiles and judges, and notes what came of it."""
+    began = time.monotonic()
+    error = compile_lab(workspace, lab)
+    compiled = time.monotonic()
+    left = workspace.not_done(lab)
+    if error:
+        verdict = Verdict(Outcome.DOES_NOT_COMPILE, error)
+    elif left:
+        tasks = {exercise.name: exercise.task for exercise in lab.exercises}
+        verdict = Verdict(Outcome.NOT_DONE, [f"{name}: {tasks[name]}" for name in left])
+    else:
+        verdict = judge(lab, library_of(workspace, lab), cases)
+    verdict.compiled_s = compiled - began
+    verdict.judged_s = time.monotonic() - compiled
+    note = workspace.of(lab)
+    note["tries"] += 1
+    note["outcome"] = verdict.outcome.words()
+    note["token"] = verdict.token
+    workspace.save()
+    return verdict

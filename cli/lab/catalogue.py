@@ -1,0 +1,101 @@
+"""The labs: stages with a lab.toml, and what a learner gets of them."""
+import dataclasses
+import pathlib
+import re
+import tomllib
+
+STAGES = pathlib.Path(__file__).resolve().parents[2] / "stages"
+REGION = r"(?P<indent>[ ]*)// \[lab: {name}\]\n(?P<body>.*?)[ ]*// end \[lab: {name}\]\n"
+NOT_DONE = re.compile(r'not_done\("(\w+)"\)')
+
+
+class LabError(Exception):
+    """What was expected, found, and to do. `code` is the exit code."""
+
+    def __init__(self, text: str, code: int = 2):
+        super().__init__(text)
+        self.code = code
+
+
+@dataclasses.dataclass
+class Exercise:
+    name: str
+    task: str
+    points: int
+    hints: list[str]
+    stub: str
+
+
+@dataclasses.dataclass
+class Question:
+    ask: str
+    answer: str
+
+
+class Lab:
+    """A stage that is to be written: `id` "05", `name` "ring"."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder, self.id, self.name = folder, folder.name[:2], folder.name[3:]
+        table = tomllib.loads((folder / "lab.toml").read_text())
+        self.title, self.goal, self.seconds = table["title"], table["goal"], table["seconds"]
+        self.exercises = [Exercise(**exercise) for exercise in table["exercise"]]
+        self.questions = [Question(**question) for question in table.get("question", [])]
+        self.header = (folder / f"{self.name}.h").read_text()
+        self.mistakes = tomllib.loads((folder / "mistakes.toml").read_text())["mistake"]
+
+    def region(self, exercise: str) -> re.Match:
+        """What a learner writes, in the header as it is."""
+        pattern = re.compile(REGION.format(name=exercise), re.DOTALL)
+        found = pattern.findall(self.header)
+        if len(found) != 1:
+            raise LabError(f"{self.folder}: lab region {exercise}: expected once, found "
+                           f"{len(found)} times", 4)
+        return pattern.search(self.header)
+
+    def file_name(self) -> str:
+        return f"{self.id}_{self.name}/{self.name}.h"
+
+    def skeleton(self) -> str:
+        """The header with a stub in each region, and without the marks of planted mistakes."""
+        text = self.header
+        for exercise in self.exercises:
+            found = self.region(exercise.name)
+            indent = found["indent"]
+            lines = [f"// Yours: {exercise.name}. {exercise.task}"]
+            wrapped = wrap_comment(lines[0], indent)
+            stub = wrapped + exercise.stub.strip("\n") + f"\n{indent}// End of {exercise.name}.\n"
+            text = text.replace(found[0], stub)
+        text = re.sub(r"[ ]*// (end )?\[(gap|lab): \w+\]\n", "", text)
+        return text.replace("#include \"stages/common/mask_rows.h\"\n",
+                            "#include \"stages/common/mask_rows.h\"\n"
+                            "#include \"stages/common/not_done.h\"\n", 1)
+
+    def mistake_named(self, name: str) -> dict | None:
+        """The planted mistake that a diagnosis has found."""
+        return next((m for m in self.mistakes if name in (m.get("name"), m["id"])), None)
+
+
+def wrap_comment(text: str, indent: str, width: int = 98) -> str:
+    words, lines, line = text.removeprefix("// ").split(), [], indent + "//"
+    for word in words:
+        if len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = indent + "//"
+        line += " " + word
+    return "\n".join(lines + [line]) + "\n"
+
+
+def all_labs() -> list[Lab]:
+    folders = re.findall(r"^(\d\d_\w+)", (STAGES / "stages.txt").read_text(), re.MULTILINE)
+    return [Lab(STAGES / folder) for folder in folders if (STAGES / folder / "lab.toml").exists()]
+
+
+def find_lab(word: str) -> Lab:
+    """By number, name or folder: "05", "5", "ring", "05_ring"."""
+    labs = all_labs()
+    for lab in labs:
+        if word in (lab.id, lab.id.lstrip("0"), lab.name, f"{lab.id}_{lab.name}"):
+            return lab
+    known = ", ".join(f"{lab.id} {lab.name}" for lab in labs)
+    raise LabError(f'lab: expected one of {known}, found "{word}"')

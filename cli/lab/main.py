@@ -1,0 +1,227 @@
+"""ringlab lab: the stages as exercises."""
+import argparse
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import attempt as attempts  # noqa: E402
+import watch  # noqa: E402
+from catalogue import LabError, Lab, all_labs, find_lab  # noqa: E402
+from workspace import Workspace, export  # noqa: E402
+
+
+def workspace_of(options: argparse.Namespace) -> Workspace:
+    return Workspace(pathlib.Path(options.dir))
+
+
+def lab_of(options: argparse.Namespace, workspace: Workspace) -> Lab:
+    return find_lab(options.lab) if options.lab else next_lab(workspace)
+
+
+def exported(workspace: Workspace) -> list[Lab]:
+    return [lab for lab in all_labs() if (workspace.path / lab.file_name()).exists()]
+
+
+def next_lab(workspace: Workspace) -> Lab:
+    labs = exported(workspace)
+    if not labs:
+        raise LabError(f"{workspace.path}: expected the file of a lab, found none. "
+                       "`ringlab lab reset 01` writes one", 3)
+    return next((lab for lab in labs if workspace.of(lab)["outcome"] != "done"), labs[-1])
+
+
+def do_list(options) -> int:
+    workspace = workspace_of(options)
+    print("lab               tries  outcome           points  exercises")
+    for lab in exported(workspace):
+        note, left = workspace.of(lab), workspace.not_done(lab)
+        exercises = ", ".join(exercise.name + (" (to write)" if exercise.name in left else "")
+                              for exercise in lab.exercises)
+        points = sum(exercise.points for exercise in lab.exercises)
+        print(f"{lab.id} {lab.name:<14} {note['tries']:>5}  {note['outcome']:<16}  {points:>6}  "
+              f"{exercises}")
+    return 0
+
+
+def do_export(options) -> int:
+    labs = all_labs()
+    if options.stages:
+        first, _, last = options.stages.partition("-")
+        ends = [find_lab(first), find_lab(last or first)]
+        labs = [lab for lab in labs if ends[0].id <= lab.id <= ends[1].id]
+    if not labs:
+        raise LabError(f'--stages: expected FIRST-LAST, found "{options.stages}"')
+    export(pathlib.Path(options.folder), labs)
+    print(f"{len(labs)} labs in {options.folder}. Go on there:\n"
+          f"  cd {options.folder}\n  ringlab lab next")
+    return 0
+
+
+def do_next(options) -> int:
+    workspace = workspace_of(options)
+    lab = next_lab(workspace)
+    print(f"{lab.id} {lab.name}: {lab.title}\n\n{lab.goal}\n")
+    print(f"Read   {lab.id}_{lab.name}/lesson.md\nWrite  {lab.file_name()}\n")
+    for name in workspace.not_done(lab):
+        task = next(exercise.task for exercise in lab.exercises if exercise.name == name)
+        print(f"  {name}: {task}\n")
+    print(f"Then   ringlab lab test {lab.id}   (or ringlab lab watch)")
+    return 0
+
+
+def show(lab: Lab, verdict: attempts.Verdict) -> None:
+    print(f"{lab.id} {lab.name}: {verdict.outcome.words()}")
+    for line in verdict.lines:
+        print(f"  {line}")
+    if verdict.token:
+        print(f"  again    ringlab lab why {lab.id}")
+    print(f"  compiled in {verdict.compiled_s:.1f} s, judged in {verdict.judged_s:.1f} s")
+
+
+def do_test(options) -> int:
+    workspace = workspace_of(options)
+    lab = lab_of(options, workspace)
+    verdict = attempts.attempt(workspace, lab, options.cases)
+    show(lab, verdict)
+    if verdict.outcome is attempts.Outcome.DONE and lab.questions:
+        print(f"  questions to it: ringlab lab ask {lab.id}")
+    return verdict.outcome.value
+
+
+def do_hint(options) -> int:
+    workspace = workspace_of(options)
+    lab = lab_of(options, workspace)
+    names = [exercise.name for exercise in lab.exercises]
+    if options.exercise and options.exercise not in names:
+        raise LabError(f'exercise: expected one of {", ".join(names)}, found "{options.exercise}"')
+    wanted = options.exercise or (workspace.not_done(lab) or names)[0]
+    exercise = next(one for one in lab.exercises if one.name == wanted)
+    seen = workspace.of(lab)["hints"].get(wanted, 0)
+    level = min(seen + 1, len(exercise.hints))
+    workspace.of(lab)["hints"][wanted] = level
+    workspace.save()
+    print(f"{lab.id} {wanted}, hint {level} of {len(exercise.hints)}: {exercise.hints[level - 1]}")
+    return 0
+
+
+def do_why(options) -> int:
+    workspace = workspace_of(options)
+    lab = lab_of(options, workspace)
+    token = workspace.of(lab).get("token")
+    if not token:
+        raise LabError(f"lab {lab.id}: expected a try that was wrong, found "
+                       f"\"{workspace.of(lab)['outcome']}\". `ringlab lab test {lab.id}` first", 3)
+    done = attempts.run_ringlab("verify", str(attempts.library_of(workspace, lab)), "--replay", token)
+    print(done.stdout, end="")
+    print(done.stderr, end="", file=sys.stderr)
+    return done.returncode
+
+
+def do_reset(options) -> int:
+    workspace = workspace_of(options)
+    lab = find_lab(options.lab)
+    aside = workspace.reset(lab)
+    print(f"{lab.file_name()} is as it was at the beginning" +
+          (f"; yours is {aside.name} beside it" if aside else ""))
+    return 0
+
+
+def do_explain(options) -> int:
+    for lab in all_labs():
+        mistake = lab.mistake_named(options.mistake)
+        if mistake:
+            print(f"{mistake.get('name', mistake['id'])} (stage {lab.id} {lab.name})\n"
+                  f"  {mistake['breaks']}\n  Think: {mistake['question']}\n"
+                  f"  Seen in: {mistake['ancestor']}")
+            return 0
+    known = sorted(m.get("name", m["id"]) for lab in all_labs() for m in lab.mistakes)
+    raise LabError(f'mistake: expected one of {", ".join(known)}, found "{options.mistake}"')
+
+
+def do_ask(options) -> int:
+    workspace = workspace_of(options)
+    lab = lab_of(options, workspace)
+    if not options.answers:
+        for number, question in enumerate(lab.questions, 1):
+            print(f"{number}. {question.ask}")
+        print(f"\nAnswer: ringlab lab ask {lab.id} " +
+              " ".join(f"ANSWER{n + 1}" for n in range(len(lab.questions))))
+        return 0
+    if len(options.answers) != len(lab.questions):
+        raise LabError(f"answers: expected {len(lab.questions)}, found {len(options.answers)}")
+    right = [given.strip() == question.answer
+             for given, question in zip(options.answers, lab.questions)]
+    for number, (is_right, question) in enumerate(zip(right, lab.questions), 1):
+        print(f"{number}. {'right' if is_right else 'not yet'}: {question.ask}")
+    return 0 if all(right) else 1
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        """One line, as everywhere in ringlab."""
+        self.exit(2, f"ringlab: lab: {message}. `ringlab lab --help` has the rest.\n")
+
+
+def parser() -> Parser:
+    top = Parser(
+        prog="ringlab lab", description="Write the stages yourself, one exercise after the other.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Exit codes of test:\n  0 done, 1 wrong, 10 not done, 11 does not compile, 12 crashed, "
+               "13 stuck;\n  2, 3 and 4 as everywhere: command line, files, environment.\n\n"
+               "Examples:\n  ringlab lab export ~/rings --stages 02-05\n  cd ~/rings\n"
+               "  ringlab lab next\n  ringlab lab test 02")
+    top.add_argument("--dir", default=".", metavar="DIR", help="the folder with your files (.)")
+    actions = top.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def add(name, what, run, lab="?"):
+        action = actions.add_parser(name, help=what, description=what)
+        action.set_defaults(run=run)
+        if lab:
+            action.add_argument("lab", nargs=None if lab == "!" else lab, metavar="LAB",
+                                help="05, ring: the next one unless given" if lab == "?" else "05")
+        return action
+
+    action = add("export", "write a folder with files to write in", do_export, lab="")
+    action.add_argument("folder", metavar="DIR")
+    action.add_argument("--stages", metavar="FIRST-LAST", help="01-06; all unless given")
+    add("list", "how far you are", do_list, lab="")
+    add("next", "what comes next", do_next, lab="")
+    action = add("test", "compile a file and judge it", do_test)
+    action.add_argument("--cases", type=cases, default=attempts.CASES, metavar="N",
+                        help=f"random cases for each law ({attempts.CASES})")
+    add("watch", "test whenever you save a file; keys: n next, r run, h hint, l list, q quit",
+        watch.run, lab="")
+    action = add("hint", "the next of three hints", do_hint)
+    action.add_argument("exercise", nargs="?", help="unless given, the first one to write")
+    add("why", "what your last try got wrong, again", do_why)
+    add("reset", "put a file aside and begin anew", do_reset, lab="!")
+    action = add("ask", "questions to a lab, and whether answers are right", do_ask)
+    action.add_argument("answers", nargs="*", metavar="ANSWER")
+    action = add("explain", "a mistake by its name", do_explain, lab="")
+    action.add_argument("mistake", metavar="MISTAKE")
+    return top
+
+
+def cases(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100000:
+        raise argparse.ArgumentTypeError(f"expected 1 … 100000, found {text}")
+    return int(text)
+
+
+def main() -> int:
+    options = parser().parse_args()
+    try:
+        return options.run(options)
+    except LabError as error:
+        print(f"ringlab: {error}.", file=sys.stderr)
+        return error.code
+    except OSError as error:
+        print(f"ringlab: {error}.", file=sys.stderr)
+        return 4
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

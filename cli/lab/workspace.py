@@ -1,0 +1,109 @@
+"""A folder of a learner's own: a file per lab, and what came of it so far."""
+import json
+import os
+import pathlib
+import tempfile
+
+from catalogue import Lab, LabError, NOT_DONE
+
+STATE = "ringlab-lab.json"
+README = """# Labs
+
+Each folder has one file to write and the lesson that goes with it. Begin with
+
+    ringlab lab next
+
+and write where a file says "Yours". Then, in this folder,
+
+    ringlab lab test {first}      compiles your file and judges it
+    ringlab lab watch        does so whenever you save a file
+    ringlab lab hint {first}      the next of three hints for each exercise
+    ringlab lab why {first}       the smallest case that your last try got wrong, again
+    ringlab lab reset {first}     puts your file aside and begins anew
+    ringlab lab list         how far you are
+
+`ringlab lab --help` has the rest.
+"""
+AGENTS = """# For assistants
+
+The person here learns by writing these files. Explain, ask questions, point at the lesson and at what
+`ringlab lab test` said. Do not write the code between "Yours" and "End of", and do not paste it from
+elsewhere.
+"""
+
+
+def write_file(path: pathlib.Path, text: str) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix="." + path.name)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+class Workspace:
+    def __init__(self, path: pathlib.Path):
+        self.path = path
+        self.file = path / STATE
+        try:
+            self.state = json.loads(self.file.read_text())
+            self.state["labs"]
+        except FileNotFoundError:
+            raise LabError(f"{path}: expected a folder that `ringlab lab export` wrote, found no "
+                           f"{STATE} there. Change into one, or write one: ringlab lab export "
+                           "DIR", 3) from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise LabError(f"{self.file}: expected what `ringlab lab` wrote, found {error!r}. "
+                           "Remove it to begin anew; your files stay", 3) from None
+
+    def source(self, lab: Lab) -> pathlib.Path:
+        source = self.path / lab.file_name()
+        if not source.exists():
+            raise LabError(f"{source}: expected your file of lab {lab.id}, found none. "
+                           f"`ringlab lab reset {lab.id}` writes it", 3)
+        return source
+
+    def of(self, lab: Lab) -> dict:
+        return self.state["labs"].setdefault(lab.id, {"outcome": "not tried", "tries": 0,
+                                                      "hints": {}})
+
+    def save(self) -> None:
+        write_file(self.file, json.dumps(self.state, indent=1) + "\n")
+
+    def not_done(self, lab: Lab) -> list[str]:
+        """The exercises whose stub still stands."""
+        left = set(NOT_DONE.findall(self.source(lab).read_text()))
+        return [exercise.name for exercise in lab.exercises if exercise.name in left]
+
+    def reset(self, lab: Lab) -> pathlib.Path | None:
+        """The file as it was at the beginning; gives where the old one went."""
+        path, aside = self.path / lab.file_name(), None
+        if path.exists() and path.read_text() != lab.skeleton():
+            number = 1
+            while (aside := path.with_suffix(f".h.{number}")).exists():
+                number += 1
+            os.replace(path, aside)
+        write_file(path, lab.skeleton())
+        self.state["labs"].pop(lab.id, None)
+        self.save()
+        return aside
+
+
+def export(path: pathlib.Path, labs: list[Lab]) -> None:
+    """Refuses to write over what somebody wrote."""
+    for lab in labs:
+        if (path / lab.file_name()).exists():
+            raise LabError(f"{path / lab.file_name()}: expected no such file yet, found one. "
+                           "Take another folder, or `ringlab lab reset`", 3)
+    for lab in labs:
+        write_file(path / lab.file_name(), lab.skeleton())
+        write_file(path / lab.file_name()[:-len(lab.name) - 2] / "lesson.md",
+                   (lab.folder / "lesson.md").read_text())
+    write_file(path / "README.md", README.format(first=labs[0].id))
+    write_file(path / "AGENTS.md", AGENTS)
+    if not (path / STATE).exists():
+        write_file(path / STATE, json.dumps({"schema": 1, "labs": {}}) + "\n")

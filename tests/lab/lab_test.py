@@ -1,0 +1,190 @@
+"""`ringlab lab` as a learner uses it: export, write, test, hint, why, reset, watch."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "cli" / "lab"),
+                str(ROOT / "property_tests" / "mutants")]
+import generate  # noqa: E402
+from catalogue import all_labs, find_lab  # noqa: E402
+from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
+
+MARK = re.compile(r"[ ]*// (end )?\[(gap|lab): \w+\]\n")
+
+
+def solution(lab):
+    return MARK.sub("", lab.header)
+
+
+class LabTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.labs = self.folder / "labs"
+
+    def lab(self, *words):
+        return ringlab("lab", "--dir", self.labs, *words)
+
+    def export(self, *words):
+        self.succeeds("lab", "export", self.labs, *words)
+
+    def write(self, lab, text):
+        (self.labs / lab.file_name()).write_text(text)
+
+    def edited(self, lab, find, replace):
+        text = solution(lab)
+        self.assertEqual(text.count(find), 1, find)
+        self.write(lab, text.replace(find, replace))
+
+    def assert_ends(self, result, code, *texts):
+        self.assertEqual(result.code, code, result.out + result.err)
+        for text in texts:
+            self.assertIn(text, result.out + result.err)
+        self.assertLessEqual(len(result.out.splitlines()), 25)
+
+
+class Catalogue(unittest.TestCase):
+    def test_every_exercise_has_three_hints_a_stub_and_a_region_of_at_most_40_lines(self):
+        for lab in all_labs():
+            for exercise in lab.exercises:
+                with self.subTest(lab=lab.id, exercise=exercise.name):
+                    self.assertEqual(len(exercise.hints), 3)
+                    self.assertIn(f'not_done("{exercise.name}");', exercise.stub)
+                    self.assertLessEqual(len(lab.region(exercise.name)["body"].splitlines()), 44)
+
+    def test_every_exercise_holds_a_planted_mistake(self):
+        for lab in all_labs():
+            gaps = {edit.get("gap") for m in lab.mistakes for edit in generate.edits_of(m)}
+            for exercise in lab.exercises:
+                held = re.findall(r"// \[gap: (\w+)\]", lab.region(exercise.name)["body"])
+                self.assertTrue(exercise.name == "row" and lab.id == "01" or gaps & set(held),
+                                f"{lab.id} {exercise.name}")
+
+    def test_a_skeleton_is_the_solution_but_for_what_is_to_be_written(self):
+        for lab in all_labs():
+            outside = lab.header
+            for exercise in lab.exercises:
+                outside = outside.replace(lab.region(exercise.name)[0], "HERE\n")
+            skeleton = re.sub(r"[ ]*// Yours: .*?// End of \w+\.\n", "HERE\n", lab.skeleton(),
+                              flags=re.DOTALL)
+            skeleton = skeleton.replace('#include "stages/common/not_done.h"\n', "")
+            self.assertEqual(MARK.sub("", outside), skeleton, lab.id)
+
+
+class Outcomes(LabTest):
+    def test_of_what_was_exported_is_not_done(self):
+        self.export("--stages", "04-05")
+        for lab in (find_lab("merge"), find_lab("05")):
+            self.assert_ends(self.lab("test", lab.id), 10, f"{lab.id} {lab.name}: not done",
+                             *[f"{exercise.name}: " for exercise in lab.exercises])
+
+    def test_of_a_solution_is_done(self):
+        self.export("--stages", "05-05")
+        lab = find_lab("ring")
+        self.write(lab, solution(lab))
+        self.assert_ends(self.lab("test"), 0, "05 ring: done", "laws hold")
+        self.assertRegex(self.lab("list").out, r"05 ring +1  done")
+
+    def test_of_a_mistake_names_it(self):
+        self.export("--stages", "05-05")
+        self.edited(find_lab("05"), "hop < ranks;", "hop < ranks - 1;")
+        result = self.lab("test", "05")
+        self.assert_ends(result, 1, "05 ring: wrong\n", "the chunk that comes last is never computed")
+        self.assertEqual(self.lab("why", "05").code, 1)
+        self.assertRegex(self.lab("list").out, r"05 ring +1  wrong")
+
+    def test_of_ranks_that_wait_for_each_other_is_stuck(self):
+        self.export("--stages", "05-05")
+        self.edited(find_lab("05"),
+                    "posted.push_back(r.network.post_send(to, kKeys, leaving.k_bytes(r)));",
+                    "r.network.wait(r.network.post_send(to, kKeys, leaving.k_bytes(r)));")
+        self.assert_ends(self.lab("test", "05"), 13, "05 ring: stuck",
+                         "rank 0 waits to send tag 0 to rank 1")
+
+    def test_of_a_crash_is_crashed(self):
+        self.export("--stages", "05-05")
+        self.edited(find_lab("05"), "meet(here, hop);",
+                    "*reinterpret_cast<volatile int*>(8) = 1;\n    meet(here, hop);")
+        self.assert_ends(self.lab("test", "05"), 12, "05 ring: crashed", "SIGSEGV")
+
+    def test_of_what_does_not_compile_is_its_first_error(self):
+        self.export("--stages", "02-02")
+        self.edited(find_lab("02"), "state.row_max = top;", "state.row_max = peak;")
+        result = self.lab("test", "02")
+        self.assert_ends(result, 11, "02 online_softmax: does not compile", "online_softmax.h:",
+                         "‘peak’ was not declared")
+        self.assertEqual(len(re.findall("error: ", result.out)), 1)
+
+
+class Words(LabTest):
+    def test_hints_come_one_by_one(self):
+        self.export("--stages", "05-05")
+        self.assertIn("05 exchange, hint 1 of 3", self.lab("hint", "05").out)
+        self.assertIn("05 exchange, hint 2 of 3", self.lab("hint", "05").out)
+        self.assertIn("05 hops, hint 1 of 3", self.lab("hint", "05", "hops").out)
+        self.assertIn("05 exchange, hint 3 of 3", self.lab("hint", "05").out)
+        self.assertIn("05 exchange, hint 3 of 3", self.lab("hint", "05").out)
+
+    def test_questions_have_answers(self):
+        self.export("--stages", "01-06")
+        for lab in all_labs():
+            self.assertIn(lab.questions[0].ask, self.lab("ask", lab.id).out)
+            right = [question.answer for question in lab.questions]
+            self.assertEqual(self.lab("ask", lab.id, *right).code, 0)
+            self.assertEqual(self.lab("ask", lab.id, *["12345"] * len(right)).code, 1)
+
+    def test_a_mistake_is_explained_by_its_name(self):
+        result = ringlab("lab", "explain", "ring_one_hop_short")
+        self.assertIn("Every rank misses one chunk", result.out)
+        self.assertEqual(ringlab("lab", "explain", "nothing").code, 2)
+
+
+class Files(LabTest):
+    def test_nothing_written_is_lost(self):
+        self.export("--stages", "05-05")
+        lab = find_lab("05")
+        self.write(lab, "mine\n")
+        self.assertEqual(ringlab("lab", "export", self.labs).code, 3)
+        self.assertIn("yours is ring.h.1 beside it", self.lab("reset", "05").out)
+        self.assertEqual((self.labs / "05_ring" / "ring.h.1").read_text(), "mine\n")
+        self.assertEqual((self.labs / lab.file_name()).read_text(), lab.skeleton())
+
+    def test_errors_say_what_to_do(self):
+        result = self.lab("next")
+        self.assertEqual(result.code, 3)
+        self.assertIn("ringlab lab export DIR", result.err)
+        self.export("--stages", "05-05")
+        for words, code, text in [(["test", "99"], 2, "expected one of 01 broadcast"),
+                                  (["test", "04"], 3, "`ringlab lab reset 04` writes it"),
+                                  (["why", "05"], 3, "`ringlab lab test 05` first"),
+                                  (["hint", "05", "loop"], 2, "expected one of exchange, hops"),
+                                  (["ask", "05", "7"], 2, "expected 2, found 1"),
+                                  (["test", "05", "--cases", "0"], 2, "expected 1 … 100000")]:
+            result = self.lab(*words)
+            self.assertEqual(result.code, code, result.err)
+            self.assertIn(text, result.err)
+        (self.labs / "ringlab-lab.json").write_text("[")
+        self.assertEqual(self.lab("list").code, 3)
+
+    def test_a_file_that_is_saved_is_tested(self):
+        self.export("--stages", "05-05")
+        words = [PROGRAM, "lab", "--dir", str(self.labs), "watch"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                              text=True) as watching:
+            try:
+                self.assertIn("Watching 1 files", watching.stdout.readline())
+                time.sleep(1)
+                self.write(find_lab("05"), solution(find_lab("05")))
+                self.assertEqual(watching.stdout.readline(), "05 ring: done\n")
+            finally:
+                watching.kill()
+        state = json.loads((self.labs / "ringlab-lab.json").read_text())
+        self.assertEqual(state["labs"]["05"]["outcome"], "done")
+
+
+if __name__ == "__main__":
+    unittest.main()
