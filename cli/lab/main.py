@@ -1,5 +1,7 @@
 """ringlab lab: the stages as exercises."""
 import argparse
+import json
+import os
 import pathlib
 import sys
 
@@ -8,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import attempt as attempts  # noqa: E402
 import watch  # noqa: E402
 from catalogue import LabError, Lab, all_labs, find_lab  # noqa: E402
-from workspace import Workspace, export  # noqa: E402
+from workspace import Workspace, export, write_file  # noqa: E402
 
 
 def workspace_of(options: argparse.Namespace) -> Workspace:
@@ -31,8 +33,20 @@ def next_lab(workspace: Workspace) -> Lab:
     return next((lab for lab in labs if workspace.of(lab)["outcome"] != "done"), labs[-1])
 
 
+def write_json(options, document: dict) -> None:
+    """What was found, beside the text or in its place."""
+    text = json.dumps({"schema": 1, "action": options.action} | document, indent=1) + "\n"
+    if options.json == "-":
+        sys.__stdout__.write(text)
+    elif options.json:
+        write_file(pathlib.Path(options.json), text)
+
+
 def do_list(options) -> int:
     workspace = workspace_of(options)
+    write_json(options, {"labs": [{"lab": lab.id, "name": lab.name} | workspace.of(lab) |
+                                  {"to_write": workspace.not_done(lab)}
+                                  for lab in exported(workspace)]})
     print("lab               tries  outcome           points  exercises")
     for lab in exported(workspace):
         note, left = workspace.of(lab), workspace.not_done(lab)
@@ -84,6 +98,11 @@ def do_test(options) -> int:
     lab = lab_of(options, workspace)
     verdict = attempts.attempt(workspace, lab, options.cases)
     show(lab, verdict)
+    write_json(options, {"lab": lab.id, "name": lab.name, "outcome": verdict.outcome.words(),
+                         "passed": verdict.outcome is attempts.Outcome.DONE,
+                         "lines": verdict.lines, "token": verdict.token or None,
+                         "mistakes": verdict.mistakes, "compile_seconds": verdict.compiled_s,
+                         "judge_seconds": verdict.judged_s})
     if verdict.outcome is attempts.Outcome.DONE and lab.questions:
         print(f"  questions to it: ringlab lab ask {lab.id}")
     return verdict.outcome.value
@@ -157,7 +176,15 @@ def do_ask(options) -> int:
     return 0 if all(right) else 1
 
 
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    def add_usage(self, usage, actions, groups, prefix=None):
+        super().add_usage(usage, actions, groups, "Usage: ")
+
+
 class Parser(argparse.ArgumentParser):
+    def __init__(self, **words):
+        super().__init__(formatter_class=Formatter, **words)
+
     def error(self, message):
         """One line, as everywhere in ringlab."""
         self.exit(2, f"ringlab: lab: {message}. `ringlab lab --help` has the rest.\n")
@@ -166,12 +193,13 @@ class Parser(argparse.ArgumentParser):
 def parser() -> Parser:
     top = Parser(
         prog="ringlab lab", description="Write the stages yourself, one exercise after the other.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Exit codes of test:\n  0 done, 1 wrong, 10 not done, 11 does not compile, 12 crashed, "
                "13 stuck;\n  2, 3 and 4 as everywhere: command line, files, environment.\n\n"
                "Examples:\n  ringlab lab export ~/rings --stages 02-05\n  cd ~/rings\n"
                "  ringlab lab next\n  ringlab lab test 02")
     top.add_argument("--dir", default=".", metavar="DIR", help="the folder with your files (.)")
+    top.add_argument("--json", metavar="FILE",
+                     help="of test and list: write the results as JSON too; - is standard output")
     actions = top.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     def add(name, what, run, lab="?"):
@@ -211,6 +239,10 @@ def cases(text: str) -> int:
 
 def main() -> int:
     options = parser().parse_args()
+    if options.json and options.action not in ("test", "list"):
+        parser().error(f"--json: expected test or list, found {options.action}")
+    if options.json == "-":
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # the document alone
     try:
         return options.run(options)
     except LabError as error:

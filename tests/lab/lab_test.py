@@ -88,11 +88,16 @@ class Outcomes(LabTest):
         self.write(lab, solution(lab))
         self.assert_ends(self.lab("test"), 0, "05 ring: done", "laws hold")
         self.assertRegex(self.lab("list").out, r"05 ring +1  done")
+        listed = json.loads(ringlab("lab", "--dir", self.labs, "--json", "-", "list").out)
+        self.assertEqual(listed["labs"][0]["outcome"], "done")
+        self.assertEqual(listed["labs"][0]["to_write"], [])
 
     def test_of_a_mistake_names_it(self):
         self.export("--stages", "05-05")
         self.edited(find_lab("05"), "hop < ranks;", "hop < ranks - 1;")
-        result = self.lab("test", "05")
+        path = self.folder / "verdict.json"
+        result = self.lab("--json", path, "test", "05")
+        self.assertFalse(json.loads(path.read_text())["passed"])
         self.assert_ends(result, 1, "05 ring: wrong\n", "the chunk that comes last is never computed")
         self.assertEqual(self.lab("why", "05").code, 1)
         self.assertRegex(self.lab("list").out, r"05 ring +1  wrong")
@@ -163,6 +168,7 @@ class Files(LabTest):
                                   (["why", "05"], 3, "`ringlab lab test 05` first"),
                                   (["hint", "05", "loop"], 2, "expected one of exchange, hops"),
                                   (["ask", "05", "7"], 2, "expected 2, found 1"),
+                                  (["--json", "-", "hint", "05"], 2, "expected test or list"),
                                   (["test", "05", "--cases", "0"], 2, "expected 1 … 100000")]:
             result = self.lab(*words)
             self.assertEqual(result.code, code, result.err)
