@@ -1,7 +1,11 @@
 """Files made to harm who reads them: small ones that ask for much, and ones that steer a terminal."""
+import io
 import json
+import resource
+import struct
 import time
 import unittest
+import zipfile
 
 from program import ProgramTest, npy, ringlab, safetensors
 
@@ -9,9 +13,9 @@ SOON = 20  # seconds, on a busy machine
 
 
 class HostileFilesTest(ProgramTest):
-    def refused_soon(self, message, *words):
+    def refused_soon(self, message, *words, **options):
         begin = time.monotonic()
-        result = self.fails(3, message, *words, timeout=120)
+        result = self.fails(3, message, *words, timeout=120, **options)
         self.assertLess(time.monotonic() - begin, SOON, words)
         return result
 
@@ -54,6 +58,34 @@ class HostileFilesTest(ProgramTest):
         tensors = {name: ("F32", (64, 16, 0, 64), b"") for name in "qkv"}
         file = self.file("x.safetensors", safetensors(tensors))
         self.succeeds("run", "optimized", "--input", file)
+
+    def archive(self, name, array, method=zipfile.ZIP_DEFLATED, stated=None):
+        """q, k, v in an archive whose directory states other sizes of each."""
+        bytes_ = io.BytesIO()
+        with zipfile.ZipFile(bytes_, "w", method) as archive:
+            for tensor in "qkv":
+                archive.writestr(f"{tensor}.npy", array)
+        contents = bytearray(bytes_.getvalue())
+        at = contents.find(b"PK\1\2")
+        while stated and at >= 0:
+            struct.pack_into("<II", contents, at + 20, *stated)
+            at = contents.find(b"PK\1\2", at + 1)
+        return self.file(name, bytes(contents))
+
+    def test_archives_take_no_more_memory_than_they_can_hold(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        array = npy([0.0] * 64, (1, 1, 8, 8))
+        huge = 0xfffff000
+        for name, file, message in [
+                ("packed", self.archive("a.npz", array, stated=(huge, huge)), "the whole archive"),
+                ("size", self.archive("b.npz", array, stated=(100, huge)), "than was packed"),
+                ("bomb", self.archive("c.npz", array + bytes(1 << 27)), "bytes too many"),
+                ("stored", self.archive("d.npz", array, zipfile.ZIP_STORED, (huge, huge)),
+                 "the whole archive")]:
+            with self.subTest(name):
+                for words in (["run", "optimized"], ["verify", "ring", "--quick"]):
+                    self.refused_soon(message, *words, "--input", file, preexec_fn=limit)
 
     def assert_plain(self, result):
         steering = [c for c in result.out + result.err

@@ -7,8 +7,9 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import zipfile
 
-from program import PROGRAM, ProgramTest
+from program import PROGRAM, ProgramTest, npy
 
 PLUGINS = pathlib.Path(os.environ.get("RINGLAB_TEST_PLUGINS", "build/plugins"))
 REFUSALS = os.environ.get("RINGLAB_REFUSALS", "")
@@ -62,6 +63,18 @@ class RefusalsTest(ScarcityTest):
         some = [int(1.7**i) for i in range(19)]
         for words in (RUN, VERIFY, self.verify_plugin):
             self.assertIn(ENVIRONMENT, self.refuse_each("memory", some, words))
+
+    def test_of_memory_say_nothing_of_an_archive(self):
+        path = self.folder / "x.npz"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for tensor in "qkv":
+                archive.writestr(f"{tensor}.npy", npy([1.0] * 4, (1, 1, 2, 2)))
+        words = ["run", "reference", "--input", path]
+        # Nearly all before the archive is read are the program's own.
+        for first in [*range(0, 1200, 60), *range(1200, 1500)]:
+            self.refuse("memory", first, 1, words)
+            if first % 20 == 0:
+                self.refuse("memory", first, FOR_EVER, words)
 
     def test_of_threads_are_no_verdict(self):
         for words in (RUN, VERIFY):

@@ -6,6 +6,7 @@
 #include "tests/fuzz/case_token_laws.h"
 #include "tests/fuzz/command_line_laws.h"
 #include "tests/fuzz/dlpack_laws.h"
+#include "tests/fuzz/npz_laws.h"
 #include "tests/fuzz/parser_laws.h"
 #include "tests/fuzz/plugin_laws.h"
 
@@ -13,6 +14,8 @@ namespace ringlab::fuzz {
 namespace {
 
 TEST(FuzzCorpus, npy_files_and_their_neighbours_keep_the_laws) { replay("npy", io::npy_laws); }
+
+TEST(FuzzCorpus, npz_archives_and_their_neighbours_keep_the_laws) { replay("npz", io::npz_laws); }
 
 TEST(FuzzCorpus, safetensors_files_and_their_neighbours_keep_the_laws) {
   replay("safetensors", io::safetensors_laws);
