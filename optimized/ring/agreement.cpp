@@ -223,6 +223,7 @@ bool all_say(const std::string& text, Communicator& network) {
   for (int distance = 1; distance < ranks; distance *= 2, ++tag) {
     const Opinion mine = opinion;
     Opinion heard;
+    const PostedBuffers posted(network);
     const Request in =
         network.post_receive((rank + ranks - distance) % ranks, tag, writable_bytes_of(&heard, 1));
     const Request out = network.post_send((rank + distance) % ranks, tag, bytes_of(&mine, 1));

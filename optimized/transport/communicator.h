@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 
 namespace ringlab {
@@ -42,8 +43,27 @@ class Communicator {
   virtual Request post_receive(int from, int tag, std::span<std::byte> buffer) = 0;
   /// Returns when the operation is complete: the receive buffer is full, the send buffer reusable.
   virtual void wait(Request request) = 0;
+  /// To be called by a rank that fails, before the buffers go of operations that it has not waited
+  /// for: nothing reads or writes them from now on. The rank posts nothing any more.
+  virtual void let_go() noexcept {}
 
   virtual const Traffic& traffic() const = 0;
+};
+
+/// Declared behind the buffers of operations: lets go of them when an error takes them away.
+class PostedBuffers {
+ public:
+  explicit PostedBuffers(Communicator& network)
+      : network_(network), errors_before_(std::uncaught_exceptions()) {}
+  ~PostedBuffers() {
+    if (std::uncaught_exceptions() > errors_before_) network_.let_go();
+  }
+  PostedBuffers(const PostedBuffers&) = delete;
+  PostedBuffers& operator=(const PostedBuffers&) = delete;
+
+ private:
+  Communicator& network_;
+  int errors_before_;
 };
 
 /// Bytes of an array, for sending and receiving.

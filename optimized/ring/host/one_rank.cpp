@@ -173,6 +173,7 @@ class HostRank {
     Exchange exchange(
         {.agreement = agreement_, .integrity = options().integrity, .pass = direction}, network_,
         recorder_, step_times_, waits_);
+    const PostedBuffers posted(network_);
     step_begin_ns_ = recorder_.now() - waits_.stood_ns();
     Noted<PassOfRank> noted{*this, pass, direction};
     execute(schedule, exchange, noted);

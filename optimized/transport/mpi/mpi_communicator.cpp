@@ -52,6 +52,7 @@ MpiCommunicator::~MpiCommunicator() {
   if (failed_) return;
   for (auto& [id, posted] : open_) {
     for (std::size_t i = posted.done; i < posted.pieces.size(); ++i) {
+      if (posted.pieces[i] == MPI_REQUEST_NULL) continue;
       if (!posted.is_send) MPI_Cancel(&posted.pieces[i]);
       MPI_Request_free(&posted.pieces[i]);
     }
@@ -80,17 +81,17 @@ std::vector<int> MpiCommunicator::piece_lengths(std::int64_t bytes) const {
   return lengths;
 }
 
-Request MpiCommunicator::keep(PostedMessage posted) {
+std::pair<const std::int64_t, MpiCommunicator::PostedMessage>& MpiCommunicator::keep(
+    PostedMessage posted) {
   // The rank is part of the number, so that a request handed to another rank is recognised.
   const std::int64_t id = next_id_++ * ranks() + rank();
-  open_.emplace(id, std::move(posted));
-  return {id};
+  return *open_.emplace(id, std::move(posted)).first;
 }
 
 Request MpiCommunicator::post_send(int to, int tag, std::span<const std::byte> bytes) {
   Lock lock(mpi_);
   check_can_post(lock, true, to, tag);
-  PostedMessage posted{.is_send = true, .peer = to, .tag = tag, .bytes = std::ssize(bytes)};
+  auto& [id, posted] = keep({.is_send = true, .peer = to, .tag = tag, .bytes = std::ssize(bytes)});
   const std::byte* at = bytes.data();
   for (const int length : piece_lengths(posted.bytes)) {
     MPI_Request& piece = posted.pieces.emplace_back(MPI_REQUEST_NULL);
@@ -99,20 +100,21 @@ Request MpiCommunicator::post_send(int to, int tag, std::span<const std::byte> b
   }
   traffic_.sent_bytes += posted.bytes;
   ++traffic_.sent_messages;
-  return keep(std::move(posted));
+  return {id};
 }
 
 Request MpiCommunicator::post_receive(int from, int tag, std::span<std::byte> buffer) {
   Lock lock(mpi_);
   check_can_post(lock, false, from, tag);
-  PostedMessage posted{.is_send = false, .peer = from, .tag = tag, .bytes = std::ssize(buffer)};
+  auto& [id, posted] =
+      keep({.is_send = false, .peer = from, .tag = tag, .bytes = std::ssize(buffer)});
   std::byte* at = buffer.data();
   for (const int length : piece_lengths(posted.bytes)) {
     MPI_Request& piece = posted.pieces.emplace_back(MPI_REQUEST_NULL);
     check_mpi(MPI_Irecv(at, length, MPI_BYTE, from, tag, data_, &piece), rank(), "MPI_Irecv");
     at += length;
   }
-  return keep(std::move(posted));
+  return {id};
 }
 
 void MpiCommunicator::wait(Request request) {
@@ -208,6 +210,47 @@ void MpiCommunicator::abort(const std::string& why) noexcept {
                        .suspect = rank(),
                        .why = "rank " + std::to_string(rank()) + " failed (" + why + ")"});
     leave_mpi(lock);
+  } catch (...) {  // the others find out at their deadline
+    failed_ = true;
+    control_.abandon();
+  }
+}
+
+bool MpiCommunicator::is_idle() {
+  for (auto& [id, posted] : open_) {
+    for (std::size_t i = posted.done; i < posted.pieces.size(); ++i) {
+      int done = 0;
+      if (MPI_Test(&posted.pieces[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
+        return false;
+    }
+  }
+  return true;
+}
+
+// What is half-way cannot be taken back: then the others are told now, while there are buffers, and
+// MPI is left.
+void MpiCommunicator::let_go() noexcept {
+  try {
+    Lock lock(mpi_);
+    if (failed_) return;
+    for (auto& [id, posted] : open_) {
+      for (std::size_t i = posted.done; i < posted.pieces.size() && !posted.is_send; ++i) {
+        if (posted.pieces[i] != MPI_REQUEST_NULL) MPI_Cancel(&posted.pieces[i]);
+      }
+    }
+    const auto end = Clock::now() + kFarewell;
+    while (!is_idle()) {
+      if (Clock::now() >= end) {
+        control_.announce({.finder = rank(),
+                           .suspect = rank(),
+                           .why = "rank " + std::to_string(rank()) + " failed"});
+        return leave_mpi(lock);
+      }
+      lock.unlock();
+      std::this_thread::sleep_for(kPollPause);
+      lock.lock();
+    }
+    open_.clear();
   } catch (...) {  // the others find out at their deadline
     failed_ = true;
     control_.abandon();

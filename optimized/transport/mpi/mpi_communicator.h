@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "optimized/transport/communicator.h"
@@ -22,8 +23,9 @@
 namespace ringlab::mpi {
 
 /// One rank's end; start_mpi() says how failures are told. A second thread uses MPI as long as it
-/// lives: with other calls of MPI beside it, that needs MPI_THREAD_MULTIPLE. Buffers of operations that were never
-/// waited for must outlive a healthy communicator; after a failure MPI is left alone.
+/// lives: with other calls of MPI beside it, that needs MPI_THREAD_MULTIPLE. Buffers of operations
+/// that were never waited for must outlive a healthy communicator, or let_go(); after a failure MPI
+/// is left alone.
 class MpiCommunicator final : public Communicator {
  public:
   /// Duplicates `comm`, for data and for control; collective.
@@ -37,6 +39,7 @@ class MpiCommunicator final : public Communicator {
   Request post_send(int to, int tag, std::span<const std::byte> bytes) override;
   Request post_receive(int from, int tag, std::span<std::byte> buffer) override;
   void wait(Request request) override;
+  void let_go() noexcept override;
   const Traffic& traffic() const override { return traffic_; }
 
   /// Calls of JobSession.
@@ -65,7 +68,8 @@ class MpiCommunicator final : public Communicator {
 
   static std::string describe(const PostedMessage& posted);
   void check_can_post(Lock& lock, bool is_send, int peer, int tag);
-  Request keep(PostedMessage posted);
+  /// Noted before MPI has its buffers.
+  std::pair<const std::int64_t, PostedMessage>& keep(PostedMessage posted);
   /// Lengths of the pieces of a message: the last one is shorter than piece_bytes, so that both
   /// sides see where it ends.
   std::vector<int> piece_lengths(std::int64_t bytes) const;
@@ -74,6 +78,8 @@ class MpiCommunicator final : public Communicator {
   /// Returns when `done`; throws when the job has failed, as the watch finds out or has heard.
   void block(Lock& lock, const WaitingFor& activity, const std::function<bool()>& done);
   void throw_if_told(Lock& lock, const WaitingFor& activity, Clock::time_point begin);
+  /// True when MPI uses no buffer of a posted operation any more.
+  bool is_idle();
   /// Gives news of the failure time to leave, then never calls MPI again.
   void leave_mpi(Lock& lock);
 

@@ -2,6 +2,7 @@
 // soon, and whom to blame. Every process runs these bodies; expectations hold on each of them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -89,6 +90,35 @@ TEST(MpiFailures, an_abort_reaches_every_waiting_rank_long_before_its_deadline) 
     EXPECT_THROW(network.post_send(0, 0, {}), RankError);
     EXPECT_THROW(network.post_receive(0, 0, {}), RankError);
   });
+}
+
+// Both of a message that lies ready whole and of one that is carried in parts.
+TEST(MpiFailures, buffers_that_a_failing_rank_lets_go_of_are_touched_no_more) {
+  constexpr std::byte kFree{0x55};
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{64} << 20}) {
+    for (const bool message_comes_first : {false, true}) {
+      run_on_job(2, {.timeout_s = 20}, [&](mpi::MpiCommunicator& network) {
+        std::vector<std::byte> buffer(bytes, std::byte{1});
+        if (network.rank() == 1) {
+          if (!message_comes_first) stay_away(0.3);
+          network.post_send(0, 3, buffer);
+          EXPECT_THROW(receive_ints(network, 0, 4, 1), RankError);
+          return;
+        }
+        if (message_comes_first) stay_away(0.3);
+        try {
+          const PostedBuffers posted(network);
+          network.post_receive(1, 3, buffer);
+          throw std::bad_alloc();
+        } catch (const std::bad_alloc&) {
+          std::ranges::fill(buffer, kFree);  // as if somebody else had it now
+        }
+        stay_away(0.6);
+        network.abort("no memory");
+        EXPECT_EQ(std::ranges::count(buffer, kFree), std::ssize(buffer));
+      });
+    }
+  }
 }
 
 TEST(MpiFailures, a_rank_that_is_late_but_within_the_deadline_is_no_error) {
