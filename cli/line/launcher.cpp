@@ -46,14 +46,18 @@ bool asks_for_mpi(const std::vector<std::string>& words) {
 
 bool is_launched() { return !number_by_launcher().empty(); }
 
+bool is_first_rank() {
+  const std::string_view number = number_by_launcher();
+  return number.empty() || number == "0";
+}
+
 std::string rank_prefix() {
   const std::string_view number = number_by_launcher();
   return number.empty() ? std::string() : "rank " + std::string(number) + ": ";
 }
 
 std::string said_in_turn(const std::vector<std::string>& words, const Error& error) {
-  const std::string_view number = number_by_launcher();
-  if (number.empty() || number == "0" || !asks_for_mpi(words)) return error.what();
+  if (is_first_rank() || !asks_for_mpi(words)) return error.what();
   std::this_thread::sleep_for(kUntilTheFirstHasSpoken);
   return rank_prefix() + error.what();
 }

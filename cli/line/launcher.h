@@ -11,6 +11,9 @@ namespace ringlab::cli {
 /// True in a process that mpirun or srun started: what looks like its terminal may be a pipe's end.
 bool is_launched();
 
+/// Whether the launcher has said so, or nothing at all.
+bool is_first_rank();
+
 /// "rank 3: " where the launcher has told this process its number.
 std::string rank_prefix();
 

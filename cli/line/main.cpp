@@ -84,7 +84,9 @@ int dispatch(const std::vector<std::string>& words, Listener& listener) {
 
 int fail(const ringlab::Error& error, std::string_view said, const Listener& listener) {
   ringlab::cli::say(said);
-  if (listener.json) ringlab::cli::write_failure(listener.command, *listener.json, error);
+  if (listener.json) {
+    ringlab::cli::write_failure(listener.command, *listener.json, error, error.what());
+  }
   return error.exit_code();
 }
 

@@ -168,19 +168,19 @@ void Output::finish(const std::string& command, const Json& document) {
   commit();
 }
 
-void write_failure(const std::string& command, const std::string& path, const Error& error) {
-  if (document_is_written) return;
+void write_failure(const std::string& command, const std::string& path, const Error& error,
+                   const std::string& message) {
+  if (document_is_written.exchange(true)) return;
   const ErrorParts& parts = error.parts();
-  const Json document = {{"error",
-                          {{"kind", kind_name(error.kind())},
-                           {"exit_code", error.exit_code()},
-                           {"message", error.what()},
-                           {"where", parts.where},
-                           {"expected", parts.expected},
-                           {"found", parts.actual},
-                           {"hint", parts.hint}}}};
   try {
-    document_is_written = true;
+    const Json document = {{"error",
+                            {{"kind", kind_name(error.kind())},
+                             {"exit_code", error.exit_code()},
+                             {"message", message},
+                             {"where", parts.where},
+                             {"expected", parts.expected},
+                             {"found", parts.actual},
+                             {"hint", parts.hint}}}};
     io::write_file(path, document_text(command, document));
   } catch (const std::exception&) {  // the failure itself was told
   }

@@ -70,9 +70,11 @@ class Output {
   std::string last_;
 };
 
-/// The document of a command that failed: its "error" has the parts of the message. Nothing where a
-/// document was written before it failed, or none can be.
-void write_failure(const std::string& command, const std::string& path, const Error& error);
+/// The document of a command that failed: its "error" has the message, as it was said, and the parts
+/// of the error. Nothing where a document was written before it failed, or none can be. From any
+/// thread.
+void write_failure(const std::string& command, const std::string& path, const Error& error,
+                   const std::string& message);
 
 /// Environment error unless a file can be made in the folder of `path`; "-" is fine. Asked before
 /// long work, so that it is not done in vain.

@@ -28,6 +28,13 @@ int run_job(Arguments& arguments);
 /// if there is one. From any thread.
 void say_to_user(const std::string& text);
 
+/// The file of --json, for a failure of this job; none when empty. To be said before the session
+/// starts, whose threads may tell of one.
+void tell_failures_to(const std::string& json_path);
+/// Writes a failure to that file. Rank 0 does, and rank 1 where it blames rank 0, which may be dead;
+/// standard output is rank 0's alone. From any thread; `rank` is -1 where it is not known yet.
+void tell_as_json(int rank, const Error& error, const std::string& message);
+
 /// The exit code of a failure that is told, or that another rank tells; 0 before. Whoever is asked
 /// to end after that has nothing to add.
 std::atomic<int>& told_failure();
@@ -36,6 +43,7 @@ std::atomic<int>& told_failure();
 struct JobFailure {
   int exit_code = 0;      ///< of the first rank that failed, the same on all ranks
   std::string text = {};  ///< on rank 0 only: once when all ranks say the same, else with the ranks
+  ErrorParts parts = {};  ///< on rank 0 only: of the first rank that failed
 };
 
 /// To be called by all ranks, with the error of this rank if there was one; each returns whether

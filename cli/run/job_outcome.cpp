@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/line/launcher.h"
+#include "cli/line/output.h"
 #include "cli/run/job.h"
 #include "optimized/transport/tell_all.h"
 
@@ -16,15 +18,34 @@ constexpr int kOutcomeTag = (1 << 20) + 2;
 struct RankOutcome {
   int exit_code = 0;
   std::string text = {};
+  ErrorParts parts = {};
 };
 
-// The exit code, a space, and what is wrong.
+// The exit code, and what is wrong: its text and its parts, each ended by a zero.
 std::string to_text(const std::optional<Error>& error) {
-  return error ? fmt::format("{} {}", error->exit_code(), error->what()) : "0 ";
+  std::string text = fmt::format("{}", error ? error->exit_code() : 0) + '\0';
+  if (!error) return text;
+  const auto& [where, expected, actual, hint] = error->parts();
+  for (const std::string& part : {std::string(error->what()), where, expected, actual, hint}) {
+    text += part + '\0';
+  }
+  return text;
 }
+
 RankOutcome from_text(const std::string& text) {
-  const std::size_t space = text.find(' ');
-  return {.exit_code = std::stoi(text.substr(0, space)), .text = text.substr(space + 1)};
+  std::size_t begin = 0;
+  const auto next = [&] {
+    const std::size_t end = std::min(text.find('\0', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    begin = std::min(end + 1, text.size());
+    return word;
+  };
+  RankOutcome outcome{.exit_code = std::stoi(next()), .text = next()};
+  for (std::string* part : {&outcome.parts.where, &outcome.parts.expected, &outcome.parts.actual,
+                            &outcome.parts.hint}) {
+    *part = next();
+  }
+  return outcome;
 }
 
 // "rank 3: …" or "ranks 1, 2: …" for each thing that is said; nothing in front when all say it.
@@ -50,7 +71,13 @@ JobFailure failure_of(const std::vector<RankOutcome>& outcomes) {
   const auto failed = std::ranges::find_if(
       outcomes, [](const RankOutcome& outcome) { return outcome.exit_code != 0; });
   if (failed == outcomes.end()) return {};
-  return {.exit_code = failed->exit_code, .text = said_by(outcomes)};
+  return {.exit_code = failed->exit_code, .text = said_by(outcomes), .parts = failed->parts};
+}
+
+// Written once, before there are other threads.
+std::string& json_of_failures() {
+  static std::string path;
+  return path;
 }
 
 }  // namespace
@@ -75,6 +102,19 @@ void say_to_user(const std::string& text) {
   std::fclose(terminal);
 }
 
+void tell_failures_to(const std::string& json_path) { json_of_failures() = json_path; }
+
+void tell_as_json(int rank, const Error& error, const std::string& message) {
+  const std::string& path = json_of_failures();
+  if (path.empty()) return;
+  const bool is_first = rank < 0 ? is_first_rank() : rank == 0;
+  const auto* of_rank = dynamic_cast<const RankError*>(&error);
+  const bool blames_first = of_rank != nullptr && of_rank->failure().suspect == 0;
+  if (is_first || (rank == 1 && blames_first && path != "-")) {
+    write_failure("run", path, error, message);
+  }
+}
+
 std::atomic<int>& told_failure() {
   static std::atomic<int> exit_code = 0;
   return exit_code;
@@ -83,6 +123,8 @@ std::atomic<int>& told_failure() {
 int end_job(JobSession& session, const JobFailure& failure) {
   if (session.rank() == 0) say_to_user(fmt::format("ringlab: {}\n", failure.text));
   told_failure() = failure.exit_code;
+  const Error error(static_cast<ErrorKind>(failure.exit_code), failure.parts);
+  tell_as_json(session.rank(), error, failure.text);
   session.finish();
   return failure.exit_code;
 }

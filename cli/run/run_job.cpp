@@ -40,6 +40,7 @@ int tell(const JobSession& session, const Error& error) {
 int end_with_failure(JobSession& session, const Error& error) {
   session.abort(error.what());
   const int code = tell(session, error);
+  tell_as_json(session.rank(), error, error.what());
   std::this_thread::sleep_for(kStay);
   return code;
 }
@@ -50,9 +51,12 @@ int end_with_failure(JobSession& session, const Error& error) {
   static std::atomic_flag has_spoken;
   while (has_spoken.test_and_set()) std::this_thread::sleep_for(kStay);  // another thread ends it
   const int told = told_failure();
-  const bool knows_its_rank = dynamic_cast<const RankError*>(&error) != nullptr;
-  const std::string prefix = knows_its_rank ? "" : rank_prefix();
-  if (told == 0) say_to_user(fmt::format("ringlab: {}{}\n", prefix, error.what()));
+  const auto* const of_rank = dynamic_cast<const RankError*>(&error);
+  const std::string prefix = of_rank != nullptr ? "" : rank_prefix();
+  if (told == 0) {
+    say_to_user(fmt::format("ringlab: {}{}\n", prefix, error.what()));
+    tell_as_json(of_rank != nullptr ? of_rank->failure().rank : -1, error, error.what());
+  }
   io::discard_uncommitted_files();
   if (told == 0) std::this_thread::sleep_for(kStay);
   std::_Exit(told != 0 ? told : error.exit_code());
@@ -121,6 +125,7 @@ int run_in(JobSession& session, Arguments& arguments) {
 
 int run_job(Arguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // a launcher that is killed closes its pipe: files still go
+  tell_failures_to(arguments.text("json"));
   const std::unique_ptr<JobSession> session = start_session(arguments);
   try {
     return run_in(*session, arguments);
