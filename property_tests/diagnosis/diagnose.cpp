@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "property_tests/diagnosis/diagnosis.h"
+#include "property_tests/diagnosis/events/event_mistakes.h"
 #include "property_tests/diagnosis/evidence.h"
 #include "property_tests/diagnosis/experiments.h"
 #include "property_tests/diagnosis/gradient_hypotheses.h"
@@ -106,28 +107,34 @@ std::string Diagnosis::sentence() const {
 }
 
 // The order of the questions is that of how much an answer explains: inputs that are written to
-// spoil everything after them, wrong numbers come before laws, and laws before timing.
+// spoil everything after them; what ranks ask of their network is wrong whatever numbers come out;
+// wrong numbers come before laws, and laws before timing.
 Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
   Diagnosis diagnosis;
   const std::vector<Evidence> all = gathered_evidence(subject, shrunk);
   const std::vector<Case> cases = evidence_cases(shrunk, subject.can);
-  const auto name = [&](const std::optional<Suspect>& suspect) {
-    if (suspect) diagnosis.explains.push_back(*suspect);
-    return suspect.has_value();
+  const auto note = [&](const Discovery& found) {
+    if (found.mistake) diagnosis.explains.push_back(*found.mistake);
+    if (!found.seen.empty()) diagnosis.findings.push_back(found.seen);
+    return found.any();
   };
   if (std::ranges::any_of(all, &Evidence::writes_inputs)) {
-    name(suspect_of_law(find_law("P39")));
+    note(discovery_of(find_law("P39")));
+    return diagnosis;
+  }
+  if (const std::optional<EventFinding> event = found_by_events(subject, cases)) {
+    note({event->suspect, event->where});
     return diagnosis;
   }
   if (std::ranges::any_of(all, &Evidence::wrong)) {
     const bool repeats = look_at_answers(subject, all, diagnosis);
     explain_forward(subject, all, diagnosis);
-    if (diagnosis.explains.empty() && repeats) name(found_by_running_again(subject, all));
+    if (diagnosis.explains.empty() && repeats) note(found_by_running_again(subject, all));
     return diagnosis;
   }
   if (subject.can.backward && explain_gradients(subject, shrunk, diagnosis)) return diagnosis;
-  if (name(suspect_of_law(law)) || name(found_by_laws(subject, cases))) return diagnosis;
-  name(found_by_rendezvous(subject, cases));
+  if (note(discovery_of(law)) || note(found_by_laws(subject, cases))) return diagnosis;
+  note({found_by_rendezvous(subject, cases)});
   return diagnosis;
 }
 
@@ -136,6 +143,7 @@ std::vector<Suspect> known_mistakes() {
   for (const Hypothesis& hypothesis : forward_hypotheses()) add_once(known, hypothesis.suspect);
   for (const Suspect& suspect : gradient_suspects()) add_once(known, suspect);
   for (const Suspect& suspect : law_suspects()) add_once(known, suspect);
+  for (const Suspect& suspect : event_suspects()) add_once(known, suspect);
   return known;
 }
 

@@ -72,38 +72,39 @@ bool same_answer(const AttentionOutput& a, const AttentionOutput& b) {
   return same(a.out, b.out) && same(a.lse, b.lse);
 }
 
-std::optional<Suspect> found_by_running_again(const Subject& subject,
-                                              const std::vector<Evidence>& wrong) {
+Discovery discovery_of(const Law& law) { return {suspect_of_law(law), seen_in_law(law)}; }
+
+Discovery found_by_running_again(const Subject& subject, const std::vector<Evidence>& wrong) {
   const Patience patience;
   for (std::size_t at = 0; at < std::min(wrong.size(), kMostTried); ++at) {
     if (patience.is_over()) break;
     const Evidence& evidence = wrong[at];
     if (!evidence.wrong) break;
-    if (differs(subject, evidence.scene.trial, evidence.got)) return std::nullopt;
-    if (depends_on_threads(subject, evidence)) return suspect_of_law(find_law("P70"));
-    if (depends_on_delays(subject, evidence)) return suspect_of_law(find_law("P65"));
+    if (differs(subject, evidence.scene.trial, evidence.got)) return {};
+    if (depends_on_threads(subject, evidence)) return discovery_of(find_law("P70"));
+    if (depends_on_delays(subject, evidence)) return discovery_of(find_law("P65"));
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Suspect> found_by_laws(const Subject& subject, const std::vector<Case>& cases) {
+Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) {
   const Patience patience;
   for (const char* id :
        {"P39", "P38", "P57", "P67", "P68", "P72", "P70", "P70-gradients", "P65", "P65-gradients"}) {
     const Law& law = find_law(id);
     if (law.not_applicable && !law.not_applicable(subject).empty()) continue;
     for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
-      if (patience.is_over()) return std::nullopt;
+      if (patience.is_over()) return {};
       Case c = cases[at];
       c.transport = TransportKind::simulated;
       if (!law.keeps_modifiers) c.modifiers = {};
       if (law.shape_case) c = fitted(law.shape_case(c));
       const LawResult result = run_law(subject, law, c);
       const bool threw = result.message.starts_with("it threw");
-      if (result.outcome == Outcome::broken && !threw) return suspect_of_law(law);
+      if (result.outcome == Outcome::broken && !threw) return discovery_of(law);
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 // With unbuffered sends (MPI's rendezvous) a ring of sends before receives waits forever; buffered

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "property_tests/diagnosis/evidence.h"
@@ -12,14 +13,23 @@ namespace ringlab::verify {
 /// Equal numbers everywhere, NaN for NaN.
 bool same_answer(const AttentionOutput& a, const AttentionOutput& b);
 
+/// A mistake, or where none is found, what is seen without saying why; both may be missing.
+struct Discovery {
+  std::optional<Suspect> mistake = {};
+  std::string seen = {};
+  bool any() const { return mistake || !seen.empty(); }
+};
+/// What breaking this law tells.
+Discovery discovery_of(const Law& law);
+
 /// Runs the wrong cases again under other circumstances: another order of threads, other delays.
 /// Empty when that changes nothing, or when the same run gives other numbers each time.
-std::optional<Suspect> found_by_running_again(const Subject& subject,
-                                              const std::vector<Evidence>& wrong);
+Discovery found_by_running_again(const Subject& subject,
+                                   const std::vector<Evidence>& wrong);
 
-/// Asks the laws, for answers that are right: the first law that names a mistake and is broken on
-/// one of these cases.
-std::optional<Suspect> found_by_laws(const Subject& subject, const std::vector<Case>& cases);
+/// Asks the laws, for answers that are right: the first law that tells something and is broken on one
+/// of these cases.
+Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases);
 
 /// Finds runs that fail only where a send waits until it is received.
 std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases);

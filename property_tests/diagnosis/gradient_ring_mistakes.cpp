@@ -34,8 +34,8 @@ std::vector<int> contributors(const Model& model, const std::vector<std::vector<
   return order;
 }
 
-/// The sums that lose or double a part: those of dK and dV, or also that of dQ.
-enum class Weighed { keys, queries_too };
+/// The sums that lose or double a part: those of dK and dV, also that of dQ, or that of dK alone.
+enum class Weighed { keys, queries_too, dk_alone };
 
 void weigh_parts(GradientModel& m, Visited visited, Weighed weighed, const Times& times) {
   const Model& model = m.forward;
@@ -56,7 +56,7 @@ void weigh_parts(GradientModel& m, Visited visited, Weighed weighed, const Times
     const double factor =
         factors[static_cast<std::size_t>(model.rank_of_query(i) * ranks + model.rank_of_key(j))];
     m.ds_of_dk(b, h, i, j) *= factor;
-    m.p_of_dv(b, h, i, j) *= factor;
+    if (weighed != Weighed::dk_alone) m.p_of_dv(b, h, i, j) *= factor;
     if (weighed == Weighed::queries_too) m.ds_of_dq(b, h, i, j) *= factor;
   });
 }
@@ -199,6 +199,14 @@ void add_sums(std::vector<GradientHypothesis>& all) {
       [](const SumShare& part) {
         return part.rank == part.owner ? 1.0 : std::exp2(part.turns - part.turn);
       });
+  all.push_back(in_sums({"backward.only_last_part_in_dk",
+                         "of what other ranks found for dK only the last rank's part is kept"},
+                        [](GradientModel& m) {
+                          weigh_parts(m, Visited::all, Weighed::dk_alone, [](const SumShare& part) {
+                            return part.rank == part.owner || part.turn + 1 == part.turns ? 1.0
+                                                                                          : 0.0;
+                          });
+                        }));
   add_parts(all, {"backward.own_part_lost", "the owner's own part of dK and dV is lost"},
             [](const SumShare& part) { return part.rank == part.owner ? 0.0 : 1.0; });
 }

@@ -6,6 +6,9 @@
 namespace ringlab::verify {
 namespace {
 
+constexpr const char* kMissingBarrier =
+    "threads of a block read what others of them have yet to write: a barrier is missing";
+
 using Row = std::pair<const char*, Suspect>;
 
 const std::vector<Row>& law_table() {
@@ -13,19 +16,16 @@ const std::vector<Row>& law_table() {
       {"P38", {"memory.strides_ignored", "strided inputs are not read where they lie"}},
       {"P39", {"memory.inputs_written", "the inputs, or what lies beside them, are written to"}},
       {"P57", {"memory.previous_gradients", "gradients hold something of the run before"}},
-      {"P65", {"ring.order_of_arrival", "the answer depends on when messages arrive"}},
-      {"P65-gradients", {"ring.order_of_arrival", "the answer depends on when messages arrive"}},
       {"P67", {"ring.visits", "a chunk is computed on never or more than once"}},
       {"P68",
        {"ring.messages", "messages are sent that nobody receives, or more than the ring needs"}},
-      {"P70", {"kernel.order_of_threads", "the answer depends on the order of a block's threads"}},
-      {"P70-gradients",
-       {"kernel.order_of_threads", "the answer depends on the order of a block's threads"}},
+      {"P70", {"kernel.order_of_threads", kMissingBarrier}},
+      {"P70-gradients", {"kernel.order_of_threads", kMissingBarrier}},
       {"P71", {"memory.read_before_written", "memory of an earlier call shows in the answer"}},
       {"P72", {"ring.memory", "more chunks are held than the slots need"}},
       {"infinite_value",
        {"values.infinity_lost", "a visible value that is infinite or NaN does not show"}},
-      {"same_call", {"memory.depends_on_earlier_calls", "the answer depends on earlier calls"}},
+      {"same_call", {"memory.depends_on_earlier_calls", "something of earlier calls is kept and used again"}},
       {"same_addresses", {"memory.cached_by_address", "answers are cached by address"}},
   };
   return rows;
@@ -38,6 +38,12 @@ std::optional<Suspect> suspect_of_law(const Law& law) {
   const auto found = std::ranges::find(rows, law.id, [](const Row& row) { return row.first; });
   if (found == rows.end()) return std::nullopt;
   return found->second;
+}
+
+std::string seen_in_law(const Law& law) {
+  if (law.id != "P65" && law.id != "P65-gradients") return "";
+  return "the answer depends on when messages arrive; what the ranks asked of their network does not "
+         "say why";
 }
 
 Suspect send_before_receive() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "property_tests/diagnosis/diagnosis.h"
@@ -11,6 +12,9 @@ namespace ringlab::verify {
 /// The mistake that breaking this law means for a subject whose answers are right; empty for laws
 /// about numbers.
 std::optional<Suspect> suspect_of_law(const Law& law);
+/// What breaking this law shows without saying why, as a sentence; empty for laws about numbers, and
+/// for those that name a mistake.
+std::string seen_in_law(const Law& law);
 std::vector<Suspect> law_suspects();
 /// The mistake behind runs that fail only where sends wait: every rank sends before it receives.
 Suspect send_before_receive();

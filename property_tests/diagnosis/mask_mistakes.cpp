@@ -71,13 +71,15 @@ std::vector<std::int64_t> local_rows(const Layout& layout) {
 }
 
 enum class Local { keys, both };
-void use_local_positions(Model& model, Local local) {
+void use_local_positions(Model& model, Local local, Reach reach) {
   const RunOptions& options = model.trial.options;
   const Shape& shape = model.shape();
   const auto keys = local_rows(make_layout(options, shape.kv_tokens, options.kv_layout));
   const auto queries = local_rows(make_layout(options, shape.q_tokens, options.q_layout));
   const Mask mask = model.trial.problem.mask;
+  const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
   see_pairs(model, [&](auto i, auto j) {
+    if (!reached[model.pair(i, j)]) return mask.allows(i, j);
     const std::int64_t query = local == Local::both ? queries[static_cast<std::size_t>(i)] : i;
     return mask.allows(query, keys[static_cast<std::size_t>(j)]);
   });
@@ -137,12 +139,16 @@ void add_edges(std::vector<Hypothesis>& all) {
   add_ends(all, {"mask.one_key_before", "query i sees one key before its first"}, -1, 0);
   add_ends(all, {"mask.first_key_missing", "query i does not see its first key"}, 1, 0);
   const Suspect ahead{"mask.causal_one_ahead", "causal: query i sees key i + 1"};
-  all.push_back(by_model(ahead, [](Model& model) {
-    const Mask mask = model.trial.problem.mask;
-    see_pairs(model, [&](auto i, auto j) {
-      return mask.allows(i, j) || (j > 0 && mask.allows(i, j - 1));
-    });
-  }));
+  for (const Reach reach : {Reach::everything, Reach::visible_blocks}) {
+    all.push_back(by_model(ahead, [=](Model& model) {
+      const Mask mask = model.trial.problem.mask;
+      const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
+      see_pairs(model, [&](auto i, auto j) {
+        const bool before = j > 0 && reached[model.pair(i, j)] && mask.allows(i, j - 1);
+        return before || mask.allows(i, j);
+      });
+    }));
+  }
   all.push_back(by_terms<CausalMask>({"mask.causal_ignored", "the causal mask is ignored"},
                                      [](CausalMask&) { return false; }));
   all.push_back(
@@ -275,10 +281,14 @@ std::vector<Hypothesis> mask_mistakes() {
   add_lengths(all);
   const Suspect local{"mask.local_positions",
                       "keys are masked by their row in the chunk, not by their position"};
-  all.push_back(by_model(local, [](Model& m) { use_local_positions(m, Local::keys); }));
-  all.push_back(by_model(
-      {"mask.local_positions_of_both", "queries and keys are masked by their rows in their chunks"},
-      [](Model& m) { use_local_positions(m, Local::both); }));
+  const Suspect of_both{"mask.local_positions_of_both",
+                        "queries and keys are masked by their rows in their chunks"};
+  for (const Reach reach : {Reach::everything, Reach::visible_blocks}) {
+    all.push_back(
+        by_model(local, [=](Model& m) { use_local_positions(m, Local::keys, reach); }));
+    all.push_back(
+        by_model(of_both, [=](Model& m) { use_local_positions(m, Local::both, reach); }));
+  }
   for (const Reach reach : {Reach::everything, Reach::tiles_by_hop}) {
     all.push_back(
         by_model({"mask.partial_blocks_filled",

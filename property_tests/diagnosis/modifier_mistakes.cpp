@@ -173,10 +173,10 @@ std::vector<Hypothesis> of_dropout() {
           by_model({"modifiers.dropout_in_the_row_sum",
                     "dropped weights are missing in the row sum, too"},
                    [](Model& m) {
-                     constexpr double kNothing = 1e-200;  // the maximum still knows the key
+                     constexpr double kNextToNothing = 1e-200;  // the maximum still knows the key
                      for_each_pair(m, [&](auto b, auto h, auto i, auto j) {
                        if (m.in_sum(b, h, i, j) == 0) return;
-                       m.in_sum(b, h, i, j) = std::max(m.in_acc(b, h, i, j), kNothing);
+                       m.in_sum(b, h, i, j) = std::max(m.in_acc(b, h, i, j), kNextToNothing);
                      });
                    })};
 }

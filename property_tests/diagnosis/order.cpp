@@ -53,8 +53,9 @@ bool meets(const Mask& mask, const Keys& queries, const Keys& keys) {
   return last >= seen.begin && first < seen.end;
 }
 
-/// Blocks of (rank, owner) of which some pairs are visible and some are not.
-void keep_partial_blocks(const Model& model, std::vector<std::uint8_t>& reach) {
+/// Keeps blocks of (rank, owner) that `looked_at` takes.
+void keep_blocks(const Model& model, std::vector<std::uint8_t>& reach,
+                 bool (*looked_at)(Coverage)) {
   const RunOptions& options = model.trial.options;
   const Layout queries = make_layout(options, model.shape().q_tokens, options.q_layout);
   const Layout keys = make_layout(options, model.shape().kv_tokens, options.kv_layout);
@@ -62,7 +63,7 @@ void keep_partial_blocks(const Model& model, std::vector<std::uint8_t>& reach) {
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       const Coverage coverage = model.trial.problem.mask.classify(
           queries.positions(model.rank_of_query(i)), keys.positions(model.rank_of_key(j)));
-      if (coverage != Coverage::partial) reach[model.pair(i, j)] = 0;
+      if (!looked_at(coverage)) reach[model.pair(i, j)] = 0;
     }
   }
 }
@@ -72,6 +73,11 @@ void keep_partial_blocks(const Model& model, std::vector<std::uint8_t>& reach) {
 // Pairs outside were never computed, so that no wrong mask can show there.
 std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach) {
   if (reach == Reach::everything) return std::vector<std::uint8_t>(model.key_read.size(), 1);
+  if (reach == Reach::visible_blocks) {
+    std::vector<std::uint8_t> pairs(model.key_read.size(), 1);
+    keep_blocks(model, pairs, [](Coverage coverage) { return coverage != Coverage::empty; });
+    return pairs;
+  }
   std::vector<std::uint8_t> pairs(model.key_read.size());
   const KeyOrder order = reach == Reach::tiles_by_owner ? KeyOrder::by_owner : KeyOrder::by_hop;
   for (const Keys& queries : query_tiles(model)) {
@@ -82,7 +88,9 @@ std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach) {
       }
     }
   }
-  if (reach == Reach::partial_blocks) keep_partial_blocks(model, pairs);
+  if (reach == Reach::partial_blocks) {
+    keep_blocks(model, pairs, [](Coverage coverage) { return coverage == Coverage::partial; });
+  }
   return pairs;
 }
 

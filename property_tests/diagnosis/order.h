@@ -34,7 +34,7 @@ std::vector<std::vector<int>> visits_of(const Model& model, Visited visited);
 /// The pairs that a kernel looks at which skips out-of-sight tiles, [query · keys + key]. A tile of
 /// keys is skipped when the smallest interval around its positions does not meet the smallest one
 /// around what a tile of queries sees, bit matrices aside.
-enum class Reach { everything, tiles_by_owner, tiles_by_hop, partial_blocks };
+enum class Reach { everything, tiles_by_owner, tiles_by_hop, partial_blocks, visible_blocks };
 std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach);
 
 }  // namespace ringlab::verify

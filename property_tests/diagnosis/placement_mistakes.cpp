@@ -70,28 +70,54 @@ std::vector<std::int64_t> stripe_of_the_next_rank(const Layout& layout) {
   return from;
 }
 
-/// The position that row `row` of a rank that holds `held` is taken for.
-using Position = std::int64_t (*)(const Layout& layout, const std::vector<std::int64_t>& held,
-                                  std::size_t row);
+/// The rows of a rank and the tokens that they are.
+struct HeldRows {
+  int rank;
+  std::vector<std::int64_t> tokens;
+};
+/// The position that row `row` of a rank is taken for.
+using Position = std::int64_t (*)(const Layout& layout, const HeldRows& held, std::size_t row);
 
-std::int64_t zigzag_as_one_run(const Layout& layout, const std::vector<std::int64_t>& held,
-                               std::size_t row) {
-  if (layout.kind() != LayoutKind::zigzag) return held[row];
-  return held[0] + static_cast<std::int64_t>(row);
+std::int64_t zigzag_as_one_run(const Layout& layout, const HeldRows& held, std::size_t row) {
+  if (layout.kind() != LayoutKind::zigzag) return held.tokens[row];
+  return held.tokens[0] + static_cast<std::int64_t>(row);
 }
 
-std::int64_t stripes_of_rank_0(const Layout& layout, const std::vector<std::int64_t>& held,
-                               std::size_t row) {
-  if (layout.kind() != LayoutKind::striped) return held[row];
+/// One of 2P nearly equal parts of the sequence; the first ones are a token longer.
+struct Part {
+  std::int64_t first, count;
+};
+Part zigzag_part(const Layout& layout, int index) {
+  const std::int64_t parts = std::int64_t{2} * layout.ranks();
+  const std::int64_t length = layout.tokens() / parts, longer = layout.tokens() % parts;
+  return {index * length + std::min<std::int64_t>(index, longer), length + (index < longer)};
+}
+
+std::int64_t zigzag_not_mirrored(const Layout& layout, const HeldRows& held, std::size_t row) {
+  const auto late = static_cast<std::int64_t>(row) - zigzag_part(layout, held.rank).count;
+  if (layout.kind() != LayoutKind::zigzag || late < 0) return held.tokens[row];
+  return zigzag_part(layout, layout.ranks() + held.rank).first + late;
+}
+
+std::int64_t zigzag_late_part_first(const Layout& layout, const HeldRows& held, std::size_t row) {
+  if (layout.kind() != LayoutKind::zigzag) return held.tokens[row];
+  const Part late = zigzag_part(layout, 2 * layout.ranks() - 1 - held.rank);
+  const auto at = static_cast<std::int64_t>(row);
+  return at < late.count ? late.first + at
+                         : zigzag_part(layout, held.rank).first + at - late.count;
+}
+
+std::int64_t stripes_of_rank_0(const Layout& layout, const HeldRows& held, std::size_t row) {
+  if (layout.kind() != LayoutKind::striped) return held.tokens[row];
   return static_cast<std::int64_t>(row) * layout.ranks();
 }
 
 std::vector<std::int64_t> positions_taken(const Layout& layout, Position position) {
   std::vector<std::int64_t> taken(static_cast<std::size_t>(layout.tokens()));
   for (int rank = 0; rank < layout.ranks(); ++rank) {
-    const auto held = layout.positions(rank).to_list();
-    for (std::size_t row = 0; row < held.size(); ++row) {
-      taken[static_cast<std::size_t>(held[row])] = position(layout, held, row);
+    const HeldRows held{rank, layout.positions(rank).to_list()};
+    for (std::size_t row = 0; row < held.tokens.size(); ++row) {
+      taken[static_cast<std::size_t>(held.tokens[row])] = position(layout, held, row);
     }
   }
   return taken;
@@ -142,6 +168,14 @@ std::vector<Hypothesis> placement_mistakes() {
   all.push_back(by_positions(
       {"layout.zigzag_taken_for_one_run", "rows of a zigzag rank are taken for neighbours"},
       zigzag_as_one_run));
+  all.push_back(by_positions({"layout.zigzag_not_mirrored",
+                              "the late part of zigzag rank r is taken for part P + r, which is "
+                              "not the one that makes up for its early part"},
+                             zigzag_not_mirrored));
+  all.push_back(by_positions({"layout.zigzag_parts_exchanged",
+                              "the early and the late part of a zigzag rank are taken for each "
+                              "other"},
+                             zigzag_late_part_first));
   all.push_back(by_positions(
       {"layout.stripes_without_offset", "striped positions lack the offset of their rank"},
       stripes_of_rank_0));

@@ -121,6 +121,27 @@ void without_maximum(Prediction& prediction, const Model& model, Base base) {
   });
 }
 
+/// Takes exp(s - m) for the score m of the first key that a row meets: later ones overflow.
+void with_first_maximum(Prediction& prediction, const Model& model) {
+  const double largest = model.trial.problem.dtype == DType::f64 ? 709 : 88;
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
+    const auto maxima =
+        running_maxima(model, b, h, i, key_pieces(model, i, KeyOrder::by_hop, Piece::key));
+    const auto first = std::ranges::find_if(maxima, [](double top) { return top != kNone; });
+    if (first == maxima.end()) return;
+    const double rise = maxima.back() - *first;
+    if (rise < largest - 8) return;
+    const bool gone = rise > largest + 2;  // inf / inf, log inf
+    for (std::int64_t c = 0; c < model.shape().v_dim; ++c) {
+      prediction.output.out(b, h, i, c) = std::numeric_limits<double>::quiet_NaN();
+      prediction.allowed.out(b, h, i, c) = gone ? 0 : kAny;
+    }
+    prediction.output.lse(b, h, i, 0) = kAny;
+    prediction.allowed.lse(b, h, i, 0) = gone ? 0 : kAny;
+  });
+}
+
 /// Gives hidden pairs this score, where a kernel looks at them, in place of -inf.
 void hide_with(Model& model, double score, Reach reach) {
   const Mask mask = model.trial.problem.mask;
@@ -246,6 +267,9 @@ std::vector<Hypothesis> softmax_mistakes() {
   all.push_back(by_result(
       {"softmax.maximum_not_subtracted", "e^s is taken without subtracting the row maximum"},
       [](Prediction& p, const Model& m) { without_maximum(p, m, Base::zero); }));
+  all.push_back(by_result({"softmax.maximum_of_the_first_key",
+                           "the first key that a row meets sets its maximum for good"},
+                          with_first_maximum));
   all.push_back(
       by_result({"softmax.maximum_starts_at_zero", "the running maximum starts at 0, not at -inf"},
                 [](Prediction& p, const Model& m) { without_maximum(p, m, Base::zero_or_more); }));

@@ -18,7 +18,7 @@ import tomllib
 
 ELEMENTS = {"f64": "double", "f32": "float", "f16": "Half", "bf16": "BFloat16"}
 REQUIRED = {"id", "breaks", "question", "ancestor"}
-OPTIONAL = {"stage", "gap", "find", "replace", "edits", "includes", "dtypes"}
+OPTIONAL = {"name", "stage", "gap", "find", "replace", "edits", "includes", "dtypes"}
 
 
 class MistakeError(Exception):

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "optimized/transport/call_record.h"
 #include "optimized/transport/run_network.h"
 #include "reference/core/checks.h"
 #include "reference/core/options/option_table.h"
@@ -206,6 +207,30 @@ class RankNumber : public Communicator {
   Traffic traffic_;
 };
 
+/// Notes blocks of work as they turn up in the log of a rank.
+class RecordedRank : public RecordingCommunicator {
+ public:
+  RecordedRank(Communicator& network, RankCalls& calls, const WorkLog& work)
+      : RecordingCommunicator(network, calls), work_(work) {}
+  void note_end() {
+    note_computed();
+    calls().ended = true;
+  }
+
+ protected:
+  void note_computed() override {
+    for (; noted_ < work_.visits().size(); ++noted_) {
+      const Visit& visit = work_.visits()[noted_];
+      calls().calls.push_back(
+          {.kind = CallKind::compute, .owner = visit.owner, .hop = visit.hop});
+    }
+  }
+
+ private:
+  const WorkLog& work_;
+  std::size_t noted_ = 0;
+};
+
 }  // namespace
 
 template <class Element>
@@ -213,10 +238,18 @@ RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
                        const AttentionBody<Element>& body, std::string_view stage) {
   check_run(input, options);
   Run<Element> run(input, options);
-  const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
+  std::vector<RankCalls>* const record = RecordedRun::begin(options.ranks);
+  const auto run_rank = [&](Communicator& communicator) {
     RankProblem<Element> share = run.share(communicator);
     share.stage = stage;
     run.data(communicator.rank()).seconds = seconds_of([&] { body(share); });
+  };
+  const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
+    if (!record) return run_rank(communicator);
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    RecordedRank recorded(communicator, (*record)[rank], run.data(communicator.rank()).work);
+    run_rank(recorded);
+    recorded.note_end();
   });
   return run.result(network);
 }

@@ -1,0 +1,75 @@
+// What the ranks of a run asked of their network, and what they computed between, in program order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "optimized/transport/communicator.h"
+
+namespace ringlab {
+
+enum class CallKind { send, receive, wait, compute };
+
+struct NetworkCall {
+  CallKind kind = CallKind::wait;
+  int peer = -1;  ///< send and receive: the other rank
+  int tag = 0;
+  const std::byte* begin = nullptr;  ///< of the buffer: where it lies, not what is in it
+  std::size_t bytes = 0;
+  std::int64_t request = -1;  ///< what a post returned, and what a wait is for
+  bool returned = false;      ///< wait: it came to its end
+  int owner = -1;             ///< compute: of the chunk
+  int hop = -1;
+};
+
+struct RankCalls {
+  std::vector<NetworkCall> calls;
+  bool ended = false;  ///< its body returned
+};
+
+/// While one lives, the runs of stages that begin on its thread are recorded, the last one in
+/// full, also where it fails: calls of the ranks, by number.
+class RecordedRun {
+ public:
+  RecordedRun();
+  ~RecordedRun();
+  RecordedRun(const RecordedRun&) = delete;
+  RecordedRun& operator=(const RecordedRun&) = delete;
+
+  const std::vector<RankCalls>& ranks() const { return ranks_; }
+
+  /// Forgets what was recorded and makes room for so many ranks, in the one of this thread; null
+  /// where there is none.
+  static std::vector<RankCalls>* begin(int ranks);
+
+ private:
+  std::vector<RankCalls> ranks_;
+  RecordedRun* outer_;
+};
+
+/// Passes everything on to `network` and notes it in `calls`; both must outlive it.
+class RecordingCommunicator : public Communicator {
+ public:
+  RecordingCommunicator(Communicator& network, RankCalls& calls)
+      : network_(network), calls_(calls) {}
+
+  int rank() const override { return network_.rank(); }
+  int ranks() const override { return network_.ranks(); }
+  const Traffic& traffic() const override { return network_.traffic(); }
+  Request post_send(int to, int tag, std::span<const std::byte> bytes) override;
+  Request post_receive(int from, int tag, std::span<std::byte> buffer) override;
+  void wait(Request request) override;
+
+ protected:
+  /// Called before anything is noted: notes what was computed since.
+  virtual void note_computed() {}
+  RankCalls& calls() { return calls_; }
+
+ private:
+  Communicator& network_;
+  RankCalls& calls_;
+};
+
+}  // namespace ringlab

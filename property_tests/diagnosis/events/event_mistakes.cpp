@@ -1,0 +1,253 @@
+#include "property_tests/diagnosis/events/event_mistakes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+
+#include "property_tests/diagnosis/events/message_flow.h"
+#include "property_tests/laws/trial.h"
+#include "stages/common/chunk_slot.h"
+
+namespace ringlab::verify {
+namespace {
+
+const Suspect kSlotTakenWhileSent{
+    "ring.slot_taken_while_sent",
+    "a slot takes the next chunk while its last one is still being sent: the wait for that send is "
+    "missing"};
+const Suspect kChunksInOneSlot{
+    "ring.chunks_in_one_slot",
+    "the next chunk lands in a slot whose chunk has still to be computed on or passed on"};
+const Suspect kPlacesOverlap{"ring.places_overlap",
+                             "the places into which two ranks' rows are received overlap"};
+const Suspect kComputedBeforeArrival{
+    "ring.computed_before_arrival",
+    "a chunk is computed on before it has arrived: the wait for it comes later or never"};
+const Suspect kPassedOnBeforeArrival{
+    "ring.passed_on_before_arrival",
+    "a chunk is passed on before it has arrived: the wait for it is missing where the rank does "
+    "not look at it"};
+const Suspect kPartAwaited{
+    "ring.part_of_a_chunk_awaited",
+    "only some of a chunk's messages are waited for: the others may still be on their way when "
+    "they are read"};
+const Suspect kSendsNeverAwaited{
+    "ring.sends_never_awaited",
+    "the last sends are never waited for: their memory goes away while they are under way"};
+const Suspect kSentElsewhere{"ring.sent_to_another_rank",
+                             "what one rank waits for is sent to another one"};
+const Suspect kForeignPositions{
+    "ring.positions_stay_at_home",
+    "a chunk is passed on with the positions of its sender, not with its own"};
+
+std::string tag_name(int tag) {
+  constexpr std::array kNames = {"keys", "values", "positions", "gradients of keys",
+                                 "gradients of values"};
+  const auto at = static_cast<std::size_t>(tag);
+  if (at < kNames.size()) return kNames[at];
+  return fmt::format("tag {}", tag);
+}
+
+std::string chunk_name(const std::optional<int>& owner) {
+  return owner ? fmt::format("chunk {}", *owner) : "a chunk";
+}
+
+/// A finding and the place in the program of its rank.
+struct Seen {
+  std::size_t at = kNever;
+  EventFinding finding;
+};
+
+void keep_first(std::optional<Seen>& first, std::size_t at, const Suspect& suspect,
+                const std::string& where) {
+  if (!first || at < first->at) first = Seen{at, {suspect, where}};
+}
+
+/// The other messages of the chunk that `receive` belongs to.
+std::vector<const Operation*> same_chunk(const MessageFlow& flow, const Operation& receive) {
+  std::vector<const Operation*> others;
+  for (const Operation& other : flow.receives(receive.rank)) {
+    const bool same = other.owner && other.owner == receive.owner &&
+                      other.call.peer == receive.call.peer && other.call.tag != receive.call.tag;
+    if (same) others.push_back(&other);
+  }
+  return others;
+}
+
+bool some_arrived(const std::vector<const Operation*>& messages, std::size_t before) {
+  return std::ranges::any_of(messages,
+                             [&](const Operation* one) { return one->waited < before; });
+}
+
+void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
+  for (const Operation& receive : flow.receives(rank)) {
+    for (const Operation& send : flow.sends(rank)) {
+      if (send.at > receive.at || !is_open(send, receive.at) || !overlap(send.call, receive.call)) {
+        continue;
+      }
+      keep_first(first, receive.at, kSlotTakenWhileSent,
+                 fmt::format("rank {} lets {} of {} come into the slot from which those of {} are "
+                             "still being sent to rank {}",
+                             rank, tag_name(receive.call.tag), chunk_name(receive.owner),
+                             chunk_name(send.owner), send.call.peer));
+    }
+    for (const Operation& before : flow.receives(rank)) {
+      if (before.at >= receive.at || !is_open(before, receive.at) ||
+          !overlap(before.call, receive.call)) {
+        continue;
+      }
+      const bool one_slot = before.call.begin == receive.call.begin;
+      keep_first(first, receive.at, one_slot ? kChunksInOneSlot : kPlacesOverlap,
+                 fmt::format("rank {} lets {} of rank {} come where those of rank {} are on their "
+                             "way to",
+                             rank, tag_name(receive.call.tag), receive.call.peer,
+                             before.call.peer));
+    }
+  }
+}
+
+/// Which of the messages with its tag it is, from 0.
+std::size_t number_of(const std::vector<Operation>& operations, const Operation& wanted) {
+  return static_cast<std::size_t>(std::ranges::count_if(operations, [&](const Operation& one) {
+    return one.call.tag == wanted.call.tag && one.at < wanted.at;
+  }));
+}
+
+/// Whether `arriving` is a later chunk than the one that `send` has to pass on: in a ring a rank
+/// sends its own first and then each one that came.
+bool comes_too_early(const MessageFlow& flow, const Operation& send, const Operation& arriving) {
+  return number_of(flow.receives(send.rank), arriving) >= number_of(flow.sends(send.rank), send);
+}
+
+void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
+  for (const Operation& send : flow.sends(rank)) {
+    for (const Operation& receive : flow.receives(rank)) {
+      if (receive.at > send.at || !is_open(receive, send.at) || !overlap(send.call, receive.call)) {
+        continue;
+      }
+      const bool overwritten = comes_too_early(flow, send, receive);
+      const bool part = some_arrived(same_chunk(flow, receive), send.at);
+      keep_first(first, send.at,
+                 overwritten ? kChunksInOneSlot : part ? kPartAwaited : kPassedOnBeforeArrival,
+                 fmt::format("rank {} sends {} to rank {} from where those of {} are on their way "
+                             "to",
+                             rank, tag_name(send.call.tag), send.call.peer,
+                             chunk_name(receive.owner)));
+    }
+  }
+  if (!flow.ranks()[static_cast<std::size_t>(rank)].ended) return;
+  for (const Operation& send : flow.sends(rank)) {
+    if (send.waited != kNever) continue;
+    keep_first(first, flow.ranks()[static_cast<std::size_t>(rank)].calls.size(),
+               kSendsNeverAwaited,
+               fmt::format("rank {} ends without having waited for {} of {} that it sends to "
+                           "rank {}",
+                           rank, tag_name(send.call.tag), chunk_name(send.owner),
+                           send.call.peer));
+  }
+}
+
+// Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent.
+void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
+  const std::vector<NetworkCall>& calls = flow.ranks()[static_cast<std::size_t>(rank)].calls;
+  for (std::size_t at = 0; at < calls.size(); ++at) {
+    const NetworkCall& block = calls[at];
+    if (block.kind != CallKind::compute || block.hop == 0 || block.owner == rank) continue;
+    std::vector<const Operation*> messages, missing;
+    for (const Operation& receive : flow.receives(rank)) {
+      const bool known = std::ranges::any_of(messages, [&](const Operation* one) {
+        return one->call.tag == receive.call.tag;
+      });
+      const bool of_chunk = receive.call.tag <= stages::kPositions && receive.owner == block.owner;
+      if (!of_chunk || known) continue;
+      messages.push_back(&receive);
+      if (receive.waited == kNever || receive.waited > at) missing.push_back(&receive);
+    }
+    if (missing.empty()) continue;
+    const bool part = missing.size() < messages.size();
+    keep_first(first, at, part ? kPartAwaited : kComputedBeforeArrival,
+               fmt::format("rank {} computes with chunk {} at step {} and has not waited for its "
+                           "{} from rank {}",
+                           rank, block.owner, block.hop, tag_name(missing.front()->call.tag),
+                           missing.front()->call.peer));
+  }
+}
+
+/// The n-th messages of keys and of positions belong together.
+void look_at_positions(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
+  std::vector<const Operation*> keys, positions;
+  for (const Operation& send : flow.sends(rank)) {
+    if (send.call.tag == stages::kKeys) keys.push_back(&send);
+    if (send.call.tag == stages::kPositions) positions.push_back(&send);
+  }
+  if (keys.size() != positions.size()) return;
+  for (std::size_t n = 0; n < keys.size(); ++n) {
+    const std::optional<int> of_keys = keys[n]->owner, of_positions = positions[n]->owner;
+    if (!of_keys || !of_positions || of_keys == of_positions || of_positions != rank) continue;
+    keep_first(first, positions[n]->at, kForeignPositions,
+               fmt::format("rank {} sends keys of chunk {} with positions of chunk {} to rank {}",
+                           rank, *of_keys, *of_positions, positions[n]->call.peer));
+  }
+}
+
+/// A rank that stands still for a message which its sender sent to somebody who did not want it.
+void look_at_the_end(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
+  const RankCalls& mine = flow.ranks()[static_cast<std::size_t>(rank)];
+  if (mine.ended) return;
+  for (const Operation& receive : flow.receives(rank)) {
+    if (receive.waited != kNever || receive.other_end) continue;
+    for (const Operation& send : flow.sends(receive.call.peer)) {
+      if (send.other_end || send.call.tag != receive.call.tag || send.call.peer == rank) continue;
+      keep_first(first, mine.calls.size(), kSentElsewhere,
+                 fmt::format("rank {} waits for {} from rank {}, which sends them to rank {}", rank,
+                             tag_name(receive.call.tag), receive.call.peer, send.call.peer));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<EventFinding> first_event_mistake(const std::vector<RankCalls>& ranks) {
+  const MessageFlow flow(ranks);
+  std::optional<Seen> first;
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
+    look_at_slots(flow, rank, first);
+    look_at_sends(flow, rank, first);
+    look_at_computes(flow, rank, first);
+    look_at_positions(flow, rank, first);
+    look_at_the_end(flow, rank, first);
+  }
+  if (!first) return std::nullopt;
+  return first->finding;
+}
+
+std::optional<EventFinding> found_by_events(const Subject& subject,
+                                            const std::vector<Case>& cases) {
+  if (!subject.can.many_ranks || !subject.can.messages) return std::nullopt;
+  for (const Case& c : cases) {
+    if (c.ranks == 1) continue;
+    const RecordedRun run;
+    try {
+      Trial trial = make_trial(c);
+      trial.options.transport = TransportKind::simulated;
+      const Tensor<double> dout = make_dout(c);
+      AttentionInput input = trial.input();
+      if (subject.can.backward) input.dout = dout.view();
+      run_checked(subject, input, trial.options);
+    } catch (const std::exception&) {
+      // What was recorded until then is what counts.
+    }
+    if (std::optional<EventFinding> found = first_event_mistake(run.ranks())) return found;
+  }
+  return std::nullopt;
+}
+
+std::vector<Suspect> event_suspects() {
+  return {kSlotTakenWhileSent,    kChunksInOneSlot, kPlacesOverlap,
+          kComputedBeforeArrival, kPartAwaited,     kPassedOnBeforeArrival,
+          kSendsNeverAwaited,     kSentElsewhere,   kForeignPositions};
+}
+
+}  // namespace ringlab::verify

@@ -1,0 +1,50 @@
+// Which chunk each message of a recorded run carried, and while what else was under way.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "optimized/transport/call_record.h"
+
+namespace ringlab::verify {
+
+/// A send or a receive of a rank, and how long it was under way.
+struct Operation {
+  int rank = 0;
+  std::size_t at = 0;      ///< its place among the calls of its rank
+  std::size_t waited = 0;  ///< that of the wait that ended it; kNever
+  NetworkCall call;
+  const Operation* other_end = nullptr;  ///< the receive of a send, the send of a receive
+  std::optional<int> owner = {};         ///< of the chunk that it carries
+};
+inline constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+
+/// From its post until its wait was over, `at` included.
+bool is_open(const Operation& operation, std::size_t at);
+/// Some byte is in both buffers.
+bool overlap(const NetworkCall& a, const NetworkCall& b);
+
+/// The operations of all ranks, sends and receives paired in the order of each channel. A buffer
+/// holds what was last received into it, and else the rank's own chunk.
+class MessageFlow {
+ public:
+  explicit MessageFlow(const std::vector<RankCalls>& ranks);
+  MessageFlow(const MessageFlow&) = delete;  // operations point at each other
+  MessageFlow& operator=(const MessageFlow&) = delete;
+
+  const std::vector<RankCalls>& ranks() const { return ranks_; }
+  const std::vector<Operation>& sends(int rank) const { return sends_[index(rank)]; }
+  const std::vector<Operation>& receives(int rank) const { return receives_[index(rank)]; }
+
+ private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  void collect(int rank);
+  void pair_ends();
+  std::optional<int> owner_of(const Operation& send, std::size_t depth) const;
+
+  const std::vector<RankCalls>& ranks_;
+  std::vector<std::vector<Operation>> sends_, receives_;  // by rank, in program order
+};
+
+}  // namespace ringlab::verify
