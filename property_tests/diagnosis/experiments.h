@@ -24,8 +24,7 @@ Discovery discovery_of(const Law& law);
 
 /// Runs the wrong cases again under other circumstances: another order of threads, other delays.
 /// Empty when that changes nothing, or when the same run gives other numbers each time.
-Discovery found_by_running_again(const Subject& subject,
-                                   const std::vector<Evidence>& wrong);
+Discovery found_by_running_again(const Subject& subject, const std::vector<Evidence>& wrong);
 
 /// Asks the laws, for answers that are right: the first law that tells something and is broken on one
 /// of these cases.

@@ -25,7 +25,8 @@ const std::vector<Row>& law_table() {
       {"P72", {"ring.memory", "more chunks are held than the slots need"}},
       {"infinite_value",
        {"values.infinity_lost", "a visible value that is infinite or NaN does not show"}},
-      {"same_call", {"memory.depends_on_earlier_calls", "something of earlier calls is kept and used again"}},
+      {"same_call",
+       {"memory.depends_on_earlier_calls", "something of earlier calls is kept and used again"}},
       {"same_addresses", {"memory.cached_by_address", "answers are cached by address"}},
   };
   return rows;
@@ -42,7 +43,8 @@ std::optional<Suspect> suspect_of_law(const Law& law) {
 
 std::string seen_in_law(const Law& law) {
   if (law.id != "P65" && law.id != "P65-gradients") return "";
-  return "the answer depends on when messages arrive; what the ranks asked of their network does not "
+  return "the answer depends on when messages arrive; what the ranks asked of their network does "
+         "not "
          "say why";
 }
 

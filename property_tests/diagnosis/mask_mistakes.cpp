@@ -284,10 +284,8 @@ std::vector<Hypothesis> mask_mistakes() {
   const Suspect of_both{"mask.local_positions_of_both",
                         "queries and keys are masked by their rows in their chunks"};
   for (const Reach reach : {Reach::everything, Reach::visible_blocks}) {
-    all.push_back(
-        by_model(local, [=](Model& m) { use_local_positions(m, Local::keys, reach); }));
-    all.push_back(
-        by_model(of_both, [=](Model& m) { use_local_positions(m, Local::both, reach); }));
+    all.push_back(by_model(local, [=](Model& m) { use_local_positions(m, Local::keys, reach); }));
+    all.push_back(by_model(of_both, [=](Model& m) { use_local_positions(m, Local::both, reach); }));
   }
   for (const Reach reach : {Reach::everything, Reach::tiles_by_hop}) {
     all.push_back(

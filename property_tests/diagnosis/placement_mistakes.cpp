@@ -103,8 +103,7 @@ std::int64_t zigzag_late_part_first(const Layout& layout, const HeldRows& held, 
   if (layout.kind() != LayoutKind::zigzag) return held.tokens[row];
   const Part late = zigzag_part(layout, 2 * layout.ranks() - 1 - held.rank);
   const auto at = static_cast<std::int64_t>(row);
-  return at < late.count ? late.first + at
-                         : zigzag_part(layout, held.rank).first + at - late.count;
+  return at < late.count ? late.first + at : zigzag_part(layout, held.rank).first + at - late.count;
 }
 
 std::int64_t stripes_of_rank_0(const Layout& layout, const HeldRows& held, std::size_t row) {

@@ -221,8 +221,7 @@ class RecordedRank : public RecordingCommunicator {
   void note_computed() override {
     for (; noted_ < work_.visits().size(); ++noted_) {
       const Visit& visit = work_.visits()[noted_];
-      calls().calls.push_back(
-          {.kind = CallKind::compute, .owner = visit.owner, .hop = visit.hop});
+      calls().calls.push_back({.kind = CallKind::compute, .owner = visit.owner, .hop = visit.hop});
     }
   }
 

@@ -39,8 +39,9 @@ TEST(LearnersMistakes, are_named_with_their_cause) {
     const verify::Diagnosis diagnosis = diagnosed(subject_of(asked));
     std::vector<std::string> ids;
     for (const verify::Suspect& suspect : diagnosis.explains) ids.push_back(suspect.id);
-    table += fmt::format("{:<52} {:<34} {}\n", asked.id, asked.name,
-                         ids == std::vector{asked.name} ? "that" : fmt::format("{}", fmt::join(ids, " ")));
+    table += fmt::format(
+        "{:<52} {:<34} {}\n", asked.id, asked.name,
+        ids == std::vector{asked.name} ? "that" : fmt::format("{}", fmt::join(ids, " ")));
     for (const std::string& f : diagnosis.findings) table += "      " + f + "\n";
     named += ids == std::vector{asked.name};
     EXPECT_LE(ids.size(), kMostConsistent) << asked.id;

@@ -77,8 +77,7 @@ std::vector<const Operation*> same_chunk(const MessageFlow& flow, const Operatio
 }
 
 bool some_arrived(const std::vector<const Operation*>& messages, std::size_t before) {
-  return std::ranges::any_of(messages,
-                             [&](const Operation* one) { return one->waited < before; });
+  return std::ranges::any_of(messages, [&](const Operation* one) { return one->waited < before; });
 }
 
 void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
@@ -99,11 +98,11 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
         continue;
       }
       const bool one_slot = before.call.begin == receive.call.begin;
-      keep_first(first, receive.at, one_slot ? kChunksInOneSlot : kPlacesOverlap,
-                 fmt::format("rank {} lets {} of rank {} come where those of rank {} are on their "
-                             "way to",
-                             rank, tag_name(receive.call.tag), receive.call.peer,
-                             before.call.peer));
+      keep_first(
+          first, receive.at, one_slot ? kChunksInOneSlot : kPlacesOverlap,
+          fmt::format("rank {} lets {} of rank {} come where those of rank {} are on their "
+                      "way to",
+                      rank, tag_name(receive.call.tag), receive.call.peer, before.call.peer));
     }
   }
 }
@@ -129,41 +128,42 @@ void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first
       }
       const bool overwritten = comes_too_early(flow, send, receive);
       const bool part = some_arrived(same_chunk(flow, receive), send.at);
-      keep_first(first, send.at,
-                 overwritten ? kChunksInOneSlot : part ? kPartAwaited : kPassedOnBeforeArrival,
-                 fmt::format("rank {} sends {} to rank {} from where those of {} are on their way "
-                             "to",
-                             rank, tag_name(send.call.tag), send.call.peer,
-                             chunk_name(receive.owner)));
+      keep_first(
+          first, send.at,
+          overwritten ? kChunksInOneSlot
+          : part      ? kPartAwaited
+                      : kPassedOnBeforeArrival,
+          fmt::format("rank {} sends {} to rank {} from where those of {} are on their way "
+                      "to",
+                      rank, tag_name(send.call.tag), send.call.peer, chunk_name(receive.owner)));
     }
   }
   if (!flow.ranks()[static_cast<std::size_t>(rank)].ended) return;
   for (const Operation& send : flow.sends(rank)) {
     if (send.waited != kNever) continue;
-    keep_first(first, flow.ranks()[static_cast<std::size_t>(rank)].calls.size(),
-               kSendsNeverAwaited,
+    keep_first(first, flow.ranks()[static_cast<std::size_t>(rank)].calls.size(), kSendsNeverAwaited,
                fmt::format("rank {} ends without having waited for {} of {} that it sends to "
                            "rank {}",
-                           rank, tag_name(send.call.tag), chunk_name(send.owner),
-                           send.call.peer));
+                           rank, tag_name(send.call.tag), chunk_name(send.owner), send.call.peer));
   }
 }
 
-// Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent.
+// Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent. What a
+// rank says of a block may be wrong, so both have to fit: its number, and what the message carried.
 void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
   const std::vector<NetworkCall>& calls = flow.ranks()[static_cast<std::size_t>(rank)].calls;
   for (std::size_t at = 0; at < calls.size(); ++at) {
     const NetworkCall& block = calls[at];
-    if (block.kind != CallKind::compute || block.hop == 0 || block.owner == rank) continue;
+    if (block.kind != CallKind::compute || block.hop == 0) continue;
     std::vector<const Operation*> messages, missing;
     for (const Operation& receive : flow.receives(rank)) {
-      const bool known = std::ranges::any_of(messages, [&](const Operation* one) {
-        return one->call.tag == receive.call.tag;
-      });
-      const bool of_chunk = receive.call.tag <= stages::kPositions && receive.owner == block.owner;
-      if (!of_chunk || known) continue;
+      const std::size_t number = number_of(flow.receives(rank), receive);
+      if (receive.call.tag > stages::kPositions || receive.owner != block.owner ||
+          number + 1 != static_cast<std::size_t>(block.hop)) {
+        continue;
+      }
       messages.push_back(&receive);
-      if (receive.waited == kNever || receive.waited > at) missing.push_back(&receive);
+      if (is_open(receive, at)) missing.push_back(&receive);
     }
     if (missing.empty()) continue;
     const bool part = missing.size() < messages.size();

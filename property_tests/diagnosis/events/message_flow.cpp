@@ -42,9 +42,10 @@ void MessageFlow::collect(int rank) {
     if (call.kind != CallKind::send && call.kind != CallKind::receive) continue;
     const auto wait = waits.find(call.request);
     auto& operations = (call.kind == CallKind::send ? sends_ : receives_)[index(rank)];
-    operations.push_back(
-        {.rank = rank, .at = at, .waited = wait == waits.end() ? kNever : wait->second,
-         .call = call});
+    operations.push_back({.rank = rank,
+                          .at = at,
+                          .waited = wait == waits.end() ? kNever : wait->second,
+                          .call = call});
   }
 }
 
