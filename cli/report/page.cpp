@@ -39,14 +39,34 @@ std::string footer(const VerifyRun& run) {
       escape(run.version), escape(run.compiler), escape(run.flags));
 }
 
+std::string work_sections(const VerifyRun& run) {
+  return layout_section(run) + error_section(run) + cost_section(run);
+}
+
+std::string law_sections(const VerifyRun& run) {
+  return laws_section(run) + coverage_section(run) + promises_section(run);
+}
+
+/// Closed until somebody wants to see it.
+std::string folded(const char* title, const std::string& html) {
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", title, html);
+}
+
 }  // namespace
 
 std::string verify_page(const VerifyRun& run) {
-  std::string body = "<h1>Exact attention, verified</h1>\n";
-  body += banner(run) + chips(run.configuration) + notes(run) + summary_section(run);
-  body += failures_section(run) + insight_section(run) + layout_section(run) + error_section(run) +
-          cost_section(run);
-  body += laws_section(run) + coverage_section(run) + promises_section(run) + footer(run);
+  const std::string wrong = wrong_answers_section(run);
+  std::string body = "<h1>Exact attention, verified</h1>\n" + banner(run);
+  if (wrong.empty()) {
+    body += chips(run.configuration) + notes(run) + summary_section(run) + insight_section(run) +
+            work_sections(run) + law_sections(run);
+  } else {
+    body += wrong + folded("Law by law", failures_section(run) + insight_section(run)) +
+            folded("The run", chips(run.configuration) + notes(run) + summary_section(run)) +
+            folded("Work, errors and costs", work_sections(run)) +
+            folded("All laws, and what was tried", law_sections(run));
+  }
+  body += footer(run);
   return html_page({.title = fmt::format("ringlab verify: {}", run.passed() ? "passed" : "wrong"),
                     .body = body});
 }

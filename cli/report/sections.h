@@ -14,7 +14,9 @@ std::string cost_section(const VerifyRun& run);
 std::string laws_section(const VerifyRun& run);
 /// Empty when nothing was tried.
 std::string coverage_section(const VerifyRun& run);
-/// Empty when nothing failed.
+/// What is said first of each subject that is wrong; empty when none is.
+std::string wrong_answers_section(const VerifyRun& run);
+/// Law by law; empty when nothing failed.
 std::string failures_section(const VerifyRun& run);
 /// Empty when there is nothing to say.
 std::string insight_section(const VerifyRun& run);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/verify/verify.h"
+#include "property_tests/diagnosis/asked/asked.h"
 
 namespace ringlab::cli {
 
@@ -22,13 +23,17 @@ std::string insight_text(const std::string& subject, const verify::Insight& insi
   return text.empty() ? "" : fmt::format("\n{}\n{}", subject, text);
 }
 
-Json insight_json(const verify::Insight& insight) {
+Json insight_json(const std::string& subject, const verify::Insight& insight) {
   Json explains = Json::array();
   for (const verify::Suspect& suspect : insight.diagnosis.explains) {
     explains.push_back({{"id", suspect.id}, {"what", suspect.what}});
   }
+  const bool is_named = insight.diagnosis.explains.size() == 1;
+  const std::string question =
+      is_named ? verify::question_about(insight.diagnosis.explains.front().id, subject) : "";
   return {{"explains", explains},
           {"sentence", insight.diagnosis.sentence()},
+          {"question", question},
           {"law", insight.of_law},
           {"cases", insight.diagnosis.cases},
           {"findings", insight.diagnosis.findings},

@@ -107,11 +107,13 @@ struct VerifyJob {
   RunOptions options;
   VerifyFiles files;
   LoadedInput loaded;
+  Detail detail = Detail::brief;
 };
 
 VerifyJob take_job(Arguments& arguments) {
   const bool quick = arguments.take_switch("quick");
   VerifyJob job{.plan = take_plan(arguments, quick), .options = {}, .files = {}, .loaded = {}};
+  if (arguments.take_switch("all")) job.detail = Detail::whole;
   refuse_without_effect(arguments, job.plan.subjects, {}, {OptionGroup::problem});
   job.options = take_run_options(arguments, {4, LayoutKind::zigzag});
   if (job.options.device == DeviceKind::cuda) keep_those_on_devices(job.plan.subjects, arguments);
@@ -151,7 +153,7 @@ Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
   done.run.subjects = std::move(outcome.subjects);
   done.run.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  print_verification(done.run, output);
+  print_verification(done.run, job.detail, output);
   if (job.files.certificate || facts == Facts::always) {
     done.facts = certificate_facts(job.plan, done.run);
     done.facts.command = command_words(verify_command(), arguments, done.run.subjects);
@@ -215,6 +217,7 @@ Command verify_command() {
       {"time", "SECONDS", "keep trying the laws on new cases for so long; Ctrl-C ends it early"},
       {"rounds", "N", "all laws so many times, on new cases each time (1; with --time no limit)"},
       {"quick", "", "fewer tokens, rows and cases"},
+      {"all", "", "of what is wrong, every law and case, not only the mistake"},
       {"strict", "", "fail where something that a subject claims was not tried"},
       {"require", "WORD,WORD,…", "laws and kinds of cases that have to have held"},
       {"replay", "TOKEN", "run one failing case again"},
@@ -249,6 +252,8 @@ Command verify_command() {
       "was broken is not tried again.\n\n"
       "A problem that is given has to be one that the subjects named take; gradients of it are "
       "compared where it has a tensor do, or with --backward.\n\n"
+      "Of a subject that is wrong the mistake comes first, by name where it is known, with the "
+      "smallest case that shows it; --all adds everything else.\n\n"
       "Exit codes: 0 all pass, 1 a subject is wrong, refuses the problem that is given or most of "
       "what it claims, or falls short of --strict or --require; 4 none is but a kind of case that "
       "a subject "

@@ -62,12 +62,14 @@ Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded, const R
 /// The names in it of what the command line leaves to its default.
 std::set<std::string> verify_defaults(const Arguments& arguments);
 
-void print_verification(const report::VerifyRun& run, Output& output);
+/// brief: of a run with wrong subjects only what comes first. whole: law by law.
+enum class Detail { brief, whole };
+void print_verification(const report::VerifyRun& run, Detail detail, Output& output);
 Json subjects_json(const report::VerifyRun& run);
 
 /// Lines for the terminal, empty when there is nothing to say.
 std::string insight_text(const std::string& subject, const verify::Insight& insight);
-Json insight_json(const verify::Insight& insight);
+Json insight_json(const std::string& subject, const verify::Insight& insight);
 
 /// Runs the one case of the token again and prints what came of it. Exit code 1 when it is broken.
 int replay_token(Arguments& arguments, Output& output);

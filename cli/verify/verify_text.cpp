@@ -12,6 +12,7 @@
 #include "cli/report/profile_json.h"
 #include "cli/report/tried.h"
 #include "cli/report/verdict.h"
+#include "cli/report/wrong_answer.h"
 #include "cli/verify/report_json.h"
 #include "cli/verify/verify.h"
 
@@ -241,24 +242,40 @@ Json subject_json(const SubjectResult& subject) {
           {"rounds", subject.rounds},
           {"gaps", subject.gaps},
           {"coverage", coverage_json(subject.coverage)},
-          {"insight", insight_json(subject.insight)},
+          {"insight", insight_json(subject.subject.name, subject.insight)},
           {"laws", laws}};
 }
 
-}  // namespace
-
-void print_verification(const report::VerifyRun& run, Output& output) {
+void print_whole(const report::VerifyRun& run, Output& output) {
   output.write("\n" + summary_table(run) + tried_table(run) + "\n" + tried_kinds(run) +
                skip_lines(run) + coverage_lines(run) + gap_lines(run));
   for (const SubjectResult& subject : run.subjects) {
     output.write(failure_text(subject, run.options.device));
     output.write(insight_text(subject.subject.name, subject.insight));
   }
-  std::size_t right = 0;
-  for (const SubjectResult& subject : run.subjects) right += subject.passed();
+}
+
+}  // namespace
+
+void print_verification(const report::VerifyRun& run, Detail detail, Output& output) {
+  std::size_t right = 0, wrong = 0;
+  for (const SubjectResult& subject : run.subjects) {
+    right += subject.passed();
+    const std::optional<report::WrongAnswer> answer =
+        report::wrong_answer(subject, run.options.device);
+    if (!answer) continue;
+    ++wrong;
+    output.write(report::wrong_answer_text(*answer));
+  }
+  if (wrong == 0 || detail == Detail::whole) {
+    print_whole(run, output);
+  } else if (run.subjects.size() > 1) {
+    output.write("\n" + summary_table(run));
+  }
   if (!run.ended.empty()) output.print("\n{}: {}\n", run.ended, rounds_text(run));
-  output.print("\n{} of {} subjects pass, in {}\n", right, run.subjects.size(),
-               report::human_seconds(run.seconds));
+  output.print("\n{} of {} subjects pass, in {}{}\n", right, run.subjects.size(),
+               report::human_seconds(run.seconds),
+               wrong > 0 && detail == Detail::brief ? "; --all shows it law by law" : "");
 }
 
 Json subjects_json(const report::VerifyRun& run) {

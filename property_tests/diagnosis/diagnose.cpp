@@ -1,7 +1,6 @@
 // Hypotheses against evidence.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "property_tests/diagnosis/diagnosis.h"
 #include "property_tests/diagnosis/events/event_mistakes.h"
@@ -9,6 +8,7 @@
 #include "property_tests/diagnosis/experiments.h"
 #include "property_tests/diagnosis/gradient_hypotheses.h"
 #include "property_tests/diagnosis/law_suspects.h"
+#include "property_tests/diagnosis/nan_words.h"
 #include "property_tests/verify.h"
 
 namespace ringlab::verify {
@@ -49,19 +49,6 @@ std::vector<Evidence> gathered_evidence(const Subject& subject, const Case& fail
   return all;
 }
 
-/// Counts numbers that are NaN where there is an answer.
-std::int64_t missing_numbers(const Evidence& evidence) {
-  const auto count = [](const Tensor<double>& got, const Tensor<double>& truth) {
-    std::int64_t missing = 0;
-    for (std::size_t n = 0; n < got.values().size(); ++n) {
-      missing += std::isnan(got.values()[n]) && !std::isnan(truth.values()[n]);
-    }
-    return missing;
-  };
-  return count(evidence.got.out, evidence.truth.output.out) +
-         count(evidence.got.lse, evidence.truth.output.lse);
-}
-
 /// Looks for randomness and NaN; true when the same call always gives the same numbers.
 bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
                      Diagnosis& diagnosis) {
@@ -74,12 +61,11 @@ bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
         "while it is");
     return false;
   }
-  const auto with_none = std::ranges::find_if(
-      all, [](const Evidence& e) { return e.wrong && missing_numbers(e) > 0; });
-  if (with_none != all.end()) {
-    diagnosis.findings.push_back(
-        std::to_string(missing_numbers(*with_none)) +
-        " numbers of the answer are NaN in: " + describe(with_none->source));
+  for (const Evidence& evidence : all) {
+    const std::string words = evidence.wrong ? nan_words(evidence) : "";
+    if (words.empty()) continue;
+    diagnosis.findings.push_back(words);
+    break;
   }
   return true;
 }

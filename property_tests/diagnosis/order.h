@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "property_tests/diagnosis/model.h"
 
 namespace ringlab::verify {
+
+/// The largest score where no key is seen.
+inline constexpr double kNoScore = -std::numeric_limits<double>::infinity();
 
 /// by_owner: gathered, chunk 0 first. by_hop: in the order of the rank's schedule.
 enum class KeyOrder { by_owner, by_hop };

@@ -12,7 +12,6 @@ namespace ringlab::verify {
 namespace {
 
 constexpr double kWildWeight = 1e26;
-constexpr double kNone = -std::numeric_limits<double>::infinity();
 /// The error that f32 may make in a weight before it is rounded to less, for scores of at most
 /// `size`.
 double doubt(double size) { return 0x1p-22 * (16 + 4 * size); }
@@ -78,9 +77,9 @@ void round_sum(Model& model, KeyOrder order, Piece piece, Round round) {
   const Model right = model;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const Walk way = walk(right, b, h, i, order, piece);
-    double sum = 0, exact = 0, top = kNone;
+    double sum = 0, exact = 0, top = kNoScore;
     for (std::size_t at = 0; at < way.keys.size(); ++at) {
-      const double keep = top == kNone ? 0 : std::exp(top - way.top[at]);
+      const double keep = top == kNoScore ? 0 : std::exp(top - way.top[at]);
       const double weight = std::exp(right.score(b, h, i, way.keys[at]) - way.top[at]);
       top = way.top[at];
       const double next = sum * keep + weight;
@@ -98,9 +97,9 @@ void round_acc(Prediction& prediction, const Model& model, KeyOrder order, Piece
                Round round) {
   for_each_index(model.shape().out(), [&](auto b, auto h, auto i, auto c) {
     const Walk way = walk(model, b, h, i, order, piece);
-    double acc = 0, sum = 0, top = kNone;
+    double acc = 0, sum = 0, top = kNoScore;
     for (std::size_t at = 0; at < way.keys.size(); ++at) {
-      const double keep = top == kNone ? 0 : std::exp(top - way.top[at]);
+      const double keep = top == kNoScore ? 0 : std::exp(top - way.top[at]);
       const double weight = std::exp(model.score(b, h, i, way.keys[at]) - way.top[at]);
       top = way.top[at];
       const double v = model.trial.data.v(b, h / model.trial.group(), way.keys[at], c);
@@ -119,7 +118,7 @@ void round_acc(Prediction& prediction, const Model& model, KeyOrder order, Piece
 /// Rounds partial answers of the chunks whenever two of them are merged, in a tree.
 void round_partials(Prediction& prediction, const Model& model, Round round) {
   struct PartialAnswer {
-    double acc = 0, sum = 0, top = kNone;
+    double acc = 0, sum = 0, top = kNoScore;
   };
   for_each_index(model.shape().out(), [&](auto b, auto h, auto i, auto c) {
     std::vector<PartialAnswer> parts;
@@ -137,7 +136,7 @@ void round_partials(Prediction& prediction, const Model& model, Round round) {
       for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
         PartialAnswer &mine = parts[left], &theirs = parts[left + step];
         const double top = std::max(mine.top, theirs.top);
-        if (top == kNone) continue;
+        if (top == kNoScore) continue;
         const double keep = std::exp(mine.top - top), weight = std::exp(theirs.top - top);
         const double size = std::abs(mine.acc * keep) + std::abs(theirs.acc * weight);
         mine = {rounded_surely(round, mine.acc * keep + theirs.acc * weight,

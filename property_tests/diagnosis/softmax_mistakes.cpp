@@ -10,8 +10,6 @@
 namespace ringlab::verify {
 namespace {
 
-constexpr double kNone = -std::numeric_limits<double>::infinity();
-
 /// The factor of the running sums when the maximum rises by `rise` >= 0, relative to the right one
 /// (e^-rise): 1 is right.
 using Excess = double (*)(double rise);
@@ -34,12 +32,12 @@ void rescale_wrongly(Model& model, KeyOrder order, Piece piece, RescaledSums sum
     const std::vector<double> maxima = running_maxima(right, b, h, i, pieces);
     double factor = 1;
     for (std::size_t at = pieces.size(); at-- > 0;) {
-      if (maxima[at] == kNone) continue;  // nothing was summed up yet
+      if (maxima[at] == kNoScore) continue;  // nothing was summed up yet
       for (const std::int64_t j : pieces[at]) {
         if (sums.acc) model.in_acc(b, h, i, j) *= factor;
         if (sums.row_sum) model.in_sum(b, h, i, j) *= factor;
       }
-      if (at > 0 && maxima[at - 1] != kNone) factor *= excess(maxima[at] - maxima[at - 1]);
+      if (at > 0 && maxima[at - 1] != kNoScore) factor *= excess(maxima[at] - maxima[at - 1]);
     }
   });
 }
@@ -65,7 +63,7 @@ void merge_without_rescaling(Model& model, RescaledSums sums) {
     for (std::size_t step = 1; step < parts.size(); step *= 2) {
       for (std::size_t left = 0; left + step < parts.size(); left += 2 * step) {
         const double both = std::max(top[left], top[left + step]);
-        const double rise = top[left] == kNone ? 0 : both - top[left];
+        const double rise = top[left] == kNoScore ? 0 : both - top[left];
         for (std::size_t part = left; part < std::min(left + step, parts.size()); ++part) {
           factor[part] *= std::exp(rise);
         }
@@ -84,13 +82,13 @@ void merge_without_rescaling(Model& model, RescaledSums sums) {
 /// Takes weights as b^(s - m) for another base, and rescales, too.
 void use_base(Model& model, double log_of_base) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    double top = kNone;
+    double top = kNoScore;
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
     }
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       double& score = model.score(b, h, i, j);
-      if (top != kNone) score = top + (score - top) * log_of_base;
+      if (top != kNoScore) score = top + (score - top) * log_of_base;
     }
   });
 }
@@ -103,11 +101,11 @@ void without_maximum(Prediction& prediction, const Model& model, Base base) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kAny = std::numeric_limits<double>::infinity();
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    double top = kNone;
+    double top = kNoScore;
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       if (model.in_sum(b, h, i, j) != 0) top = std::max(top, model.score(b, h, i, j));
     }
-    if (top == kNone && base == Base::zero) return;
+    if (top == kNoScore && base == Base::zero) return;
     const bool over = base == Base::zero && top > largest - 8;
     const bool under = top < least + 30;  // precision goes before the number does
     if (!over && !under) return;
@@ -116,7 +114,7 @@ void without_maximum(Prediction& prediction, const Model& model, Base base) {
       prediction.output.out(b, h, i, c) = kNan;
       prediction.allowed.out(b, h, i, c) = gone ? 0 : kAny;
     }
-    prediction.output.lse(b, h, i, 0) = kNone;
+    prediction.output.lse(b, h, i, 0) = kNoScore;
     prediction.allowed.lse(b, h, i, 0) = gone ? 0 : kAny;
   });
 }
@@ -128,7 +126,7 @@ void with_first_maximum(Prediction& prediction, const Model& model) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     const auto maxima =
         running_maxima(model, b, h, i, key_pieces(model, i, KeyOrder::by_hop, Piece::key));
-    const auto first = std::ranges::find_if(maxima, [](double top) { return top != kNone; });
+    const auto first = std::ranges::find_if(maxima, [](double top) { return top != kNoScore; });
     if (first == maxima.end()) return;
     const double rise = maxima.back() - *first;
     if (rise < largest - 8) return;
@@ -183,19 +181,19 @@ void hide_after_maximum(Prediction& prediction, const Model& model, Reach reach)
   constexpr double kAny = std::numeric_limits<double>::infinity();
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
-    double hidden = kNone, visible = kNone;
+    double hidden = kNoScore, visible = kNoScore;
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
       const bool seen = model.in_sum(b, h, i, j) != 0;
       double& top = seen ? visible : hidden;
       if (seen || reached[model.pair(i, j)]) top = std::max(top, model.score(b, h, i, j));
     }
-    if (hidden == kNone || hidden - visible < 50) return;
-    const bool gone = visible == kNone;  // a row sum of 0: 0/0, log 0
+    if (hidden == kNoScore || hidden - visible < 50) return;
+    const bool gone = visible == kNoScore;  // a row sum of 0: 0/0, log 0
     for (std::int64_t c = 0; c < model.shape().v_dim; ++c) {
       prediction.output.out(b, h, i, c) = std::numeric_limits<double>::quiet_NaN();
       prediction.allowed.out(b, h, i, c) = gone ? 0 : kAny;
     }
-    prediction.output.lse(b, h, i, 0) = kNone;
+    prediction.output.lse(b, h, i, 0) = kNoScore;
     prediction.allowed.lse(b, h, i, 0) = gone ? 0 : kAny;
   });
 }

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <set>
+#include <sstream>
 
+#include "cli/report/wrong_answer.h"
 #include "property_tests/diagnosis/asked/asked.h"
-#include "property_tests/diagnosis/insight.h"
 #include "property_tests/mutants/mutants.h"
 
 namespace ringlab::mutants {
@@ -16,6 +16,7 @@ using verify::AskedMistake;
 
 constexpr double kLeastNamed = 0.9;
 constexpr std::size_t kMostConsistent = 2;
+constexpr std::size_t kWidth = 100;
 
 const verify::Subject& subject_of(const AskedMistake& asked) {
   const auto& all = all_mutants();
@@ -25,32 +26,67 @@ const verify::Subject& subject_of(const AskedMistake& asked) {
 }
 
 /// As `ringlab verify` does it, with fewer cases: the laws, and then a look at what failed.
-verify::Diagnosis diagnosed(const verify::Subject& subject) {
+report::SubjectResult verified(const verify::Subject& subject) {
   verify::VerifyOptions options;
   options.cases_per_law = 6;
-  const verify::SubjectVerdict verdict = verify::verify_subject(subject, options);
-  return verify::look_into(subject, verdict, options.seed, verify::Depth::failures).diagnosis;
+  report::SubjectResult result;
+  result.subject = subject;
+  result.input_skipped = "the laws are enough";
+  result.laws = verify::verify_subject(subject, options);
+  result.insight = verify::look_into(subject, result.laws, options.seed, verify::Depth::failures);
+  return result;
 }
 
-TEST(LearnersMistakes, are_named_with_their_cause) {
+std::vector<std::string> ids_of(const verify::Diagnosis& diagnosis) {
+  std::vector<std::string> ids;
+  for (const verify::Suspect& suspect : diagnosis.explains) ids.push_back(suspect.id);
+  return ids;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The answer is short, its name comes first, and the question of the lesson is asked.
+void check_answer(const AskedMistake& asked, const report::SubjectResult& result) {
+  const auto answer = report::wrong_answer(result, DeviceKind::cpu);
+  ASSERT_TRUE(answer);
+  const std::string text = report::wrong_answer_text(*answer);
+  if (std::getenv("SHOW")) std::printf("%s", text.c_str());
+  SCOPED_TRACE(text);
+  const std::vector<std::string> lines = lines_of(text);
+  EXPECT_LE(lines.size(), report::kMostAnswerLines);
+  EXPECT_TRUE(lines[1].starts_with("mutant:" + asked.id + " is WRONG: "));
+  for (const std::string& line : lines) {
+    EXPECT_TRUE(line.starts_with("  next") || line.size() <= kWidth) << line;
+  }
+  EXPECT_EQ(text.find("got nan"), std::string::npos) << "NaN has words";
+  const bool is_named = ids_of(result.insight.diagnosis) == std::vector{asked.name};
+  EXPECT_EQ(is_named, !answer->question.empty());
+}
+
+TEST(LearnersMistakes, are_named_with_their_cause_in_a_few_lines) {
   std::string table = fmt::format("{:<52} {:<34} {}\n", "planted", "name", "said");
   std::size_t named = 0;
   for (const AskedMistake& asked : verify::asked_mistakes()) {
-    const verify::Diagnosis diagnosis = diagnosed(subject_of(asked));
-    std::vector<std::string> ids;
-    for (const verify::Suspect& suspect : diagnosis.explains) ids.push_back(suspect.id);
-    table += fmt::format(
-        "{:<52} {:<34} {}\n", asked.id, asked.name,
-        ids == std::vector{asked.name} ? "that" : fmt::format("{}", fmt::join(ids, " ")));
-    for (const std::string& f : diagnosis.findings) table += "      " + f + "\n";
-    named += ids == std::vector{asked.name};
-    EXPECT_LE(ids.size(), kMostConsistent) << asked.id;
+    SCOPED_TRACE(asked.id);
+    const report::SubjectResult result = verified(subject_of(asked));
+    const std::vector<std::string> ids = ids_of(result.insight.diagnosis);
+    const bool is_named = ids == std::vector{asked.name};
+    named += is_named;
+    table += fmt::format("{:<52} {:<34} {}\n", asked.id, asked.name,
+                         is_named ? "that" : fmt::format("{}", fmt::join(ids, " ")));
+    EXPECT_LE(ids.size(), kMostConsistent);
     EXPECT_TRUE(ids.empty() || std::ranges::find(ids, asked.name) != ids.end())
-        << asked.id << " is called " << ids.front();
+        << "it is called " << ids.front();
+    check_answer(asked, result);
   }
   std::printf("%s", table.c_str());
   const double all = static_cast<double>(verify::asked_mistakes().size());
-  EXPECT_GE(static_cast<double>(named), kLeastNamed * all) << table;
+  EXPECT_GE(static_cast<double>(named), kLeastNamed * all);
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+#include "cli/report/wrong_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/report/verdict.h"
+#include "property_tests/diagnosis/asked/asked.h"
+
+namespace ringlab::report {
+namespace {
+
+constexpr std::size_t kMostNames = 2;
+
+/// A cause, never what is only seen.
+std::string name_of(const verify::Diagnosis& diagnosis) {
+  const auto& causes = diagnosis.explains;
+  if (causes.empty()) return "no known mistake matches";
+  if (causes.size() == 1) return causes.front().what;
+  std::string text = "consistent with: " + causes[0].what + "; or " + causes[1].what;
+  if (causes.size() > kMostNames) text += fmt::format("; or {} more", causes.size() - kMostNames);
+  return text;
+}
+
+std::string with_nan_as_a_word(std::string found) {
+  for (const std::string_view number : {"got nan", "got -nan"}) {
+    const std::size_t at = found.find(number);
+    if (at != std::string::npos) return found.replace(at, number.size(), "NaN");
+  }
+  return found;
+}
+
+/// The failure that was diagnosed, else the first.
+const verify::LawVerdict* shown_law(const SubjectResult& subject) {
+  const verify::LawVerdict* shown = nullptr;
+  for (const verify::LawVerdict& law : subject.laws.laws) {
+    if (law.failure && (!shown || law.id == subject.insight.of_law)) shown = &law;
+  }
+  return shown;
+}
+
+void show_law(const verify::LawVerdict& law, const SubjectResult& subject, DeviceKind device,
+              WrongAnswer& answer) {
+  const verify::LawFailure& failure = *law.failure;
+  answer.law = law.id + ": " + law.statement;
+  answer.other_laws = subject.laws_broken() - 1;
+  answer.found = with_nan_as_a_word(failure.message);
+  if (!failure.doubt().empty()) answer.found += "; " + failure.doubt();
+  answer.smallest = failure.shrunk;
+  answer.marked = failure.at;
+  answer.replay = replay_line(subject.subject, failure.token) +
+                  (device == DeviceKind::cuda ? " --device cuda" : "");
+}
+
+}  // namespace
+
+std::optional<WrongAnswer> wrong_answer(const SubjectResult& subject, DeviceKind device) {
+  if (!subject.wrong()) return std::nullopt;
+  const verify::Diagnosis& diagnosis = subject.insight.diagnosis;
+  WrongAnswer answer;
+  answer.subject = subject.subject.name;
+  answer.name = name_of(diagnosis);
+  if (const verify::LawVerdict* law = shown_law(subject)) {
+    show_law(*law, subject, device, answer);
+  } else {
+    const verify::InputVerdict& input = subject.on_input;
+    answer.law = "the given input: o and lse lie within their bounds";
+    answer.found = input.error.empty() ? input.report.summary() : input.error;
+  }
+  answer.at = diagnosis.findings;
+  if (diagnosis.explains.empty() && !subject.insight.passes_if.empty()) {
+    answer.at.push_back(subject.insight.passes_if);
+  }
+  if (diagnosis.explains.size() == 1) {
+    answer.question = verify::question_about(diagnosis.explains.front().id, subject.subject.name);
+  }
+  return answer;
+}
+
+}  // namespace ringlab::report
