@@ -52,8 +52,10 @@ double logaddexp(double a, double b);
 
 /// A value for Law::not_applicable: applies to every subject.
 std::string applies_to_all(const Subject& subject);
-/// Reasons for laws about the lse alone, and for laws that place a row elsewhere and want its bits.
+/// Reasons for laws about the lse alone, for laws that place a row elsewhere and want its bits, and
+/// for laws about memory orders.
 std::string needs_lse(const Subject& subject);
 std::string needs_same_bits_per_row(const Subject& subject);
+std::string needs_strided_inputs(const Subject& subject);
 
 }  // namespace ringlab::verify

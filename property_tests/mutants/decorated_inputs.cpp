@@ -82,6 +82,34 @@ void ignore_strides(AttentionInput& input, const RunOptions&) {
   read_as_dense(input.v);
 }
 
+/// In the backward pass alone; the forward pass honours them.
+void ignore_strides_of_gradients(AttentionInput& input, const RunOptions&) {
+  if (input.dout) read_as_dense(*input.dout);
+}
+void ignore_key_strides_backwards(AttentionInput& input, const RunOptions&) {
+  if (input.dout) read_as_dense(input.k);
+}
+
+/// A kernel whose offsets have 31 bits: what is further away is taken from where the tensor begins,
+/// for what such an offset leads to need not be memory.
+Mutant with_short_offsets() {
+  MutantInfo info{"offsets_in_31_bits", "broadcast",
+                  "elements of v that are 2^31 or more from the first are not found",
+                  "How large is a tensor whose offsets do not fit an int?", "classic"};
+  verify::Subject subject = subject_like(info, {DType::f32});
+  subject.run = [run = subject.run](AttentionInput input, const RunOptions& options) {
+    constexpr std::int64_t kEnd = std::int64_t{1} << 31;
+    Tensor<double> reached(input.v.extents);
+    for_each_index(input.v.extents, [&](auto b, auto h, auto t, auto c) {
+      const std::int64_t offset = input.v.offset(b, h, t, c);
+      reached(b, h, t, c) = input.v.data[offset < kEnd && offset >= -kEnd ? offset : 0];
+    });
+    input.v = std::as_const(reached).view();
+    return run(input, options);
+  };
+  return {std::move(info), std::move(subject)};
+}
+
 void forget_batch_stride(AttentionInput& input, const RunOptions&) { input.v.strides.batch = 0; }
 
 /// Multiplies the caller's own q by the scale, to save a multiplication later.
@@ -154,6 +182,17 @@ std::vector<Mutant> input_mutants() {
            "What does a transposed tensor look like in memory?",
            "zhuzilin/ring-flash-attention 1cad320"},
           ignore_strides),
+      with_tampered_input(
+          {"gradient_strides_ignored", "straight_backward",
+           "a strided dout is read as if it were dense",
+           "Who made the tensor that comes from above, and in which memory order?", "classic"},
+          ignore_strides_of_gradients),
+      with_tampered_input(
+          {"key_strides_ignored_backwards", "straight_backward",
+           "the backward pass reads a strided k as if it were dense",
+           "Does the backward pass read k in the order that the forward pass does?", "classic"},
+          ignore_key_strides_backwards),
+      with_short_offsets(),
       with_tampered_input({"batch_stride_forgotten", "flash_blocks",
                            "every batch entry reads the values of the first",
                            "How far is it from one batch entry to the next?", "DeepSpeed #5664"},

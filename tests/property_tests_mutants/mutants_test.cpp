@@ -135,6 +135,24 @@ TEST(Mutants, a_scaled_query_of_the_caller_is_seen_in_his_memory) {
   EXPECT_TRUE(verdict_of(find_mutant("query_scaled_in_place").subject, "P39").failure);
 }
 
+TEST(Mutants, strides_that_only_the_backward_pass_ignores_show_in_its_own_law) {
+  for (const char* id : {"gradient_strides_ignored", "key_strides_ignored_backwards"}) {
+    const verify::Subject& subject = find_mutant(id).subject;
+    EXPECT_TRUE(verdict_of(subject, "P38-gradients").failure) << id;
+    for (const char* law : {"P38", "P39", "gradients_equal_reference", "many_queries"}) {
+      EXPECT_FALSE(verdict_of(subject, law).failure) << id << ", " << law;
+    }
+  }
+}
+
+TEST(Mutants, offsets_in_31_bits_show_where_strides_are_that_long) {
+  const verify::Subject& subject = find_mutant("offsets_in_31_bits").subject;
+  EXPECT_TRUE(verdict_of(subject, "far_strides").failure);
+  for (const char* law : {"P38", "equals_reference", "many_keys"}) {
+    EXPECT_FALSE(verdict_of(subject, law).failure) << law;
+  }
+}
+
 TEST(Mutants, the_page_of_the_documentation_lists_every_one) {
   const std::string page =
       text_of(std::filesystem::path(RINGLAB_SOURCE_DIR) / "docs" / "mutants.md");

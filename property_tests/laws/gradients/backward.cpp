@@ -30,8 +30,9 @@ std::vector<Law> backward_laws() {
        .not_applicable = needs_backward,
        .check = gradients_equal_reference,
        .keeps_modifiers = true}};
-  for (const auto& more : {gradient_identity_laws(), gradient_bit_laws(), gradient_probe_laws(),
-                           gradient_symmetry_laws(), gradient_distribution_laws()}) {
+  for (const auto& more :
+       {gradient_identity_laws(), gradient_bit_laws(), gradient_probe_laws(),
+        gradient_symmetry_laws(), gradient_distribution_laws(), gradient_memory_laws()}) {
     laws.insert(laws.end(), more.begin(), more.end());
   }
   return laws;

@@ -32,9 +32,10 @@ AttentionInput GradientTrial::input() const {
 
 GradientTrial make_gradient_trial(const Case& c) { return {make_trial(c), make_dout(c)}; }
 
-AttentionGradients differentiate(const Subject& subject, const GradientTrial& trial) {
-  RunResult result = run_checked(subject, trial.input(), trial.base.options);
-  const Shape& s = trial.shape();
+RunResult run_both_passes(const Subject& subject, const AttentionInput& input,
+                          const RunOptions& options) {
+  RunResult result = run_checked(subject, input, options);
+  const Shape& s = input.problem.shape;
   const bool fits = result.gradients && result.gradients->dq.extents() == s.q() &&
                     result.gradients->dk.extents() == s.k() &&
                     result.gradients->dv.extents() == s.v();
@@ -44,7 +45,11 @@ AttentionGradients differentiate(const Subject& subject, const GradientTrial& tr
                              .actual = result.gradients ? "other extents" : "none",
                              .hint = ""});
   }
-  return std::move(*result.gradients);
+  return result;
+}
+
+AttentionGradients differentiate(const Subject& subject, const GradientTrial& trial) {
+  return std::move(*run_both_passes(subject, trial.input(), trial.base.options).gradients);
 }
 
 MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial) {

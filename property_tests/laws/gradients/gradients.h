@@ -20,6 +20,9 @@ GradientTrial make_gradient_trial(const Case& c);
 
 /// Runs the subject; an environment error when it gives no gradients or gives them other extents.
 AttentionGradients differentiate(const Subject& subject, const GradientTrial& trial);
+/// The outputs and gradients of an input with dout; errors as there.
+RunResult run_both_passes(const Subject& subject, const AttentionInput& input,
+                          const RunOptions& options);
 
 /// What a subject gave, what is right, and how far apart they may be.
 struct MeasuredGradients {

@@ -7,8 +7,8 @@ namespace ringlab::verify {
 
 std::vector<Law> structure_laws() {
   std::vector<Law> laws = causal_laws();
-  for (const auto& more :
-       {window_laws(), document_laws(), shape_laws(), memory_laws(), reused_memory_laws()}) {
+  for (const auto& more : {window_laws(), document_laws(), shape_laws(), memory_laws(),
+                           reused_memory_laws(), far_memory_laws()}) {
     laws.insert(laws.end(), more.begin(), more.end());
   }
   return laws;
