@@ -44,15 +44,25 @@ class PluginLibrary : public Hosted {
     return reply;
   }
 
-  // A plugin in C++ may forget to catch.
   void call(CallMessage& message, File inputs, File outputs, Reply& reply) override {
-    const MappedCall mapped(message, inputs.get(), outputs.get());
-    inputs = File();
-    outputs = File();
-    message.call.message = reply.message;
-    message.call.message_size = sizeof(reply.message);
     try {
-      reply.code = plugin_->run(&message.call, plugin_->context);
+      const MappedCall mapped(message, inputs.get(), outputs.get());
+      inputs = File();
+      outputs = File();
+      message.call.message = reply.message;
+      message.call.message_size = sizeof(reply.message);
+      run(message.call, reply);
+    } catch (const NoAddresses& missing) {
+      reply.kind = ReplyKind::no_addresses;
+      put(reply.message, sizeof(reply.message), missing.what());
+    }
+  }
+
+ private:
+  // A plugin in C++ may forget to catch.
+  void run(const ringlab_call& call, Reply& reply) {
+    try {
+      reply.code = plugin_->run(&call, plugin_->context);
     } catch (const std::exception& error) {
       reply.kind = ReplyKind::threw;
       put(reply.message, sizeof(reply.message), error.what());
@@ -62,7 +72,6 @@ class PluginLibrary : public Hosted {
     }
   }
 
- private:
   const ringlab_plugin* plugin_ = nullptr;
 };
 

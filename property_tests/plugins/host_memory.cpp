@@ -12,6 +12,10 @@ namespace {
 // The width of a guard: far enough for a row or a head too many.
 constexpr std::int64_t kGuardBytes = std::int64_t{4} << 20;
 
+// As far from a sparse array what a plugin touches is said to be beside it: as far as an offset of
+// 32 bits that wrapped may lead.
+constexpr std::int64_t kFarBytes = std::int64_t{1} << 36;
+
 const MappedCall* mapped_now = nullptr;
 
 /// Reserves addresses, at the one asked for if that is free: outputs of different calls then lie at
@@ -31,11 +35,19 @@ unsigned char* reserve(std::uint64_t address, std::int64_t bytes) {
 // Each array is mapped between guards that nobody may touch: the whole range is reserved first, and
 // the file is mapped into its middle.
 MappedCall::MappedCall(CallMessage& message, int inputs, int outputs) {
-  for (int id = 0; id < kSegments; ++id) {
-    const Segment& segment = message.segments[id];
-    if (segment.pages > 0) {
-      map(static_cast<SegmentId>(id), segment, id < kInputs ? inputs : outputs);
+  try {
+    for (int id = 0; id < kSegments; ++id) {
+      const Segment& segment = message.segments[id];
+      const int file = id < kInputs ? inputs : outputs;
+      if (segment.runs > 0) {
+        map_runs(static_cast<SegmentId>(id), segment, file);
+      } else if (segment.pages > 0) {
+        map(static_cast<SegmentId>(id), segment, file);
+      }
     }
+  } catch (...) {
+    unmap();
+    throw;
   }
   point(message.call);
   mapped_now = this;
@@ -43,10 +55,12 @@ MappedCall::MappedCall(CallMessage& message, int inputs, int outputs) {
 
 MappedCall::~MappedCall() {
   mapped_now = nullptr;
-  for (const Region& region : regions_) {
-    if (region.reserved != nullptr) {
-      munmap(region.reserved, static_cast<std::size_t>(region.reserved_bytes));
-    }
+  unmap();
+}
+
+void MappedCall::unmap() {
+  for (const Mapping& mapping : mappings_) {
+    munmap(mapping.start, static_cast<std::size_t>(mapping.bytes));
   }
 }
 
@@ -55,6 +69,7 @@ void MappedCall::map(SegmentId id, const Segment& segment, int file) {
   Region& region = regions_[id];
   region.reserved_bytes = page_bytes + 2 * kGuardBytes;
   region.reserved = reserve(segment.address, region.reserved_bytes);
+  if (region.reserved != nullptr) mappings_.push_back({region.reserved, region.reserved_bytes});
   const int access = id < kInputs ? PROT_READ : PROT_READ | PROT_WRITE;
   if (region.reserved == nullptr ||
       mmap(region.reserved + kGuardBytes, static_cast<std::size_t>(page_bytes), access,
@@ -64,6 +79,31 @@ void MappedCall::map(SegmentId id, const Segment& segment, int file) {
   region.array = region.reserved + kGuardBytes + segment.lead;
   region.bytes = segment.bytes;
   region.origin = segment.origin;
+}
+
+// What lies between the runs is not even reserved: a limit of addresses counts only what is there.
+void MappedCall::map_runs(SegmentId id, const Segment& segment, int file) {
+  std::vector<PageRun> runs(static_cast<std::size_t>(segment.runs));
+  const std::size_t bytes = runs.size() * sizeof(PageRun);
+  if (pread(file, runs.data(), bytes, segment.file_offset) != static_cast<ssize_t>(bytes)) {
+    throw std::bad_alloc();
+  }
+  auto* const first = reinterpret_cast<unsigned char*>(segment.address);
+  for (const PageRun& run : runs) {
+    unsigned char* const wanted = first + run.page * kPage;
+    const std::int64_t size = run.pages * kPage;
+    void* const there = mmap(wanted, static_cast<std::size_t>(size), PROT_READ,
+                             MAP_SHARED | MAP_FIXED_NOREPLACE, file, run.file_offset);
+    if (there == MAP_FAILED) throw NoAddresses(kSegmentNames[id]);
+    mappings_.push_back({static_cast<unsigned char*>(there), size});
+    if (there != wanted) throw NoAddresses(kSegmentNames[id]);  // a system without NOREPLACE
+  }
+  regions_[id] = {.reserved = first - kFarBytes,
+                  .array = first + segment.lead,
+                  .reserved_bytes = segment.pages * kPage + 2 * kFarBytes,
+                  .bytes = segment.bytes,
+                  .origin = segment.origin,
+                  .is_sparse = true};
 }
 
 // An array that is not there is a null pointer, which is how the interface says "none".
@@ -96,10 +136,12 @@ void describe_address(const void* address, bool write, char* text, std::size_t s
   if (mapped_now == nullptr) return;
   const char* verb = write ? "wrote" : "read";
   const auto* at = static_cast<const unsigned char*>(address);
-  for (int id = 0; id < kSegments; ++id) {
+  // What is beside another array may be far beside a sparse one, too, which comes later then.
+  for (int n = 0; n < 2 * kSegments; ++n) {
+    const int id = n % kSegments;
     const MappedCall::Region& region = mapped_now->regions_[id];
-    if (region.reserved == nullptr || at < region.reserved ||
-        at >= region.reserved + region.reserved_bytes) {
+    if (region.is_sparse != (n >= kSegments) || region.reserved == nullptr ||
+        at < region.reserved || at >= region.reserved + region.reserved_bytes) {
       continue;
     }
     const char* name = kSegmentNames[id];
@@ -110,6 +152,9 @@ void describe_address(const void* address, bool write, char* text, std::size_t s
     } else if (offset >= region.bytes) {
       std::snprintf(text, size, "it %s past the end of %s (byte %lld after it)", verb, name,
                     static_cast<long long>(offset - region.bytes));
+    } else if (region.is_sparse && !write) {
+      std::snprintf(text, size, "it read between the elements of %s, byte %lld", name,
+                    static_cast<long long>(offset));
     } else {
       // Reads inside are allowed; only inputs are protected, and only from writing.
       std::snprintf(text, size, "it wrote to its input %s, byte %lld", name,

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "property_tests/plugins/arrays.h"
+#include "property_tests/plugins/arrays/arrays.h"
 #include "property_tests/plugins/plugin_process.h"
 #include "reference/core/run.h"
 

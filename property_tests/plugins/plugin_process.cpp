@@ -270,6 +270,10 @@ void PluginProcess::check_reply(const Reply& reply) const {
                         .actual = "none left",
                         .hint = "Lift the limits of this process (ulimit -a)"});
   }
+  if (reply.kind == ReplyKind::no_addresses) {
+    throw verify::Unsupported("was not called: the machine has no addresses for " + message +
+                              ", whose elements lie far apart");
+  }
   const bool refused = reply.code != RINGLAB_OK && reply.code != RINGLAB_UNSUPPORTED;
   if (reply.kind == ReplyKind::threw || refused) {
     pass_on_scarcity(reply, message.empty() ? "it failed" : message);

@@ -53,6 +53,13 @@ inline constexpr const char* kSegmentNames[kSegments] = {"q",
                                                          "dk",
                                                          "dv"};
 
+/// Pages of a sparse array, one after the other.
+struct PageRun {
+  std::int64_t page = 0;  ///< the first, counted from that of the array
+  std::int64_t pages = 0;
+  std::int64_t file_offset = 0;
+};
+
 struct Segment {
   std::int64_t file_offset = 0;  ///< of its first page, in the file of inputs or of outputs
   std::int64_t pages = 0;        ///< 0: this array is not there
@@ -60,6 +67,9 @@ struct Segment {
   std::int64_t bytes = 0;        ///< of the array
   std::int64_t origin = 0;       ///< bytes from the array's start to element (0, 0, 0, 0)
   std::uint64_t address = 0;     ///< where to put the first page if that is free; 0: anywhere
+  /// Of a sparse input, larger than memory: so many PageRuns lie at file_offset, and no other page
+  /// of it is there. 0: all of its pages are there, one after the other.
+  std::int64_t runs = 0;
 };
 
 /// A call. The pointers in `call` are empty: the segments say where they point.
@@ -70,8 +80,17 @@ struct CallMessage {
   ringlab_call call = {};
 };
 
-/// no_memory: the tensors of a call found no place, and the plugin was not called.
-enum class ReplyKind : std::int32_t { ready, load_failed, done, threw, crashed, no_memory };
+/// no_memory: the tensors of a call found no place, and the plugin was not called. no_addresses: a
+/// sparse one did not, which asks for less memory than for addresses.
+enum class ReplyKind : std::int32_t {
+  ready,
+  load_failed,
+  done,
+  threw,
+  crashed,
+  no_memory,
+  no_addresses
+};
 
 /// Changes of the floating-point mode that a plugin left behind.
 enum ModeChange : std::uint32_t { kRounding = 1, kFlushToZero = 2, kTraps = 4 };

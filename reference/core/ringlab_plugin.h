@@ -60,7 +60,8 @@ enum {
 
 /// (batch, heads, tokens, channels), strides in elements. The strides of inputs are dense,
 /// channels innermost, unless ringlab_abilities::strided_inputs is set; then they may have any
-/// sign and order. Outputs are always dense, and their first element is aligned to 64 bytes, as
+/// sign, order and size: an offset need not fit 32 bits, and between the elements need not be
+/// memory. Outputs are always dense, and their first element is aligned to 64 bytes, as
 /// that of dense inputs is. `data` is the element (0, 0, 0, 0).
 typedef struct ringlab_tensor {
   void* data;         ///< inputs: read-only memory

@@ -1,10 +1,12 @@
 // Tensors on pages, and what became of them.
-#include "property_tests/plugins/arrays.h"
+#include "property_tests/plugins/arrays/arrays.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <cstring>
+
+#include "property_tests/laws/structure/sparse_memory.h"
 
 namespace ringlab::plugins {
 namespace {
@@ -92,6 +94,56 @@ TEST(Arrays, a_strided_tensor_keeps_its_order_and_has_nan_in_its_gaps) {
       }
     }
   }
+}
+
+/// A page of a sparse array; nothing where it is not there.
+const std::uint8_t* page_of(Pages& pages, const Segment& segment, std::int64_t page) {
+  std::vector<PageRun> runs(static_cast<std::size_t>(segment.runs));
+  std::memcpy(runs.data(), pages.at(segment.file_offset), runs.size() * sizeof(PageRun));
+  for (const PageRun& run : runs) {
+    if (page < run.page || page >= run.page + run.pages) continue;
+    return pages.at(run.file_offset + (page - run.page) * kPage);
+  }
+  return nullptr;
+}
+
+TEST(Arrays, a_tensor_larger_than_memory_has_the_pages_of_its_elements_and_no_other) {
+  constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 5;
+  verify::SparseMemory memory(2 * kFar + 1);
+  for (std::int64_t t = 0; t < 3; ++t) memory.touch(t * kFar) = static_cast<double>(t + 1);
+  const TensorView<const double> view{&memory.touch(2 * kFar), {1, 1, 3, 1}, {0, 0, -kFar, 1}};
+  for (const Placement placement : {Placement::at_the_end, Placement::at_the_start}) {
+    Pages pages(placement, 0xff);
+    ringlab_tensor shape{};
+    const Segment segment = add_tensor(pages, view, DType::f32, shape);
+    EXPECT_EQ(segment.runs, 3);
+    EXPECT_EQ(shape.strides[2], -kFar);
+    EXPECT_EQ(segment.bytes, (2 * kFar + 1) * 4);
+    EXPECT_EQ(segment.origin, 2 * kFar * 4);
+    EXPECT_EQ(pages.bytes().size(), 4u * kPage) << "three pages and their list";
+    for (std::int64_t t = 0; t < 3; ++t) {
+      const std::int64_t place = segment.lead + segment.origin - t * kFar * 4;
+      const std::uint8_t* page = page_of(pages, segment, place / kPage);
+      ASSERT_NE(page, nullptr);
+      float element = 0, other = 0;
+      std::memcpy(&element, page + place % kPage, sizeof(element));
+      std::memcpy(&other, page + (place + 4) % kPage, sizeof(other));
+      EXPECT_EQ(element, 3 - static_cast<float>(t));
+      EXPECT_TRUE(std::isnan(other));
+      EXPECT_EQ(page_of(pages, segment, place / kPage + 1), nullptr);
+    }
+  }
+}
+
+TEST(Arrays, a_sparse_tensor_of_too_many_pages_is_made_dense) {
+  constexpr std::int64_t kRows = 5000, kStride = 2 * kPage;
+  verify::SparseMemory memory(kRows * kStride);
+  for (std::int64_t t = 0; t < kRows; ++t) memory.touch(t * kStride) = static_cast<double>(t);
+  Pages pages(Placement::at_the_end, 0xff);
+  ringlab_tensor shape{};
+  const TensorView<const double> view{&memory.touch(0), {1, 1, kRows, 1}, {0, 0, kStride, 1}};
+  EXPECT_EQ(add_tensor(pages, view, DType::f64, shape).runs, 0);
+  EXPECT_EQ(shape.strides[2], 1);
 }
 
 TEST(Arrays, the_same_place_gets_the_same_address_and_another_place_another) {

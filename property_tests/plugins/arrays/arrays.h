@@ -22,9 +22,14 @@ class Pages {
 
   /// Room for an array; the rest of its pages holds the filler.
   Segment add(std::int64_t bytes);
+  /// Where an array of so many bytes lies on pages of its own, of which none is there.
+  Segment place(std::int64_t bytes) const;
+  /// So many pages; the offset of the first in the file.
+  std::int64_t add_pages(std::int64_t count);
   std::uint8_t* array(const Segment& segment) {
     return bytes_.data() + segment.file_offset + segment.lead;
   }
+  std::uint8_t* at(std::int64_t file_offset) { return bytes_.data() + file_offset; }
   const std::vector<std::uint8_t>& bytes() const { return bytes_; }
 
  private:
@@ -34,7 +39,8 @@ class Pages {
 };
 
 /// Copies a tensor as `dtype`, in its own memory order, signalling NaN in the gaps. Fills in
-/// `shape` but for its pointer. Orders that span much more than their elements are made dense.
+/// `shape` but for its pointer. Orders that span much more than their elements are sparse: only the
+/// pages with elements are there. Those that need too many of them are made dense.
 Segment add_tensor(Pages& pages, const TensorView<const double>& values, DType dtype,
                    ringlab_tensor& shape);
 /// Room for a dense tensor, every element a signalling NaN that `mark` tells from those of other
