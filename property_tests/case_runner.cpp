@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -154,7 +155,8 @@ void CaseRunner::remember(const Case& c, const LawResult& result) {
 }
 
 bool CaseRunner::shrunk_enough() {
-  return ++shrink_tries_ > kMostShrinkTries || Clock::now() > shrink_until_;
+  const int most = std::max(kMostShrinkTries / law_.cost, kFewShrinkTries);
+  return ++shrink_tries_ > most || Clock::now() > shrink_until_;
 }
 
 // One that only broke by chance while it was made simpler says less than the one found first.

@@ -15,7 +15,8 @@
 namespace ringlab::verify {
 
 /// A failing case is made simpler for at most so long: what hangs may take its deadline every time.
-inline constexpr int kMostShrinkTries = 600;
+/// Cases that cost more are tried less often.
+inline constexpr int kMostShrinkTries = 600, kFewShrinkTries = 20;
 inline constexpr std::chrono::seconds kLongestShrink{20};
 /// A law gives up after so many discarded cases for one that was asked for.
 inline constexpr int kDiscardsPerCase = 10;

@@ -49,6 +49,8 @@ struct Law {
   std::string topic = {};  ///< of its group: "masks and shapes", "gradients", …
   /// shape_case for a case that is made simpler after it broke the law; empty: the same.
   std::function<Case(Case)> shape_simpler_case = {};
+  /// The time of one case, in those of other laws: so many times fewer are tried, one at least.
+  int cost = 1;
 };
 
 const std::vector<Law>& all_laws();

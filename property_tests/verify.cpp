@@ -105,7 +105,7 @@ LawVerdict searched(const Subject& subject, const Law& law, const VerifyOptions&
 
   rc::detail::TestParams params;
   params.seed = seed_of(options.seed, options.round, law.id);
-  params.maxSuccess = options.cases_per_law;
+  params.maxSuccess = std::max(1, options.cases_per_law / law.cost);
   params.maxDiscardRatio = kDiscardsPerCase;
   params.disableShrinking = !options.shrink;
   const auto search = std::make_shared<Search>(subject, law, options, verdict);

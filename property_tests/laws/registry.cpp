@@ -39,6 +39,7 @@ constexpr std::array kGroups = {
     LawGroup{"distribution", distribution_laws},
     LawGroup{"gradients", backward_laws},
     LawGroup{"sizes", many_row_laws},
+    LawGroup{"sizes", every_row_laws},
     LawGroup{"values", infinite_value_laws},
     LawGroup{"values", extreme_laws},
 };

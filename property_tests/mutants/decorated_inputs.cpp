@@ -110,6 +110,24 @@ Mutant with_short_offsets() {
   return {std::move(info), std::move(subject)};
 }
 
+/// The backward pass of a kernel with tiles of 128 leaves out the third of the keys for the third of
+/// the queries.
+void skip_third_tile_backwards(AttentionInput& input, const RunOptions&) {
+  constexpr std::int64_t kThird = 256, kFourth = 384;
+  const Shape& s = input.problem.shape;
+  if (!input.dout || s.q_tokens <= kThird || s.kv_tokens <= kThird) return;
+  std::vector<std::uint8_t> bits(static_cast<std::size_t>(s.q_tokens * s.kv_tokens));
+  for (std::int64_t i = 0; i < s.q_tokens; ++i) {
+    for (std::int64_t j = 0; j < s.kv_tokens; ++j) {
+      const bool is_skipped = i >= kThird && i < kFourth && j >= kThird && j < kFourth;
+      bits[static_cast<std::size_t>(i * s.kv_tokens + j)] = is_skipped ? 0 : 1;
+    }
+  }
+  std::vector<MaskTerm> terms = input.problem.mask.terms();
+  terms.emplace_back(BitMask{s.q_tokens, s.kv_tokens, std::move(bits), ""});
+  input.problem.mask = Mask(std::move(terms)).bind(s.q_tokens, s.kv_tokens);
+}
+
 void forget_batch_stride(AttentionInput& input, const RunOptions&) { input.v.strides.batch = 0; }
 
 /// Multiplies the caller's own q by the scale, to save a multiplication later.
@@ -193,6 +211,11 @@ std::vector<Mutant> input_mutants() {
            "Does the backward pass read k in the order that the forward pass does?", "classic"},
           ignore_key_strides_backwards),
       with_short_offsets(),
+      with_tampered_input(
+          {"third_tile_skipped_backwards", "backward",
+           "the third 128 queries lack the gradients of the third 128 keys",
+           "How many tiles does a test need to come back to the first buffer?", "classic"},
+          skip_third_tile_backwards),
       with_tampered_input({"batch_stride_forgotten", "flash_blocks",
                            "every batch entry reads the values of the first",
                            "How far is it from one batch entry to the next?", "DeepSpeed #5664"},

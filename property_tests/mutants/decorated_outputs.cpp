@@ -55,6 +55,17 @@ void swap_first_two_shards(RunResult& result, const RunOptions& options) {
   });
 }
 
+/// A row of the last wave of a large grid keeps the result of the row before it.
+void keep_one_stale_row(RunResult& result, const RunOptions&) {
+  constexpr std::int64_t kRow = 2047;
+  Tensor<double>& out = result.output.out;
+  Extents row = out.extents();
+  if (row.tokens <= kRow) return;
+  row.tokens = 1;
+  for_each_index(
+      row, [&](auto b, auto h, auto, auto c) { out(b, h, kRow, c) = out(b, h, kRow - 1, c); });
+}
+
 }  // namespace
 
 std::vector<Mutant> output_mutants() {
@@ -75,6 +86,10 @@ std::vector<Mutant> output_mutants() {
                             "Is un-permuting the inverse of permuting?",
                             "lucidrains/ring-attention-pytorch 78530bc"},
                            swap_first_two_shards),
+      with_tampered_output(
+          {"one_stale_row_in_thousands", "flash_blocks", "row 2047 comes back as the row before it",
+           "Which rows has a check of a sample of them never seen?", "classic"},
+          keep_one_stale_row),
   };
 }
 

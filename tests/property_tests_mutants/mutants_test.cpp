@@ -153,6 +153,22 @@ TEST(Mutants, offsets_in_31_bits_show_where_strides_are_that_long) {
   }
 }
 
+TEST(Mutants, a_third_tile_that_the_backward_pass_skips_shows_where_there_are_three_of_both) {
+  const verify::Subject& subject = find_mutant("third_tile_skipped_backwards").subject;
+  EXPECT_TRUE(verdict_of(subject, "many_tiles").failure);
+  for (const char* law : {"many_keys", "many_queries", "every_row", "gradients_equal_reference"}) {
+    EXPECT_FALSE(verdict_of(subject, law).failure) << law;
+  }
+}
+
+TEST(Mutants, one_stale_row_in_thousands_shows_where_every_row_is_compared) {
+  const verify::Subject& subject = find_mutant("one_stale_row_in_thousands").subject;
+  EXPECT_TRUE(verdict_of(subject, "every_row").failure);
+  for (const char* law : {"many_keys", "many_queries", "many_tiles", "equals_reference"}) {
+    EXPECT_FALSE(verdict_of(subject, law).failure) << law;
+  }
+}
+
 TEST(Mutants, the_page_of_the_documentation_lists_every_one) {
   const std::string page =
       text_of(std::filesystem::path(RINGLAB_SOURCE_DIR) / "docs" / "mutants.md");

@@ -1,5 +1,5 @@
-// More rows than a kernel takes at a time: a few queries against thousands of keys, and hundreds of
-// queries against a few keys.
+// More rows than a kernel takes at a time: a few queries against thousands of keys, hundreds of
+// queries against a few keys, and two or three tiles of 128 of both.
 #include <algorithm>
 
 #include "property_tests/laws/findings.h"
@@ -16,6 +16,8 @@ struct Range {
 constexpr Range kManyKeys{1100, 2600};
 /// Beyond the queries that a kernel keeps in registers, several times.
 constexpr Range kManyQueries{65, 300};
+/// Into the second and the third tile of 128, the largest that are common.
+constexpr Range kSecondTile{129, 160}, kThirdTile{257, 290};
 
 std::int64_t at_least(std::int64_t tokens, Range range, std::uint64_t seed) {
   if (tokens >= range.least) return tokens;
@@ -54,6 +56,17 @@ Case with_many_queries(Case c) {
   return narrow(c);
 }
 
+/// Most of them in the third tile of both, every other one with as many queries as keys.
+Case with_many_tiles(Case c) {
+  const auto range = [](std::uint64_t seed) { return seed % 5 == 0 ? kSecondTile : kThirdTile; };
+  c.shape.q_tokens = at_least(0, range(c.seed), c.seed);
+  const bool is_square = c.seed / 5 % 2 == 0;
+  c.shape.kv_tokens = is_square ? c.shape.q_tokens : at_least(0, range(c.seed / 10), c.seed / 50);
+  c.tile_queries = std::max<std::int64_t>(c.tile_queries, 16);
+  c.tile_keys = std::max<std::int64_t>(c.tile_keys, 16);
+  return narrow(c);
+}
+
 /// Holds as equals_reference does. Finds what only shows past a block of keys or a register tile:
 /// counters that wrap, scratch memory that is used twice, slices whose ends overlap.
 LawResult results_equal_exact(const Subject& subject, const Case& c) {
@@ -62,7 +75,8 @@ LawResult results_equal_exact(const Subject& subject, const Case& c) {
   return both(forward, equal_exact(measure_gradients(subject, make_gradient_trial(c))));
 }
 
-Law many_rows(const char* id, const char* name, const char* statement, Case (*shape_case)(Case)) {
+Law many_rows(const char* id, const char* name, const char* statement, Case (*shape_case)(Case),
+              int cost = 1) {
   return {.id = id,
           .name = name,
           .statement = statement,
@@ -71,7 +85,8 @@ Law many_rows(const char* id, const char* name, const char* statement, Case (*sh
           .not_applicable = applies_to_all,
           .check = results_equal_exact,
           .keeps_modifiers = true,
-          .shape_simpler_case = with_some_tokens};
+          .shape_simpler_case = with_some_tokens,
+          .cost = cost};
 }
 
 }  // namespace
@@ -84,7 +99,11 @@ std::vector<Law> many_row_laws() {
           many_rows("many_queries", "hundreds_of_queries_give_what_the_exact_reference_gives",
                     "O, lse and, where there are any, gradients of hundreds of queries against "
                     "a few keys lie within their a-priori bounds",
-                    with_many_queries)};
+                    with_many_queries),
+          many_rows("many_tiles", "second_and_third_tiles_give_what_the_exact_reference_gives",
+                    "O, lse and, where there are any, gradients of two or three tiles of 128 "
+                    "queries against as many of keys lie within their a-priori bounds",
+                    with_many_tiles, 20)};
 }
 
 }  // namespace ringlab::verify
