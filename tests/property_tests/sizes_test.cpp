@@ -44,7 +44,7 @@ TEST(LongRows, a_right_subject_breaks_none_of_their_laws) {
 TEST(LongRows, laws_that_cost_more_have_fewer_cases_and_one_at_least) {
   const Subject subject = naive_subject();
   EXPECT_EQ(verify_law(subject, find_law("every_row"), {.cases_per_law = 3}).cases, 1);
-  EXPECT_EQ(verify_law(subject, find_law("many_tiles"), {.cases_per_law = 40}).cases, 2);
+  EXPECT_EQ(verify_law(subject, find_law("many_tiles"), {.cases_per_law = 60}).cases, 2);
 }
 
 /// Profiles that each have another of the terms.

@@ -82,6 +82,18 @@ static uint64_t first_bytes_key(const ringlab_call* call) {
   return hash;
 }
 
+static uint64_t both_ends_key(const ringlab_call* call) {
+  uint64_t hash = address_key(call);
+  const ringlab_tensor* tensors[] = {&call->q, &call->k, &call->v};
+  for (int i = 0; i < 3; ++i) {
+    const size_t bytes = (size_t)elements(tensors[i]) * sizeof(float);
+    const size_t some = bytes < 16 ? bytes : 16;
+    hash = mixed(hash, tensors[i]->data, some);
+    hash = mixed(hash, (const char*)tensors[i]->data + bytes - some, some);
+  }
+  return hash;
+}
+
 /* A copy with 11 significant bits, as TF32 has them. */
 static float* in_tf32(const ringlab_tensor* x) {
   float* copy = malloc((size_t)elements(x) * sizeof(float) + 1);
@@ -248,6 +260,7 @@ static int32_t wrong_run(const ringlab_call* call, void* context) {
   if (is("records")) return recorded(call);
   if (is("looks_up")) return looked_up(call);
   if (is("by_address")) return kept_or_computed(call, address_key(call));
+  if (is("by_both_ends")) return kept_or_computed(call, both_ends_key(call));
   if (is("by_first_bytes")) return kept_or_computed(call, first_bytes_key(call));
   ringlab_call shorter = *call;
   float* nobodys = NULL;

@@ -85,13 +85,21 @@ INSTANTIATE_TEST_SUITE_P(
         Misdeed{"previous", "exact"},
         Misdeed{.mistake = "by_address", .found = "exact", .law = "same_addresses"},
         Misdeed{.mistake = "by_first_bytes", .found = "exact", .law = "same_addresses"},
+        Misdeed{.mistake = "by_both_ends", .found = "exact", .law = "same_addresses_middle"},
         Misdeed{
             .mistake = "clock", .found = "the same call after another one", .law = "same_call"}));
 
 TEST(MisbehavingPluginTest, is_right_without_a_mistake) {
   const Subject subject = plugin_with("none");
-  for (const char* law : {"equals_reference", "same_call", "same_addresses"}) {
+  for (const char* law :
+       {"equals_reference", "same_call", "same_addresses", "same_addresses_middle"}) {
     EXPECT_EQ(finding(subject, law, 20), "held") << law;
+  }
+}
+
+TEST(MisbehavingPluginTest, that_looks_at_both_ends_of_its_inputs_is_found_by_one_law_alone) {
+  for (const char* law : {"equals_reference", "same_call", "same_addresses"}) {
+    EXPECT_EQ(finding(plugin_with("by_both_ends"), law), "held") << law;
   }
 }
 

@@ -45,6 +45,13 @@ TEST(StridedPlugin, whose_offsets_have_32_bits_is_found_where_strides_are_longer
   EXPECT_EQ(finding(strided_with("int_offsets"), "P38-gradients"), "held");
 }
 
+TEST(StridedPlugin, that_keeps_dout_by_its_address_is_found_when_its_middle_changes) {
+  EXPECT_THAT(finding(strided_with("keeps_dout"), "same_addresses_middle"), HasSubstr("exact"));
+  for (const char* law : {"same_call", "same_addresses", "gradients_equal_reference"}) {
+    EXPECT_EQ(finding(strided_with("keeps_dout"), law), "held") << law;
+  }
+}
+
 TEST(StridedPlugin, far_elements_need_no_memory_and_few_addresses) {
   setenv("RINGLAB_TEST_MISTAKE", "none", 1);
   const Subject small = plugin_named("strided", {.memory_bytes = std::int64_t{512} << 20});
