@@ -22,6 +22,7 @@ std::vector<Law> extreme_laws();         ///< values at the ends of their type
 std::vector<Law> infinite_value_laws();  ///< infinities of V show where they are seen
 std::vector<Law> foreign_laws();         ///< for implementations of others, besides all others
 std::vector<Law> many_row_laws();        ///< rows longer than what a kernel takes at once
+std::vector<Law> far_position_laws();    ///< positions that 16 bits do not count
 std::vector<Law> every_row_laws();       ///< thousands of rows, of which none is left out
 
 }  // namespace ringlab::verify

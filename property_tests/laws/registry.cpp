@@ -40,6 +40,7 @@ constexpr std::array kGroups = {
     LawGroup{"gradients", backward_laws},
     LawGroup{"sizes", many_row_laws},
     LawGroup{"sizes", every_row_laws},
+    LawGroup{"sizes", far_position_laws},
     LawGroup{"values", infinite_value_laws},
     LawGroup{"values", extreme_laws},
 };

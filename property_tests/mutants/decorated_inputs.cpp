@@ -68,6 +68,40 @@ void scale_for_one_more_channel(AttentionInput& input, const RunOptions&) {
   input.problem.scale *= std::sqrt(d / (d + 1));
 }
 
+/// Keeps the ends of windows in 32 bits.
+void cut_window_to_32_bits(AttentionInput& input, const RunOptions&) {
+  const auto cut = [](std::int64_t end) {
+    return end == WindowMask::kUnlimited ? end : end & 0xffffffff;
+  };
+  change_terms<WindowMask>(input, [&](WindowMask& window) {
+    window = {cut(window.left), cut(window.right)};
+  });
+}
+
+/// Reads keys and values from the 65 537th on where the first ones are.
+Mutant with_keys_counted_in_16_bits() {
+  MutantInfo info{"keys_counted_in_16_bits", "flash_blocks",
+                  "key 65536 and its value are those of key 0, and so on",
+                  "How many keys does a counter of 16 bits tell apart?", "classic"};
+  verify::Subject subject = subject_like(info, {DType::f32});
+  subject.run = [run = subject.run](AttentionInput input, const RunOptions& options) {
+    constexpr std::int64_t kCounted = 0x10000;
+    if (input.k.extents.tokens <= kCounted) return run(input, options);
+    const auto wrapped = [](const TensorView<const double>& x) {
+      Tensor<double> copy(x.extents);
+      for_each_index(x.extents, [&](auto b, auto h, auto j, auto c) {
+        copy(b, h, j, c) = x(b, h, j % kCounted, c);
+      });
+      return copy;
+    };
+    const Tensor<double> k = wrapped(input.k), v = wrapped(input.v);
+    input.k = k.view();
+    input.v = v.view();
+    return run(input, options);
+  };
+  return {std::move(info), std::move(subject)};
+}
+
 /// Reads memory as if it were dense: only where all strides are positive, so that every address
 /// read lies inside the tensor.
 void read_as_dense(TensorView<const double>& view) {
@@ -211,6 +245,11 @@ std::vector<Mutant> input_mutants() {
            "Does the backward pass read k in the order that the forward pass does?", "classic"},
           ignore_key_strides_backwards),
       with_short_offsets(),
+      with_keys_counted_in_16_bits(),
+      with_tampered_input(
+          {"window_ends_in_32_bits", "causal_ring", "a window of 2^32 keys is one of none",
+           "How does a caller say that a window has no end?", "classic"},
+          cut_window_to_32_bits),
       with_tampered_input(
           {"third_tile_skipped_backwards", "backward",
            "the third 128 queries lack the gradients of the third 128 keys",

@@ -35,8 +35,16 @@ TEST(LongRows, a_third_tile_that_is_skipped_is_found_where_there_are_three) {
   }
 }
 
+TEST(LongRows, keys_that_16_bits_do_not_count_are_found_where_there_are_as_many) {
+  EXPECT_TRUE(finds("far_positions", Mistake::keys_counted_in_16_bits));
+  for (const char* law : {"many_keys", "every_row", "equals_reference"}) {
+    EXPECT_FALSE(finds(law, Mistake::keys_counted_in_16_bits)) << law;
+  }
+}
+
 TEST(LongRows, a_right_subject_breaks_none_of_their_laws) {
-  for (const char* law : {"many_keys", "many_queries", "many_tiles", "every_row"}) {
+  for (const char* law :
+       {"many_keys", "many_queries", "many_tiles", "every_row", "far_positions"}) {
     EXPECT_FALSE(finds(law, Mistake::none)) << law;
   }
 }

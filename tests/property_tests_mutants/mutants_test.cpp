@@ -169,6 +169,17 @@ TEST(Mutants, one_stale_row_in_thousands_shows_where_every_row_is_compared) {
   }
 }
 
+TEST(Mutants, what_is_counted_in_too_few_bits_shows_where_there_is_more) {
+  const verify::Subject& keys = find_mutant("keys_counted_in_16_bits").subject;
+  EXPECT_TRUE(verdict_of(keys, "far_positions").failure);
+  const verify::Subject& windows = find_mutant("window_ends_in_32_bits").subject;
+  EXPECT_TRUE(verdict_of(windows, "P33-wide").failure);
+  for (const char* law : {"equals_reference", "many_keys", "many_tiles", "P33", "P33-narrow"}) {
+    EXPECT_FALSE(verdict_of(keys, law).failure) << law;
+    EXPECT_FALSE(verdict_of(windows, law).failure) << law;
+  }
+}
+
 TEST(Mutants, the_page_of_the_documentation_lists_every_one) {
   const std::string page =
       text_of(std::filesystem::path(RINGLAB_SOURCE_DIR) / "docs" / "mutants.md");

@@ -39,13 +39,22 @@ Case full_case(Case c) {
   return c;
 }
 
+/// An end of a window that is beyond all keys, however it is counted: in 31 bits or 32 it would be a
+/// few keys or none.
+std::int64_t beyond_everything(const Case& c, std::uint64_t seed) {
+  constexpr std::int64_t kWidest[] = {std::int64_t{1} << 31, std::int64_t{1} << 32,
+                                      std::int64_t{1} << 40};
+  const std::int64_t all = c.shape.q_tokens + c.shape.kv_tokens;
+  return seed % 4 == 0 ? all : kWidest[seed % 4 - 1] + static_cast<std::int64_t>(seed / 4 % 3);
+}
+
 /// Finds windows whose ends overflow, or are cut at the wrong side.
 LawResult unlimited_window_is_full(const Subject& subject, const Case& c) {
   const Trial full = make_trial(c);
   Trial windowed = full;
-  const std::int64_t all = c.shape.q_tokens + c.shape.kv_tokens;
-  windowed.problem.mask =
-      Mask({WindowMask{.left = all, .right = all}}).bind(c.shape.q_tokens, c.shape.kv_tokens);
+  windowed.problem.mask = Mask({WindowMask{.left = beyond_everything(c, c.seed),
+                                           .right = beyond_everything(c, c.seed / 12)}})
+                              .bind(c.shape.q_tokens, c.shape.kv_tokens);
   return within_both_bounds("a window wider than everything",
                             run_with_bounds(subject, windowed.input(), full.options),
                             run_with_bounds(subject, full.input(), full.options));
@@ -83,7 +92,7 @@ std::vector<Law> window_laws() {
        keys_outside_the_window_change_nothing},
       {"P33-wide",
        "a_window_wider_than_everything_hides_nothing",
-       "A window beyond both ends gives full attention.",
+       "A window beyond both ends, also by more than 32 bits count, gives full attention.",
        false,
        full_case,
        {},
