@@ -82,6 +82,17 @@ std::vector<Trial<Element>> trials() {
   return some;
 }
 
+TYPED_TEST(BackwardBlock, has_the_same_bits_far_along_a_sequence) {
+  for (Trial<TypeParam>& trial : trials<TypeParam>()) {
+    trial.modifiers.dropout = 0;
+    const auto before = given(trial);
+    const auto gradients = run(trial, before);
+    for (const std::int64_t tokens : kFarPositions) {
+      EXPECT_TRUE(run(later_in_the_sequence(trial, tokens), before) == gradients) << tokens;
+    }
+  }
+}
+
 TYPED_TEST(BackwardBlock, has_the_same_bits_for_any_number_of_threads_and_queries_in_a_tile) {
   for (Trial<TypeParam>& trial : trials<TypeParam>()) {
     const auto before = given(trial);

@@ -69,6 +69,18 @@ TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_queries_in_a_tile) 
   }
 }
 
+TYPED_TEST(ForwardBlock, has_the_same_bits_far_along_a_sequence) {
+  for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
+    Trial<TypeParam> trial = any_trial<TypeParam>(seed);
+    trial.modifiers.dropout = 0;
+    const auto before = run(trial);
+    for (const std::int64_t tokens : kFarPositions) {
+      EXPECT_EQ(run(later_in_the_sequence(trial, tokens)), before)
+          << "seed " << seed << ", " << tokens;
+    }
+  }
+}
+
 /// Lanes are queries: how many there are in a vector changes no sum. (The scalar build has no fused
 /// multiply-add.)
 TYPED_TEST(ForwardBlock, has_the_same_bits_on_avx2_and_avx512) {

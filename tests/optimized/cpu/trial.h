@@ -110,6 +110,34 @@ Trial<Element> any_trial(unsigned seed) {
   return trial;
 }
 
+/// Positions where 16, 31, 32 and more bits end: runs of keys lie across the first of them.
+inline constexpr std::int64_t kFarPositions[] = {(1 << 16) - 50, (std::int64_t{1} << 31) - 50,
+                                                 (std::int64_t{1} << 32) - 50,
+                                                 std::int64_t{1} << 40};
+
+/// The same block so many tokens later in a longer sequence, where its rows see the same of each
+/// other. Without dropout, which goes by the positions themselves.
+template <class Element>
+Trial<Element> later_in_the_sequence(Trial<Element> trial, std::int64_t tokens) {
+  const auto moved = [tokens](const Positions& positions) {
+    std::vector<PositionRun> runs = positions.runs();
+    for (PositionRun& run : runs) run.first += tokens;
+    return Positions(runs);
+  };
+  trial.queries = moved(trial.queries);
+  trial.keys = moved(trial.keys);
+  std::vector<MaskTerm> terms = trial.mask.terms();
+  for (MaskTerm& term : terms) {
+    if (auto* prefix = std::get_if<PrefixMask>(&term)) prefix->tokens += tokens;
+    if (auto* documents = std::get_if<DocumentsMask>(&term)) {
+      documents->lengths.insert(documents->lengths.begin(), tokens);
+    }
+  }
+  trial.mask = Mask(std::move(terms)).bind(kTokens + tokens, kTokens + tokens);
+  trial.modifiers.dropout = 0;
+  return trial;
+}
+
 /// Whether query row i of the trial sees key row j.
 template <class Element>
 bool sees(const Trial<Element>& trial, std::int64_t i, std::int64_t j) {
