@@ -12,6 +12,7 @@
 #include "property_tests/case_runner.h"
 #include "property_tests/foreign_subject.h"
 #include "property_tests/generators/cases.h"
+#include "property_tests/generators/reach.h"
 
 namespace ringlab::verify {
 namespace {
@@ -34,7 +35,7 @@ class Cases {
   rc::Shrinkable<Case> operator()(const rc::Random& random, int) const {
     rc::Random source = random;
     Draws draws(source.next());
-    Case c = random_case(draws);
+    Case c = reached_case(draws, random_case(draws), reach_of_round(round_));
     c.seed += round_ * kCaseSeeds;  // what keeps the rounds apart
     return shrinkable(shaped_case(law_, can_, std::move(c), CaseOrigin::drawn));
   }

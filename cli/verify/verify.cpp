@@ -131,8 +131,10 @@ VerifyJob take_job(Arguments& arguments) {
   return job;
 }
 
-void finish_output(const Json& configuration, const report::VerifyRun& run, Output& output) {
+void finish_output(const Json& configuration, const VerifyPlan& plan, const report::VerifyRun& run,
+                   Output& output) {
   output.finish("verify", {{"configuration", configuration},
+                           {"plan", reach_json(plan)},
                            {"notes", run.notes},
                            {"passed", run.passed()},
                            {"uncovered", run.uncovered()},
@@ -147,6 +149,7 @@ Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
   const Json configuration = configuration_of(job.plan, job.loaded, job.options);
   output.print_configuration(configuration, verify_defaults(arguments));
   for (const std::string& note : job.loaded.notes) output.print("note: {}\n", note);
+  output.print("{}", reach_text(job.plan));
   Verification done{.run = make_run(configuration, job.loaded, job.options), .facts = {}};
   VerifyOutcome outcome = verify_subjects(job.plan, job.loaded, job.options);
   done.run.ended = ending_of(job.plan, outcome);
@@ -159,7 +162,7 @@ Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
     done.facts.command = command_words(verify_command(), arguments, done.run.subjects);
   }
   write_files(job.files, done, output);
-  finish_output(configuration, done.run, output);
+  finish_output(configuration, job.plan, done.run, output);
   return done;
 }
 
@@ -249,7 +252,8 @@ Command verify_command() {
       "own, on the same device.\n\n"
       "With --time subjects take turns, one law at a time, the one that had least time first. "
       "Rounds never repeat a case, and equal seeds, rounds and cases give equal ones. A law that "
-      "was broken is not tried again.\n\n"
+      "was broken is not tried again. Later rounds have larger cases, by a plan that is printed "
+      "first.\n\n"
       "A problem that is given has to be one that the subjects named take; gradients of it are "
       "compared where it has a tensor do, or with --backward.\n\n"
       "Of a subject that is wrong the mistake comes first, by name where it is known, with the "

@@ -54,6 +54,10 @@ std::vector<std::string> take_required(Arguments& arguments);
 /// Why the subject does not pass although nothing is wrong with it; its coverage is there already.
 std::vector<std::string> gaps_of(const VerifyPlan& plan, const report::SubjectResult& subject);
 
+/// The sizes that the rounds of the plan come to, as a table; empty where there is one round.
+std::string reach_text(const VerifyPlan& plan);
+Json reach_json(const VerifyPlan& plan);
+
 /// Leaves out subjects without kernels for devices, or refuses them where they were asked for.
 void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments);
 

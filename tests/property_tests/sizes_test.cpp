@@ -1,9 +1,10 @@
 // Laws of long rows: mistakes that only large sizes show, and the bounds from norms.
 #include <gtest/gtest.h>
 
-#include <random>
+#include <algorithm>
 
 #include "property_tests/generators/cases.h"
+#include "property_tests/generators/reach.h"
 #include "property_tests/laws/sizes/norm_bounds.h"
 #include "property_tests/laws/trial.h"
 #include "property_tests/verify.h"
@@ -53,6 +54,74 @@ TEST(LongRows, laws_that_cost_more_have_fewer_cases_and_one_at_least) {
   const Subject subject = naive_subject();
   EXPECT_EQ(verify_law(subject, find_law("every_row"), {.cases_per_law = 3}).cases, 1);
   EXPECT_EQ(verify_law(subject, find_law("many_tiles"), {.cases_per_law = 60}).cases, 2);
+}
+
+TEST(Reach, of_the_first_round_leaves_cases_as_they_are_drawn) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Draws one(seed), other(seed);
+    const Case c = random_case(one);
+    EXPECT_EQ(reached_case(one, c, reach_of_round(0)), random_case(other));
+  }
+}
+
+std::int64_t greatest_of(const Shape& s) {
+  return std::max({s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim, s.q_heads, s.batch});
+}
+
+TEST(Reach, of_later_rounds_is_come_to_in_one_case_in_ten_and_never_gone_beyond) {
+  for (const Reach& reach : kReaches) {
+    if (reach.from_round == 0) continue;
+    const Reach& first = kReaches.front();
+    int larger = 0;
+    std::int64_t tokens = 0, channels = 0, group = 0, batch = 0;
+    int ranks = 0;
+    for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+      Draws draws(seed);
+      const Case before = random_case(draws);
+      const Case c = reached_case(draws, before, reach);
+      larger += !(c == before);
+      tokens = std::max({tokens, c.shape.q_tokens, c.shape.kv_tokens});
+      channels = std::max({channels, c.shape.head_dim, c.shape.v_dim});
+      group = std::max(group, c.shape.q_heads / c.shape.kv_heads);
+      batch = std::max(batch, c.shape.batch);
+      ranks = std::max(ranks, c.ranks);
+      EXPECT_EQ(from_token(to_token(c)), c);
+      EXPECT_LE(greatest_of(c.shape), std::max({reach.tokens, reach.channels, 2 * reach.group}));
+    }
+    EXPECT_NEAR(larger, 300, 60);
+    EXPECT_GT(tokens, first.tokens);
+    EXPECT_LE(tokens, reach.tokens);
+    EXPECT_GT(channels, first.channels);
+    EXPECT_LE(channels, reach.channels);
+    EXPECT_GT(group, first.group);
+    EXPECT_LE(group, reach.group);
+    EXPECT_GT(batch, first.batch);
+    EXPECT_LE(batch, reach.batch);
+    EXPECT_GT(ranks, first.ranks);
+    EXPECT_LE(ranks, reach.ranks);
+  }
+}
+
+TEST(Reach, of_the_laws_of_sizes_grows_with_the_round_that_a_seed_names) {
+  for (const char* id : {"many_tiles", "every_row", "far_positions"}) {
+    const Law& law = find_law(id);
+    std::int64_t largest = 0;
+    for (const Reach& reach : kReaches) {
+      Case c;
+      c.seed = reach.from_round * kCaseSeeds + 7;
+      const Case shaped = law.shape_case(c);
+      EXPECT_GT(shaped.shape.kv_tokens, largest) << id;
+      EXPECT_EQ(from_token(to_token(fitted(shaped))), fitted(shaped)) << id;
+      largest = shaped.shape.kv_tokens;
+    }
+  }
+}
+
+TEST(Reach, of_the_largest_round_is_right_in_a_right_subject) {
+  VerifyOptions options{.seed = 3, .round = kReaches.back().from_round, .cases_per_law = 30};
+  for (const char* law : {"equals_reference", "P58", "P16"}) {
+    EXPECT_FALSE(verify_law(naive_subject(), find_law(law), options).failure) << law;
+  }
 }
 
 /// Profiles that each have another of the terms.

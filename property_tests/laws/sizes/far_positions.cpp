@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
+#include "property_tests/generators/reach.h"
 #include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/laws/groups.h"
 
 namespace ringlab::verify {
 namespace {
-
-constexpr std::int64_t kBehind = std::int64_t{1} << 16;
 
 /// One small head; windows, so that the few keys that are seen are all the work there is.
 Case behind_many_keys(Case c) {
@@ -19,7 +18,7 @@ Case behind_many_keys(Case c) {
   s.head_dim = std::min<std::int64_t>(s.head_dim, 3);
   s.v_dim = std::min<std::int64_t>(s.v_dim, 3);
   s.q_tokens = std::clamp<std::int64_t>(s.q_tokens, 1, 6);
-  s.kv_tokens = std::max(s.kv_tokens, kBehind + 1 + static_cast<std::int64_t>(c.seed % 60));
+  s.kv_tokens = reach_of(c).keys_before + 1 + static_cast<std::int64_t>(c.seed % 60);
   c.ranks = std::min(c.ranks, 3);
   c.tile_queries = std::max<std::int64_t>(c.tile_queries, 32);
   c.tile_keys = std::max<std::int64_t>(c.tile_keys, 32);

@@ -2,6 +2,7 @@
 // queries against a few keys, and two or three tiles of 128 of both.
 #include <algorithm>
 
+#include "property_tests/generators/reach.h"
 #include "property_tests/laws/findings.h"
 #include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/laws/groups.h"
@@ -16,8 +17,8 @@ struct Range {
 constexpr Range kManyKeys{1100, 2600};
 /// Beyond the queries that a kernel keeps in registers, several times.
 constexpr Range kManyQueries{65, 300};
-/// Into the second and the third tile of 128, the largest that are common.
-constexpr Range kSecondTile{129, 160}, kThirdTile{257, 290};
+/// Into the second tile of 128, the largest that are common.
+constexpr Range kSecondTile{129, 160};
 
 std::int64_t at_least(std::int64_t tokens, Range range, std::uint64_t seed) {
   if (tokens >= range.least) return tokens;
@@ -56,9 +57,11 @@ Case with_many_queries(Case c) {
   return narrow(c);
 }
 
-/// Most of them in the third tile of both, every other one with as many queries as keys.
+/// Most of them in the third tile of both, in later rounds in later ones, every other one with as many queries as keys.
 Case with_many_tiles(Case c) {
-  const auto range = [](std::uint64_t seed) { return seed % 10 == 0 ? kSecondTile : kThirdTile; };
+  const std::int64_t most = reach_of(c).tile_tokens;
+  const Range later{most - 33, most};  // from one key past a tile on
+  const auto range = [&](std::uint64_t seed) { return seed % 10 == 0 ? kSecondTile : later; };
   c.shape.q_tokens = at_least(0, range(c.seed), c.seed);
   const bool is_square = c.seed / 10 % 2 == 0;
   c.shape.kv_tokens = is_square ? c.shape.q_tokens : at_least(0, range(c.seed / 20), c.seed / 200);
