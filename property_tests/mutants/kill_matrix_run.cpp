@@ -105,20 +105,36 @@ LawFinding finding(const Law& law, const Mutant& mutant, std::uint64_t seed) {
   return LawFinding::nothing;
 }
 
+/// In full runs as they come; else those first that this law was the first to kill.
+std::vector<const Mutant*> worth_trying(const Law& law, const MatrixOptions& options,
+                                        const std::vector<MutantRecord>& hunted) {
+  std::vector<const Mutant*> order;
+  for (const Mutant& mutant : all_mutants()) order.push_back(&mutant);
+  if (options.full) return order;
+  const auto is_killed = [&](const Mutant* mutant) {
+    const auto found = std::ranges::find(hunted, mutant->info.id,
+                                         [](const MutantRecord& record) { return record.info.id; });
+    return found != hunted.end() && found->kill && found->kill->law == law.id;
+  };
+  std::ranges::stable_partition(order, is_killed);
+  return order;
+}
+
 /// Tries one law on the mutants until it breaks on one, or in full runs on all.
 LawRecord try_law_on_mutants(const Law& law, const MatrixOptions& options,
+                             const std::vector<MutantRecord>& hunted,
                              std::vector<std::string>& killed) {
   LawRecord record;
   record.id = law.id;
   record.name = law.name;
   record.exact = law.exact;
-  for (const Mutant& mutant : all_mutants()) {
+  for (const Mutant* mutant : worth_trying(law, options, hunted)) {
     if (!options.full && record.kills > 0) break;
-    const LawFinding found = finding(law, mutant, options.seed);
+    const LawFinding found = finding(law, *mutant, options.seed);
     record.thrown += found == LawFinding::thrown;
     if (found != LawFinding::broken) continue;
-    if (record.kills++ == 0) record.example = mutant.info.id;
-    killed.push_back(mutant.info.id);
+    if (record.kills++ == 0) record.example = mutant->info.id;
+    killed.push_back(mutant->info.id);
   }
   return record;
 }
@@ -131,7 +147,7 @@ void try_laws(const MatrixOptions& options, KillMatrix& matrix) {
   MatrixProgress progress(options, "laws", static_cast<int>(laws.size()));
   in_parallel(options.threads, static_cast<int>(laws.size()), [&](int i) {
     const auto at = static_cast<std::size_t>(i);
-    matrix.laws[at] = try_law_on_mutants(laws[at], options, killed[at]);
+    matrix.laws[at] = try_law_on_mutants(laws[at], options, matrix.mutants, killed[at]);
     progress.step();
   });
   for (MutantRecord& mutant : matrix.mutants) {
@@ -141,6 +157,14 @@ void try_laws(const MatrixOptions& options, KillMatrix& matrix) {
       if (std::ranges::count(killed[at], mutant.info.id)) mutant.killers.push_back(laws[at].id);
     }
   }
+}
+
+/// A law that costs as much as many others is tried on every few subjects only, in turn, where there
+/// are fewer cases than that.
+bool is_in_turn(const Law& law, std::size_t law_number, std::size_t subject_number, int cases) {
+  constexpr int kFewSubjects = 6;
+  const auto each = static_cast<std::size_t>(std::clamp(law.cost / cases, 1, kFewSubjects));
+  return subject_number % each == law_number % each;
 }
 
 void try_correct_subjects(const MatrixOptions& options, KillMatrix& matrix) {
@@ -157,8 +181,12 @@ void try_correct_subjects(const MatrixOptions& options, KillMatrix& matrix) {
   in_parallel(options.threads, pairs, [&](int i) {
     const auto at = static_cast<std::size_t>(i);
     const verify::Subject& subject = subjects[at / laws.size()];
-    const verify::LawVerdict verdict =
-        verify::verify_law(subject, laws[at % laws.size()], verify_options);
+    const std::size_t law = at % laws.size();
+    if (!is_in_turn(laws[law], law, at / laws.size(), verify_options.cases_per_law)) {
+      progress.step();
+      return;
+    }
+    const verify::LawVerdict verdict = verify::verify_law(subject, laws[law], verify_options);
     progress.step();
     const std::lock_guard lock(mutex);
     matrix.correct_cases += verdict.cases;
