@@ -18,6 +18,7 @@ Case fitted(Case c) {
   s.q_heads = std::max(s.q_heads / s.kv_heads, std::int64_t{1}) * s.kv_heads;
   c.ranks = std::max(1, c.ranks);
   c.slots = std::max(1, c.slots);
+  c.threads = std::max(1, c.threads);
   c.mask = fitted(c.mask, s);
   for (const ModifierKind kind : kModifierKinds) {
     c.modifiers.set(kind, std::clamp(c.modifiers.level(kind), 0, words_of(kind).most));
@@ -62,6 +63,7 @@ RunOptions make_options(const Case& c) {
   options.schedule = c.schedule;
   options.node_ranks = c.node_ranks;
   options.slots = c.slots;
+  options.threads = c.threads;
   return options;
 }
 

@@ -95,6 +95,7 @@ struct Case {
   ScheduleKind schedule = ScheduleKind::ring;
   int node_ranks = 1;  ///< of ScheduleKind::double_ring
   int slots = 2;       ///< chunks that a rank can hold besides its own
+  int threads = 1;     ///< of each rank, for subjects that honour them
   CaseModifiers modifiers = {};
   friend bool operator==(const Case&, const Case&) = default;
 };
@@ -104,7 +105,8 @@ inline constexpr std::int64_t kMostDrawnPairs = 1 << 20;
 /// One word without shell metacharacters; from_token(to_token(c)) == c. Malformed tokens are usage
 /// errors that say which field. Example:
 /// b1.h2.g1.q7.k9.d3.v2.r3.f32.unit.zigzag.next.peaked.threads.buffered.n0.x4.y4.double:2.c3.
-/// causal.s123, with modifiers …causal.with:cap8-alibi-sinks-drop30.s123
+/// causal.s123, with modifiers …causal.with:cap8-alibi-sinks-drop30.s123, with more threads than one
+/// …c3.t4.causal.s123
 std::string to_token(const Case& c);
 Case from_token(const std::string& token);
 /// The same, readable: "2 ranks, causal, q (1, 2, 7, 3), …".

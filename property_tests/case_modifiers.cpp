@@ -1,5 +1,7 @@
 #include "property_tests/case_modifiers.h"
 
+#include <cmath>
+
 #include "property_tests/generators/draws.h"
 
 namespace ringlab::verify {
@@ -12,6 +14,19 @@ std::vector<double> random_sinks(std::int64_t heads, std::uint64_t seed) {
     sinks.push_back(3 * Draws(seed, {kSinkStream, h}).symmetric());
   }
   return sinks;
+}
+
+/// The customary slopes in one case of four; else each head has its own, and one in eight has none.
+std::vector<double> random_slopes(std::int64_t heads, std::uint64_t seed) {
+  constexpr std::int64_t kSlopeStream = -3;
+  if (Draws(seed, {kSlopeStream}).chance(25)) return default_alibi_slopes(heads);
+  std::vector<double> slopes;
+  for (std::int64_t h = 0; h < heads; ++h) {
+    Draws draws(seed, {kSlopeStream, h});
+    const double slope = std::ldexp(1 + draws.unit(), -static_cast<int>(draws.between(1, 9)));
+    slopes.push_back(draws.chance(12) ? 0 : slope);
+  }
+  return slopes;
 }
 
 /// What a modifier is made from.
@@ -27,7 +42,7 @@ void add(ModifierKind kind, const Wanted& wanted, Modifiers& made) {
       made.softcap = wanted.level;
       break;
     case ModifierKind::alibi:
-      made.alibi_slopes = default_alibi_slopes(wanted.shape->q_heads);
+      made.alibi_slopes = random_slopes(wanted.shape->q_heads, wanted.seed);
       break;
     case ModifierKind::sinks:
       made.sinks = random_sinks(wanted.shape->q_heads, wanted.seed);

@@ -216,14 +216,15 @@ void check_token(const TokenFields& fields, const Case& c) {
 std::string to_token(const Case& c) {
   const Shape& s = c.shape;
   return fmt::format(
-      "b{}.h{}.g{}.q{}.k{}.d{}.v{}.r{}.{}.{}.{}.{}.{}.{}.{}.n{}.x{}.y{}.{}.c{}.{}{}{}.s{}", s.batch,
-      s.q_heads, s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim, c.ranks,
+      "b{}.h{}.g{}.q{}.k{}.d{}.v{}.r{}.{}.{}.{}.{}.{}.{}.{}.n{}.x{}.y{}.{}.c{}.{}{}{}{}.s{}",
+      s.batch, s.q_heads, s.kv_heads, s.q_tokens, s.kv_tokens, s.head_dim, s.v_dim, c.ranks,
       dtype_info(c.dtype).name, scale_name(c.scale), layout_name(c.layout),
       c.direction == RingDirection::next ? "next" : "previous", family_name(c.family),
       c.transport == TransportKind::threads ? "threads" : "simulated",
       c.rendezvous ? "rendezvous" : "buffered", c.delay_seed, c.tile_queries, c.tile_keys,
-      schedule_text(c), c.slots, with_letters(c.mask.text(), '+', '-'),
-      c.modifiers.any() ? "." : "", modifiers_word(c.modifiers), c.seed);
+      schedule_text(c), c.slots, c.threads == 1 ? "" : fmt::format("t{}.", c.threads),
+      with_letters(c.mask.text(), '+', '-'), c.modifiers.any() ? "." : "",
+      modifiers_word(c.modifiers), c.seed);
 }
 
 Case from_token(const std::string& token) {
@@ -259,6 +260,9 @@ Case from_token(const std::string& token) {
   c.schedule = schedule.kind;
   c.node_ranks = schedule.node_ranks;
   c.slots = static_cast<int>(fields.extent("c", 'c', 1, 1024));
+  if (fields.next_begins_with("t")) {
+    c.threads = static_cast<int>(fields.extent("t", 't', 2, 1024));
+  }
   c.mask = read_named(fields, "mask", [](const std::string& text) {
     return CaseMask(with_letters(text, '-', '+'));
   });
@@ -289,6 +293,7 @@ std::string describe(const Case& c) {
     if (level != 0) text += ", " + fmt::format(fmt::runtime(words_of(kind).phrase), level);
   }
   if (c.slots != 2) text += fmt::format(", {} {}", c.slots, c.slots == 1 ? "slot" : "slots");
+  if (c.threads != 1) text += fmt::format(", {} threads", c.threads);
   return text + fmt::format(", seed {}", c.seed);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "property_tests/generators/masks.h"
+#include "property_tests/generators/side_draws.h"
 
 namespace ringlab::verify {
 namespace {
@@ -216,6 +217,7 @@ Case random_case(Draws& draws) {
   c.modifiers = random_modifiers(draws);
   take_kernel_sizes(draws, c);
   take_a_rare_region(draws, c);
+  draw_beside(c);
   return fitted(c);
 }
 
@@ -223,6 +225,7 @@ Case limited_to(Case c, const Capabilities& can) {
   const bool known = std::find(can.dtypes.begin(), can.dtypes.end(), c.dtype) != can.dtypes.end();
   if (!known && !can.dtypes.empty()) c.dtype = can.dtypes[c.seed % can.dtypes.size()];
   if (!can.many_ranks) c.ranks = 1;
+  if (!can.threads) c.threads = 1;
   c.modifiers = limited_modifiers(c.modifiers, can.modifiers);
   if (!can.bit_masks && c.mask.has_bits()) c.mask = "causal";
   if (!can.schedules) {

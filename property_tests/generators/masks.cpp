@@ -43,6 +43,32 @@ CaseTerm random_term(Draws& draws, const Shape& shape) {
   return std::move(term);
 }
 
+constexpr std::int64_t kLeastTile = 16;
+
+/// A multiple of a tile of 16 … 128 keys, or one off; 0 where no tile is within `most`.
+std::int64_t border_at_a_tile(Draws& draws, std::int64_t most) {
+  std::int64_t unit = kLeastTile << draws.below(4);
+  while (unit > most) unit /= 2;
+  if (unit < kLeastTile) return 0;
+  const std::int64_t beside = draws.chance(50) ? 0 : draws.between(-1, 1);
+  return std::min(most, unit * draws.between(1, most / unit) + beside);
+}
+
+template <class Term>
+void move_borders(Term&, Draws&, std::int64_t) {}
+void move_borders(WindowMask& window, Draws& draws, std::int64_t most) {
+  if (most < kLeastTile) return;
+  for (std::int64_t* limit : {&window.left, &window.right}) {
+    if (*limit != WindowMask::kUnlimited) *limit = border_at_a_tile(draws, most);
+  }
+}
+/// Two or three documents; fitted() stretches the last.
+void move_borders(DocumentsMask& documents, Draws& draws, std::int64_t most) {
+  if (most < kLeastTile) return;
+  const std::int64_t first = border_at_a_tile(draws, most);
+  documents.lengths = {first, border_at_a_tile(draws, most - first), 0};
+}
+
 void fit(CausalMask&, const Shape&) {}
 void fit(WindowMask&, const Shape&) {}
 /// Lengths are cut off, or the last one stretched, so that they sum to the keys.
@@ -111,6 +137,23 @@ CaseMask three_masks(Draws& draws, const Shape& shape) {
     kinds.erase(chosen);
   }
   return terms;
+}
+
+CaseMask with_borders_at_tiles(const CaseMask& mask, Draws& draws, std::int64_t most) {
+  Terms terms = mask.terms();
+  for (CaseTerm& term : terms) {
+    std::visit([&](auto& known) { move_borders(known, draws, most); }, term);
+  }
+  return terms;
+}
+
+CaseMask redrawn(const CaseMask& mask, Draws& draws, const Shape& shape) {
+  Terms terms;
+  for (const CaseTerm& term : mask.terms()) {
+    terms.push_back(blank_terms()[term.index()]);
+    std::visit([&](auto& known) { draw(known, draws, shape); }, terms.back());
+  }
+  return fitted(terms, shape);
 }
 
 CaseMask fitted(const CaseMask& mask, const Shape& shape) {

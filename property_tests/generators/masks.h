@@ -17,6 +17,12 @@ CaseMask random_mask(Draws& draws, const Shape& shape);
 /// Three kinds of mask at once, seldom a matrix of bits among them.
 CaseMask three_masks(Draws& draws, const Shape& shape);
 
+/// The mask with the limits of its windows and the borders of its documents at 16, 32, 64 or 128
+/// keys, or one off: where kernels that skip whole tiles go wrong. No border is beyond `most`.
+CaseMask with_borders_at_tiles(const CaseMask& mask, Draws& draws, std::int64_t most);
+/// The same kinds with other numbers.
+CaseMask redrawn(const CaseMask& mask, Draws& draws, const Shape& shape);
+
 /// The nearest mask that Mask::bind() takes for this shape.
 CaseMask fitted(const CaseMask& mask, const Shape& shape);
 

@@ -64,6 +64,8 @@ void offer_simpler_run(Simplifier& simplifier, const Case& original) {
     c.node_ranks = 1;
   });
   simplifier.offer([](Case& c) { c.slots = 2; });
+  simplifier.offer_smaller(original.threads, 1,
+                           [](Case& c, std::int64_t n) { c.threads = static_cast<int>(n); });
 }
 
 void offer_smaller_shape(Simplifier& simplifier, const Case& original) {
@@ -121,6 +123,7 @@ std::int64_t complexity(const Case& c) {
   sum += c.layout == LayoutKind::contiguous ? 0 : 2;
   sum += c.schedule == ScheduleKind::ring ? 0 : 3;
   sum += c.slots == 2 ? 0 : 1;
+  sum += c.threads - 1;
   for (const ModifierKind kind : kModifierKinds) sum += c.modifiers.level(kind) != 0 ? 3 : 0;
   sum += c.transport == TransportKind::simulated ? 0 : 2;
   return sum + (c.delay_seed != 0) + scale_complexity(c.scale) + c.rendezvous +

@@ -84,7 +84,7 @@ TEST(Case, names_its_modifiers_in_its_token) {
   EXPECT_EQ(to_token(c), token);
   const Modifiers modifiers = make_problem(c).modifiers;
   EXPECT_EQ(modifiers.softcap, 8);
-  EXPECT_EQ(modifiers.alibi_slopes, default_alibi_slopes(2));
+  EXPECT_EQ(modifiers.alibi_slopes.size(), 2u);
   EXPECT_EQ(modifiers.sinks.size(), 2u);
   EXPECT_EQ(modifiers.dropout, 0.3);
   EXPECT_EQ(modifiers.dropout_seed, 123u);
@@ -92,6 +92,32 @@ TEST(Case, names_its_modifiers_in_its_token) {
                             "with:sinks-sinks", "with:cap8-", "with:capx"}) {
     EXPECT_THROW(from_token(with(".s123", std::string(".") + wrong + ".s123")), Error) << wrong;
   }
+}
+
+// One kernel reads the slopes, another knows only the customary ones, or those of the first head.
+TEST(Case, has_slopes_that_no_head_can_tell_from_another) {
+  int customary = 0, none = 0;
+  for (int seed = 1; seed <= 200; ++seed) {
+    const std::string end = ".with:alibi.s" + std::to_string(seed);
+    const Case c = from_token(with(".s123", end));
+    const std::vector<double> slopes = make_problem(c).modifiers.alibi_slopes;
+    EXPECT_EQ(slopes, make_problem(c).modifiers.alibi_slopes) << seed;
+    EXPECT_NE(slopes[0], slopes[1] == 0 ? -1 : slopes[1]) << seed;
+    customary += slopes == default_alibi_slopes(2);
+    none += slopes[0] == 0;
+  }
+  EXPECT_GT(customary, 20);
+  EXPECT_LT(customary, 80);
+  EXPECT_GT(none, 5);
+}
+
+TEST(Case, names_its_threads_in_its_token_where_there_are_several) {
+  EXPECT_EQ(from_token(kToken).threads, 1);
+  const std::string token = with(".c3.", ".c3.t4.");
+  EXPECT_EQ(from_token(token).threads, 4);
+  EXPECT_EQ(to_token(from_token(token)), token);
+  EXPECT_EQ(make_options(from_token(token)).threads, 4);
+  EXPECT_THAT(complaint(with(".c3.", ".c3.t1.")), HasSubstr("field t"));
 }
 
 TEST(Case, names_the_field_of_a_malformed_token) {

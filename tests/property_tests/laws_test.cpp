@@ -88,7 +88,7 @@ TEST_P(LawCatches, a_mistake_and_shrinks_it) {
   const LawVerdict verdict = verify_law(subject, find_law(GetParam().law), {.cases_per_law = 200});
   ASSERT_TRUE(verdict.failure) << "the mistake survived " << verdict.cases << " cases";
   const Shape& shape = verdict.failure->shrunk.shape;
-  EXPECT_LE(shape.q_tokens * shape.kv_tokens, 64) << verdict.failure->token;
+  EXPECT_LE(shape.q_tokens * shape.kv_tokens, 128) << verdict.failure->token;
 }
 
 INSTANTIATE_TEST_SUITE_P(Law, LawCatches, ::testing::ValuesIn(kCatches), name_of);

@@ -1,0 +1,27 @@
+#include "property_tests/generators/side_draws.h"
+
+#include "property_tests/generators/masks.h"
+
+namespace ringlab::verify {
+namespace {
+
+enum : std::int64_t { kThreadStream = -4, kBorderStream = -5 };
+
+void draw_threads(Case& c) {
+  Draws draws(c.seed, {kThreadStream});
+  if (draws.chance(40)) c.threads = static_cast<int>(draws.between(2, 4));
+}
+
+void draw_borders_at_tiles(Case& c) {
+  Draws draws(c.seed, {kBorderStream});
+  if (draws.chance(40)) c.mask = with_borders_at_tiles(c.mask, draws, c.shape.kv_tokens);
+}
+
+}  // namespace
+
+void draw_beside(Case& c) {
+  draw_threads(c);
+  draw_borders_at_tiles(c);
+}
+
+}  // namespace ringlab::verify
