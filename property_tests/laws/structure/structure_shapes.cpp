@@ -5,7 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
+#include "property_tests/generators/draws.h"
+#include "property_tests/generators/masks.h"
 #include "property_tests/laws/structure/structure.h"
 #include "property_tests/laws/two_runs.h"
 
@@ -49,12 +52,27 @@ LawResult rows_that_see_nothing_are_zero(const Subject& subject, const Case& c) 
   return result;
 }
 
+/// A window or documents that end at 16, 32, 64 or 128 keys, or one off, in a sequence so long that
+/// they can.
+Case border_case(Case c) {
+  constexpr std::int64_t kStream = -8;
+  Draws draws(c.seed, {kStream});
+  c.shape.batch = c.shape.kv_heads = 1;
+  c.shape.q_heads = std::min<std::int64_t>(c.shape.q_heads, 2);
+  c.shape.kv_tokens = draws.between(40, 136);
+  c.shape.q_tokens = draws.chance(50) ? c.shape.kv_tokens : draws.between(1, c.shape.kv_tokens);
+  const CaseMask kind = draws.chance(50) ? "window:0,0" : "documents:0";
+  c.mask = with_borders_at_tiles(kind, draws, c.shape.kv_tokens);
+  return c;
+}
+
 /// k · unit - 1, k · unit or k · unit + 1 tokens, for a tile, a chunk or a pair of chunks.
 Case boundary_case(Case c) {
   const std::int64_t units[] = {c.tile_keys, c.tile_queries, c.ranks, 2 * c.ranks};
   const std::int64_t unit = units[c.seed % 4];
   const auto multiple = static_cast<std::int64_t>(1 + c.seed / 4 % 3);
   const auto beside = static_cast<std::int64_t>(c.seed / 12 % 3) - 1;
+  if (c.seed / 36 % 2 == 0) return border_case(std::move(c));
   const std::int64_t tokens = unit * multiple + beside;
   if (c.shape.q_tokens > tokens) c.shape.q_tokens = tokens;
   c.shape.kv_tokens = tokens;
@@ -87,7 +105,8 @@ std::vector<Law> shape_laws() {
        rows_that_see_nothing_are_zero},
       {"P37",
        "sizes_next_to_a_tile_or_chunk_edge_are_right",
-       "One token less or more than a multiple of a tile or of the ranks changes nothing.",
+       "One token less or more than a multiple of a tile or of the ranks changes nothing, nor do "
+       "windows and documents that end beside a tile of 16 to 128 keys.",
        false,
        boundary_case,
        {},
