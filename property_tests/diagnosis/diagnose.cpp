@@ -17,6 +17,10 @@ namespace {
 /// Gathering ends here, for subjects that wait for their deadline case after case.
 constexpr std::chrono::seconds kLongestGathering{5};
 
+constexpr const char* kNotRepeated =
+    "the same call gives other numbers each time: something is read before it is written, or while "
+    "it is";
+
 LseCompared compared(const Subject& subject) {
   return subject.can.lse ? LseCompared::yes : LseCompared::no;
 }
@@ -56,9 +60,7 @@ bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
     if (!evidence.wrong) break;
     const std::optional<Evidence> again = forward_evidence(subject, evidence.source);
     if (!again || same_answer(again->got, evidence.got)) continue;
-    diagnosis.findings.emplace_back(
-        "the same call gives other numbers each time: something is read before it is written, or "
-        "while it is");
+    diagnosis.findings.emplace_back(kNotRepeated);
     return false;
   }
   for (const Evidence& evidence : all) {
@@ -70,7 +72,39 @@ bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
   return true;
 }
 
-void explain_forward(const Subject& subject, const std::vector<Evidence>& all,
+/// Whether one call, made a few times, has several answers: what laws then find is chance.
+bool changes_by_itself(const Subject& subject, Case failing) {
+  constexpr int kRepeats = 5;
+  failing.transport = TransportKind::simulated;  // messages arrive in one order
+  const std::optional<Evidence> first = forward_evidence(subject, failing);
+  for (int n = 0; first && n < kRepeats; ++n) {
+    const std::optional<Evidence> again = forward_evidence(subject, failing);
+    if (again && !same_answer(again->got, first->got)) return true;
+  }
+  return false;
+}
+
+/// Leaves the names that agree with cases that they were not found with, too.
+void keep_confirmed(const Subject& subject, const Case& failing, Diagnosis& diagnosis) {
+  if (diagnosis.explains.empty()) return;
+  std::vector<Suspect> kept = diagnosis.explains;
+  const auto until = std::chrono::steady_clock::now() + kLongestGathering;
+  for (const Case& c : confirming_cases(failing, subject.can)) {
+    if (kept.empty() || std::chrono::steady_clock::now() > until) break;
+    const std::optional<Evidence> evidence = forward_evidence(subject, c);
+    if (!evidence) continue;
+    ++diagnosis.cases;
+    std::erase_if(kept, [&](const Suspect& suspect) {
+      return std::ranges::none_of(forward_hypotheses(), [&](const Hypothesis& hypothesis) {
+        return hypothesis.suspect == suspect &&
+               agrees(hypothesis.predict(evidence->scene), evidence->got, compared(subject));
+      });
+    });
+  }
+  diagnosis.explains = std::move(kept);
+}
+
+void explain_forward(const Subject& subject, const Case& failing, const std::vector<Evidence>& all,
                      Diagnosis& diagnosis) {
   for (const Hypothesis& hypothesis : forward_hypotheses()) {
     if (std::ranges::find(diagnosis.explains, hypothesis.suspect) != diagnosis.explains.end())
@@ -78,6 +112,7 @@ void explain_forward(const Subject& subject, const std::vector<Evidence>& all,
     if (holds(hypothesis, all, compared(subject))) add_once(diagnosis.explains, hypothesis.suspect);
   }
   diagnosis.cases = static_cast<int>(all.size());
+  keep_confirmed(subject, failing, diagnosis);
 }
 
 }  // namespace
@@ -105,7 +140,7 @@ Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
     return found.any();
   };
   if (std::ranges::any_of(all, &Evidence::writes_inputs)) {
-    note(discovery_of(find_law("P39")));
+    note(discovery_of(find_law("P39"), subject));
     return diagnosis;
   }
   if (const std::optional<EventFinding> event = found_by_events(subject, cases)) {
@@ -114,12 +149,16 @@ Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
   }
   if (std::ranges::any_of(all, &Evidence::wrong)) {
     const bool repeats = look_at_answers(subject, all, diagnosis);
-    explain_forward(subject, all, diagnosis);
+    explain_forward(subject, shrunk, all, diagnosis);
     if (diagnosis.explains.empty() && repeats) note(found_by_running_again(subject, all));
     return diagnosis;
   }
   if (subject.can.backward && explain_gradients(subject, shrunk, diagnosis)) return diagnosis;
-  if (note(discovery_of(law)) || note(found_by_laws(subject, cases))) return diagnosis;
+  if (changes_by_itself(subject, shrunk)) {
+    diagnosis.findings.emplace_back(kNotRepeated);
+    return diagnosis;
+  }
+  if (note(discovery_of(law, subject)) || note(found_by_laws(subject, cases))) return diagnosis;
   note({found_by_rendezvous(subject, cases)});
   return diagnosis;
 }

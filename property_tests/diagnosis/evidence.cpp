@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "property_tests/generators/cases.h"
+#include "property_tests/generators/masks.h"
 
 namespace ringlab::verify {
 namespace {
@@ -130,6 +131,27 @@ std::vector<Case> evidence_cases(const Case& failing, const Capabilities& can) {
       c = fitted(limited_to(fitted(std::move(c)), can));
       if (std::ranges::find(cases, c) == cases.end()) cases.push_back(std::move(c));
     }
+  }
+  return cases;
+}
+
+// Longer than most of the evidence, which a name may have fitted by being about what is not in it.
+std::vector<Case> confirming_cases(const Case& failing, const Capabilities& can) {
+  constexpr std::int64_t kConfirmingStream = -7;
+  constexpr int kCases = 8;
+  std::vector<Case> cases;
+  for (int n = 0; n < kCases; ++n) {
+    Draws draws(failing.seed, {kConfirmingStream, n});
+    Case c = failing;
+    c.seed += 1000 + static_cast<std::uint64_t>(n);
+    c.family = Family::normal;
+    if (n % 2 == 0) {
+      c.shape.q_tokens = draws.between(17, 40);
+      c.shape.kv_tokens = draws.between(17, 100);
+    }
+    c.mask = redrawn(c.mask, draws, c.shape);
+    c.transport = TransportKind::simulated;
+    cases.push_back(fitted(limited_to(fitted(std::move(c)), can)));
   }
   return cases;
 }

@@ -13,6 +13,10 @@ namespace ringlab::verify {
 /// lengths, masks, layouts, heads. Each of them is within what the subject can do.
 std::vector<Case> evidence_cases(const Case& failing, const Capabilities& can);
 
+/// Cases that no name was found with, most of them longer: the failing one with other sizes, numbers
+/// and limits of its mask.
+std::vector<Case> confirming_cases(const Case& failing, const Capabilities& can);
+
 /// A run of the subject on one case, next to the right answer.
 struct Evidence {
   Case source;

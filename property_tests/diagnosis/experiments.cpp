@@ -46,7 +46,9 @@ bool depends_on(const Subject& subject, const Evidence& evidence,
   if (!first) return false;
   for (std::uint64_t other = 1; other <= kOtherValues; ++other) {
     ++(trial.options.*number);
-    if (differs(subject, trial, *first)) return true;
+    if (!differs(subject, trial, *first)) continue;
+    trial.options.*number -= other;  // one that differs by itself depends on nothing that was set
+    return !differs(subject, trial, *first);
   }
   return false;
 }
@@ -72,17 +74,20 @@ bool same_answer(const AttentionOutput& a, const AttentionOutput& b) {
   return same(a.out, b.out) && same(a.lse, b.lse);
 }
 
-Discovery discovery_of(const Law& law) { return {suspect_of_law(law), seen_in_law(law)}; }
+Discovery discovery_of(const Law& law, const Subject& subject) {
+  return {suspect_of_law(law, subject), seen_in_law(law)};
+}
 
 Discovery found_by_running_again(const Subject& subject, const std::vector<Evidence>& wrong) {
+  if (subject.can.foreign) return {};  // neither order nor delays reach it
   const Patience patience;
   for (std::size_t at = 0; at < std::min(wrong.size(), kMostTried); ++at) {
     if (patience.is_over()) break;
     const Evidence& evidence = wrong[at];
     if (!evidence.wrong) break;
     if (differs(subject, evidence.scene.trial, evidence.got)) return {};
-    if (depends_on_threads(subject, evidence)) return discovery_of(find_law("P70"));
-    if (depends_on_delays(subject, evidence)) return discovery_of(find_law("P65"));
+    if (depends_on_threads(subject, evidence)) return discovery_of(find_law("P70"), subject);
+    if (depends_on_delays(subject, evidence)) return discovery_of(find_law("P65"), subject);
   }
   return {};
 }
@@ -101,7 +106,7 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) 
       if (law.shape_case) c = fitted(law.shape_case(c));
       const LawResult result = run_law(subject, law, c);
       const bool threw = result.message.starts_with("it threw");
-      if (result.outcome == Outcome::broken && !threw) return discovery_of(law);
+      if (result.outcome == Outcome::broken && !threw) return discovery_of(law, subject);
     }
   }
   return {};

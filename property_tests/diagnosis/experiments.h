@@ -20,7 +20,7 @@ struct Discovery {
   bool any() const { return mistake || !seen.empty(); }
 };
 /// What breaking this law tells.
-Discovery discovery_of(const Law& law);
+Discovery discovery_of(const Law& law, const Subject& subject);
 
 /// Runs the wrong cases again under other circumstances: another order of threads, other delays.
 /// Empty when that changes nothing, or when the same run gives other numbers each time.

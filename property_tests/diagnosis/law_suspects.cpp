@@ -34,10 +34,14 @@ const std::vector<Row>& law_table() {
 
 }  // namespace
 
-std::optional<Suspect> suspect_of_law(const Law& law) {
+std::optional<Suspect> suspect_of_law(const Law& law, const Subject& subject) {
   const auto& rows = law_table();
   const auto found = std::ranges::find(rows, law.id, [](const Row& row) { return row.first; });
   if (found == rows.end()) return std::nullopt;
+  const std::string& id = found->second.id;
+  if (subject.can.foreign && (id.starts_with("ring.") || id.starts_with("kernel."))) {
+    return std::nullopt;
+  }
   return found->second;
 }
 

@@ -234,7 +234,7 @@ void drop_tails(Model& model, std::int64_t vector, std::int64_t kept) {
 }
 
 void add_lengths(std::vector<Hypothesis>& all) {
-  for (const std::int64_t vector : {4, 8, 16, 32}) {
+  for (const std::int64_t vector : {4, 8, 16, 32, 64, 128}) {
     for (const std::int64_t kept : {std::int64_t{0}, vector}) {
       all.push_back(by_model({"mask.tail_of_" + std::to_string(vector) + "_dropped",
                               "visible keys of a row that do not fill a vector of " +

@@ -1,0 +1,122 @@
+// Mistakes of kernels from outside that no law had seen, or that were given a name that was false.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <utility>
+
+#include "property_tests/diagnosis/diagnosis.h"
+#include "property_tests/generators/masks.h"
+#include "property_tests/laws/trial.h"
+#include "property_tests/verify.h"
+#include "tests/property_tests/naive_subject.h"
+
+namespace ringlab::verify {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Hides = std::function<bool(const Problem& problem, std::int64_t i, std::int64_t j)>;
+
+/// The naive loops, as somebody's from outside, that do not see what `hides` says.
+Subject blind(const Hides& hides) {
+  Subject subject = naive_subject();
+  subject.can.foreign = true;
+  const auto run = subject.run;
+  subject.run = [=](const AttentionInput& input, const RunOptions& options) {
+    AttentionInput seen = input;
+    const Shape& shape = input.problem.shape;
+    use_pairs(seen.problem, make_pairs(shape.q_tokens, shape.kv_tokens, [&](auto i, auto j) {
+                return input.problem.mask.allows(i, j) && !hides(input.problem, i, j);
+              }));
+    return run(seen, options);
+  };
+  return subject;
+}
+
+bool is_caught(const Subject& subject, const char* law) {
+  return verify_law(subject, find_law(law), {.cases_per_law = 100}).failure.has_value();
+}
+
+std::vector<std::string> names_of(const Subject& subject, const Case& failing) {
+  std::vector<std::string> ids;
+  for (const Suspect& suspect : diagnose(subject, find_law("P37"), failing).explains) {
+    ids.push_back(suspect.id);
+  }
+  return ids;
+}
+
+TEST(OutsideMistakes, a_window_that_begins_late_at_multiples_of_64_is_caught) {
+  const Subject subject = blind([](const Problem& problem, auto i, auto j) {
+    for (const MaskTerm& term : problem.mask.terms()) {
+      const auto* window = std::get_if<WindowMask>(&term);
+      if (window == nullptr || window->left == 0 || window->left % 64 != 0) continue;
+      if (i + problem.shape.kv_tokens - problem.shape.q_tokens - window->left == j) return true;
+    }
+    return false;
+  });
+  EXPECT_TRUE(is_caught(subject, "P37"));
+}
+
+TEST(OutsideMistakes, a_mask_remembered_by_the_shape_is_caught) {
+  std::map<std::pair<std::int64_t, std::int64_t>, Mask> remembered;
+  const Subject subject = blind([&](const Problem& problem, auto i, auto j) {
+    if (problem.mask.terms().empty()) return false;
+    const auto key = std::pair(problem.shape.q_tokens, problem.shape.kv_tokens);
+    return !remembered.try_emplace(key, problem.mask).first->second.allows(i, j);
+  });
+  EXPECT_TRUE(is_caught(subject, "same_call"));
+}
+
+TEST(OutsideMistakes, a_tail_has_the_name_of_its_own_length) {
+  const Subject subject = blind([](const Problem& problem, auto, auto j) {
+    const std::int64_t keys = problem.shape.kv_tokens;
+    return keys > 128 && j >= keys / 128 * 128;
+  });
+  Case failing;
+  failing.shape = {1, 1, 1, 1, 130, 1, 1};
+  EXPECT_THAT(names_of(subject, failing), ElementsAre("mask.tail_of_128_dropped"));
+}
+
+// With 17 keys and no more, this is what the dropped tail of a vector of 16 looks like.
+TEST(OutsideMistakes, what_fits_one_length_only_has_no_name) {
+  const Subject subject = blind([](const Problem& problem, auto, auto j) {
+    return problem.shape.kv_tokens == 17 && j == 16;
+  });
+  Case failing;
+  failing.shape = {1, 1, 1, 1, 17, 1, 1};
+  EXPECT_THAT(names_of(subject, failing), IsEmpty());
+}
+
+TEST(OutsideMistakes, answers_that_change_by_themselves_are_said_to_and_get_no_name) {
+  int calls = 0;
+  const Subject subject =
+      blind([&](const Problem&, auto, auto j) { return j == 0 && ++calls % 7 == 3; });
+  Case failing;
+  failing.shape = {1, 1, 1, 3, 5, 2, 2};
+  for (const char* law : {"P70", "P65", "equals_reference"}) {
+    const Diagnosis diagnosis = diagnose(subject, find_law(law), failing);
+    EXPECT_THAT(diagnosis.explains, IsEmpty()) << law;
+    EXPECT_THAT(diagnosis.findings, ElementsAre(HasSubstr("other numbers each time"))) << law;
+  }
+}
+
+TEST(OutsideMistakes, borders_of_masks_come_to_the_edges_of_tiles) {
+  std::map<std::int64_t, int> lefts;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    Draws draws(seed);
+    const CaseMask mask = with_borders_at_tiles("window:3,inf", draws, 130);
+    const auto& window = std::get<WindowMask>(mask.terms().front());
+    EXPECT_EQ(window.right, WindowMask::kUnlimited);
+    ++lefts[window.left];
+  }
+  for (const std::int64_t tile : {16, 32, 64, 128}) {
+    EXPECT_GT(lefts[tile], lefts[tile + 1]) << tile;
+    EXPECT_GT(lefts[tile + 1], 5) << tile;
+    EXPECT_GT(lefts[tile - 1], 5) << tile;
+  }
+}
+
+}  // namespace
+}  // namespace ringlab::verify
