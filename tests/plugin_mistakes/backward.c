@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "row.h"
+#include "tests/plugin_mistakes/row.h"
 
 typedef struct {
   float *q, *k, *v;
@@ -68,9 +68,8 @@ static void store_all(const ringlab_tensor* tensor, const float* sums, size_t co
 }
 
 int differentiate(const ringlab_call* call, const packed_t* in, const float* o, const float* lse) {
-  sums_t sums = {.q_count = count_of(&call->q),
-                 .k_count = count_of(&call->k),
-                 .v_count = count_of(&call->v)};
+  sums_t sums = {
+      .q_count = count_of(&call->q), .k_count = count_of(&call->k), .v_count = count_of(&call->v)};
   sums.q = calloc(sums.q_count + 1, sizeof(float));
   sums.v = calloc(sums.v_count + 1, sizeof(float));
   sums.k = IS(dk_not_cleared) ? kept_memory(sums.k_count) : calloc(sums.k_count + 1, sizeof(float));

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "row.h"
+#include "tests/plugin_mistakes/row.h"
 
 row_t row_of(const ringlab_call* call, const packed_t* in, int64_t index) {
   const int64_t heads = call->q.extents[1], queries = call->q.extents[2];

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "row.h"
+#include "tests/plugin_mistakes/row.h"
 
 static float bits_as_float(uint32_t bits) {
   float value;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "row.h"
+#include "tests/plugin_mistakes/row.h"
 
 typedef struct {
   const ringlab_call* call;

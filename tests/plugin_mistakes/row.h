@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "ringlab_plugin.h"
-#include "variants.h"
+#include "reference/core/ringlab_plugin.h"
+#include "tests/plugin_mistakes/variants.h"
 
 /* The inputs in f32, dense. */
 typedef struct {

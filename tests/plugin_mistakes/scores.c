@@ -1,7 +1,7 @@
 /* Scores with their modifiers, and the exponential. */
 #include <math.h>
 
-#include "row.h"
+#include "tests/plugin_mistakes/row.h"
 
 void take_modifiers(row_t* row) {
   const ringlab_call* call = row->call;
@@ -18,7 +18,8 @@ void take_modifiers(row_t* row) {
   if (row->has_sink) row->sink = (float)given->sinks[row->h];
   if (given->kept != NULL) {
     const int64_t queries = call->q.extents[2];
-    row->kept = given->kept + ((row->b * call->q.extents[1] + row->h) * queries + row->i) * row->keys;
+    row->kept =
+        given->kept + ((row->b * call->q.extents[1] + row->h) * queries + row->i) * row->keys;
     row->factor = (float)given->dropout_factor;
   }
 }

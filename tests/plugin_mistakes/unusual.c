@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "row.h"
+#include "tests/plugin_mistakes/row.h"
 
 /* (o, lse) of keys [first, last), normalised. */
 static void attend_part(const row_t* row, int64_t first, int64_t last, float* s, float* o,
