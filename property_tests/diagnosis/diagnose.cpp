@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kLongestGathering{5};
 
 constexpr const char* kNotRepeated =
     "the same call gives other numbers each time: something is read before it is written, or while "
-    "it is";
+    "it is, or is left of an earlier call";
 
 LseCompared compared(const Subject& subject) {
   return subject.can.lse ? LseCompared::yes : LseCompared::no;
@@ -158,7 +158,10 @@ Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
     diagnosis.findings.emplace_back(kNotRepeated);
     return diagnosis;
   }
-  if (note(discovery_of(law, subject)) || note(found_by_laws(subject, cases))) return diagnosis;
+  const bool is_sure = !subject.can.foreign || breaks_each_time(subject, law, shrunk);
+  if ((is_sure && note(discovery_of(law, subject))) || note(found_by_laws(subject, cases))) {
+    return diagnosis;
+  }
   note({found_by_rendezvous(subject, cases)});
   return diagnosis;
 }

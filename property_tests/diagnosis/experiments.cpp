@@ -92,6 +92,15 @@ Discovery found_by_running_again(const Subject& subject, const std::vector<Evide
   return {};
 }
 
+bool breaks_each_time(const Subject& subject, const Law& law, const Case& c) {
+  constexpr int kTimes = 3;
+  for (int n = 0; n < kTimes; ++n) {
+    const LawResult result = run_law(subject, law, c);
+    if (result.outcome != Outcome::broken || result.message.starts_with("it threw")) return false;
+  }
+  return true;
+}
+
 Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) {
   const Patience patience;
   for (const char* id :
@@ -104,9 +113,7 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) 
       c.transport = TransportKind::simulated;
       if (!law.keeps_modifiers) c.modifiers = {};
       if (law.shape_case) c = fitted(law.shape_case(c));
-      const LawResult result = run_law(subject, law, c);
-      const bool threw = result.message.starts_with("it threw");
-      if (result.outcome == Outcome::broken && !threw) return discovery_of(law, subject);
+      if (breaks_each_time(subject, law, c)) return discovery_of(law, subject);
     }
   }
   return {};

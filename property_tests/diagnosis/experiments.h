@@ -26,9 +26,12 @@ Discovery discovery_of(const Law& law, const Subject& subject);
 /// Empty when that changes nothing, or when the same run gives other numbers each time.
 Discovery found_by_running_again(const Subject& subject, const std::vector<Evidence>& wrong);
 
-/// Asks the laws, for answers that are right: the first law that tells something and is broken on one
-/// of these cases.
+/// Asks the laws, for answers that are right: the first law that tells something and is broken each
+/// time on one of these cases.
 Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases);
+
+/// Whether this case breaks the law three times out of three, and not by throwing.
+bool breaks_each_time(const Subject& subject, const Law& law, const Case& c);
 
 /// Finds runs that fail only where a send waits until it is received.
 std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases);

@@ -76,9 +76,11 @@ Tensor<double> value_errors(const Subject& subject, const Trial& trial) {
 
 Tensor<double> merging_errors(const Subject& subject, const Trial& trial, double largest_score) {
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
-  const double merging = merge_error(profile, largest_score, trial.shape().kv_tokens);
+  const double stored = profile.u_partial * static_cast<double>(profile.max_rescales + 1);
+  const double relative = stored + merge_error(profile, largest_score, trial.shape().kv_tokens);
+  const double absolute = stored > 0 ? profile.product_underflow : 0;
   return mapped(trial.data.v, [&](double v, auto...) {
-    const double error = merging > 0 ? merging * std::abs(v) : 0;
+    const double error = relative > 0 ? relative * std::abs(v) + absolute : 0;
     return error > 0 ? error + half_ulp(profile.out_dtype, std::abs(v) + error) : 0;
   });
 }

@@ -135,7 +135,10 @@ static ringlab_numerics numerics(void) {
   if (IS(tree)) promised.lse_merges = 64; /* levels of halves, and the sink */
   if (IS(bf16_weights)) promised.u_probability = promised.u_row_sum = 0x1p-8;
   if (IS(tf32_declared)) promised.u_accumulate = 0x1p-10;
-  if (IS(partial_bf16_declared)) promised.u_partial = 0x1p-8;
+  if (IS(partial_bf16_declared)) {
+    promised.u_partial = 0x1p-8;
+    promised.product_underflow = 0x1p-133; /* the least bf16 */
+  }
   if (IS(cubic_exp_declared)) promised.exp_error = 0x1p-12;
   return promised;
 }

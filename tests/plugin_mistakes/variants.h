@@ -1,4 +1,4 @@
-/* What attention.c is compiled as: -DVARIANT=variant_NAME. variants.toml says what each one is. */
+/* What the kernel of this folder is compiled as: -DVARIANT=variant_NAME. variants.toml says what each one is. */
 #ifndef RINGLAB_TESTS_PLUGIN_MISTAKES_VARIANTS_H_
 #define RINGLAB_TESTS_PLUGIN_MISTAKES_VARIANTS_H_
 
@@ -20,6 +20,7 @@ enum variant {
   variant_padded_heads,
   variant_partial_bf16_declared,
   variant_cubic_exp_declared,
+  variant_nan_hidden,
   /* Wrong: */
   variant_tail_of_keys,
   variant_tail_of_channels,
@@ -66,8 +67,7 @@ enum variant {
   variant_one_call_in_fifty,
   variant_threads_leave_a_row,
   variant_refuses_wide,
-  variant_masked_nan,
-  variant_nan_hidden
+  variant_masked_nan
 };
 
 #define IS(name) (VARIANT == variant_##name)

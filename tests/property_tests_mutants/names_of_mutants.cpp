@@ -64,7 +64,7 @@ std::map<std::string, std::string> names_beyond_lessons() {
       {"kernel_last_channel_skipped", "channels.odd_value_dropped"},
       {"kernel_log2e_forgotten", "softmax.log2e_forgotten"},
       {"kernel_scaled_twice", "scale.twice"},
-      {"kernel_infinite_value_lost", "values.infinity_lost"},
+      {"kernel_infinite_value_lost", "values.infinity_misplaced"},
       {"kernel_kv_head_modulo", "heads.modulo"},
       {"kernel_state_not_loaded", "ring.only_last_chunk"},
       {"kernel_dropout_heads_alike", "modifiers.dropout_heads_alike"},
