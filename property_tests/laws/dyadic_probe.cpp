@@ -2,9 +2,11 @@
 //
 // A kernel that works in base 2 gets the weights exactly; one that calls exp() gets each within its
 // own error. So the law allows what the profile declares for the exponent, and nothing for the dot
-// product, which is an integer.
+// product, which is an integer; but where q is scaled first it is none.
+#include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "property_tests/laws/probes.h"
 
@@ -13,17 +15,37 @@ namespace {
 
 long double weight_below(std::int64_t below) { return std::ldexp(1.0L, static_cast<int>(-below)); }
 
-/// The profile's bound of one row with the error of the dot products, which are integers, left
-/// out. `unit_error` is |unit - ln 2|: how far the weights are from powers of two.
+/// Σ_c |q_c k_jc| of a row and its visible keys, as a bound wants to know it of a kernel that scales
+/// q first; zeros for others, whose products are integers.
+std::vector<double> inexact_products(const NumericsProfile& profile, const Trial& trial,
+                                     const RowWeights& row, std::int64_t b, std::int64_t h,
+                                     std::int64_t i) {
+  std::vector<double> products(row.keys.size());
+  for (std::size_t n = 0; profile.u_query > 0 && n < products.size(); ++n) {
+    for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {
+      products[n] +=
+          std::abs(trial.data.q(b, h, i, c) * trial.data.k(b, h / trial.group(), row.keys[n], c));
+    }
+  }
+  return products;
+}
+
+/// The profile's bound of one row with the error of the dot products left out, but for `products`.
+/// `unit_error` is |unit - ln 2|: how far the weights are from powers of two.
 class DyadicBound {
  public:
-  DyadicBound(const NumericsProfile& profile, RowWeights row, double unit, double unit_error)
+  DyadicBound(const NumericsProfile& profile, RowWeights row, const std::vector<double>& products,
+              double unit, double unit_error, std::int64_t head_dim)
       : row_(std::move(row)) {
-    for (const std::int64_t below : row_.below) {
-      const auto steps = static_cast<double>(below);
+    const double most = products.empty() ? 0 : *std::max_element(products.begin(), products.end());
+    for (std::size_t n = 0; n < row_.below.size(); ++n) {
+      const auto steps = static_cast<double>(row_.below[n]);
       const double error =
-          score_error(profile, {.distance_from_max = unit * steps,
-                                .largest_score = unit * static_cast<double>(row_.largest)});
+          score_error(profile, {.head_dim = most > 0 ? head_dim : 0,
+                                .absolute_products = unit * products[n],
+                                .distance_from_max = unit * steps,
+                                .largest_score = unit * static_cast<double>(row_.largest),
+                                .largest_products = unit * most});
       rho_.push_back(std::expm1(error + steps * unit_error));
     }
   }
@@ -58,7 +80,8 @@ ForwardTolerance dyadic_tolerance(const NumericsProfile& profile, const Trial& t
   for_each_index(shape.lse(), [&](auto b, auto h, auto i, auto) {
     const RowWeights row = row_weights(visible, scores, b, h, i);
     if (row.keys.empty()) return;
-    const DyadicBound bound(profile, row, scores.unit, unit_error);
+    const DyadicBound bound(profile, row, inexact_products(profile, trial, row, b, h, i),
+                            scores.unit, unit_error, shape.head_dim);
     OutputTerms terms;
     for (std::int64_t c = 0; c < shape.v_dim; ++c) {
       terms = bound.terms(expected.out(b, h, i, c),

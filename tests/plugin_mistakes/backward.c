@@ -63,6 +63,13 @@ static void add_row(const row_t* row, const float* o, float lse, const float* do
   for (int64_t c = 0; IS(dq_scaled_twice) && c < row->d; ++c) dq[c] *= row->scale;
 }
 
+/* As kernels do that add to dk and dv in memory, a block of queries at a time. */
+static void round_to_type(const ringlab_tensor* tensor, float* sums, size_t count) {
+  for (size_t n = 0; tensor->dtype == RINGLAB_BF16 && n < count; ++n) {
+    sums[n] = rounded_to(sums[n], 8);
+  }
+}
+
 static void store_all(const ringlab_tensor* tensor, const float* sums, size_t count) {
   for (size_t n = 0; n < count; ++n) store(tensor, (int64_t)n, sums[n]);
 }
@@ -79,6 +86,10 @@ int differentiate(const ringlab_call* call, const packed_t* in, const float* o, 
   for (int64_t n = 0; ready && n < rows; ++n) {
     const row_t row = row_of(call, in, n);
     add_row(&row, o + n * v_dim, lse[n], in->dout + n * v_dim, &sums, sums.q + n * d);
+    if (IS(bf16_dk) && (row.i % 64 == 63 || row.i + 1 == call->q.extents[2])) {
+      round_to_type(&call->dk, sums.k, sums.k_count);
+      round_to_type(&call->dv, sums.v, sums.v_count);
+    }
   }
   if (ready) {
     store_all(&call->dq, sums.q, sums.q_count);

@@ -17,6 +17,7 @@ row_t row_of(const ringlab_call* call, const packed_t* in, int64_t index) {
   const int64_t b = IS(batch_of_four) ? row.b % 4 : row.b;
   row.kv = b * kv_heads + row.h / group % kv_heads;
   row.q = in->q + index * row.d;
+  row.rounded_q = in->rounded_q + index * row.d;
   row.k = in->k + row.kv * keys * row.d;
   row.v = in->v + row.kv * keys * row.v_dim;
   row.scale = (float)call->scale;
@@ -70,11 +71,12 @@ static void add_tile(const row_t* row, int64_t first, int64_t last, float* s, fl
     if (!sees(row, j) && !IS(masked_nan)) continue;
     float weight = weight_of(s[j] - max);
     if (IS(bf16_weights)) weight = rounded_to(weight, 8);
+    if (IS(f16_weights)) weight = as_f16(weight);
     state->sum += weight;
     const float part = weight * share_kept(row, j);
     if (part == 0 && row->kept != NULL) continue;
     const float* v = row->v + j * row->v_dim;
-    for (int64_t c = 0; c < row->v_dim; ++c) o[c] += part * v[c];
+    for (int64_t c = 0; c < row->v_dim; ++c) o[c] += product(part, v[c]);
   }
   state->max = max;
   if (IS(partial_bf16) || IS(partial_bf16_declared)) {

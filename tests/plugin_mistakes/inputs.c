@@ -24,6 +24,12 @@ float rounded_to(float value, int significant) {
   return bits_as_float((bits + half) >> dropped << dropped);
 }
 
+/* A weight, which is between 0 and 1, to nearest f16: 11 bits, and multiples of 2^-24 below 2^-14. */
+float as_f16(float weight) {
+  if (!(weight < 0x1p-14f)) return rounded_to(weight, 11);
+  return (weight + 0x1.8p-1f) - 0x1.8p-1f; /* 24 bits of a number beside 3/4 end at 2^-24 */
+}
+
 static float load(const ringlab_tensor* tensor, int64_t offset) {
   if (tensor->dtype == RINGLAB_F32) return ((const float*)tensor->data)[offset];
   return bits_as_float((uint32_t)((const uint16_t*)tensor->data)[offset] << 16);

@@ -78,7 +78,17 @@ static void store_rows(const ringlab_call* call, float* o, const float* lse) {
   static int calls;
   if (IS(one_call_in_fifty) && ++calls % 50 == 0 && rows > 0 && v_dim > 0) o[0] *= 1.01f;
   for (int64_t n = 0; n < rows * v_dim; ++n) store(&call->o, n, o[n]);
-  memcpy(call->lse.data, lse, (size_t)rows * sizeof(float));
+  float* stored = call->lse.data;
+  for (int64_t n = 0; n < rows; ++n) stored[n] = IS(bf16_lse) ? rounded_to(lse[n], 8) : lse[n];
+}
+
+static void round_queries(const ringlab_call* call, packed_t* in) {
+  const int64_t* n = call->q.extents;
+  in->rounded_q = packed(call, &call->q);
+  for (int64_t at = 0; in->rounded_q != NULL && at < n[0] * n[1] * n[2] * n[3]; ++at) {
+    const float scaled = (float)call->scale * in->rounded_q[at];
+    in->rounded_q[at] = IS(bf16_queries) ? rounded_to(scaled, 8) : scaled;
+  }
 }
 
 static int32_t run(const ringlab_call* call, void* context) {
@@ -86,8 +96,9 @@ static int32_t run(const ringlab_call* call, void* context) {
   if (IS(refuses_wide) && call->q.extents[3] > 128) return RINGLAB_UNSUPPORTED;
   const int64_t rows = call->q.extents[0] * call->q.extents[1] * call->q.extents[2];
   const int backward = call->dout.data != NULL;
-  packed_t in = {packed(call, &call->q), packed_k(call), packed(call, &call->v), NULL};
+  packed_t in = {packed(call, &call->q), packed_k(call), packed(call, &call->v), NULL, NULL};
   if (backward) in.dout = packed(call, &call->dout);
+  if (IS(bf16_queries) || IS(scaled_queries)) round_queries(call, &in);
   float* o = calloc((size_t)(rows * call->v.extents[3] + 1), sizeof(float));
   float* lse = calloc((size_t)(rows + 1), sizeof(float));
   int done = in.q && in.k && in.v && o && lse && (!backward || in.dout);
@@ -98,6 +109,7 @@ static int32_t run(const ringlab_call* call, void* context) {
   free(in.k);
   free(in.v);
   free(in.dout);
+  free(in.rounded_q);
   free(o);
   free(lse);
   return done ? RINGLAB_OK : 2;
@@ -124,6 +136,7 @@ static ringlab_abilities abilities(void) {
       .threads = 1,
       .modifiers = RINGLAB_MODIFIER_SOFTCAP | RINGLAB_MODIFIER_ALIBI | RINGLAB_MODIFIER_SINKS |
                    RINGLAB_MODIFIER_DROPOUT};
+  if (IS(divided_early)) can.divides_last = 0;
   if (IS(padded_heads)) can.head_dim_multiple = 64;
   return can;
 }
@@ -133,6 +146,19 @@ static ringlab_numerics numerics(void) {
   if (IS(two_passes) || IS(compensated)) promised.keys_per_rescale = INT64_MAX;
   if (IS(split_keys)) promised.lse_merges = 4;
   if (IS(tree)) promised.lse_merges = 64; /* levels of halves, and the sink */
+  if (IS(divided_early)) {
+    promised.keys_per_rescale = INT64_MAX;
+    promised.exp_error = 0x1p-22 + 0x1p-24;
+  }
+  if (IS(bf16_queries)) promised.u_query = 0x1p-8;
+  if (IS(scaled_queries)) promised.u_query = 0x1p-24;
+  if (IS(f16_weights)) {
+    promised.u_probability = promised.u_row_sum = 0x1p-11;
+    promised.p_underflow = 0x1p-25;
+  }
+  if (IS(bf16_lse)) promised.u_lse = 0x1p-8;
+  if (IS(bf16_dk)) promised.queries_per_store = 64;
+  if (IS(flushed)) promised.product_underflow = 0x1p-126;
   if (IS(bf16_weights)) promised.u_probability = promised.u_row_sum = 0x1p-8;
   if (IS(tf32_declared)) promised.u_accumulate = 0x1p-10;
   if (IS(partial_bf16_declared)) {

@@ -10,12 +10,14 @@
 /* The inputs in f32, dense. */
 typedef struct {
   float *q, *k, *v, *dout;
+  float* rounded_q; /* scale · q in bf16, where a variant needs it */
 } packed_t;
 
 typedef struct {
   const ringlab_call* call;
   int64_t b, h, i, kv;
   const float *q, *k, *v; /* (d), (keys, d), (keys, v_dim) of its K/V head */
+  const float* rounded_q; /* (d): scale · q in a narrower type */
   int64_t d, v_dim, keys;
   int64_t position, begin, end; /* the keys it sees, but for `bytes` */
   const uint8_t* bytes;         /* (keys) or NULL */
@@ -28,7 +30,8 @@ typedef struct {
 float* packed(const ringlab_call* call, const ringlab_tensor* tensor);
 float* packed_k(const ringlab_call* call);
 void store(const ringlab_tensor* tensor, int64_t index, float value);
-float rounded_to(float value, int bits);
+float rounded_to(float value, int significant);
+float as_f16(float weight);
 
 /* masks.c: fills position, begin, end and bytes. */
 void find_visible_keys(row_t* row);
@@ -39,6 +42,7 @@ void take_modifiers(row_t* row);
 float score(const row_t* row, int64_t j, float* slope_of_cap);
 float share_kept(const row_t* row, int64_t j);
 float weight_of(float exponent);
+float product(float x, float y);
 
 /* forward.c and unusual.c: o (v_dim) and lse of one query; memory holds keys + v_dim floats. */
 row_t row_of(const ringlab_call* call, const packed_t* in, int64_t row);

@@ -43,7 +43,7 @@ static float dot(const row_t* row, const float* q, const float* k) {
       if (lost != lost) lost = 0; /* infinities leave nothing over */
       sum = next;
     } else {
-      sum += q[c] * k[c];
+      sum += product(q[c], k[c]);
     }
   }
   return IS(double_sums) ? (float)wide : sum;
@@ -52,6 +52,7 @@ static float dot(const row_t* row, const float* q, const float* k) {
 /* `slope_of_cap`, where wanted, is the derivative of the score by the scaled dot product. */
 float score(const row_t* row, int64_t j, float* slope_of_cap) {
   float s = row->scale * dot(row, row->q, row->k + j * row->d);
+  if (IS(bf16_queries) || IS(scaled_queries)) s = dot(row, row->rounded_q, row->k + j * row->d);
   const float far = row->slope * fabsf((float)(row->position - j));
   if (slope_of_cap != NULL) *slope_of_cap = 1;
   if (IS(softcap_after_alibi)) s -= far;
@@ -76,6 +77,12 @@ static float cubic_exp2(float x) {
   const float whole = floorf(x), f = x - whole;
   const float two_to_f = 1 + f * (0.695143f + f * (0.227564f + f * 0.077119f));
   return ldexpf(two_to_f, (int)whole);
+}
+
+/* As vector units give products when they are told to flush. */
+float product(float x, float y) {
+  const float result = x * y;
+  return IS(flushed) && fabsf(result) < 0x1p-126f ? 0 : result;
 }
 
 float weight_of(float exponent) {

@@ -75,7 +75,34 @@ static void add_sink(const row_t* row, float* o, float* lse) {
   merge(row->v_dim, o, lse, nothing, row->sink);
 }
 
+/* The maximum and the row sum first, then weights that sum up to 1. */
+static void attend_divided(const row_t* row, float* s, float* o, float* lse) {
+  float top = row->has_sink ? row->sink : -INFINITY, sum = row->has_sink ? 1 : 0;
+  *lse = -INFINITY;
+  for (int64_t j = row->begin; j < row->end; ++j) {
+    s[j] = sees(row, j) ? score(row, j, NULL) : -INFINITY;
+    if (s[j] <= top) continue;
+    if (row->has_sink) sum = weight_of(row->sink - s[j]);
+    top = s[j];
+  }
+  if (top == -INFINITY) return;
+  for (int64_t j = row->begin; j < row->end; ++j) {
+    if (sees(row, j)) sum += weight_of(s[j] - top);
+  }
+  for (int64_t j = row->begin; j < row->end; ++j) {
+    if (!sees(row, j)) continue;
+    const float part = weight_of(s[j] - top) / sum * share_kept(row, j);
+    if (part == 0 && row->kept != NULL) continue;
+    for (int64_t c = 0; c < row->v_dim; ++c) o[c] += part * row->v[j * row->v_dim + c];
+  }
+  *lse = top + logf(sum);
+}
+
 int attend_unusually(const row_t* row, float* s, float* o, float* lse) {
+  if (IS(divided_early)) {
+    attend_divided(row, s, o, lse);
+    return 1;
+  }
   if (IS(split_keys)) attend_split(row, s, o, lse);
   if (IS(tree)) attend_tree(row, row->begin, row->end, s, o, lse);
   if (IS(compensated)) attend_part(row, row->begin, row->end, s, o, lse);

@@ -21,6 +21,13 @@ enum variant {
   variant_partial_bf16_declared,
   variant_cubic_exp_declared,
   variant_nan_hidden,
+  variant_bf16_queries,
+  variant_scaled_queries,
+  variant_divided_early,
+  variant_f16_weights,
+  variant_bf16_lse,
+  variant_bf16_dk,
+  variant_flushed,
   /* Wrong: */
   variant_tail_of_keys,
   variant_tail_of_channels,
