@@ -32,12 +32,20 @@ class Names(unittest.TestCase):
     def test_every_variant_is_listed_once_and_can_be_compiled(self):
         header = (FOLDER / "variants.h").read_text()
         compiled = re.findall(r"^  variant_(\w+),?$", header, re.MULTILINE)
-        self.assertEqual(sorted(compiled), sorted(variant.name for variant in LIST))
+        listed = [variant.name for variant in LIST if not variant.undeclared]
+        self.assertEqual(sorted(compiled), sorted(listed))
+
+    def test_what_is_not_declared_is_what_a_legal_one_declares(self):
+        legal = [variant.name for variant in LIST if variant.kind == "legal"]
+        for variant in LIST:
+            if variant.undeclared:
+                self.assertIn(variant.undeclared, legal)
+                self.assertEqual(variant.name, variant.undeclared + "_undeclared")
 
     def test_every_variant_changes_some_line(self):
         code = "".join(path.read_text() for path in FOLDER.glob("*.c"))
         for variant in LIST:
-            if variant.name != "plain":
+            if variant.name not in ("plain", variant.undeclared + "_undeclared"):
                 self.assertIn(f"IS({variant.name})", code)
 
     def test_the_tables_of_the_page_have_every_name_and_no_other(self):
@@ -50,6 +58,21 @@ class Names(unittest.TestCase):
             self.assertIn(f"| `{variant.name}` | {variant.what} |", tables)
             survives = f"| `{variant.name}` | {variant.what} | **survives**" in tables
             self.assertEqual(survives, bool(variant.open), variant.name)
+
+
+    def test_what_the_manual_says_is_to_be_declared_is_what_these_declare(self):
+        promises = (FOLDER / "plugin.c").read_text()
+        promises = promises[promises.index("ringlab_numerics numerics("):]
+        manual = (ROOT / "docs" / "plugins.md").read_text()
+        rows = re.findall(r"^\| [^|]* \| (`\.[^|]*) \| `(\w+)` \|$", manual, re.MULTILINE)
+        self.assertGreaterEqual(len(rows), 8)
+        for declared, name in rows:
+            block = promises[promises.index(f"IS({name})"):].split("IS(")[1]
+            numbers = {field: value for fields, value in
+                       re.findall(r"((?:promised\.\w+ = )+)([^;=]+);", block)
+                       for field in re.findall(r"promised\.(\w+)", fields)}
+            told = dict(re.findall(r"`\.(\w+) = ([^`]+)`", declared))
+            self.assertEqual(told, numbers, name)
 
 
 class Verdicts(unittest.TestCase):

@@ -143,6 +143,7 @@ static ringlab_abilities abilities(void) {
 
 static ringlab_numerics numerics(void) {
   ringlab_numerics promised = {.keys_per_rescale = IS(odd_tiles) ? 37 : 32};
+  if (UNDECLARED) return promised;
   if (IS(two_passes) || IS(compensated)) promised.keys_per_rescale = INT64_MAX;
   if (IS(split_keys)) promised.lse_merges = 4;
   if (IS(tree)) promised.lse_merges = 64; /* levels of halves, and the sink */

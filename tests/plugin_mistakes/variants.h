@@ -1,4 +1,5 @@
-/* What the kernel of this folder is compiled as: -DVARIANT=variant_NAME. variants.toml says what each one is. */
+/* What the kernel of this folder is compiled as: -DVARIANT=variant_NAME,
+ * and -DUNDECLARED=1. variants.toml says what each one is. */
 #ifndef RINGLAB_TESTS_PLUGIN_MISTAKES_VARIANTS_H_
 #define RINGLAB_TESTS_PLUGIN_MISTAKES_VARIANTS_H_
 
@@ -76,6 +77,11 @@ enum variant {
   variant_refuses_wide,
   variant_masked_nan
 };
+
+/* Whether what a legal variant rounds is kept from the verifier, and so wrong. */
+#ifndef UNDECLARED
+#define UNDECLARED 0
+#endif
 
 #define IS(name) (VARIANT == variant_##name)
 

@@ -31,12 +31,17 @@ void round_row_sum(const Problem& problem, NumericsProfile& profile) {
   round_weights(problem, profile);
   if (is_small(problem)) profile.u_row_sum = unit_of(problem);
 }
-void store_gradients(const Problem& problem, NumericsProfile& profile) {
-  constexpr std::int64_t kQueries = 32, kKeys = 512;
-  round_weights(problem, profile);
+void store_key_gradients(const Problem& problem, NumericsProfile& profile) {
+  constexpr std::int64_t kQueries = 32;
   const Shape& s = problem.shape;
   profile.key_gradient_stores =
       stores_before_the_last(s.q_tokens, kQueries, s.q_heads / s.kv_heads);
+}
+void store_gradients(const Problem& problem, NumericsProfile& profile) {
+  constexpr std::int64_t kKeys = 512;
+  round_weights(problem, profile);
+  store_key_gradients(problem, profile);
+  const Shape& s = problem.shape;
   profile.query_gradient_stores = stores_before_the_last(s.kv_tokens, kKeys, 1);
 }
 void flush_products(const Problem& problem, NumericsProfile& profile) {
@@ -71,8 +76,10 @@ struct KnownArithmetic {
   void (*apply)(const Problem&, NumericsProfile&);
 };
 /// Narrower ones first.
-constexpr std::array<KnownArithmetic, 7> kKnown = {
-    {{"weights are rounded to {0} before they meet v", "rounds_weights=True",
+constexpr std::array<KnownArithmetic, 8> kKnown = {
+    {{"dk and dv are added up in {0}, 32 queries at a time", "queries_per_store=32",
+      ".queries_per_store = 32", store_key_gradients},
+     {"weights are rounded to {0} before they meet v", "rounds_weights=True",
       ".u_probability and .p_underflow", round_weights},
      {"weights are rounded to {0}, and the row sum adds the rounded ones",
       "rounds_weights=True, u_row_sum={1}", ".u_probability, .p_underflow and .u_row_sum",
