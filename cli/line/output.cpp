@@ -195,6 +195,11 @@ void check_writable(const std::string& option, const std::string& path) {
     throw_environment_error({"--" + option, "a file in a folder that exists", path,
                              "Make the folder " + folder.string() + " first."});
   }
+  std::error_code found;
+  const std::filesystem::file_status status = std::filesystem::status(path, found);
+  if (found == std::errc::too_many_symbolic_link_levels) {
+    throw_environment_error({"--" + option, "a file", path + ", a link that leads nowhere", ""});
+  }
   if (::access(folder.c_str(), W_OK) != 0) {
     throw_environment_error({"--" + option, "a folder that can be written", folder.string(), ""});
   }
@@ -205,7 +210,7 @@ void check_writable(const std::string& option, const std::string& path) {
         {"--" + option, fmt::format("a name of at most {} bytes in {}", longest, folder.string()),
          fmt::format("{} bytes", name.size()), ""});
   }
-  if (std::filesystem::is_directory(path, ignored) && option != "output") {  // check_output() asks
+  if (std::filesystem::is_directory(status) && option != "output") {  // check_output() asks
     throw_environment_error({"--" + option, "a file", path + ", a folder", ""});
   }
 }

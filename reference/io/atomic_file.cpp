@@ -68,6 +68,7 @@ fs::path behind_links(fs::path path) {
   for (int links = 0; links < kMostLinks && fs::is_symlink(path, ignored); ++links) {
     path = path.parent_path() / fs::read_symlink(path, ignored);
   }
+  if (fs::is_symlink(path, ignored)) throw_write_error(path, ELOOP);
   return path;
 }
 
@@ -165,14 +166,16 @@ void AtomicFiles::write(const fs::path& given, const std::string& contents) {
 void AtomicFiles::expect_folder(const fs::path& folder) {
   std::vector<fs::path> missing;
   std::error_code ignored;
-  for (fs::path at = folder; !at.empty() && !fs::exists(at, ignored); at = at.parent_path()) {
+  for (fs::path at = behind_links(folder); !at.empty() && !fs::exists(at, ignored);
+       at = at.parent_path()) {
     missing.push_back(at);
   }
   const std::lock_guard lock(registry_mutex);
   folders_.insert(folders_.end(), missing.rbegin(), missing.rend());
 }
 
-void AtomicFiles::make_folder(const fs::path& folder) {
+void AtomicFiles::make_folder(const fs::path& given) {
+  const fs::path folder = behind_links(given);
   expect_folder(folder);
   std::error_code error;
   const std::lock_guard lock(registry_mutex);

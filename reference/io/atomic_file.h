@@ -26,7 +26,7 @@ class AtomicFiles {
   /// Notes that this folder may be made, by this process or another one of the same job: what is
   /// missing of it now goes again without a commit, once it is empty.
   void expect_folder(const std::filesystem::path& folder);
-  /// Makes a folder, and those above it that are missing.
+  /// Makes a folder, and those above it that are missing; a link to one that is missing is followed.
   void make_folder(const std::filesystem::path& folder);
   /// Reserves a temporary name that follows from `path` and `mark` alone, for several processes that
   /// write one file; opens it, with this size. Returns that name.

@@ -363,6 +363,19 @@ class OutputTest(ProgramTest):
         self.succeeds("run", "optimized", *made, results / "o.safetensors")
         self.assertEqual(len(list(results.iterdir())), 2)
 
+    def test_links_are_followed_even_to_what_is_not_there_yet(self):
+        made = ("run", "optimized", "--random", "--tokens", "8", "--output")
+        folder, circle = self.folder / "link", self.folder / "circle.safetensors"
+        folder.symlink_to("real")
+        self.assertEqual(ringlab(*made, folder, "--json", "/dev/full").code, 4)
+        self.assertFalse((self.folder / "real").exists())
+        self.succeeds(*made, folder)
+        self.assertTrue(folder.is_symlink())
+        self.assertTrue((self.folder / "real" / "o.npy").is_file())
+        circle.symlink_to(circle.name)
+        self.fails(4, "a link that leads nowhere", *made, circle)
+        self.assertTrue(circle.is_symlink())
+
     def test_as_many_tokens_as_there_may_be_are_answered_at_once(self):
         begin = time.monotonic()
         for command in (["plan"], ["simulate"], ["run", "optimized", "--random"], ["verify"]):

@@ -181,6 +181,30 @@ TEST(OutputFile, folders_that_a_failure_leaves_empty_go_and_others_stay) {
   EXPECT_TRUE(fs::exists(folder / "mine"));
 }
 
+TEST(OutputFile, a_link_to_a_folder_that_is_not_there_yet_is_followed_and_goes_again) {
+  const TemporaryFolder folder;
+  fs::create_symlink("real", folder / "link");
+  { AtomicFiles().make_folder(folder / "link"); }
+  EXPECT_EQ(folder.files(), std::vector<std::string>{"link"});
+  AtomicFiles files;
+  files.make_folder(folder / "link");
+  files.write(folder / "link/file", "whole");
+  files.commit();
+  EXPECT_EQ(get(folder / "real/file"), "whole");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+}
+
+TEST(OutputFile, links_in_a_circle_are_errors_and_stay) {
+  const TemporaryFolder folder;
+  fs::create_symlink("two", folder / "one");
+  fs::create_symlink("one", folder / "two");
+  expect_error(ErrorKind::environment, {"two"},
+               [&] { write_file(folder / "one", "nowhere to go"); });
+  expect_error(ErrorKind::environment, {"two"}, [&] { AtomicFiles().make_folder(folder / "one"); });
+  EXPECT_TRUE(fs::is_symlink(folder / "one"));
+  EXPECT_EQ(folder.files().size(), 2u);
+}
+
 TEST(OutputFile, what_is_discarded_before_a_sudden_end_leaves_nothing) {
   const TemporaryFolder folder;
   const pid_t child = ::fork();
