@@ -15,6 +15,7 @@
 #include "reference/core/checks.h"
 #include "reference/core/error.h"
 #include "reference/core/mask_text.h"
+#include "reference/core/overflow.h"
 #include "reference/io/text_input.h"
 
 namespace ringlab::cli {
@@ -95,29 +96,12 @@ LoadedInput from_rows(const io::TextOptions& sizes, bool by_rows) {
   return loaded;
 }
 
-double largest_norm(const Tensor<double>& tensor) {
-  const std::int64_t channels = std::max<std::int64_t>(1, tensor.extents().channels);
-  double largest = 0, sum = 0;
-  std::int64_t at = 0;
-  for (const double value : tensor.values()) {
-    sum += value * value;
-    if (++at % channels != 0) continue;
-    largest = std::max(largest, sum);
-    sum = 0;
-  }
-  return std::sqrt(largest);
-}
-
-// By Cauchy and Schwarz; what is made row by row is never that large.
+// What is made row by row is never that large.
 void note_overflow(LoadedInput& loaded) {
-  const DType carrier = loaded.problem.dtype == DType::f64 ? DType::f64 : DType::f32;
-  const double most = dtype_info(carrier).max_finite;
-  const double largest = largest_norm(loaded.tensors.q) * largest_norm(loaded.tensors.k);
-  if (largest * std::max(1.0, std::abs(loaded.problem.scale)) <= most) return;
-  loaded.notes.push_back(fmt::format(
-      "q and k are so large that q·k may overflow: up to {:.3g} where {} ends at {:.3g}; NaN and "
-      "infinities in the result come from there",
-      largest, dtype_info(carrier).name, most));
+  const AttentionTensors& tensors = loaded.tensors;
+  std::string note =
+      overflow_note(loaded.problem, largest_norm(tensors.q.view()), largest_norm(tensors.k.view()));
+  if (!note.empty()) loaded.notes.push_back(std::move(note));
 }
 
 Tensor<double> dout_of(const LoadedInput& loaded) {

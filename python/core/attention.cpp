@@ -7,6 +7,7 @@
 #include "python/core/engine.h"
 #include "python/core/given_input.h"
 #include "reference/attention/exact.h"
+#include "reference/core/overflow.h"
 #include "reference/precise/correctly_rounded.h"
 #include "reference/precise/rounded_gradients.h"
 
@@ -189,6 +190,18 @@ nb::dict of_stage(const verify::Subject& subject, const GivenInput& given,
   return rounded(given.problem.dtype, computed.output, computed.gradients, ResultArrays(wishes));
 }
 
+/// A warning of Python, at the line that called ringlab.attention().
+void warn_of_overflow(const GivenInput& given) {
+  const std::string note = with_element_type(given.problem.dtype, [&](auto element) {
+    using Element = decltype(element);
+    return overflow_note(given.problem, largest_norm(given.q.view<Element>()),
+                         largest_norm(given.k.view<Element>()));
+  });
+  constexpr Py_ssize_t kCaller = 3;
+  if (note.empty()) return;
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, note.c_str(), kCaller) < 0) throw nb::python_error();
+}
+
 nb::dict ability(const verify::Subject& subject) {
   nb::list dtypes;
   for (const DType dtype : subject.can.dtypes) dtypes.append(dtype_info(dtype).name.data());
@@ -242,9 +255,12 @@ nb::object visible_pairs(const nb::dict& wishes, std::int64_t q_tokens, std::int
 nb::dict attention(const nb::dict& arrays, const nb::dict& named_wishes) {
   const Wishes wishes(named_wishes);
   const std::string name = wishes.take<std::string>("subject").value_or(kReference);
-  if (name == kReference) return of_reference(given_input(arrays, wishes), wishes);
-  const verify::Subject subject = verify::find_subject(name);
+  const std::optional<verify::Subject> found =
+      name == kReference ? std::nullopt : std::optional(verify::find_subject(name));
   const GivenInput given = given_input(arrays, wishes);
+  warn_of_overflow(given);
+  if (!found) return of_reference(given, wishes);
+  const verify::Subject& subject = *found;
   check_wishes(subject, given, wishes);
   RunOptions options = options_from(wishes);
   options.tile_queries = subject.tile_queries;

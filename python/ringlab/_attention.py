@@ -104,6 +104,8 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", is_causal: bool = F
     Tensors of PyTorch that require gradients get them: autograd calls the subject again with dout.
     Gradients are those of o; a loss of lse is refused. What is computed with dout has none.
 
+    A RuntimeWarning says where q and k are so large that scores may overflow.
+
     The GIL is released while it computes. Raises UsageError and InputError (both ValueError), RunError
     (a RuntimeError) when a rank fails, MemoryError.
     """

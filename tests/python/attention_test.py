@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 
 import numpy as np
 
@@ -239,6 +240,20 @@ class BadInput(unittest.TestCase):
         self.assertIsInstance(caught.exception, ringlab.Error)
         self.assertIsInstance(caught.exception, ValueError)
         return caught.exception
+
+    def test_inputs_whose_scores_may_overflow_are_said_to_be_such(self):
+        q, k, v, _ = problem("f32")
+        for subject in ("reference", "optimized", "ring"):
+            with self.assertWarnsRegex(RuntimeWarning, "q·k may overflow: up to .* where f32 ends") as seen:
+                ringlab.attention(np.float32(1e19) * q, np.float32(1e19) * k, v, subject=subject)
+            self.assertEqual(pathlib.Path(seen.filename).name, pathlib.Path(__file__).name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                ringlab.attention(q, k, v, subject=subject)
+                ringlab.attention(*(1e19 * x.astype(np.float64) for x in (q, k)),
+                                  v.astype(np.float64), subject=subject)
+                with self.assertRaises(RuntimeWarning):
+                    ringlab.attention(np.float32(1e19) * q, np.float32(1e19) * k, v)
 
     def test_shapes_that_do_not_fit_are_named(self):
         q, k, v = self.q, self.k, self.v
