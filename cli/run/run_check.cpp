@@ -86,7 +86,7 @@ Judgement judged_in_blocks(const AttentionInput& input, const NumericsProfile& p
 
 /// Where it takes long, it says how far it is, and what would take less.
 Judgement judged(const AttentionInput& input, const NumericsProfile& profile, int threads) {
-  constexpr std::int64_t kPairsOfBlock = std::int64_t{1} << 25, kLeastRows = 64;
+  constexpr std::int64_t kPairsOfBlock = std::int64_t{1} << 23, kLeastRows = 64;
   const Shape& shape = input.problem.shape;
   const std::int64_t pairs_of_row = shape.batch * shape.q_heads * shape.kv_tokens;
   const std::int64_t block =
