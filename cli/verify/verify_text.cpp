@@ -100,7 +100,7 @@ std::string coverage_lines(const report::VerifyRun& run) {
 // The least and the greatest of what reached each subject in the cases that held.
 std::string tried_table(const report::VerifyRun& run) {
   constexpr std::array kSizes = {"batch",     "q_heads",  "kv_heads", "group", "q_tokens",
-                                 "kv_tokens", "head_dim", "v_dim",    "ranks"};
+                                 "kv_tokens", "head_dim", "v_dim",    "ranks", "threads"};
   std::vector<Column> columns = {{"tried"}, {"calls", Align::right}};
   for (const char* size : kSizes) columns.push_back({size, Align::right});
   TextTable table(columns);

@@ -68,6 +68,7 @@ void require_sizes(const Capabilities& can, const PassEnvelope& tried, Claims& c
     claims.require(range("kv_tokens").least == 0, "no keys");
   }
   if (can.many_ranks) claims.require(range("ranks").most > 1, "several ranks");
+  if (can.threads) claims.require(range("threads").most > 1, "several threads");
   if (can.max_head_dim == std::numeric_limits<std::int64_t>::max()) return;
   const std::int64_t widest = can.max_head_dim / can.head_dim_multiple * can.head_dim_multiple;
   for (const char* name : {"head_dim", "v_dim"}) {

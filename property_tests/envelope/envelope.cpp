@@ -103,6 +103,7 @@ PassEnvelope envelope_of(const Capabilities& can, const AttentionInput& input,
   size("head_dim", s.head_dim);
   size("v_dim", s.v_dim);
   size("ranks", options.ranks);
+  size("threads", can.threads ? options.threads : 1);
   one.kinds["mask"][mask_kinds_of(problem.mask)] = 1;
   one.kinds["dtype"][std::string(dtype_info(problem.dtype).name)] = 1;
   one.kinds["scale"][scale_of(problem)] = 1;

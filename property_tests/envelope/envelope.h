@@ -24,7 +24,7 @@ struct SizeRange {
 struct PassEnvelope {
   std::int64_t calls = 0;
   /// "batch", "q_heads", "kv_heads", "group" (query heads per K/V head), "q_tokens", "kv_tokens",
-  /// "head_dim", "v_dim", "ranks", and "span": elements from the first to the last of a tensor.
+  /// "head_dim", "v_dim", "ranks", "threads" (of a rank), and "span": elements from the first to the last of a tensor.
   std::map<std::string, SizeRange> sizes;
   /// Kind, word, calls: "mask" → "causal+window" → 12; "dtype", "scale", "modifiers", "rows",
   /// "lengths" (of queries and keys), "widths" (of head_dim and v_dim), "strides of q" … "of dout".

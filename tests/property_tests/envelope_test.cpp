@@ -16,6 +16,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Value;
 
 TEST(Envelope, has_the_least_and_the_greatest_of_what_reached_the_subject) {
   Recorder watched(naive_subject());
@@ -77,6 +78,26 @@ TEST(Envelope, of_what_is_claimed_leaves_what_no_call_had) {
   EXPECT_THAT(missing, Not(Contains("gradients")));
   can.backward = true;
   EXPECT_THAT(claimed_not_tried(can, seen), Contains("gradients"));
+}
+
+TEST(Envelope, knows_threads_of_subjects_that_honour_them) {
+  Subject subject = naive_subject();
+  const auto most_threads = [&](int threads) {
+    Recorder watched(subject);
+    Case c;
+    c.shape = {1, 1, 1, 2, 2, 1, 1};
+    c.threads = threads;
+    run_trial(watched.subject(), make_trial(c));
+    const Envelope seen = watched.take();
+    const bool missing =
+        !Value(claimed_not_tried(subject.can, seen), Not(Contains("several threads")));
+    EXPECT_EQ(missing, subject.can.threads && threads == 1);
+    return seen.forward.most("threads");
+  };
+  EXPECT_EQ(most_threads(4), 1);
+  subject.can.threads = true;
+  EXPECT_EQ(most_threads(1), 1);
+  EXPECT_EQ(most_threads(4), 4);
 }
 
 TEST(Coverage, of_a_subject_that_refuses_all_but_two_keys_says_so) {
