@@ -119,6 +119,61 @@ TEST(OutsideMistakes, a_law_that_is_broken_now_and_then_gives_no_name) {
   EXPECT_FALSE(found_by_laws(subject, evidence_cases(failing, subject.can)));
 }
 
+using Declare = std::function<void(NumericsProfile&)>;
+
+/// The naive loops, with what they declare changed.
+Subject declaring(Subject subject, const Declare& declare) {
+  subject.profile = [given = subject.profile, declare](const Problem& problem,
+                                                       const RunOptions& options) {
+    NumericsProfile profile = given(problem, options);
+    declare(profile);
+    return profile;
+  };
+  return subject;
+}
+
+void expect_to_hold(const Subject& subject, std::initializer_list<const char*> laws) {
+  for (const char* law : laws) {
+    const LawVerdict verdict = verify_law(subject, find_law(law), {.cases_per_law = 60});
+    EXPECT_FALSE(verdict.failure) << law << ": " << verdict.failure->message;
+  }
+}
+
+TEST(LegalArithmetic, of_outputs_stored_in_another_type_holds_where_answers_are_exact) {
+  Subject subject = naive_subject();
+  subject.can.dtypes = {DType::f32};
+  subject.run = [run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    RunResult result = run(input, options);
+    for (double& value : result.output.out.values()) value = round_to(DType::bf16, value);
+    return result;
+  };
+  EXPECT_TRUE(is_caught(subject, "R"));
+  expect_to_hold(declaring(subject,
+                           [](NumericsProfile& profile) {
+                             profile.u_partial = 0x1p-8;
+                             profile.product_underflow = 0x1p-133;
+                           }),
+                 {"R", "P28", "P31", "P33-narrow"});
+}
+
+TEST(LegalArithmetic, of_queries_that_are_scaled_first_holds_with_dyadic_scores) {
+  Subject subject = naive_subject();
+  subject.can.dtypes = {DType::f32};
+  subject.run = [run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    Tensor<double> q(input.q.extents);
+    for_each_index(q.extents(), [&](auto b, auto h, auto i, auto c) {
+      q(b, h, i, c) = round_to(DType::bf16, input.problem.scale * input.q(b, h, i, c));
+    });
+    AttentionInput scaled = input;
+    scaled.q = q.view();
+    scaled.problem.scale = 1;
+    return run(scaled, options);
+  };
+  EXPECT_TRUE(is_caught(subject, "Y"));
+  expect_to_hold(declaring(subject, [](NumericsProfile& profile) { profile.u_query = 0x1p-8; }),
+                 {"Y"});
+}
+
 TEST(OutsideMistakes, borders_of_masks_come_to_the_edges_of_tiles) {
   std::map<std::int64_t, int> lefts;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
