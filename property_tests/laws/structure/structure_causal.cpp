@@ -69,8 +69,11 @@ LawResult first_row_is_first_value(const Subject& subject, const Case& c) {
                       {.row = -first_position(c), .key = 0});
 }
 
-Case plain_causal_case(Case c) {
+/// Fewer keys than make steps of a half in the means too small for the significant bits of bf16.
+Case few_keys_causal_case(Case c) {
+  constexpr std::int64_t kMostKeys = 100;
   c = with_tokens(c);
+  c.shape.kv_tokens = std::min(c.shape.kv_tokens, kMostKeys);
   c.mask = "causal";
   return c;
 }
@@ -126,7 +129,7 @@ std::vector<Law> causal_laws() {
        "showing_one_more_larger_value_raises_the_mean",
        "Equal scores: one more visible key with a larger value raises the output.",
        true,
-       plain_causal_case,
+       few_keys_causal_case,
        {},
        one_more_key_raises_the_mean},
   };
