@@ -29,6 +29,7 @@ const std::vector<Row>& law_table() {
       {"same_call",
        {"memory.depends_on_earlier_calls", "something of earlier calls is kept and used again"}},
       {"same_addresses", {"memory.cached_by_address", "answers are cached by address"}},
+      {"same_addresses_middle", {"memory.cached_by_address", "answers are cached by address"}},
   };
   return rows;
 }
