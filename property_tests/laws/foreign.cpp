@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "property_tests/generators/draws.h"
 #include "property_tests/generators/masks.h"
 #include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/laws/groups.h"
@@ -106,7 +107,7 @@ void overwrite_middle(Tensor<double>& numbers, const Tensor<double>& others, std
 
 /// What is asked of the subject with these numbers: o and lse, and gradients where it has any.
 LawResult equals_exact_in_both_passes(const Subject& subject, const GradientTrial& trial) {
-  const LawResult forward = equals_exact(measure(subject, trial.base));
+  LawResult forward = equals_exact(measure(subject, trial.base));
   if (forward.outcome == Outcome::broken || !subject.can.backward) return forward;
   return both(equal_exact(measure_gradients(subject, trial)), forward);
 }

@@ -116,7 +116,7 @@ std::vector<const Mutant*> worth_trying(const Law& law, const MatrixOptions& opt
                                          [](const MutantRecord& record) { return record.info.id; });
     return found != hunted.end() && found->kill && found->kill->law == law.id;
   };
-  std::ranges::stable_partition(order, is_killed);
+  std::stable_partition(order.begin(), order.end(), is_killed);
   return order;
 }
 

@@ -39,7 +39,7 @@ Case behind_some_keys(Case c) {
 /// masks, in ALiBi and in the generator of dropout.
 LawResult far_rows_equal_exact(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
-  const LawResult forward = equals_exact(measure(subject, trial.base));
+  LawResult forward = equals_exact(measure(subject, trial.base));
   if (forward.outcome == Outcome::broken || !subject.can.backward) return forward;
   return both(forward, equal_exact(measure_gradients(subject, trial)));
 }
