@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 
 #include "cli/report/wrong_answer.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100;
 constexpr std::size_t kIndent = 12;
+constexpr std::string_view kMore = " …";
 constexpr std::size_t kMostSeen = 2;
 
 /// Words on at most `most` lines, each after the first indented; what does not fit is "…".
@@ -20,10 +22,10 @@ std::vector<std::string> wrapped(const std::string& first, const std::string& te
   std::istringstream words(text);
   bool is_new = true;
   for (std::string word; words >> word;) {
-    const bool fits = lines.back().size() + 1 + word.size() <= kWidth - 2;
+    const bool fits = lines.back().size() + 1 + word.size() <= kWidth - kMore.size();
     if (!fits && !is_new) {
       if (lines.size() == most) {
-        lines.back() += " …";
+        lines.back() += kMore;
         return lines;
       }
       lines.emplace_back(kIndent, ' ');

@@ -107,13 +107,13 @@ def registration(stage: str, mistake: dict) -> str:
             f"        {mistake['id']}::attention(r);\n      }}));\n")
 
 
-def registry(folder: str, stage: str, mistakes: list[dict]) -> str:
+def registry(folder: str, stage: str, kind: str, mistakes: list[dict]) -> str:
     includes = "".join(f'#include "{m["id"]}.h"\n' for m in mistakes)
     body = "".join(registration(stage, m) for m in mistakes)
     return (f"// Generated from stages/{folder} by property_tests/mutants/generate.py; not to edit.\n"
             f'{includes}#include "property_tests/mutants/planted.h"\n\n'
             f"namespace ringlab::mutants {{\n\n"
-            f"std::vector<Mutant> {stage}_mutants() {{\n"
+            f"std::vector<Mutant> {stage}_{kind}() {{\n"
             f"  std::vector<Mutant> mutants;\n{body}  return mutants;\n}}\n\n"
             f"}}  // namespace ringlab::mutants\n")
 
@@ -123,12 +123,14 @@ def write_if_changed(path: pathlib.Path, text: str) -> None:
         path.write_text(text)
 
 
-def generate(folder: pathlib.Path, extra: pathlib.Path, output: pathlib.Path) -> list[str]:
-    """Writes the mutants of one stage; returns their ids."""
+def generate(folder: pathlib.Path, extra: pathlib.Path, output: pathlib.Path,
+             kind: str = "mutants") -> list[str]:
+    """Writes the mutants of one stage; returns their ids. Of another kind than mutants are those of
+    `extra` alone."""
     stage = folder.name.split("_", 1)[1]
     header = folder / f"{stage}.h"
     own = folder / "mistakes.toml"
-    mistakes = [(own, m) for m in load_mistakes(own)]
+    mistakes = [(own, m) for m in load_mistakes(own)] if kind == "mutants" else []
     mistakes += [(extra, m) for m in load_mistakes(extra, stage)]
     text = header.read_text()
     output.mkdir(parents=True, exist_ok=True)
@@ -140,8 +142,8 @@ def generate(folder: pathlib.Path, extra: pathlib.Path, output: pathlib.Path) ->
         ids.append(mistake["id"])
         write_if_changed(output / f"{mistake['id']}.h",
                          mutated_header(text, stage, mistake, where))
-    planted = registry(folder.name, stage, [m for _, m in mistakes])
-    (output / f"{stage}_mutants.cpp").write_text(planted)
+    planted = registry(folder.name, stage, kind, [m for _, m in mistakes])
+    (output / f"{stage}_{kind}.cpp").write_text(planted)
     return ids
 
 
@@ -149,10 +151,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stage", type=pathlib.Path, required=True, help="a folder of stages/")
     parser.add_argument("--extra", type=pathlib.Path, required=True, help="mutants.toml")
+    parser.add_argument("--kind", default="mutants", help="other than mutants: of --extra alone")
     parser.add_argument("--output", type=pathlib.Path, required=True, help="where to write")
     arguments = parser.parse_args()
     try:
-        generate(arguments.stage, arguments.extra, arguments.output)
+        generate(arguments.stage, arguments.extra, arguments.output, arguments.kind)
     except (MistakeError, OSError) as error:
         print(f"generate.py: {error}", file=sys.stderr)
         return 1

@@ -55,7 +55,6 @@ void check_answer(const AskedMistake& asked, const report::SubjectResult& result
   const auto answer = report::wrong_answer(result, DeviceKind::cpu);
   ASSERT_TRUE(answer);
   const std::string text = report::wrong_answer_text(*answer);
-  if (std::getenv("SHOW")) std::printf("%s", text.c_str());
   SCOPED_TRACE(text);
   const std::vector<std::string> lines = lines_of(text);
   EXPECT_LE(lines.size(), report::kMostAnswerLines);

@@ -38,7 +38,9 @@ const Suspect kSendsNeverAwaited{
     "the last sends are never waited for: their memory goes away while they are under way"};
 const Suspect kSentElsewhere{"ring.sent_to_another_rank",
                              "what one rank waits for is sent to another one"};
-const Suspect kForeignPositions{
+const Suspect kForeignPositions{"ring.positions_of_another_chunk",
+                                "a chunk is passed on with the positions of another one"};
+const Suspect kOwnPositions{
     "ring.positions_stay_at_home",
     "a chunk is passed on with the positions of its sender, not with its own"};
 
@@ -51,7 +53,7 @@ std::string tag_name(int tag) {
 }
 
 std::string chunk_name(const std::optional<int>& owner) {
-  return owner ? fmt::format("chunk {}", *owner) : "a chunk";
+  return owner ? fmt::format("chunk {}", *owner) : "another chunk";
 }
 
 /// A finding and the place in the program of its rank.
@@ -87,7 +89,7 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
         continue;
       }
       keep_first(first, receive.at, kSlotTakenWhileSent,
-                 fmt::format("rank {} lets {} of {} come into the slot from which those of {} are "
+                 fmt::format("rank {} receives {} of {} into the slot from which those of {} are "
                              "still being sent to rank {}",
                              rank, tag_name(receive.call.tag), chunk_name(receive.owner),
                              chunk_name(send.owner), send.call.peer));
@@ -100,8 +102,8 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
       const bool one_slot = before.call.begin == receive.call.begin;
       keep_first(
           first, receive.at, one_slot ? kChunksInOneSlot : kPlacesOverlap,
-          fmt::format("rank {} lets {} of rank {} come where those of rank {} are on their "
-                      "way to",
+          fmt::format("rank {} receives {} of rank {} into a place that overlaps the one for those "
+                      "of rank {}",
                       rank, tag_name(receive.call.tag), receive.call.peer, before.call.peer));
     }
   }
@@ -133,8 +135,8 @@ void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first
           overwritten ? kChunksInOneSlot
           : part      ? kPartAwaited
                       : kPassedOnBeforeArrival,
-          fmt::format("rank {} sends {} to rank {} from where those of {} are on their way "
-                      "to",
+          fmt::format("rank {} sends {} to rank {} out of a buffer into which those of {} are "
+                      "still being received",
                       rank, tag_name(send.call.tag), send.call.peer, chunk_name(receive.owner)));
     }
   }
@@ -148,6 +150,23 @@ void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first
   }
 }
 
+/// A receive into the place of a chunk that is only now computed on.
+void look_at_overwriting(const MessageFlow& flow, const std::vector<const Operation*>& chunk,
+                         std::size_t computed, std::optional<Seen>& first) {
+  for (const Operation* message : chunk) {
+    for (const Operation& receive : flow.receives(message->rank)) {
+      const bool between = message->at < receive.at && receive.at < computed;
+      if (!between || !overlap(receive.call, message->call)) continue;
+      keep_first(
+          first, receive.at, kChunksInOneSlot,
+          fmt::format("rank {} receives {} of {} into the slot of {}, with which it computes "
+                      "only later",
+                      message->rank, tag_name(receive.call.tag), chunk_name(receive.owner),
+                      chunk_name(message->owner)));
+    }
+  }
+}
+
 // Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent. What a
 // rank says of a block may be wrong, so both have to fit: its number, and what the message carried.
 void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
@@ -155,16 +174,19 @@ void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& fi
   for (std::size_t at = 0; at < calls.size(); ++at) {
     const NetworkCall& block = calls[at];
     if (block.kind != CallKind::compute || block.hop == 0) continue;
-    std::vector<const Operation*> messages, missing;
+    std::vector<const Operation*> by_number, messages, missing;
     for (const Operation& receive : flow.receives(rank)) {
       const std::size_t number = number_of(flow.receives(rank), receive);
-      if (receive.call.tag > stages::kPositions || receive.owner != block.owner ||
+      if (receive.call.tag > stages::kPositions ||
           number + 1 != static_cast<std::size_t>(block.hop)) {
         continue;
       }
+      by_number.push_back(&receive);
+      if (receive.owner != block.owner) continue;
       messages.push_back(&receive);
       if (is_open(receive, at)) missing.push_back(&receive);
     }
+    look_at_overwriting(flow, by_number, at, first);
     if (missing.empty()) continue;
     const bool part = missing.size() < messages.size();
     keep_first(first, at, part ? kPartAwaited : kComputedBeforeArrival,
@@ -185,8 +207,8 @@ void look_at_positions(const MessageFlow& flow, int rank, std::optional<Seen>& f
   if (keys.size() != positions.size()) return;
   for (std::size_t n = 0; n < keys.size(); ++n) {
     const std::optional<int> of_keys = keys[n]->owner, of_positions = positions[n]->owner;
-    if (!of_keys || !of_positions || of_keys == of_positions || of_positions != rank) continue;
-    keep_first(first, positions[n]->at, kForeignPositions,
+    if (!of_keys || !of_positions || of_keys == of_positions) continue;
+    keep_first(first, positions[n]->at, of_positions == rank ? kOwnPositions : kForeignPositions,
                fmt::format("rank {} sends keys of chunk {} with positions of chunk {} to rank {}",
                            rank, *of_keys, *of_positions, positions[n]->call.peer));
   }
@@ -245,9 +267,9 @@ std::optional<EventFinding> found_by_events(const Subject& subject,
 }
 
 std::vector<Suspect> event_suspects() {
-  return {kSlotTakenWhileSent,    kChunksInOneSlot, kPlacesOverlap,
-          kComputedBeforeArrival, kPartAwaited,     kPassedOnBeforeArrival,
-          kSendsNeverAwaited,     kSentElsewhere,   kForeignPositions};
+  return {kSlotTakenWhileSent, kChunksInOneSlot,       kPlacesOverlap,     kComputedBeforeArrival,
+          kPartAwaited,        kPassedOnBeforeArrival, kSendsNeverAwaited, kSentElsewhere,
+          kOwnPositions,       kForeignPositions};
 }
 
 }  // namespace ringlab::verify
