@@ -45,7 +45,7 @@ void show_law(const verify::LawVerdict& law, const SubjectResult& subject, Devic
   answer.law = law.id + ": " + law.statement;
   answer.other_laws = subject.laws_broken() - 1;
   answer.found = with_nan_as_a_word(failure.message);
-  if (!failure.doubt().empty()) answer.found += "; " + failure.doubt();
+  answer.again = failure.doubt();
   answer.smallest = failure.shrunk;
   answer.marked = failure.at;
   answer.replay = replay_line(subject.subject, failure.token) +

@@ -20,6 +20,7 @@ struct WrongAnswer {
   std::string law;     ///< id, colon, statement; or where else it is wrong
   int other_laws = 0;  ///< that broke, too
   std::string found;   ///< got, exact, allowed; or words
+  std::string again;   ///< where it did not always fail
   std::vector<std::string> at;  ///< where it was seen, and what else is seen
   std::string question;         ///< of the lessons, where they have one about this mistake
   std::string replay;           ///< the line that runs it again, where there is one

@@ -16,6 +16,7 @@ std::string wrong_answer_card(const WrongAnswer& answer) {
   };
   if (answer.smallest) paragraph("Smallest case:", case_words(*answer.smallest));
   paragraph("Found:", answer.found);
+  paragraph("Again:", answer.again);
   for (const std::string& seen : answer.at) paragraph("Seen:", seen);
   paragraph("Think:", answer.question);
   std::string law = answer.law;

@@ -54,6 +54,7 @@ std::string wrong_answer_text(const WrongAnswer& answer) {
   for (std::size_t n = 0; n < std::min(kMostSeen, answer.at.size()); ++n) {
     add(after, "seen", answer.at[n], 2);
   }
+  add(after, "again", answer.again, 1);
   add(after, "think", answer.question, 2);
   std::string law = answer.law;
   if (answer.other_laws > 0) {
@@ -61,7 +62,7 @@ std::string wrong_answer_text(const WrongAnswer& answer) {
         fmt::format("; and {} other law{}", answer.other_laws, answer.other_laws == 1 ? "" : "s");
   }
   add(after, "breaks", law, 2);
-  if (!answer.replay.empty()) after.push_back(fmt::format("  {:<10}{}", "next", answer.replay));
+  if (!answer.replay.empty()) after.push_back(fmt::format("  {:<10}{}", "replay", answer.replay));
   if (answer.smallest) {
     add(before, "case", case_words(*answer.smallest), 1);
     const std::size_t taken = 1 + before.size() + after.size();

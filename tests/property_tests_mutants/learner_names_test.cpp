@@ -60,7 +60,7 @@ void check_answer(const AskedMistake& asked, const report::SubjectResult& result
   EXPECT_LE(lines.size(), report::kMostAnswerLines);
   EXPECT_TRUE(lines[1].starts_with("mutant:" + asked.id + " is WRONG: "));
   for (const std::string& line : lines) {
-    EXPECT_TRUE(line.starts_with("  next") || line.size() <= kWidth) << line;
+    EXPECT_TRUE(line.starts_with("  replay") || line.size() <= kWidth) << line;
   }
   EXPECT_EQ(text.find("got nan"), std::string::npos) << "NaN has words";
   const bool is_named = ids_of(result.insight.diagnosis) == std::vector{asked.name};

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/report/wrong_answer.h"
+
 namespace ringlab::report {
 namespace {
 
@@ -65,6 +67,60 @@ TEST(Page, a_broken_law_is_drawn_with_its_replay_line) {
   EXPECT_TRUE(contains(page, "ringlab verify --replay ring/P1/b1"));
   EXPECT_TRUE(contains(page, "exact &lt;2&gt;"));
   EXPECT_TRUE(contains(page, "class=\"pair visible hop\""));
+}
+
+TEST(Page, the_mistake_comes_first_and_the_rest_is_folded) {
+  SubjectResult wrong = right_subject("ring");
+  wrong.laws.laws[0].failure = failure();
+  wrong.insight.of_law = "P1";
+  wrong.insight.diagnosis.explains = {
+      {"ring.last_chunk_dropped", "the chunk that comes last is never computed on"}};
+  const std::string page = verify_page(run_of({wrong, right_subject("merge")}));
+  const std::size_t folded = page.find("<details>");
+  ASSERT_NE(folded, std::string::npos);
+  const std::string first = page.substr(page.find("<main>"), folded - page.find("<main>"));
+  EXPECT_TRUE(contains(first, "ring: the chunk that comes last is never computed on"));
+  EXPECT_TRUE(contains(first, "How many chunks must a rank compute on"));
+  EXPECT_TRUE(contains(first, "class=\"pair visible hop\""));
+  EXPECT_TRUE(contains(first, "ringlab verify --replay ring/P1/b1"));
+  EXPECT_FALSE(contains(first, "<table"));
+  EXPECT_FALSE(contains(first, "Smallest case found"));
+  EXPECT_TRUE(contains(page.substr(folded), "Smallest case found"));
+}
+
+TEST(WrongAnswer, has_a_name_or_says_that_there_is_none_and_shows_one_law_of_many) {
+  SubjectResult wrong = right_subject("ring");
+  EXPECT_FALSE(wrong_answer(wrong, DeviceKind::cpu));
+  wrong.laws.laws[0].failure = failure();
+  verify::LawVerdict other = wrong.laws.laws[0];
+  other.id = "P2";
+  wrong.laws.laws.push_back(other);
+  wrong.insight.of_law = "P2";
+  wrong.insight.diagnosis.findings = {"the answer depends on when messages arrive"};
+  const WrongAnswer answer = *wrong_answer(wrong, DeviceKind::cuda);
+  EXPECT_EQ(answer.name, "no known mistake matches");
+  EXPECT_EQ(answer.law, "P2: if v is c, o is c");
+  EXPECT_EQ(answer.other_laws, 1);
+  EXPECT_EQ(answer.question, "");
+  const std::string text = wrong_answer_text(answer);
+  EXPECT_TRUE(text.starts_with("\nring is WRONG: no known mistake matches\n"));
+  EXPECT_TRUE(contains(text, "seen      the answer depends on when messages arrive"));
+  EXPECT_TRUE(contains(text, "breaks    P2: if v is c, o is c; and 1 other law\n"));
+  EXPECT_TRUE(contains(text, "replay    ringlab verify --replay ring/P1/b1 --device cuda\n"));
+}
+
+TEST(WrongAnswer, draws_pairs_by_rank_and_step_around_the_wrong_row) {
+  verify::Case c;
+  c.shape = {1, 1, 1, 6, 6, 1, 1};
+  c.mask = "causal";
+  c.ranks = 3;
+  const auto rows = pair_rows(c, verify::Element{"o", 0, 0, 3, 0}, 4);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0], "keys of rank      0 0 1 1 2 2   each pair: the step that brings it");
+  EXPECT_EQ(rows[1], "query 2 (rank 1)  1 1 0 . . .");
+  EXPECT_EQ(rows[2], "query 3 (rank 1)  1 1 0 0 . .   <- wrong");
+  EXPECT_EQ(rows[3], "query 4 (rank 2)  2 2 1 1 0 .");
+  EXPECT_TRUE(pair_rows(c, std::nullopt, 1).empty());
 }
 
 TEST(Page, a_skipped_law_tells_its_reason_and_is_not_counted_as_held) {
