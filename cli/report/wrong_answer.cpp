@@ -12,10 +12,24 @@ namespace {
 
 constexpr std::size_t kMostNames = 2;
 
+const char* nameless(verify::Ending ending) {
+  switch (ending) {
+    case verify::Ending::answered:
+      return "no known mistake matches";
+    case verify::Ending::threw:
+      return "it fails instead of answering";
+    case verify::Ending::crashed:
+      return "it crashes";
+    case verify::Ending::timed_out:
+      return "it gives no answer in time";
+  }
+  return "";
+}
+
 /// A cause, never what is only seen.
-std::string name_of(const verify::Diagnosis& diagnosis) {
+std::string name_of(const verify::Diagnosis& diagnosis, verify::Ending ending) {
   const auto& causes = diagnosis.explains;
-  if (causes.empty()) return "no known mistake matches";
+  if (causes.empty()) return nameless(ending);
   if (causes.size() == 1) return causes.front().what;
   std::string text = "consistent with: " + causes[0].what + "; or " + causes[1].what;
   if (causes.size() > kMostNames) text += fmt::format("; or {} more", causes.size() - kMostNames);
@@ -59,11 +73,12 @@ std::optional<WrongAnswer> wrong_answer(const SubjectResult& subject, DeviceKind
   const verify::Diagnosis& diagnosis = subject.insight.diagnosis;
   WrongAnswer answer;
   answer.subject = subject.subject.name;
-  answer.name = name_of(diagnosis);
   if (const verify::LawVerdict* law = shown_law(subject)) {
+    answer.name = name_of(diagnosis, law->failure->ending);
     show_law(*law, subject, device, answer);
   } else {
     const verify::InputVerdict& input = subject.on_input;
+    answer.name = name_of(diagnosis, input.ending);
     answer.law = "the given input: o and lse lie within their bounds";
     answer.found = input.error.empty() ? input.report.summary() : input.error;
   }

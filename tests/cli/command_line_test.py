@@ -479,7 +479,7 @@ class RunTest(ProgramTest):
                          "--timeout", "1e-6", "--laws", "U", "--cases", "1", "--html", page,
                          "--json", self.folder / "out.json")
         self.assertEqual(result.code, 1, result.out + result.err)
-        self.assertIn("ring is WRONG: no known mistake matches\n", result.out)
+        self.assertIn("ring is WRONG: it fails instead of answering\n", result.out)
         self.assertIn("What went wrong", page.read_text())
         document = json.loads((self.folder / "out.json").read_text())
         self.assertFalse(document["passed"])
