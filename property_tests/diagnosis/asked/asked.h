@@ -16,8 +16,8 @@ struct AskedMistake {
 /// All of them, stage by stage.
 const std::vector<AskedMistake>& asked_mistakes();
 
-/// The question about the suspect of this name: that of the stage where it has one, else that of the
-/// first stage that asks; empty where none does.
+/// The question about the suspect of this name: that of the stage where it has one, else that of
+/// the first stage that asks; empty where none does.
 std::string question_about(const std::string& suspect, const std::string& stage);
 
 }  // namespace ringlab::verify

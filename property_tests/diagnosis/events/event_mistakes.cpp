@@ -167,8 +167,8 @@ void look_at_overwriting(const MessageFlow& flow, const std::vector<const Operat
   }
 }
 
-// Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent. What a
-// rank says of a block may be wrong, so both have to fit: its number, and what the message carried.
+// Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent. What
+// a rank says of a block may be wrong, so both have to fit: its number, and what the message carried.
 void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
   const std::vector<NetworkCall>& calls = flow.ranks()[static_cast<std::size_t>(rank)].calls;
   for (std::size_t at = 0; at < calls.size(); ++at) {

@@ -1,4 +1,4 @@
-#include "property_tests/diagnosis/nan_words.h"
+#include "property_tests/diagnosis/events/nan_words.h"
 
 #include <fmt/format.h>
 
