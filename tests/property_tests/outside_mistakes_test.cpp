@@ -116,7 +116,7 @@ TEST(OutsideMistakes, a_law_that_is_broken_now_and_then_gives_no_name) {
   };
   Case failing;
   failing.shape = {1, 1, 1, 3, 5, 2, 2};
-  EXPECT_FALSE(found_by_laws(subject, evidence_cases(failing, subject.can)));
+  EXPECT_FALSE(found_by_laws(subject, evidence_cases(failing, subject.can)).any());
 }
 
 using Declare = std::function<void(NumericsProfile&)>;
