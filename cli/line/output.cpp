@@ -17,6 +17,7 @@
 #include "cli/line/launcher.h"
 #include "reference/core/error.h"
 #include "reference/core/machine/plain_text.h"
+#include "reference/io/tensor_file.h"
 
 namespace ringlab::cli {
 namespace {

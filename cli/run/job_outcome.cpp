@@ -36,7 +36,7 @@ RankOutcome from_text(const std::string& text) {
   std::size_t begin = 0;
   const auto next = [&] {
     const std::size_t end = std::min(text.find('\0', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
+    std::string word = text.substr(begin, end - begin);
     begin = std::min(end + 1, text.size());
     return word;
   };

@@ -62,13 +62,14 @@ void write_to_standard_output(const std::string& contents) {
 }
 
 /// Where a link leads, even to a file that is still to be made.
-fs::path behind_links(fs::path path) {
+fs::path behind_links(const fs::path& given) {
+  fs::path path = given;
   constexpr int kMostLinks = 40;  // as the system follows
   std::error_code ignored;
   for (int links = 0; links < kMostLinks && fs::is_symlink(path, ignored); ++links) {
     path = path.parent_path() / fs::read_symlink(path, ignored);
   }
-  if (fs::is_symlink(path, ignored)) throw_write_error(path, ELOOP);
+  if (fs::is_symlink(path, ignored)) throw_write_error(given, ELOOP);
   return path;
 }
 

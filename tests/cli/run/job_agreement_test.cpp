@@ -121,6 +121,11 @@ class JobAgreement : public ::testing::Test {
   }
   std::string place(const std::string& name) { return folder_ / name; }
   std::vector<Difference> differences() {
+    std::vector<Difference> rows = differences_of_the_problem();
+    for (Difference& row : differences_of_the_run()) rows.push_back(std::move(row));
+    return rows;
+  }
+  std::vector<Difference> differences_of_the_problem() {
     return {
         {"input",
          {"--input", tensors("a.safetensors", 1)},
@@ -179,6 +184,10 @@ class JobAgreement : public ::testing::Test {
          {},
          "modifiers is .*7.* on rank 0 and .* on rank 1",
          {"--random", "--tokens", "16", "--dropout", "0.5"}},
+    };
+  }
+  std::vector<Difference> differences_of_the_run() {
+    return {
         {"output",
          {"--output", place("o")},
          {},
