@@ -101,8 +101,8 @@ std::string nan_words(const Evidence& evidence) {
   const std::vector<NanRow> rows = nan_rows(evidence);
   if (rows.empty()) return "";
   const Model model = make_model(evidence.scene.trial, evidence.scene.profile);
-  const std::string text = fmt::format("NaN in {} row{}, the first of them query {}", rows.size(),
-                                       rows.size() == 1 ? "" : "s", rows.front().query);
+  std::string text = fmt::format("NaN in {} row{}, the first of them query {}", rows.size(),
+                                 rows.size() == 1 ? "" : "s", rows.front().query);
   for (const Words& words : kWords) {
     const bool all =
         std::ranges::all_of(rows, [&](const NanRow& row) { return words.fits(model, row); });
