@@ -43,6 +43,20 @@ class RoundsTest(ProgramTest):
         self.assertEqual([law["cases"] for law in three["laws"]], [15, 15, 15])
         self.assertEqual(three["rounds"], 3)
 
+    def test_the_sizes_of_later_rounds_are_said_before_the_first(self):
+        result, document, _ = self.laws()
+        self.assertNotIn("plan: from round", result.out)
+        self.assertEqual([step["from_round"] for step in document["plan"]], [1])
+        result, document, subject = self.laws("--rounds", "10")
+        self.assertLess(result.out.index("plan: from round"), result.out.index("verdict"))
+        plan = document["plan"]
+        self.assertEqual([step["from_round"] for step in plan], [1, 2, 4, 10])
+        for name in plan[0]:
+            self.assertEqual(sorted(step[name] for step in plan), [step[name] for step in plan])
+        sizes = subject["coverage"]["tried"]["forward"]["sizes"]
+        self.assertGreater(sizes["kv_tokens"][1], plan[0]["tokens"])
+        self.assertLessEqual(sizes["ranks"][1], plan[-1]["ranks"])
+
     def test_time_ends_it_and_is_said(self):
         begin = time.monotonic()
         result, document, subject = self.laws("--time", "1.5")
