@@ -13,9 +13,7 @@ const std::vector<Command>& all_commands() {
       trace_command(),
       plan_command(),
       simulate_command(),
-      {.name = "lab",
-       .summary = "exercises: write the stages yourself",
-       .program = "ringlab-lab"}};
+      {.name = "lab", .summary = "exercises: write the stages yourself", .program = "ringlab-lab"}};
   return commands;
 }
 
