@@ -97,7 +97,7 @@ def run_ringlab(*words: str) -> subprocess.CompletedProcess:
             from None
 
 
-def judge(lab: Lab, library: pathlib.Path, cases: int) -> Verdict:
+def judge(library: pathlib.Path, cases: int) -> Verdict:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "verdict.json"
         done = run_ringlab("verify", str(library), "--cases", str(cases), "--timeout",
@@ -108,10 +108,10 @@ def judge(lab: Lab, library: pathlib.Path, cases: int) -> Verdict:
     if done.returncode == 0:
         held = sum(law["verdict"] == "held" for law in subject["laws"])
         return Verdict(Outcome.DONE, [f"{held} laws hold, {cases} cases each"])
-    return wrong(lab, subject)
+    return wrong(subject)
 
 
-def wrong(lab: Lab, subject: dict) -> Verdict:
+def wrong(subject: dict) -> Verdict:
     """The name first, then what shows it."""
     broken = [law for law in subject["laws"] if law.get("failure")]
     if not broken:
@@ -124,8 +124,8 @@ def wrong(lab: Lab, subject: dict) -> Verdict:
     lines += [f"law      {law['statement']}", f"case     {failure['case']}",
               f"found    {failure['message']}"]
     lines += [f"also     {finding}" for finding in insight.get("findings", [])[:2]]
-    lines += [f"think    {mistake['question']}" for name in named
-              if (mistake := lab.mistake_named(name))][:1]
+    if insight.get("question"):
+        lines.append(f"think    {insight['question']}")
     if len(broken) > 1:
         lines.append(f"and {len(broken) - 1} other laws broke")
     return Verdict(outcome_of(failure["message"]), lines, failure["token"], named)
@@ -151,7 +151,7 @@ def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
         tasks = {exercise.name: exercise.task for exercise in lab.exercises}
         verdict = Verdict(Outcome.NOT_DONE, [f"{name}: {tasks[name]}" for name in left])
     else:
-        verdict = judge(lab, library_of(workspace, lab), cases)
+        verdict = judge(library_of(workspace, lab), cases)
     verdict.compiled_s = compiled - began
     verdict.judged_s = time.monotonic() - compiled
     note = workspace.of(lab)

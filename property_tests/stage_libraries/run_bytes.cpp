@@ -105,13 +105,15 @@ std::optional<Layout> layout_of(const Json& json) {
 
 }  // namespace
 
-std::vector<std::uint8_t> bytes_of_run(const AttentionInput& input, const RunOptions& options) {
+std::vector<std::uint8_t> bytes_of_run(const AttentionInput& input, const RunOptions& options,
+                                       Recorded recorded) {
   const Problem& problem = input.problem;
   Json json = {{"shape", problem.shape},
                {"dtype", problem.dtype},
                {"scale", problem.scale},
                {"mask", json_of(problem.mask)},
                {"options", options},
+               {"recorded", recorded == Recorded::yes},
                {"q_layout", json_of(options.q_layout)},
                {"kv_layout", json_of(options.kv_layout)},
                {"q", json_of(input.q)},
@@ -136,13 +138,43 @@ std::unique_ptr<GivenRun> run_of_bytes(const std::vector<std::uint8_t>& bytes) {
     given->input.dout = std::as_const(given->dout).view();
   }
   given->options = json.at("options").get<RunOptions>();
+  given->recorded = json.at("recorded").get<bool>() ? Recorded::yes : Recorded::no;
   given->options.q_layout = layout_of(json.at("q_layout"));
   given->options.kv_layout = layout_of(json.at("kv_layout"));
   return given;
 }
 
-std::vector<std::uint8_t> bytes_of_result(const RunResult& result) {
-  Json json = {{"o", json_of(result.output.out.view())},
+namespace {
+
+// As they lie in memory: of pointers only the address counts.
+Json json_of(const Calls& calls) {
+  static_assert(std::is_trivially_copyable_v<NetworkCall>);
+  Json ranks = Json::array();
+  for (const RankCalls& rank : calls) {
+    ranks.push_back(
+        {{"calls", binary(rank.calls.data(), rank.calls.size())}, {"ended", rank.ended}});
+  }
+  return ranks;
+}
+
+void take_calls(const Json& ranks, Calls& calls) {
+  if (ranks.size() != calls.size()) throw_garbled("calls of another number of ranks");
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+    const auto& bytes = ranks[rank].at("calls").get_binary();
+    calls[rank].calls.resize(bytes.size() / sizeof(NetworkCall));
+    if (!calls[rank].calls.empty()) {
+      std::memcpy(calls[rank].calls.data(), bytes.data(),
+                  calls[rank].calls.size() * sizeof(NetworkCall));
+    }
+    calls[rank].ended = ranks[rank].at("ended").get<bool>();
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> bytes_of_result(const RunResult& result, const Calls& calls) {
+  Json json = {{"calls", json_of(calls)},
+               {"o", json_of(result.output.out.view())},
                {"lse", json_of(result.output.lse.view())},
                {"ranks", result.ranks},
                {"leftover_messages", result.leftover_messages},
@@ -155,11 +187,14 @@ std::vector<std::uint8_t> bytes_of_result(const RunResult& result) {
   return Json::to_cbor(json);
 }
 
-std::vector<std::uint8_t> bytes_of_error(const Error& error) {
+std::vector<std::uint8_t> bytes_of_error(const Error& error, const Calls& calls) {
   const auto* failed = dynamic_cast<const RankError*>(&error);
-  if (failed != nullptr) return Json::to_cbor({{"rank_failure", failed->failure()}});
+  if (failed != nullptr) {
+    return Json::to_cbor({{"calls", json_of(calls)}, {"rank_failure", failed->failure()}});
+  }
   const ErrorParts& parts = error.parts();
-  return Json::to_cbor({{"error",
+  return Json::to_cbor({{"calls", json_of(calls)},
+                        {"error",
                          {{"kind", static_cast<int>(error.kind())},
                           {"where", parts.where},
                           {"expected", parts.expected},
@@ -201,22 +236,23 @@ RunResult result_of(const Json& json, const AttentionInput& input, int ranks) {
 }  // namespace
 
 RunResult result_of_bytes(const std::vector<std::uint8_t>& bytes, const AttentionInput& input,
-                          int ranks) {
+                          int ranks, Calls* calls) {
   try {
     constexpr bool kStrict = false, kExceptions = true;  // the file is longer than what it holds
-    return result_of(Json::from_cbor(bytes, kStrict, kExceptions), input, ranks);
+    const Json json = Json::from_cbor(bytes, kStrict, kExceptions);
+    if (calls != nullptr) take_calls(json.at("calls"), *calls);
+    return result_of(json, input, ranks);
   } catch (const Json::exception& error) {
     throw_garbled(error.what());
   }
 }
 
 std::int64_t most_result_bytes(const AttentionInput& input, int ranks) {
-  constexpr std::int64_t kForWords = 1 << 16, kForRank = 1 << 10, kForVisit = 64;
+  constexpr std::int64_t kForWords = 1 << 16, kForRank = 1 << 12, kForStep = 1 << 11;
   const Shape& s = input.problem.shape;
   std::int64_t numbers = s.out().size() + s.lse().size();
   if (input.dout) numbers += s.q().size() + s.k().size() + s.v().size();
-  return numbers * std::int64_t{sizeof(double)} + kForWords +
-         ranks * (kForRank + 4 * ranks * kForVisit);
+  return numbers * std::int64_t{sizeof(double)} + kForWords + ranks * (kForRank + ranks * kForStep);
 }
 
 }  // namespace verify

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
 
 #include "property_tests/plugins/host_service.h"
 #include "property_tests/stage_libraries/run_bytes.h"
@@ -32,9 +33,8 @@ bool write_bytes(int file, const std::vector<std::uint8_t>& bytes) {
   return pwrite(file, bytes.data(), bytes.size(), 0) == std::ssize(bytes);
 }
 
-std::vector<std::uint8_t> thrown(const std::string& what) {
-  return verify::bytes_of_error(
-      Error(ErrorKind::environment, {"the stage", "a result", "an exception: " + what, ""}));
+Error thrown(const std::string& what) {
+  return {ErrorKind::environment, {"the stage", "a result", "an exception: " + what, ""}};
 }
 
 class StageOfOthers : public plugins::Hosted {
@@ -65,14 +65,18 @@ class StageOfOthers : public plugins::Hosted {
 
  private:
   std::vector<std::uint8_t> answer(const verify::GivenRun& given) const {
+    std::optional<RecordedRun> record;
+    if (given.recorded == verify::Recorded::yes) record.emplace();
+    const auto calls = [&] { return record ? record->ranks() : verify::Calls(); };
     try {
-      return verify::bytes_of_result(library_->run(given.input, given.options));
+      const RunResult result = library_->run(given.input, given.options);
+      return verify::bytes_of_result(result, calls());
     } catch (const Error& error) {
-      return verify::bytes_of_error(error);
+      return verify::bytes_of_error(error, calls());
     } catch (const std::exception& error) {
-      return thrown(error.what());
+      return verify::bytes_of_error(thrown(error.what()), calls());
     } catch (...) {
-      return thrown("something that is no std::exception");
+      return verify::bytes_of_error(thrown("something that is no std::exception"), calls());
     }
   }
 

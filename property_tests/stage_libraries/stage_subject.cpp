@@ -19,10 +19,10 @@ constexpr double kTimeout = 2.0;
 class StageCall : public plugins::ForeignCall {
  public:
   StageCall(const AttentionInput& input, const RunOptions& options, std::uint64_t sequence)
-      : input_(input), ranks_(options.ranks) {
+      : input_(input), ranks_(options.ranks), calls_(RecordedRun::begin(options.ranks)) {
     RunOptions limited = options;
     limited.timeout_s = std::min(options.timeout_s, kTimeout);
-    inputs_ = bytes_of_run(input, limited);
+    inputs_ = bytes_of_run(input, limited, calls_ == nullptr ? Recorded::no : Recorded::yes);
     outputs_.resize(static_cast<std::size_t>(most_result_bytes(input, ranks_)));
     message_.sequence = sequence;
     message_.call.threads = std::max(options.threads, 1);
@@ -33,13 +33,14 @@ class StageCall : public plugins::ForeignCall {
   const std::vector<std::uint8_t>& inputs() const override { return inputs_; }
   const std::vector<std::uint8_t>& outputs() const override { return outputs_; }
   std::string read(const std::vector<std::uint8_t>& file, RunResult& result) const override {
-    result = result_of_bytes(file, input_, ranks_);
+    result = result_of_bytes(file, input_, ranks_, calls_);
     return "";
   }
 
  private:
   const AttentionInput& input_;
   int ranks_;
+  Calls* calls_;  ///< where what the ranks ask of their network is wanted
   std::vector<std::uint8_t> inputs_, outputs_;
   plugins::CallMessage message_;
 };

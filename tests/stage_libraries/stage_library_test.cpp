@@ -80,6 +80,25 @@ TEST(StageLibrary, says_who_waits_for_whom) {
   }
 }
 
+TEST(StageLibrary, says_what_its_ranks_asked_of_their_network) {
+  const Case c = small_case(3);
+  const auto calls_of = [&](const Subject& subject) {
+    const RecordedRun record;
+    run(subject, c);
+    std::vector<std::vector<std::pair<CallKind, int>>> calls;
+    for (const RankCalls& rank : record.ranks()) {
+      EXPECT_TRUE(rank.ended);
+      calls.emplace_back();
+      for (const NetworkCall& call : rank.calls) calls.back().emplace_back(call.kind, call.tag);
+    }
+    return calls;
+  };
+  const auto here = calls_of(find_subject("ring"));
+  EXPECT_EQ(here.size(), 3u);
+  EXPECT_GT(here.front().size(), 10u);
+  EXPECT_EQ(calls_of(library("right")), here);
+}
+
 TEST(StageLibrary, that_is_none_is_refused) {
   EXPECT_FALSE(names_a_stage_library("/dev/null"));
   EXPECT_TRUE(names_a_stage_library(std::string(RINGLAB_STAGE_LIBRARIES) + "/libstage_right.so"));
