@@ -115,6 +115,18 @@ void explain_forward(const Subject& subject, const Case& failing, const std::vec
   keep_confirmed(subject, failing, diagnosis);
 }
 
+/// The case that answers are looked at on: hypotheses are tried pair by pair, so of a long one the
+/// beginning, where a mistake of any length shows, too.
+Case within_reach(Case c) {
+  constexpr std::int64_t kMostPairs = 1 << 14;
+  Shape& s = c.shape;
+  while (s.batch * s.q_heads * s.q_tokens * s.kv_tokens > kMostPairs) {
+    std::int64_t& longer = s.kv_tokens > s.q_tokens ? s.kv_tokens : s.q_tokens;
+    longer /= 2;
+  }
+  return fitted(std::move(c));
+}
+
 }  // namespace
 
 std::string Diagnosis::sentence() const {
@@ -132,8 +144,9 @@ std::string Diagnosis::sentence() const {
 // wrong numbers come before laws, and laws before timing.
 Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
   Diagnosis diagnosis;
-  const std::vector<Evidence> all = gathered_evidence(subject, shrunk);
-  const std::vector<Case> cases = evidence_cases(shrunk, subject.can);
+  const Case looked_at = within_reach(shrunk);
+  const std::vector<Evidence> all = gathered_evidence(subject, looked_at);
+  const std::vector<Case> cases = evidence_cases(looked_at, subject.can);
   const auto note = [&](const Discovery& found) {
     if (found.mistake) diagnosis.explains.push_back(*found.mistake);
     if (!found.seen.empty()) diagnosis.findings.push_back(found.seen);
@@ -149,12 +162,12 @@ Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
   }
   if (std::ranges::any_of(all, &Evidence::wrong)) {
     const bool repeats = look_at_answers(subject, all, diagnosis);
-    explain_forward(subject, shrunk, all, diagnosis);
+    explain_forward(subject, looked_at, all, diagnosis);
     if (diagnosis.explains.empty() && repeats) note(found_by_running_again(subject, all));
     return diagnosis;
   }
-  if (subject.can.backward && explain_gradients(subject, shrunk, diagnosis)) return diagnosis;
-  if (changes_by_itself(subject, shrunk)) {
+  if (subject.can.backward && explain_gradients(subject, looked_at, diagnosis)) return diagnosis;
+  if (changes_by_itself(subject, looked_at)) {
     diagnosis.findings.emplace_back(kNotRepeated);
     return diagnosis;
   }

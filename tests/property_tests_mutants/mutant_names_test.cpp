@@ -6,6 +6,7 @@
 #include "property_tests/diagnosis/diagnosis.h"
 #include "property_tests/mutants/legal_variants.h"
 #include "property_tests/mutants/mutants.h"
+#include "property_tests/verify.h"
 #include "tests/property_tests_mutants/names_of_mutants.h"
 
 namespace ringlab::mutants {
@@ -50,6 +51,20 @@ TEST(NamesOfMutants, are_right_and_most_mutants_have_one) {
   }
   RecordProperty("named", named);
   EXPECT_GE(named, kLeastNamed) << "of " << all_mutants().size();
+}
+
+// Hypotheses are tried pair by pair: of a case as long as laws draw them that took for ever.
+TEST(NamesOfMutants, are_looked_for_on_cases_that_are_not_too_long) {
+  for (const Mutant& mutant : all_mutants()) {
+    if (mutant.info.id != "keys_counted_in_16_bits") continue;
+    const verify::Law& law = verify::find_law("far_positions");
+    const auto failure = verify::verify_law(mutant.subject, law, {.cases_per_law = 10}).failure;
+    ASSERT_TRUE(failure);
+    EXPECT_GT(failure->shrunk.shape.kv_tokens, 1 << 15);
+    EXPECT_LE(verify::diagnose(mutant.subject, law, failure->shrunk).explains.size(), 1u);
+    return;
+  }
+  FAIL() << "no such mutant";
 }
 
 TEST(NamesOfMutants, are_known_mistakes) {
