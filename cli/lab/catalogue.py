@@ -2,6 +2,7 @@
 import dataclasses
 import pathlib
 import re
+import textwrap
 import tomllib
 
 STAGES = pathlib.Path(__file__).resolve().parents[2] / "stages"
@@ -62,28 +63,27 @@ class Lab:
         for exercise in self.exercises:
             found = self.region(exercise.name)
             indent = found["indent"]
-            lines = [f"// Yours: {exercise.name}. {exercise.task}"]
-            wrapped = wrap_comment(lines[0], indent)
-            stub = wrapped + exercise.stub.strip("\n") + f"\n{indent}// End of {exercise.name}.\n"
+            task = textwrap.fill(f"Yours: {exercise.name}. {exercise.task}", 98,
+                                 initial_indent=f"{indent}// ", subsequent_indent=f"{indent}// ",
+                                 break_long_words=False, break_on_hyphens=False)
+            stub = f"{task}\n{exercise.stub.strip(chr(10))}\n{indent}// End of {exercise.name}.\n"
             text = text.replace(found[0], stub)
-        text = re.sub(r"[ ]*// (end )?\[(gap|lab): \w+\]\n", "", text)
-        return text.replace("#include \"stages/common/mask_rows.h\"\n",
+        return without_marks(text).replace("#include \"stages/common/mask_rows.h\"\n",
                             "#include \"stages/common/mask_rows.h\"\n"
                             "#include \"stages/common/not_done.h\"\n", 1)
+
+    def solution(self) -> str:
+        """The header as a learner may come to write it."""
+        return without_marks(self.header)
 
     def mistake_named(self, name: str) -> dict | None:
         """The planted mistake that a diagnosis has found."""
         return next((m for m in self.mistakes if name in (m.get("name"), m["id"])), None)
 
 
-def wrap_comment(text: str, indent: str, width: int = 98) -> str:
-    words, lines, line = text.removeprefix("// ").split(), [], indent + "//"
-    for word in words:
-        if len(line) + 1 + len(word) > width:
-            lines.append(line)
-            line = indent + "//"
-        line += " " + word
-    return "\n".join(lines + [line]) + "\n"
+def without_marks(header: str) -> str:
+    """The header without the marks of exercises and of planted mistakes."""
+    return re.sub(r"[ ]*// (end )?\[(gap|lab): \w+\]\n", "", header)
 
 
 def all_labs() -> list[Lab]:

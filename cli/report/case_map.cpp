@@ -127,4 +127,14 @@ std::string case_map(const verify::Case& shown, const std::optional<verify::Elem
   return svg.finish();
 }
 
+std::string case_picture(const verify::Case& shown, const std::optional<verify::Element>& marked) {
+  const std::string map = case_map(shown, marked);
+  if (map.empty()) return "";
+  return fmt::format(
+      "<div class=\"picture\">{}<p class=\"soft\">Queries down, keys across; filled pairs are "
+      "visible, the framed row or column is wrong. The margins tell which rank holds a "
+      "token.</p></div>",
+      map);
+}
+
 }  // namespace ringlab::report

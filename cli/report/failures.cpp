@@ -44,7 +44,6 @@ std::string law_failure(const Breach& breach) {
   for (const SubjectResult* subject : breach.subjects) {
     names += (names.empty() ? "" : ", ") + subject->subject.name;
   }
-  const std::string picture = case_map(failure.shrunk, failure.at);
   std::string html = fmt::format(
       "<div class=\"card failure\"><div><h3>{} {} {}</h3><p>{}</p><p class=\"soft\">Smallest case "
       "found ({} shrinks): {}</p><pre>{}</pre><p class=\"soft\">Run it again:</p>"
@@ -53,13 +52,7 @@ std::string law_failure(const Breach& breach) {
       escape(breach.law->statement), failure.shrinks, escape(verify::describe(failure.shrunk)),
       escape(failure.doubt().empty() ? failure.message : failure.message + "\n" + failure.doubt()),
       escape(replay_line(breach.subjects.front()->subject, failure.token)));
-  if (!picture.empty()) {
-    html += fmt::format(
-        "<div class=\"picture\">{}<p class=\"soft\">Queries down, keys across; filled pairs are "
-        "visible, the framed row or column is wrong. The margins tell which rank holds a "
-        "token.</p></div>",
-        picture);
-  }
+  html += case_picture(failure.shrunk, failure.at);
   return html + "</div>\n";
 }
 

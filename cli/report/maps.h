@@ -56,5 +56,7 @@ class HopMap {
 /// pairs with the hop of a ring that computes them; `marked` is the element that was wrong.
 std::string case_map(const verify::Case& shown,
                      const std::optional<verify::Element>& marked = std::nullopt);
+/// The same as a part of a card, with what it shows; empty where the map is.
+std::string case_picture(const verify::Case& shown, const std::optional<verify::Element>& marked);
 
 }  // namespace ringlab::report

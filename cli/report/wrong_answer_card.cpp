@@ -26,14 +26,7 @@ std::string wrong_answer_card(const WrongAnswer& answer) {
     html += fmt::format("<p class=\"soft\">Run it again:</p><pre>{}</pre>", escape(answer.replay));
   }
   html += "</div>";
-  const std::string picture = answer.smallest ? case_map(*answer.smallest, answer.marked) : "";
-  if (!picture.empty()) {
-    html += fmt::format(
-        "<div class=\"picture\">{}<p class=\"soft\">Queries down, keys across; filled pairs are "
-        "visible, the framed row or column is wrong. The margins tell which rank holds a "
-        "token.</p></div>",
-        picture);
-  }
+  if (answer.smallest) html += case_picture(*answer.smallest, answer.marked);
   return html + "</div>\n";
 }
 

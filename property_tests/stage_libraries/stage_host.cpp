@@ -1,12 +1,9 @@
 // ringlab-stage-host LIBRARY MEMORY_BYTES: a process of its own for a stage that somebody else wrote,
 // with all its ranks.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <exception>
-#include <new>
 #include <optional>
 
 #include "property_tests/plugins/host_service.h"
@@ -19,14 +16,6 @@ using namespace ringlab;
 using plugins::CallMessage;
 using plugins::Reply;
 using plugins::ReplyKind;
-
-std::vector<std::uint8_t> bytes_of(int file) {
-  struct stat found {};
-  if (fstat(file, &found) != 0) throw std::bad_alloc();
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(found.st_size));
-  if (pread(file, bytes.data(), bytes.size(), 0) != std::ssize(bytes)) throw std::bad_alloc();
-  return bytes;
-}
 
 /// False where the file, whose size is fixed, is too small for them.
 bool write_bytes(int file, const std::vector<std::uint8_t>& bytes) {
@@ -55,7 +44,7 @@ class StageOfOthers : public plugins::Hosted {
 
   void call(CallMessage& /*message*/, plugins::File inputs, plugins::File outputs,
             Reply& reply) override {
-    const auto given = verify::run_of_bytes(bytes_of(inputs.get()));
+    const auto given = verify::run_of_bytes(plugins::contents(inputs));
     inputs = plugins::File();
     if (!write_bytes(outputs.get(), answer(*given))) {
       reply.kind = ReplyKind::threw;

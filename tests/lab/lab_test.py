@@ -11,15 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "cli" / "lab"),
                 str(ROOT / "property_tests" / "mutants")]
 import generate  # noqa: E402
-from catalogue import all_labs, find_lab  # noqa: E402
+from catalogue import all_labs, find_lab, without_marks  # noqa: E402
 from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
-
-MARK = re.compile(r"[ ]*// (end )?\[(gap|lab): \w+\]\n")
-
-
-def solution(lab):
-    return MARK.sub("", lab.header)
-
 
 class LabTest(ProgramTest):
     def setUp(self):
@@ -36,7 +29,7 @@ class LabTest(ProgramTest):
         (self.labs / lab.file_name()).write_text(text)
 
     def edited(self, lab, find, replace):
-        text = solution(lab)
+        text = lab.solution()
         self.assertEqual(text.count(find), 1, find)
         self.write(lab, text.replace(find, replace))
 
@@ -72,7 +65,7 @@ class Catalogue(unittest.TestCase):
             skeleton = re.sub(r"[ ]*// Yours: .*?// End of \w+\.\n", "HERE\n", lab.skeleton(),
                               flags=re.DOTALL)
             skeleton = skeleton.replace('#include "stages/common/not_done.h"\n', "")
-            self.assertEqual(MARK.sub("", outside), skeleton, lab.id)
+            self.assertEqual(without_marks(outside), skeleton, lab.id)
 
 
 class Outcomes(LabTest):
@@ -85,7 +78,7 @@ class Outcomes(LabTest):
     def test_of_a_solution_is_done(self):
         self.export("--stages", "05-05")
         lab = find_lab("ring")
-        self.write(lab, solution(lab))
+        self.write(lab, lab.solution())
         self.assert_ends(self.lab("test"), 0, "05 ring: done", "laws hold")
         self.assertRegex(self.lab("list").out, r"05 ring +1  done")
         listed = json.loads(ringlab("lab", "--dir", self.labs, "--json", "-", "list").out)
@@ -184,7 +177,7 @@ class Files(LabTest):
             try:
                 self.assertIn("Watching 1 files", watching.stdout.readline())
                 time.sleep(1)
-                self.write(find_lab("05"), solution(find_lab("05")))
+                self.write(find_lab("05"), find_lab("05").solution())
                 self.assertEqual(watching.stdout.readline(), "05 ring: done\n")
             finally:
                 watching.kill()
