@@ -183,7 +183,7 @@ struct Subject {
   std::vector<TransportKind> carriers = {};
   ring::AttentionOf attention = {};  ///< whose block kernels these ranks call
   bool makes_rows = false;           ///< runs where each rank makes its rows and nobody has all
-  /// Of `rank`, on CPUs; empty where it states none.
+  /// What `rank` sends and holds on CPUs; empty where the subject states nothing of it.
   std::function<StatedCosts(const Problem&, const RunOptions&, int rank)> costs = {};
   /// What replay tokens call it where that is not its name: "libmine.so@1f3c…", by its content.
   std::string id = {};

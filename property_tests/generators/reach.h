@@ -26,7 +26,7 @@ inline constexpr std::array<Reach, 4> kReaches = {
      {9, 560, 1024, 64, 40, 33, 802, 8150, (std::int64_t{1} << 20) - 100}}};
 
 const Reach& reach_of_round(std::uint64_t round);
-/// That of the round that a case was drawn in, by its seed.
+/// The reach of the round that a case was drawn in, by its seed.
 const Reach& reach_of(const Case& c);
 
 /// The case, or one in ten larger in one direction and small in the others. Draws nothing in the

@@ -67,7 +67,7 @@ struct Segment {
   std::int64_t bytes = 0;        ///< of the array
   std::int64_t origin = 0;       ///< bytes from the array's start to element (0, 0, 0, 0)
   std::uint64_t address = 0;     ///< where to put the first page if that is free; 0: anywhere
-  /// Of a sparse input, larger than memory: so many PageRuns lie at file_offset, and no other page
+  /// How many PageRuns of a sparse input, one larger than memory, lie at file_offset; no other page
   /// of it is there. 0: all of its pages are there, one after the other.
   std::int64_t runs = 0;
 };

@@ -32,7 +32,7 @@ std::vector<std::uint8_t> bytes_of_run(const AttentionInput& input, const RunOpt
 std::unique_ptr<GivenRun> run_of_bytes(const std::vector<std::uint8_t>& bytes);
 
 std::vector<std::uint8_t> bytes_of_result(const RunResult& result, const Calls& calls = {});
-/// Of what a run threw; a RankError stays one.
+/// What a run threw, as bytes; a RankError stays one.
 std::vector<std::uint8_t> bytes_of_error(const Error& error, const Calls& calls = {});
 /// The result; or throws what was thrown, or an environment error for bytes that are neither: the
 /// other process wrote them, and it may write anything. `problem` and `ranks` say how much there

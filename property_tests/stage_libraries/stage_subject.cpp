@@ -13,7 +13,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Of a wait; far longer than a run takes at the laws' sizes, and soon enough for who waits for it.
+/// The deadline of a wait: far longer than a run takes at the laws' sizes, and soon enough for who waits for it.
 constexpr double kTimeout = 2.0;
 
 class StageCall : public plugins::ForeignCall {
