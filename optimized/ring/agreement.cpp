@@ -17,6 +17,7 @@ namespace ringlab::ring {
 namespace {
 
 constexpr int kTextTag = kAgreementTags - 1;  // the rounds take one tag each, from 0
+// To be raised with whatever older builds would misread: headers, tags, order of messages.
 constexpr std::uint64_t kMessageVersion = 2;
 
 /// The smallest and the largest hash heard of.
@@ -32,6 +33,7 @@ std::string printed(const char* format, Number value) {
   std::snprintf(text.data(), text.size(), format, value);
   return text.data();
 }
+// 17 digits: two doubles have the same text only where they have the same bits (NaNs apart).
 std::string exact(double value) { return printed("%.17g", value); }
 std::uint64_t hash_of(const std::string& text) { return checksum(std::as_bytes(std::span(text))); }
 
@@ -51,6 +53,7 @@ std::string layout_text(const RunOptions& options, const std::optional<Layout>& 
   return text;
 }
 
+// Checksums of the bits: in its own text a matrix is the name of a file, which may differ.
 std::string bits_text(const Mask& mask) {
   std::string text;
   for (const MaskTerm& term : mask.terms()) {
@@ -64,7 +67,9 @@ std::string bits_text(const Mask& mask) {
 /// no bit of the result and no message.
 void add_options(const RunOptions& options, Facts& facts) {
   for (const RunOption& option : run_options()) {
+    // A layout has a fact of its own, which also covers one that is given by its tokens.
     if (option.word == "threads" || option.word == "timeout" || option.word == "layout") continue;
+    // By the type of the field that the option sets, so an option that is new needs no line here.
     std::visit(
         [&]<class Field>(const Field& field) {
           if constexpr (std::is_same_v<Field, double RunOptions::*>) {
@@ -88,6 +93,7 @@ std::string packed(const Facts& facts) {
   return text;
 }
 Facts unpacked(const std::string& text) {
+  // Words end with a zero each, so an empty value is a word, too.
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin < text.size(); begin += words.back().size() + 1) {
     words.emplace_back(text, begin, text.find('\0', begin) - begin);
@@ -108,6 +114,7 @@ std::vector<Group> groups_of(const std::string& name, const std::vector<Facts>& 
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     const auto fact = std::ranges::find(of_ranks[rank], name, &Fact::name);
     const std::string value = fact == of_ranks[rank].end() ? "not given" : fact->value;
+    // Not "equal by accident": a rank that was never given the fact is in a group of its own.
     auto group = std::ranges::find(groups, value, &Group::value);
     if (group == groups.end()) group = groups.insert(group, {value, {}});
     group->ranks.push_back(rank);
@@ -156,6 +163,7 @@ Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
   Disagreement found;
   int differing = 0;
   std::vector<std::string> seen;
+  // Over all ranks, as one may have facts that others have not (an older version, say).
   for (const Facts& facts : of_ranks) {
     for (const auto& [name, value] : facts) {
       if (std::ranges::find(seen, name) != seen.end()) continue;
@@ -165,6 +173,7 @@ Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
       found.text += (differing > 1 ? "; " : "") + sentence(name, groups);
       const auto alone =
           std::ranges::find_if(groups, [](const Group& group) { return group.ranks.size() == 1; });
+      // Two ranks that differ blame nobody: either may be wrong. So do three different values.
       if (differing == 1 && groups.size() == 2 && of_ranks.size() > 2 && alone != groups.end()) {
         found.suspect = static_cast<int>(alone->ranks.front());
       }
@@ -176,11 +185,13 @@ Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
 }
 
 [[noreturn]] void throw_disagreement(const std::string& mine, Communicator& network) {
+  // Every rank comes here: all_say() answers alike everywhere, so gathering is collective.
   std::vector<Facts> of_ranks;
   for (const std::string& text : gather_texts(mine, kTextTag, network)) {
     of_ranks.push_back(unpacked(text));
   }
   const Disagreement found = disagreement_of(of_ranks);
+  // The wording of rank 0, so that all ranks print the same sentence and blame the same rank.
   const std::string told =
       text_of_first(std::to_string(found.suspect) + " " + found.text, kTextTag, network);
   const std::size_t space = told.find(' ');
@@ -219,8 +230,12 @@ int agreement_messages(int ranks) {
 bool all_say(const std::string& text, Communicator& network) {
   const int rank = network.rank(), ranks = network.ranks();
   Opinion opinion{.least = hash_of(text), .most = hash_of(text)};
+  // Dissemination: after the round of distance d a rank has heard of the 2 d ranks before it. Least
+  // and most are idempotent, so hearing of one twice does no harm where P is no power of two.
   int tag = 0;
   for (int distance = 1; distance < ranks; distance *= 2, ++tag) {
+    // A copy: `opinion` changes below while the send of this round may
+    // still read what it was given.
     const Opinion mine = opinion;
     Opinion heard;
     const PostedBuffers posted(network);
@@ -229,6 +244,7 @@ bool all_say(const std::string& text, Communicator& network) {
     const Request out = network.post_send((rank + distance) % ranks, tag, bytes_of(&mine, 1));
     network.wait(in);
     network.wait(out);
+    // A peer of another version makes the interval as wide as can be, and that spreads like a hash.
     const bool speaks_alike = heard.version == kMessageVersion;
     opinion.least = speaks_alike ? std::min(opinion.least, heard.least) : 0;
     opinion.most = speaks_alike ? std::max(opinion.most, heard.most) : ~std::uint64_t{0};

@@ -64,6 +64,7 @@ class Formulas {
   Formulas(const Whole& whole, int rank) : problem_(whole.problem), options_(whole.options) {
     const Shape& s = problem_.shape;
     sizes_.rows = s.batch * s.q_heads * whole.queries.positions(rank).size();
+    // The largest chunk is that of this rank's visits only: slots are as long as what comes to it.
     for (int owner = 0; owner < options_.ranks; ++owner) {
       const std::int64_t tokens = whole.tokens[static_cast<std::size_t>(owner)];
       if (owner == rank) {
@@ -75,10 +76,12 @@ class Formulas {
   }
 
   void add_traffic(const ChunkTraffic& kv, const ChunkTraffic& gradients, Moved& moved) const {
+    // Each transfer with bytes or none has its header: chunks count, not tokens.
     moved.messages += kMessagesPerTransfer * (kv.chunks + gradients.chunks);
     moved.bytes += (kv.chunks + gradients.chunks) * header_bytes(options_.ranks) +
                    kv.tokens * wire_bytes_of(1) + gradients.tokens * gradient_bytes_of(1);
   }
+  // The own chunk as it is sent, in whatever buffer, and slots for visitors: K and V alone.
   std::int64_t held_kv(const RankCosts& costs) const {
     return wire_bytes_of(sizes_.own_tokens) + costs.slots * wire_bytes_of(sizes_.most_tokens);
   }
@@ -91,7 +94,7 @@ class Formulas {
                                  sizes_.most_tokens * dtype_info(problem_.dtype).bytes;
     return bytes + wire_bytes_of(sizes_.own_tokens) + decoded;
   }
-  std::int64_t state() const {  // row_max, row_sum, acc
+  std::int64_t state() const {  // row_max, row_sum, acc (rows, v_dim)
     return sizes_.rows * (2 + problem_.shape.v_dim) * accumulator_bytes(problem_.dtype);
   }
   std::int64_t saved_rows() const {  // lse and delta
@@ -100,6 +103,8 @@ class Formulas {
   std::int64_t gradients(const RankCosts& costs) const {
     const std::int64_t dq =
         sizes_.rows * problem_.shape.head_dim * accumulator_bytes(problem_.dtype);
+    // The first gradient slots hold sums under way, as long as any visitor; the rest hold sums that
+    // come home, and with the own sum they are as long as the own chunk.
     const int travelling = std::min(costs.gradient_slots, kFirstHomeSum);
     const int home = 1 + std::max(0, costs.gradient_slots - kFirstHomeSum);
     return dq + travelling * gradient_bytes_of(sizes_.most_tokens) +
@@ -125,6 +130,7 @@ EngineCosts rank_costs(const Whole& whole, int rank, const RankCosts& forward,
                        const RankCosts* backward) {
   const Formulas formulas(whole, rank);
   const int rounds = agreement_messages(whole.options.ranks);
+  // The agreement: as many messages one way as the other, before the first pass.
   Moved sent{rounds * kAgreementBytes, rounds}, received = sent;
   EngineCosts costs;
   const std::int64_t saved = backward ? formulas.saved_rows() : 0;
@@ -132,6 +138,8 @@ EngineCosts rank_costs(const Whole& whole, int rank, const RankCosts& forward,
     formulas.add_traffic(one.kv_sent, one.gradients_sent, sent);
     formulas.add_traffic(one.kv_received, one.gradients_received, received);
     costs.peak_kv_bytes = std::max(costs.peak_kv_bytes, formulas.held_kv(one));
+    // A pass frees what it held before the next one begins, so the peak is a maximum over passes;
+    // lse and delta live through both.
     costs.peak_bytes = std::max(costs.peak_bytes, saved + formulas.chunks(one) + working_bytes);
   };
   add_pass(forward, formulas.state());

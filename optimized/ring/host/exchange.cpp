@@ -25,12 +25,16 @@ std::string describe(const Operation& operation) {
 void Exchange::post_send(const Operation& operation, TensorPair tensors) {
   guarded(operation, [&] {
     Transfer& transfer = open(sends_, operation, tensors);
+    // Header before tensors: the receiver learns what comes before it waits for bytes, and Waits
+    // tells a late sender from a slow link by when the header came.
     MessageHeader header = header_of(operation, tensors, network_.rank());
+    // The sender's own step, for whoever looks at the bytes; header_fault() does not compare it.
     header.step = operation.step;
     if (header.checked == 1) {
       header.first_sum = checksum(tensors.first);
       header.second_sum = checksum(tensors.second);
     }
+    // The times as they are now: the mean of this rank, and what it has heard of others so far.
     write_header(header, step_times_, transfer.header);
     transfer.requests = {network_.post_send(operation.peer, tag(operation, 0), transfer.header),
                          network_.post_send(operation.peer, tag(operation, 1), tensors.first),
@@ -41,6 +45,7 @@ void Exchange::post_send(const Operation& operation, TensorPair tensors) {
 void Exchange::post_receive(const Operation& operation, TensorPair tensors) {
   guarded(operation, [&] {
     Transfer& transfer = open(receives_, operation, tensors);
+    // Posts are matched by tag, so their order matters to no transport; all three return at once.
     transfer.requests = {network_.post_receive(operation.peer, tag(operation, 0), transfer.header),
                          network_.post_receive(operation.peer, tag(operation, 1), tensors.first),
                          network_.post_receive(operation.peer, tag(operation, 2), tensors.second)};
@@ -50,10 +55,13 @@ void Exchange::post_receive(const Operation& operation, TensorPair tensors) {
 void Exchange::wait_send(const Operation& operation) {
   guarded(operation, [&] {
     const auto transfer = find(sends_, operation);
+    // Both fail() here and below are for schedules that check_schedule() would refuse.
     if (transfer == sends_.end()) fail(operation, "a schedule that waits for a send not posted");
     const std::int64_t begin = recorder_.now();
     for (const Request request : transfer->requests) network_.wait(request);
     waits_.add_send(recorder_.now() - begin);
+    // Two events from one wait: the message since its post, and how long
+    // the rank stood still for it.
     record(TraceKind::send, *transfer, transfer->begin_ns);
     record(TraceKind::wait, *transfer, begin);
     sends_.erase(transfer);
@@ -68,14 +76,16 @@ void Exchange::wait_receive(const Operation& operation) {
     const std::int64_t begin = recorder_.now();
     network_.wait(transfer->requests[0]);
     const std::int64_t header_there = recorder_.now();
+    // Before the tensors: a mix-up is named as such, even where their lengths would not fit.
     check_header(*transfer);
-    network_.wait(transfer->requests[1]);
-    network_.wait(transfer->requests[2]);
+    network_.wait(transfer->requests[1]);  // K, or dK
+    network_.wait(transfer->requests[2]);  // V, or dV
     waits_.add_receive(
         {.from = operation.peer,
          .bytes = byte_count(transfer->tensors.first) + byte_count(transfer->tensors.second),
          .until_header_ns = header_there - begin,
          .until_end_ns = recorder_.now() - header_there});
+    // After the clock was read: a checksum is no time of the link's.
     check_payload(*transfer);
     record(TraceKind::receive, *transfer, transfer->begin_ns);
     record(TraceKind::wait, *transfer, begin);
@@ -85,6 +95,7 @@ void Exchange::wait_receive(const Operation& operation) {
 
 Exchange::Transfer& Exchange::open(Transfers& transfers, const Operation& operation,
                                    TensorPair tensors) {
+  // A list: requests point into `header`, which must not move while others come and go.
   return transfers.emplace_back(Transfer{
       .operation = operation,
       .tensors = tensors,
@@ -93,6 +104,8 @@ Exchange::Transfer& Exchange::open(Transfers& transfers, const Operation& operat
       .begin_ns = recorder_.now()});
 }
 
+// The one transfer under way of this chunk with this peer. Steps differ: a wait may stand in a
+// later step than its post.
 Exchange::Transfers::iterator Exchange::find(Transfers& transfers, const Operation& operation) {
   return std::ranges::find_if(transfers, [&](const Transfer& transfer) {
     const Operation& posted = transfer.operation;
@@ -118,6 +131,8 @@ MessageHeader Exchange::header_of(const Operation& operation, TensorPair tensors
 /// Every message of a run has a tag of its own, so no two can be taken for each other.
 int Exchange::tag(const Operation& operation, int part) const {
   const int kind = 2 * static_cast<int>(settings_.pass) + static_cast<int>(operation.payload);
+  // Owners are spread 4 kinds · 3 parts apart, behind the tags of the agreement: the largest is 15
+  // + 12 P, and MPI promises tags up to 32767, which serves 2729 ranks.
   return kAgreementTags + (operation.owner * 4 + kind) * 3 + part;
 }
 
@@ -125,6 +140,7 @@ void Exchange::check_header(const Transfer& transfer) {
   const Operation& operation = transfer.operation;
   const ReadHeader read = read_header(transfer.header, network_.ranks());
   if (!read.fault.empty()) fail(operation, read.fault);
+  // The header that this rank would have sent in the sender's place, its checksums and step apart.
   const std::string fault =
       header_fault(read.header, header_of(operation, transfer.tensors, operation.peer));
   if (!fault.empty()) fail(operation, fault);
@@ -132,7 +148,9 @@ void Exchange::check_header(const Transfer& transfer) {
 }
 
 void Exchange::check_payload(const Transfer& transfer) const {
+  // What a peer is told of the mode is checked in the header: here both have the same.
   if (settings_.integrity != Integrity::full) return;
+  // Read again rather than kept: it is the bytes that arrived that count.
   const ReadHeader read = read_header(transfer.header, network_.ranks());
   if (read.header.first_sum == checksum(transfer.tensors.first) &&
       read.header.second_sum == checksum(transfer.tensors.second)) {
@@ -151,6 +169,7 @@ void Exchange::record(TraceKind kind, const Transfer& transfer, std::int64_t beg
                  .slot = slot_of(operation),
                  .gradient = concerns_gradients(operation),
                  .pass = settings_.pass,
+                 // A wait moves nothing; the other events count the header, as closed forms do.
                  .bytes = kind == TraceKind::wait ? 0
                                                   : byte_count(transfer.tensors.first) +
                                                         byte_count(transfer.tensors.second) +

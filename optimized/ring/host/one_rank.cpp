@@ -24,6 +24,9 @@ double seconds_since(Recorder::Clock::time_point begin) {
   return std::chrono::duration<double>(Recorder::Clock::now() - begin).count();
 }
 
+/// A rank for one run. Members are made in the order of their declaration, and that order is part
+/// of the protocol: rows and schedule come before the agreement, so that what is wrong with this
+/// rank's input is thrown before it sends anything.
 template <class Element>
 class HostRank {
  public:
@@ -34,14 +37,17 @@ class HostRank {
         network_(network),
         queries_(make_layout(options(), shape().q_tokens, options().q_layout)),
         keys_(make_layout(options(), shape().kv_tokens, options().kv_layout)),
+        // Rows with strides are copied once, here: kernels and sends want them dense.
         rows_(dense_rows(run.ends.source(tokens()))),
         plan_(run.parts.plan ? run.parts.plan : own_plan()),
         agreement_(agree(facts(), network)),
+        // Without a trace the last 64 events are kept all the same: an error carries them.
         recorder_(options().trace ? Recorder::Keep::all : Recorder::Keep::last,
                   run.parts.clock_zero.value_or(Recorder::Clock::now())),
         step_times_(static_cast<std::size_t>(network.ranks())),
         waits_(network.ranks()) {}
 
+  // Results go to the sink when both passes are done; until then nobody outside sees any of them.
   RunSummary run() {
     RankResult<Element> result = both_passes();
     RunSummary summary{.ranks = {result.stats}, .seconds = result.seconds};
@@ -69,12 +75,19 @@ class HostRank {
   }
 
   RankResult<Element> both_passes() {
+    // Behind the agreement: seconds are those of the passes, not of waiting
+    // for ranks that start late.
     const auto begin = Recorder::Clock::now();
     const bool with_gradients = rows_.dout.has_value();
+    // out is (batch, q_heads, rows, v_dim), lse one number per row.
     RankResult<Element> result{.out = Tensor<Element>(row_extents(shape().v_dim)),
                                .lse = Tensor<Real>(row_extents(1))};
+    // In the accumulator's type, one number per row: all that the backward
+    // pass keeps of the forward.
     const std::int64_t saved = with_gradients ? row_extents(1).size() : 0;
     MeteredBuffer<Real> row_lse(meter_, saved), delta(meter_, saved);
+    // State and slots of a pass are freed before those of the next one are made: the peak is the
+    // larger of the two, not their sum (engine_costs).
     run_pass(Pass::forward, [&](const PassContext<Element>& context, const RankSchedule& schedule) {
       ForwardPass<Element> pass(context, meter_);
       execute_with(pass, schedule, Pass::forward);
@@ -118,6 +131,7 @@ class HostRank {
 
   template <class Body>
   void run_pass(Pass pass, Body body) {
+    // Tests bring schedules of their own; else each rank builds its part of the common plan.
     const RankSchedule schedule =
         run_.parts.make_schedule
             ? run_.parts.make_schedule(schedule_spec(options()), plan_->need(), pass)
@@ -130,6 +144,8 @@ class HostRank {
                             .slots = schedule.slots,
                             .most_tokens = most_tokens(schedule)},
                            {rows_.k, rows_.v}, meter_);
+    // Slots are as many and as long as this pass's schedule wants, so the
+    // peak is taken in each pass.
     peak_kv_bytes_ = std::max(peak_kv_bytes_, chunks.held_bytes());
     const std::int64_t products = pass == Pass::forward ? kForwardProducts : kBackwardProducts;
     body(PassContext<Element>{.problem = run_.problem,
@@ -173,7 +189,9 @@ class HostRank {
     Exchange exchange(
         {.agreement = agreement_, .integrity = options().integrity, .pass = direction}, network_,
         recorder_, step_times_, waits_);
+    // After an error no transport may touch buffers that are about to be freed (communicator.h).
     const PostedBuffers posted(network_);
+    // The first step begins with the first post of the pass.
     step_begin_ns_ = recorder_.now() - waits_.stood_ns();
     Noted<PassOfRank> noted{*this, pass, direction};
     execute(schedule, exchange, noted);
@@ -220,6 +238,7 @@ class HostRank {
                     .busy_s = busy_s_,
                     .links = waits_.links(),
                     .events = recorder_.all()};
+    // NaN: no word of that rank has come round, which is not a step of no time.
     for (const StepTime& time : step_times_) {
       stats.heard_step_s.push_back(time.steps > 0 ? static_cast<double>(time.mean_seconds)
                                                   : std::numeric_limits<double>::quiet_NaN());
@@ -247,6 +266,7 @@ class HostRank {
 
 template <class Element>
 RunSummary run_rank(const CheckedRun<Element>& run, Communicator& network) {
+  // Faults that are planned, or a record of calls: outside of all that the engine does.
   const std::unique_ptr<Communicator> wrapped = run.parts.wrap ? run.parts.wrap(network) : nullptr;
   return HostRank<Element>(run, wrapped ? *wrapped : network).run();
 }

@@ -24,6 +24,7 @@ ChannelRows rows_of(const Extents& extents) {
 
 template <class Stored>
 void put(std::byte* wire, std::int64_t index, Stored value) {
+  // By memcpy, as in get(): codes may begin at any address behind the scales.
   std::memcpy(wire + index * static_cast<std::int64_t>(sizeof value), &value, sizeof value);
 }
 
@@ -37,6 +38,8 @@ Stored get(const std::byte* wire, std::int64_t index) {
 template <class Stored, class Element>
 void narrow(std::span<const Element> values, std::byte* wire) {
   for (std::size_t i = 0; i < values.size(); ++i) {
+    // By way of double, which holds every number of all four dtypes
+    // exactly: so one rounding in all.
     put(wire, static_cast<std::int64_t>(i), static_cast<Stored>(static_cast<double>(values[i])));
   }
 }
@@ -55,13 +58,16 @@ double scale_of(std::span<const Element> block) {
   double absmax = 0;
   for (const Element x : block) {
     const double size = std::abs(static_cast<double>(x));
+    // NaN and ±inf get a code of their own and must not make the others vanish.
     if (std::isfinite(size)) absmax = std::max(absmax, size);
   }
-  if (absmax == 0) return 1;
+  if (absmax == 0) return 1;  // every code is a zero then, and keeps its sign
   int exponent = 0;
   const double fraction = std::frexp(absmax, &exponent);  // absmax = fraction · 2^exponent
   constexpr double kTop = 0.875;                          // 448 = kTop · 2^9
+  // The least subnormal of the type that the scale is stored in (Accumulator<Element>).
   const int least = dtype_of<Element> == DType::f64 ? -1074 : -149;
+  // A fraction above kTop would round to more than 448, which e4m3 does not have: one power more.
   return std::ldexp(1.0, std::max(exponent - 9 + (fraction > kTop ? 1 : 0), least));
 }
 
@@ -69,10 +75,13 @@ double scale_of(std::span<const Element> block) {
 template <class Element>
 std::uint8_t code_of(Element x, double scale) {
   const double value = static_cast<double>(x);
+  // e4m3 has no infinity, so that ±inf cannot be told from NaN on this wire.
   if (!std::isfinite(value)) return Fp8E4M3(std::numeric_limits<double>::quiet_NaN()).bits;
-  Fp8E4M3 code(value / scale);
+  Fp8E4M3 code(value / scale);  // exact but for what becomes a zero: a power of two
   const double limit = dtype_info(dtype_of<Element>).max_finite;
   // Codes of one sign are ordered like their bits.
+  // The product would be infinite in Element. One code less in magnitude is one less in the bits,
+  // whatever the sign: the sign is the top bit.
   if (std::abs(static_cast<double>(code)) * scale > limit) --code.bits;
   return code.bits;
 }
@@ -80,7 +89,9 @@ std::uint8_t code_of(Element x, double scale) {
 template <class Element>
 void encode_blocks(std::span<const Element> values, const ChannelRows& rows, std::byte* wire) {
   using Scale = Accumulator<Element>;
+  // All scales first, then all codes, as the header shows.
   std::byte* codes = wire + rows.count * rows.blocks() * static_cast<std::int64_t>(sizeof(Scale));
+  // Counts blocks over all rows; the last block of a row may be short, and none spans two rows.
   std::int64_t block = 0;
   for (std::int64_t row = 0; row < rows.count; ++row) {
     for (std::int64_t c = 0; c < rows.channels; c += kWireBlock, ++block) {
@@ -129,6 +140,7 @@ bool is_lossy(WireFormat format, DType dtype) {
 std::int64_t wire_bytes(WireFormat format, DType dtype, const Extents& extents) {
   const ChannelRows rows = rows_of(extents);
   const std::int64_t numbers = rows.count * rows.channels;
+  // A format that is not narrower than the dtype has neither codes nor scales.
   const bool has_scales = effective_wire(format, dtype) == WireFormat::fp8;
   const std::int64_t scales = has_scales ? rows.count * rows.blocks() : 0;
   return numbers * dtype_info(wire_dtype(format, dtype)).bytes + scales * accumulator_bytes(dtype);
@@ -139,6 +151,7 @@ void encode(WireFormat format, const TensorView<const Element>& tensor, std::spa
   assert(std::ssize(out) == wire_bytes(format, dtype_of<Element>, tensor.extents));
   assert(is_lossy(format, dtype_of<Element>));
   const std::span<const Element> values = dense_values(tensor);
+  // `format` is the effective one: lossy was asserted, so exactly one of the three applies.
   if (format == WireFormat::f32) narrow<float>(values, out.data());
   if (format == WireFormat::bf16) narrow<BFloat16>(values, out.data());
   if (format == WireFormat::fp8) encode_blocks(values, rows_of(tensor.extents), out.data());

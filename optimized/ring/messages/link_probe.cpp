@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::int64_t kBytes = 251;  // no multiple of anything
 
+// Bytes that differ from rank to rank and from stream to stream, so that a message that
+// went astray is no right one.
 std::vector<std::byte> words_of(int rank, StreamKind kind) {
   std::vector<std::byte> words;
   for (std::int64_t i = 0; i < kBytes; ++i) {
@@ -26,9 +28,12 @@ void probe(DeviceLinks& links, StreamKind kind, const LinkEnds& ends) {
   const int next = (ends.rank + 1) % ends.ranks;
   const int previous = (ends.rank + ends.ranks - 1) % ends.ranks;
   const cuda::OwnedStream stream = cuda::make_stream(ends.device);
+  // One's own word in one's own memory: `said` lives until the wait is over.
   const cuda::DeviceTensor<std::byte> said(ends.device, words_of(ends.rank, kind));
   // What is not written then is wrong, whatever was there.
   const cuda::DeviceTensor<std::byte> heard(ends.device, words_of(previous + 1, kind));
+  // The next rank is also the previous one where there are two ranks, and
+  // oneself where there is one.
   const std::vector<DeviceMessage> messages = {
       {MessageSide::send, next, said.data(), said.bytes()},
       {MessageSide::receive, previous, heard.data(), heard.bytes()}};
@@ -36,7 +41,7 @@ void probe(DeviceLinks& links, StreamKind kind, const LinkEnds& ends) {
     links.exchange(kind, messages, stream.get(),
                    std::string("pass a word round the links for ") + name_of(kind));
     links.wait(stream.get());
-  } catch (...) {
+  } catch (...) {  // half of an exchange must not stay on the device
     links.abort();
     throw;
   }

@@ -36,6 +36,8 @@ class CopyRounds {
         computed_(program.ranks.size()),
         received_(program.ranks.size()) {}
 
+  // The list of the stream program is one in which every operation stands behind all it needs, so
+  // one pass over it is enough.
   std::vector<MessageWork> run() {
     for (const StreamOperation& operation : program_.operations) {
       if (touches_slots(operation)) take_in(operation);
@@ -56,16 +58,21 @@ class CopyRounds {
       uses_.use(access, works_.size(),
                 [&](std::size_t earlier) { work.after.emplace_back(access.place.rank, earlier); });
     }
+    // The round of what is needed, on either side: a copy touches slots of two ranks.
     for (const auto& [rank, number] : work.after) {
       work.round = std::max(work.round, works_[number].round);
     }
+    // A copy has to be in a later round than whatever it waits for; computing
+    // is in no round of its own.
     work.round = is_copy(operation) ? round_of_copy(operation, work.round + 1)
                                     : round_of_computing(operation, work.round);
     works_.push_back(std::move(work));
   }
 
   int round_of_copy(const StreamOperation& copy, int first) {
+    // Sums are not limited: those that are ready together share a round.
     if (copy.payload == Payload::gradients) return first;
+    // Never before the last chunk that came: chunks come in the order of the rank's steps.
     Received& last = received_[static_cast<std::size_t>(copy.to.rank)];
     const bool is_full = last.chunks == chunks_per_round_;
     const int round = std::max(first, last.round + (is_full ? 1 : 0));
@@ -74,6 +81,7 @@ class CopyRounds {
   }
 
   /// A compute stream goes on after what it was given before.
+  /// A rank computes in order, so later computing counts as needing the rounds of earlier one.
   int round_of_computing(const StreamOperation& operation, int first) {
     int& last = computed_[static_cast<std::size_t>(operation.rank)];
     return last = std::max(last, first);
@@ -137,6 +145,8 @@ class RankWorks {
     };
     auto next = computed.begin();
     for (auto first = copies.begin(); first != copies.end();) {
+      // The copies of one exchange at a time, with just as much computing before as they need. The
+      // loop ends, as what a copy needs stands before it in the list.
       const auto end = end_of_exchange(first, copies.end());
       while (!std::all_of(first, end,
                           [&](auto copy) { return needs_nothing_else(copy, is_issued); })) {
@@ -162,6 +172,8 @@ class RankWorks {
   }
   Numbers copies_in_rounds() const {
     Numbers numbers = those([](const StreamOperation& operation) { return is_copy(operation); });
+    // Stable: two messages of one pair of ranks in a round keep the order of the list, which both
+    // ends see; NCCL matches them by order.
     std::ranges::stable_sort(numbers, {}, [&](std::size_t copy) { return exchange_of(copy); });
     return numbers;
   }
@@ -171,6 +183,7 @@ class RankWorks {
                         [&](std::size_t copy) { return exchange_of(copy) != exchange_of(*first); });
   }
   bool needs_nothing_else(std::size_t number, const std::vector<bool>& is_issued) const {
+    // What the other side needs is its own affair: its stream waits there, and the message with it.
     return std::ranges::all_of(works_[number].after, [&](const auto& earlier) {
       return earlier.first != rank_ || is_issued[earlier.second];
     });
@@ -183,6 +196,7 @@ class RankWorks {
     } else {
       add_copy(work);
     }
+    // Works of several copies that became one exchange: it waits for what any of them needs.
     for (const auto& [rank, earlier] : work.after) {
       if (rank == rank_) on_streams_.back().after.push_back(at_.at(earlier));
     }
@@ -222,6 +236,7 @@ MessageProgram write_program(const RankWorks& works, Pass pass, int rank, const 
   MessageProgram program{.pass = pass, .rank = rank, .room = room, .operations = {}};
   const auto waits = needed_waits(works.on_streams(), kStreamsPerRank);
   std::vector<int> event_of(waits.size(), kNoEvent);
+  // A mark at first; the number comes with the record, which is before every wait for it.
   for (const auto& others : waits) {
     for (const std::size_t other : others) event_of[other] = 0;
   }
@@ -259,6 +274,7 @@ std::vector<MessageProgram> make_message_programs(const StreamProgram& program,
 
 std::vector<MessageProgram> make_message_programs(const Schedule& schedule) {
   const bool both_sides = schedule_traits(schedule.spec.kind).both_sides;
+  // One chunk from each side: with one in all, half of the links would rest in every round.
   return make_message_programs(make_stream_program(schedule, CopyBy::receiver), both_sides ? 2 : 1);
 }
 

@@ -9,6 +9,7 @@ namespace ringlab::ring {
 namespace {
 
 /// NCCL connects what is the thread's current device.
+/// Called while members are initialised: the device has to be current before NCCL connects.
 const TellAll& on_device(int device, const TellAll& tell_all) {
   cuda::select_device(device);
   return tell_all;
@@ -28,6 +29,7 @@ NcclLinks::~NcclLinks() {
 
 template <class Body>
 void NcclLinks::guarded(Body body) {
+  // What one communicator did to the other is not known, so neither is used again.
   try {
     body();
   } catch (...) {
@@ -38,6 +40,8 @@ void NcclLinks::guarded(Body body) {
 
 void NcclLinks::abort() noexcept {
   std::thread sums;
+  // `chunks_` is aborted by this thread meanwhile: each of them may wait
+  // for the other (decision 28).
   try {
     sums = std::thread([this] { sums_.abort(); });
   } catch (const std::system_error&) {  // no thread to be had: one after the other may yet do
@@ -62,6 +66,8 @@ void NcclLinks::wait(cuda::Stream stream) {
   guarded([&] {
     chunks_.wait(
         [&] {
+          // One communicator waits and asks the other in passing, so an
+          // error of either ends the wait.
           sums_.check(operation);
           return cuda::has_ended(device_, stream);
         },

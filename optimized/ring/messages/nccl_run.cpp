@@ -17,10 +17,12 @@ constexpr int kNcclTag = (1 << 20) + 7;  // far from those of others
 
 nccl::GroupPlace place_of(const RunOptions& options, const ProcessJob& job,
                           const RankDevice& device) {
+  // Finite: a deadline without end cannot be counted in milliseconds.
   constexpr double kLongest = 1e9;  // thirty years
   return {.rank = job.network.rank(),
           .ranks = job.network.ranks(),
           .device = device.name,
+          // Rounded up, so that a timeout above zero stays above zero.
           .deadline = std::chrono::ceil<std::chrono::milliseconds>(
               std::chrono::duration<double>(std::min(options.timeout_s, kLongest))),
           .check_others = job.check_others};

@@ -12,6 +12,7 @@ namespace ringlab::ring {
 
 std::string this_machine() {
   std::string id;
+  // A number that the kernel draws when it boots; names of hosts may be the same on two machines.
   if (std::ifstream("/proc/sys/kernel/random/boot_id") >> id) return id;
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -21,10 +22,12 @@ std::string this_machine() {
 RankDevice choose_rank_device(const TellAll& tell_all, int rank, const std::string& machine) {
   const int devices = cuda::device_count();
   const std::vector<std::string> machines = tell_all(machine);
+  // As many ranks of this machine are before this one: so ranks take devices in turn.
   const auto before = std::count(machines.begin(), machines.begin() + rank, machine);
   RankDevice chosen;
   chosen.number = static_cast<int>(before % devices);
   const cuda::DeviceFacts facts = cuda::device_facts(chosen.number);
+  // The bus number, not the device's: processes may number the same devices differently.
   chosen.name = facts.bus + " of machine " + machine;
   chosen.model = facts.name;
   return chosen;

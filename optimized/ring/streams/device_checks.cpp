@@ -14,6 +14,8 @@ namespace {
       {.where = where, .expected = expected, .actual = actual, .hint = "Use --device cpu"});
 }
 
+// The accumulators of both kernels lie in registers and shared memory; 256 channels are the most
+// that were given room (optimized/cuda/portable/portable.h).
 void check_channels(const Shape& shape) {
   constexpr std::int64_t kMost = 256;
   if (std::max(shape.head_dim, shape.v_dim) <= kMost) return;
@@ -33,11 +35,14 @@ void check_kernel_dtype(DType dtype) {
 }
 
 void check_device_abilities(const Problem& problem, const RunOptions& options) {
+  // No kernel for devices modifies scores, so asking for it must not be answered without it.
   const Modifiers& modifiers = problem.modifiers;
   if (modifiers.changes_scores() || modifiers.dropout != 0 || !modifiers.sinks.empty()) {
     refuse("modifiers", "none on devices", modifiers_text(modifiers));
   }
+  // A query sees one interval of rows there, and nothing else can be said to kernels (decision 19).
   if (problem.mask.has_bits()) refuse("mask", "no bit matrix on devices", problem.mask.text());
+  // What lies in a slot is what the kernel reads: nobody decodes on devices.
   if (is_lossy(options.wire, problem.dtype)) {
     refuse("wire", "exact on devices", "one that rounds K and V");
   }

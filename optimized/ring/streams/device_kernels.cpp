@@ -13,7 +13,7 @@
 namespace ringlab::ring {
 namespace {
 
-constexpr int kOldestCapability = 80;
+constexpr int kOldestCapability = 80;  // 8.0: mma.sync for bf16 and cp.async
 
 std::int64_t most_positions(const Layout& layout) {
   std::int64_t most = 0;
@@ -27,12 +27,14 @@ std::int64_t most_positions(const Layout& layout) {
 cuda::BlockShape largest_block(const Problem& problem, const RunOptions& options) {
   const auto narrow = [](std::int64_t n) {
     return static_cast<std::int32_t>(
+        // Clamped: a shape that is too large is refused by name elsewhere, and must not wrap here.
         std::min<std::int64_t>(n, std::numeric_limits<std::int32_t>::max()));
   };
   const Shape& s = problem.shape;
   return {.batch = narrow(s.batch),
           .q_heads = narrow(s.q_heads),
           .kv_heads = narrow(s.kv_heads),
+          // The most of each over all ranks: no block that any rank computes is larger.
           .queries = narrow(most_positions(make_layout(options, s.q_tokens, options.q_layout))),
           .keys = narrow(most_positions(make_layout(options, s.kv_tokens, options.kv_layout))),
           .head_dim = narrow(s.head_dim),
@@ -88,6 +90,7 @@ std::string KernelChoice::text() const {
 KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOptions& options) {
   const cuda::DeviceFacts facts = cuda::device_facts(device);
   check_capability(device, facts);
+  // Kernels count scores in base 2 (decision 14).
   const auto scale = static_cast<float>(problem.scale * std::numbers::log2e);
   const std::string reason =
       cuda::why_not_hopper(largest_block(problem, options), scale, facts.compute_capability);
@@ -102,7 +105,9 @@ KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, i
   KernelChoice choice{.forward = ForwardKernel::hopper, .why_not_hopper = {}, .devices = {}};
   const int used = devices == 0 ? cuda::device_count() : devices;
   std::map<std::string, int> names;
+  // With fewer ranks than devices the devices behind them are never used, and need not be able.
   for (int device = 0; device < std::min(used, options.ranks); ++device) {
+    // One kind of kernel for all ranks: results of a rank must not depend on the device it is on.
     const KernelChoice one = choose_kernels_on(device, problem, options);
     ++names[one.devices];
     if (one.forward == ForwardKernel::hopper) continue;

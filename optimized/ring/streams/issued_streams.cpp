@@ -23,6 +23,7 @@ std::string pass_text(Pass pass) { return std::string(pass_name(pass)) + ", "; }
 
 }  // namespace
 
+// Without ranks there is no first stream; a run has one rank at least.
 IssuedStreams::IssuedStreams(std::vector<int> devices, int first_rank)
     : devices_(std::move(devices)), first_rank_(first_rank) {
   milestones_.resize(devices_.size() * kStreamsPerRank);
@@ -41,6 +42,7 @@ void IssuedStreams::select(int rank) const { cuda::select_device(device_of(rank)
 /// An event belongs to the device of the stream that records it.
 std::vector<cuda::Event> IssuedStreams::make_events(const StreamProgram& program) {
   std::vector<cuda::Event> events(static_cast<std::size_t>(program.events));
+  // The last operation that touched a slot, on each stream: an event stands for its end.
   std::vector<const StreamOperation*> last(streams_.size());  // of each stream, on a slot
   for (const StreamOperation& operation : program.operations) {
     const std::size_t stream = index_of(operation.rank - first_rank_, operation.stream);
@@ -67,6 +69,8 @@ void IssuedStreams::wait(const StreamOperation& operation, cuda::Event event) co
 }
 
 void IssuedStreams::fork() const {
+  // The first stream is where a capture begins, so every other one has to hang on it by an event,
+  // or it would not be part of the graph.
   const cuda::OwnedStream& first = streams_.front();
   cuda::record_event(first.device(), ends_.front().get(), first.get(), "fork");
   for (std::size_t i = 1; i < streams_.size(); ++i) {
@@ -75,6 +79,8 @@ void IssuedStreams::fork() const {
 }
 
 void IssuedStreams::join() const {
+  // All streams end in the first one: a capture that leaves a stream
+  // unjoined is an error of CUDA's.
   const cuda::OwnedStream& first = streams_.front();
   for (std::size_t i = 1; i < streams_.size(); ++i) {
     cuda::record_event(streams_[i].device(), ends_[i].get(), streams_[i].get(), "join");
@@ -83,6 +89,7 @@ void IssuedStreams::join() const {
 }
 
 void IssuedStreams::launch_as_graph(const std::function<void()>& issue) {
+  // Thread-locally: what other threads ask of CUDA meanwhile is none of the graph's (decision 28).
   const cuda::OwnedStream& first = streams_.front();
   cuda::begin_capture(first.device(), first.get());
   try {
@@ -116,6 +123,8 @@ double IssuedStreams::clocked_seconds() const {
 }
 
 void IssuedStreams::finish(double timeout_s) const {
+  // Without a deadline the driver waits, and this thread sleeps; with one it
+  // is asked again and again.
   if (timeout_s == std::numeric_limits<double>::infinity()) {
     for (const int device : devices_) cuda::wait_for_device(device);
     return;
@@ -128,7 +137,7 @@ void IssuedStreams::finish(double timeout_s) const {
 bool IssuedStreams::end_within(double timeout_s) const noexcept {
   try {
     return cuda::ends_within(timeout_s, [&] { return have_ended(); });
-  } catch (const std::exception&) {  // of the device: nothing goes on there
+  } catch (const std::exception&) {  // of the device: nothing goes on there any more
     return true;
   }
 }
@@ -141,9 +150,11 @@ bool IssuedStreams::have_ended() const {
 
 /// Events that became part of a graph cannot be asked.
 std::vector<std::string> IssuedStreams::standing() const {
+  // The events that were captured are nodes of the graph, and no event of theirs ever happens.
   if (graph_.get() != nullptr) {
     return {"a graph that has not ended, at no place that could be told"};
   }
+  // Streams are asked while they run: the answers are of slightly different moments.
   std::vector<std::string> unended;
   for (std::size_t stream = 0; stream < streams_.size(); ++stream) {
     if (cuda::has_ended(streams_[stream].device(), streams_[stream].get())) continue;
@@ -155,6 +166,7 @@ std::vector<std::string> IssuedStreams::standing() const {
 std::string IssuedStreams::standing_of(std::size_t stream) const {
   const std::vector<Milestone>& all = milestones_[stream];
   const int device = streams_[stream].device();
+  // The first that has not happened: events of one stream happen in order.
   const auto next = std::ranges::find_if(
       all, [&](const Milestone& one) { return !cuda::has_happened(device, one.event); });
   const int rank = first_rank_ + static_cast<int>(stream) / kStreamsPerRank;

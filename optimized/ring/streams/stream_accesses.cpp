@@ -18,9 +18,15 @@ std::vector<Access> accesses_of(const StreamOperation& operation, Pass pass) {
   const SlotPlace addend{operation.rank, operation.addend};
   switch (operation.action) {
     case StreamAction::attend:
+      // Forward, the state is no slot: it belongs to the compute stream
+      // alone, whose order protects it.
       if (pass == Pass::forward) return {read_of(Payload::chunk, chunk)};
+      // The sum is cleared and written, never read first, so it depends on
+      // readers of its last content.
       return {read_of(Payload::chunk, chunk), write_of(Payload::gradients, sum)};
     case StreamAction::add_gradient:
+      // Adding reads its target as well, but whoever writes a slot comes after
+      // all earlier users anyway.
       return {read_of(Payload::gradients, addend), write_of(Payload::gradients, sum)};
     case StreamAction::copy:
       return {read_of(operation.payload, operation.from),

@@ -39,6 +39,8 @@ class Translation {
         due_(schedule.ranks.size()) {}
 
   std::vector<SlotWork> run() {
+    // Ranks go on in turn as long as any can. Only when all stand still a copy is taken out of
+    // turn; when there is none either, the schedule has no end.
     while (advance_all() || copy_out_of_order()) {
     }
     for (std::size_t rank = 0; rank < at_.size(); ++rank) {
@@ -78,6 +80,8 @@ class Translation {
       case Verb::post_send:
         post(rank, operation);
         return true;
+      // Waits are not translated: they only hold this rank back here, and so fix in which order
+      // works are listed. What work has to wait for follows from slots (add_work).
       case Verb::wait_receive:
       case Verb::wait_send:
         return copied_.contains(message_of(rank, operation));
@@ -97,7 +101,10 @@ class Translation {
     const bool sends = is_send(operation);
     (sends ? posted.send : posted.receive) = operation;
     const bool chunk = message.payload == Payload::chunk;
+    // Chunks come in the order in which their receives are posted, which is
+    // that of the rank's steps.
     if (chunk && !sends) due_[static_cast<std::size_t>(rank)].push_back(message);
+    // Sums have no such order: each is copied as soon as both of its ends are there.
     if (!chunk && posted.is_ready()) copy(message, posted);
     if (chunk) copy_in_order(message.to);
   }
@@ -105,9 +112,11 @@ class Translation {
   /// All that comes next to `rank` and is there to be copied.
   void copy_in_order(int rank) {
     std::deque<MessageKey>& due = due_[static_cast<std::size_t>(rank)];
+    // `due` holds receives that are posted, so there is an entry for each of them.
     while (!due.empty() && posted_.at(due.front()).is_ready()) {
       const MessageKey message = due.front();
       due.pop_front();
+      // A message may have been copied out of turn already.
       if (!copied_.contains(message)) copy(message, posted_.at(message));
     }
   }
@@ -128,6 +137,8 @@ class Translation {
     copied_.insert(message);
     const bool chunk = message.payload == Payload::chunk;
     add_work({.action = StreamAction::copy,
+              // The receiver's stream waits for its own slot, which it knows best;
+              // CopyBy::sender is for tests.
               .rank = copy_by_ == CopyBy::receiver ? message.to : message.from,
               .stream = chunk ? StreamKind::chunks : StreamKind::sums,
               .step = receive.step,
@@ -157,6 +168,7 @@ class Translation {
   }
 
   void add_work(const StreamOperation& operation) {
+    // Dependencies come from slots alone: who wrote last, and for a write also who has read since.
     SlotWork work{operation};
     for (const Access& access : accesses_of(operation, schedule_.pass)) {
       uses_.use(access, works_.size(), [&](std::size_t earlier) { work.after.push_back(earlier); });
@@ -190,6 +202,7 @@ StreamOperation on_stream_of(const StreamOperation& operation, StreamAction acti
 
 /// Events for the operations that are waited for, recorded just after them.
 void write_operations(const std::vector<SlotWork>& works, StreamProgram& program) {
+  // Waits that order within a stream or an earlier wait imply are left out (needed_waits).
   const int streams = static_cast<int>(program.ranks.size()) * kStreamsPerRank;
   const auto waits = needed_waits(on_streams(works), streams);
   std::vector<bool> is_waited_for(works.size());
@@ -198,6 +211,7 @@ void write_operations(const std::vector<SlotWork>& works, StreamProgram& program
   }
   std::vector<int> event_of(works.size(), kNoEvent);
   for (std::size_t i = 0; i < works.size(); ++i) {
+    // Works only depend on earlier ones, so every event waited for here has its number already.
     for (const std::size_t other : waits[i]) {
       StreamOperation wait = on_stream_of(works[i].operation, StreamAction::wait);
       wait.event = event_of[other];
