@@ -11,6 +11,7 @@ namespace {
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
 
+// "rank 1" and not "rank 12": what follows the number is looked at, too.
 bool names_rank(const std::string& where, int rank) {
   const std::string name = rank_name(rank);
   return where == name || where.starts_with(name + ",") || where.starts_with(name + ":");
@@ -78,6 +79,7 @@ FirstFailure::FirstFailure(int ranks) {
 }
 
 void FirstFailure::record(int rank, const Error& error) {
+  // Three ways in: there is none yet, the same rank knows its step now, or this is what caused it.
   const bool same_rank = rank == rank_;
   if (error_ && !(same_rank && adds_the_step(*error_, error)) && !is_the_cause(*error_, error)) {
     return;
@@ -89,8 +91,9 @@ void FirstFailure::record(int rank, const Error& error) {
 void FirstFailure::record_thrown(int rank, const std::exception_ptr& thrown) noexcept {
   try {
     record(rank, *error_of_rank(rank, thrown));
-  } catch (...) {  // no memory left to say what it was
+  } catch (...) {  // no memory left to say what it was: record() copies texts
     if (error_) return;
+    // Made when there was memory; handing it on needs none.
     error_ = out_of_memory_[static_cast<std::size_t>(rank)];
     rank_ = rank;
   }
@@ -99,6 +102,7 @@ void FirstFailure::record_thrown(int rank, const std::exception_ptr& thrown) noe
 void FirstFailure::rethrow() const { throw_copy(*error_); }
 
 void FirstFailure::throw_to_survivor(int rank, const std::string& doing) const {
+  // The failed rank itself gets its own error, type and all; a deadlock is everybody's own.
   if (rank == rank_ || rank_ == kEveryRank) rethrow();
   throw wait_error({.rank = rank, .doing = doing}, rank_,
                    rank_name(rank_) + " failed (" + error_->what() + ")");
@@ -114,6 +118,7 @@ void throw_copy(const Error& error) {
 }
 
 std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& thrown) {
+  // The most special type first: a DeviceStuck is a MachineError, and all three are Errors.
   try {
     std::rethrow_exception(thrown);
   } catch (const RankError& error) {
@@ -152,6 +157,7 @@ RankError size_error(int rank, const PairedMessage& message) {
 }
 
 RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting) {
+  // The list is the message: in a circle of waiting every rank is as guilty as the next.
   std::string list;
   Attempt first{.rank = kEveryRank};
   for (std::size_t rank = 0; rank < waiting.size(); ++rank) {

@@ -68,6 +68,7 @@ bool changes_message(FaultKind kind) {
   return kind == FaultKind::flip || kind == FaultKind::half || kind == FaultKind::replay;
 }
 
+// Real time, also where the ranks' own is simulated.
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
@@ -77,6 +78,7 @@ void stop_for(double seconds) {
   const pid_t self = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
+    // By the kernel: when the rank is killed while it is stopped, no sleeper stays behind.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::usleep(static_cast<useconds_t>(seconds * 1e6));
     ::kill(self, SIGCONT);
@@ -97,12 +99,15 @@ class FaultyCommunicator final : public Communicator {
 
   Request post_send(int to, int tag, std::span<const std::byte> bytes) override {
     const bool now = is_due(FaultPhase::before_send);
+    // Sends may read their bytes later: `kept_` holds the changed ones until the end.
     if (now && changes_message(plan_.kind)) return network_.post_send(to, tag, changed(bytes));
     if (now) strike();
+    // Only where it may be needed: it copies every message.
     if (plan_.kind == FaultKind::replay) previous_[bytes.size()] = {bytes.begin(), bytes.end()};
     return network_.post_send(to, tag, bytes);
   }
   Request post_receive(int from, int tag, std::span<std::byte> buffer) override {
+    // Posted first: a fault in computing strikes with a receive under way, as in a ring.
     const Request request = network_.post_receive(from, tag, buffer);
     receives_.insert(request.id);
     if (is_due(FaultPhase::in_compute)) strike();
@@ -116,6 +121,7 @@ class FaultyCommunicator final : public Communicator {
 
  private:
   bool is_due(FaultPhase phase) {
+    // Counts events of the wanted phase and rank only, and strikes once: the count goes on rising.
     return phase == plan_.phase && rank() == plan_.rank && events_++ == plan_.count;
   }
 
@@ -133,6 +139,7 @@ class FaultyCommunicator final : public Communicator {
         return sleep_for(plan_.amount);
       case FaultKind::memory:
         throw std::bad_alloc();
+      // The planned error says nothing of what was expected: it stands for a failure of any kind.
       default:
         throw_environment_error({.where = "rank " + std::to_string(rank()),
                                  .expected = "",
@@ -143,12 +150,15 @@ class FaultyCommunicator final : public Communicator {
 
   std::span<const std::byte> changed(std::span<const std::byte> bytes) {
     std::vector<std::byte>& copy = kept_.emplace_back(bytes.begin(), bytes.end());
+    // A transport must refuse it: a message that is shorter than its receive is a broken protocol.
     if (plan_.kind == FaultKind::half) copy.resize(copy.size() / 2);
+    // Where nothing of that length was sent before, the message goes as it is.
     if (plan_.kind == FaultKind::replay && previous_.contains(copy.size())) {
       copy = previous_[copy.size()];
     }
     const std::int64_t bits = std::ssize(copy) * 8;
     if (plan_.kind == FaultKind::flip && bits > 0) {
+      // Bits are counted from the end where the number is negative.
       const auto wanted = static_cast<std::int64_t>(plan_.amount) % bits;
       const std::int64_t bit = wanted < 0 ? wanted + bits : wanted;
       copy[static_cast<std::size_t>(bit / 8)] ^= std::byte{1} << (bit % 8);
@@ -168,6 +178,7 @@ class FaultyCommunicator final : public Communicator {
 
 FaultPlan parse_fault_plan(const std::string& text) {
   std::vector<std::string_view> words;
+  // The last word has no colon behind it.
   for (std::string_view rest = text;;) {
     const std::size_t colon = rest.find(':');
     words.push_back(rest.substr(0, colon));
@@ -184,6 +195,7 @@ FaultPlan parse_fault_plan(const std::string& text) {
     plan.amount = number<double>(words[3].substr(equals + 1), text);
   }
   const bool whole = plan.rank >= 0 && plan.count >= 0 && plan.amount > -1e9 && plan.amount < 1e9;
+  // A change of bytes makes sense where bytes are sent, and nowhere else.
   const bool fits = !changes_message(plan.kind) || plan.phase == FaultPhase::before_send;
   const bool timed = plan.kind == FaultKind::stop || plan.kind == FaultKind::delay;
   if (!whole || !fits || (timed && plan.amount < 0)) refuse(text);

@@ -37,6 +37,9 @@ std::size_t MessageTable::ChannelHash::operator()(const Channel& channel) const 
   return hash ^ (hash >> 32);
 }
 
+// Pairs in the order of posting: the queue of a channel holds ends of one side only, because an
+// end of the other side takes its head at once. Which message is whose is so decided at the
+// post, and no delay changes it.
 MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction direction) {
   const auto [entry, is_new] = unpaired_.try_emplace(channel);
   std::list<MessagePtr>& queue = entry->second;
@@ -47,6 +50,7 @@ MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction dire
     if (queue.empty()) unpaired_.erase(entry);
     return message;
   }
+  // Memory may run out in tests of just that: the table must stay one that can be read.
   try {
     auto message = std::make_shared<PairedMessage>();
     message->from = channel.from;
@@ -75,6 +79,7 @@ MessageTable::PostedPair MessageTable::post_send(const Address& address,
   MessagePtr message = take_counterpart(channel, Direction::send);
   message->send_posted = true;
   message->source = bytes;
+  // Kept apart from `source`, which is gone once the bytes were taken.
   message->sent_bytes = bytes.size();
   Traffic& traffic = ranks_[static_cast<std::size_t>(address.rank)].traffic;
   traffic.sent_bytes += static_cast<std::int64_t>(bytes.size());
@@ -109,6 +114,7 @@ HalfMessage MessageTable::find(int rank, Request request) const {
 void MessageTable::close(int rank, Request request) {
   RankTable& state = ranks_[static_cast<std::size_t>(rank)];
   const auto found = state.open.find(request.id);
+  // A send was counted when it was posted, so only receives are counted here.
   if (found->second.direction == Direction::receive) {
     state.traffic.received_bytes += static_cast<std::int64_t>(found->second.message->sent_bytes);
     ++state.traffic.received_messages;
@@ -124,19 +130,22 @@ std::vector<HalfMessage> MessageTable::open(int rank, bool (*wanted)(const HalfM
   return operations;
 }
 
+// From now on nothing refers to buffers of this rank: they are about to be freed with its stack.
 void MessageTable::end_rank(int rank) {
   RankTable& state = ranks_[static_cast<std::size_t>(rank)];
   state.ended = true;
   for (auto& [id, operation] : state.open) {
     PairedMessage& message = *operation.message;
     if (operation.direction == Direction::receive) {
-      message.target = {};
-    } else if (!message.taken) {
+      message.target = {};        // the message may still arrive; it is written nowhere
+    } else if (!message.taken) {  // else the bytes are on their way, and arrive
       message.sender_left = true;
       message.source = {};
     }
   }
   state.open.clear();
+  // Unpaired receives of this rank can never be matched, and a later send must not find them. Sends
+  // stay: their receivers have to learn that the sender has left.
   std::erase_if(unpaired_, [rank](const auto& entry) {
     return entry.first.to == rank && entry.second.front()->receive_posted;
   });
@@ -144,13 +153,14 @@ void MessageTable::end_rank(int rank) {
 
 std::string MessageTable::hopeless(const HalfMessage& operation, bool rendezvous) const {
   const PairedMessage& m = *operation.message;
+  // Whatever became of the peer: the bytes are safe on their way.
   if (m.taken) return "";
   const std::string from = "rank " + std::to_string(m.from);
   const std::string to = "rank " + std::to_string(m.to);
   if (operation.direction == Direction::receive) {
     if (m.sender_left) return from + " ended without waiting for this send";
     if (!m.send_posted && ended(m.from)) return from + " had ended without sending it";
-  } else if (rendezvous && !m.receive_posted && ended(m.to)) {
+  } else if (rendezvous && !m.receive_posted && ended(m.to)) {  // else a send needs nobody
     return to + " had ended without receiving it";
   }
   return "";

@@ -19,6 +19,7 @@ void Turns::run(int ranks, const std::function<void(int)>& body) {
   for (int rank = 0; rank < ranks; ++rank) {
     fibres_.emplace_back(stacks, [&body, rank] { body(rank); });
   }
+  // Whoever runs says who is next before it stands still or ends, so this loop decides nothing.
   while (holder_ >= 0) fibres_[static_cast<std::size_t>(holder_)].resume();
 }
 
@@ -29,12 +30,15 @@ SimulatedNetwork::SimulatedNetwork(int ranks, std::uint64_t seed, bool rendezvou
       random_(seed),
       waiting_(static_cast<std::size_t>(ranks)),
       running_(ranks) {
+  // Room for one event per rank: release_survivors() pushes as many, and must not allocate.
   events_.reserve(static_cast<std::size_t>(ranks));
+  // Ranks start at random moments, like everything else.
   for (int rank = 0; rank < ranks; ++rank) schedule_rank(rank);
 }
 
 void SimulatedNetwork::run(const RankBody& body) {
   turns_.give_to(next_rank());
+  // Fibres are made before any rank runs: memory that is missing then is the machine's error.
   try {
     turns_.run(ranks(), [&](int rank) { run_rank(*this, rank, body); });
   } catch (const std::bad_alloc& error) {
@@ -43,10 +47,12 @@ void SimulatedNetwork::run(const RankBody& body) {
 }
 
 void SimulatedNetwork::leave(int rank, const std::exception_ptr& thrown) {
+  // The failure first: else others would only find that their waits are hopeless.
   if (thrown) fail_thrown(rank, thrown);
   table_.end_rank(rank);
   --running_;
   end_time_ = now_;
+  // Some may wait for what this rank will never send: they are released to find that out.
   int next = -1;
   try {
     for (int other = 0; other < ranks(); ++other) release_if_complete(other);
@@ -61,6 +67,7 @@ void SimulatedNetwork::leave(int rank, const std::exception_ptr& thrown) {
 Request SimulatedNetwork::post_send(int rank, int to, int tag, std::span<const std::byte> bytes) {
   throw_if_failed(rank, "to post a send to rank " + std::to_string(to));
   const MessageTable::PostedPair posted = table_.post_send({rank, to, tag}, bytes);
+  // Without rendezvous a message sets out at once; with it only when the receive is posted as well.
   if (!rendezvous_ || posted.message->matched()) schedule_arrival(posted.message);
   return posted.request;
 }
@@ -68,6 +75,8 @@ Request SimulatedNetwork::post_send(int rank, int to, int tag, std::span<const s
 Request SimulatedNetwork::post_receive(int rank, int from, int tag, std::span<std::byte> buffer) {
   throw_if_failed(rank, "to post a receive from rank " + std::to_string(from));
   const MessageTable::PostedPair posted = table_.post_receive({rank, from, tag}, buffer);
+  // After the table has paired it: a message that was taken before is delivered by an event, never
+  // here, so the poison is seen by whoever reads too early.
   std::ranges::fill(buffer, kPoison);
   const PairedMessage& message = *posted.message;
   if (message.taken || (rendezvous_ && message.matched())) schedule_arrival(posted.message);
@@ -77,6 +86,8 @@ Request SimulatedNetwork::post_receive(int rank, int from, int tag, std::span<st
 void SimulatedNetwork::wait(int rank, Request request) {
   const HalfMessage operation = table_.find(rank, request);
   throw_if_failed(rank, describe(operation));
+  // From here on arrivals may release this rank; one that is complete already is released at once,
+  // by an event like all others, so that even this wait lets other ranks go first.
   waiting_[static_cast<std::size_t>(rank)] = operation;
   release_if_complete(rank);
   const int next = next_rank();
@@ -85,6 +96,7 @@ void SimulatedNetwork::wait(int rank, Request request) {
     turns_.stand_still(rank);
   }
   throw_if_failed(rank, describe(operation));
+  // Only where nobody has failed: what a failure makes hopeless is told as that failure.
   const std::string reason = table_.hopeless(operation, rendezvous_);
   const PairedMessage& message = *operation.message;
   if (!reason.empty()) {
@@ -105,6 +117,8 @@ std::int64_t SimulatedNetwork::random_delay() {
 }
 
 void SimulatedNetwork::push(NetworkEvent event) {
+  // Events of one tick come in the order of this draw; `number` only breaks its
+  // ties, for one order per seed.
   event.order = random_();
   event.number = pushed_++;
   events_.push_back(std::move(event));
@@ -116,6 +130,7 @@ void SimulatedNetwork::schedule_rank(int rank) {
 }
 
 void SimulatedNetwork::schedule_arrival(const MessagePtr& message) {
+  // A tick at least: no message is there at the moment in which it was posted.
   const std::int64_t time = now_ + 1 + random_delay();
   push({.time = time, .order = 0, .number = 0, .rank = -1, .message = message});
 }
@@ -132,6 +147,7 @@ int SimulatedNetwork::next_rank() {
     std::ranges::pop_heap(events_, std::greater<>());
     const NetworkEvent event = std::move(events_.back());
     events_.pop_back();
+    // Never back: every event is pushed for now_ or later.
     now_ = event.time;
     if (!event.message) return event.rank;
     arrive(*event.message);
@@ -148,6 +164,7 @@ void SimulatedNetwork::arrive(PairedMessage& message) {
     message.source = {};
   }
   if (message.receive_posted) {
+    // A wrong size is not written at all; wait() makes it the receiver's error.
     if (message.target.size() == message.payload.size()) {
       std::ranges::copy(message.payload, message.target.begin());
     }
@@ -165,6 +182,7 @@ bool SimulatedNetwork::complete(const HalfMessage& operation) const {
 void SimulatedNetwork::release_if_complete(int rank) {
   std::optional<HalfMessage>& waiting = waiting_[static_cast<std::size_t>(rank)];
   if (!waiting) return;
+  // Hopeless operations end their wait, too: wait() then says why.
   if (!complete(*waiting) && table_.hopeless(*waiting, rendezvous_).empty()) return;
   waiting.reset();
   schedule_rank(rank);

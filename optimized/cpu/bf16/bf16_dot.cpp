@@ -12,10 +12,11 @@
 namespace ringlab::cpu::bf16_dot {
 namespace {
 
-float scale_of(const Block<BFloat16>& block) {
+float scale_of(const Block<BFloat16>& block) {  // of scores, in powers of two
   return static_cast<float>(block.scale * std::numbers::log2e);
 }
 
+// A head's last part may be short; with a few parts each, threads end together.
 constexpr std::int64_t kPartsPerThread = 4;
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
@@ -32,6 +33,7 @@ class Worker {
         channels_{block.q.extents.channels, block.v.extents.channels},
         keys_(block.tiles.keys, channels_.head_dim),
         values_(block.tiles.keys, channels_.v_dim, Apart::not_finite),
+        // Whole pairs of keys: an odd last key gets a partner that is hidden.
         scores_(aligned_array<float>(rounded_up(block.tiles.keys, 2) * kWidth)),
         lanes_(aligned_array<float>(2 * kWidth)) {
     for (std::int64_t i = 0; i < rows_of(block) / kWidth; ++i) tiles_.emplace_back(channels_);
@@ -50,8 +52,12 @@ class Worker {
   /// Some rows of one query head, rows_of() at most.
   void run(std::int64_t head, const RowRange& group, SoftmaxState<float>* states, float* accs) {
     const std::int64_t first = group.first, count = group.last - group.first;
+    // Both (batch, heads, tokens, channels).
     const Extents &q = block_.q.extents, &k = block_.k.extents;
+    // Query heads of one K/V head lie side by side, so the quotient is the
+    // row of (batch, kv_heads).
     const std::int64_t kv_head = head / (q.heads / k.heads), at = head * q.tokens + first;
+    // tiles with at least one row
     used_ = static_cast<std::size_t>(rounded_up(count, kWidth) / kWidth);
     for (std::size_t i = 0; i < used_; ++i) {
       const std::int64_t row = static_cast<std::int64_t>(i) * kWidth;
@@ -71,6 +77,7 @@ class Worker {
 
  private:
   /// `start`: row of K and V where the head begins.
+  /// Runs in the order of memory: the sums of a row have one order whatever the tiles are.
   void take_in_runs(std::int64_t start) {
     for (const PositionRun& run : block_.keys.runs()) {
       for (std::size_t i = 0; i < used_; ++i) tiles_[i].sight().look_at(run);
@@ -85,6 +92,7 @@ class Worker {
   void take_in_rows(const PositionRun& run, const RowRange& rows, std::int64_t start) {
     bool loaded = false;
     for (std::size_t i = 0; i < used_; ++i) {
+      // Rows that some query of the tile sees; a block that no tile looks at is never packed.
       const RowRange some = common(rows, tiles_[i].sight().view().some);
       if (some.empty()) continue;
       if (!loaded) load(start + rows.first, rows.last - rows.first);
@@ -102,12 +110,13 @@ class Worker {
     values_.load(block_.v.data + row * channels_.v_dim, count);
   }
 
-  /// Takes `part`, rows of the run; the first of them is row `skipped` of the block at hand.
+  /// Takes `part`, rows of the run; the first of them is row `skipped` of the block at hand: scores,
+  /// weights, then the accumulator.
   void take_in_part(PairedQueries& tile, const PositionRun& run, const RowRange& part,
                     std::int64_t skipped) {
     score_part(tile, run, part, skipped);
     const std::int64_t count = part.last - part.first, pairs = (count + 1) / 2;
-    if (count % 2 != 0) {  // the last key's partner has no weight
+    if (count % 2 != 0) {  // the last key's partner has no weight: its score is -inf
       std::fill_n(scores_.get() + count * kWidth, kWidth, kEmptyRowMax<float>);
     }
     const bool rescale = weigh({.scores = scores_.get(),
@@ -125,6 +134,7 @@ class Worker {
                   .panels = channels_.panels(),
                   .keep = rescale ? keep() : nullptr,
                   .acc = tile.acc()});
+    // Infinite and NaN values were packed as zeros; they count where their weight is not 0.
     values_.add_specials(skipped, count, weights, tile.acc());
   }
 
@@ -139,18 +149,22 @@ class Worker {
            .count = count,
            .scores = scores,
            .tops = tops()});
+    // In this order: what was lost is added before scores are hidden, and maxima are taken last.
     if (queries.has_subnormals()) queries.add_subnormal_rows(keys_.raw(skipped), count, scores);
     if (keys_.has_subnormals()) queries.add_subnormal_keys(keys_.raw(skipped), count, scores);
     const RowRange& all = tile.sight().view().all;
+    // Part of the rows is unseen by some lane; `all` is what every lane sees.
     const bool partial = part.first < all.first || part.last > all.last;
     if (partial) hide_unseen(tile.sight().bounds(), part.first, count, scores);
     if (block_.mask.has_bits()) hide_bits(tile, run, part);
+    // score() found the maxima of scores as they were before any of this changed them.
     if (partial || queries.has_subnormals() || keys_.has_subnormals() || block_.mask.has_bits()) {
       find_tops(scores, count, tops());
     }
   }
 
   /// Asks a bit matrix about every pair.
+  /// Positions and not rows: the bits of a matrix are asked for global positions.
   void hide_bits(const PairedQueries& tile, const PositionRun& run, const RowRange& part) {
     for (std::int64_t row = part.first; row < part.last; ++row) {
       const std::int64_t key = run.first + row * run.stride;
@@ -184,6 +198,7 @@ bool available() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
+// Modifiers and dropout need f32 scores: those blocks are widened instead.
 bool takes(const Block<BFloat16>& block) {
   if (!block.is_plain()) return false;
   const float scale = scale_of(block);
@@ -192,6 +207,7 @@ bool takes(const Block<BFloat16>& block) {
 
 void forward(const Block<BFloat16>& block, SoftmaxState<float>* states, float* accs) {
   const std::vector<std::int64_t> positions = block.queries.to_list();
+  // A worker for each thread, made by that thread: packing and scratch are its own.
   share_out_rows(block, Worker::rows_of(block), kWidth, [&] {
     return [&, worker = Worker(block, positions)](std::int64_t head, const RowRange& rows) mutable {
       worker.run(head, rows, states, accs);

@@ -32,6 +32,7 @@ class PairedBackwardWorker {
         channels_{block_.q.extents.channels, block_.v.extents.channels},
         keys_(block_.tiles.keys, channels_.head_dim),
         values_(block_.tiles.keys, channels_.v_dim),
+        // Here K is multiplied by dS, which may be large: its subnormal numbers count.
         key_panels_(block_.tiles.keys, channels_.head_dim, Apart::not_finite_or_subnormal),
         queries_(tile_count(block_), channels_.head_dim),
         douts_(tile_count(block_), channels_.v_dim),
@@ -51,6 +52,7 @@ class PairedBackwardWorker {
     take_in_queries(head, rows);
     const PositionRun* seen = nullptr;
     for (const KeyRows& keys : slice) {
+      // Looked at once per run, not once per piece of it.
       const PositionRun& run = block_.keys.runs()[keys.run];
       for (std::size_t i = 0; &run != seen && i < used_; ++i) tiles_[i].sight().look_at(run);
       seen = &run;
@@ -72,6 +74,7 @@ class PairedBackwardWorker {
   }
 
   void take_in_queries(std::int64_t head, const RowRange& rows) {
+    // Row of (batch, q_heads, tokens).
     const std::int64_t at = head * block_.q.extents.tokens + rows.first;
     const std::int64_t count = rows.last - rows.first;
     const BFloat16* const q = block_.q.data + at * channels_.head_dim;
@@ -80,6 +83,7 @@ class PairedBackwardWorker {
     douts_.load(dout, count);
     used_ = static_cast<std::size_t>((count + kWidth - 1) / kWidth);
     for (std::size_t i = 0; i < used_; ++i) {
+      // The same rows twice: with a lane each for S and dP, as panels for the sums of dK and dV.
       const std::int64_t row = static_cast<std::int64_t>(i) * kWidth;
       tiles_[i].load({.q = q + row * channels_.head_dim,
                       .dout = dout + row * channels_.v_dim,
@@ -98,6 +102,7 @@ class PairedBackwardWorker {
       parts_[i] = part_of(tiles_[i].sight().view().some, rows);
       any |= !parts_[i].empty();
     }
+    // No tile looks at these keys: nothing is packed.
     if (!any) return;
     const std::int64_t at = start + rows.first, count = rows.last - rows.first;
     const BFloat16* const k = block_.k.data + at * channels_.head_dim;
@@ -106,6 +111,8 @@ class PairedBackwardWorker {
     values_.load(block_.v.data + at * channels_.v_dim, count);
     for (std::size_t i = 0; i < used_; ++i) {
       const auto tile = static_cast<std::int64_t>(i);
+      // Keys that this tile does not look at get weight 0: sums over
+      // queries take all tiles at once.
       weights_.clear(0, parts_[i].first, tile);
       if (!parts_[i].empty()) meet_part(run, rows.first, i);
       weights_.clear(parts_[i].last, count, tile);
@@ -134,6 +141,7 @@ class PairedBackwardWorker {
       hide(tile, run, start, rows);
       differentiate({.scores = scores(),
                      .dp = dp(),
+                     // An odd last key has a partner without weight.
                      .count = (rows.last - rows.first + 1) / 2 * 2,
                      .scale = static_cast<float>(block_.scale * std::numbers::log2e),
                      .lse = tile.lse(),
@@ -142,6 +150,7 @@ class PairedBackwardWorker {
                      .rows = weights_.at(rows.first, static_cast<std::int64_t>(i)),
                      .ds = ds_.get() + done / 2 * kWidth});
     }
+    // dQ of the tile += dS K, lanes along queries.
     add_weighted({.weights = ds_.get(),
                   .pairs = (count + 1) / 2,
                   .values = key_panels_.pair(part.first),
@@ -149,6 +158,7 @@ class PairedBackwardWorker {
                   .panels = panels_of(channels_.head_dim),
                   .keep = nullptr,
                   .acc = tile.dq()});
+    // What K has of infinite, NaN and subnormal numbers, which the panels hold as zeros.
     key_panels_.add_specials(part.first, count, ds_.get(), tile.dq());
   }
 
@@ -158,6 +168,7 @@ class PairedBackwardWorker {
     multiply_lanes(tile.douts(), values_, channels_.v_dim, rows, dp());
     const std::int64_t count = rows.last - rows.first;
     if (count % 2 == 0) return;  // else the last key's partner is nobody's
+    // P of a hidden score is 0 whatever lse is; dP is 0, so that no NaN comes of memory.
     std::fill_n(scores() + count * kWidth, kWidth, kEmptyRowMax<float>);
     std::fill_n(dp() + count * kWidth, kWidth, 0.0f);
   }
@@ -179,6 +190,7 @@ class PairedBackwardWorker {
             const RowRange& rows) {
     const std::int64_t first = start + rows.first, last = start + rows.last;
     const RowRange& all = tile.sight().view().all;
+    // As forward: rows of the run outside of what every lane sees.
     if (first < all.first || last > all.last) {
       hide_unseen(tile.sight().bounds(), first, last - first, scores());
     }
@@ -201,6 +213,7 @@ class PairedBackwardWorker {
       if (!parts_[i].empty()) edges.insert(edges.end(), {parts_[i].first, parts_[i].last});
     }
     std::ranges::sort(edges);
+    // Between two neighbouring edges the tiles that look at a key are always the same.
     for (std::size_t n = 0; n + 1 < edges.size(); ++n) {
       if (edges[n] < edges[n + 1]) add_to_some_keys(at, {edges[n], edges[n + 1]});
     }
@@ -208,6 +221,7 @@ class PairedBackwardWorker {
   void add_to_some_keys(std::int64_t at, const RowRange& keys) {
     std::int64_t first = std::ssize(parts_), last = 0;
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(used_); ++i) {
+      // From the first to the last of them: tiles in between that do not look have weights of 0.
       if (common(parts_[static_cast<std::size_t>(i)], keys).empty()) continue;
       first = std::min(first, i);
       last = i + 1;

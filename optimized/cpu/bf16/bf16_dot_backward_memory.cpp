@@ -11,7 +11,8 @@ PairedGradients::PairedGradients(const PairedChannels& channels)
     : channels_(channels),
       queries_(channels.head_dim),
       douts_(channels.v_dim),
-      lanes_(aligned_array<float>(2 * kWidth)),
+      lanes_(aligned_array<float>(2 * kWidth)),  // (lse and delta, lanes)
+      // (panels · kPanel, lanes)
       dq_(aligned_array<float>(panels_of(channels.head_dim) * kPanel * kWidth)) {}
 
 void PairedGradients::load(const PairedGradientRows& rows, const Mask& mask) {
@@ -20,7 +21,9 @@ void PairedGradients::load(const PairedGradientRows& rows, const Mask& mask) {
   douts_.load(rows.dout, rows.count);
   sight_.load(rows.positions, rows.count, mask);
   for (std::int64_t lane = 0; lane < kWidth; ++lane) {
+    // Lanes beyond the rows repeat the last; differentiate() makes their P and dS zero.
     const std::int64_t row = std::min(lane, rows.count - 1);
+    // A row that saw nothing has lse -inf, which is never used: all its scores are hidden.
     lanes_[static_cast<std::size_t>(lane)] = in_base_2(rows.lse[row]);
     lanes_[static_cast<std::size_t>(kWidth + lane)] = rows.delta[row];
   }
@@ -29,7 +32,7 @@ void PairedGradients::load(const PairedGradientRows& rows, const Mask& mask) {
 
 void PairedGradients::add_to(float* dq) const {
   for (std::int64_t row = 0; row < rows_.count; ++row) {
-    const float* from = dq_.get() + row;
+    const float* from = dq_.get() + row;  // dQ is transposed back on its way
     for (std::int64_t c = 0; c < channels_.head_dim; ++c, from += kWidth) *dq++ += *from;
   }
 }
@@ -37,6 +40,7 @@ void PairedGradients::add_to(float* dq) const {
 RowPanels::RowPanels(std::int64_t tiles, std::int64_t channels)
     : channels_(channels),
       pairs_(tiles * kTilePairs),
+      // One line more than needed, so that panels do not share sets.
       stride_(pairs_ * kWidePanel + 16),
       panels_(aligned_array<std::uint32_t>((channels + kWidePanel - 1) / kWidePanel * stride_)) {}
 
@@ -45,20 +49,26 @@ void RowPanels::load(const BFloat16* values, std::int64_t rows) {
   const bool finite = pack_rows({.values = bits_of(values),
                                  .rows = rows,
                                  .channels = channels_,
+                                 // Up to whole tiles: rows after the last are zeros, so that
+                                 // weights of idle lanes meet zeros.
                                  .pairs = (rows + kWidth - 1) / kWidth * kTilePairs,
                                  .panels = panels_.get(),
                                  .panel_stride = stride_});
   if (finite && !has_subnormal(bits_of(values), rows * channels_)) return;
   specials_ = specials_of(values, rows, channels_, Apart::not_finite_or_subnormal);
+  // What was packed becomes zero and is added apart: inf · 0 would be NaN for keys that do not see
+  // the row, and a subnormal would be read as 0.
   for (const LostNumber& special : specials_) {
     const std::int64_t c = special.channel;
     const std::int64_t at =
         c / kWidePanel * stride_ + special.row / 2 * kWidePanel + c % kWidePanel;
+    // Pairs of rows: the even one in the low half.
     panels_[static_cast<std::size_t>(at)] &= special.row % 2 == 0 ? 0xffff0000u : 0xffffu;
   }
 }
 
 void RowPanels::add_to(const WeightedSum& sum) const {
+  // From the first tile that looks at these keys to the last one: others have no weight here.
   const std::int64_t first = sum.first_tile * kTilePairs;
   add_over_queries({.weights = sum.weights + 2 * first,
                     .weight_stride = sum.weight_stride,
@@ -76,7 +86,9 @@ void RowPanels::add_specials(const WeightedSum& sum) const {
     const std::int64_t row = special.row;
     if (row < sum.first_tile * kWidth || row >= sum.last_tile * kWidth) continue;
     for (std::int64_t j = 0; j < sum.keys; ++j) {
+      // As rounded to bf16: the same weight that the products have used.
       const float weight = widened(sum.weights[j * sum.weight_stride + row]);
+      // No weight, no NaN: a key that is hidden takes no harm from an infinite q or dO.
       if (weight != 0) sum.sums[j * channels_ + special.channel] += weight * special.value;
     }
   }

@@ -45,17 +45,19 @@ template <int kRows, int kVectors>
                                             std::int64_t key) {
   const std::uint16_t* const weights = job.weights + key * job.weight_stride;
   float* const sums_at = job.sums + key * job.channels;
-  __m512 sums[kRows][kVectors];
+  __m512 sums[kRows][kVectors];  // kRows · kVectors accumulators stay in registers over all queries
   for (int i = 0; i < kRows; ++i) {
     for (int x = 0; x < kVectors; ++x) {
       sums[i][x] = _mm512_maskz_loadu_ps(ends.mask[x], sums_at + i * job.channels + 16 * x);
     }
   }
   const std::uint32_t* rows = job.rows;
+  // (pair of rows, kVectors · 16 channels)
   for (std::int64_t t = 0; t < job.pairs; ++t, rows += kWidePanel) {
     __m512i row[kVectors];
     for (int x = 0; x < kVectors; ++x) row[x] = _mm512_load_si512(rows + 16 * x);
     for (int i = 0; i < kRows; ++i) {
+      // Two queries' weights for one key, in every lane.
       const __m512i weight = pair_at(weights + i * job.weight_stride + 2 * t);
       for (int x = 0; x < kVectors; ++x) {
         sums[i][x] = _mm512_dpbf16_ps(sums[i][x], as_bf16(weight), as_bf16(row[x]));
@@ -81,6 +83,7 @@ void add_panel(const Gathering& job, const FirstAndLast& ends) {
 
 }  // namespace
 
+// Two keys a turn: their P and dS are a pair in dQ's sum, and a row each in those of dK and dV.
 void differentiate(const Differentiating& job) {
   const __m512 scale = _mm512_set1_ps(job.scale);
   __m512 lse[kVectors], delta[kVectors];
@@ -88,6 +91,7 @@ void differentiate(const Differentiating& job) {
   for (int x = 0; x < kVectors; ++x) {
     lse[x] = _mm512_load_ps(job.lse + 16 * x);
     delta[x] = _mm512_load_ps(job.delta + 16 * x);
+    // Lanes that are queries.
     rows[x] = static_cast<__mmask16>(first_words(job.lanes - 16 * x) & 0xffffu);
   }
   for (std::int64_t j = 0; j < job.count; j += 2) {
@@ -111,6 +115,7 @@ bool pack_rows(const RowPacking& job) {
   const __m512i magnitude = _mm512_set1_epi16(0x7fff);
   __m512i largest = _mm512_setzero_si512();
   for (std::int64_t t = 0; t < job.pairs; ++t) {
+    // Rows 2t and 2t+1 become one row of pairs.
     const std::uint16_t* const even = job.values + 2 * t * job.channels;
     for (std::int64_t c = 0; c < job.channels; c += 16) {
       const __mmask32 all = first_words(job.channels - c) & 0xffffu;
@@ -119,6 +124,7 @@ bool pack_rows(const RowPacking& job) {
       const __m512i low = _mm512_maskz_loadu_epi16(first, even + c);
       const __m512i high = _mm512_maskz_loadu_epi16(second, even + job.channels + c);
       const __m512i halves = _mm512_inserti64x4(low, _mm512_castsi512_si256(high), 1);
+      // 0x7f80 is infinity: every larger magnitude is NaN. Compared as integers, all at once.
       largest = _mm512_max_epu16(largest, _mm512_and_si512(halves, magnitude));
       std::uint32_t* const panel = job.panels + c / kWidePanel * job.panel_stride;
       _mm512_store_si512(panel + t * kWidePanel + c % kWidePanel, in_turn(halves));
@@ -128,6 +134,7 @@ bool pack_rows(const RowPacking& job) {
 }
 
 void add_over_queries(const Gathering& job) {
+  // Panel by panel: kWidePanel channels of the rows are read while they are in the cache.
   Gathering panel = job;
   for (std::int64_t c = 0; c < job.channels; c += kWidePanel) {
     const FirstAndLast ends(job.channels - c);

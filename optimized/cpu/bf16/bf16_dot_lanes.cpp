@@ -9,11 +9,13 @@ bool is_subnormal(BFloat16 value) {
   return (value.bits & 0x7f80u) == 0 && (value.bits & 0x7fu) != 0;
 }
 
+// bf16 is the upper half of an f32.
 float widened(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
 LaneRows::LaneRows(std::int64_t channels)
     : channels_(channels), pairs_(aligned_array<std::uint32_t>((channels + 1) / 2 * kWidth)) {}
 
+// Idle lanes repeat the last row: they compute something harmless, which nobody stores.
 const BFloat16* LaneRows::row_of(std::int64_t lane) const {
   return rows_ + std::min(lane, count_ - 1) * channels_;
 }
@@ -26,12 +28,16 @@ void LaneRows::load(const BFloat16* rows, std::int64_t count) {
     const BFloat16* const row = row_of(lane);
     std::uint32_t* to = pairs_.get() + lane;
     for (std::int64_t c = 0; c < channels_; c += 2, to += kWidth) {
+      // A partner of zero where the channels are odd.
       const std::uint32_t odd = c + 1 < channels_ ? row[c + 1].bits : 0u;
       *to = row[c].bits | odd << 16;
     }
   }
 }
 
+// Products of a subnormal number of q. The instruction reads it as zero, but times a large key the
+// product is a normal number and counts. Products of two subnormals underflow: whichever function
+// adds them, nothing comes of it.
 void LaneRows::add_subnormal_rows(const BFloat16* keys, std::int64_t count, float* scores) const {
   for (std::int64_t lane = 0; lane < kWidth; ++lane) {
     const BFloat16* const row = row_of(lane);
@@ -61,19 +67,21 @@ LaneSight::LaneSight()
       last_(aligned_array<std::int32_t>(kWidth)),
       seen_(static_cast<std::size_t>(kWidth)) {}
 
+// One interval of positions per lane: all masks but bit matrices, which are asked pair by pair.
 void LaneSight::load(const std::int64_t* positions, std::int64_t count, const Mask& mask) {
   for (std::int64_t lane = 0; lane < kWidth; ++lane) {
     seen_[static_cast<std::size_t>(lane)] = mask.interval(positions[std::min(lane, count - 1)]);
   }
 }
 
+// Once per run: within one, positions are evenly spaced, so an interval is a range of rows.
 void LaneSight::look_at(const PositionRun& run) {
   view_ = {};
   for (std::size_t lane = 0; lane < seen_.size(); ++lane) {
     const RowRange rows = rows_in(run, seen_[lane]);
     first_[lane] = static_cast<std::int32_t>(rows.first);
     last_[lane] = static_cast<std::int32_t>(rows.last);
-    view_.add(rows, lane == 0);
+    view_.add(rows, lane == 0);  // lane 0 begins a new view
   }
 }
 

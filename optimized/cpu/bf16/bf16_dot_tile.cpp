@@ -15,24 +15,28 @@ template <int kRows>
 [[gnu::always_inline]] inline void score_rows(const Scoring& job, std::int64_t row) {
   const std::uint16_t* const keys = job.keys + row * 2 * job.pairs;
   float* const scores = job.scores + row * kWidth;
-  __m512 sums[kRows][kVectors];
+  __m512 sums[kRows][kVectors];  // (keys, lanes), in registers over all channels
   for (auto& of_key : sums) {
     for (__m512& sum : of_key) sum = _mm512_setzero_ps();
   }
-  for (std::int64_t t = 0; t < job.pairs; ++t) {
+  for (std::int64_t t = 0; t < job.pairs; ++t) {  // pairs of channels
     __m512i query[kVectors];
     for (int x = 0; x < kVectors; ++x) {
       query[x] = _mm512_load_si512(job.queries + t * kWidth + 16 * x);
     }
+    // The keys of the next register tile, and the scores that it will write.
     fetch(keys + 2 * kRows * (job.pairs + t));
     fetch(scores + kRows * kWidth + 16 * t);
     for (int i = 0; i < kRows; ++i) {
+      // One key's pair of channels in every lane.
       const __m512i key = pair_at(keys + 2 * (i * job.pairs + t));
       for (int x = 0; x < kVectors; ++x) {
         sums[i][x] = _mm512_dpbf16_ps(sums[i][x], as_bf16(query[x]), as_bf16(key));
       }
     }
   }
+  // max(a, b) is b where either is NaN, so a NaN may be lost from the maximum; its weight is NaN
+  // all the same, and so is the row.
   for (int x = 0; job.tops && x < kVectors; ++x) {
     __m512 top = _mm512_load_ps(job.tops + 16 * x);
     for (int i = 0; i < kRows; ++i) top = _mm512_max_ps(top, sums[i][x]);
@@ -62,34 +66,37 @@ __m512 factor_of(__m512 x) {
 bool weigh_vector(const Weighing& job, int x) {
   const __m512 scale = _mm512_set1_ps(job.scale), one = _mm512_set1_ps(1.0f);
   const __m512 before = _mm512_load_ps(job.row_max + 16 * x);
+  // Scaled only now: the scale is positive, so the largest score is the largest scaled one.
   const __m512 top = _mm512_max_ps(before, _mm512_mul_ps(_mm512_load_ps(job.tops + 16 * x), scale));
   _mm512_store_ps(job.row_max + 16 * x, top);
   // (-inf) - (-inf) must not happen: a row without keys is measured from 0.
   const __m512 base =
       _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(top, _mm512_set1_ps(kNone), _CMP_NEQ_UQ), top);
-  const __m512 keep = factor_of(_mm512_sub_ps(before, base));
+  const __m512 keep = factor_of(_mm512_sub_ps(before, base));  // 0 where nothing was seen before
   _mm512_store_ps(job.keep + 16 * x, keep);
   const float* at = job.scores + 16 * x;
   float* out = job.scores + 16 * x;
-  __m512 even = _mm512_setzero_ps(), odd = even;
+  __m512 even = _mm512_setzero_ps(), odd = even;  // two chains of sums: one would wait for itself
   for (std::int64_t j = 0; j < job.count; j += 2, at += 2 * kWidth, out += kWidth) {
     const __m512 first = _mm512_mul_ps(_mm512_load_ps(at), scale);
     const __m512 second = _mm512_mul_ps(_mm512_load_ps(at + kWidth), scale);
-    const __m512 w = weight_of(_mm512_fmsub_ps(first, one, base));
+    const __m512 w = weight_of(_mm512_fmsub_ps(first, one, base));  // exactly 1 at the maximum
     const __m512 u = weight_of(_mm512_fmsub_ps(second, one, base));
     even = _mm512_fmadd_ps(w, one, even);
     odd = _mm512_fmadd_ps(u, one, odd);
+    // A pair of weights per lane, over the scores of its first key.
     _mm512_store_si512(out, in_turn(narrowed(w, u)));
   }
   const __m512 sum = _mm512_mul_ps(_mm512_load_ps(job.row_sum + 16 * x), keep);
   _mm512_store_ps(job.row_sum + 16 * x, _mm512_add_ps(sum, _mm512_add_ps(even, odd)));
+  // NaN counts as a factor: then there is something to be rescaled.
   return _mm512_cmp_ps_mask(keep, _mm512_set1_ps(1.0f), _CMP_NEQ_UQ) != 0;
 }
 
 /// add_weighted() for the panel of channels whose sums are at `acc`.
 [[gnu::always_inline]] inline void add_panel(const Adding& job, const std::uint32_t* values,
                                              float* acc) {
-  __m512 sums[kPanel][kVectors];
+  __m512 sums[kPanel][kVectors];  // (channels of the panel, lanes)
   for (int c = 0; c < kPanel; ++c) {
     for (int x = 0; x < kVectors; ++x) sums[c][x] = _mm512_load_ps(acc + c * kWidth + 16 * x);
   }
@@ -100,12 +107,14 @@ bool weigh_vector(const Weighing& job, int x) {
     }
   }
   const std::uint32_t* weights = job.weights;
+  // Pairs of keys.
   for (std::int64_t j = 0; j < job.pairs; ++j, weights += kWidth, values += kPanel) {
     __m512i weight[kVectors];
     for (int x = 0; x < kVectors; ++x) weight[x] = _mm512_load_si512(weights + 16 * x);
     fetch(values + job.panel_stride);
     fetch(acc + kPanel * (kWidth + j));
     for (int c = 0; c < kPanel; ++c) {
+      // One channel of two values in every lane.
       const __m512i value = _mm512_set1_epi32(static_cast<int>(values[c]));
       for (int x = 0; x < kVectors; ++x) {
         sums[c][x] = _mm512_dpbf16_ps(sums[c][x], as_bf16(weight[x]), as_bf16(value));
@@ -130,6 +139,7 @@ std::uint32_t* store_panels(__m512i pairs, std::int64_t left, std::int64_t strid
 
 }  // namespace
 
+// 8 keys at once, then 2, then 1: what is left over is computed with the same order of sums.
 void score(const Scoring& job) {
   for (int x = 0; job.tops && x < kVectors; ++x) {
     _mm512_store_ps(job.tops + 16 * x, _mm512_set1_ps(kNone));
@@ -145,6 +155,7 @@ void hide_unseen(const LaneBounds& seen, std::int64_t row, std::int64_t count, f
   for (int x = 0; x < kVectors; ++x) {
     const __m512i from = _mm512_load_si512(seen.first + 16 * x);
     const __m512i to = _mm512_load_si512(seen.last + 16 * x);
+    // Rows of the run, as the bounds are.
     for (std::int64_t j = 0; j < count; ++j) {
       float* const at = scores + j * kWidth + 16 * x;
       const __m512i key = _mm512_set1_epi32(static_cast<int>(row + j));
@@ -178,6 +189,7 @@ void add_weighted(const Adding& job) {
 }
 
 bool pack_values(const Packing& job) {
+  // Words of `first` and `second` (32 and up) in turn: pairs (first, second) for 16 channels.
   const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8,
                                        39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
@@ -185,7 +197,7 @@ bool pack_values(const Packing& job) {
   __m512i largest = _mm512_setzero_si512();
   for (std::int64_t row = 0; row < job.rows; row += 2) {
     const std::uint16_t* const even = job.values + row * job.channels;
-    const bool alone = row + 1 == job.rows;
+    const bool alone = row + 1 == job.rows;  // the second row of the last pair is zeros then
     std::uint32_t* to = job.panels + row / 2 * kPanel;
     for (std::int64_t c = 0; c < job.channels; c += 32) {
       const std::int64_t left = job.channels - c;
@@ -208,6 +220,7 @@ bool has_subnormal(const std::uint16_t* values, std::int64_t count) {
   __m512i least = magnitude;
   for (std::int64_t i = 0; i < count; i += 32) {
     const __m512i bits = _mm512_maskz_loadu_epi16(first_words(count - i), values + i);
+    // 0 becomes 0xffff by taking 1 off, so that only 1 … 0x7f is small.
     const __m512i from_one = _mm512_sub_epi16(_mm512_and_si512(bits, magnitude), one);
     least = _mm512_min_epu16(least, from_one);
   }

@@ -15,6 +15,7 @@
 namespace ringlab {
 namespace {
 
+// One note for the whole job: the first failure that is written down is the one all are told.
 constexpr const char* kFailed = "failed";  // "RANK\nWHY" of a rank that failed
 constexpr std::int64_t kLongestNote = std::int64_t{1} << 20;
 constexpr std::chrono::milliseconds kBetweenLooks{10};
@@ -43,6 +44,7 @@ FileCommunicator::FileCommunicator(FolderPlace place)
 
 std::filesystem::path FileCommunicator::file_of(int from, int to, int tag,
                                                 std::int64_t number) const {
+  // FROM-TO.TAG.NUMBER: with a number per line of messages no name is ever used twice.
   return place_.folder / (std::to_string(from) + "-" + std::to_string(to) + "." +
                           std::to_string(tag) + "." + std::to_string(number));
 }
@@ -58,12 +60,14 @@ void FileCommunicator::write(const std::filesystem::path& file,
                              std::span<const std::byte> bytes) const {
   std::filesystem::path part = file;
   part += ".part";
+  // Renamed when complete: a receiver sees all of a message or nothing.
   write_folder_file(part, file, bytes, name_of(rank()));
 }
 
 Request FileCommunicator::post_send(int to, int tag, std::span<const std::byte> bytes) {
   check_post({rank(), "post_send", to, tag}, ranks());
   check_others("post a send to " + name_of(to));
+  // Complete when this returns, so waiting for a send has nothing to do.
   write(file_of(rank(), to, tag, sent_[{to, tag}]++), bytes);
   traffic_.sent_bytes += std::ssize(bytes);
   ++traffic_.sent_messages;
@@ -76,6 +80,7 @@ Request FileCommunicator::post_receive(int from, int tag, std::span<std::byte> b
   check_post({rank(), "post_receive", from, tag}, ranks());
   check_others("post a receive from " + name_of(from));
   const Request request = new_request();
+  // Numbered at the post, so receives may be waited for in any order.
   receives_[request.id] = {from, tag, file_of(from, rank(), tag, expected_[{from, tag}]++), buffer};
   return request;
 }
@@ -92,6 +97,7 @@ void FileCommunicator::wait(Request request) {
   const OpenReceive receive = found->second;
   const auto begin = Clock::now();
   std::chrono::microseconds pause = kShortestPause;
+  // Longer and longer pauses, up to 5 ms: a folder may lie on a network.
   while (!take(receive, begin)) {
     check_others(receive_text(receive.from, receive.tag));
     if (seconds_since(begin) >= place_.timeout_s) fail(receive, begin, "no message");
@@ -114,12 +120,14 @@ bool FileCommunicator::take(const OpenReceive& receive, Clock::time_point begin)
   }
   file->read(receive.buffer);
   std::error_code ignored;
+  // Names are not used again, so a file that cannot be removed is litter and does no harm.
   std::filesystem::remove(receive.file, ignored);
   return true;
 }
 
 void FileCommunicator::fail(const OpenReceive& receive, Clock::time_point begin,
                             const std::string& reason) {
+  // The others are told first: this rank is about to leave.
   abort(reason);
   throw RankError({.rank = rank(),
                    .suspect = receive.from,
@@ -129,10 +137,12 @@ void FileCommunicator::fail(const OpenReceive& receive, Clock::time_point begin,
 }
 
 void FileCommunicator::check_others(const std::string& operation) {
+  // A look at the folder costs a call of the file system, so it is taken every 10 ms at most.
   if (!failed_ && Clock::now() < next_look_) return;
   next_look_ = Clock::now() + kBetweenLooks;
   const std::optional<FolderFile> file = FolderFile::open(place_.folder / kFailed);
   if (!file && !failed_) return;
+  // A rank that failed and could not write its note blames itself.
   std::istringstream note(file ? file->text(kLongestNote) : std::to_string(rank()));
   int who = rank();
   note >> who;
@@ -152,6 +162,8 @@ void FileCommunicator::abort(const std::string& why) noexcept {
     if (FolderFile::open(failed)) return;  // the first failure counts
     const std::string note = (std::to_string(rank()) + "\n" + why).substr(0, kLongestNote);
     std::filesystem::path part = failed;
+    // Temporary names of ranks differ, so two that fail at once do not write into one file; the
+    // last rename wins, which names a failure as well.
     part += "." + std::to_string(rank());
     write_folder_file(part, failed, bytes_of(note.data(), std::ssize(note)), name_of(rank()));
   } catch (...) {  // the others find out at their deadline

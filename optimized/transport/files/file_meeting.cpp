@@ -39,6 +39,7 @@ FileMeeting::FileMeeting(FileMeetingPlace place) : place_(std::move(place)) {
 
 FileMeeting::~FileMeeting() {
   std::error_code ignored;
+  // Others' files are theirs to remove.
   if (has_written_) std::filesystem::remove(file_of(place_.rank), ignored);
 }
 
@@ -47,14 +48,17 @@ std::filesystem::path FileMeeting::file_of(int rank) const {
 }
 
 std::string FileMeeting::header() const {
+  // Run and ranks: a file of another run, or of a job of another size, is told from this one's.
   return "ringlab run " + place_.run + ", " + std::to_string(place_.ranks) + " ranks";
 }
 
 void FileMeeting::write(const std::string& mine) {
   const std::filesystem::path file = file_of(place_.rank);
+  // A run before this one may have been killed: what it left would be read
+  // by others as this rank's.
   if (FolderFile::open(file)) refuse_stale(file, "one that this rank did not write");
   std::filesystem::path part = file;
-  part += ".part" + std::to_string(::getpid());
+  part += ".part" + std::to_string(::getpid());  // two processes that take themselves for one rank
   const std::string text = header() + '\n' + mine;
   write_folder_file(part, file, std::as_bytes(std::span(text)),
                     "rank " + std::to_string(place_.rank));
@@ -67,7 +71,7 @@ bool FileMeeting::read(int rank, std::string& text) const {
   text = file->text(kMostBytes);
   const std::string found = first_line(text);
   if (found != header()) refuse_stale(file_of(rank), "\"" + found.substr(0, 80) + "\"");
-  text.erase(0, found.size() + 1);
+  text.erase(0, found.size() + 1);  // without the line break
   return true;
 }
 
@@ -75,6 +79,7 @@ std::vector<std::string> FileMeeting::tell_all(const std::string& mine) {
   const auto begin = std::chrono::steady_clock::now();
   write(mine);
   std::vector<std::string> texts(static_cast<std::size_t>(place_.ranks));
+  // Texts that were heard are not read again: their files may go as soon as all have met.
   std::vector<bool> heard(texts.size());
   while (true) {
     std::string missing;

@@ -21,6 +21,7 @@ namespace {
 
 /// 0, or an errno.
 int write_all(int descriptor, std::span<const std::byte> bytes) {
+  // A call may write a part, and a signal may interrupt it; neither is an error.
   while (!bytes.empty()) {
     const ssize_t wrote = ::write(descriptor, bytes.data(), bytes.size());
     if (wrote < 0 && errno != EINTR) return errno;
@@ -34,12 +35,15 @@ int write_all(int descriptor, std::span<const std::byte> bytes) {
 void write_folder_file(const std::filesystem::path& part, const std::filesystem::path& file,
                        std::span<const std::byte> bytes, const std::string& who) {
   const int descriptor =
+      // O_EXCL and O_NOFOLLOW: what lies there already, or is a link to
+      // elsewhere, is not written to.
       ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   int failure = descriptor < 0 ? errno : write_all(descriptor, bytes);
+  // Network file systems report full disks at the close.
   if (descriptor >= 0 && ::close(descriptor) != 0 && failure == 0) failure = errno;
   if (failure == 0 && ::rename(part.c_str(), file.c_str()) != 0) failure = errno;
   if (failure == 0) return;
-  if (descriptor >= 0) ::unlink(part.c_str());
+  if (descriptor >= 0) ::unlink(part.c_str());  // only what was made here
   throw_failed_call(ErrorKind::environment,
                     {.where = file.string(), .expected = "a folder that " + who + " can write to"},
                     failure);
@@ -56,6 +60,7 @@ std::optional<FolderFile> FolderFile::open(const std::filesystem::path& path) {
   }
   FolderFile file(path, descriptor);
   struct stat status {};
+  // Asked of the descriptor, not of the name, which may be another file by now.
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) refuse(path, "no plain file");
   file.size_ = status.st_size;
   return file;
@@ -73,6 +78,7 @@ FolderFile::~FolderFile() {
 void FolderFile::read(std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
     const ssize_t got = ::read(descriptor_, bytes.data(), bytes.size());
+    // Shorter than it was: somebody else writes there, as complete files are renamed into place.
     if (got == 0) refuse(path_, "one that ends too early");
     if (got < 0 && errno != EINTR) {
       throw_failed_call(ErrorKind::environment,
@@ -83,6 +89,7 @@ void FolderFile::read(std::span<std::byte> bytes) const {
 }
 
 std::string FolderFile::text(std::int64_t most) const {
+  // Against memory that a file of somebody else's making would take.
   if (size_ > most) refuse(path_, "one of " + std::to_string(size_) + " bytes");
   std::string all(static_cast<std::size_t>(size_), '\0');
   read(std::as_writable_bytes(std::span(all)));

@@ -31,7 +31,7 @@ std::string random_text() {
   return hexadecimal((std::uint64_t{source()} << 32) | source());
 }
 
-/// FNV-1a (Fowler, Noll & Vo 1991).
+/// FNV-1a (Fowler, Noll & Vo 1991). Texts are of one length, so none can be cut in two ways.
 std::uint64_t hash_of(const std::vector<std::string>& texts) {
   std::uint64_t hash = 0xcbf29ce484222325ull;
   for (const std::string& text : texts) {
@@ -42,6 +42,7 @@ std::uint64_t hash_of(const std::vector<std::string>& texts) {
 
 void make_folder(const std::filesystem::path& folder) {
   std::error_code failure;
+  // All ranks try at once; whoever comes late finds it made.
   std::filesystem::create_directories(folder, failure);
   if (std::filesystem::is_directory(folder, failure)) return;  // perhaps another rank was faster
   throw_environment_error({.where = folder.string(),
@@ -64,11 +65,13 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
       std::chrono::duration<double>(std::min(seconds, kLongest)));
 }
 
-/// The folder of this one job, which all ranks know once they have met.
+/// The folder of this one job, which all ranks know once they have met: random texts of all of them
+/// make its name, so no run meets messages of an earlier one.
 std::filesystem::path job_folder(const FolderJob& job, FileMeeting& meeting) {
   std::filesystem::path folder =
       job.folder / ("job-" + hexadecimal(hash_of(meeting.tell_all(random_text()))));
   make_folder(folder);
+  // Somebody else may have put a link where the folder was to be: messages would go elsewhere.
   if (std::filesystem::is_symlink(folder)) {
     throw_environment_error({.where = folder.string(),
                              .expected = "a folder that the ranks of this job have made",
@@ -113,10 +116,12 @@ class FolderSession final : public JobSession {
     std::filesystem::remove(path, ignored);
   }
 
+  // Messages without bytes: that they come is all they say.
   void send(int peer) { network_.wait(network_.post_send(peer, kSessionTag, {})); }
   void receive(int peer) { network_.wait(network_.post_receive(peer, kSessionTag, {})); }
 
   /// Returns when all ranks have come here.
+  /// By way of rank 0: 2 (P − 1) messages, a few times in a job.
   void come_together() {
     if (rank() == 0) {
       for (int peer = 1; peer < ranks(); ++peer) receive(peer);

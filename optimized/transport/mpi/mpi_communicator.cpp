@@ -40,8 +40,10 @@ MpiOptions checked(const MpiOptions& options) {
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(MPI_Comm comm, const MpiOptions& options)
+    // The order of members is that of collective calls: control, processes, data.
     : options_(checked(options)), control_(comm), processes_(comm) {
   check_mpi(MPI_Comm_dup(comm, &data_), rank(), "MPI_Comm_dup");
+  // Errors come back as codes and become errors with a rank's name; MPI's default would abort.
   MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN);
   largest_tag_ = tag_limit(MPI_COMM_WORLD);
   watch_.emplace(mpi_, control_, processes_, options_);
@@ -49,7 +51,9 @@ MpiCommunicator::MpiCommunicator(MPI_Comm comm, const MpiOptions& options)
 
 MpiCommunicator::~MpiCommunicator() {
   watch_->stop();
+  // After a failure nothing of MPI is called, not even to free: any call may hang.
   if (failed_) return;
+  // What was never waited for: receives are taken back, sends are left to MPI.
   for (auto& [id, posted] : open_) {
     for (std::size_t i = posted.done; i < posted.pieces.size(); ++i) {
       if (posted.pieces[i] == MPI_REQUEST_NULL) continue;
@@ -66,6 +70,7 @@ std::string MpiCommunicator::describe(const PostedMessage& posted) {
 }
 
 void MpiCommunicator::check_can_post(Lock& lock, bool is_send, int peer, int tag) {
+  // A bad argument is refused first, whatever the job's state.
   check_post({rank(), is_send ? "post_send" : "post_receive", peer, tag}, ranks(), largest_tag_);
   throw_if_told(lock,
                 {.doing = (is_send ? "post a send to rank " : "post a receive from rank ") +
@@ -75,6 +80,8 @@ void MpiCommunicator::check_can_post(Lock& lock, bool is_send, int peer, int tag
 }
 
 std::vector<int> MpiCommunicator::piece_lengths(std::int64_t bytes) const {
+  // The last piece is always shorter than piece_bytes, be it empty: a message whose length is a
+  // multiple of piece_bytes ends with a piece of no bytes.
   std::vector<int> lengths(static_cast<std::size_t>(bytes / options_.piece_bytes),
                            static_cast<int>(options_.piece_bytes));
   lengths.push_back(static_cast<int>(bytes % options_.piece_bytes));
@@ -94,6 +101,7 @@ Request MpiCommunicator::post_send(int to, int tag, std::span<const std::byte> b
   auto& [id, posted] = keep({.is_send = true, .peer = to, .tag = tag, .bytes = std::ssize(bytes)});
   const std::byte* at = bytes.data();
   for (const int length : piece_lengths(posted.bytes)) {
+    // Kept before the call: should a piece fail, the destructor knows of those before it.
     MPI_Request& piece = posted.pieces.emplace_back(MPI_REQUEST_NULL);
     check_mpi(MPI_Isend(at, length, MPI_BYTE, to, tag, data_, &piece), rank(), "MPI_Isend");
     at += length;
@@ -109,6 +117,7 @@ Request MpiCommunicator::post_receive(int from, int tag, std::span<std::byte> bu
   auto& [id, posted] =
       keep({.is_send = false, .peer = from, .tag = tag, .bytes = std::ssize(buffer)});
   std::byte* at = buffer.data();
+  // MPI keeps messages of one pair and tag in order, so pieces need no numbers.
   for (const int length : piece_lengths(posted.bytes)) {
     MPI_Request& piece = posted.pieces.emplace_back(MPI_REQUEST_NULL);
     check_mpi(MPI_Irecv(at, length, MPI_BYTE, from, tag, data_, &piece), rank(), "MPI_Irecv");
@@ -137,6 +146,7 @@ void MpiCommunicator::wait(Request request) {
   open_.erase(found);
 }
 
+// May be called again and again; it goes on with the first piece that is not complete.
 bool MpiCommunicator::is_complete(PostedMessage& posted) {
   for (; posted.done < posted.pieces.size(); ++posted.done) {
     int done = 0;
@@ -144,6 +154,8 @@ bool MpiCommunicator::is_complete(PostedMessage& posted) {
     const int code = MPI_Test(&posted.pieces[posted.done], &done, &status);
     int error_class = MPI_SUCCESS;
     if (code != MPI_SUCCESS) MPI_Error_class(code, &error_class);
+    // The sender's piece was longer than this rank's room for it: MPI calls
+    // that an error of its own.
     posted.too_long = posted.too_long || error_class == MPI_ERR_TRUNCATE;
     if (posted.too_long) return true;
     check_mpi(code, rank(), "MPI_Test");
@@ -164,6 +176,7 @@ void MpiCommunicator::check_size(Lock& lock, const PostedMessage& posted) {
   const std::string found = posted.too_long
                                 ? "a message of more than " + std::to_string(posted.bytes)
                                 : "a message of " + std::to_string(posted.received);
+  // Told to all, not only thrown: the others' waits are over with this one's.
   control_.announce({.finder = rank(),
                      .suspect = posted.peer,
                      .why = found + " bytes: sender and receiver disagree about the size"});
@@ -177,12 +190,14 @@ void MpiCommunicator::check_size(Lock& lock, const PostedMessage& posted) {
 void MpiCommunicator::block(Lock& lock, const WaitingFor& activity,
                             const std::function<bool()>& done) {
   const auto begin = Clock::now();
-  throw_if_told(lock, activity, begin);
+  throw_if_told(lock, activity, begin);  // a job that has failed is not waited in at all
   watch_->waits_for(activity.peer);
   for (int polls = 0; !done(); ++polls) {
     control_.poll();
     throw_if_told(lock, activity, begin);
+    // The watch needs the lock to answer others while this rank waits.
     lock.unlock();
+    // A message that comes at once costs no sleep; longer waits leave the processor to others.
     if (polls > kEagerPolls) {
       std::this_thread::sleep_for(kPollPause);
     } else {
@@ -220,6 +235,7 @@ bool MpiCommunicator::is_idle() {
   for (auto& [id, posted] : open_) {
     for (std::size_t i = posted.done; i < posted.pieces.size(); ++i) {
       int done = 0;
+      // An error of a request counts as its end: there is nothing to be had from it any more.
       if (MPI_Test(&posted.pieces[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
         return false;
     }
@@ -233,6 +249,7 @@ void MpiCommunicator::let_go() noexcept {
   try {
     Lock lock(mpi_);
     if (failed_) return;
+    // Only receives can be taken back; of sends it is waited for that MPI has read their bytes.
     for (auto& [id, posted] : open_) {
       for (std::size_t i = posted.done; i < posted.pieces.size() && !posted.is_send; ++i) {
         if (posted.pieces[i] != MPI_REQUEST_NULL) MPI_Cancel(&posted.pieces[i]);
@@ -261,12 +278,14 @@ void MpiCommunicator::let_go() noexcept {
 // MPI_Finalize, once the notes of the failure had time to leave.
 void MpiCommunicator::leave_mpi(Lock& lock) {
   if (failed_) return;
+  // The watch is told that somebody speaks for this rank, so that it keeps its last word.
   watch_->knows(lock);
   failed_ = true;
   const auto end = Clock::now() + kFarewell;
   while (Clock::now() < end) {
     control_.poll();
     lock.unlock();
+    // Unlocked while it sleeps: the watch may go on answering in the meantime.
     std::this_thread::sleep_for(kPollPause);
     lock.lock();
   }
@@ -281,6 +300,7 @@ void MpiCommunicator::check_others(const std::string& operation) {
 
 void MpiCommunicator::finish() {
   Lock lock(mpi_);
+  // A barrier that does not block, so that the deadline and the news of a failure reach this wait.
   MPI_Request barrier = MPI_REQUEST_NULL;
   const WaitingFor activity{.doing = "end together with all ranks", .peer = kEverybody};
   throw_if_told(lock, activity, Clock::now());
@@ -290,6 +310,7 @@ void MpiCommunicator::finish() {
     check_mpi(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), rank(), "MPI_Test");
     return done != 0;
   });
+  // Ended well: what happens to other ranks from now on is not this rank's concern.
   watch_->knows(lock);
 }
 

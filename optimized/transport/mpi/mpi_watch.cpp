@@ -28,13 +28,16 @@ Clock::duration duration_of(double seconds) {
 std::int64_t launcher_now() { return facts_of_process(::getpgrp()).parent; }
 
 bool launcher_has_ended() {
+  // The launcher as it was first found; this is asked early, while it surely lives.
   static const std::int64_t launcher = launcher_now();
+  // Asked by two threads at most, a few hundred times a second: /proc is read ten times a second.
   static std::atomic<Clock::rep> look_at = 0;
   static std::atomic<bool> ended = false;
   const Clock::time_point now = Clock::now();
   if (now.time_since_epoch().count() < look_at) return ended;
   look_at = (now + kRound).time_since_epoch().count();
   const std::int64_t found = launcher_now();
+  // 0 means that nothing is known, which is not that it has ended.
   ended = found != 0 && launcher != 0 && found != launcher;
   return ended;
 }
@@ -69,6 +72,7 @@ void Watch::stop() {
 void Watch::waits_for(int peer) {
   control_.set_waiting_for(peer);
   awaited_ = peer;
+  // From now on, not from the job's start: each wait has the whole timeout.
   judge_at_ = Clock::now() + duration_of(options_.timeout_s);
 }
 
@@ -78,6 +82,7 @@ void Watch::works() {
 }
 
 void Watch::knows(std::unique_lock<std::mutex>& lock) {
+  // The watch may be in the middle of a last word, with the mutex free: it is heard out first.
   change_.wait(lock, [this] { return !speaking_; });
   knows_ = true;
 }
@@ -90,10 +95,12 @@ RankError Watch::error_of(const Failed& failed, const std::string& doing, double
                       .reason = failed.why,
                       .elapsed_s = elapsed_s};
   const bool of_itself = failed.suspect == rank;
+  // SIGTERM came to this rank as well, so it is told as such and not as another's death.
   if (failed.asked_to_end && (of_itself || end_wish() == EndWish::asked)) {
     failure.suspect = kNobody;  // all of them are well
     if (!of_itself) failure.reason += ", as was " + name_of(rank);
   } else if (of_itself && failed.finder != rank) {
+    // Others took this rank for the culprit, and it still lives to say so.
     failure.reason = name_of(failed.finder) + " gave up on this rank (" + failed.why + ")";
   }
   return RankError(std::move(failure));
@@ -103,10 +110,12 @@ void Watch::run() {
   std::unique_lock lock(mpi_);
   try {
     while (!stopped_) {
+      // After abandon() MPI is not touched; the thread stays for stop().
       if (!control_.is_abandoned()) {
         control_.poll();
         look(lock);
       }
+      // Sleeps with the mutex free: this is when the rank's own thread gets its turn.
       change_.wait_for(lock, kBeat, [this] { return stopped_; });
     }
   } catch (...) {  // of MPI or memory: the rank's own thread meets it by itself
@@ -116,6 +125,7 @@ void Watch::run() {
 void Watch::look(std::unique_lock<std::mutex>& lock) {
   if (knows_) return;
   if (control_.failed()) {
+    // Given some patience: a rank that comes to wait says more, with its last events.
     if (!told_at_) told_at_ = Clock::now();
     if (!awaited_ && Clock::now() - *told_at_ >= kPatience) speak(lock, *control_.failed());
     return;
@@ -125,6 +135,7 @@ void Watch::look(std::unique_lock<std::mutex>& lock) {
   if (wish == EndWish::asked || (wish == EndWish::orphaned && !is_alone)) {
     return judge_end(lock, wish);
   }
+  // Before delays are judged: a process that has ended explains them all.
   if (awaited_ != kEverybody && look_around()) return;
   if (awaited_ && Clock::now() >= judge_at_) judge_delay(lock);
 }
@@ -153,11 +164,13 @@ Inquiry Watch::inquiry(std::unique_lock<std::mutex>& lock) {
 // The awaited message may come while others are asked, and then the next wait begin.
 void Watch::judge_delay(std::unique_lock<std::mutex>& lock) {
   const Clock::time_point of_this_wait = judge_at_;
+  // Asked with the mutex given up in pauses, so the wait may be over when the answer comes.
   const Inquiry questions = inquiry(lock);
   const Inquiry of_one_wait{
       questions.control, questions.processes, questions.grace, questions.timeout_s,
       [&] { return questions.pause() && awaited_ && judge_at_ == of_this_wait; }};
   const auto verdict = find_suspect(of_one_wait, *awaited_);
+  // The verdict is of a wait that is no more, or somebody else was faster.
   if (!awaited_ || judge_at_ != of_this_wait || knows_ || control_.failed()) return;
   if (verdict) {
     control_.announce(
@@ -174,9 +187,11 @@ void Watch::judge_end(std::unique_lock<std::mutex>& lock, EndWish wish) {
   const int rank = control_.rank();
   Failed failed{.finder = rank};
   if (dead) {
+    // A dead rank explains SIGTERM: launchers end the others when one has died.
     failed.suspect = dead->suspect;
     failed.why = dead->why + " (the launcher is ending the job)";
   } else if (wish == EndWish::asked) {
+    // Nobody is dead: then the wish itself is the reason, and the rank blames no other.
     failed.suspect = rank;
     failed.why = name_of(rank) + " was asked to end (SIGTERM), and no rank was dead";
     failed.asked_to_end = true;
@@ -190,6 +205,7 @@ void Watch::speak(std::unique_lock<std::mutex>& lock, const Failed& failed) {
   if (!options_.last_word) return;
   const RankError error = error_of(failed, "go on", 0);
   speaking_ = true;
+  // Unlocked: the callee may take its time, and may end the process.
   lock.unlock();
   options_.last_word(error);
   lock.lock();

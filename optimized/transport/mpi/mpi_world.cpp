@@ -8,6 +8,7 @@
 namespace ringlab::mpi {
 namespace {
 
+// Sets a lock-free atomic: all that a signal handler may do.
 void on_terminate(int) { note_asked_to_end(); }
 
 void initialise(const MpiOptions& options) {
@@ -19,8 +20,10 @@ void initialise(const MpiOptions& options) {
                        .actual = "a second one",
                        .hint = ""});
   }
+  // Until MPI_Init returns no rank can be asked, so this deadline is all there is.
   const CallGuard guard(options, "bring all ranks together (MPI_Init)");
   int level = 0;
+  // One thread at a time is enough: the watch and the rank share a mutex (decision 37).
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), 0, "MPI_Init_thread");
   if (level < MPI_THREAD_SERIALIZED) {
     throw_environment_error({.where = "mpi",
@@ -36,6 +39,7 @@ void initialise(const MpiOptions& options) {
 World::World(const MpiOptions& options) : options_(options) {
   struct sigaction action {};
   action.sa_handler = on_terminate;
+  // Calls of others that were interrupted go on by themselves.
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, &previous_);
   initialise(options_);
@@ -46,6 +50,7 @@ World::World(const MpiOptions& options) : options_(options) {
 }
 
 World::~World() {
+  // After finish() there is no network and nothing happens; else the others are told now.
   abort("it ended early");
   network_.reset();
   sigaction(SIGTERM, &previous_, nullptr);
@@ -59,6 +64,7 @@ void World::abort(const std::string& why) noexcept {
 // others.
 void World::finish() {
   network_->finish();
+  // The watch has gone with the network by then, so this guard watches MPI_Finalize.
   const CallGuard guard(options_, "end together with all ranks (MPI_Finalize)");
   network_.reset();
   MPI_Finalize();
