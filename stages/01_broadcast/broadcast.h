@@ -1,94 +1,18 @@
-// Stage 01, broadcast: every rank gathers all K and V, and writes its scores out in full.
+// Stage 01, broadcast: every rank gathers all K and V for itself, from everybody.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include "reference/core/shards.h"
-#include "reference/core/state.h"
+#include "stages/00_attention/attention.h"
 #include "stages/common/costs.h"
 #include "stages/common/kernel_shape.h"
 #include "stages/common/launch.h"
 #include "stages/common/mask_rows.h"
 #include "stages/common/profiles.h"
-#include "stages/tile/row_math.h"
 
 namespace ringlab::stages::broadcast {
-
-/// One thread per query row; one block per `threads` rows of one head.
-template <class Element>
-struct Kernel {
-  using Real = Accumulator<Element>;
-  static constexpr Real kMasked = -std::numeric_limits<Real>::infinity();
-  KernelShape shape;
-  MaskRows mask;
-  Array<const Element> q, k, v;  // (heads, queries | keys, channels); K/V heads for k and v
-  Array<Real> scores;            // (heads, queries, keys): the N x N matrix
-  Array<Element> out;            // (heads, queries, v_dim)
-  Array<Real> lse;               // (heads, queries)
-
-  template <class Block>
-  // NOLINTNEXTLINE(readability-function-size): one kernel, read from top to bottom
-  RINGLAB_HD void operator()(Block& block) const {
-    const RowTile tile = shape.row_tile(block.index(), block.threads());
-    const std::int64_t kv_head = tile.head / shape.group;  // heads of a group are neighbours
-    const Element* keys = k.data + kv_head * shape.keys * shape.head_dim;
-    const Element* values = v.data + kv_head * shape.keys * shape.v_dim;
-    Real* acc_rows = block.template shared<Real>(block.threads() * shape.v_dim);
-    auto row_sums = block.template per_thread<Real>();
-
-    // [lab: row]
-    block.each([&](int thread) {  // scores of the row, -inf where the mask forbids
-      if (thread >= tile.rows) return;
-      const std::int64_t row = tile.first + thread, at = tile.head * shape.queries + row;
-      for (std::int64_t key = 0; key < shape.keys; ++key) {
-        Real& score = scores[at * shape.keys + key];
-        score = kMasked;
-        if (!mask.allows(row, key)) continue;
-        score = Real(shape.scale) * dot<Real>(q.data + at * shape.head_dim,
-                                              keys + key * shape.head_dim, shape.head_dim);
-      }
-    });
-    block.each([&](int thread) {  // softmax of the row, not yet divided by its sum
-      if (thread >= tile.rows) return;
-      const std::int64_t at = tile.head * shape.queries + tile.first + thread;
-      Real* score = scores.data + at * shape.keys;
-      Real row_max = kMasked;
-      for (std::int64_t key = 0; key < shape.keys; ++key) {
-        if (score[key] > row_max) row_max = score[key];
-      }
-      Real row_sum = 0;
-      for (std::int64_t key = 0; key < shape.keys; ++key) {
-        score[key] = rescale_factor(score[key], row_max);  // e^(score - row_max), masked: 0
-        row_sum += score[key];
-      }
-      row_sums[thread] = row_sum;
-      lse[at] = row_max == kMasked ? kMasked : row_max + std::log(row_sum);
-    });
-    block.each([&](int thread) {  // weighted sum of the values; masked values are never read
-      if (thread >= tile.rows) return;
-      const std::int64_t at = tile.head * shape.queries + tile.first + thread;
-      Real* acc = acc_rows + thread * shape.v_dim;
-      for (std::int64_t c = 0; c < shape.v_dim; ++c) acc[c] = 0;
-      for (std::int64_t key = 0; key < shape.keys; ++key) {
-        const Real weight = scores[at * shape.keys + key];
-        if (weight != 0) add_row(acc, weight, values + key * shape.v_dim, shape.v_dim);
-      }
-      const bool sees_nothing = row_sums[thread] == 0;
-      for (std::int64_t c = 0; c < shape.v_dim; ++c) {
-        out[at * shape.v_dim + c] =
-            static_cast<Element>(sees_nothing ? Real(0) : acc[c] / row_sums[thread]);
-      }
-    });
-    // end [lab: row]
-  }
-
-  template <class Visit>
-  void for_each_array(Visit visit) {
-    mask.for_each_array(visit);
-    visit(q), visit(k), visit(v), visit(scores), visit(out), visit(lse);
-  }
-};
 
 /// Where one owner's chunk lies among the gathered keys.
 struct Part {
@@ -113,6 +37,8 @@ void exchange(RankProblem<Element>& r, const TensorView<const Element>& mine,
     const Part& part = parts[static_cast<std::size_t>(owner)];
     return rows_of(all, head, part.start, part.count);
   };
+  // [lab: exchange]
+  // [gap: exchange]
   std::vector<Request> posted;
   for (std::int64_t head = 0; head < mine.extents.batch * mine.extents.heads; ++head) {
     const auto own = rows_of(mine, head, 0, parts[static_cast<std::size_t>(r.rank())].count);
@@ -127,6 +53,8 @@ void exchange(RankProblem<Element>& r, const TensorView<const Element>& mine,
     }
   }
   for (const Request request : posted) r.network.wait(request);
+  // end [gap: exchange]
+  // end [lab: exchange]
 }
 
 /// All keys and values, which every rank then computes on. Every rank must call it.
@@ -163,8 +91,9 @@ void attention(RankProblem<Element>& r) {
   const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
   MeteredBuffer<Accumulator<Element>> scores(r.memory, shape.heads * shape.queries * shape.keys);
   launch(r, shape.blocks(r.options.tile_queries),
-         Kernel<Element>{shape, mask.rows(all.positions), array_of(r.q), array_of(all.k),
-                         array_of(all.v), array_of(scores), array_of(r.out), array_of(r.lse)});
+         attention::Kernel<Element>{shape, mask.rows(all.positions), array_of(r.q), array_of(all.k),
+                                    array_of(all.v), array_of(scores), array_of(r.out),
+                                    array_of(r.lse)});
 }
 
 /// Two passes: nothing is ever rescaled; one is the least a profile states.
@@ -173,7 +102,7 @@ inline NumericsProfile profile(const Problem& problem, const RunOptions& options
 }
 
 inline constexpr StageFacts kFacts{
-    .idea = "Every rank gathers all keys and values and writes its scores out in full.",
+    .idea = "Every rank gathers all keys and values for itself; nobody stands in between.",
     .costs = gather_costs};
 
 }  // namespace ringlab::stages::broadcast

@@ -67,6 +67,24 @@ Case smallest_failure(const std::string& id) {
   return verdict.failure->shrunk;
 }
 
+TEST(LessonEdits, of_attention_without_the_maximum_leave_all_outputs_right) {
+  const Case c = full_case(16, 2);
+  const AttentionTensors tensors = make_tensors(c);
+  const AttentionInput input = tensors.input(make_problem(c));
+  const auto got =
+      find_mutant("attention_lse_without_the_maximum").subject.run(input, make_options(c));
+  const auto right = verify::find_subject("attention").run(input, make_options(c));
+  EXPECT_EQ(got.output.out.values(), right.output.out.values());
+  EXPECT_NE(got.output.lse.values(), right.output.lse.values());
+}
+
+TEST(LessonEdits, of_attention_that_hide_with_a_number_spoil_rows_that_see_nothing) {
+  Case c = causal_case(8, 2);
+  EXPECT_THAT(wrong_tokens("attention_hides_with_a_number", c), IsEmpty());
+  c.shape.kv_tokens = 5;  // queries stand at the end of the keys: the first three see none
+  EXPECT_THAT(wrong_tokens("attention_hides_with_a_number", c), ElementsAre(0, 1, 2));
+}
+
 TEST(LessonEdits, of_broadcast_show_where_ranks_do_not_divide_tokens) {
   EXPECT_THAT(wrong_tokens("broadcast_wrong_shard_offset", full_case(1024, 4)), IsEmpty());
   const Case found = smallest_failure("broadcast_wrong_shard_offset");

@@ -5,7 +5,7 @@
 namespace ringlab::mutants {
 
 // Made by generate.py of the stages and of unplanted.toml.
-std::vector<Mutant> broadcast_unplanted();
+std::vector<Mutant> attention_unplanted();
 std::vector<Mutant> online_softmax_unplanted();
 std::vector<Mutant> flash_blocks_unplanted();
 std::vector<Mutant> merge_unplanted();
@@ -40,7 +40,7 @@ const std::map<std::string, std::vector<std::string>>& true_names() {
 std::vector<NamedEdit> unplanted_edits() {
   std::vector<NamedEdit> edits;
   for (const auto make :
-       {broadcast_unplanted, online_softmax_unplanted, flash_blocks_unplanted, merge_unplanted,
+       {attention_unplanted, online_softmax_unplanted, flash_blocks_unplanted, merge_unplanted,
         ring_unplanted, causal_ring_unplanted, slotted_ring_unplanted, overlapped_ring_unplanted,
         dealt_ring_unplanted, skipping_ring_unplanted}) {
     for (Mutant& mutant : make()) {

@@ -65,6 +65,33 @@ class Commands(LessonTest):
 
 
 class Figures(LessonTest):
+    def test_of_attention(self):
+        scores = numpy.array([0.0, 1, 5, 2])
+        weights = numpy.exp(scores - 5)
+        shown = [("e^(s - 5)", weights), ("e^s", numpy.exp(scores)),
+                 ("weight", weights / weights.sum())]
+        for name, numbers in shown:
+            self.says("attention", f"{name} " + " ".join(f"{x:.4f}" for x in numbers))
+        self.says("attention", f"sum {weights.sum():.4f} lse = 5 + ln {weights.sum():.4f} = "
+                               f"{5 + math.log(weights.sum()):.3f}")
+        whole = numpy.exp(scores).sum()
+        self.says("attention", f"sum {whole:.3f} lse = ln {whole:.3f} = {math.log(whole):.3f}")
+        self.says("attention", "In f32 the second way ends at a score of 89")
+        with numpy.errstate(over="ignore"):
+            grown = [numpy.exp(numpy.float32(score)) for score in (88, 89)]
+        self.assertEqual([bool(numpy.isinf(x)) for x in grown], [False, True])
+        terms = [numpy.float32(1 / n) for n in range(1, 1001)]
+        left, right = (sum(row, numpy.float32(0)) for row in (terms, terms[::-1]))
+        self.says("attention", f"is {left:.6f} from the left and {right:.6f} from the right, and "
+                               f"{math.fsum(1 / n for n in range(1, 1001)):.6f} exactly.")
+        self.says("attention", "\"worst error/bound\" is below 1")
+        self.assertLess(self.check_of("attention", "--random", "--tokens", 1024), 1)
+        self.says("attention", "Rank 0 sends as many bytes as there are K and V, three times over")
+        ranks = self.ranks_of("attention", "--tokens", 512, "--ranks", 4)
+        everything = ranks[1]["peak_kv_bytes"]
+        self.assertEqual([rank["sent_bytes"] for rank in ranks],
+                         [3 * everything] + [everything // 4] * 3)
+
     def test_of_broadcast(self):
         self.says("broadcast", "does not shrink with more ranks: N tokens.")
         self.says("broadcast", "Each rank sends its chunk P−1 times.")
