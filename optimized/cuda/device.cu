@@ -38,7 +38,7 @@ void check_driver() {
 /// True when a query says that all is done; false while it is not.
 bool is_ready(cudaError_t status, const char* call, int device) {
   if (status == cudaErrorNotReady) {
-    cudaGetLastError();  // no error of the next launch
+    cudaGetLastError();  // asked for, and no error of the next launch
     return false;
   }
   check_cuda(status, call, name_of(device));
@@ -103,6 +103,7 @@ std::vector<std::pair<int, int>> unconnected_devices(int devices) {
   return pairs;
 }
 
+// Both ways: access is given by one device to one other.
 void connect_devices(int devices) {
   for (int device = 0; device < devices; ++device) {
     select_device(device);
@@ -117,6 +118,7 @@ void connect_devices(int devices) {
 }
 
 void StreamTraits::destroy(int device, Stream stream) noexcept {
+  // What fails in a destructor is not told: there is nobody to tell.
   cudaSetDevice(device);
   cudaStreamDestroy(stream);
 }
@@ -135,6 +137,7 @@ void GraphTraits::destroy(int device, Graph graph) noexcept {
 
 OwnedStream make_stream(int device) {
   select_device(device);
+  // Non-blocking: it does not wait for the legacy default stream, nor that for it.
   Stream stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate",
              name_of(device));
@@ -157,13 +160,14 @@ OwnedEvent make_timed_event(int device) {
 }
 
 double seconds_between(Event first, Event second) {
-  float milliseconds = 0;
+  float milliseconds = 0;  // CUDA's unit; about half a microsecond of resolution
   check_cuda(cudaEventElapsedTime(&milliseconds, first, second), "cudaEventElapsedTime", "events");
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
 OwnedMemory allocate(int device, std::int64_t bytes) {
   select_device(device);
+  // A chunk may be empty: then there is no memory, and none to be freed.
   if (bytes == 0) return {device, nullptr};
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, static_cast<std::size_t>(bytes));
@@ -203,12 +207,14 @@ void fill_bytes(int device, std::byte* memory, std::byte value, std::int64_t byt
 
 void copy_between(DevicePlace to, DevicePlace from, std::int64_t bytes, Stream stream) {
   if (bytes == 0) return;
+  // A copy within a device needs no peer access.
   if (to.device == from.device) {
     select_device(to.device);
     return check_cuda(cudaMemcpyAsync(to.memory, from.memory, static_cast<std::size_t>(bytes),
                                       cudaMemcpyDeviceToDevice, stream),
                       "cudaMemcpyAsync", name_of(to.device));
   }
+  // By the driver: directly where connect_devices() could, else through the host.
   check_cuda(cudaMemcpyPeerAsync(to.memory, to.device, from.memory, from.device,
                                  static_cast<std::size_t>(bytes), stream),
              "cudaMemcpyPeerAsync", name_of(from.device) + " to " + name_of(to.device));
@@ -240,6 +246,7 @@ OwnedGraph end_capture(int device, Stream stream) {
   select_device(device);
   cudaGraph_t captured = nullptr;
   check_cuda(cudaStreamEndCapture(stream, &captured), "cudaStreamEndCapture", name_of(device));
+  // What runs is the executable graph; the captured one is only its description.
   cudaGraphExec_t launchable = nullptr;
   const cudaError_t made = cudaGraphInstantiate(&launchable, captured, 0);
   cudaGraphDestroy(captured);
@@ -249,6 +256,7 @@ OwnedGraph end_capture(int device, Stream stream) {
 
 void drop_capture(int device, Stream stream) noexcept {
   cudaSetDevice(device);
+  // Ends the capture, whatever it is worth.
   cudaGraph_t captured = nullptr;
   cudaStreamEndCapture(stream, &captured);
   if (captured != nullptr) cudaGraphDestroy(captured);

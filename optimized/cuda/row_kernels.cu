@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(kRowThreads)
 /// Blocks go through more rows where there are more than fill any GPU.
 constexpr std::int64_t kMostBlocks = 16384;
 
+// A row is independent of its block, so results do not depend on how many blocks there are.
 LaunchPlan plan(const char* name, std::int64_t blocks, Stream stream) {
   return {.name = name,
           .blocks = std::min(blocks, kMostBlocks),
@@ -55,7 +56,7 @@ LaunchPlan plan(const char* name, std::int64_t blocks, Stream stream) {
 
 }  // namespace
 
-void clear_states(const ClearStates& call, Stream stream) {
+void clear_states(const ClearStates& call, Stream stream) {  // (rows), a warp each
   launch_kernel(clear_kernel, plan("clear_states", tiles_of(call.rows, kRowWarps), stream), call);
 }
 
@@ -77,7 +78,7 @@ void add_rows(const AddRows<Element>& call, Stream stream) {
                 plan("add_rows", tiles_of(call.heads * call.count, kRowWarps), stream), call);
 }
 
-void pack_rows(const PackRows& call, Stream stream) {
+void pack_rows(const PackRows& call, Stream stream) {  // a thread per row
   launch_kernel(pack_kernel,
                 plan("pack_rows", tiles_of(call.heads * call.count, kRowThreads), stream), call);
 }

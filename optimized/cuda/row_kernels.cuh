@@ -14,6 +14,7 @@ namespace ringlab::cuda {
 inline constexpr int kRowThreads = 128;
 inline constexpr int kRowWarps = kRowThreads / kWarpLanes;
 
+// A warp per row; the grid strides over the rows, so any number of blocks covers them.
 RINGLAB_KERNEL_CODE std::int64_t first_row() {
   return static_cast<std::int64_t>(block_index()) * kRowWarps + warp_index();
 }
@@ -23,7 +24,8 @@ RINGLAB_KERNEL_CODE std::int64_t row_step() {
 
 RINGLAB_KERNEL_CODE void clear_states_block(const ClearStates& call) {
   for (std::int64_t row = first_row(); row < call.rows; row += row_step()) {
-    if (lane_index() == 0) call.running.states[row] = {};
+    if (lane_index() == 0) call.running.states[row] = {};  // the empty state: (-inf, 0, 0)
+    // Pairs of channels: channels are even on devices.
     for (int channel = 2 * lane_index(); channel < call.channels; channel += 2 * kWarpLanes) {
       *reinterpret_cast<FloatPair*>(call.running.accs + row * call.channels + channel) = {0, 0};
     }
@@ -33,6 +35,7 @@ RINGLAB_KERNEL_CODE void clear_states_block(const ClearStates& call) {
 template <class Element>
 RINGLAB_KERNEL_CODE void finish_rows_block(const FinishRows<Element>& call) {
   for (std::int64_t row = first_row(); row < call.rows; row += row_step()) {
+    // Every lane reads it: all of them need the divisor.
     const SoftmaxState<float> state = call.running.states[row];
     if (lane_index() == 0) call.lse[row] = finished_lse(state.row_max, state.row_sum);
     const float divisor = finished_divisor(state.row_sum);
@@ -63,15 +66,19 @@ RINGLAB_KERNEL_CODE void merge_rows_block(const MergeRows<Element>& call) {
   const std::int64_t rows = call.heads * call.count;
   for (std::int64_t row = first_row(); row < rows; row += row_step()) {
     const float lse = call.lse[row];
+    // A row that the other kernel saw nothing of changes nothing, -inf against -inf included. All
+    // lanes of the warp hold the same row, so they go on together.
     if (lse == kEmptyRowMax<float>) continue;
     const std::int64_t to = row_among_all(row, call.first, call.count, call.queries);
     SoftmaxState<float> state;
     if (lane_index() == 0) state = call.running.states[to];
     const float before = told_by_first_lane(state.row_max);
-    const float other = lse * kPowersOfTwo;
+    const float other = lse * kPowersOfTwo;              // the state is in base 2
     const float top = other <= before ? before : other;  // NaN stays
+    // Never exp2((-inf) - top): a side that is empty has weight 0 by definition.
     const float mine = before == kEmptyRowMax<float> ? 0 : exp2_approx(before - top);
     const float theirs = exp2_approx(other - top);
+    // The pair (out, lse) enters as the state (lse, 1, out): decision 1.
     if (lane_index() == 0) {
       call.running.states[to] = {top, state.row_sum * mine + theirs};
     }
@@ -88,7 +95,7 @@ RINGLAB_KERNEL_CODE void merge_rows_block(const MergeRows<Element>& call) {
 
 template <class Element>
 RINGLAB_KERNEL_CODE void add_rows_block(const AddRows<Element>& call) {
-  const std::int64_t rows = call.heads * call.count;
+  const std::int64_t rows = call.heads * call.count;  // heads of this block
   for (std::int64_t row = first_row(); row < rows; row += row_step()) {
     const std::int64_t to = row_among_all(row, call.first, call.count, call.rows);
     for (int channel = 2 * lane_index(); channel < call.channels; channel += 2 * kWarpLanes) {
@@ -118,6 +125,7 @@ RINGLAB_KERNEL_CODE void delta_rows_block(const DeltaRows<Element>& call) {
       const auto dout = *reinterpret_cast<const ElementPair<Element>*>(call.dout + at);
       sum += widen(out.low) * widen(dout.low) + widen(out.high) * widen(dout.high);
     }
+    // A sum over lanes, in all of them.
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
     if (lane_index() == 0) call.delta[row] = sum;
   }
@@ -127,6 +135,7 @@ template <class Element>
 RINGLAB_KERNEL_CODE void scale_to_block(const ScaleTo<Element>& call) {
   const std::int64_t first = static_cast<std::int64_t>(block_index()) * kRowThreads;
   const std::int64_t step = static_cast<std::int64_t>(block_count()) * kRowThreads;
+  // Two numbers each; counts are even, as channels are.
   for (std::int64_t pair = first + thread_index(); pair < call.count / 2; pair += step) {
     const auto from = *reinterpret_cast<const FloatPair*>(call.from + 2 * pair);
     *reinterpret_cast<ElementPair<Element>*>(call.to + 2 * pair) =

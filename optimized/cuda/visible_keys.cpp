@@ -18,6 +18,7 @@ void check_mask(const Mask& mask) {
        .hint = "Run it on the CPU, or say it with causal, window, documents, prefix"});
 }
 
+// Rows are counted in 32 bits on the device.
 void check_rows(const char* which, const Positions& positions) {
   if (positions.size() <= INT32_MAX) return;
   throw_usage_error({.where = which,
@@ -41,14 +42,16 @@ class ChunkRows {
   }
 
   /// The first row that stands at `position` or after it.
+  /// The last run that begins at `position` or before; rows of it, or the first of the next run.
   std::int32_t row_at(std::int64_t position) const {
-    const auto later = std::upper_bound(
+    const auto later = std::upper_bound(  // the first run that begins after `position`
         runs_.begin(), runs_.end(), position,
         [](std::int64_t value, const PositionRun& run) { return value < run.first; });
     if (later == runs_.begin()) return 0;
     const PositionRun& run = *(later - 1);
     const std::int64_t before = rows_before_[static_cast<std::size_t>(later - runs_.begin() - 1)];
     const std::int64_t into = (position - run.first) / run.stride;
+    // A position between two of a stride: the next row is the first that stands after it.
     const bool between = (position - run.first) % run.stride != 0;
     return static_cast<std::int32_t>(before + std::min(run.count, into + (between ? 1 : 0)));
   }
@@ -66,6 +69,7 @@ class ChunkRows {
   std::vector<std::int64_t> rows_before_;
 };
 
+// One spelling of empty, {0, 0}, so that kernels compare with nothing else.
 KeyRange unless_empty(const KeyRange& range) {
   return range.last > range.first ? range : KeyRange{};
 }
@@ -74,6 +78,8 @@ TileKeys seen_together(std::span<const KeyRange> rows) {
   KeyRange any{INT32_MAX, 0};
   KeyRange all{0, INT32_MAX};
   for (const KeyRange& row : rows) {
+    // `all` shrinks with every row, and is empty once a row sees nothing; such a row
+    // says nothing about `any`.
     all = {std::max(all.first, row.first), std::min(all.last, row.last)};
     if (row.last <= row.first) continue;
     any = {std::min(any.first, row.first), std::max(any.last, row.last)};
@@ -94,6 +100,8 @@ std::vector<KeyRange> visible_rows(const Mask& mask, const Positions& queries,
   for (const PositionRun& run : queries.runs()) {
     for (std::int64_t i = 0; i < run.count; ++i) {
       const KeyInterval seen = mask.interval(run.first + i * run.stride);
+      // Positions seen.begin … seen.end - 1 are rows from the first one not
+      // before to the first one behind.
       rows.push_back(unless_empty({chunk.row_at(seen.begin), chunk.row_at(seen.end)}));
     }
   }
@@ -110,6 +118,7 @@ bool positions_increase(const Positions& keys) {
 }
 
 std::vector<TileKeys> visible_to_tiles(std::span<const KeyRange> rows, std::int32_t tile_queries) {
+  // Tiles count queries of one head; all heads of a rank have the same.
   assert(tile_queries > 0);
   const auto height = static_cast<std::size_t>(tile_queries);
   std::vector<TileKeys> tiles;

@@ -25,6 +25,7 @@ struct TensorBox {
 std::array<std::byte, kUnitBytes> read_unit(const TensorBox& box, std::int64_t row,
                                             std::int64_t channel) {
   std::array<std::byte, kUnitBytes> unit = {};
+  // Channels are asked one by one: a box may hang over any edge of the tensor.
   for (int i = 0; i < kUnitChannels; ++i) {
     const std::int64_t c = channel + i;
     const bool inside = box.head >= 0 && box.head < box.map.heads && row >= 0 &&
@@ -38,6 +39,7 @@ std::array<std::byte, kUnitBytes> read_unit(const TensorBox& box, std::int64_t r
 
 void land(SharedWindow& shared, const TensorBox& box, std::uint32_t address) {
   const auto bytes = static_cast<int>(box.map.box_rows) * static_cast<int>(kBoxRowBytes);
+  // NaN of the issue must still be there: an ordinary write in between is a race.
   if (!shared.is_poisoned(address, bytes)) {
     fault("shared memory from offset {} was written while a load_box() to it was under way",
           address - kFirstAddress);
@@ -47,6 +49,7 @@ void land(SharedWindow& shared, const TensorBox& box, std::uint32_t address) {
       const auto data = read_unit(box, box.row + r, box.channel + unit * kUnitChannels);
       const std::uint32_t place = address + static_cast<std::uint32_t>(r) * kBoxRowBytes +
                                   static_cast<std::uint32_t>(unit * kUnitBytes);
+      // The 128-byte swizzle of the tensor map, by which products find their rows again.
       shared.write_async(swizzle_128(place), data.data(), kUnitBytes);
     }
   }
@@ -55,6 +58,7 @@ void land(SharedWindow& shared, const TensorBox& box, std::uint32_t address) {
 }  // namespace
 
 void Boxes::check_free(const BoxTarget& target) const {
+  // Two copies to one place have no order.
   for (const BoxTarget& other : targets_) {
     if (target.address < other.address + other.bytes &&
         other.address < target.address + target.bytes) {
@@ -75,12 +79,14 @@ void Boxes::load(void* shared, const TensorMap& map, Barrier* barrier,
   const auto bytes = static_cast<std::uint32_t>(box.map.box_rows) * kBoxRowBytes;
   const BoxTarget target{
       block.shared.address(shared, static_cast<int>(bytes), kSwizzlePeriodBytes, "load_box()"),
-      bytes};
+      bytes};  // from the start of a period of the swizzle on
   MBarrier& notified = block.mbarriers.published(barrier, "load_box()");
   check_free(target);
+  // What was there was written by ordinary code: the asynchronous proxy has to know that.
   block.shared.check_fenced(target.address, static_cast<int>(bytes), "load_box()");
   block.shared.poison(target.address, static_cast<int>(bytes));
   targets_.push_back(target);
+  // The tensor is read when the box lands, and the barrier hears of the bytes after that.
   block.scheduler.post([this, &block, &notified, box, target] {
     land(block.shared, box, target.address);
     end(target.address);

@@ -14,6 +14,7 @@ constexpr int kBytes = 16;
 
 void land(SharedWindow& shared, std::byte* target, const void* global, bool valid) {
   const std::uint32_t address = shared.address(target, kBytes, kBytes, "copy_16_bytes()");
+  // NaN of the issue must still be there: a write in between is a race.
   if (!shared.is_poisoned(address, kBytes)) {
     fault("shared offset {} was written while a copy_16_bytes() to it was under way",
           address - kFirstAddress);
@@ -21,13 +22,14 @@ void land(SharedWindow& shared, std::byte* target, const void* global, bool vali
   if (valid) {
     std::memcpy(target, global, kBytes);
   } else {
-    std::memset(target, 0, kBytes);
+    std::memset(target, 0, kBytes);  // cp.async with no source bytes: zeros
   }
 }
 
 }  // namespace
 
 bool Copies::PerThread::is_done() const {
+  // Groups need not end in order, but a wait covers all before the last `pending`.
   const auto end = groups.begin() + static_cast<std::ptrdiff_t>(awaited);
   return std::all_of(groups.begin(), end, [](int copies) { return copies == 0; });
 }
@@ -51,6 +53,7 @@ void Copies::copy(void* shared, const void* global, bool valid) {
   const std::size_t group = mine.groups.size() - 1;
   ++mine.groups[group];
   ++under_way_;
+  // The source is read when the copy lands, so it must not change before that.
   block.scheduler.post([this, &block, &thread, &mine, group, target, global, valid] {
     land(block.shared, target, global, valid);
     end_copy(mine, group);
@@ -70,6 +73,7 @@ void Copies::wait(int pending) {
   PerThread& mine = threads_[static_cast<std::size_t>(thread.index)];
   const std::size_t committed = mine.groups.size() - 1;
   const auto kept = static_cast<std::size_t>(pending);
+  // Groups that were committed; the open one at the end is not waited for.
   mine.awaited = committed > kept ? committed - kept : 0;
   if (!mine.is_done()) {
     mine.is_parked = true;

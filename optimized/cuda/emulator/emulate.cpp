@@ -37,6 +37,7 @@ class EmulatedMachine {
     } catch (...) {
       keep_failure();
     }
+    // Threads that have begun hold objects on their stacks, so they are unwound before they go.
     if (!failure_) return;
     unwind();
     std::rethrow_exception(failure_);
@@ -44,8 +45,10 @@ class EmulatedMachine {
 
  private:
   void run_blocks() {
+    // Some blocks at a time, as multiprocessors have: the rest begins when one has ended.
     do {
       start_blocks();
+      // A step is a thread's run up to where it waits or lets others go, or one asynchronous job.
       while (!failure_ && scheduler_.step()) end_blocks();
       if (!failure_ && !resident_.empty()) throw_deadlock();
     } while (!failure_ && next_ < launch_.blocks);
@@ -63,6 +66,7 @@ class EmulatedMachine {
   }
 
   void end_blocks() {
+    // Only between steps: nothing of a block that has ended runs any more.
     if (std::erase_if(resident_, [](const auto& block) { return block->has_ended(); }) > 0) {
       start_blocks();
     }
@@ -71,14 +75,16 @@ class EmulatedMachine {
   void run_thread(const Thread& thread) {
     try {
       code_();
+      // What a thread leaves undone is found here, as waits for its products.
       thread.block->end_thread(thread);
-    } catch (const Abandoned&) {
+    } catch (const Abandoned&) {  // unwound, because another thread has failed
     } catch (...) {
       keep_failure();
     }
   }
 
   void keep_failure() {
+    // The first failure is the reason; others come of it.
     if (!failure_) failure_ = std::current_exception();
   }
 

@@ -6,16 +6,17 @@
 namespace ringlab::cuda::emulator {
 namespace {
 
-constexpr int kMaxArrivals = (1 << 20) - 1;
-constexpr std::int64_t kMaxBytes = (1 << 20) - 1;
+constexpr int kMaxArrivals = (1 << 20) - 1;        // as an mbarrier's count
+constexpr std::int64_t kMaxBytes = (1 << 20) - 1;  // and its bytes
 
 /// The bytes that a barrier holds, so that writes over it are found.
 std::uint64_t bits_at(std::uint32_t address) { return 0x6261727269657200u ^ address; }
 
 void end_phase_if_complete(MBarrier& barrier) {
+  // Bytes may be below 0 for a while: a copy may end before its arrival has announced it.
   if (barrier.pending != 0 || barrier.pending_bytes != 0) return;
   ++barrier.phase;
-  barrier.pending = barrier.arrivals;
+  barrier.pending = barrier.arrivals;  // for the next phase
   for (Thread* thread : barrier.parked) thread->block->scheduler.wake(thread);
   barrier.parked.clear();
 }
@@ -29,6 +30,7 @@ MBarrier& MBarriers::at(const Barrier* barrier, const char* what) {
   if (found == barriers_.end()) {
     fault("{}: there is no barrier yet at shared offset {}", what, address - kFirstAddress);
   }
+  // A barrier is opaque: whoever uses its memory for something else has broken it.
   if (barrier->state != bits_at(address)) {
     fault("{}: the barrier at shared offset {} was written over", what, address - kFirstAddress);
   }
@@ -45,6 +47,7 @@ void MBarriers::init(Barrier* barrier, int arrivals) {
   const std::uint32_t address =
       block_here().shared.address(barrier, sizeof(Barrier), alignof(Barrier), "init_barrier()");
   if (arrivals < 1 || arrivals > kMaxArrivals) fault("init_barrier(): {} arrivals", arrivals);
+  // On a GPU the waiting threads would be lost.
   const auto found = barriers_.find(address);
   if (found != barriers_.end() && !found->second.parked.empty()) {
     fault("init_barrier(): threads wait for the barrier that is there");
@@ -59,14 +62,17 @@ void MBarriers::init(Barrier* barrier, int arrivals) {
 }
 
 void MBarriers::publish() {
+  // Only what this thread made: others' barriers still need a fence of their own.
   for (auto& [address, barrier] : barriers_) {
     if (barrier.unpublished_by == running_thread()) barrier.unpublished_by = nullptr;
   }
+  // The same fence makes ordinary writes visible to the asynchronous proxy.
   block_here().shared.fence();
 }
 
 void MBarriers::arrive(Barrier* barrier, std::uint32_t bytes, const char* what) {
   MBarrier& target = at(barrier, what);
+  // One arrival too many would end the next phase too early.
   if (target.pending == 0) {
     fault("{}: the {} arrivals of this phase at shared offset {} have come already", what,
           target.arrivals, reinterpret_cast<std::byte*>(barrier) - block_here().shared.data());
@@ -86,6 +92,7 @@ void MBarriers::complete(MBarrier& barrier, std::uint32_t bytes) {
 void MBarriers::wait(Barrier* barrier, int parity) {
   if (parity != 0 && parity != 1) fault("wait(): a parity of {}", parity);
   MBarrier& target = at(barrier, "wait()");
+  // Asked again after each wake-up: another phase may have ended meanwhile, and the parity with it.
   while (static_cast<int>(target.phase & 1) == parity) {
     target.parked.push_back(running_thread());
     block_here().scheduler.park({"barrier at shared offset {}, parity {}",

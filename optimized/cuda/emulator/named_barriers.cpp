@@ -13,6 +13,7 @@ struct WarpArrival {
 };
 
 /// The last lane of a warp brings all of them.
+/// bar.sync counts warps: all of its threads come at once.
 void bring_warp(const Warp::Operands& lanes) {
   const WarpArrival first = *static_cast<WarpArrival*>(lanes[0]);
   for (const void* lane : lanes) {
@@ -47,13 +48,15 @@ std::uint64_t NamedBarriers::come_as_warp(int barrier, int threads) {
   if (state.arrived > 0 && state.threads != threads) {
     fault("barrier {}: {} threads here, {} in others", barrier, threads, state.threads);
   }
+  // A warp that comes again before the round is over is in the next round in its own mind.
   if (state.came[warp]) fault("barrier {}: comes twice before the other threads came", barrier);
   state.came[warp] = true;
   state.threads = threads;
   const std::uint64_t round = state.round;
-  if ((state.arrived += 32) < threads) return round;
+  if ((state.arrived += 32) < threads) return round;  // warps are whole, so 32 at a time
   state.arrived = 0;
   state.came.assign(state.came.size(), false);
+  // The barrier can be used again at once: who waits knows its round by number.
   ++state.round;
   for (int other : state.parked) {
     block.scheduler.wake(&block.threads[static_cast<std::size_t>(other)]);
@@ -65,15 +68,17 @@ std::uint64_t NamedBarriers::come_as_warp(int barrier, int threads) {
 void NamedBarriers::wait(int barrier, std::uint64_t round) {
   NamedBarrier& state = states_[static_cast<std::size_t>(barrier)];
   Thread& thread = *running_thread();
+  // The round that it came in may be over already, if its warp was the last.
   if (state.round != round) return thread.block->scheduler.maybe_yield();
   state.parked.push_back(thread.index);
-  thread.block->scheduler.park(barrier == 0
+  thread.block->scheduler.park(barrier == 0  // barrier 0 is that of all threads
                                    ? Waiting{"sync_block()"}
                                    : Waiting{"sync_threads({}, {})", barrier, state.threads});
 }
 
 void NamedBarriers::end_thread() {
   ++ended_;
+  // A barrier of the whole block cannot complete without this thread.
   if (states_[0].arrived > 0) {
     fault("ends while {} of {} threads are in sync_block()", states_[0].arrived, threads_);
   }
@@ -108,6 +113,7 @@ void sync_threads(int barrier, int threads) {
 
 void arrive_threads(int barrier, int threads) {
   check("arrive_threads()", barrier, threads);
+  // Without waiting: producers tell consumers, and go on.
   barriers_here().come("arrive_threads()", barrier, threads);
   running_thread()->block->scheduler.maybe_yield();
 }

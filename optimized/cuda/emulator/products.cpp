@@ -12,7 +12,7 @@
 namespace ringlab::cuda::emulator {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 128;                    // of a warpgroup: four warps
 constexpr std::uint32_t kHeldBits = 0x7fc0dead;  // a NaN that arithmetic does not make
 const float kHeld = __builtin_bit_cast(float, kHeldBits);
 
@@ -22,6 +22,9 @@ Warpgroup& warpgroup_here() {
 }
 
 /// Calls visit(element of the tile, register of `d`) for what a thread holds of a tile (64, n).
+/// The accumulator layout of wgmma (PTX ISA, "Register Fragments for wgmma.mma_async"):
+/// warp w holds rows 16 w … 16 w + 15; a thread holds two neighbouring columns of two
+/// rows, 8 apart, per 8 columns.
 template <class Visitor>
 void for_fragment(int thread, int n, Visitor visit) {
   const int row = 16 * (thread / 32) + thread % 32 / 4;
@@ -67,9 +70,10 @@ std::vector<float> read_transposed_left(SharedWindow& shared, const ProductShape
 }
 
 /// d (64, n) = or += a (64, 16) b (16, n); the sum of the 16 products first.
+/// The order inside a product is a model: real tensor cores round otherwise, so bits may differ.
 void multiply(const ProductShape& shape, const float* a, const float* b, float* d) {
   const auto n = static_cast<std::size_t>(shape.n);
-  float sums[256];
+  float sums[256];  // n is at most 256
   for (std::size_t row = 0; row < 64; ++row) {
     std::fill(sums, sums + n, 0.0f);
     for (std::size_t k = 0; k < 16; ++k) {
@@ -105,6 +109,8 @@ void Warpgroup::commit() { mine().groups.push_back(mine().issued); }
 
 void Warpgroup::note_packed() { mine().has_packed = true; }
 
+// Products are numbered from the first one of the warpgroup; the queue holds those from done_ on.
+// Whichever thread comes first makes the entry, the others must issue the same.
 Warpgroup::IssuedProduct& Warpgroup::product(const ProductShape& shape, std::uint64_t number) {
   const auto place = static_cast<std::size_t>(number - done_);
   if (place == queue_.size()) {
@@ -120,6 +126,7 @@ Warpgroup::IssuedProduct& Warpgroup::product(const ProductShape& shape, std::uin
 
 void Warpgroup::take_registers(IssuedProduct& product, float* d) {
   const int n = product.shape.n;
+  // wgmma.fence: registers that ordinary code wrote may be read by products only after it.
   if (!mine().has_begun) fault("matrix product: products_begin() must precede new accumulators");
   if (!product.tile) {
     product.tile = std::make_shared<AccumulatorTile>(
@@ -129,6 +136,7 @@ void Warpgroup::take_registers(IssuedProduct& product, float* d) {
   if (!product.is_first_on_tile) fault("matrix product: threads give different accumulators");
   for_fragment(running_thread()->index % kThreads, n,
                [&](std::size_t element, int index) { product.tile->values[element] = d[index]; });
+  // Whoever reads them before the wait reads NaN, and whoever writes is found at the next check.
   std::fill(d, d + n / 2, kHeld);
   mine().held.push_back({.d = d, .tile = product.tile, .last = mine().issued});
 }
@@ -151,6 +159,7 @@ void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* 
   if (p && member.has_packed) {
     fault("matrix product: registers were packed, and no products_begin() followed");
   }
+  // Done only when all 128 threads have issued it, since warps need not be in step.
   IssuedProduct& next = product(shape, member.issued++);
   const auto held = std::find_if(member.held.begin(), member.held.end(),
                                  [d](const HeldRegisters& other) { return other.d == d; });
@@ -164,28 +173,33 @@ void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* 
     std::copy(p, p + 4, next.p[thread].begin());
   }
   if (++next.issued_by < kThreads) return;
+  // At some time from now on. Jobs are not in order, but each does the oldest product that is left.
   block.scheduler.post([this, &block, first_thread] { do_next(block, first_thread); });
 }
 
 void Warpgroup::do_next(ThreadBlock& block, int first_thread) {
   IssuedProduct& next = queue_.front();
   const ProductShape& shape = next.shape;
-  std::vector<float> a(64 * 16);
-  std::vector<float> b;
+  std::vector<float> a(64 * 16);  // (64, 16)
+  std::vector<float> b;           // (16, n)
   if (shape.form != ProductForm::rows) {
     a = shape.form == ProductForm::weights ? unpack_rows(shape.type, next.p)
                                            : read_transposed_left(block.shared, shape);
     b.resize(static_cast<std::size_t>(16 * shape.n));
     read_columns(block.shared, shape.type, shape.b, shape.n, b.data());
   } else {
+    // Both operands are rows of 16 channels: A (64, 16) and B (n, 16), transposed on reading.
     read_rows(block.shared, shape.type, shape.a, 64, a.data());
     b = read_transposed(block.shared, shape);
   }
+  // Operands are read here and not when the product was issued: a buffer that was filled again too
+  // early gives wrong numbers.
   multiply(shape, a.data(), b.data(), next.tile->values.data());
   queue_.pop_front();
   ++done_;
   for (int i = 0; i < kThreads; ++i) {
     Member& member = members_[static_cast<std::size_t>(i)];
+    // Threads are woken when what they wait for is done, and none before.
     if (member.awaited == 0 || member.awaited > done_) continue;
     member.awaited = 0;
     block.scheduler.wake(&block.threads[static_cast<std::size_t>(first_thread + i)]);
@@ -196,16 +210,19 @@ void Warpgroup::wait(int pending) {
   Member& member = mine();
   const std::size_t committed = member.groups.size();
   const auto kept = static_cast<std::size_t>(pending);
+  // All groups but the last `pending` must be done; a group ends with its last product.
   const std::uint64_t covered = committed > kept ? member.groups[committed - 1 - kept] : 0;
   if (done_ < covered) {
     member.awaited = covered;
     block_here().scheduler.park({"products_wait<{}>()", pending});
   }
   release(member, running_thread()->index % kThreads, covered);
+  // Also after a wait that had nothing to wait for: others get a turn between any two steps.
   block_here().scheduler.maybe_yield();
 }
 
 void Warpgroup::release(Member& member, int thread, std::uint64_t covered) {
+  // Registers are handed back when the last product on them is covered by the wait.
   std::erase_if(member.held, [&](const HeldRegisters& held) {
     if (held.last > covered) return false;
     check_held(held.d, held.tile->n);
@@ -226,6 +243,7 @@ void Warpgroup::end_thread(int thread) {
 namespace {
 
 std::uint32_t operand_address(const Operand& operand) {
+  // Eight rows are a period of the swizzle: descriptors count in those.
   if (operand.box_rows < 8 || operand.box_rows % 8 != 0) {
     fault("matrix product: boxes of {} rows", operand.box_rows);
   }

@@ -14,7 +14,11 @@ namespace {
 
 thread_local Thread* running = nullptr;
 
+// Chances that asynchronous work is done next: never unless nothing else can go on, late, soon, at
+// once. A seed has one of them for its whole run.
 constexpr std::array kEagerness{0.0, 0.01, 0.2, 1.0};
+// Threads that are drawn before the one of the highest priority runs: 1 is a uniform order, more of
+// them let favoured warps run ahead.
 constexpr std::array kCandidates{1, 3, 8};
 constexpr int kPicksPerMood = 512;
 
@@ -37,16 +41,17 @@ std::string Waiting::describe() const {
 }
 
 Scheduler::Scheduler(std::uint64_t seed)
-    : random_(seed * 0x9e3779b97f4a7c15u + 1),
+    : random_(seed * 0x9e3779b97f4a7c15u + 1),  // seeds that follow each other begin far apart
       eagerness_(kEagerness[below(kEagerness.size())]),
       candidates_(kCandidates[below(kCandidates.size())]),
-      priorities_(32) {}
+      priorities_(32) {}  // one per warp of the largest block
 
 bool Scheduler::chance(double probability) {
   return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
 }
 
 void Scheduler::post(std::function<void()> job) {
+  // At once: as if the machine were infinitely fast.
   if (chance(eagerness_)) return job();
   jobs_.push_back(std::move(job));
 }
@@ -58,6 +63,7 @@ void Scheduler::wake(Thread* thread) {
 
 void Scheduler::suspend() {
   running->fibre->suspend();
+  // Back, but only to unwind: the run has failed somewhere else.
   if (is_abandoned_) throw Abandoned{};
 }
 
@@ -76,6 +82,7 @@ void Scheduler::maybe_yield() {
 }
 
 Thread* Scheduler::pick() {
+  // Another mood now and then, so that no warp lags behind for a whole run.
   if (picks_++ % kPicksPerMood == 0) {
     for (std::uint32_t& priority : priorities_) priority = static_cast<std::uint32_t>(random_());
   }
@@ -88,12 +95,14 @@ Thread* Scheduler::pick() {
     if (priority(other) > priority(best)) best = other;
   }
   std::swap(ready_[best], ready_.back());
+  // Taken out by the last one's place: the order of the list means nothing.
   Thread* thread = ready_.back();
   ready_.pop_back();
   return thread;
 }
 
 void Scheduler::run_a_job() {
+  // Any of them: asynchronous work may overtake.
   std::swap(jobs_[below(jobs_.size())], jobs_.back());
   const auto job = std::move(jobs_.back());
   jobs_.pop_back();
@@ -102,12 +111,14 @@ void Scheduler::run_a_job() {
 
 void Scheduler::resume(Thread* thread) {
   running = thread;
+  // What device code asks of its place (thread, block) is kept per thread of the host.
   here = thread->block->place_of(*thread);
   thread->fibre->resume();
   running = nullptr;
 }
 
 bool Scheduler::step() {
+  // Where no thread can run, work that is due is what they wait for.
   if (!jobs_.empty() && (ready_.empty() || chance(eagerness_))) {
     run_a_job();
   } else if (!ready_.empty()) {

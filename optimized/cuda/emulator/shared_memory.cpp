@@ -8,11 +8,12 @@
 namespace ringlab::cuda::emulator {
 namespace {
 
-constexpr std::size_t kAlignment = 1024;
-constexpr int kEdgeBytes = 4096;
+constexpr std::size_t kAlignment = 1024;  // of a swizzled box
+constexpr int kEdgeBytes = 4096;          // on both sides, filled with a pattern
 constexpr std::byte kEdge{0xa5};
 
 /// The first multiple of 1024 that is no multiple of 2048, an edge after the beginning.
+/// So that a kernel that wants more than 1024 is found: a GPU promises no more.
 std::byte* place_in(std::vector<std::byte>& storage) {
   const auto begin = reinterpret_cast<std::uintptr_t>(storage.data()) + kEdgeBytes;
   const std::uintptr_t place = (begin + 2 * kAlignment - 1) / (2 * kAlignment) * (2 * kAlignment);
@@ -25,12 +26,14 @@ SharedWindow::SharedWindow(int bytes)
     : bytes_(bytes),
       storage_(static_cast<std::size_t>(bytes) + 2 * kEdgeBytes + 4 * kAlignment, kEdge),
       data_(place_in(storage_)),
+      // What the asynchronous proxy sees: NaN at first, like all of it.
       async_view_(static_cast<std::size_t>(bytes), kPoison) {
   std::fill(data_, data_ + bytes, kPoison);
 }
 
 std::uint32_t SharedWindow::address(const void* place, int bytes, int alignment,
                                     const char* what) const {
+  // A generic pointer may point anywhere: outside of the block's window it is a fault.
   const std::ptrdiff_t offset = static_cast<const std::byte*>(place) - data_;
   if (offset < 0 || offset + bytes > bytes_) {
     fault("{}: {} bytes at offset {} of {} bytes of shared memory", what, bytes, offset, bytes_);
@@ -51,12 +54,14 @@ std::byte* SharedWindow::at(std::uint32_t address, int bytes, const char* what) 
 
 void SharedWindow::check_fenced(std::uint32_t address, int bytes, const char* what) const {
   const std::size_t offset = address - kFirstAddress;
+  // Both views are the same where every write was fenced.
   if (std::memcmp(data_ + offset, async_view_.data() + offset, static_cast<std::size_t>(bytes))) {
     fault("{}: shared offset {} was written and no fence_async_proxy() followed", what, offset);
   }
 }
 
 void SharedWindow::poison(std::uint32_t address, int bytes) {
+  // Both at once: a copy of the asynchronous proxy needs no fence to be seen by itself.
   const std::size_t offset = address - kFirstAddress;
   std::memset(data_ + offset, static_cast<int>(kPoison), static_cast<std::size_t>(bytes));
   std::memset(async_view_.data() + offset, static_cast<int>(kPoison),
@@ -75,6 +80,7 @@ void SharedWindow::write_async(std::uint32_t address, const std::byte* source, i
 }
 
 void SharedWindow::check_edges() const {
+  // Checked when the block ends: nobody may have written beyond its memory.
   const auto is_edge = [](std::byte b) { return b == kEdge; };
   const std::byte* end = storage_.data() + storage_.size();
   if (!std::all_of(storage_.data(), static_cast<const std::byte*>(data_), is_edge)) {

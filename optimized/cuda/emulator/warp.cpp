@@ -20,6 +20,7 @@ struct Shuffle {
   std::uint32_t result;
 };
 
+// When the last lane has come, it does the work of all: no lane sees half of a shuffle.
 void do_shuffle(const Warp::Operands& operands) {
   for (void* lane : operands) {
     auto& mine = *static_cast<Shuffle*>(lane);
@@ -34,11 +35,13 @@ std::uint32_t shuffle_from(const char* what, std::uint32_t value, int source) {
   return mine.result;
 }
 
+/// Where a lane's row begins in shared memory, and the registers that the lane gets.
 struct MatrixLoad {
   const std::byte* row;
   std::uint32_t* fragments;
 };
 
+// Lane 8 m + r has given the address of row r of matrix m.
 std::uint16_t element(const Warp::Operands& operands, int matrix, int row, int column) {
   const auto& load =
       *static_cast<MatrixLoad*>(operands[static_cast<std::size_t>(8 * matrix + row)]);
@@ -64,6 +67,7 @@ void do_load(const Warp::Operands& operands) {
   }
 }
 
+// The row is 16 bytes and begins at a multiple of 16, as ldmatrix wants it.
 void load(const char* what, std::uint32_t (&fragments)[4], const void* row,
           void (*act)(const Warp::Operands&)) {
   running_thread()->block->shared.address(row, 16, 16, what);
@@ -115,6 +119,7 @@ void do_multiply(const Warp::Operands& operands) {
       const float* row = factors.a[lane / 4 + 8 * (i / 2)];
       const std::size_t column = 2 * (lane % 4) + i % 2;
       float sum = 0;
+      // Sixteen products first, then the accumulator: as for wgmma, a model of the order.
       for (std::size_t k = 0; k < 16; ++k) sum += row[k] * factors.b[k][column];
       d[i] += sum;
     }
@@ -125,8 +130,10 @@ void do_multiply(const Warp::Operands& operands) {
 
 void Warp::meet(const char* what, void* operands, void (*act)(const Operands&)) {
   Thread& thread = *running_thread();
+  // On a GPU this hangs or is undefined; here it is a fault that names the instruction.
   if (ended_ > 0) fault("{}: other lanes of the warp have ended", what);
   if (arrived_ > 0 && std::strcmp(what, what_) != 0) {
+    // Compared by name: lanes of a warp that come to different instructions diverge.
     fault("lanes of a warp diverge: {} here, {} in {} other lanes", what, what_, arrived_);
   }
   what_ = what;
@@ -136,6 +143,7 @@ void Warp::meet(const char* what, void* operands, void (*act)(const Operands&)) 
     scheduler.park({what});
     return;
   }
+  // Before anybody is woken: results are in their registers when lanes go on.
   act(operands_);
   arrived_ = 0;
   const int first = thread.index / 32 * 32;
@@ -146,6 +154,7 @@ void Warp::meet(const char* what, void* operands, void (*act)(const Operands&)) 
 }
 
 void Warp::end_lane(int lane) {
+  // A lane that ends early would leave the others waiting for ever.
   if (arrived_ > 0) {
     fault("lane {} ends while {} other lanes of its warp are in {}", lane, arrived_, what_);
   }
