@@ -12,6 +12,7 @@ constexpr std::int64_t kLanes = 8;  // independent sums, so that the loop vector
 struct SumLanes {
   std::array<double, kLanes> high{}, low{}, magnitude{};
 
+  /// Two-sum (Knuth; Neumaier 1974): what `high` loses goes to `low`.
   template <bool kExactProducts>
   void add_product(std::size_t lane, double x, double y) {
     const double product = x * y;
@@ -19,6 +20,7 @@ struct SumLanes {
     sum.add(product);
     high[lane] = sum.high;
     low[lane] = sum.low;
+    // The product's own rounding, exactly; products of floats are exact in double.
     if constexpr (!kExactProducts) low[lane] += std::fma(x, y, -product);
     magnitude[lane] += std::abs(product);
   }
@@ -33,6 +35,7 @@ Dot dot_in_lanes(const double* x, const double* y, std::int64_t count) {
       lanes.add_product<kExactProducts>(static_cast<std::size_t>(lane), x[c + lane], y[c + lane]);
     }
   }
+  // What is left over: one number in each of the first lanes.
   for (std::size_t lane = 0; c < count; ++c, ++lane) {
     lanes.add_product<kExactProducts>(lane, x[c], y[c]);
   }
@@ -72,6 +75,7 @@ bool fits_float(const TensorView<const double>& tensor) {
   for_each_index(
       tensor.extents, [&](std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c) {
         const double x = tensor(b, h, t, c);
+        // NaN fits: it may stand where nothing is visible, and must not turn exact products off.
         fits = fits && (std::isnan(x) || static_cast<double>(static_cast<float>(x)) == x);
       });
   return fits;
@@ -92,6 +96,7 @@ void BoundedSums::add(double factor, double factor_error, const double* values) 
   double* error = error_.data();
   for (std::size_t c = 0; c < count; ++c) {
     DoubleSum sum{high[c], low[c]};
+    // Rounded products: their error is in `wrong`, not in `low`.
     sum.add(factor * values[c]);
     high[c] = sum.high;
     low[c] = sum.low;
@@ -119,7 +124,7 @@ void BoundedSums::clear() {
 
 const double* channels_of(const TensorView<const double>& tensor, std::int64_t batch,
                           std::int64_t head, std::int64_t token, std::vector<double>& buffer) {
-  if (tensor.strides.channel == 1) return &tensor(batch, head, token, 0);
+  if (tensor.strides.channel == 1) return &tensor(batch, head, token, 0);  // read in place
   buffer.resize(static_cast<std::size_t>(tensor.extents.channels));
   for (std::size_t c = 0; c < buffer.size(); ++c) {
     buffer[c] = tensor(batch, head, token, static_cast<std::int64_t>(c));

@@ -85,6 +85,8 @@ class ExactBackwardWorker {
         result_(result) {}
 
   /// The rows of all query heads that read this K/V head come one after the other.
+  /// One worker has all of a K/V head's sums, so no two threads add to one number, and the order of
+  /// additions is that of the rows.
   void operator()(std::int64_t head_of_batch) {
     const Shape& shape = input_.problem.shape;
     const std::int64_t batch = head_of_batch / shape.kv_heads;
@@ -106,10 +108,11 @@ class ExactBackwardWorker {
  private:
   void add_row(const RowAddress& at) {
     reader_.read(at, row_);
-    if (row_.empty()) return;
+    if (row_.empty()) return;  // no key, no gradient; dq stays 0
     const RowGradients gradients = row_gradients(input_, dout_, at, row_);
     const double* q = channels_of(input_.q, at.batch, at.q_head, at.query, q_buffer_);
     const double* upstream = channels_of(dout_, at.batch, at.q_head, at.query, dout_buffer_);
+    // dq_i = scale Σ_j dS_ij k_j, dk_j = scale Σ_i dS_ij q_i, dv_j = Σ_i P_ij dO_i.
     BoundedSums dq(input_.problem.shape.head_dim, row_.keys());
     for (std::size_t n = 0; n < row_.key.size(); ++n) {
       const std::size_t key = static_cast<std::size_t>(row_.key[n]);

@@ -22,18 +22,19 @@ class ExactForwardWorker {
   void operator()(std::int64_t row_number) {
     const RowAddress at = reader_->address(row_number);
     reader_->read(at, row_);
-    if (row_.terms() == 0) {
+    if (row_.terms() == 0) {  // neither a key nor a sink
       result_->lse(at.batch, at.q_head, at.slot, 0) = -kInfinity;
       return;  // out and all errors are zero already
     }
     write_lse(at);
-    if (!row_.empty()) write_out(at);
+    if (!row_.empty()) write_out(at);  // with a sink alone out stays 0
   }
 
  private:
   void write_lse(const RowAddress& at) {
     const double log_sum = std::log(row_.row_sum);
     const double lse = row_.row_max + log_sum;
+    // log((1 - lost) ℓ) at worst; without a bound where the sum may be zero.
     const double lost = row_.row_sum_error / row_.row_sum;
     const double error = lost < 1 ? -std::log1p(-lost) : kInfinity;
     result_->lse(at.batch, at.q_head, at.slot, 0) = lse;
@@ -60,6 +61,7 @@ class ExactForwardWorker {
       const double factor = row_.factor_of(n);
       sums_.add(factor * row_.weight[n], kept_error(n), v);
     }
+    // What the true row sum is at least.
     const double least_sum = row_.row_sum - row_.row_sum_error;
     for (std::int64_t c = 0; c < reader_->input().v.extents.channels; ++c) {
       const double out = sums_.value(c) / row_.row_sum;

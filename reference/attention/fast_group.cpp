@@ -16,6 +16,7 @@ constexpr std::size_t kAlignment = 64;  // bytes: the widest vector, and kGrain 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLog2E = 0x1.71547652b82fep+0, kLn2 = 0x1.62e42fefa39efp-1;
 
+// A group is a part of the work: kTiles tiles of rows of one head, or what is left.
 std::int64_t groups_per_head(const FastPlan& plan) {
   const std::int64_t rows = kTiles * tile_width();
   return (plan.rows_per_head() + rows - 1) / rows;
@@ -37,6 +38,7 @@ GroupWorker::GroupWorker(const FastPlan& plan, ExactForward& result)
     : plan_(&plan),
       result_(&result),
       width_(tile_width()),
+      // Whole grains, so that vectors need no tail.
       value_channels_(whole_grains(plan.input().problem.shape.v_dim)),
       tiles_(kTiles),
       packed_k_(kBlockKeys * plan.input().problem.shape.head_dim),
@@ -78,10 +80,12 @@ void GroupWorker::operator()(std::int64_t group) {
   for (std::int64_t t = 0; t < tiles_in_use_; ++t) finish(tiles_[static_cast<std::size_t>(t)]);
 }
 
+// `reach` grows to hold every lane's run, `common` shrinks to what all see.
 void GroupWorker::start(FastTile& tile) {
   tile.reach = {std::numeric_limits<std::int64_t>::max(), 0};
   tile.common = {0, std::numeric_limits<std::int64_t>::max()};
   for (std::int64_t lane = 0; lane < width_; ++lane) {
+    // Lanes beyond the last row repeat it: they change neither.
     const KeyInterval run = plan_->visible().run(tile.slot + std::min(lane, tile.count - 1));
     tile.run_begin.data()[lane] = static_cast<double>(run.begin);
     tile.run_end.data()[lane] = static_cast<double>(run.end);
@@ -94,12 +98,13 @@ void GroupWorker::start(FastTile& tile) {
   tile.value_largest.assign(static_cast<std::size_t>(plan_->input().problem.shape.v_dim), 0);
   tile.acc.fill(0);
   tile.row_sum.fill(0);
-  tile.row_max.fill(-kInfinity);
+  tile.row_max.fill(-kInfinity);  // base 2, as everything here
   load_queries(tile);
 }
 
 void GroupWorker::load_queries(FastTile& tile) {
   const AttentionInput& input = plan_->input();
+  // log2 e goes into the queries: powers of two cost less than exponentials.
   const double factor = input.problem.scale * kLog2E;
   std::vector<double> buffer;
   for (std::int64_t lane = 0; lane < width_; ++lane) {
@@ -121,11 +126,13 @@ void GroupWorker::add_blocks() {
     if (one.size() == 0) continue;
     reach = {std::min(reach.begin, one.begin), std::max(reach.end, one.end)};
   }
+  // Blocks outermost: one block of keys is read for all tiles while it is in the cache.
   for (std::int64_t block = reach.begin / kBlockKeys; block * kBlockKeys < reach.end; ++block) {
     block_.k = nullptr;  // until a tile needs it
     for (std::int64_t t = 0; t < tiles_in_use_; ++t) {
       FastTile& tile = tiles_[static_cast<std::size_t>(t)];
       const std::int64_t first = block * kBlockKeys;
+      // Whole grains from the tile's first visible key to its last; masks hide the rest.
       const KeyInterval keys{
           std::max(first, tile.reach.begin / kGrain * kGrain),
           std::min(first + kBlockKeys, whole_grains(std::max<std::int64_t>(tile.reach.end, 0)))};
@@ -145,6 +152,7 @@ bool GroupWorker::anyone_sees(const FastTile& tile, KeyInterval keys) const {
 }
 
 Hiding GroupWorker::hiding(const FastTile& tile, KeyInterval keys) const {
+  // Where all lanes see all keys nothing has to be compared.
   if (plan_->visible().has_holes()) return Hiding::matrix;
   const bool all = tile.common.begin <= keys.begin && keys.end <= tile.common.end;
   return all ? Hiding::nothing : Hiding::runs;
@@ -174,6 +182,7 @@ void GroupWorker::add_block_to(FastTile& tile, std::int64_t block, KeyInterval k
   tile.keys += part.keys;
   ++tile.blocks;
   const KeySizes& sizes = plan_->keys(batch_, kv_head_);
+  // Maxima over blocks that were visited, not over keys that were seen: cheaper, and no smaller.
   tile.key_norm = std::max(tile.key_norm, sizes.key_norm[static_cast<std::size_t>(block)]);
   const std::size_t channels = tile.value_largest.size();
   const double* largest = sizes.value_largest.data() + static_cast<std::size_t>(block) * channels;
@@ -196,6 +205,7 @@ void GroupWorker::point_to_keys(std::int64_t block) {
             .head_dim = shape.head_dim,
             .value_channels = value_channels_};
   const bool adjacent = input.k.strides.channel == 1 && input.v.strides.channel == 1;
+  // K and V as they lie in memory, where rows are dense, no key is unseen and channels are grains.
   if (adjacent && value_channels_ == shape.v_dim && !plan_->has_unseen(block)) return;
   pack(keys);
   block_.k = packed_k_.data();
@@ -245,12 +255,14 @@ void GroupWorker::finish(FastTile& tile) {
 
 void GroupWorker::write_row(FastTile& tile, std::int64_t lane) {
   const std::int64_t slot = tile.slot + lane;
+  // A row that sees nothing is exact: out = 0, lse = -inf, errors 0.
   if (plan_->visible().run(slot).size() == 0) {
     result_->lse(batch_, q_head_, slot, 0) = -kInfinity;
     return;  // out and all errors are zero already
   }
   const Problem& problem = plan_->input().problem;
   const double row_max = tile.row_max.data()[lane], row_sum = tile.row_sum.data()[lane];
+  // Back from base 2: only the maximum is in powers of two, the sum is a sum of weights.
   const double lse = row_max * kLn2 + std::log(row_sum);
   const RowError error = row_error({.head_dim = problem.shape.head_dim,
                                     .scale = std::abs(problem.scale),

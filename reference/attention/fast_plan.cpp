@@ -25,6 +25,8 @@ void check_all_finite(const double* row, std::int64_t channels, const char* what
 
 double norm_of(const double* row, std::int64_t channels, const char* what) {
   const double squares = sum_of_squares(row, channels);
+  // A norm that overflows is looked at number by number: an infinite input is the caller's error,
+  // large but finite inputs are left to the compensated reference (in_range).
   if (!std::isfinite(squares)) check_all_finite(row, channels, what);
   return norm_bound(squares, channels);
 }
@@ -55,18 +57,20 @@ void FastPlan::note_unseen() {
   for (std::int64_t j = 0; j < keys; ++j) {
     if (!visible_.seen_by_any(j)) has_unseen_[index(j / kBlockKeys)] = 1;
   }
+  // A last block that is no whole grain is packed, with zeros behind.
   if (keys % kGrain != 0) has_unseen_.back() = 1;
 }
 
 void FastPlan::measure_head(std::int64_t head) {
   const Shape& shape = input_->problem.shape;
   const std::int64_t batch = head / shape.kv_heads, kv_head_here = head % shape.kv_heads;
+  // Per block of keys: the largest norm of its keys, and the largest value of each channel.
   KeySizes& sizes = keys_[index(head)];
   sizes.key_norm.resize(has_unseen_.size());
   sizes.value_largest.resize(has_unseen_.size() * index(shape.v_dim));
   std::vector<double> buffer;
   for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
-    if (!visible_.seen_by_any(j)) continue;
+    if (!visible_.seen_by_any(j)) continue;  // may be NaN, and is not read
     double& norm = sizes.key_norm[index(j / kBlockKeys)];
     const double* k = channels_of(input_->k, batch, kv_head_here, j, buffer);
     norm = std::max(norm, norm_of(k, shape.head_dim, "score"));
@@ -74,6 +78,7 @@ void FastPlan::measure_head(std::int64_t head) {
     double* largest = &sizes.value_largest[index(j / kBlockKeys * shape.v_dim)];
     if (!raise_to_magnitudes(v, shape.v_dim, largest)) check_all_finite(v, shape.v_dim, "output");
   }
+  // Query heads that read this K/V head: each is measured by one thread only.
   const std::int64_t group = shape.q_heads / shape.kv_heads;
   for (std::int64_t h = 0; h < group; ++h) measure_queries(batch, kv_head_here * group + h);
 }
@@ -83,12 +88,13 @@ void FastPlan::measure_queries(std::int64_t batch, std::int64_t q_head) {
   double* norms = query_norms_.data() + (batch * shape.q_heads + q_head) * rows_per_head();
   std::vector<double> buffer;
   for (std::int64_t slot = 0; slot < rows_per_head(); ++slot) {
-    if (visible_.run(slot).size() == 0) continue;
+    if (visible_.run(slot).size() == 0) continue;  // sees nothing: its norm is not used
     const double* q = channels_of(input_->q, batch, q_head, query(slot), buffer);
     norms[slot] = norm_of(q, shape.head_dim, "score");
   }
 }
 
+// Everything that the fast sums multiply must stay far from overflow, partial sums included.
 bool FastPlan::in_range() const {
   double query = 0, key = 0, value = 0;
   for (const double norm : query_norms_) query = std::max(query, norm);

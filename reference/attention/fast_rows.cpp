@@ -13,6 +13,8 @@ class RunFinder {
       : visible_(&visible), offset_(offset), kv_tokens_(kv_tokens) {}
 
   KeyInterval find(std::int64_t query) {
+    // Without holes the visible keys are one run, and the key at the query's own place, counted
+    // from the ends of both sequences, is in it if any is.
     const std::int64_t inside = std::max<std::int64_t>(query + offset_, 0);
     if (inside >= kv_tokens_ || !(*visible_)(query, inside)) return {};
     last_ = {find_begin(query, inside), find_end(query, inside)};
@@ -27,9 +29,12 @@ class RunFinder {
     return (*visible_)(query, key - 1) && (key == kv_tokens_ || !(*visible_)(query, key));
   }
   std::int64_t find_begin(std::int64_t query, std::int64_t inside) const {
+    // Under most masks the run begins where the last query's did, or one later: two questions.
     for (const std::int64_t guess : {last_.begin, last_.begin + 1}) {
       if (guess <= inside && is_begin(query, guess)) return guess;
     }
+    // Else by halves: `hidden` is not seen, `seen` is, and everything in
+    // between is one or the other.
     std::int64_t hidden = -1, seen = inside;
     while (seen - hidden > 1) {
       const std::int64_t middle = hidden + (seen - hidden) / 2;
@@ -67,6 +72,7 @@ RowVisibility::RowVisibility(const Mask& mask, const std::vector<std::int64_t>& 
   if (has_holes_) {
     scan_all_pairs();
   } else {
+    // One run per row is all there is to know; with holes every pair is asked once.
     find_runs(q_tokens);
     note_seen();
   }
@@ -89,6 +95,7 @@ void RowVisibility::scan_all_pairs() {
   }
 }
 
+// A difference array: who begins and who ends at a key, added up from the left.
 void RowVisibility::note_seen() {
   std::vector<std::int64_t> change(seen_.size() + 1);  // runs that begin here less runs that end
   for (const KeyInterval& run : runs_) {

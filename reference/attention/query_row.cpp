@@ -31,6 +31,7 @@ void check_view(const char* name, const Extents& found, const Extents& wanted) {
 
 }  // namespace
 
+// Views are checked against the problem, not against each other.
 const AttentionInput* checked_input(const AttentionInput& input) {
   check_problem(input.problem);
   const Shape& shape = input.problem.shape;
@@ -46,7 +47,7 @@ std::vector<std::int64_t> chosen_rows(const std::vector<std::int64_t>& rows, std
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
-  const bool ascending =
+  const bool ascending =  // strictly, so that no row is there twice
       std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()) == rows.end();
   if (!ascending || rows.front() < 0 || rows.back() >= tokens) {
     throw_usage_error({.where = "sampled rows",
@@ -60,6 +61,7 @@ std::vector<std::int64_t> chosen_rows(const std::vector<std::int64_t>& rows, std
 namespace {
 
 /// weight · (e^error - 1), without transcendental functions where the error is small.
+/// w (e^ε - 1) <= w ε (1 + ε) while ε is below one half.
 double error_of(double weight, double exponent, double error) {
   return error < 0.5 ? weight * error * (1 + error) : weight_error(exponent, error);
 }
@@ -89,6 +91,8 @@ void check_finite(double x, const char* what) {
 }
 
 double QueryRow::quotient_error(double one_weight, double one_error) const {
+  // The division of two numbers that are both off, as for outputs; it presumes that the row sum
+  // is larger than its error.
   const double p = one_weight / row_sum;
   return (one_error + p * row_sum_error) / (row_sum - row_sum_error) * (1 + 0x1p-40) +
          2 * kUnitRoundoff * p + kUnderflow;
@@ -109,6 +113,7 @@ ScoreRange::ScoreRange(const QueryRow& row, const AttentionInput& input, const R
     sink_distance_ = row.row_max - *row.sink;
     sink_size_ = std::abs(*row.sink);
   }
+  // Once per row: sums and largest magnitudes over the row's keys, for bounds of all of them.
   for (std::size_t n = 0; n < row.key.size(); ++n) {
     const Magnitudes key =
         magnitudes(channels_of(input.k, at.batch, at.kv_head, row.key[n], buffer), channels);
@@ -135,7 +140,7 @@ ScoreTerms ScoreRange::terms(const QueryRow& row, std::size_t n) const {
 
 ScoreTerms ScoreRange::sink_terms() const {
   ScoreTerms terms = common_;
-  terms.softcap = 0;
+  terms.softcap = 0;  // a sink is not capped
   terms.distance_from_max = sink_distance_;
   terms.bias = sink_size_;
   return terms;
@@ -193,15 +198,18 @@ void RowReader::read_scores(const RowAddress& at, QueryRow& row) const {
   }
   row.key.clear();
   row.sink = modify_.sink(at.q_head);
+  // Asked pair by pair, by the oracle's own predicate: no interval, no block.
   for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
     if (!visible_(at.query, j)) continue;
     const double* k = channels_of(input_->k, at.batch, at.kv_head, j, k_buffer);
     const Dot product = dot(q, k, shape.head_dim, exact_products_);
+    // Products may overflow where their sum does not: neither is a number to go on with.
     const double score = scale * product.value;
     check_finite(score, "score");
     check_finite(product.magnitude, "score");
     row.key.push_back(j);
     row.products.push_back(std::abs(scale) * product.magnitude);
+    // The dot product's error, the rounding of the factor, and what may underflow.
     add_score(at, score,
               std::abs(scale) * product.error(shape.head_dim) + kUnitRoundoff * std::abs(score) +
                   kUnderflow,
@@ -231,11 +239,13 @@ void RowReader::add_score(const RowAddress& at, double scaled, double error, Que
 
 void RowReader::weigh(QueryRow& row) const {
   row.weight.clear();
+  // A sink is one more score, and may be the largest.
   row.row_max = row.sink.value_or(-std::numeric_limits<double>::infinity());
   for (const double score : row.score) row.row_max = std::max(row.row_max, score);
   DoubleSum sum;
   double error = 0;
   const auto weigh_one = [&](double score, double score_error) {
+    // Exact differences are off by the score's error; exp is off by an ulp on top.
     const double exponent = score - row.row_max;
     const double weight = std::exp(exponent);
     const double exponent_error =
@@ -250,9 +260,11 @@ void RowReader::weigh(QueryRow& row) const {
     row.weight.push_back(weight);
     row.weight_error[n] = weight_error;
   }
+  // The sink's value is exact: no error of its own.
   if (row.sink) std::tie(row.sink_weight, row.sink_weight_error) = weigh_one(*row.sink, 0);
   const double rounding = kUnitRoundoff + compensated_rounding(row.terms());
   row.row_sum = sum.value();
+  // Errors were summed plainly: the last factor covers what that sum itself loses.
   row.row_sum_error = (error + rounding * row.row_sum) *
                       (1 + (2 * static_cast<double>(row.terms()) + 16) * kUnitRoundoff);
 }

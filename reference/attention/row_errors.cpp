@@ -7,6 +7,7 @@
 
 namespace ringlab {
 
+// In this order: the mean needs the errors of probabilities and of values.
 void RowErrors::take(const RowAddress& at, const QueryRow& row, const RowGradients& gradients,
                      const double* upstream) {
   row_ = &row;
@@ -22,6 +23,7 @@ void RowErrors::find_value_errors(const RowAddress& at, const double* upstream) 
   for (std::size_t n = 0; n < row_->key.size(); ++n) {
     const double* v = channels_of(input_.v, at.batch, at.kv_head, row_->key[n], v_buffer_);
     double largest = 0, error = 0;
+    // fp8 rounds with the scale of a block, so its floor depends on the largest value of the row.
     for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
       largest = std::max(largest, std::abs(v[c]));
     }
@@ -50,6 +52,7 @@ void RowErrors::find_probability_errors(const RowAddress& at) {
 Steepness RowErrors::steepness_of(const ScoreTerms& terms, std::size_t n) const {
   if (row_->steepness.empty() || terms.softcap == 0) return {};
   const double off = capped_error(profile_, terms) / terms.softcap;
+  // At most 1, rounded outwards.
   const double t = std::min(std::tanh(terms.scaled_score / terms.softcap) * kOutward, 1.0);
   const double error = (2 * t + off) * off + 6 * profile_.u_work;
   return {row_->steepness[n], row_->steepness_error[n], error < 2 ? error * kOutward : 2};
@@ -60,7 +63,7 @@ double RowErrors::pair_product_error(std::size_t n) const {
   const double wire = product_wire_errors_[n];
   const double products = gradients_->products[n] * kOutward + wire;
   if (row_->factor.empty()) return product_error(gradients_->products[n] + wire) + wire;
-  if (row_->factor[n] == 0) return 0;
+  if (row_->factor[n] == 0) return 0;  // a dropped pair has dP = 0 exactly
   const double channels = static_cast<double>(input_.problem.shape.v_dim);
   const double gamma = gamma_bound(channels, profile_.u_accumulate);
   return gamma * products + wire + kDropoutRoundings * profile_.u_work * products * (1 + gamma) +
@@ -73,6 +76,8 @@ double RowErrors::product_error(double products) const {
          channels * profile_.product_underflow;
 }
 
+// D_i is computed in one of two ways: from the stored output, or from P and dP. The
+// larger bound holds for both.
 double RowErrors::mean_error(const RowAddress& at, const double* upstream) const {
   double stored = 0, products = 0;
   for (std::int64_t c = 0; c < input_.problem.shape.v_dim; ++c) {
@@ -91,6 +96,7 @@ double RowErrors::mean_error(const RowAddress& at, const double* upstream) const
     magnitude += computed * (gradients_->products[n] + wire);
   }
   const double keys = static_cast<double>(relative_.size());
+  // The larger of the two ways.
   return std::max(stored + product_error(products),
                   summed + gamma_bound(keys + 1, profile_.u_accumulate) * magnitude +
                       keys * profile_.product_underflow) *
@@ -109,6 +115,8 @@ PairErrors RowErrors::pair(std::size_t n) const {
   add_kept(n, pair);
   pair.score = p * difference;
   pair.own_score_error = score_gradient_error(profile_, terms);
+  // `own_score_error` without D_i's error, which is the same for all keys of the row and is
+  // multiplied by |Σ P k| for dq.
   terms.row_error = mean_;
   pair.score_error = score_gradient_error(profile_, terms);
   pair.row_weight = gradients_->probability[n];

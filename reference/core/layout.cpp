@@ -22,7 +22,10 @@ Positions rank_positions(LayoutKind kind, std::int64_t tokens, std::int64_t rank
     case LayoutKind::contiguous:
       break;
     case LayoutKind::striped:
+      // Every ranks-th token from `rank` on.
       return Positions({{rank, tokens / ranks + (rank < tokens % ranks ? 1 : 0), ranks}});
+    // Two chunks of 2 · ranks, one from each end: under a causal mask all ranks
+    // have about the same work.
     case LayoutKind::zigzag:
       return Positions(
           {chunk_run(tokens, 2 * ranks, rank), chunk_run(tokens, 2 * ranks, 2 * ranks - 1 - rank)});
@@ -69,6 +72,7 @@ Layout Layout::with_lengths(const std::vector<std::int64_t>& lengths) {
         {.where = "ranks", .expected = "at least one chunk length", .actual = "none"});
   }
   Layout layout;
+  // Lengths follow each other; a rank may hold none.
   for (const std::int64_t length : lengths) {
     const std::int64_t first = layout.tokens_;
     if (length < 0 || __builtin_add_overflow(first, length, &layout.tokens_)) {
@@ -85,9 +89,10 @@ Layout Layout::from_parts(std::vector<Positions> parts) {
   if (parts.empty()) {
     throw_usage_error({.where = "ranks", .expected = "at least one part", .actual = "none"});
   }
+  // As many positions as tokens, all below that number and none twice: so each occurs once.
   Layout layout;
   for (const Positions& part : parts) layout.tokens_ += part.size();
-  std::vector<bool> seen(static_cast<std::size_t>(layout.tokens_));
+  std::vector<bool> seen(static_cast<std::size_t>(layout.tokens_));  // bits, one per position
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     for (const std::int64_t position : parts[rank].to_list()) {
       const auto index = static_cast<std::size_t>(position);

@@ -37,6 +37,7 @@ std::optional<std::int64_t> parse_number(std::string_view text) {
   std::int64_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
+  // All of the text is the number, and it has no sign.
   if (error != std::errc{} || stop != end || value < 0) return std::nullopt;
   return value;
 }
@@ -48,6 +49,7 @@ std::optional<std::vector<std::int64_t>> parse_numbers(std::string_view text, bo
     const std::size_t comma = text.find(',');
     const std::string_view item = text.substr(0, comma);
     const bool is_inf = inf_allowed && item == "inf";
+    // A limit larger than any sequence.
     const auto number = is_inf ? std::optional(WindowMask::kUnlimited) : parse_number(item);
     if (!number) return std::nullopt;
     numbers.push_back(*number);
@@ -63,6 +65,7 @@ bool begins_with(std::string_view text, std::string_view form) {
   return text.starts_with(form) && (text.size() == form.size() || text[form.size()] == '+');
 }
 
+// Also "full", which is no kind of its own: it adds no term.
 bool starts_a_term(std::string_view text) {
   bool starts = begins_with(text, "full");
   for (const MaskTerm& kind : mask_kinds()) starts |= begins_with(text, form_of(kind));
@@ -73,6 +76,7 @@ bool starts_a_term(std::string_view text) {
 std::size_t term_length(std::string_view text) {
   const bool is_file = text.starts_with("file:");
   std::size_t plus = text.find('+');
+  // A "+" in a path counts only when what follows it reads like a term.
   while (is_file && plus != std::string_view::npos && !starts_a_term(text.substr(plus + 1))) {
     plus = text.find('+', plus + 1);
   }
@@ -120,6 +124,7 @@ MaskTerm parse_term(std::string_view text, const LoadBits& load_bits) {
   const std::size_t colon = text.find(':');
   Word word{.text = text, .rest = std::nullopt, .load_bits = &load_bits};
   if (colon != std::string_view::npos) word.rest = text.substr(colon + 1);
+  // A term of its kind with defaults, which read() fills in.
   for (MaskTerm& term : mask_kinds()) {
     if (text.substr(0, colon) != mask_word(term)) continue;
     std::visit([&](auto& known) { read(known, word); }, term);
@@ -141,6 +146,7 @@ std::string term_text(const CausalMask&) { return "causal"; }
 std::string term_text(const WindowMask& window) {
   return "window:" + limit_text(window.left) + "," + limit_text(window.right);
 }
+// No document at all, written as one without tokens: an empty list cannot be read.
 std::string term_text(const DocumentsMask& documents) {
   if (documents.lengths.empty()) return "documents:0";
   std::string text;
@@ -154,6 +160,7 @@ std::string term_text(const BitMask& bits) { return "file:" + bits.source; }
 
 }  // namespace
 
+// One of each, in the order of the variant, which is what index() counts.
 std::vector<MaskTerm> mask_kinds() {
   return []<class... Term>(std::type_identity<std::variant<Term...>>) {
     return std::vector<MaskTerm>{Term{}...};
@@ -181,6 +188,7 @@ Mask parse_mask(std::string_view text, const LoadBits& load_bits) {
   for (;;) {
     const std::size_t length = term_length(rest);
     const std::string_view word = rest.substr(0, length);
+    // Adds nothing to an intersection.
     if (word != "full") terms.push_back(parse_term(word, load_bits));
     if (length == std::string_view::npos) return Mask(std::move(terms));
     rest.remove_prefix(length + 1);

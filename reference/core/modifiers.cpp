@@ -11,10 +11,12 @@
 namespace ringlab {
 namespace {
 
+// Limits that leave room: a slope of 2^64 times a distance of 2^63 is still finite in f32.
 constexpr double kLargest = 0x1p64;
 constexpr double kLeast = 0x1p-64;
-constexpr double kMostDropout = 1 - 0x1p-32;
+constexpr double kMostDropout = 1 - 0x1p-32;  // the largest threshold below 2^32
 
+// The shortest text that reads back as the same double: ranks compare it.
 std::string number_text(double x) {
   std::array<char, 40> text{};
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), x);
@@ -60,8 +62,10 @@ void check_per_head(const char* name, const std::vector<double>& numbers, std::i
 
 void check_dropout(const Modifiers& modifiers, const Shape& shape) {
   const double p = modifiers.dropout;
+  // Written so that NaN is refused, too.
   if (!(p >= 0 && p <= kMostDropout)) refuse("dropout", "from 0 to 1 - 2^-32", p);
   if (p == 0) return;
+  // Philox is given 32 bits each for batch, head and query; four keys share a block, hence 34.
   struct Limit {
     const char* name;
     std::int64_t value;
@@ -81,6 +85,7 @@ void check_dropout(const Modifiers& modifiers, const Shape& shape) {
 
 void check_modifier(ModifierKind kind, const Modifiers& modifiers, const Shape& shape) {
   switch (kind) {
+    // Zero means none; a negative cap has no meaning.
     case ModifierKind::softcap:
       if (modifiers.softcap >= 0 && is_zero_or_moderate(modifiers.softcap)) break;
       refuse("softcap", "0 (none), or from 2^-64 to 2^64", modifiers.softcap);
@@ -95,6 +100,7 @@ void check_modifier(ModifierKind kind, const Modifiers& modifiers, const Shape& 
     case ModifierKind::sinks:
       check_per_head("sinks", modifiers.sinks, shape.q_heads);
       for (const double sink : modifiers.sinks) {
+        // NaN and infinities are refused by the same comparison.
         if (!(std::abs(sink) <= kLargest)) refuse("sink", "at most 2^64 in magnitude", sink);
       }
       break;
@@ -143,13 +149,15 @@ void check_modifiers(const Modifiers& modifiers, const Shape& shape) {
   for (const ModifierKind kind : kModifierKinds) check_modifier(kind, modifiers, shape);
 }
 
+// ALiBi (Press, Smith & Lewis 2022): a geometric sequence for powers of two; for other numbers of
+// heads the sequence of the next lower power, then every other slope of the next higher one.
 std::vector<double> default_alibi_slopes(std::int64_t heads) {
   if (heads < 1) {
     throw_input_error(
         {.where = "ALiBi slopes", .expected = "at least 1 head", .actual = std::to_string(heads)});
   }
   std::int64_t power = 1;
-  while (power <= heads / 2) power *= 2;
+  while (power <= heads / 2) power *= 2;  // the largest power of two up to `heads`
   std::vector<double> slopes;
   for (std::int64_t h = 0; h < power; ++h) slopes.push_back(slope_of_power(h, power));
   for (std::int64_t h = 0; h < heads - power; ++h) {
@@ -158,6 +166,7 @@ std::vector<double> default_alibi_slopes(std::int64_t heads) {
   return slopes;
 }
 
+// A pair is dropped when its 32 random bits are below this: the share is exact to 2^-32.
 std::uint32_t dropout_threshold(double dropout) {
   return static_cast<std::uint32_t>(std::llround(std::ldexp(dropout, 32)));
 }

@@ -19,6 +19,7 @@ void check_run(const PositionRun& run) {
   const bool overflows =
       run.count > 0 && (__builtin_mul_overflow(run.count - 1, run.stride, &last) ||
                         __builtin_add_overflow(last, run.first, &last));
+  // The last position is below the largest number, so that one can be added to it anywhere.
   if (run.first < 0 || run.count < 0 || run.stride < 1 || overflows || last == INT64_MAX) {
     throw_input_error({.where = "positions",
                        .expected = "runs with first >= 0, count >= 0, stride >= 1, below 2^63 - 1",
@@ -40,16 +41,19 @@ void hand_over(PositionRun& to, PositionRun& from, std::int64_t count) {
 void append(std::vector<PositionRun>& runs, PositionRun run) {
   if (!runs.empty()) {
     PositionRun& last = runs.back();
+    // A run of one position has no stride of its own: the next position gives it one.
     if (last.count == 1 && run.first > last.first) {
       last.stride = run.first - last.first;
       hand_over(last, run, 1);
     }
+    // The new run begins where the last one would go on. With another stride only its
+    // first position belongs to it.
     if (run.count > 0 && last.count > 1 && run.first == next_of(last)) {
       hand_over(last, run, run.stride == last.stride ? run.count : 1);
     }
   }
   if (run.count == 0) return;
-  if (run.count == 1) run.stride = 1;
+  if (run.count == 1) run.stride = 1;  // one spelling of a single position
   runs.push_back(run);
 }
 
@@ -75,6 +79,7 @@ Positions Positions::from_list(const std::vector<std::int64_t>& positions) {
   return result;
 }
 
+// Through runs, which are few: one per chunk in layouts without gaps.
 std::int64_t Positions::operator[](std::int64_t i) const {
   assert(i >= 0 && i < size_);
   for (const PositionRun& run : runs_) {
@@ -102,6 +107,7 @@ Positions Positions::slice(std::int64_t first, std::int64_t count) const {
   }
   Positions result;
   for (const PositionRun& run : runs_) {
+    // Rows of this run to be skipped and to be taken; what is left goes on to the next.
     const std::int64_t skipped = std::min(first, run.count);
     const std::int64_t taken = std::min(count, run.count - skipped);
     if (taken > 0) append(result.runs_, {run.first + skipped * run.stride, taken, run.stride});

@@ -19,7 +19,7 @@ struct SchedulePlan::Visits {
 
   std::vector<std::vector<Meeting>> of;
   std::vector<std::vector<int>> home_readers;
-  /// Per owner, the last ranks of the runs along which its chunk is passed on, in visiting order.
+  /// Per owner, the last ranks of the runs along which its chunk is passed on, by number.
   std::vector<std::vector<int>> last_of_run;
 };
 
@@ -28,6 +28,7 @@ namespace {
 using Visits = SchedulePlan::Visits;
 using Meeting = Visits::Meeting;
 
+// With one slot a chunk cannot be passed on while the next one arrives (decision 7).
 bool comes_from_owners(const ScheduleSpec& spec) {
   const ScheduleTraits traits = schedule_traits(spec.kind);
   return traits.from_owners || (!traits.holds_all && spec.slots == 1);
@@ -43,8 +44,10 @@ Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
   for (int rank = 0; rank < ranks; ++rank) {
     for (const Stop& stop : visit_order(spec, ranks, rank)) {
       if (!need.needs(rank, stop.owner)) continue;
+      // By way of the neighbour only if that rank needs the chunk itself (decision 8).
       const bool passed_on = stop.neighbour != stop.owner && need.needs(stop.neighbour, stop.owner);
       Meeting visit{.owner = stop.owner, .source = stop.owner};
+      // Runs of gradients do not depend on who sends K and V, so that sums keep their bits.
       if (passed_on) visit.before = stop.neighbour;
       if (passed_on && !direct) visit.source = stop.neighbour;
       visits.of[static_cast<std::size_t>(rank)].push_back(visit);
@@ -65,6 +68,7 @@ std::vector<std::vector<std::size_t>> visit_numbers(const Visits& visits) {
   return numbers;
 }
 
+// The other ends of what visits say: who reads from whom, and who adds after whom.
 void connect(Visits& visits) {
   const auto numbers = visit_numbers(visits);
   const auto meeting = [&](int rank, int owner) -> Meeting& {
@@ -112,6 +116,7 @@ class Writer {
   }
 
  private:
+  // The first slot of sums that arrive; those before hold contributions.
   static constexpr int kArriving = 2;
 
   int count() const { return static_cast<int>(mine_.size()); }
@@ -124,9 +129,11 @@ class Writer {
   }
   int slot_count(const ScheduleSpec& spec) const {
     const ScheduleTraits traits = schedule_traits(spec.kind);
+    // `slots` counts per direction; with one slot all chunks come from their owners, one by one.
     const int both = traits.both_sides && spec.slots > 1 ? 2 : 1;
     return traits.holds_all ? count() : std::min(spec.slots * both, count());
   }
+  // Visits take slots in turn, so a slot is free when the visit `slots_` steps before is over.
   int slot_of(int step) const { return (step - 1) % slots_; }
   int contribution(int step) const { return step % 2; }
   int arriving(int step) const { return kArriving + step % 2; }
@@ -141,6 +148,7 @@ class Writer {
          .slot = slot_of(step)});
   }
   void post_receive_gradient(int step) {
+    // The first rank of a run has nobody before it, and begins the sum.
     if (!backward_ || step > count() || at(step).before == kNobody) return;
     add({.verb = Verb::post_receive,
          .payload = Payload::gradients,
@@ -165,6 +173,7 @@ class Writer {
     }
   }
   void gradient_send(Verb verb, int step) {
+    // The last of a run sends the sum home.
     const int to = at(step).after == kNobody ? at(step).owner : at(step).after;
     add({.verb = verb,
          .payload = Payload::gradients,
@@ -189,6 +198,7 @@ class Writer {
              .gradient = slot++});
         program_.gradient_slots = slot;
       }
+      // Two ahead: as many as there are slots for sums that arrive.
       for (int step = 1; step <= std::min(2, count()); ++step) post_receive_gradient(step);
     }
     if (need_.needs(rank_, rank_)) add({.verb = Verb::compute, .step = 0, .owner = rank_});
@@ -196,6 +206,7 @@ class Writer {
 
   /// The slot of the chunk before is filled again as soon as that chunk has been passed on.
   void visit(int step) {
+    // The chunk in the slot was computed on in the step before; here its sends are waited for.
     if (step > 1 && step - 1 + slots_ <= count()) {
       sends(Verb::wait_send, step - 1);
       post_receive(step - 1 + slots_);
@@ -205,7 +216,9 @@ class Writer {
     arrived.verb = Verb::wait_receive;
     arrived.peer = at(step).source;
     add(arrived);
+    // Passed on before it is computed on, so that the next rank need not wait for this one.
     sends(Verb::post_send, step);
+    // The contribution of two steps ago lies where this one is about to be computed.
     if (backward_ && step > 2) gradient_send(Verb::wait_send, step - 2);
     Operation compute = here;
     if (backward_) compute.gradient = contribution(step);
@@ -223,6 +236,7 @@ class Writer {
                        .gradient = arriving(step)},
                       contribution(step));
     }
+    // The slot of the sum that was just added is free again.
     if (step + 2 <= count()) post_receive_gradient(step + 2);
     gradient_send(Verb::post_send, step);
   }
@@ -238,6 +252,7 @@ class Writer {
   }
 
   void finish() {
+    // Sends that visit() has not waited for, as no later receive needed their slots.
     for (int step = std::max(1, count() - slots_ + 1); step <= count(); ++step) {
       sends(Verb::wait_send, step);
     }
@@ -246,6 +261,7 @@ class Writer {
     for (int step = std::max(1, count() - 1); step <= count(); ++step) {
       gradient_send(Verb::wait_send, step);
     }
+    // Home sums last, in the order of ranks: the order of addition is the same in every run.
     int slot = kFirstHomeSum;
     for (const int from : home_sums()) {
       receive_and_add({.payload = Payload::gradients,

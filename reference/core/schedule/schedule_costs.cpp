@@ -11,6 +11,7 @@
 namespace ringlab {
 namespace {
 
+// From 0 to ranks - 1, unlike % of negative numbers.
 int modulo(int number, int ranks) { return ((number % ranks) + ranks) % ranks; }
 
 /// Who meets the chunk of `owner` just before `rank` in nodes of W ranks: chunk number c of a node
@@ -31,6 +32,7 @@ int neighbour_of(const ScheduleSpec& spec, int ranks, int rank, int owner) {
     case ScheduleKind::ring:
       break;
     case ScheduleKind::bidirectional:
+      // The shorter way round; a chunk halfway comes in the ring's own direction.
       if (2 * modulo(direction * (rank - owner), ranks) > ranks) {
         return modulo(rank + direction, ranks);
       }
@@ -54,6 +56,8 @@ class Way {
     for (int rank = 0; rank < need.ranks(); ++rank) {
       if (rank == owner || !need.needs(rank, owner)) continue;
       const int neighbour = neighbour_of(spec, need.ranks(), rank, owner);
+      // The rule of decision 8, said once more from arithmetic: builder and
+      // closed forms agree in tests.
       const bool passed_on = neighbour != owner && need.needs(neighbour, owner);
       at(rank) = passed_on ? neighbour : owner;
     }
@@ -66,6 +70,8 @@ class Way {
   /// The most ranks that a run of passing on has.
   int longest_run() const {
     std::vector<bool> passes_on(before_.size());
+    // A rank that nobody comes after is the last of its run; runs are
+    // walked from there to the owner.
     for (int rank = 0; rank < ranks(); ++rank) {
       if (visits(rank)) passes_on[static_cast<std::size_t>(before(rank))] = true;
     }
@@ -111,6 +117,7 @@ void count_chunks(const Way& way, bool direct, int owner, std::int64_t tokens,
     count(costs.ranks[static_cast<std::size_t>(source)].kv_sent, tokens);
   }
   const int length = way.longest_run();
+  // Straight from owners every chunk makes one hop.
   costs.hops = std::max(costs.hops, direct ? std::min(1, length) : length);
 }
 
@@ -128,6 +135,7 @@ int gradient_slots_of(const ScheduleSpec& spec, const std::vector<Way>& ways, in
   for (int other = 0; other < own.ranks(); ++other) {
     if (own.visits(other) && !own.continues_a_run(other)) ++home;
   }
+  // Home sums take the slots from 4 on, whatever the others use.
   if (home > 0) return 4 + home;
   int slots = 0;
   int step = 0;
