@@ -31,6 +31,7 @@ LawFailure failure_of(const Subject& subject, const Law& law, const Case& c,
 }
 
 /// One of a few shapes. Laws that make a shape of the seed find a few of those, too.
+/// For subjects that compile a kernel per shape, which would take most of the time.
 Case in_few_shapes(Case c) {
   constexpr std::array<Shape, 4> kShapes = {{{.batch = 1,
                                               .q_heads = 1,
@@ -63,6 +64,7 @@ Case in_few_shapes(Case c) {
   const std::size_t which = c.seed % kShapes.size();
   c.shape = kShapes[which];
   c.seed = which;
+  // Fitted again: masks and ranks of the case were drawn for another shape.
   return fitted(std::move(c));
 }
 
@@ -80,6 +82,7 @@ LawVerdict unheard(const Law& law) {
 
 Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin origin) {
   if (can.few_shapes) c = in_few_shapes(std::move(c));
+  // First what the subject can, then what the law wants of it.
   c = limited_to(std::move(c), can);
   if (!law.keeps_modifiers) c.modifiers = {};
   const bool is_simpler = origin == CaseOrigin::simpler && law.shape_simpler_case;
@@ -88,7 +91,7 @@ Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin ori
 }
 
 std::string LawFailure::doubt() const {
-  if (repeated == repeats) return "";
+  if (repeated == repeats) return "";  // as often as it was tried
   return fmt::format(
       "it broke in {} of {} more runs of this very case: it does not do the same "
       "every time",
@@ -100,6 +103,7 @@ LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure f
   failure.repeats = failure.repeated = 0;
   if (failure.ending == Ending::timed_out) return failure;  // each would take its deadline
   const auto until = Clock::now() + kLongestRepeating;
+  // Three times the same is taken for certain; a single difference asks for many more runs.
   int wanted = kSureRepeats;
   while (failure.repeats < wanted && Clock::now() < until && !(is_over && is_over())) {
     ++failure.repeats;
@@ -118,10 +122,12 @@ CaseRunner::CaseRunner(const Subject& subject, const Law& law, LawVerdict& verdi
     : recorder_(subject), law_(law), verdict_(verdict) {}
 
 LawResult CaseRunner::run(const Case& c) {
+  // Cases up to the first failure only: those after it are attempts at a simpler one.
   if (!verdict_.failure) tried_.add(to_token(c) + "\n");
   LawResult result = run_law(recorder_.subject(), law_, c);
   const Envelope asked = recorder_.take();
   if (result.outcome == Outcome::broken) remember(c, result);
+  // Simpler cases of a failure are not counted: they are no random cases.
   if (verdict_.failure) return result;
   if (result.outcome == Outcome::held) {
     verdict_.tried.add(asked);

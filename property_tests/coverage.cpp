@@ -12,6 +12,7 @@ namespace ringlab::verify {
 namespace {
 
 /// Classes that are drawn less often may fall below kLeastShare by chance.
+/// The margin keeps chance from failing a run.
 constexpr double kLeastDrawnShare = 1.2 * kLeastShare;
 
 struct Requirement {
@@ -90,6 +91,7 @@ std::vector<ClassShare> sorted_shares(const std::map<std::string, std::int64_t>&
                                       const std::vector<std::string>& required) {
   std::vector<ClassShare> shares;
   for (const auto& [name, count] : counts) {
+    // Classes that are required come first, and of those the rarest.
     const bool is_required = std::find(required.begin(), required.end(), name) != required.end();
     shares.push_back({name, count, is_required});
   }
@@ -107,6 +109,7 @@ std::vector<std::string> required_classes(const Capabilities& can) {
   require_masks(classes, can);
   require_shapes(classes, can);
   require_ranks(classes, can);
+  // Only what random cases of these claims bring up often enough may be asked for.
   // A claim alone makes no such cases: where queries and keys are as many, none may see nothing.
   const std::map<std::string, double> drawn = drawn_shares(can);
   std::erase_if(classes, [&](const std::string& name) {
@@ -133,6 +136,7 @@ std::vector<std::string> Coverage::missing() const {
   std::vector<std::string> names;
   if (!is_judged) return names;
   for (const ClassShare& one : classes) {
+    // The share, not the count: a long run must not make up for classes that it hardly ever meets.
     if (one.required && share(one) < kLeastShare) names.push_back(one.name);
   }
   return names;
@@ -154,6 +158,7 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   }
   coverage.classes = sorted_shares(counts, required);
   const std::int64_t asked = coverage.cases + coverage.refused;
+  // Judged only where all laws ran to their ends on enough cases.
   coverage.is_judged = options.laws.empty() && !is_broken && asked >= kCasesForCoverage;
   coverage.not_tried = claimed_not_tried(subject.can, coverage.tried);
   return coverage;

@@ -18,6 +18,7 @@ double square(double x) { return x * x; }
 /// |off| over `likely`, for sums that are off by nothing, too.
 double compared(double off, double likely) {
   if (off == 0) return 0;
+  // Sums that are not finite are wrong whatever is likely; 0 over 0 is no error.
   return std::isfinite(off) ? std::abs(off) / likely : std::numeric_limits<double>::infinity();
 }
 
@@ -61,6 +62,7 @@ GradientIdentities::GradientIdentities(const Problem& problem, const NumericsPro
                {.dv = none, .dv_squares = none, .dout = none, .dout_squares = none});
 }
 
+// All numbers that ranks add up, in one order on all of them; maxima are kept apart.
 std::vector<double*> GradientIdentities::Sums::added() {
   std::vector<double*> all = {&q_dq,        &q_dq_squares, &k_dk,      &k_dk_squares,
                               &v_dv,        &v_dv_squares, &o_dout,    &o_dout_squares,
@@ -108,9 +110,11 @@ void GradientIdentities::add_queries(const GradientRows<Element>& rows, std::int
                                      std::int64_t kv_head) {
   const std::int64_t group = problem_.shape.q_heads / problem_.shape.kv_heads;
   const std::vector<std::int64_t> tokens = rows.queries.to_list();
+  // Query heads that read this K/V head: their sums stand against dk and dv of it.
   Sums& sums = sums_of(batch, kv_head);
   for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
     for (std::int64_t i = 0; i < std::ssize(tokens); ++i) {
+      // A row that sees nothing has no weights to sum to one, and its dout goes nowhere.
       if (!sees_something(tokens[static_cast<std::size_t>(i)])) continue;
       const double norm = squared_norm(rows.q, {batch, h, i});
       sums.q_squares += norm;
@@ -163,6 +167,8 @@ double GradientIdentities::rounding() const {
   const Shape& shape = problem_.shape;
   const auto terms = static_cast<double>(std::max(shape.q_tokens, shape.kv_tokens));
   return dtype_info(profile_.out_dtype).unit_roundoff + profile_.u_probability +
+         // Roundings that are independent add up like the root of their
+         // number (Higham & Mary 2019).
          4 * profile_.u_work + 2 * std::sqrt(terms) * profile_.u_accumulate + profile_.u_wire +
          profile_.wire_floor;
 }
@@ -194,6 +200,7 @@ Identity GradientIdentities::sum_of_dv() const {
   Identity identity{"P40", "sum of dv = sum of dout"};
   for (std::size_t n = 0; n < sums_.size(); ++n) {
     const Sums& sums = sums_[n];
+    // Half a least subnormal per key, with random signs.
     const double lost = least() * std::sqrt(static_cast<double>(problem_.shape.kv_tokens));
     for (std::size_t c = 0; c < sums.dv.size(); ++c) {
       const double likely = row_error(sums) * std::sqrt(sums.dout_squares[c]) +
@@ -233,6 +240,7 @@ Identity GradientIdentities::output_is_linear() const {
 std::vector<Identity> GradientIdentities::results() const {
   const Modifiers& modifiers = problem_.modifiers;
   std::vector<Identity> found = {scores_are_bilinear(), output_is_linear()};
+  // P40 needs weights that sum to one: a sink takes its share, and dropout changes the rest.
   if (modifiers.sinks.empty() && modifiers.dropout == 0) found.insert(found.begin(), sum_of_dv());
   return found;
 }

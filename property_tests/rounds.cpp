@@ -34,11 +34,12 @@ struct SubjectTurns {
   std::vector<LawTurns> laws;
   std::size_t next = 0;  ///< turns given, over all rounds
   int at_work = 0;
-  double spent_s = 0;
-  double turn_s = 0;  ///< what the last turn took: what those at work may have spent by now
+  double spent_s = 0;  ///< by its laws, over all threads
+  double turn_s = 0;   ///< what the last turn took: what those at work may have spent by now
 
   /// The turn at hand, once laws that are done are passed over; nothing where all rounds are given.
   LawTurns* next_law(std::int64_t rounds) {
+    // Laws that broke or do not apply are passed over; what is left gets their time.
     for (std::size_t passed = 0; passed < laws.size(); ++passed, ++next) {
       if (static_cast<std::int64_t>(next / laws.size()) >= rounds) return nullptr;
       LawTurns& law = laws[next % laws.size()];
@@ -70,6 +71,7 @@ class Rounds {
   }
 
   std::vector<SubjectRounds> run() {
+    // As many workers as threads, each taking turns until there are none.
     parallel_rows(options_.threads, options_.threads,
                   [this] { return [this](std::int64_t) { work(); }; });
     if (failure_) std::rethrow_exception(failure_);
@@ -80,6 +82,8 @@ class Rounds {
 
  private:
   Haste haste() const {
+    // An error of the verifier itself ends the run at once, time that is
+    // up after the cases at hand.
     if (failed_ || (options_.interrupted && options_.interrupted())) return Haste::at_once;
     return seconds_since(start_) >= options_.seconds ? Haste::no_new_cases : Haste::none;
   }
@@ -88,6 +92,7 @@ class Rounds {
     try {
       while (const std::optional<Turn> turn = take_turn()) give_turn(*turn);
     } catch (...) {
+      // The first error is told; the others stop waiting and see that it has failed.
       const std::lock_guard lock(mutex_);
       if (!failure_) failure_ = std::current_exception();
       failed_ = true;
@@ -105,19 +110,25 @@ class Rounds {
         ++turn->subject->next;
         return turn;
       }
+      // Nothing to do now and nobody at work: no turn will ever come. Else one
+      // may, when its law is free.
       if (!is_anyone_at_work()) break;
       turn_is_over_.wait(lock);
     }
     return std::nullopt;
   }
 
+  // The subject that has had least time so far, running turns counted as long as their last one: so
+  // each gets an equal share, however slow it is.
   std::optional<Turn> best_turn() {
     std::optional<Turn> best;
     for (SubjectTurns& subject : subjects_) {
       LawTurns* law = subject.next_law(options_.rounds);
       const bool is_busy =
+          // Foreign code runs one case at a time: nobody promised that it may be entered twice.
           law && (law->is_at_work || (subject.subject->can.foreign && subject.at_work > 0));
       if (!law || is_busy || (best && best->subject->share() <= subject.share())) continue;
+      // The round that this turn belongs to.
       best = Turn{&subject, law, subject.next / subject.laws.size()};
     }
     return best;
@@ -134,12 +145,13 @@ class Rounds {
     options.progress = {};
     options.haste = [this] {
       const Haste now = haste();
-      progress_.cases += now == Haste::none;
+      progress_.cases += now == Haste::none;  // counts cases that are begun while there is time
       return now;
     };
     progress_.set_at_work(turn.subject->subject->name + " " + turn.law->law->id);
     const auto begin = RoundsClock::now();
     const LawVerdict found = verify_law(*turn.subject->subject, *turn.law->law, options);
+    // A turn that was cut short is no whole round of its law.
     const bool was_whole = haste() == Haste::none;
     const std::lock_guard lock(mutex_);
     turn.subject->turn_s = seconds_since(begin);
@@ -154,6 +166,7 @@ class Rounds {
     law.is_at_work = false;
     add_round(law.verdict, found);
     law.whole_rounds += was_whole;
+    // Asked for a whole round, and no case of it fits the subject.
     const bool does_not_apply = found.cases == 0 && found.discarded == 0 && was_whole;
     law.is_done = law.verdict.failure || does_not_apply;
     progress_.broken += found.failure.has_value();
@@ -168,6 +181,7 @@ class Rounds {
       result.whole_rounds = std::max(result.whole_rounds, law.whole_rounds);
     }
     for (LawTurns& law : subject.laws) {
+      // Laws that are done cannot hold up the count: it is the least of those that go on.
       if (!law.is_done) result.whole_rounds = std::min(result.whole_rounds, law.whole_rounds);
       result.verdict.laws.push_back(std::move(law.verdict));
     }
@@ -196,6 +210,7 @@ void add_round(LawVerdict& total, const LawVerdict& round) {
     total.worst_at = round.worst_at;
   }
   for (const auto& [name, count] : round.classes) total.classes[name] += count;
+  // Laws are not asked again once they broke, so this is the last word.
   total.failure = round.failure;
   const bool was_tried = !round.case_digest.empty();
   if (total.case_digest.empty()) {
@@ -203,6 +218,7 @@ void add_round(LawVerdict& total, const LawVerdict& round) {
     total.case_digest = round.case_digest;
     return;
   }
+  // The digest of digests: the same rounds of the same cases give the same one.
   if (was_tried) total.case_digest = sha256(total.case_digest + round.case_digest);
   if (total.cases > 0 || total.failure) total.skipped.clear();
 }

@@ -22,6 +22,7 @@ LawResult compared(const Report& report) {
   LawResult result = report.passed() ? held(report.worst_ratio()) : broken(report.summary());
   const TensorReport* worst = nullptr;
   for (const TensorReport& tensor : report.tensors) {
+    // The worst of those that decide: of tensors that failed where one failed, else of all.
     const bool counts = tensor.compared > 0 && tensor.passed() == report.passed();
     if (counts && (!worst || tensor.worst.ratio > worst->worst.ratio)) worst = &tensor;
   }
@@ -31,6 +32,8 @@ LawResult compared(const Report& report) {
   return result;
 }
 
+// A broken part breaks the whole, a discarded one discards it, and of two that
+// held the tighter one is told.
 LawResult both(LawResult first, LawResult second) {
   if (first.outcome == Outcome::broken) return first;
   if (second.outcome == Outcome::broken) return second;
@@ -54,7 +57,7 @@ LawResult agrees(std::string name, const Tensor<double>& got, const Tensor<doubl
                  const Tensor<double>& allowed) {
   Report report;
   report.tensors.push_back(compare(std::move(name), got.view(), other_run.view(), allowed.view()));
-  report.tensors.back().against = kOtherRun;
+  report.tensors.back().against = kOtherRun;  // in reports: not the truth, only another run
   return compared(report);
 }
 
@@ -64,7 +67,7 @@ LawResult same_bits(std::string name, const Tensor<double>& got, const Tensor<do
   for_each_index(got.extents(), [&](auto b, auto h, auto t, auto c) {
     const double found = got(b, h, t, c);
     const double wanted = expected(b, h, t, c);
-    if (found == wanted || result.outcome == Outcome::broken) return;
+    if (found == wanted || result.outcome == Outcome::broken) return;  // NaN is a difference
     result = broken(fmt::format("{}({}, {}, {}, {}): got {}, {} {}, allowed 0 (the same bits)",
                                 name, b, h, t, c, found, kOtherRun, wanted));
     result.worst = Element{name, b, h, t, c};
@@ -82,6 +85,7 @@ Measured measure(const Subject& subject, const Trial& trial) {
 
 LawResult equals_exact(const Measured& run) {
   const Report report = compare_forward(run.got, run.truth.exact, run.truth.allowed);
+  // A case that zeros would pass is no evidence that a subject is right.
   if (report.passed() && zeros_would_pass(run.truth)) {
     return discarded("an output of zeros would pass");
   }
@@ -99,6 +103,7 @@ LawResult same_out(const Measured& base, const Measured& other) {
 
 LawResult shifted_lse(const Measured& base, const Measured& other, const LseShift& shift) {
   const auto expected = mapped(
+      // lse moves by a known amount; its bound is that of both runs.
       base.got.lse, [&](double lse, auto b, auto h, auto i, auto) { return lse + shift(b, h, i); });
   return agrees("lse", other.got.lse, expected,
                 added(base.truth.allowed.lse, other.truth.allowed.lse));
@@ -106,7 +111,7 @@ LawResult shifted_lse(const Measured& base, const Measured& other, const LseShif
 
 double logaddexp(double a, double b) {
   const double top = std::max(a, b);
-  if (std::isinf(top)) return top;
+  if (std::isinf(top)) return top;  // -inf twice has no difference to take, and +inf stays
   return top + std::log1p(std::exp(-std::abs(a - b)));
 }
 

@@ -14,11 +14,13 @@ RowWeights row_weights(const Pairs& visible, const IntegerScores& scores, std::i
   for (std::int64_t j = 0; j < visible.keys; ++j) {
     if (!visible(i, j)) continue;
     const std::int64_t score = scores.at(b, h, i, j);
+    // The first visible key begins; scores may all be negative.
     row.top = row.keys.empty() ? score : std::max(row.top, score);
     row.largest = std::max(row.largest, std::abs(score));
     row.keys.push_back(j);
     row.below.push_back(score);
   }
+  // From scores to whole distances below the maximum, which weights are made of.
   for (std::int64_t& score : row.below) {
     score = row.top - score;
     row.weights.push_back(scores.weight(score));
@@ -43,6 +45,7 @@ ProbeAnswer probe_answer(const Trial& trial, const IntegerScores& scores) {
     answer.row_max(b, h, i, 0) = scores.unit * static_cast<double>(row.top);
     answer.largest_score(b, h, i, 0) = scores.unit * static_cast<double>(row.largest);
     answer.expected.lse(b, h, i, 0) =
+        // In long double: the answer's own rounding is far below what is allowed.
         static_cast<double>(static_cast<long double>(scores.unit) * row.top + std::log(row.sum));
     for (std::int64_t c = 0; c < shape.v_dim; ++c) {
       long double out = 0;
@@ -63,6 +66,7 @@ IntegerScores integer_scores(const Trial& trial, double unit) {
   const auto at = [&trial](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
     std::int64_t dot = 0;
     for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {
+      // Small whole numbers: products and sums are exact.
       dot += static_cast<std::int64_t>(trial.data.q(b, h, i, c) *
                                        trial.data.k(b, h / trial.group(), j, c));
     }
@@ -98,9 +102,10 @@ LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
     const double early =
         subject.can.divides_last ? 0.0 : early_division(profile, answer.keys(b, h, i, 0));
     const double weights = partial + early + merging(profile, answer, b, h, i);
+    // A few roundings of the division, and all that may disturb weights of whole numbers.
     const double error = 4 * u * std::abs(o) + weights * answer.magnitude(b, h, i, channel);
     const double rounding = half_ulp(profile.out_dtype, std::abs(o) + error);
-    return error == 0 ? 0.0 : error + rounding;
+    return error == 0 ? 0.0 : error + rounding;  // exact inputs, exact answer: no bit may differ
   });
   const auto lse = mapped(answer.expected.lse, [&](double exact, auto b, auto h, auto i, auto) {
     if (answer.keys(b, h, i, 0) == 0) return 0.0;
@@ -115,6 +120,7 @@ LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
 
 double ln_2_as_scale(DType dtype) {
   const double ln2 = std::log(2.0);
+  // As far as a kernel in f32 has it: its scale is the float nearest to ln 2.
   return dtype == DType::f64 ? ln2 : static_cast<double>(static_cast<float>(ln2));
 }
 
@@ -130,12 +136,14 @@ Case code_channels(Case c) {
 
 Tensor<double> use_retrieval_codes(Trial& trial, double strength, std::uint64_t seed) {
   const auto code = [](std::int64_t j, std::int64_t bit) {
+    // A key's number in binary, as ±1: the product of two codes is head_dim only where they agree.
     return bit < 63 && (j >> bit & 1) != 0 ? 1.0 : -1.0;
   };
   const Pairs visible = visible_pairs(trial.problem);
   Tensor<double> target(trial.shape().lse());
   target = mapped(target, [&](double, auto b, auto h, auto i, auto) {
     const std::int64_t count = visible.count(i);
+    // The target is a random key among the visible ones; -1 where the query sees none.
     std::int64_t left = Draws(seed, {b, h, i}).below(count);
     std::int64_t j = count == 0 ? -1 : 0;
     while (count > 0 && (!visible(i, j) || left-- > 0)) ++j;
@@ -174,6 +182,7 @@ Tensor<double> retrieved_errors(const Subject& subject, const Trial& trial,
   const double score = strength * static_cast<double>(trial.shape().head_dim);
   errors.data.v =
       added(value_errors(subject, trial), merging_errors(subject, trial, std::abs(score)));
+  // A strength of 0: what is retrieved of `errors` is errors alone.
   return retrieved(errors, target, 0).out;
 }
 

@@ -18,6 +18,8 @@ std::string text(const Extents& e) {
          std::to_string(e.tokens) + ", " + std::to_string(e.channels) + ")";
 }
 
+// A subject that answers in another shape would be compared with the wrong rows; it is the
+// environment's fault, not a broken law.
 void check_output(const std::string& subject, const char* name, const Tensor<double>& got,
                   const Extents& wanted) {
   if (got.extents() == wanted) return;
@@ -52,6 +54,8 @@ AttentionOutput attend(const Subject& subject, const Trial& trial) {
   return run_trial(subject, trial).output;
 }
 
+// The answer and its bounds are computed before the subject is asked: they depend on nothing
+// that it says but its profile.
 Judgement judge(const Subject& subject, const Trial& trial) {
   const AttentionInput input = trial.input();
   Judgement judgement{.exact = exact_forward(input), .allowed = {}};
@@ -74,6 +78,8 @@ Tensor<double> value_errors(const Subject& subject, const Trial& trial) {
   });
 }
 
+// Results that were stored between merges are rounded once more each time; merged pairs carry the
+// error of their weights besides. Nothing else would differ where the answer is a value itself.
 Tensor<double> merging_errors(const Subject& subject, const Trial& trial, double largest_score) {
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
   const double stored = profile.u_partial * static_cast<double>(profile.max_rescales + 1);
@@ -81,15 +87,19 @@ Tensor<double> merging_errors(const Subject& subject, const Trial& trial, double
   const double absolute = stored > 0 ? profile.product_underflow : 0;
   return mapped(trial.data.v, [&](double v, auto...) {
     const double error = relative > 0 ? relative * std::abs(v) + absolute : 0;
+    // An exact answer is not rounded either: zero stays zero.
     return error > 0 ? error + half_ulp(profile.out_dtype, std::abs(v) + error) : 0;
   });
 }
 
+// True where nothing of the answer stands out of its bounds: a subject that returns zeros would
+// pass, so the case says nothing.
 bool zeros_would_pass(const Judgement& judgement) {
   bool has_visible_row = false;
   bool has_clear_value = false;
   const Tensor<double>& out = judgement.exact.out;
   for_each_index(out.extents(), [&](auto b, auto h, auto t, auto c) {
+    // An empty row is zero by right.
     if (judgement.exact.lse(b, h, t, 0) == -std::numeric_limits<double>::infinity()) return;
     has_visible_row = true;
     has_clear_value |= std::abs(out(b, h, t, c)) > judgement.allowed.out(b, h, t, c);
@@ -98,6 +108,7 @@ bool zeros_would_pass(const Judgement& judgement) {
 }
 
 std::int64_t Pairs::count(std::int64_t i) const {
+  // (queries, keys), row by row.
   const auto row = bits.begin() + static_cast<std::ptrdiff_t>(i * keys);
   return std::accumulate(row, row + static_cast<std::ptrdiff_t>(keys), std::int64_t{0});
 }
@@ -116,6 +127,7 @@ Pairs visible_pairs(const Problem& problem) {
                     [&](std::int64_t i, std::int64_t j) { return problem.mask.allows(i, j); });
 }
 
+// Any mask becomes a bit matrix, so that keys can be reordered, left out or repeated.
 void use_pairs(Problem& problem, const Pairs& pairs) {
   problem.shape.q_tokens = pairs.queries;
   problem.shape.kv_tokens = pairs.keys;
@@ -123,11 +135,12 @@ void use_pairs(Problem& problem, const Pairs& pairs) {
   problem.mask = Mask({std::move(bits)}).bind(pairs.queries, pairs.keys);
 }
 
+// In 64 bits of mantissa: better than what it is compared with.
 double score(const Trial& trial, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   long double dot = 0;
   for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {
     dot += static_cast<long double>(trial.data.q(b, h, i, c)) *
-           trial.data.k(b, h / trial.group(), j, c);
+           trial.data.k(b, h / trial.group(), j, c);  // grouped heads share a K/V head
   }
   return static_cast<double>(trial.problem.scale * dot);
 }
@@ -138,6 +151,7 @@ Indices in_order(std::int64_t count) {
   return order;
 }
 
+// Fisher and Yates, from draws of the seed: the same order wherever it is asked for.
 Indices shuffled(std::int64_t count, std::uint64_t seed) {
   Indices order = in_order(count);
   Draws draws(seed, {count});
@@ -179,6 +193,7 @@ Tensor<double> pick_batches(const Tensor<double>& x, const Indices& from) {
 Trial with_keys(const Trial& trial, const Indices& from) {
   Trial changed = trial;
   const Pairs visible = visible_pairs(trial.problem);
+  // Visibility moves along with the keys: key t of the new trial is key from[t] of the old one.
   use_pairs(changed.problem, make_pairs(visible.queries, static_cast<std::int64_t>(from.size()),
                                         [&](std::int64_t i, std::int64_t t) {
                                           return visible(i, from[static_cast<std::size_t>(t)]);
@@ -214,6 +229,7 @@ Tensor<double> added(const Tensor<double>& x, const Tensor<double>& y) {
 
 Tensor<double> random_integers(const Extents& extents, std::int64_t limit, std::uint64_t seed) {
   return mapped(Tensor<double>(extents), [&](double, auto b, auto h, auto t, auto c) {
+    // A stream of draws for each place, so that values do not depend on the extents.
     return static_cast<double>(Draws(seed, {b, h, t, c}).between(-limit, limit));
   });
 }

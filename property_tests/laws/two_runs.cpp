@@ -17,6 +17,7 @@ LawResult same_tensor(const std::string& what, const std::string& name, const Te
   if (!(got.extents() == want.extents())) return broken(what + ": the shapes differ");
   LawResult result;
   for_each_index(got.extents(), [&](auto b, auto h, auto t, auto c) {
+    // The first difference only; +0 and -0 are the same, and NaN is never the same as anything.
     const bool looked_at = result.outcome == Outcome::held && (!rows || rows(t));
     if (!looked_at || got(b, h, t, c) == want(b, h, t, c)) return;
     result =
@@ -30,6 +31,7 @@ LawResult same_tensor(const std::string& what, const std::string& name, const Te
 
 LawResult within(const std::string& name, const Tensor<double>& got, const Tensor<double>& want,
                  const Tensor<double>& got_allowed, const Tensor<double>& want_allowed) {
+  // Each run may be off by its own bound, in opposite directions.
   return agrees(name, got, want, added(got_allowed, want_allowed));
 }
 
@@ -78,6 +80,7 @@ LawResult within_both_bounds(const std::string& what, const BoundedAnswer& got,
   return result;
 }
 
+// A view into the same memory: no token is copied, and strides stay.
 TensorView<const double> token_slice(TensorView<const double> view, std::int64_t first,
                                      std::int64_t count) {
   if (view.data != nullptr && count > 0) view.data += first * view.strides.token;
@@ -98,6 +101,7 @@ void fill_tokens(Tensor<double>& tensor, std::int64_t begin, std::int64_t end, d
 }
 
 std::vector<double> poisons(const Subject& subject) {
+  // A value that shows when it is read; NaN shows even with weight 0.
   std::vector<double> values{1024.0};
   if (subject.can.masked_may_be_nan) values.push_back(std::numeric_limits<double>::quiet_NaN());
   return values;

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are written little-endian");
 
-constexpr std::size_t kMostExtents = 8;
+constexpr std::size_t kMostExtents = 8;  // what any tensor here could have, with room
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
 
 /// Calls `visit` with the storage type of `dtype`, fp8 included.
@@ -39,6 +39,8 @@ std::vector<double> decode_numbers(std::span<const std::byte> bytes, DType dtype
   std::vector<double> values;
   with_storage_type(dtype, [&]<class Element>(Element element) {
     values.reserve(bytes.size() / sizeof(Element));
+    // Copied out: elements of a file need not be aligned. How many bytes there must be was checked
+    // before.
     for (std::size_t at = 0; at + sizeof(Element) <= bytes.size(); at += sizeof(Element)) {
       std::memcpy(&element, bytes.data() + at, sizeof(Element));
       values.push_back(static_cast<double>(element));
@@ -60,6 +62,7 @@ void append_numbers(std::string& out, const std::vector<double>& values, DType d
   with_storage_type(dtype, [&]<class Element>(Element element) {
     const std::size_t begin = out.size();
     out.resize(begin + values.size() * sizeof(Element));
+    // Tensors hold numbers of their dtype (decision 2), so this cast rounds nothing.
     char* at = out.data() + begin;
     for (const double value : values) {
       element = static_cast<Element>(value);
@@ -71,6 +74,7 @@ void append_numbers(std::string& out, const std::vector<double>& values, DType d
 
 void append_bytes(std::string& out, const std::vector<double>& values, const std::string& where) {
   for (const double value : values) {
+    // Written so that NaN is refused, too.
     if (!(value >= 0 && value <= 255 && value == std::floor(value))) {
       throw_usage_error({.where = where,
                          .expected = "whole numbers in 0 … 255",
@@ -94,6 +98,7 @@ std::int64_t checked_bytes(const std::vector<std::int64_t>& shape, int bytes_eac
   std::int64_t bytes = bytes_each;
   for (const std::int64_t extent : shape) {
     fits = fits && extent >= 0 && extent <= kLargestExtent;
+    // An extent of 0 must not hide an overflow of the others.
     fits = fits && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes);
     empty = empty || extent == 0;
   }
@@ -139,6 +144,7 @@ void append_elements(std::string& out, const FileTensor& tensor, DType dtype,
                      const std::string& where) {
   const int bytes_each = tensor.is_byte ? 1 : dtype_info(dtype).bytes;
   const std::int64_t bytes = checked_bytes(tensor.shape, bytes_each, where);
+  // As many values as the shape says, be it empty.
   if (bytes / bytes_each != static_cast<std::int64_t>(tensor.values.size())) {
     throw_usage_error({.where = where,
                        .expected = "as many values as shape " + shape_text(tensor.shape) + " has",
@@ -158,7 +164,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
     if (i > 0) text += ", ";
     text += std::to_string(shape[i]);
   }
-  if (shape.size() == 1) text += ",";
+  if (shape.size() == 1) text += ",";  // as Python writes a tuple of one
   return text + ")";
 }
 

@@ -16,6 +16,7 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kLongestNpyHeader = 65536;
 constexpr std::size_t kAlignment = 64;  // of the payload, as numpy does
 
+// bf16 and fp8 have no name in numpy; byte types have no dtype, and f32 stands for none.
 constexpr std::array<ElementType, 8> kNpyTypes = {{
     {"<f8", ElementKind::number, DType::f64},
     {"<f4", ElementKind::number, DType::f32},
@@ -73,9 +74,11 @@ std::string_view take_header(std::span<const std::byte>& rest, const std::string
                        .actual = std::to_string(major) + "." + std::to_string(minor),
                        .hint = ""});
   }
+  // Version 1 has 16 bits for the length, later ones 32; little-endian, as this machine is.
   const auto length_bytes = take(rest, major == 1 ? 2 : 4, "a header length", name);
   std::uint32_t length = 0;
   std::memcpy(&length, length_bytes.data(), length_bytes.size());
+  // Before it is taken: a false length must not make anybody allocate.
   if (length > kLongestNpyHeader) {
     throw_input_error({.where = name,
                        .expected = "a header of at most 65536 bytes",
@@ -89,6 +92,7 @@ std::string_view take_header(std::span<const std::byte>& rest, const std::string
 std::string preamble(const std::string& descr, const std::vector<std::int64_t>& shape) {
   std::string header = npy_header_text({descr, false, shape});
   const std::size_t prefix = kMagic.size() + 4;
+  // numpy wants the whole preamble to be a multiple of 64 bytes, the line break included.
   while ((prefix + header.size() + 1) % kAlignment != 0) header += ' ';
   header += '\n';
   std::string contents(kMagic);
@@ -102,6 +106,7 @@ std::string preamble(const std::string& descr, const std::vector<std::int64_t>& 
 /// The same values with the last index fastest.
 std::vector<double> in_rows(const std::vector<double>& columns,
                             const std::vector<std::int64_t>& shape) {
+  // Strides of the file's order, the first index fastest; counted like an odometer.
   std::vector<std::int64_t> strides(shape.size(), 1), index(shape.size(), 0);
   for (std::size_t d = 1; d < shape.size(); ++d) strides[d] = strides[d - 1] * shape[d - 1];
   std::vector<double> rows;

@@ -43,7 +43,7 @@ class HeaderReader {
     } else if (key == "shape" && !has_shape_) {
       has_shape_ = true;
       header_.shape = read_shape();
-    } else {
+    } else {  // unknown, or there already
       fail("each of the keys descr, fortran_order and shape once");
     }
   }
@@ -55,6 +55,7 @@ class HeaderReader {
     const std::size_t end = text_.find(quote, at_);
     if (end == std::string_view::npos) fail("the end of a string");
     std::string value(text_.substr(at_, end - at_));
+    // Escapes never occur in what numpy writes here, and would need a second parser.
     if (value.find('\\') != std::string::npos) fail("a string without escapes");
     at_ = end + 1;
     return value;
@@ -90,6 +91,7 @@ class HeaderReader {
     std::uint64_t value = 0;  // unsigned: refuses a sign
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    // Also refuses what a signed extent cannot hold.
     if (error != std::errc() || value > INT64_MAX) fail("an extent in 0 … 2^63-1");
     at_ += static_cast<std::size_t>(end - begin);
     return static_cast<std::int64_t>(value);
@@ -111,7 +113,7 @@ class HeaderReader {
   }
 
   [[noreturn]] void fail(const std::string& expected) const {
-    const std::string rest(text_.substr(at_, 20));
+    const std::string rest(text_.substr(at_, 20));  // enough to recognise the place by
     throw_input_error({.where = where_ + ", byte " + std::to_string(at_) + " of the header",
                        .expected = expected,
                        .actual = rest.empty() ? "the end" : "\"" + printable(rest) + "\"",

@@ -24,6 +24,8 @@ NamedTensors read_folder(const fs::path& folder, const std::set<std::string>& wa
   for (const std::string& name : wanted) {
     const fs::path file = folder / (name + ".npy");
     std::error_code ignored;
+    // The name itself, not what it points to: a dangling link is there,
+    // and reading it says why not.
     if (fs::exists(fs::symlink_status(file, ignored))) tensors[name] = read_npy(file, limits);
   }
   return tensors;
@@ -56,7 +58,7 @@ NamedTensors read_wanted(const fs::path& path, const std::set<std::string>& want
   return read_folder(path, wanted, limits);
 }
 
-/// A tensor's name becomes a file name.
+/// A tensor's name becomes a file name: no hidden file, no way out of the folder, no early end.
 void check_file_name(const std::string& name) {
   const bool plain = !name.empty() && !name.starts_with('.') &&
                      name.find_first_of(std::string("/\0", 2)) == std::string::npos;
@@ -81,6 +83,7 @@ NamedTensors read_tensors(const fs::path& path, const std::vector<std::string>& 
                           const std::vector<std::string>& optional, const ReadLimits& limits) {
   std::set<std::string> wanted(required.begin(), required.end());
   wanted.insert(optional.begin(), optional.end());
+  // Names that nobody asked for are not read, whatever they are.
   NamedTensors tensors = read_wanted(path, wanted, limits);
   for (const std::string& name : required) {
     if (tensors.contains(name)) continue;
@@ -116,6 +119,7 @@ void write_tensors(const fs::path& path, const NamedTensors& tensors, AtomicFile
 void write_tensors(const fs::path& path, const NamedTensors& tensors) {
   AtomicFiles files;
   write_tensors(path, tensors, files);
+  // Complete before the first name appears: all files or none.
   files.commit();
 }
 
@@ -129,6 +133,7 @@ Tensor<double> to_tensor(const FileTensor& tensor, const std::string& name) {
                        .hint = ""});
   }
   const std::size_t n = s.size();
+  // Missing dimensions are the outer ones: one batch, one head.
   Tensor<double> result(Extents{n == 4 ? s[0] : 1, n >= 3 ? s[n - 3] : 1, s[n - 2], s[n - 1]});
   if (result.size() != std::ssize(tensor.values)) {
     throw_input_error({.where = "tensor \"" + printable(name) + "\"",

@@ -62,14 +62,18 @@ class ScheduleRun {
   }
 
   Simulation run() {
+    // All begin at once: the time of a run is that of the last rank.
     for (int rank = 0; rank < ranks(); ++rank) go_on(rank, 0);
     for (double now = 0; now != kNever; now = next_moment()) {
+      // One moment may wake others in the same moment, so it is gone over
+      // until nothing is left of it.
       do {
         while (!events_.empty() && events_.top().time <= now) {
           const RankEvent event = events_.top();
           events_.pop();
           advance(event.rank, now);
         }
+        // Speeds change when a message begins or ends, and only then.
         if (network_.has_changed()) network_.share(now);
         for (const int message : network_.take_ended(now)) arrive(messages_[at(message)], now);
       } while (next_moment() <= now);
@@ -122,6 +126,7 @@ class ScheduleRun {
   }
   double block_seconds(int rank, const Operation& operation) const {
     const auto pairs = static_cast<double>(load_.need.pairs(rank, operation.owner));
+    // Pairs that are seen, times what one costs; what tiles compute for nothing is not modelled.
     const double computing = pairs * static_cast<double>(load_.work.flops_per_pair) /
                              machine_.flops(load_.schedule.pass);
     const double slower = disturbance_.slower.empty() ? 1 : disturbance_.slower[at(rank)];
@@ -141,6 +146,7 @@ class ScheduleRun {
     const Philox::key_type key{{static_cast<std::uint32_t>(disturbance_.seed),
                                 static_cast<std::uint32_t>(disturbance_.seed >> 32)}};
     const Philox::ctr_type random = Philox()(block, key);
+    // Exponentially distributed, mean 1.
     return -std::log1p(-static_cast<double>(random[0]) * 0x1p-32);
   }
   std::int64_t bytes_of(const Operation& operation) const {
@@ -162,6 +168,7 @@ class ScheduleRun {
     const int number = number_of(rank, operation);
     SimulatedMessage& message = messages_[at(number)];
     (operation.verb == Verb::post_send ? message.sent : message.received) = now;
+    // Both ends must have posted: then the message sets out, as with NCCL.
     if (!message.sent || !message.received) return;
     network_.start(number, message.from, message.to, message.bytes, now);
     simulated_.ranks[at(message.to)].incoming_s +=
@@ -173,6 +180,7 @@ class ScheduleRun {
 
   void arrive(SimulatedMessage& message, double now) {
     message.left = now;
+    // The sender is free when all has left, the receiver has it a latency later.
     message.arrived = now + speed_of(message).latency_s;
     if (message.sender_stopped) go_on(message.from, *message.left);
     if (message.receiver_stopped) go_on(message.to, *message.arrived);
@@ -182,6 +190,7 @@ class ScheduleRun {
   bool wait(int rank, const Operation& operation, double now) {
     const bool sends = is_send(operation);
     SimulatedMessage& message = messages_[at(number_of(rank, operation))];
+    // Unknown until the message has left; then arrive() wakes who stands still for it.
     const std::optional<double>& end = sends ? message.left : message.arrived;
     ProgramPlace& place = places_[at(rank)];
     if (end && *end <= now) {
