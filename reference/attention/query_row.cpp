@@ -91,10 +91,12 @@ void check_finite(double x, const char* what) {
 }
 
 double QueryRow::quotient_error(double one_weight, double one_error) const {
-  // The division of two numbers that are both off, as for outputs; it presumes that the row sum
-  // is larger than its error.
+  // The division of two numbers that are both off, as for outputs. Scores of 1e16 and more may
+  // leave a row sum that is smaller than its error: nothing is known of the quotient then.
+  const double least_sum = row_sum - row_sum_error;
+  if (!(least_sum > 0)) return std::numeric_limits<double>::infinity();
   const double p = one_weight / row_sum;
-  return (one_error + p * row_sum_error) / (row_sum - row_sum_error) * (1 + 0x1p-40) +
+  return (one_error + p * row_sum_error) / least_sum * (1 + 0x1p-40) +
          2 * kUnitRoundoff * p + kUnderflow;
 }
 

@@ -27,13 +27,19 @@ void check_run(const PositionRun& run) {
   }
 }
 
-std::int64_t next_of(const PositionRun& run) { return run.first + run.count * run.stride; }
+/// The position one stride behind the last one; -1 where no number is as large.
+std::int64_t next_of(const PositionRun& run) {
+  std::int64_t next = 0;
+  const bool overflows = __builtin_mul_overflow(run.count, run.stride, &next) ||
+                         __builtin_add_overflow(next, run.first, &next);
+  return overflows ? -1 : next;
+}
 
 /// Moves `count` positions from the front of `from` to the end of `to`.
 void hand_over(PositionRun& to, PositionRun& from, std::int64_t count) {
   to.count += count;
-  from.first += count * from.stride;
   from.count -= count;
+  if (from.count > 0) from.first += count * from.stride;  // behind the last one it may overflow
 }
 
 /// Appends so that the runs are those that reading the list from left to right finds: every run is

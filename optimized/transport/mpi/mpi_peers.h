@@ -39,13 +39,10 @@ class PeerProcesses {
   /// A process, and which processes it can see.
   struct Process {
     std::uint64_t view = 0;  ///< of the machine since it was booted, and the container; 0: unknown
-    std::uint64_t start =
-        0;  ///< after booting, so that another one of the same number is told apart
+    std::uint64_t start = 0;  ///< after booting: tells it from another one of the same number
     std::int64_t number = 0;
   };
   static Process this_process();
-  /// State and start of a process, or that it is gone.
-  static ProcessState look_at(std::int64_t number, std::uint64_t& start);
 
   std::size_t mine_ = 0;
   std::vector<Process> processes_;  ///< by rank

@@ -85,6 +85,14 @@ TEST(PositionsTest, a_billion_positions_cost_one_run) {
             (List{3 + 500'000'000ll * 1024, 3 + 500'000'001ll * 1024}));
 }
 
+TEST(PositionsTest, runs_near_the_largest_number_are_kept) {
+  constexpr std::int64_t kLarge = std::int64_t{1} << 61;
+  const std::vector<PositionRun> two = {{0, 2, 2 * kLarge}, {5, 1, 1}};
+  EXPECT_EQ(Positions(two).to_list(), (List{0, 2 * kLarge, 5}));
+  const std::vector<PositionRun> touching = {{0, 2, kLarge}, {2 * kLarge, 2, kLarge}};
+  EXPECT_EQ(Positions(touching).to_list(), (List{0, kLarge, 2 * kLarge, 3 * kLarge}));
+}
+
 TEST(PositionsTest, runs_that_are_no_positions_are_input_errors) {
   for (const PositionRun& run : std::vector<PositionRun>{{-1, 1, 1},
                                                          {0, -1, 1},
