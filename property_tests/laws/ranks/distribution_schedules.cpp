@@ -75,7 +75,7 @@ Case long_ring(Case c) {
   c = with_tokens(c);
   c.ranks = 8;
   c.shape.batch = 1;
-  const std::int64_t tokens = std::max<std::int64_t>(c.shape.kv_tokens, 16 * c.ranks);
+  const std::int64_t tokens = std::max<std::int64_t>(c.shape.kv_tokens, 8 * c.ranks);
   c.shape.q_tokens = c.shape.kv_tokens = tokens;
   if (c.mask != "causal") c.mask = "full";
   return fitted(c);
