@@ -30,8 +30,8 @@ function(ringlab_test_options target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>)
   ringlab_compile_fast(${target})
 endfunction()
-# But for sources of tests in which they spend their time.
-function(ringlab_hot_test_sources)
+# But for the sources in which a cold library or a test spends its time.
+function(ringlab_hot_sources)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>
                               SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
