@@ -14,14 +14,42 @@
 #include <system_error>
 
 #include "reference/core/machine/machine_failure.h"
+#include "reference/io/atomic_file.h"
 
 namespace ringlab::cli {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
+// What others end a program by.
+constexpr int kEndings[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU, SIGUSR1, SIGUSR2};
 std::atomic<int> interrupted_by = 0;  // lock-free: a signal handler sets it
 
-void note_interruption(int signal) { interrupted_by = signal; }
+pid_t program = 0;
+
+/// Ends the program by `signal`, without the files that it has not completed. A child that is about
+/// to become another program has none.
+void end_by(int signal) {
+  if (::getpid() == program) io::discard_uncommitted_files();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);  // comes when the handler has returned
+}
+
+void note_interruption(int signal) {
+  if (interrupted_by.exchange(signal) != 0) end_by(signal);
+}
+
+void on_signal(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  sigfillset(&action.sa_mask);
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
+
+bool is_ignored(int signal) {  // by nohup, for instance
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
 
 [[noreturn]] void leave_at_once(std::string_view message) noexcept {
   say(message);
@@ -64,19 +92,20 @@ void say(std::string_view message) noexcept {
 void take_precautions() noexcept {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) keep_closed(descriptor);
   std::signal(SIGXFSZ, SIG_IGN);
+  program = ::getpid();
+  for (const int signal : kEndings) {
+    if (!is_ignored(signal)) on_signal(signal, end_by);
+  }
   std::set_terminate(end_without_a_handler);
 }
 
 Interruption::Interruption() {
   interrupted_by = 0;
-  struct sigaction action {};
-  action.sa_handler = note_interruption;
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-  for (const int signal : kSignals) sigaction(signal, &action, nullptr);
+  for (const int signal : kSignals) on_signal(signal, note_interruption);
 }
 
 Interruption::~Interruption() {
-  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+  for (const int signal : kSignals) on_signal(signal, end_by);
 }
 
 bool Interruption::is_wanted() { return interrupted_by != 0; }

@@ -14,13 +14,14 @@ void say(std::string_view message) noexcept;
 
 /// To be called before all else. What a process is refused ends as a message and an exit code then:
 ///  - a file that may not grow is a failed write, not SIGXFSZ;
+///  - SIGTERM, SIGINT, SIGHUP and their like end it as ever, without the files that are not complete;
 ///  - standard input, output and error that were closed stay so: no other file gets their numbers;
 ///  - what runs out where no exception can pass ends the program with the code of an environment
 ///    that failed, not with SIGABRT.
 void take_precautions() noexcept;
 
 /// While one of these lives, the first SIGINT or SIGTERM only sets a flag; the second ends the
-/// program as usual. One at a time.
+/// program. One at a time.
 class Interruption {
  public:
   Interruption();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <mutex>
 #include <optional>
@@ -24,10 +25,28 @@ namespace fs = std::filesystem;
 
 // Who may have files that are not committed, and whoever makes or removes one.
 std::mutex registry_mutex;
-std::set<AtomicFiles*>& registry() {
-  static std::set<AtomicFiles*> all;
-  return all;
-}
+std::set<const AtomicFiles*> registry;
+
+/// Holds the registry. No signal interrupts this thread meanwhile, so that the handler of one may
+/// wait for the registry: whoever has it gets on.
+class Held {
+ public:
+  Held() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+    registry_mutex.lock();
+  }
+  ~Held() {
+    registry_mutex.unlock();
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 [[noreturn]] void throw_write_error(const fs::path& path, int code) {
   throw_failed_call(ErrorKind::environment,
@@ -116,27 +135,33 @@ bool exchange(const fs::path& one, const fs::path& other) {
 }  // namespace
 
 AtomicFiles::AtomicFiles() {
-  const std::lock_guard lock(registry_mutex);
-  registry().insert(this);
+  const Held held;
+  registry.insert(this);
 }
 
 AtomicFiles::~AtomicFiles() {
-  const std::lock_guard lock(registry_mutex);
-  registry().erase(this);
+  const Held held;
+  registry.erase(this);
   discard();
 }
 
-void AtomicFiles::discard() {
+/// Needs no memory and gives none back: signal handlers call it, too.
+void AtomicFiles::remove() const {
   for (const File& file : files_) ::unlink(file.temporary.c_str());
-  files_.clear();
-  for (; !folders_.empty(); folders_.pop_back()) {
-    ::rmdir(folders_.back().c_str());  // not when somebody else has put something there
+  for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) {
+    ::rmdir(folder->c_str());  // not when somebody else has put something there
   }
+}
+
+void AtomicFiles::discard() {
+  remove();
+  files_.clear();
+  folders_.clear();
 }
 
 /// A descriptor, or -1 with an errno. Nobody can discard the others between file and note.
 int AtomicFiles::open_temporary(File file, int flags) {
-  const std::lock_guard lock(registry_mutex);
+  const Held held;
   const int descriptor =
       ::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags,
              mode_beside(file.path));
@@ -171,7 +196,7 @@ void AtomicFiles::expect_folder(const fs::path& folder) {
        at = at.parent_path()) {
     missing.push_back(at);
   }
-  const std::lock_guard lock(registry_mutex);
+  const Held held;
   folders_.insert(folders_.end(), missing.rbegin(), missing.rend());
 }
 
@@ -179,7 +204,7 @@ void AtomicFiles::make_folder(const fs::path& given) {
   const fs::path folder = behind_links(given);
   expect_folder(folder);
   std::error_code error;
-  const std::lock_guard lock(registry_mutex);
+  const Held held;
   fs::create_directories(folder, error);
   if (!error && fs::is_directory(folder, error)) return;
   throw_environment_error({.where = printable(folder.string()),
@@ -224,7 +249,7 @@ void AtomicFiles::take_back(File& file) {
 }
 
 void AtomicFiles::commit() {
-  const std::lock_guard lock(registry_mutex);
+  const Held held;
   for (File& file : files_) {
     const int failure = give_name(file);
     if (failure == 0) continue;
@@ -244,14 +269,14 @@ void AtomicFiles::commit() {
 }
 
 void AtomicFiles::leave_to_others() {
-  const std::lock_guard lock(registry_mutex);
+  const Held held;
   files_.clear();
   folders_.clear();
 }
 
 void discard_uncommitted_files() {
   registry_mutex.lock();  // for good
-  for (AtomicFiles* files : registry()) files->discard();
+  for (const AtomicFiles* files : registry) files->remove();
 }
 
 void write_file(const fs::path& path, const std::string& contents) {

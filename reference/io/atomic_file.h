@@ -49,14 +49,15 @@ class AtomicFiles {
   int open_temporary(File file, int flags);
   int give_name(File& file);
   void take_back(File& file);
+  void remove() const;
   void discard();
 
   std::vector<File> files_;
   std::vector<std::filesystem::path> folders_;  ///< missing before, those above first
 };
 
-/// Removes all that is not committed in this process, for whoever ends it by std::_Exit from any
-/// thread: no further file is made.
+/// Removes all that is not committed in this process, for whoever ends it by std::_Exit or by a
+/// signal, from any thread and from handlers of signals: no further file is made or gets its name.
 void discard_uncommitted_files();
 
 }  // namespace ringlab::io
