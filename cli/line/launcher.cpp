@@ -14,6 +14,9 @@ constexpr std::chrono::milliseconds kUntilTheFirstHasSpoken{2000};
 // Open MPI's mpirun; anything that speaks PMIx (srun --mpi=pmix); MPICH, Intel MPI, srun
 // --mpi=pmi2.
 constexpr const char* kRankVariables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+// Open MPI's mpirun; srun, whatever it speaks; MPICH, Intel MPI.
+constexpr const char* kRanksVariables[] = {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
+                                           "PMI_SIZE"};
 
 // Empty when nobody launched it.
 std::string_view number_by_launcher() {
@@ -25,21 +28,9 @@ std::string_view number_by_launcher() {
 }
 
 /// Ranks that meet in a folder have no launcher: each says what it found.
-bool asks_for_mpi(const std::vector<std::string>& words) {
-  const auto begins = [](const char* option) {
-    return [option](const std::string& word) { return word.starts_with(option); };
-  };
-  if (std::ranges::any_of(words, begins("--meet"))) return false;
-  for (const char* transport : {"mpi", "nccl"}) {
-    if (std::ranges::find(words, std::string("--transport=") + transport) != words.end()) {
-      return true;
-    }
-    const auto option = std::ranges::find(words, "--transport");
-    if (option != words.end() && option + 1 != words.end() && *(option + 1) == transport) {
-      return true;
-    }
-  }
-  return false;
+bool meets_in_a_folder(const std::vector<std::string>& words) {
+  return std::ranges::any_of(words,
+                             [](const std::string& word) { return word.starts_with("--meet"); });
 }
 
 }  // namespace
@@ -51,13 +42,21 @@ bool is_first_rank() {
   return number.empty() || number == "0";
 }
 
+int launched_ranks() {
+  if (!is_launched()) return 1;
+  for (const char* name : kRanksVariables) {
+    if (const char* const ranks = std::getenv(name)) return std::atoi(ranks);
+  }
+  return 1;
+}
+
 std::string rank_prefix() {
   const std::string_view number = number_by_launcher();
   return number.empty() ? std::string() : "rank " + std::string(number) + ": ";
 }
 
 std::string said_in_turn(const std::vector<std::string>& words, const Error& error) {
-  if (is_first_rank() || !asks_for_mpi(words)) return error.what();
+  if (is_first_rank() || meets_in_a_folder(words)) return error.what();
   std::this_thread::sleep_for(kUntilTheFirstHasSpoken);
   return rank_prefix() + error.what();
 }

@@ -14,6 +14,9 @@ bool is_launched();
 /// Whether the launcher has said so, or nothing at all.
 bool is_first_rank();
 
+/// How many ranks the launcher has started; 1 where there is none, or it does not say.
+int launched_ranks();
+
 /// "rank 3: " where the launcher has told this process its number.
 std::string rank_prefix();
 

@@ -83,7 +83,7 @@ int dispatch(const std::vector<std::string>& words, Listener& listener) {
 }
 
 int fail(const ringlab::Error& error, std::string_view said, const Listener& listener) {
-  ringlab::cli::say(said);
+  ringlab::cli::say(ringlab::plain_line(std::string(said)));
   if (listener.json) {
     ringlab::cli::write_failure(listener.command, *listener.json, error, error.what());
   }

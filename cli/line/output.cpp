@@ -103,8 +103,10 @@ void Output::write(const std::string& text) {
   std::fputs((paints_ ? painted(plain) : plain).c_str(), text_);
 }
 
+void Output::write_at_the_end(const std::string& line) { last_ += plain_line(line) + "\n"; }
+
 std::string configuration_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return plain_line(value.get<std::string>());
   if (!value.is_array()) return value.dump();
   std::vector<std::string> items;
   for (const Json& item : value) items.push_back(configuration_text(item));

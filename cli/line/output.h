@@ -49,8 +49,8 @@ class Output {
   void keep(const std::string& command, const Json& document);
   /// Where a command writes its other results, so that all of them are there at its end, or none.
   io::AtomicFiles& files() { return files_; }
-  /// A text for the end: when all files are there.
-  void write_at_the_end(const std::string& text) { last_ += text; }
+  /// A line for the end: when all files are there.
+  void write_at_the_end(const std::string& line);
   /// Writes the document, with the program's own version in front, where `--json` says; it and the
   /// other files are complete, without their names. Environment error when that or the text cannot
   /// be written.

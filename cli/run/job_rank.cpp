@@ -64,9 +64,9 @@ void print_trace(const std::string& path, const JobResult& job, Json& document, 
     uncertainty_s = std::max(uncertainty_s, rank.clock_uncertainty_s);
   }
   document["clock_uncertainty_s"] = uncertainty_s;
-  output.write_at_the_end(fmt::format(
-      "wrote {} events to {}; the clocks of the ranks agree to ±{}\n",
-      write_trace(path, job.events, output.files()), path, report::human_seconds(uncertainty_s)));
+  output.write_at_the_end(fmt::format("wrote {} events to {}; the clocks of the ranks agree to ±{}",
+                                      write_trace(path, job.events, output.files()), path,
+                                      report::human_seconds(uncertainty_s)));
 }
 
 void print_job(const RunPlan& plan, const JobResult& job, Output& output) {
@@ -85,7 +85,7 @@ void print_job(const RunPlan& plan, const JobResult& job, Output& output) {
   if (plan.checks()) output.print("check  {}\n", job.right ? "ok" : "WRONG");
   if (plan.trace_path) print_trace(*plan.trace_path, job, document, output);
   if (plan.output && job.right) {
-    output.write_at_the_end(fmt::format("wrote {}\n", plan.output->path));
+    output.write_at_the_end(fmt::format("wrote {}", plan.output->path));
   }
   output.prepare("run", document);
 }

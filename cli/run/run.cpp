@@ -6,6 +6,7 @@
 
 #include "cli/inputs/run_options.h"
 #include "cli/inputs/subjects.h"
+#include "cli/line/launcher.h"
 #include "cli/line/progress.h"
 #include "cli/report/human.h"
 #include "cli/report/totals.h"
@@ -142,9 +143,8 @@ Json print_paces(const RunPlan& plan, const RunResult& result, Output& output) {
 void write_output(const RunPlan& plan, const RunResult& result, Output& output) {
   write_results(plan.output->path, plan.input.loaded, {result.output, result.gradients},
                 output.files());
-  output.write_at_the_end(fmt::format("wrote {} to {}\n",
-                                      result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
-                                      plan.output->path));
+  output.write_at_the_end(fmt::format(
+      "wrote {} to {}", result.gradients ? "o, lse, dq, dk, dv" : "o and lse", plan.output->path));
 }
 
 int run_here(Arguments& arguments) {
@@ -161,7 +161,7 @@ int run_here(Arguments& arguments) {
   print_costs(plan, result, document, output);
   if (plan.trace_path) {
     const std::size_t events = write_trace(*plan.trace_path, result, output.files());
-    output.write_at_the_end(fmt::format("wrote {} events to {}\n", events, *plan.trace_path));
+    output.write_at_the_end(fmt::format("wrote {} events to {}", events, *plan.trace_path));
   }
   const bool right = check_plan(plan, result, sums, document, output);
   if (plan.output && right) write_output(plan, result, output);
@@ -169,8 +169,20 @@ int run_here(Arguments& arguments) {
   return right ? 0 : 1;
 }
 
+/// Who starts several ranks and names no transport wants a job of them: as they are, each would do
+/// all the work and write the same files.
+void refuse_ranks_on_their_own(const Arguments& arguments) {
+  const int ranks = launched_ranks();
+  if (ranks <= 1 || arguments.given("transport")) return;
+  throw_usage_error({"--transport", "mpi where a launcher starts several ranks",
+                     fmt::format("{} ranks of which each would run alone", ranks),
+                     "Add --transport mpi for one job, or --transport threads for runs that know "
+                     "nothing of each other"});
+}
+
 int run(Arguments& arguments) {
   if (place_of(arguments).is_job()) return run_job(arguments);
+  refuse_ranks_on_their_own(arguments);
   const bool is_checked = arguments.given("check") || arguments.given("check-rows");
   if (arguments.operands()[0] == "reference" && !is_checked) return run_reference(arguments);
   return run_here(arguments);

@@ -161,7 +161,7 @@ int run_reference(Arguments& arguments) {
   if (plan.output_path) {
     write_results(*plan.output_path, plan.loaded, {result.output, result.gradients},
                   output.files());
-    output.write_at_the_end(fmt::format("wrote {} to {}\n",
+    output.write_at_the_end(fmt::format("wrote {} to {}",
                                         result.gradients ? "o, lse, dq, dk, dv" : "o and lse",
                                         *plan.output_path));
   }

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "reference/core/error.h"
@@ -74,9 +73,7 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::int64_t
 }
 
 std::string printable(const std::string& name) {
-  std::string text = plain_text(name.substr(0, kLongestName));
-  std::ranges::replace_if(
-      text, [](char c) { return c == '\n' || c == '\t'; }, '?');
+  std::string text = plain_line(name.substr(0, kLongestName));
   if (name.size() > kLongestName) text += "…";
   return text;
 }

@@ -108,6 +108,21 @@ class HostileFilesTest(ProgramTest):
         self.assert_plain(ringlab("run", evil))
         self.assert_plain(ringlab("run", "optimized", f"--{evil}"))
 
+    def test_names_cannot_pass_for_lines_of_the_program(self):
+        name = "x\n1 of 1 subjects pass\tok"
+        text = self.file(name, "abc")
+        run = self.succeeds("run", "optimized", "--text", text, "--trace", self.folder / f"t{name}",
+                            "--output", self.folder / name[:-3])
+        self.assertNotIn("\n1 of 1", run.out)
+        self.assertNotIn("\t", run.out)
+        self.assertIn("wrote o and lse to", run.out)
+        for words in (("run", "ring", "--text", self.folder / "no" / name), ("run", name),
+                      ("verify", self.folder / f"{name}.so"), ("run", "ring", "--random", name),
+                      ("run", "ring", "--random", "--tokens", "8", "--output", self.folder / name / "x")):
+            failed = ringlab(*words)
+            self.assertIn(failed.code, (2, 3, 4), words)
+            self.assertEqual(failed.err.count("\n"), 1, failed.err)
+
     def test_json_on_a_terminal_does_not_steer_it(self):
         tensors = {name: ("F32", (2, 2), bytes(16)) for name in "qkv"}
         file = self.file("e\x9b2J\x7f.safetensors", safetensors(tensors))

@@ -3,7 +3,7 @@ import json
 import struct
 import unittest
 
-from mpi_job import JobTest, skip_without_mpi
+from mpi_job import Job, JobTest, skip_without_mpi
 
 
 class MpiTest(JobTest):
@@ -224,6 +224,17 @@ class MpiTest(JobTest):
         for option in ("--json", "--trace"):
             self.refused_once(2, 4, f"rank 0: {option}", "--input", self.tensors(), option,
                               self.folder / "nowhere" / "file.json")
+
+    def test_several_ranks_without_a_transport_are_told_what_is_missing(self):
+        words = ["run", "optimized", "--input", self.tensors(), "--output", self.folder / "o"]
+        job = Job(self.new_folder(), 3, *words)
+        self.ended_with(job, 2)
+        self.assertIn("3 ranks of which each would run alone", job.errs[0], job.said())
+        self.assertIn("--transport mpi", job.errs[0], job.said())
+        self.assertFalse((self.folder / "o").exists())
+        self.assertEqual(Job(self.new_folder(), 1, *words).code, 0)
+        alone = Job(self.new_folder(), 2, *words[:-2], "--transport", "threads")
+        self.assertEqual(alone.codes, ["0", "0"], alone.said())
 
     def test_a_bad_value_in_one_shard_ends_all_ranks_and_leaves_no_file(self):
         source = self.tensors(tokens=4)

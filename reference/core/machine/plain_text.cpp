@@ -1,5 +1,6 @@
 #include "reference/core/machine/plain_text.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <string_view>
@@ -62,6 +63,13 @@ std::string without_steering(std::string_view rest, const Replaced& replaced) {
 
 std::string plain_text(const std::string& text) {
   return without_steering(text, [](char32_t) { return '?'; });
+}
+
+std::string plain_line(const std::string& text) {
+  std::string line = plain_text(text);
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\t'; }, '?');
+  return line;
 }
 
 std::string plain_json(const std::string& json) {
