@@ -68,9 +68,7 @@ class Lab:
                                  break_long_words=False, break_on_hyphens=False)
             stub = f"{task}\n{exercise.stub.strip(chr(10))}\n{indent}// End of {exercise.name}.\n"
             text = text.replace(found[0], stub)
-        return without_marks(text).replace("#include \"stages/common/mask_rows.h\"\n",
-                            "#include \"stages/common/mask_rows.h\"\n"
-                            "#include \"stages/common/not_done.h\"\n", 1)
+        return with_include(without_marks(text), "stages/common/not_done.h")
 
     def solution(self) -> str:
         """The header as a learner may come to write it."""
@@ -79,6 +77,12 @@ class Lab:
     def mistake_named(self, name: str) -> dict | None:
         """The planted mistake that a diagnosis has found."""
         return next((m for m in self.mistakes if name in (m.get("name"), m["id"])), None)
+
+
+def with_include(header: str, name: str) -> str:
+    """The header with one more include, behind its last one."""
+    end = [found.end() for found in re.finditer(r'^#include ".*"\n', header, re.MULTILINE)][-1]
+    return f'{header[:end]}#include "{name}"\n{header[end:]}'
 
 
 def without_marks(header: str) -> str:
@@ -95,7 +99,7 @@ def find_lab(word: str) -> Lab:
     """By number, name or folder: "05", "5", "ring", "05_ring"."""
     labs = all_labs()
     for lab in labs:
-        if word in (lab.id, lab.id.lstrip("0"), lab.name, f"{lab.id}_{lab.name}"):
+        if word in (lab.id, str(int(lab.id)), lab.name, f"{lab.id}_{lab.name}"):
             return lab
     known = ", ".join(f"{lab.id} {lab.name}" for lab in labs)
     raise LabError(f'lab: expected one of {known}, found "{word}"')

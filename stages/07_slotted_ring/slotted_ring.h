@@ -35,6 +35,7 @@ class Slots {
   int count() const { return static_cast<int>(slots_.size()); }
   std::span<Slot> all() { return slots_; }
 
+  // [lab: places]
   Slot& slot_of(int step) {
     // [gap: slot]
     return slots_[static_cast<std::size_t>((step - 1) % count())];
@@ -49,6 +50,7 @@ class Slots {
     const Slot& slot = slot_of(step);
     return {slot.owner, slot.k_values(r_), slot.v_values(r_)};
   }
+  // end [lab: places]
 
   /// With one slot a rank cannot pass a chunk on while the next one arrives. Chunks then come
   /// straight from their owners.
@@ -66,6 +68,8 @@ class Slots {
 /// Brings chunk `step` into its slot: waits until it is there, and what leaves has left.
 template <class Element>
 void fetch(RankProblem<Element>& r, Slots<Element>& slots, int step) {
+  // [lab: fetch]
+  // [gap: fetch]
   ChunkSlot<Element>& slot = slots.slot_of(step);
   slot.owner = r.rank_at(-step);
   const Chunk<Element> leaving = slots.at(slots.leaving(step));
@@ -75,6 +79,8 @@ void fetch(RankProblem<Element>& r, Slots<Element>& slots, int step) {
       r.network.post_send(slots.target(step), kKeys, std::as_bytes(leaving.k)),
       r.network.post_send(slots.target(step), kValues, std::as_bytes(leaving.v))};
   for (const Request request : posted) r.network.wait(request);
+  // end [gap: fetch]
+  // end [lab: fetch]
 }
 
 /// The running state takes in `chunk`.

@@ -26,6 +26,7 @@ class ChunkStream {
   int slots() const { return slots_.count(); }
   Chunk<Element> at(int step) { return slots_.at(step); }
 
+  // [lab: arrivals]
   /// Posts the receives of chunk `step`. Its slot must be free.
   void expect(int step) {
     Place& slot = slots_.slot_of(step);
@@ -43,6 +44,8 @@ class ChunkStream {
     // end [gap: await]
   }
 
+  // end [lab: arrivals]
+  // [lab: departures]
   /// Posts the sends of one step: what the next rank computes on at the step after it.
   void pass_on(int step) {
     if (step + 1 == r_.ranks()) return;
@@ -66,6 +69,7 @@ class ChunkStream {
     wait_for_sends(own_leaving_);
     for (Place& slot : slots_.all()) wait_for_sends(slot.leaving);
   }
+  // end [lab: departures]
 
  protected:
   /// The sends of what is passed on at `step`.
@@ -88,6 +92,7 @@ void attention(RankProblem<Element>& r) {
   const MaskTable mask(r.problem.mask, r.q_layout.positions(r.rank()), r.memory);
   RowStates<Element> running(r);
   ChunkStream<Element> chunks(r);
+  // [lab: steps]
   for (int step = 1; step <= chunks.slots(); ++step) chunks.expect(step);
   for (int step = 0; step < r.ranks(); ++step) {
     // [gap: step]
@@ -98,6 +103,7 @@ void attention(RankProblem<Element>& r) {
     // end [gap: step]
   }
   chunks.drain();
+  // end [lab: steps]
   merge::finish(r, running);
 }
 

@@ -27,6 +27,7 @@ inline PositionRun part_of(const Spread& s, int parts, int index) {
 
 /// The positions of `rank`, row after row.
 inline Positions positions_of(const Spread& s, int rank) {
+  // [lab: positions_of]
   // [gap: positions_of]
   switch (s.kind) {
     case LayoutKind::contiguous:
@@ -41,6 +42,7 @@ inline Positions positions_of(const Spread& s, int rank) {
   }
   return Positions({part_of(s, s.ranks, rank)});
   // end [gap: positions_of]
+  // end [lab: positions_of]
 }
 
 /// positions_of for the queries or keys of a run; a partition that was asked for by hand stays.

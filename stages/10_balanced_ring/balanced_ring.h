@@ -25,6 +25,7 @@ struct Place {
 };
 
 inline Place place_of(const Spread& s, std::int64_t token) {
+  // [lab: place_of]
   // [gap: place_of]
   if (s.kind == LayoutKind::striped) {
     return {static_cast<int>(token % s.ranks), token / s.ranks};
@@ -39,6 +40,7 @@ inline Place place_of(const Spread& s, std::int64_t token) {
   // end [gap: place_of]
   const int part = part_with(s, s.ranks, token);
   return {part, token - part_of(s, s.ranks, part).first};
+  // end [lab: place_of]
 }
 
 /// Which token each of this rank's `rows` result rows is: asked of every token where it lies.

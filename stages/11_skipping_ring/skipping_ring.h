@@ -25,6 +25,7 @@ class ChunkStream : public overlapped_ring::ChunkStream<Element, Slot<Element>> 
  public:
   using Base::Base;
 
+  // [lab: travel]
   const std::vector<PositionRun>& runs_of(int step) {
     return step == 0 ? r_.kv_layout.positions(r_.rank()).runs() : slots_.slot_of(step).runs;
   }
@@ -45,6 +46,7 @@ class ChunkStream : public overlapped_ring::ChunkStream<Element, Slot<Element>> 
     this->leaving(step).push_back(
         r_.network.post_send(slots_.target(step + 1), kPositions, std::as_bytes(std::span(runs))));
   }
+  // end [lab: travel]
 };
 
 template <class Element>

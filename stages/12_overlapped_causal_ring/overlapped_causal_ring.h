@@ -44,6 +44,7 @@ void leave_base_2(RowStates<Element>& running) {
 template <class Element>
 void attend(RankProblem<Element>& r, ChunkStream<Element>& chunks, int step,
             RowStates<Element>& running) {
+  // [lab: attend]
   const Positions& queries = r.q_layout.positions(r.rank());
   const Positions held(chunks.runs_of(step));
   // [gap: skip]
@@ -51,12 +52,14 @@ void attend(RankProblem<Element>& r, ChunkStream<Element>& chunks, int step,
   // end [gap: skip]
   attend_on_cpu(r, held, chunks.at(step), running);
   r.work.visit(chunks.at(step).owner, step, r.problem.mask.count(queries, held));
+  // end [lab: attend]
 }
 
 template <class Element>
 void attention(RankProblem<Element>& r) {
   RowStates<Element> running(r);
   ChunkStream<Element> chunks(r);
+  // [lab: steps]
   for (int step = 1; step <= chunks.slots(); ++step) chunks.expect(step);
   // [gap: steps]
   for (int step = 0; step < r.ranks(); ++step) {
@@ -69,6 +72,7 @@ void attention(RankProblem<Element>& r) {
   leave_base_2(running);
   merge::finish(r, running);
   // end [gap: steps]
+  // end [lab: steps]
 }
 
 /// The arithmetic of the kernel that computes: the fast one, or on devices the one that takes it.

@@ -16,6 +16,7 @@ void for_each_pair(const RankProblem<Element>& r, int owner, Visit visit) {
   const std::vector<std::int64_t> queries = r.q_layout.positions(r.rank()).to_list();
   const std::vector<std::int64_t> keys = r.kv_layout.positions(owner).to_list();
   const KernelShape s = kernel_shape(r, static_cast<std::int64_t>(keys.size()));
+  // [lab: pairs]
   for (std::int64_t row = 0; row < s.heads * s.queries; ++row) {
     const std::int64_t kv_head = row / s.queries / s.group;
     for (std::int64_t j = 0; j < s.keys; ++j) {
@@ -26,6 +27,7 @@ void for_each_pair(const RankProblem<Element>& r, int owner, Visit visit) {
       if (seen) visit(row, kv_head * s.keys + j);
     }
   }
+  // end [lab: pairs]
 }
 
 template <class Element>
@@ -42,6 +44,7 @@ void attend(RankProblem<Element>& r, const ChunkSlot<Element>& slot, RowStates<E
   using Real = Accumulator<Element>;
   const std::int64_t dv = r.problem.shape.v_dim;
   for_each_pair(r, slot.owner, [&](std::int64_t row, std::int64_t key) {
+    // [lab: one_key]
     SoftmaxState<Real>& state = running.states.data()[row];
     Real* acc = running.accs.data() + row * dv;
     const Real s = score(r, slot, row, key);
@@ -52,6 +55,7 @@ void attend(RankProblem<Element>& r, const ChunkSlot<Element>& slot, RowStates<E
     scale_row(acc, keep, dv);
     add_row(acc, weight, slot.v.data() + key * dv, dv);
     // end [gap: one_key]
+    // end [lab: one_key]
   });
 }
 

@@ -18,11 +18,13 @@ MeteredBuffer<Accumulator<Element>> row_deltas(RankProblem<Element>& r) {
   using Real = Accumulator<Element>;
   const std::int64_t dv = r.problem.shape.v_dim;
   MeteredBuffer<Real> delta(r.memory, r.lse.extents.size());
+  // [lab: delta]
   for (std::int64_t row = 0; row < delta.size(); ++row) {
     // [gap: delta]
     delta.data()[row] = dot<Real>(r.dout.data + row * dv, r.out.data + row * dv, dv);
     // end [gap: delta]
   }
+  // end [lab: delta]
   return delta;
 }
 
@@ -34,6 +36,7 @@ void add_gradients(RankProblem<Element>& r, const ChunkSlot<Element>& slot,
   using Real = Accumulator<Element>;
   const std::int64_t d = r.problem.shape.head_dim, dv = r.problem.shape.v_dim;
   pairwise_ring::for_each_pair(r, slot.owner, [&](std::int64_t row, std::int64_t key) {
+    // [lab: gradients]
     const Element* upstream = r.dout.data + row * dv;
     // [gap: probability]
     const Real probability = std::exp(pairwise_ring::score(r, slot, row, key) - r.lse.data[row]);
@@ -47,6 +50,7 @@ void add_gradients(RankProblem<Element>& r, const ChunkSlot<Element>& slot,
     add_row(sums.k.data() + key * d, ds, r.q.data + row * d, d);
     add_row(sums.v.data() + key * dv, probability, upstream, dv);
     // end [gap: sums]
+    // end [lab: gradients]
   });
 }
 
@@ -54,6 +58,7 @@ void add_gradients(RankProblem<Element>& r, const ChunkSlot<Element>& slot,
 /// away in the other direction: what comes from there is added to `home`.
 template <class Element>
 void send_home(RankProblem<Element>& r, int hop, Sums<Element>& sums, Sums<Element>& home) {
+  // [lab: send_home]
   Sums<Element> arriving(r);
   // [gap: send_home]
   sums.owner = r.rank_at(-hop), arriving.owner = r.rank();
@@ -66,6 +71,7 @@ void send_home(RankProblem<Element>& r, int hop, Sums<Element>& sums, Sums<Eleme
   add_row(home.k.data(), Accumulator<Element>(1), arriving.k.data(), home.k.size());
   add_row(home.v.data(), Accumulator<Element>(1), arriving.v.data(), home.v.size());
   // end [gap: send_home]
+  // end [lab: send_home]
 }
 
 /// sums · factor, rounded once.

@@ -24,6 +24,7 @@ template <class Element>
 void backward_trip(RankProblem<Element>& r) {
   const MeteredBuffer<Accumulator<Element>> delta = row_deltas(r);
   MeteredBuffer<Accumulator<Element>> dq(r.memory, r.q.extents.size());
+  // [lab: trip]
   Sums<Element> sums(r);
   // [gap: home]
   stages::ring::circulate(r, [&](const ChunkSlot<Element>& slot, int hop) {
@@ -36,6 +37,7 @@ void backward_trip(RankProblem<Element>& r) {
   store(sums.k, r.problem.scale, r.dk);
   store(sums.v, 1.0, r.dv);
   // end [gap: scale]
+  // end [lab: trip]
 }
 
 template <class Element>
