@@ -53,10 +53,15 @@ def library_of(workspace: Workspace, lab: Lab) -> pathlib.Path:
 
 def compile_lab(workspace: Workspace, lab: Lab) -> list[str]:
     """Lines about the first error; none when there is a library now."""
-    library = library_of(workspace, lab)
+    return compile_file(workspace, lab, workspace.source(lab), library_of(workspace, lab))
+
+
+def compile_file(workspace: Workspace, lab: Lab, source: pathlib.Path,
+                 library: pathlib.Path) -> list[str]:
+    """Makes a library of a file that stands for the lab's stage."""
     library.parent.mkdir(exist_ok=True)
     glue = library.with_suffix(".cpp")
-    source = workspace.source(lab).resolve()
+    source = source.resolve()
     glue.write_text(f'#include "{source}"\n#include "property_tests/stage_libraries/stage_library.h"\n'
                     f"RINGLAB_STAGE_LIBRARY({lab.name})\n")
     words = [*shlex.split(COMPILER), *FLAGS, "-I", str(STAGES.parent), str(glue), "-o", str(library)]
@@ -69,6 +74,14 @@ def compile_lab(workspace: Workspace, lab: Lab) -> list[str]:
     if done.returncode == 0:
         return []
     return first_error(done.stderr, source, workspace.path)
+
+
+def warnings_of(source: pathlib.Path) -> str:
+    """What the compiler has to say of a file that is not a learner's; "" where that is nothing."""
+    words = [*shlex.split(COMPILER), *FLAGS, "-Werror", "-fsyntax-only", "-x", "c++", "-include",
+             str(source), "-I", str(STAGES.parent), "/dev/null"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE,
+                          check=False).stderr
 
 
 def first_error(text: str, source: pathlib.Path, folder: pathlib.Path) -> list[str]:

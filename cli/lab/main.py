@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import attempt as attempts  # noqa: E402
+import debug  # noqa: E402
 import watch  # noqa: E402
 from catalogue import LabError, Lab, all_labs, find_lab  # noqa: E402
 from workspace import Workspace, export, write_file  # noqa: E402
@@ -212,7 +213,7 @@ def parser() -> Parser:
 
     action = add("export", "write a folder with files to write in", do_export, lab="")
     action.add_argument("folder", metavar="DIR")
-    action.add_argument("--stages", metavar="FIRST-LAST", help="01-06; all unless given")
+    action.add_argument("--stages", metavar="FIRST-LAST", help="00-06; all unless given")
     add("list", "how far you are", do_list, lab="")
     add("next", "what comes next", do_next, lab="")
     action = add("test", "compile a file and judge it", do_test)
@@ -226,6 +227,7 @@ def parser() -> Parser:
     add("reset", "put a file aside and begin anew", do_reset, lab="!")
     action = add("ask", "questions to a lab, and whether answers are right", do_ask)
     action.add_argument("answers", nargs="*", metavar="ANSWER")
+    debug.add_words(add("debug", "a broken file: find its mistake's name and line", debug.run))
     action = add("explain", "a mistake by its name", do_explain, lab="")
     action.add_argument("mistake", metavar="MISTAKE")
     return top
