@@ -23,9 +23,9 @@ subject.update(fake.get("verify", {}))
 version = {"name": "turns", "speed": {"median": 1.25}}
 cuda = {"problem": "", "driver_problem": "", **fake.get("cuda", {})}
 library = {"found": True, "compiled_in": True}
-names = "broadcast online_softmax flash_blocks merge ring causal_ring slotted_ring overlapped_ring"
-names = [*names.split(), "dealt_ring", "balanced_ring", "skipping_ring", "overlapped_causal_ring"]
-names += ["optimized", "cudnn"]
+names = "attention broadcast online_softmax flash_blocks merge ring causal_ring slotted_ring"
+names = [*names.split(), "overlapped_ring", "dealt_ring", "balanced_ring", "skipping_ring"]
+names += ["overlapped_causal_ring", "optimized", "cudnn"]
 documents = {
     "doctor": {"cuda": cuda, "nccl": library, "cudnn": library},
     "list": {"subjects": [{"name": name, "devices": ["cpu", "cuda"]} for name in names]},
