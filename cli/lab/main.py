@@ -8,8 +8,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import attempt as attempts  # noqa: E402
-import debug  # noqa: E402
 import watch  # noqa: E402
+import debug  # noqa: E402
 from catalogue import LabError, Lab, all_labs, find_lab  # noqa: E402
 from workspace import Workspace, export, write_file  # noqa: E402
 
