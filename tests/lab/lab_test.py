@@ -159,7 +159,7 @@ class Words(LabTest):
     def test_questions_have_answers(self):
         self.export()
         self.assertIn(find_lab("05").questions[0].ask, self.lab("ask", "05").out)
-        for lab in all_labs():
+        for lab in map(find_lab, ("00", "05", "15")):
             right = [question.answer for question in lab.questions]
             self.assertEqual(self.lab("ask", lab.id, *right).code, 0)
             self.assertEqual(self.lab("ask", lab.id, *["12345"] * len(right)).code, 1)
