@@ -71,6 +71,8 @@ std::string_view deed(Feature feature) {
     case Feature::schedules:
     case Feature::checksums:
       return "executes schedules";
+    case Feature::wires:
+      return "compresses what it sends";
     case Feature::slots:
       return "has slots";
     case Feature::messages:
@@ -105,7 +107,9 @@ bool honours(const Capabilities& can, Feature feature) {
     case Feature::gradients:
       return can.backward;
     case Feature::schedules:
-      return can.schedules;
+      return can.schedules || schedule_traits(can.schedule).has_nodes;
+    case Feature::wires:
+      return can.schedules || can.wires;
     case Feature::checksums:
       return can.schedules && can.messages;
     case Feature::slots:

@@ -91,7 +91,11 @@ struct Capabilities {
   bool masked_may_be_nan = true;  ///< never lets a masked key or value reach the result
   bool backward = false;          ///< gives gradients when AttentionInput::dout is set
   bool schedules = false;         ///< honours RunOptions::schedule, node_ranks and slots
-  bool ring_traffic = false;      ///< K/V travel neighbour to neighbour: closed forms apply
+  /// The order in which its ranks meet chunks, where it has one of its own.
+  ScheduleKind schedule = ScheduleKind::ring;
+  bool wires = false;           ///< honours RunOptions::wire, and no more of what schedules do
+  bool queries_travel = false;  ///< ranks compute rows of others
+  bool ring_traffic = false;    ///< K/V travel neighbour to neighbour: closed forms apply
   bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
   bool skips_empty_blocks = false;
   bool threads = false;  ///< honours RunOptions::threads
@@ -161,6 +165,8 @@ struct StatedCosts {
   std::int64_t sent_bytes = 0;
   std::int64_t sent_messages = 0;
   std::int64_t peak_kv_bytes = 0;
+  std::optional<std::int64_t> exchanges = {};
+  std::optional<std::int64_t> node_messages = {};
 };
 
 struct Subject {

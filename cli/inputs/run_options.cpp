@@ -113,6 +113,7 @@ void take_run_option(Arguments& arguments, const RunOption& option, RunOptions& 
 RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
   RunOptions options{.ranks = defaults.ranks,
                      .layout = defaults.layout,
+                     .schedule = defaults.schedule,
                      .tile_queries = defaults.tile_queries,
                      .tile_keys = defaults.tile_keys};
   for (const RunOption& option : run_options()) {

@@ -28,6 +28,7 @@ void take_run_option(Arguments& arguments, const RunOption& option, RunOptions& 
 struct RunDefaults {
   int ranks = 1;
   LayoutKind layout = LayoutKind::contiguous;
+  ScheduleKind schedule = ScheduleKind::ring;
   int tile_queries = 32, tile_keys = 32;
   bool many_threads = false;  ///< as many threads a rank as there are cores for it
 };

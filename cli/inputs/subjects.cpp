@@ -52,7 +52,8 @@ void check_dtype(const verify::Subject& subject, DType dtype, DeviceKind device)
 // What is not there where one rank has all tokens.
 bool is_about_sharing(const RunOption& option) {
   static constexpr std::array kWords = {"layout", "direction"};
-  static constexpr std::array kNeeds = {Feature::schedules, Feature::checksums, Feature::slots};
+  static constexpr std::array kNeeds = {Feature::schedules, Feature::wires, Feature::checksums,
+                                        Feature::slots};
   return std::ranges::count(kWords, option.word) > 0 ||
          std::ranges::count(kNeeds, option.needs) > 0;
 }
@@ -164,6 +165,12 @@ void refuse_problem(const verify::Subject& subject, const std::string& reason) {
 
 void check_subject_takes(const verify::Subject& subject, const Problem& problem,
                          const RunOptions& options, Pass last_pass) {
+  if (!subject.can.schedules && options.schedule != subject.can.schedule) {
+    throw_usage_error({"--schedule",
+                       fmt::format("{}, the one that {} has",
+                                   schedule_name({.kind = subject.can.schedule}), subject.name),
+                       schedule_name(schedule_spec(options)), "optimized executes all of them."});
+  }
   check_dtype(subject, problem.dtype, options.device);
   if (options.ranks > 1 && !subject.can.many_ranks) {
     throw_usage_error({"--ranks", fmt::format("1, as {} runs on one rank", subject.name),

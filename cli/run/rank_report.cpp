@@ -10,8 +10,8 @@ namespace ringlab {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Visit, owner, hop, pairs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkStats, from, received_bytes, late_s, transfer_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankStats, sent_bytes, sent_messages, received_bytes,
-                                   received_messages, peak_bytes, peak_kv_bytes, visits,
-                                   heard_step_s, busy_s, links)
+                                   received_messages, peak_bytes, peak_kv_bytes, exchanges,
+                                   node_messages, visits, heard_step_s, busy_s, links)
 
 namespace cli {
 

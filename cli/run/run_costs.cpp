@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "cli/inputs/problem_options.h"
 #include "cli/report/human.h"
@@ -56,6 +57,41 @@ std::string compare(const RunAccount& account, const auto& figures, const auto& 
   }
   document["as_expected"] = first.empty();
   return first;
+}
+
+// Figures that only some subjects state: what was counted, and beside it what is due.
+struct CountedFigure {
+  const char* name;
+  const char* title;
+  std::int64_t RankStats::*measured;
+  std::optional<std::int64_t> verify::StatedCosts::*expected;
+};
+constexpr std::array<CountedFigure, 2> kCountedFigures = {{
+    {"exchanges", "exchanges", &RankStats::exchanges, &verify::StatedCosts::exchanges},
+    {"node_messages", "messages to other nodes", &RankStats::node_messages,
+     &verify::StatedCosts::node_messages},
+}};
+
+// Prints a line for each of those that is stated, and adds them to the ranks of `document`.
+void compare_counted(const RunAccount& account, const std::vector<verify::StatedCosts>& costs,
+                     Json& document, Output& output) {
+  for (const CountedFigure& figure : kCountedFigures) {
+    std::int64_t most = 0, most_due = 0;
+    bool is_right = true;
+    for (std::size_t rank = 0; rank < costs.size(); ++rank) {
+      const std::int64_t got = account.measured[rank]->*figure.measured;
+      const std::optional<std::int64_t> due = costs[rank].*figure.expected;
+      document["ranks"][rank][figure.name] = got;
+      if (due) document["ranks"][rank][fmt::format("expected_{}", figure.name)] = *due;
+      is_right = is_right && (!due || *due == got);
+      most = std::max(most, got);
+      most_due = std::max(most_due, due.value_or(0));
+    }
+    if (!is_right) document["as_expected"] = false;
+    if (costs.empty() || !(costs.front().*figure.expected)) continue;
+    output.print("closed forms  {} of a rank at most: {} counted, {} stated{}\n", figure.title,
+                 most, most_due, is_right ? "" : "; NOT as computed");
+  }
 }
 
 void print_comparison(const char* what, const std::string& difference, Output& output) {
@@ -139,6 +175,7 @@ void report_stated_costs(const verify::Subject& subject, const RunAccount& accou
   }
   print_comparison("bytes, messages and K/V held",
                    compare(account, kStatedFigures, costs, document), output);
+  compare_counted(account, costs, document, output);
 }
 
 void check_run_fits_memory(const RunAccount& account, std::int64_t check_bytes) {

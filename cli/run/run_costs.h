@@ -34,7 +34,7 @@ Given given_bytes(const RunAccount& account, int rank);
 void report_costs(const RunAccount& account, Json& document, Output& output);
 
 /// The same for what a subject states of itself, which is less: sent bytes and messages, and K/V
-/// held. For forward passes.
+/// held; exchanges and messages to other nodes where it states them. For forward passes.
 void report_stated_costs(const verify::Subject& subject, const RunAccount& account, Json& document,
                          Output& output);
 

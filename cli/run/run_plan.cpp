@@ -57,7 +57,8 @@ RunOptions take_options(Arguments& arguments, const RunPlan& plan, const JobSess
   if (session != nullptr) {
     return take_options_of_job(arguments, plan.place.transport, session->ranks());
   }
-  return take_run_options(arguments, {.tile_queries = plan.subject.tile_queries,
+  return take_run_options(arguments, {.schedule = plan.subject.can.schedule,
+                                      .tile_queries = plan.subject.tile_queries,
                                       .tile_keys = plan.subject.tile_keys,
                                       .many_threads = plan.subject.can.threads});
 }

@@ -55,7 +55,8 @@ std::vector<Case> like(const Case& failing) {
                              with_family(larger, Family::late_maximum),
                              larger,
                              with_family(sized(failing, {7, 10, failing.ranks}), Family::normal),
-                             with_family(sized(failing, {9, 13, several + 1}), Family::normal)};
+                             with_family(sized(failing, {9, 13, several + 1}), Family::normal),
+                             with_family(sized(failing, {12, 12, 2 * several}), Family::normal)};
   for (const ModifierKind kind : kModifierKinds) {
     CaseModifiers one;
     one.set(kind, failing.modifiers.level(kind));
@@ -102,6 +103,8 @@ std::vector<Case> plain(const Case& failing) {
           sized(ring, {13, 13, 4}),
           sized(ring, {16, 16, 2}),
           causal,
+          sized(causal, {16, 16, 4}),
+          sized(causal, {12, 12, 6}),
           with_layout(causal, LayoutKind::zigzag),
           with_layout(causal, LayoutKind::striped),
           with_layout(sized(causal, {14, 14, 4}), LayoutKind::zigzag),

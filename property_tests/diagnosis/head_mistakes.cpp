@@ -1,4 +1,6 @@
 // Mistakes of heads and batches: whose keys and values are read.
+#include <limits>
+
 #include "property_tests/diagnosis/hypotheses.h"
 
 namespace ringlab::verify {
@@ -35,6 +37,67 @@ Hypothesis by_both(Suspect suspect, const Reads& reads) {
   return by_heads(std::move(suspect), reads, reads);
 }
 
+/// K/V heads first … end-1 are those of `rank`, where heads are dealt in order.
+struct DealtHeads {
+  std::int64_t first, end;
+};
+DealtHeads dealt_heads(const Scene& scene, int rank) {
+  const std::int64_t heads = scene.trial.shape().kv_heads, ranks = scene.trial.options.ranks;
+  return {heads * rank / ranks, heads * (rank + 1) / ranks};
+}
+
+/// The last rank that takes query head h where a rank takes as many as its K/V heads have, but from
+/// the number of its first K/V head on; -1: none.
+int taker_without_group(const Scene& scene, std::int64_t h) {
+  int taker = -1;
+  for (int rank = 0; rank < scene.trial.options.ranks; ++rank) {
+    const DealtHeads heads = dealt_heads(scene, rank);
+    const std::int64_t taken = (heads.end - heads.first) * scene.trial.group();
+    if (h >= heads.first && h < heads.first + taken) taker = rank;
+  }
+  return taker;
+}
+
+/// Heads that nobody takes are never written.
+Prediction dealt_without_group(const Scene& scene) {
+  const auto reads = [&](const Shape&, std::int64_t b, std::int64_t h) {
+    const int taker = taker_without_group(scene, h);
+    if (taker < 0) return Source{b, 0};
+    const std::int64_t first = dealt_heads(scene, taker).first;
+    return Source{b, first + (h - first) / scene.trial.group()};
+  };
+  Prediction prediction = by_both({}, reads).predict(scene);
+  for (Tensor<double>* tensor : {&prediction.output.out, &prediction.output.lse}) {
+    *tensor = mapped(*tensor, [&](double x, auto, auto h, auto, auto) {
+      return taker_without_group(scene, h) < 0 ? std::numeric_limits<double>::quiet_NaN() : x;
+    });
+  }
+  return prediction;
+}
+
+/// Outputs of rank r's heads stand at those of rank P - 1 - r; where these are other heads in
+/// number, no run comes to its end.
+Prediction home_reversed(const Scene& scene) {
+  Prediction prediction = by_model({}, [](Model&) {}).predict(scene);
+  std::vector<std::int64_t> from = in_order(scene.trial.shape().q_heads);
+  const int ranks = scene.trial.options.ranks;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const DealtHeads here = dealt_heads(scene, rank), there = dealt_heads(scene, ranks - 1 - rank);
+    if (here.end - here.first != there.end - there.first) return prediction;
+    for (std::int64_t n = 0; n < (here.end - here.first) * scene.trial.group(); ++n) {
+      from[static_cast<std::size_t>(here.first * scene.trial.group() + n)] =
+          there.first * scene.trial.group() + n;
+    }
+  }
+  for (Tensor<double>* tensor : {&prediction.output.out, &prediction.allowed.out}) {
+    const Tensor<double> right = *tensor;
+    *tensor = mapped(right, [&](double, auto b, auto h, auto t, auto c) {
+      return right(b, from[static_cast<std::size_t>(h)], t, c);
+    });
+  }
+  return prediction;
+}
+
 }  // namespace
 
 std::vector<Hypothesis> head_mistakes() {
@@ -67,6 +130,12 @@ std::vector<Hypothesis> head_mistakes() {
                    [](const Shape&, auto b, auto) {
                      return Source{b, 0};
                    }),
+          {{"heads.dealt_without_group",
+            "ranks take query heads by the number of their K/V head, not by that times the group"},
+           dealt_without_group},
+          {{"heads.come_home_reversed",
+            "outputs of a rank's heads come home to those of the rank at the other end"},
+           home_reversed},
           by_both({"batch.always_the_first", "K and V are those of batch entry 0"}, batch_0),
           by_heads({"batch.values_of_the_first", "V is that of batch entry 0"}, right, batch_0),
           by_heads({"batch.keys_of_the_first", "K is that of batch entry 0"}, batch_0, right)};

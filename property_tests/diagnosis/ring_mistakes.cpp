@@ -1,8 +1,10 @@
 // Mistakes of rings: chunks dropped, doubled, stale, of different steps.
 #include <algorithm>
+#include <cstdlib>
 
 #include "property_tests/diagnosis/hypotheses.h"
 #include "property_tests/diagnosis/order.h"
+#include "reference/core/schedule/schedule.h"
 
 namespace ringlab::verify {
 namespace {
@@ -42,6 +44,11 @@ int hop_before_on_the_last(int hop, int hops) {
   return hop + 1 == hops ? std::max(hop - 1, 0) : hop;
 }
 int hop_before_beyond_the_first(int hop, int) { return hop < 2 ? hop : hop - 1; }
+/// Where chunks come from both sides in turn: the one that came with it, from the other side.
+int other_side(int hop, int hops) {
+  if (hop == 0) return 0;
+  return hop % 2 == 0 ? hop - 1 : std::min(hop + 1, hops - 1);
+}
 int remote_hop_before(int hop, int hops) { return hop == 0 ? 0 : hop == 1 ? hops - 1 : hop - 1; }
 
 /// Reads chunks together with their positions at another hop than their own, so that they count
@@ -55,10 +62,12 @@ void read_whole_chunks(Model& model, Visited visited, ReadAt read) {
   });
 }
 
+/// The owner whose numbers a rank reads in place of those of `owner`; kNobody: nobody knows whose.
+using OwnerRead = std::function<int(int rank, int owner)>;
+
 /// Puts the numbers of one chunk in the rows of another: a stale buffer under fresh positions.
-void read_rows(Model& model, Visited visited, ReadAt keys, ReadAt values) {
+void read_owners(Model& model, const OwnerRead& keys, const OwnerRead& values) {
   constexpr double kWild = 1e26;  // chunks of other sizes: what lies where, is unknown
-  const auto visits = visits_of(model, visited);
   const RunOptions& options = model.trial.options;
   const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
   std::vector<std::vector<std::int64_t>> chunks;
@@ -71,21 +80,17 @@ void read_rows(Model& model, Visited visited, ReadAt keys, ReadAt values) {
   }
   std::vector<std::uint8_t> wild(model.key_read.size());
   for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-    const auto& owners = visits[static_cast<std::size_t>(model.rank_of_query(i))];
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
-      const auto found = std::ranges::find(owners, model.rank_of_key(j));
-      if (found == owners.end()) continue;
-      const int hop = static_cast<int>(found - owners.begin());
-      const int hops = static_cast<int>(owners.size());
-      const auto& rows_here = chunks[static_cast<std::size_t>(model.rank_of_key(j))];
-      const auto place = [&](ReadAt read, std::vector<std::int64_t>& rows_read) {
-        const auto& chunk =
-            chunks[static_cast<std::size_t>(owners[static_cast<std::size_t>(read(hop, hops))])];
-        const std::int64_t at = row[static_cast<std::size_t>(j)];
-        if (chunk.size() != rows_here.size()) {
+      const int rank = model.rank_of_query(i), owner = model.rank_of_key(j);
+      const std::size_t rows_here = chunks[static_cast<std::size_t>(owner)].size();
+      const auto place = [&](const OwnerRead& read, std::vector<std::int64_t>& rows_read) {
+        const int from = read(rank, owner);
+        if (from == kNobody || chunks[static_cast<std::size_t>(from)].size() != rows_here) {
           wild[model.pair(i, j)] = 1;
         } else {
-          rows_read[model.pair(i, j)] = chunk[static_cast<std::size_t>(at)];
+          const std::int64_t at = row[static_cast<std::size_t>(j)];
+          rows_read[model.pair(i, j)] =
+              chunks[static_cast<std::size_t>(from)][static_cast<std::size_t>(at)];
         }
       };
       place(keys, model.key_read);
@@ -94,6 +99,22 @@ void read_rows(Model& model, Visited visited, ReadAt keys, ReadAt values) {
   }
   score_again(model);
   count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? kWild : 1.0; });
+}
+
+/// Reads chunks of other hops than their own. Those that are not visited stay as they are.
+void read_rows(Model& model, Visited visited, ReadAt keys, ReadAt values) {
+  const auto visits = visits_of(model, visited);
+  const auto reading = [&](ReadAt read) {
+    return [&visits, read](int rank, int owner) {
+      const std::vector<int>& owners = visits[static_cast<std::size_t>(rank)];
+      const auto found = std::ranges::find(owners, owner);
+      if (found == owners.end()) return owner;
+      const int hop =
+          read(static_cast<int>(found - owners.begin()), static_cast<int>(owners.size()));
+      return owners[static_cast<std::size_t>(hop)];
+    };
+  };
+  read_owners(model, reading(keys), reading(values));
 }
 
 void add_reads(std::vector<Hypothesis>& all, const Suspect& suspect, ReadAt keys, ReadAt values) {
@@ -158,6 +179,19 @@ void add_owners(std::vector<Hypothesis>& all) {
   by_ranks({"ring.later_ranks_skipped",
             "chunks of higher ranks are skipped, which only a contiguous causal ring may do"},
            [](int rank, int owner) { return owner <= rank; });
+  // Half way round: as far one way as the other.
+  const auto middle = [&](Suspect suspect, double times) {
+    all.push_back(by_model(std::move(suspect), [=](Model& model) {
+      const int ranks = model.trial.options.ranks;
+      count_pairs(model, [&](auto i, auto j) {
+        const int away = std::abs(model.rank_of_query(i) - model.rank_of_key(j));
+        return 2 * away == ranks ? times : 1.0;
+      });
+    }));
+  };
+  middle({"ring.middle_chunk_twice", "the chunk half way round the ring counts twice"}, 2);
+  middle({"ring.middle_chunk_dropped", "the chunk half way round the ring is never computed on"},
+         0);
   all.push_back(by_model(
       {"ring.remainder_of_chunks_dropped", "rows of a chunk beyond N / P are dropped"},
       [](Model& model) {
@@ -172,6 +206,69 @@ void add_owners(std::vector<Hypothesis>& all) {
           }
         }
         count_pairs(model, [&](auto, auto j) { return times[static_cast<std::size_t>(j)]; });
+      }));
+}
+
+/// Where two ranks stand whose nodes are of options.node_ranks ranks: the last one may be smaller.
+struct InNodes {
+  int width, number, size;  ///< of the first: its number in its node, and the node's ranks
+  int other_number;
+  bool same_node;
+};
+InNodes in_nodes(const RunOptions& options, int rank, int other) {
+  const int width = options.node_ranks;
+  return {width, rank % width, std::min(width, options.ranks - rank / width * width), other % width,
+          rank / width == other / width};
+}
+
+/// Chunks stay at home where `is_needed` says so of their pairs: those of a rank's queries with an
+/// owner's keys, and those the other way round.
+void add_needs(std::vector<Hypothesis>& all) {
+  const auto by_need = [&](Suspect suspect, bool (*is_needed)(std::int64_t, std::int64_t)) {
+    all.push_back(by_model(std::move(suspect), [=](Model& model) {
+      const RunOptions& options = model.trial.options;
+      const Shape& shape = model.shape();
+      const NeedMatrix need = need_matrix(model.trial.problem.mask,
+                                          make_layout(options, shape.q_tokens, options.q_layout),
+                                          make_layout(options, shape.kv_tokens, options.kv_layout));
+      count_pairs(model, [&](auto i, auto j) {
+        const int rank = model.rank_of_query(i), owner = model.rank_of_key(j);
+        return is_needed(need.pairs(rank, owner), need.pairs(owner, rank)) ? 1.0 : 0.0;
+      });
+    }));
+  };
+  by_need({"ring.needs_transposed",
+           "chunks go to the ranks whose keys their owner's queries see: the wrong way round"},
+          [](std::int64_t, std::int64_t back) { return back > 0; });
+  by_need({"ring.single_pair_dropped",
+           "a chunk of which one query sees one key, and no more, is never computed on"},
+          [](std::int64_t pairs, std::int64_t) { return pairs > 1; });
+}
+
+void add_nodes(std::vector<Hypothesis>& all) {
+  all.push_back(
+      by_model({"ring.larger_node_cut_off",
+                "of a node with more ranks than the own one, the chunks beyond are never fetched"},
+               [](Model& model) {
+                 count_pairs(model, [&](auto i, auto j) {
+                   const InNodes at =
+                       in_nodes(model.trial.options, model.rank_of_query(i), model.rank_of_key(j));
+                   return !at.same_node && at.other_number >= at.size ? 0.0 : 1.0;
+                 });
+               }));
+  all.push_back(by_model(
+      {"ring.inner_ring_reversed",
+       "inside a node chunks are taken for those that go round the other way"},
+      [](Model& model) {
+        const RunOptions& options = model.trial.options;
+        const auto mirrored = [&](int rank, int owner) {
+          const InNodes at = in_nodes(options, rank, owner);
+          const int block = at.other_number / at.size * at.size;
+          const int number = (2 * at.number - at.other_number % at.size + at.size) % at.size;
+          const int first = owner - at.other_number, read = first + block + number;
+          return read < std::min(first + at.width, options.ranks) ? read : kNobody;
+        };
+        read_owners(model, mirrored, mirrored);
       }));
 }
 
@@ -227,6 +324,8 @@ std::vector<Hypothesis> ring_mistakes() {
                          label_in_rank_order));
   add_counted_chunks(all);
   add_owners(all);
+  add_nodes(all);
+  add_needs(all);
   add_whole_reads(all,
                   {"ring.stale_chunk_on_last_step",
                    "the last step computes on the chunk of the step before, once more"},
@@ -248,6 +347,10 @@ std::vector<Hypothesis> ring_mistakes() {
                           "values of one step meet keys of the step before"};
   add_reads(all, keys_late, hop_before, this_hop);
   add_reads(all, keys_late, hop_before_beyond_the_first, this_hop);
+  add_reads(all,
+            {"ring.sides_exchanged",
+             "keys and values from one side meet the positions of the chunk from the other side"},
+            other_side, other_side);
   const Suspect positions{"ring.positions_of_another_step",
                           "keys and values of one step meet the positions of another"};
   add_reads(all, positions, remote_hop_before, remote_hop_before);

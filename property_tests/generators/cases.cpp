@@ -179,6 +179,15 @@ CaseModifiers limited_modifiers(CaseModifiers modifiers, const ModifierAbilities
   return modifiers;
 }
 
+/// The case with the one order that the subject has. Nodes are of 1 to 4 ranks.
+Case with_own_schedule(Case c, ScheduleKind own) {
+  const bool has_nodes = schedule_traits(own).has_nodes;
+  if (has_nodes && c.schedule != own) c.node_ranks = static_cast<int>(1 + c.seed % 4);
+  if (!has_nodes) c.node_ranks = 1;
+  c.schedule = own;
+  return c;
+}
+
 /// The case in the shape and with the mask that the subject can take.
 Case limited_problem(Case c, const Capabilities& can) {
   const Case before = c;
@@ -228,10 +237,7 @@ Case limited_to(Case c, const Capabilities& can) {
   if (!can.threads) c.threads = 1;
   c.modifiers = limited_modifiers(c.modifiers, can.modifiers);
   if (!can.bit_masks && c.mask.has_bits()) c.mask = "causal";
-  if (!can.schedules) {
-    c.schedule = ScheduleKind::ring;
-    c.node_ranks = 1;
-  }
+  if (!can.schedules) c = with_own_schedule(std::move(c), can.schedule);
   if (!can.schedules && !can.prefetches) c.slots = 2;
   return limited_problem(std::move(c), can);
 }

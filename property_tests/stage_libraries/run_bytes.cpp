@@ -14,7 +14,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Extents, batch, heads, tokens, channels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PositionRun, first, count, stride)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Visit, owner, hop, pairs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankStats, sent_bytes, sent_messages, received_bytes,
-                                   received_messages, peak_bytes, peak_kv_bytes, visits)
+                                   received_messages, peak_bytes, peak_kv_bytes, exchanges,
+                                   node_messages, visits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, suspect, step, operation, reason, elapsed_s,
                                    recording)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, ranks, layout, direction, schedule, node_ranks,

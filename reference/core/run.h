@@ -77,7 +77,7 @@ struct RunOptions {
   std::optional<Layout> q_layout = {}, kv_layout = {};
   RingDirection direction = RingDirection::next;
   ScheduleKind schedule = ScheduleKind::ring;
-  int node_ranks = 1;  ///< of ScheduleKind::double_ring
+  int node_ranks = 1;  ///< of ScheduleKind::double_ring: rank r is on node r / node_ranks
   int slots = 2;       ///< K/V chunks that a rank can hold besides its own
   WireFormat wire = WireFormat::exact;
   Integrity integrity = Integrity::headers;
@@ -122,6 +122,8 @@ struct RankStats {
   std::int64_t received_messages = 0;
   std::int64_t peak_bytes = 0;
   std::int64_t peak_kv_bytes = 0;
+  std::int64_t exchanges = 0;      ///< of stages: how often it stood for messages it had posted
+  std::int64_t node_messages = 0;  ///< of stages: those of sent_messages that left its node
   std::vector<Visit> visits = {};
   /// Mean seconds per computed step of every rank, standing still for messages excluded, as far as
   /// this rank has heard; NaN: nothing heard. What it says of itself is about all its steps.

@@ -1,7 +1,10 @@
 #include "stages/common/costs.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
+
+#include "reference/core/schedule/schedule.h"
 
 namespace ringlab::stages {
 namespace {
@@ -93,6 +96,84 @@ StageCosts overlapped_ring_with_positions_costs(const Problem& problem, const Ru
     costs.sent_messages += 1;
   }
   return costs;
+}
+
+StageCosts bidirectional_costs(const Problem& problem, const RunOptions& options, int rank) {
+  const Layout layout = kv_layout_of(problem, options);
+  const std::int64_t token = kv_bytes_per_token(problem), ranks = options.ranks;
+  const int step = options.direction == RingDirection::next ? 1 : -1;
+  std::int64_t tokens = 0, slots = 0;
+  for (const auto& [way, exchanges] : {std::pair{step, ranks / 2}, {-step, (ranks - 1) / 2}}) {
+    for (std::int64_t away = 0; away < exchanges; ++away) {
+      tokens += layout.positions(static_cast<int>((rank - way * away + ranks) % ranks)).size();
+    }
+    slots += std::min<std::int64_t>(exchanges, 2);
+  }
+  return {.sent_bytes = tokens * token,
+          .sent_messages = (ranks - 1) * kKeysAndValues,
+          .peak_kv_bytes = (layout.positions(rank).size() + slots * layout.largest_chunk()) * token,
+          .exchanges = ranks / 2};
+}
+
+StageCosts hierarchical_costs(const Problem& problem, const RunOptions& options, int rank) {
+  const Layout layout = kv_layout_of(problem, options);
+  const std::int64_t token = kv_bytes_per_token(problem);
+  const int ranks = options.ranks, width = std::max(options.node_ranks, 1);
+  const int first = rank / width * width, size = std::min(width, ranks - first);
+  const int step = options.direction == RingDirection::next ? 1 : size - 1;
+  const int receiver = (rank - first + step) % size;
+  const std::int64_t other_nodes = (ranks + width - 1) / width - 1;
+  std::int64_t tokens = other_nodes * layout.positions(rank).size(), chunks = other_nodes;
+  for (int owner = 0; owner < ranks; ++owner) {
+    if (owner % width % size == receiver) continue;  // enters the node there
+    tokens += layout.positions(owner).size();
+    ++chunks;
+  }
+  return {
+      .sent_bytes = tokens * token,
+      .sent_messages = chunks * kKeysAndValues,
+      .peak_kv_bytes =
+          (layout.positions(rank).size() + std::min(2, ranks - 1) * layout.largest_chunk()) * token,
+      .node_messages = other_nodes * kKeysAndValues};
+}
+
+StageCosts heads_costs(const Problem& problem, const RunOptions& options, int rank) {
+  const Shape& s = problem.shape;
+  const std::int64_t group = s.q_heads / s.kv_heads, ranks = options.ranks;
+  const std::int64_t mine = s.kv_heads * (rank + 1) / ranks - s.kv_heads * rank / ranks;
+  const Layout queries = make_layout(options, s.q_tokens, options.q_layout);
+  const std::int64_t q_rows = queries.positions(rank).size();
+  const std::int64_t kv_rows = kv_layout_of(problem, options).positions(rank).size();
+  const std::int64_t element = dtype_info(problem.dtype).bytes;
+  const std::int64_t lse = problem.dtype == DType::f64 ? 8 : 4;
+  const std::int64_t there = (s.kv_heads - mine) *
+                             (group * q_rows * s.head_dim + kv_rows * (s.head_dim + s.v_dim)) *
+                             element;
+  const std::int64_t back = mine * group * (s.q_tokens - q_rows) * (s.v_dim * element + lse);
+  return {.sent_bytes = s.batch * (there + back),
+          .sent_messages = 5 * (ranks - 1),
+          .peak_kv_bytes = s.batch * mine * s.kv_tokens * (s.head_dim + s.v_dim) * element,
+          .exchanges = ranks > 1 ? 5 : 0};
+}
+
+StageCosts needed_chunks_costs(const Problem& problem, const RunOptions& options, int rank) {
+  const Layout keys = kv_layout_of(problem, options);
+  const NeedMatrix need = need_matrix(
+      problem.mask, make_layout(options, problem.shape.q_tokens, options.q_layout), keys);
+  const std::int64_t token = kv_bytes_per_token(problem), own = keys.positions(rank).size();
+  const int ranks = options.ranks, step = options.direction == RingDirection::next ? 1 : -1;
+  std::int64_t readers = 0, exchanges = 0;
+  for (int hop = 1; hop < ranks; ++hop) {
+    const int reader = (rank + (step * hop) + ranks) % ranks;
+    const int owner = (rank - (step * hop) + ranks) % ranks;
+    readers += need.needs(reader, rank);
+    exchanges += need.needs(reader, rank) || need.needs(rank, owner);
+  }
+  const std::int64_t slots = std::min(1, ranks - 1) * keys.largest_chunk();
+  return {.sent_bytes = readers * own * token,
+          .sent_messages = readers * kKeysAndValues,
+          .peak_kv_bytes = (own + slots) * token,
+          .exchanges = exchanges};
 }
 
 }  // namespace ringlab::stages

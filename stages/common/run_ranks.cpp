@@ -10,6 +10,7 @@
 #include "reference/core/checks.h"
 #include "reference/core/options/option_table.h"
 #include "reference/core/shards.h"
+#include "stages/common/counted_rank.h"
 #include "stages/common/device_list.h"
 
 namespace ringlab::stages {
@@ -24,6 +25,7 @@ struct RankData {
   Tensor<Element> dout, dq, dk, dv;  // of no tokens unless gradients are wanted
   MemoryMeter memory;
   WorkLog work;
+  MessageCounts counts;
   double seconds = 0;
 };
 
@@ -58,6 +60,7 @@ RankData<Element> make_rank(const AttentionInput& input, const Positions& querie
       .dv = {},
       .memory = {},
       .work = {},
+      .counts = {},
       .seconds = 0};
 }
 
@@ -95,6 +98,8 @@ RankStats stats_of(const RankData<Element>& rank, const Traffic& traffic) {
           .received_messages = traffic.received_messages,
           .peak_bytes = rank.memory.peak_bytes(),
           .peak_kv_bytes = rank.work.peak_kv_bytes(),
+          .exchanges = rank.counts.exchanges,
+          .node_messages = rank.counts.node_messages,
           .visits = rank.work.visits()};
 }
 
@@ -239,7 +244,8 @@ RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
   Run<Element> run(input, options);
   std::vector<RankCalls>* const record = RecordedRun::begin(options.ranks);
   const auto run_rank = [&](Communicator& communicator) {
-    RankProblem<Element> share = run.share(communicator);
+    CountedRank counted(communicator, options.node_ranks, run.data(communicator.rank()).counts);
+    RankProblem<Element> share = run.share(counted);
     share.stage = stage;
     run.data(communicator.rank()).seconds = seconds_of([&] { body(share); });
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct StageCosts {
   std::int64_t sent_bytes = 0;
   std::int64_t sent_messages = 0;
   std::int64_t peak_kv_bytes = 0;
+  std::optional<std::int64_t> exchanges = {};      ///< where the stage is about them
+  std::optional<std::int64_t> node_messages = {};  ///< the same
 };
 
 /// What a stage says of itself, in its header.
@@ -24,10 +27,14 @@ struct StageFacts {
   StageCosts (*costs)(const Problem& problem, const RunOptions& options, int rank) = nullptr;
   bool skips_empty_blocks = false;  ///< hops with nothing to compute are not computed
   bool ring_traffic = false;        ///< K/V travel neighbour to neighbour
-  bool prefetches = false;          ///< has RunOptions::slots places for chunks beside its own
-  bool backward = false;            ///< gives gradients when AttentionInput::dout is set
-  bool tensor_cores = false;        ///< on devices, where they take the problem: approximate powers
-  bool cpu_only = false;            ///< has no device kernel: a usage error on other devices
+  /// The order in which its ranks meet chunks. Of one with nodes, RunOptions::node_ranks counts.
+  ScheduleKind schedule = ScheduleKind::ring;
+  bool wires = false;           ///< honours RunOptions::wire
+  bool queries_travel = false;  ///< ranks compute rows of others: visits are not about their own
+  bool prefetches = false;      ///< has RunOptions::slots places for chunks beside its own
+  bool backward = false;        ///< gives gradients when AttentionInput::dout is set
+  bool tensor_cores = false;    ///< on devices, where they take the problem: approximate powers
+  bool cpu_only = false;        ///< has no device kernel: a usage error on other devices
   /// How it runs there when one thread drives all ranks; else the ranks launch its kernel.
   RunResult (*on_gpus)(const AttentionInput& input, const RunOptions& options) = nullptr;
 };

@@ -264,6 +264,80 @@ TEST(LessonEdits, of_backward_are_right_on_one_rank) {
               ElementsAre("dk", "dv"));
 }
 
+TEST(LessonEdits, of_bidirectional_are_right_for_an_odd_number_of_ranks) {
+  EXPECT_THAT(wrong_tokens("bidirectional_middle_chunk_twice", full_case(20, 5)), IsEmpty());
+  EXPECT_FALSE(wrong_tokens("bidirectional_middle_chunk_twice", full_case(20, 4)).empty());
+}
+
+TEST(LessonEdits, of_bidirectional_sides_need_a_mask_to_show) {
+  EXPECT_THAT(wrong_tokens("bidirectional_sides_exchanged", full_case(20, 5)), IsEmpty());
+  EXPECT_FALSE(wrong_tokens("bidirectional_sides_exchanged", causal_case(20, 5)).empty());
+}
+
+/// Rings of rings, on nodes of `width` ranks.
+Case on_nodes(Case c, int width) {
+  c.schedule = ScheduleKind::double_ring;
+  c.node_ranks = width;
+  return c;
+}
+
+TEST(LessonEdits, of_hierarchical_ranks_leave_every_answer_right_and_use_the_slow_links) {
+  const Case c = on_nodes(causal_case(24, 8), 4);
+  EXPECT_THAT(wrong_tokens("hierarchical_ranks_transposed", c), IsEmpty());
+  const AttentionTensors tensors = make_tensors(c);
+  const RunResult result = find_mutant("hierarchical_ranks_transposed")
+                               .subject.run(tensors.input(make_problem(c)), make_options(c));
+  EXPECT_EQ(result.ranks[2].node_messages, 2 * 2 * 3);  // every hop of its ring leaves the node
+}
+
+TEST(LessonEdits, of_hierarchical_blocks_cost_the_smaller_node_a_chunk) {
+  const Case c = on_nodes(full_case(20, 5), 3);
+  EXPECT_THAT(wrong_tokens("hierarchical_larger_node_cut_off", c),
+              ElementsAre(12, 13, 14, 15, 16, 17, 18, 19));
+}
+
+/// Six query heads on `kv_heads` K/V heads.
+Case grouped(Case c, std::int64_t kv_heads) {
+  c.shape.q_heads = 6;
+  c.shape.kv_heads = kv_heads;
+  return c;
+}
+
+TEST(LessonEdits, of_heads_end_where_both_ends_have_as_many_heads) {
+  EXPECT_FALSE(wrong_tokens("heads_come_home_reversed", grouped(full_case(9, 3), 3)).empty());
+  EXPECT_FALSE(wrong_tokens("heads_come_home_reversed", grouped(full_case(9, 2), 2)).empty());
+  EXPECT_THROW(wrong_tokens("heads_come_home_reversed", grouped(full_case(8, 2), 3)), Error);
+}
+
+TEST(LessonEdits, of_heads_without_a_group_never_compute_the_last_query_heads) {
+  const Case c = grouped(full_case(8, 2), 2);
+  const AttentionTensors tensors = make_tensors(c);
+  const AttentionOutput got = find_mutant("heads_dealt_without_group")
+                                  .subject.run(tensors.input(make_problem(c)), make_options(c))
+                                  .output;
+  for (std::int64_t head = 0; head < 6; ++head) {
+    EXPECT_EQ(std::isnan(got.out(0, head, 0, 0)), head >= 4) << head;
+  }
+}
+
+TEST(LessonEdits, of_documents_and_windows_are_right_without_a_mask) {
+  const std::string id = "documents_and_windows_needs_transposed";
+  EXPECT_THAT(wrong_tokens(id, full_case(12, 4)), IsEmpty());
+  // Only the first rank sees nothing of other ranks.
+  EXPECT_THAT(wrong_tokens(id, causal_case(12, 4)), ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 11));
+}
+
+TEST(LessonEdits, of_documents_and_windows_show_where_a_window_ends_at_the_border_of_a_chunk) {
+  const std::string id = "documents_and_windows_border_pair_dropped";
+  Case c = full_case(16, 4);
+  for (const std::int64_t window : {3, 4}) {
+    c.mask = "window:" + std::to_string(window) + ",0";
+    EXPECT_THAT(wrong_tokens(id, c), IsEmpty()) << window;
+  }
+  c.mask = "window:5,0";
+  EXPECT_THAT(wrong_tokens(id, c), ElementsAre(8, 12));
+}
+
 /// Edits of which the lessons only ask what happens: something does, and it is found.
 TEST(LessonEdits, that_end_in_a_question_are_found) {
   for (const char* id :

@@ -259,6 +259,53 @@ class Figures(LessonTest):
         words = ["--text", STAGES.parent / "README.md", "--ranks", 4]
         self.assertLess(self.check_of("pairwise_ring", *words), self.check_of("ring", *words))
 
+    def most_counted(self, stage, figure, *words):
+        """Of all ranks, and the same as it is stated; None where the stage states nothing."""
+        ranks = self.ranks_of(stage, "--tokens", 500, *words)
+        due = [rank.get("expected_" + figure) for rank in ranks]
+        if due[0] is not None:
+            self.assertEqual([rank[figure] for rank in ranks], due)
+        return max(rank[figure] for rank in ranks)
+
+    def test_of_bidirectional(self):
+        self.says("bidirectional", "3 for 6 ranks, 2 for 5, where stage 05 makes 5 and 4.")
+        for stage, exchanges in (("bidirectional", [3, 2]), ("ring", [5, 4])):
+            self.assertEqual(exchanges, [
+                self.most_counted(stage, "exchanges", "--ranks", ranks) for ranks in (6, 5)])
+        self.says("bidirectional", "The bytes sent are the same.")
+        sent = [[rank["sent_bytes"] for rank in self.ranks_of(stage, "--ranks", 5, "--tokens", 500)]
+                for stage in ("ring", "bidirectional")]
+        self.assertEqual(*sent)
+
+    def test_of_hierarchical(self):
+        self.says("hierarchical", "2 for both runs, K and V of one chunk.")
+        self.says("hierarchical", "the rank at the border of a node sends 2 (P - 1): 14, and 8.")
+        for ranks, width, of_ring in ((8, 4, 14), (5, 3, 8)):
+            nodes = ["--ranks", ranks, "--schedule", f"double:{width}"]
+            self.assertEqual(self.most_counted("hierarchical", "node_messages", *nodes), 2)
+            self.assertEqual(self.most_counted("ring", "sent_messages", "--ranks", ranks), of_ring)
+
+    def test_of_heads(self):
+        self.says("heads", "5, whatever P is.")
+        for ranks in (2, 3, 4):
+            self.assertEqual(self.most_counted("heads", "exchanges", "--ranks", ranks), 5)
+        self.says("heads", "three ranks compute nothing.")
+        ranks = self.ranks_of("heads", "--tokens", 300, "--heads", 4, "--kv-heads", 2, "--ranks", 5)
+        self.assertEqual(sum(not rank["visits"] for rank in ranks), 3)
+
+    def test_of_documents_and_windows(self):
+        stage = "documents_and_windows"
+        self.says(stage, "hop 1 of 3 hops 1 and 3 of 3")
+        for mask, hops in (("window:3,0", 1), ("documents:6,6,4", 2)):
+            ranks = self.run_of(stage, "--random", "--tokens", 16, "--ranks", 4, "--mask", mask)
+            self.assertEqual(max(rank["exchanges"] for rank in ranks["ranks"]), hops, mask)
+        self.says(stage, "1 of 7 in the first run, for a window of 100 tokens and chunks of 128. "
+                         "Make the window 129 wide: 2.")
+        for window, exchanges in ((100, 1), (128, 1), (129, 2)):
+            ranks = self.run_of(stage, "--text", STAGES.parent / "README.md", "--ranks", 8,
+                                "--mask", f"window:{window},0")["ranks"]
+            self.assertEqual(max(rank["exchanges"] for rank in ranks), exchanges, window)
+
 
 if __name__ == "__main__":
     unittest.main()

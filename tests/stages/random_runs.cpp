@@ -58,6 +58,7 @@ RunOptions RandomRuns::options() {
   o.tile_queries = 1 + below(9);
   o.tile_keys = 1 + below(9);
   o.thread_order_seed = seed();
+  o.node_ranks = static_cast<int>(1 + below(4));
   return o;
 }
 

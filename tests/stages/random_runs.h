@@ -20,7 +20,7 @@ class RandomRuns {
   Shape shape();                     ///< 0 … 23 tokens on either side, grouped heads, d 1 … 9
   std::string mask(const Shape& s);  ///< any kind but bit matrices
   BitMask bits(const Shape& s);      ///< half of the pairs, a few rows empty
-  RunOptions options();              ///< 1 … 7 ranks, any layout, transport, tiles 1 … 9
+  RunOptions options();              ///< 1 … 7 ranks, any layout, transport, nodes, tiles 1 … 9
   Layout uneven_layout(std::int64_t tokens, int ranks);  ///< chunk lengths at random, zeros too
 
  private:

@@ -67,6 +67,11 @@ std::string wrong_visits(const RankStats& stats, const Positions& queries, const
   return {};
 }
 
+std::string needs_queries_that_stay(const Subject& subject) {
+  if (!needs_counts(subject).empty()) return needs_counts(subject);
+  return subject.can.queries_travel ? "its ranks compute rows of others" : "";
+}
+
 /// Holds by the definition of the sum over keys. Finds answers that are right by luck: a chunk that
 /// is computed twice with weights that cancel, or work on chunks out of sight.
 LawResult every_chunk_is_visited_once(const Subject& subject, const Case& c) {
@@ -120,12 +125,29 @@ PassedOn passed_on(const Case& c, const Layout& keys, const std::vector<int>& ow
   return bytes;
 }
 
+/// The fault in what a rank sent and how, where the subject states that; empty when there is none.
+std::string other_than_stated(const RankStats& stats, const StatedCosts& stated) {
+  const auto fault = [](const char* what, std::int64_t got, std::int64_t due) {
+    return got == due ? "" : fmt::format("{} {}, and its closed form is {}", got, what, due);
+  };
+  for (const std::string& one :
+       {fault("bytes sent", stats.sent_bytes, stated.sent_bytes),
+        fault("messages sent", stats.sent_messages, stated.sent_messages),
+        fault("exchanges made", stats.exchanges, stated.exchanges.value_or(stats.exchanges)),
+        fault("messages sent to other nodes", stats.node_messages,
+              stated.node_messages.value_or(stats.node_messages))}) {
+    if (!one.empty()) return one;
+  }
+  return "";
+}
+
 /// Holds because a ring sends each chunk to every rank but its owner, once. Finds chunks that make
 /// one hop too many, and messages that nobody waits for.
 LawResult messages_are_conserved(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const RunResult run = subject.run(trial.input(), trial.options);
   const Layout keys = make_layout(trial.options, c.shape.kv_tokens, {});
+  const bool states_costs = subject.costs && trial.options.device == DeviceKind::cpu;
   if (run.leftover_messages != 0) {
     return broken(fmt::format("{} messages were never received", run.leftover_messages));
   }
@@ -136,6 +158,10 @@ LawResult messages_are_conserved(const Subject& subject, const Case& c) {
     all.received_bytes += stats.received_bytes;
     all.sent_messages += stats.sent_messages;
     all.received_messages += stats.received_messages;
+    const std::string wrong =
+        states_costs ? other_than_stated(stats, subject.costs(trial.problem, trial.options, rank))
+                     : "";
+    if (!wrong.empty()) return broken(fmt::format("rank {}: {}", rank, wrong));
     const PassedOn expected = passed_on(c, keys, owners_sent(subject, c, rank));
     const std::int64_t extra = stats.sent_bytes - expected.payload;
     if (subject.can.ring_traffic && (extra < 0 || extra > expected.positions)) {
@@ -189,9 +215,10 @@ std::vector<Law> traffic_laws() {
        several_ranks, needs_many_ranks, delays_change_nothing},
       {"P67", "every_rank_computes_each_chunk_exactly_once",
        "Each (query chunk, key chunk) pair that holds an allowed pair is computed once.", true,
-       several_ranks, needs_counts, every_chunk_is_visited_once},
+       several_ranks, needs_queries_that_stay, every_chunk_is_visited_once},
       {"P68", "what_is_sent_is_received_and_is_as_much_as_the_ring_needs",
-       "Sends equal receives, nothing is left over, and a ring sends its closed form of bytes.",
+       "Sends equal receives, nothing is left over, and what is sent has its closed forms: bytes, "
+       "messages, exchanges.",
        true, several_ranks, needs_counts, messages_are_conserved},
       {"P72", "a_ring_holds_its_chunk_and_its_slots_at_most",
        "A rank of a ring holds no more K/V than its slots beside its own chunk: without slots, "

@@ -119,7 +119,7 @@ const RunOption kOptions[] = {
       .needs = Feature::slots,
       .has_effect = has_slots}},
     {{run, "wire", "FORMAT", "K and V between ranks"},
-     {.field = choice_of<&RunOptions::wire>(kWires), .needs = Feature::schedules}},
+     {.field = choice_of<&RunOptions::wire>(kWires), .needs = Feature::wires}},
     {{run, "integrity", "MODE", "of messages; full: each has a checksum"},
      {.field = choice_of<&RunOptions::integrity>(kIntegrities), .needs = Feature::checksums}},
     {{run, "transport", "KIND",

@@ -18,6 +18,7 @@ enum class Feature {
   none,  ///< every subject honours it
   gradients,
   schedules,
+  wires,
   checksums,
   slots,
   messages,
