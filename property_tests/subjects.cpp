@@ -50,6 +50,7 @@ bool names(const stages::Stage& stage, const std::string& name) {
 
 Subject on_device(Subject subject, DeviceKind device) {
   subject.can = Capabilities(subject.can_on(device));
+  if (device != DeviceKind::cpu) subject.costs = {};  // its ranks send and hold other things there
   subject.run = [run = subject.run, device](const AttentionInput& input, RunOptions options) {
     options.device = device;
     return run(input, options);

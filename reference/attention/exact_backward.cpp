@@ -34,11 +34,13 @@ void write_gradient(const BoundedSums& sums, double scale, const RowAddress& to,
   for (std::int64_t c = 0; c < target.gradient.extents().channels; ++c) {
     const double value = scale * sums.value(c);
     check_finite(value, "gradient");
-    const bool exact = scale == 1 || sums.value(c) == 0;
-    const double rounding = exact ? 0 : kUnitRoundoff * std::abs(value) + kUnderflow;
+    const double error = sums.error(c);
+    const bool exact = scale == 1 || error == 0;  // nothing was added
+    // Both products may underflow: the sum's, and its error's.
+    const double rounding = exact ? 0 : kUnitRoundoff * std::abs(value) + 2 * kUnderflow;
     target.gradient(to.batch, to.q_head, to.query, c) = value;
     target.error(to.batch, to.q_head, to.query, c) =
-        promised((std::abs(scale) * sums.error(c) + rounding) * (1 + 0x1p-40));
+        promised((std::abs(scale) * error + rounding) * (1 + 0x1p-40));
   }
 }
 

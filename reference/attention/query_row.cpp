@@ -96,8 +96,8 @@ double QueryRow::quotient_error(double one_weight, double one_error) const {
   const double least_sum = row_sum - row_sum_error;
   if (!(least_sum > 0)) return std::numeric_limits<double>::infinity();
   const double p = one_weight / row_sum;
-  return (one_error + p * row_sum_error) / least_sum * (1 + 0x1p-40) +
-         2 * kUnitRoundoff * p + kUnderflow;
+  return (one_error + p * row_sum_error) / least_sum * (1 + 0x1p-40) + 2 * kUnitRoundoff * p +
+         kUnderflow;
 }
 
 ScoreRange::ScoreRange(const QueryRow& row, const AttentionInput& input, const RowAddress& at) {

@@ -54,11 +54,6 @@ std::string check_gradients(const AttentionInput& input, const RunOptions& optio
   return wrong;
 }
 
-TEST(BackwardTest, is_the_last_stage) {
-  EXPECT_EQ(all_stages().back().name, "backward");
-  EXPECT_TRUE(backward().backward);
-}
-
 TEST(BackwardTest, gradients_equal_the_exact_ones_on_random_problems) {
   RandomRuns runs(10);
   for (int round = 0; round < repetitions(300); ++round) {

@@ -38,7 +38,7 @@ class PeerProcesses {
  private:
   /// A process, and which processes it can see.
   struct Process {
-    std::uint64_t view = 0;  ///< of the machine since it was booted, and the container; 0: unknown
+    std::uint64_t view = 0;   ///< of the machine since it was booted, and the container; 0: unknown
     std::uint64_t start = 0;  ///< after booting: tells it from another one of the same number
     std::int64_t number = 0;
   };

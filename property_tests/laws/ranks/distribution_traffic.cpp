@@ -147,7 +147,6 @@ LawResult messages_are_conserved(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const RunResult run = subject.run(trial.input(), trial.options);
   const Layout keys = make_layout(trial.options, c.shape.kv_tokens, {});
-  const bool states_costs = subject.costs && trial.options.device == DeviceKind::cpu;
   if (run.leftover_messages != 0) {
     return broken(fmt::format("{} messages were never received", run.leftover_messages));
   }
@@ -159,8 +158,8 @@ LawResult messages_are_conserved(const Subject& subject, const Case& c) {
     all.sent_messages += stats.sent_messages;
     all.received_messages += stats.received_messages;
     const std::string wrong =
-        states_costs ? other_than_stated(stats, subject.costs(trial.problem, trial.options, rank))
-                     : "";
+        subject.costs ? other_than_stated(stats, subject.costs(trial.problem, trial.options, rank))
+                      : "";
     if (!wrong.empty()) return broken(fmt::format("rank {}: {}", rank, wrong));
     const PassedOn expected = passed_on(c, keys, owners_sent(subject, c, rank));
     const std::int64_t extra = stats.sent_bytes - expected.payload;
