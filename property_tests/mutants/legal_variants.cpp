@@ -85,6 +85,7 @@ Subject in_double() {
   Subject subject = verify::find_subject("flash_blocks");
   subject.name = "legal:in_double";
   subject.title = "flash_blocks, computed in f64";
+  subject.costs = {};  // it sends doubles
   subject.run = [run = subject.run](AttentionInput input, const RunOptions& options) {
     const DType dtype = std::exchange(input.problem.dtype, DType::f64);
     RunResult result = run(input, options);

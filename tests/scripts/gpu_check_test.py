@@ -25,7 +25,8 @@ cuda = {"problem": "", "driver_problem": "", **fake.get("cuda", {})}
 library = {"found": True, "compiled_in": True}
 names = "attention broadcast online_softmax flash_blocks merge ring causal_ring slotted_ring"
 names = [*names.split(), "overlapped_ring", "dealt_ring", "balanced_ring", "skipping_ring"]
-names += ["overlapped_causal_ring", "optimized", "cudnn"]
+names += ["overlapped_causal_ring", "bidirectional", "hierarchical", "documents_and_windows"]
+names += ["optimized", "cudnn"]
 documents = {
     "doctor": {"cuda": cuda, "nccl": library, "cudnn": library},
     "list": {"subjects": [{"name": name, "devices": ["cpu", "cuda"]} for name in names]},
