@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::cli {
 

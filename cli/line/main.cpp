@@ -19,8 +19,8 @@
 #include "cli/line/launcher.h"
 #include "cli/line/output.h"
 #include "optimized/cpu/vectors.h"
+#include "reference/core/machine/machine_error.h"
 #include "reference/core/machine/plain_text.h"
-#include "reference/core/machine_error.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "cli/run/job.h"
 #include "optimized/transport/files/folder_session.h"
 #include "optimized/transport/mpi/mpi_session.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::cuda {
 namespace {

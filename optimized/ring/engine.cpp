@@ -7,7 +7,7 @@
 #include "optimized/ring/checks.h"
 #include "optimized/ring/whole_tensors.h"
 #include "optimized/ring/wide_ends.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::ring {
 

@@ -3,7 +3,7 @@
 #include <new>
 #include <string>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::in_process {
 namespace {

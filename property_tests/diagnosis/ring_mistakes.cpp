@@ -272,56 +272,10 @@ void add_nodes(std::vector<Hypothesis>& all) {
       }));
 }
 
-/// Stores chunks own one first and labels them rank after rank, as an all-gather that begins with
-/// the own chunk does.
-void label_in_rank_order(Model& model) {
-  const RunOptions& options = model.trial.options;
-  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
-  std::vector<std::uint8_t> wild(model.key_read.size());
-  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-    for (int owner = 0; owner < options.ranks; ++owner) {
-      const auto rows = layout.positions(owner).to_list();
-      const auto read =
-          layout.positions((owner + model.rank_of_query(i)) % options.ranks).to_list();
-      for (std::size_t at = 0; at < rows.size(); ++at) {
-        const std::size_t pair = model.pair(i, rows[at]);
-        wild[pair] = at >= read.size();
-        if (!wild[pair]) model.key_read[pair] = model.value_read[pair] = read[at];
-      }
-    }
-  }
-  score_again(model);
-  count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? 1e26 : 1.0; });
-}
-
-/// Takes row j of the chunks, put down rank after rank, for token j.
-void read_in_rank_order(Model& model) {
-  const RunOptions& options = model.trial.options;
-  const Layout layout = make_layout(options, model.shape().kv_tokens, options.kv_layout);
-  std::vector<std::int64_t> rows;
-  for (int owner = 0; owner < options.ranks; ++owner) {
-    const auto held = layout.positions(owner).to_list();
-    rows.insert(rows.end(), held.begin(), held.end());
-  }
-  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
-    for (std::size_t j = 0; j < rows.size(); ++j) {
-      const std::size_t pair = model.pair(i, static_cast<std::int64_t>(j));
-      model.key_read[pair] = model.value_read[pair] = rows[j];
-    }
-  }
-  score_again(model);
-}
-
 }  // namespace
 
 std::vector<Hypothesis> ring_mistakes() {
   std::vector<Hypothesis> all;
-  all.push_back(by_model({"layout.keys_in_rank_order",
-                          "keys and values lie rank after rank and are taken for tokens in order"},
-                         read_in_rank_order));
-  all.push_back(by_model({"ring.gathered_in_another_order",
-                          "chunks are stored own one first and labelled rank after rank"},
-                         label_in_rank_order));
   add_counted_chunks(all);
   add_owners(all);
   add_nodes(all);

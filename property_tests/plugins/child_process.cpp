@@ -18,7 +18,7 @@
 #include <filesystem>
 
 #include "property_tests/plugins/environment.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::plugins {
 namespace {

@@ -17,7 +17,7 @@
 #include "property_tests/plugins/plugin_call.h"
 #include "property_tests/plugins/reply_text.h"
 #include "property_tests/plugins/scarcity.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "reference/io/input_file.h"
 
 namespace ringlab::plugins {

@@ -12,7 +12,7 @@
 #include "property_tests/foreign_subject.h"
 #include "python/core/arrays.h"
 #include "reference/core/checks.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace nb = nanobind;
 

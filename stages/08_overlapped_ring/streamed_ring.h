@@ -16,7 +16,7 @@
 
 #include "optimized/cuda/device.h"
 #include "optimized/cuda/stuck_device.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "stages/common/rank_problem.h"
 
 namespace ringlab::stages {

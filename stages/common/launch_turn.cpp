@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "optimized/cuda/stuck_device.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::stages {
 namespace {

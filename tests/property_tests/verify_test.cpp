@@ -10,7 +10,7 @@
 #include "property_tests/laws/trial.h"
 #include "property_tests/rounds.h"
 #include "reference/core/error.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "tests/property_tests/naive_subject.h"
 
 namespace ringlab::verify {

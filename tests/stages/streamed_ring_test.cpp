@@ -5,7 +5,7 @@
 
 #include "property_tests/subject.h"
 #include "property_tests/verify.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "stages/12_overlapped_causal_ring/on_streams.h"
 #include "stages/common/costs.h"
 #include "tests/repetitions.h"

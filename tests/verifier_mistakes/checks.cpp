@@ -13,7 +13,7 @@
 #include "property_tests/laws/gradients/gradients.h"
 #include "property_tests/laws/trial.h"
 #include "property_tests/verify.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "reference/core/report.h"
 #include "tests/property_tests/naive_subject.h"
 #include "tests/verifier_mistakes/bound_checks.h"

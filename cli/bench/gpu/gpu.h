@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/bench/gpu/gpu_case.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::bench {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "optimized/cuda/cudnn/sdpa_runner.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::cudnn {
 

@@ -5,7 +5,7 @@
 
 #include "optimized/ring/host/one_rank.h"
 #include "optimized/transport/run_network.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "reference/core/schedule/schedule_plan.h"
 
 namespace ringlab::ring {

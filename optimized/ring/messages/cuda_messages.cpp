@@ -16,7 +16,7 @@
 #include "optimized/ring/streams/device_work.h"
 #include "optimized/ring/streams/issued_streams.h"
 #include "reference/core/checks.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {

@@ -17,7 +17,7 @@
 #include "optimized/ring/streams/issued_streams.h"
 #include "reference/core/checks.h"
 #include "reference/core/error.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::ring {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "optimized/ring/streams/device_rank.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::ring {
 

@@ -7,7 +7,7 @@
 
 #include "optimized/cuda/stream_kernels.h"
 #include "optimized/cuda/stuck_device.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::ring {

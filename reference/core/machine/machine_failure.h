@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab {
 

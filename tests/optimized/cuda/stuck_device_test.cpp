@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::cuda {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "optimized/ring/messages/cuda_messages.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "tests/optimized/ring/counting_kernels.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/repetitions.h"

@@ -7,7 +7,7 @@
 #include "optimized/ring/streams/cuda_streams.h"
 #include "optimized/ring/streams/device_copies.h"
 #include "property_tests/programs/trace_check.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "tests/optimized/ring/counting_kernels.h"
 #include "tests/optimized/ring/fake_devices.h"
 #include "tests/repetitions.h"

@@ -9,7 +9,7 @@
 
 #include "optimized/transport/faulty_communicator.h"
 #include "optimized/transport/run_network.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "reference/core/shards.h"
 #include "tests/optimized/ring/counted_memory.h"
 #include "tests/optimized/ring/meddler.h"

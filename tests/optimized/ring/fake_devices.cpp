@@ -11,7 +11,7 @@
 
 #include "optimized/cuda/device.h"
 #include "optimized/cuda/stream_kernels.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "tests/optimized/ring/fake_streams.h"
 
 namespace ringlab::ring {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "tests/optimized/transport/any_network.h"
 #include "tests/repetitions.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 
 namespace ringlab::stages {
 namespace {

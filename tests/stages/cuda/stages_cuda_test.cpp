@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "stages/common/device_list.h"
 #include "tests/stages/random_runs.h"
 #include "tests/stages/stage_test.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "stages/common/finished_row.h"
 #include "stages/common/stream_rows.h"
 #include "tests/optimized/cuda/device/device_test.h"

@@ -11,7 +11,7 @@
 #include "property_tests/vendor_subject.h"
 #include "property_tests/verify.h"
 #include "reference/core/error.h"
-#include "reference/core/machine_error.h"
+#include "reference/core/machine/machine_error.h"
 #include "tests/optimized/cuda/cudnn/cudnn_trial.h"
 #include "tests/optimized/cuda/cudnn/memory_rings.h"
 #include "tests/optimized/cuda/cudnn/memory_sdpa.h"
