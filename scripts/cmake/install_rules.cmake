@@ -6,7 +6,7 @@ set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/ringlab)
 
 # device_engine is there in every build; without CUDA it says what is missing.
 set(installed core attention io cpu_kernels fibres transport ring_engine stages stage_parts cuda_calls
-    cudnn_calls device_engine)
+    cudnn_calls device_engine cases property_tests diagnosis verifier)
 if(RINGLAB_HAVE_CUDA)
   list(APPEND installed cuda_hopper cuda_kernels cuda_devices cudnn_attention ring_devices)
 endif()

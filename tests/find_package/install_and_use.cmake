@@ -9,7 +9,7 @@ endfunction()
 
 step(${CMAKE_COMMAND} --install ${build} --prefix ${prefix} --config "${config}")
 
-# What is installed is what a user of the libraries includes; 58 without devices.
+# What is installed is what a user of the libraries includes; 60 without devices.
 file(GLOB_RECURSE headers ${prefix}/include/*.h)
 list(LENGTH headers count)
 if(count GREATER 62)
@@ -22,4 +22,6 @@ step(${CMAKE_COMMAND} -S ${source} -B ${example} -G ${generator}
 step(${CMAKE_COMMAND} --build ${example} --config "${config}")
 find_program(program uses_ringlab PATHS ${example} ${example}/${config} NO_DEFAULT_PATH REQUIRED)
 step(${program} ${build}/find_package/out.safetensors)
+find_program(judge judges_its_own PATHS ${example} ${example}/${config} NO_DEFAULT_PATH REQUIRED)
+step(${judge})
 step(${prefix}/bin/ringlab --help)
