@@ -109,7 +109,7 @@ bool honours(const Capabilities& can, Feature feature) {
     case Feature::schedules:
       return can.schedules || schedule_traits(can.schedule).has_nodes;
     case Feature::wires:
-      return can.schedules || can.wires;
+      return can.schedules;
     case Feature::checksums:
       return can.schedules && can.messages;
     case Feature::slots:

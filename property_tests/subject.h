@@ -93,7 +93,6 @@ struct Capabilities {
   bool schedules = false;         ///< honours RunOptions::schedule, node_ranks and slots
   /// The order in which its ranks meet chunks, where it has one of its own.
   ScheduleKind schedule = ScheduleKind::ring;
-  bool wires = false;           ///< honours RunOptions::wire, and no more of what schedules do
   bool queries_travel = false;  ///< ranks compute rows of others
   bool ring_traffic = false;    ///< K/V travel neighbour to neighbour: closed forms apply
   bool prefetches = false;  ///< honours RunOptions::slots, beside the own chunk, on the plain ring
@@ -159,15 +158,6 @@ struct Place {
 
 /// Names and values that tell on what a run computes.
 using RunFacts = std::vector<std::pair<std::string, std::string>>;
-
-/// What a rank sends and holds in a forward pass, by closed forms that the subject states of itself.
-struct StatedCosts {
-  std::int64_t sent_bytes = 0;
-  std::int64_t sent_messages = 0;
-  std::int64_t peak_kv_bytes = 0;
-  std::optional<std::int64_t> exchanges = {};
-  std::optional<std::int64_t> node_messages = {};
-};
 
 struct Subject {
   std::string name;   ///< "ring", "broadcast", "mutant:ring_one_hop_short"

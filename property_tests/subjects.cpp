@@ -17,7 +17,6 @@ Subject subject_of(const stages::Stage& stage) {
   can.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
   can.ring_traffic = stage.ring_traffic;
   can.schedule = stage.schedule;
-  can.wires = stage.wires;
   can.queries_travel = stage.queries_travel;
   can.backward = stage.backward;
   can.prefetches = stage.prefetches;
@@ -28,12 +27,7 @@ Subject subject_of(const stages::Stage& stage) {
                   .can = can,
                   .run = stage.run,
                   .profile = stage.profile};
-  subject.costs = [costs = stage.costs](const Problem& problem, const RunOptions& options,
-                                        int rank) -> StatedCosts {
-    const stages::StageCosts stated = costs(problem, options, rank);
-    return {stated.sent_bytes, stated.sent_messages, stated.peak_kv_bytes, stated.exchanges,
-            stated.node_messages};
-  };
+  subject.costs = stage.costs;
   if (stage.tensor_cores) {
     can.powers_next_to_0_are_1 = false;
     can.messages = can.tiles = false;  // copies, and kernels with tiles of their own

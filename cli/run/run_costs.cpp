@@ -33,12 +33,12 @@ constexpr std::array<Figure, 6> kFigures = {{
 struct StatedFigure {
   const char* name;
   std::int64_t RankStats::*measured;
-  std::int64_t verify::StatedCosts::*expected;
+  std::int64_t StatedCosts::*expected;
 };
 constexpr std::array<StatedFigure, 3> kStatedFigures = {{
-    {"sent_bytes", &RankStats::sent_bytes, &verify::StatedCosts::sent_bytes},
-    {"sent_messages", &RankStats::sent_messages, &verify::StatedCosts::sent_messages},
-    {"peak_kv_bytes", &RankStats::peak_kv_bytes, &verify::StatedCosts::peak_kv_bytes},
+    {"sent_bytes", &RankStats::sent_bytes, &StatedCosts::sent_bytes},
+    {"sent_messages", &RankStats::sent_messages, &StatedCosts::sent_messages},
+    {"peak_kv_bytes", &RankStats::peak_kv_bytes, &StatedCosts::peak_kv_bytes},
 }};
 
 // Adds the figures that `costs` expects of each rank to its object in `document`; gives the first
@@ -64,16 +64,16 @@ struct CountedFigure {
   const char* name;
   const char* title;
   std::int64_t RankStats::*measured;
-  std::optional<std::int64_t> verify::StatedCosts::*expected;
+  std::optional<std::int64_t> StatedCosts::*expected;
 };
 constexpr std::array<CountedFigure, 2> kCountedFigures = {{
-    {"exchanges", "exchanges", &RankStats::exchanges, &verify::StatedCosts::exchanges},
+    {"exchanges", "exchanges", &RankStats::exchanges, &StatedCosts::exchanges},
     {"node_messages", "messages to other nodes", &RankStats::node_messages,
-     &verify::StatedCosts::node_messages},
+     &StatedCosts::node_messages},
 }};
 
 // Prints a line for each of those that is stated, and adds them to the ranks of `document`.
-void compare_counted(const RunAccount& account, const std::vector<verify::StatedCosts>& costs,
+void compare_counted(const RunAccount& account, const std::vector<StatedCosts>& costs,
                      Json& document, Output& output) {
   for (const CountedFigure& figure : kCountedFigures) {
     std::int64_t most = 0, most_due = 0;
@@ -169,7 +169,7 @@ void report_costs(const RunAccount& account, Json& document, Output& output) {
 
 void report_stated_costs(const verify::Subject& subject, const RunAccount& account, Json& document,
                          Output& output) {
-  std::vector<verify::StatedCosts> costs;
+  std::vector<StatedCosts> costs;
   for (int rank = 0; rank < account.options.ranks; ++rank) {
     costs.push_back(subject.costs(account.problem, account.options, rank));
   }

@@ -242,15 +242,6 @@ Case limited_to(Case c, const Capabilities& can) {
   return limited_problem(std::move(c), can);
 }
 
-Case with_whole_heads(Case c, const Capabilities& can) {
-  for (std::int64_t* channels : {&c.shape.head_dim, &c.shape.v_dim}) {
-    *channels = rounded_up(*channels, can.head_dim_multiple);
-  }
-  if (!can.other_v_dim)
-    c.shape.head_dim = c.shape.v_dim = std::max(c.shape.head_dim, c.shape.v_dim);
-  return c;
-}
-
 namespace {
 
 void add_classes_of_shapes(const Case& c, std::vector<std::string>& classes) {

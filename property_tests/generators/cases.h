@@ -29,9 +29,6 @@ std::int64_t complexity(const Case& c);
 /// masks and modifiers that it takes.
 Case limited_to(Case c, const Capabilities& can);
 
-/// The case with the channels that a law asked for rounded up to widths that this subject takes.
-Case with_whole_heads(Case c, const Capabilities& can);
-
 /// The classes a case falls in, for coverage: "mask causal", "layout zigzag", "more ranks than
 /// tokens", …
 std::vector<std::string> classes_of(const Case& c);

@@ -133,6 +133,15 @@ struct RankStats {
   std::vector<TraceEvent> events = {};  ///< in program order; empty unless RunOptions::trace
 };
 
+/// What one rank sends and holds, as closed forms. Measured figures (RankStats) equal them exactly.
+struct StatedCosts {
+  std::int64_t sent_bytes = 0;
+  std::int64_t sent_messages = 0;
+  std::int64_t peak_kv_bytes = 0;
+  std::optional<std::int64_t> exchanges = {};      ///< where a stage is about them
+  std::optional<std::int64_t> node_messages = {};  ///< the same
+};
+
 struct RunResult {
   AttentionOutput output;
   std::optional<AttentionGradients> gradients = {};  ///< when AttentionInput::dout was given

@@ -179,7 +179,7 @@ inline NumericsProfile profile(const Problem& problem, const RunOptions& options
 }
 
 /// Everybody hands in its chunk; rank 0 sends all tokens to each of the others.
-inline StageCosts costs(const Problem& problem, const RunOptions& options, int rank) {
+inline StatedCosts costs(const Problem& problem, const RunOptions& options, int rank) {
   const Layout layout = make_layout(options, problem.shape.kv_tokens, options.kv_layout);
   const std::int64_t tokens = problem.shape.kv_tokens, others = options.ranks - 1;
   const std::int64_t sent = rank == 0 ? others * tokens : layout.positions(rank).size();

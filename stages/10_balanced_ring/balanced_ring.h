@@ -73,7 +73,7 @@ inline NumericsProfile profile(const Problem& problem, const RunOptions& options
 }
 
 /// On GPUs one thread drives all ranks and knows all positions: they do not travel.
-inline StageCosts costs(const Problem& problem, const RunOptions& options, int rank) {
+inline StatedCosts costs(const Problem& problem, const RunOptions& options, int rank) {
   return options.device == DeviceKind::cpu ? ring_with_positions_costs(problem, options, rank)
                                            : ring_costs(problem, options, rank);
 }

@@ -42,7 +42,7 @@ std::int64_t kv_bytes_per_token(const Problem& problem) {
   return s.batch * s.kv_heads * (s.head_dim + s.v_dim) * dtype_info(problem.dtype).bytes;
 }
 
-StageCosts gather_costs(const Problem& problem, const RunOptions& options, int rank) {
+StatedCosts gather_costs(const Problem& problem, const RunOptions& options, int rank) {
   const Layout layout = kv_layout_of(problem, options);
   const std::int64_t token = kv_bytes_per_token(problem);
   const std::int64_t others = options.ranks - 1;
@@ -52,7 +52,7 @@ StageCosts gather_costs(const Problem& problem, const RunOptions& options, int r
           .peak_kv_bytes = problem.shape.kv_tokens * token};
 }
 
-StageCosts ring_costs(const Problem& problem, const RunOptions& options, int rank) {
+StatedCosts ring_costs(const Problem& problem, const RunOptions& options, int rank) {
   const Layout layout = kv_layout_of(problem, options);
   const std::int64_t token = kv_bytes_per_token(problem);
   const std::int64_t kept_back = layout.positions(receiver_of(options, rank)).size();
@@ -62,9 +62,9 @@ StageCosts ring_costs(const Problem& problem, const RunOptions& options, int ran
           .peak_kv_bytes = slots * layout.largest_chunk() * token};
 }
 
-StageCosts ring_with_positions_costs(const Problem& problem, const RunOptions& options, int rank) {
+StatedCosts ring_with_positions_costs(const Problem& problem, const RunOptions& options, int rank) {
   const Layout layout = kv_layout_of(problem, options);
-  StageCosts costs = ring_costs(problem, options, rank);
+  StatedCosts costs = ring_costs(problem, options, rank);
   for (int owner = 0; owner < options.ranks; ++owner) {
     if (owner == receiver_of(options, rank)) continue;
     const std::size_t runs = layout.positions(owner).runs().size();
@@ -74,10 +74,10 @@ StageCosts ring_with_positions_costs(const Problem& problem, const RunOptions& o
   return costs;
 }
 
-StageCosts overlapped_ring_costs(const Problem& problem, const RunOptions& options, int rank) {
+StatedCosts overlapped_ring_costs(const Problem& problem, const RunOptions& options, int rank) {
   const Layout layout = kv_layout_of(problem, options);
   const std::int64_t token = kv_bytes_per_token(problem), slots = slots_used(options);
-  StageCosts costs;
+  StatedCosts costs;
   for (const int owner : owners_sent(options, rank, slots)) {
     costs.sent_bytes += layout.positions(owner).size() * token;
     costs.sent_messages += kKeysAndValues;
@@ -86,10 +86,10 @@ StageCosts overlapped_ring_costs(const Problem& problem, const RunOptions& optio
   return costs;
 }
 
-StageCosts overlapped_ring_with_positions_costs(const Problem& problem, const RunOptions& options,
-                                                int rank) {
+StatedCosts overlapped_ring_with_positions_costs(const Problem& problem, const RunOptions& options,
+                                                 int rank) {
   const Layout layout = kv_layout_of(problem, options);
-  StageCosts costs = overlapped_ring_costs(problem, options, rank);
+  StatedCosts costs = overlapped_ring_costs(problem, options, rank);
   for (const int owner : owners_sent(options, rank, slots_used(options))) {
     const std::size_t runs = layout.positions(owner).runs().size();
     costs.sent_bytes += static_cast<std::int64_t>(runs * sizeof(PositionRun));
@@ -98,7 +98,7 @@ StageCosts overlapped_ring_with_positions_costs(const Problem& problem, const Ru
   return costs;
 }
 
-StageCosts bidirectional_costs(const Problem& problem, const RunOptions& options, int rank) {
+StatedCosts bidirectional_costs(const Problem& problem, const RunOptions& options, int rank) {
   const Layout layout = kv_layout_of(problem, options);
   const std::int64_t token = kv_bytes_per_token(problem), ranks = options.ranks;
   const int step = options.direction == RingDirection::next ? 1 : -1;
@@ -115,7 +115,7 @@ StageCosts bidirectional_costs(const Problem& problem, const RunOptions& options
           .exchanges = ranks / 2};
 }
 
-StageCosts hierarchical_costs(const Problem& problem, const RunOptions& options, int rank) {
+StatedCosts hierarchical_costs(const Problem& problem, const RunOptions& options, int rank) {
   const Layout layout = kv_layout_of(problem, options);
   const std::int64_t token = kv_bytes_per_token(problem);
   const int ranks = options.ranks, width = std::max(options.node_ranks, 1);
@@ -137,7 +137,7 @@ StageCosts hierarchical_costs(const Problem& problem, const RunOptions& options,
       .node_messages = other_nodes * kKeysAndValues};
 }
 
-StageCosts heads_costs(const Problem& problem, const RunOptions& options, int rank) {
+StatedCosts heads_costs(const Problem& problem, const RunOptions& options, int rank) {
   const Shape& s = problem.shape;
   const std::int64_t group = s.q_heads / s.kv_heads, ranks = options.ranks;
   const std::int64_t mine = s.kv_heads * (rank + 1) / ranks - s.kv_heads * rank / ranks;
@@ -156,7 +156,7 @@ StageCosts heads_costs(const Problem& problem, const RunOptions& options, int ra
           .exchanges = ranks > 1 ? 5 : 0};
 }
 
-StageCosts needed_chunks_costs(const Problem& problem, const RunOptions& options, int rank) {
+StatedCosts needed_chunks_costs(const Problem& problem, const RunOptions& options, int rank) {
   const Layout keys = kv_layout_of(problem, options);
   const NeedMatrix need = need_matrix(
       problem.mask, make_layout(options, problem.shape.q_tokens, options.q_layout), keys);

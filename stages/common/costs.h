@@ -12,40 +12,40 @@ namespace ringlab::stages {
 std::int64_t kv_bytes_per_token(const Problem& problem);
 
 /// Everybody sends its chunk to everybody: sent (P-1) · c_r tokens, held N tokens.
-StageCosts gather_costs(const Problem& problem, const RunOptions& options, int rank);
+StatedCosts gather_costs(const Problem& problem, const RunOptions& options, int rank);
 
 /// Neighbour to neighbour: P-1 hops. A rank sends every chunk but its receiver's own; it holds two
 /// slots, each as large as the largest chunk (one slot when P = 1).
-StageCosts ring_costs(const Problem& problem, const RunOptions& options, int rank);
+StatedCosts ring_costs(const Problem& problem, const RunOptions& options, int rank);
 
 /// The same, with the positions of each chunk as a third message: 24 bytes per arithmetic run.
-StageCosts ring_with_positions_costs(const Problem& problem, const RunOptions& options, int rank);
+StatedCosts ring_with_positions_costs(const Problem& problem, const RunOptions& options, int rank);
 
 /// Prefetching into S = min(options.slots, P-1) slots beside the own chunk, which stays where it
 /// is: held c_r + S · largest chunk. Sent as by a ring; with one slot every rank sends its own
 /// chunk to everybody instead, (P-1) · c_r tokens.
-StageCosts overlapped_ring_costs(const Problem& problem, const RunOptions& options, int rank);
+StatedCosts overlapped_ring_costs(const Problem& problem, const RunOptions& options, int rank);
 
 /// The same with positions.
-StageCosts overlapped_ring_with_positions_costs(const Problem& problem, const RunOptions& options,
-                                                int rank);
+StatedCosts overlapped_ring_with_positions_costs(const Problem& problem, const RunOptions& options,
+                                                 int rank);
 
 /// Two half rings, P/2 exchanges along the direction and (P-1)/2 against it at the same time. Sent:
 /// on each side the chunks of the ranks behind, the own one first. Held beside the own chunk: two
 /// slots on each side, or as many as it has exchanges.
-StageCosts bidirectional_costs(const Problem& problem, const RunOptions& options, int rank);
+StatedCosts bidirectional_costs(const Problem& problem, const RunOptions& options, int rank);
 
 /// Rings inside nodes of options.node_ranks ranks. Every rank sends its own chunk to each other node
 /// once: these messages leave the node, and no others do. Inside, it passes on every chunk but those
 /// that enter the node at its receiver. Held: the own chunk and two slots.
-StageCosts hierarchical_costs(const Problem& problem, const RunOptions& options, int rank);
+StatedCosts hierarchical_costs(const Problem& problem, const RunOptions& options, int rank);
 
 /// Heads dealt to the ranks. Sent: the own tokens of other ranks' heads, q, k and v, and on the way
 /// back out and lse of the own heads for everybody's queries. Held: all tokens of the own K/V heads.
-StageCosts heads_costs(const Problem& problem, const RunOptions& options, int rank);
+StatedCosts heads_costs(const Problem& problem, const RunOptions& options, int rank);
 
 /// Chunks go straight to the ranks that see some of them. Sent: the own chunk to each of those.
 /// Exchanges: hops at which a rank takes or gives one. Held: the own chunk and one slot.
-StageCosts needed_chunks_costs(const Problem& problem, const RunOptions& options, int rank);
+StatedCosts needed_chunks_costs(const Problem& problem, const RunOptions& options, int rank);
 
 }  // namespace ringlab::stages

@@ -11,25 +11,15 @@
 
 namespace ringlab::stages {
 
-/// What one rank sends and holds, as closed forms. Measured figures (RankStats) equal them exactly.
-struct StageCosts {
-  std::int64_t sent_bytes = 0;
-  std::int64_t sent_messages = 0;
-  std::int64_t peak_kv_bytes = 0;
-  std::optional<std::int64_t> exchanges = {};      ///< where the stage is about them
-  std::optional<std::int64_t> node_messages = {};  ///< the same
-};
-
 /// What a stage says of itself, in its header.
 struct StageFacts {
   const char* idea = "";  ///< one sentence
   /// Closed forms of what `rank` sends and holds.
-  StageCosts (*costs)(const Problem& problem, const RunOptions& options, int rank) = nullptr;
+  StatedCosts (*costs)(const Problem& problem, const RunOptions& options, int rank) = nullptr;
   bool skips_empty_blocks = false;  ///< hops with nothing to compute are not computed
   bool ring_traffic = false;        ///< K/V travel neighbour to neighbour
   /// The order in which its ranks meet chunks. Of one with nodes, RunOptions::node_ranks counts.
   ScheduleKind schedule = ScheduleKind::ring;
-  bool wires = false;           ///< honours RunOptions::wire
   bool queries_travel = false;  ///< ranks compute rows of others: visits are not about their own
   bool prefetches = false;      ///< has RunOptions::slots places for chunks beside its own
   bool backward = false;        ///< gives gradients when AttentionInput::dout is set

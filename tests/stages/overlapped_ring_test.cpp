@@ -108,7 +108,7 @@ TEST_P(SlotsTest, right_answers_and_closed_forms_hold_for_uneven_chunks) {
           << describe(problem, o);
       for (int rank = 0; rank < o.ranks; ++rank) {
         const RankStats& stats = result.ranks[static_cast<std::size_t>(rank)];
-        const StageCosts costs = stage.costs(problem, o, rank);
+        const StatedCosts costs = stage.costs(problem, o, rank);
         ASSERT_EQ(stats.sent_bytes, costs.sent_bytes) << describe(problem, o);
         ASSERT_EQ(stats.sent_messages, costs.sent_messages) << describe(problem, o);
         ASSERT_EQ(stats.peak_kv_bytes, costs.peak_kv_bytes) << describe(problem, o);

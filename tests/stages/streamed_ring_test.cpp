@@ -103,7 +103,7 @@ TEST_P(StreamedRingTest, sends_and_holds_what_the_closed_forms_say) {
     std::int64_t pairs = 0, sent = 0, received = 0;
     for (int rank = 0; rank < options.ranks; ++rank) {
       const RankStats& stats = result.ranks[static_cast<std::size_t>(rank)];
-      const StageCosts costs = GetParam().stage().costs(problem, on_devices, rank);
+      const StatedCosts costs = GetParam().stage().costs(problem, on_devices, rank);
       ASSERT_EQ(stats.sent_bytes, costs.sent_bytes) << describe(problem, options);
       ASSERT_EQ(stats.sent_messages, costs.sent_messages) << describe(problem, options);
       ASSERT_EQ(stats.peak_kv_bytes, costs.peak_kv_bytes) << describe(problem, options);

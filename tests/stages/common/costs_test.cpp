@@ -27,7 +27,7 @@ TEST_P(CostsTest, measured_traffic_and_peak_kv_equal_the_closed_forms) {
     std::int64_t sent = 0, received = 0;
     for (int rank = 0; rank < options.ranks; ++rank) {
       const RankStats& stats = result.ranks[static_cast<std::size_t>(rank)];
-      const StageCosts costs = stage().costs(problem, options, rank);
+      const StatedCosts costs = stage().costs(problem, options, rank);
       ASSERT_EQ(stats.sent_bytes, costs.sent_bytes) << describe(problem, options);
       ASSERT_EQ(stats.sent_messages, costs.sent_messages) << describe(problem, options);
       ASSERT_EQ(stats.peak_kv_bytes, costs.peak_kv_bytes) << describe(problem, options);
