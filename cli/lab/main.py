@@ -48,13 +48,15 @@ def do_list(options) -> int:
     write_json(options, {"labs": [{"lab": lab.id, "name": lab.name} | workspace.of(lab) |
                                   {"to_write": workspace.not_done(lab)}
                                   for lab in exported(workspace)]})
-    print("lab               tries  outcome           points  exercises")
-    for lab in exported(workspace):
+    labs = exported(workspace)
+    width = max((len(lab.name) for lab in labs), default=0)
+    print(f"{'lab':<{width + 3}} tries  outcome           points  exercises")
+    for lab in labs:
         note, left = workspace.of(lab), workspace.not_done(lab)
         exercises = ", ".join(exercise.name + (" (to write)" if exercise.name in left else "")
                               for exercise in lab.exercises)
         points = sum(exercise.points for exercise in lab.exercises)
-        print(f"{lab.id} {lab.name:<14} {note['tries']:>5}  {note['outcome']:<16}  {points:>6}  "
+        print(f"{lab.id} {lab.name:<{width}} {note['tries']:>5}  {note['outcome']:<16}  {points:>6}  "
               f"{exercises}")
     return 0
 

@@ -48,6 +48,7 @@ class HalfRing {
   HalfRing(RankProblem<Element>& r, int way, std::int64_t& held)
       : r_(r), way_(way), slots_(make_slots(r, std::min(2, exchanges()), held)) {}
 
+  // [lab: half_ring]
   /// Half of the way round. With an even number of ranks one chunk is as far on either side: it
   /// comes along the direction only.
   int exchanges() const {
@@ -71,6 +72,7 @@ class HalfRing {
     post_send(r_, r_.rank_at(way_), at(hop - 1), posted);
     // end [gap: sides]
   }
+  // end [lab: half_ring]
 
  private:
   ChunkSlot<Element>& slot_of(int hop) { return slots_[static_cast<std::size_t>((hop - 1) % 2)]; }
@@ -87,10 +89,12 @@ void attention(RankProblem<Element>& r) {
   std::int64_t held = (r.k.extents.size() + r.v.extents.size()) * std::int64_t{sizeof(Element)};
   HalfRing<Element> halves[] = {{r, 1, held}, {r, -1, held}};
   r.work.hold_kv(held);
+  // [lab: both_ways]
   int step = 0;
   attend(r, mask, own_chunk(r), step, running);
   for (int hop = 1; hop <= halves[0].exchanges(); ++hop) {
     std::vector<Request> posted;
+    // [gap: both_ways]
     for (HalfRing<Element>& half : halves) {
       if (hop <= half.exchanges()) half.post(hop, posted);
     }
@@ -98,7 +102,9 @@ void attention(RankProblem<Element>& r) {
     for (HalfRing<Element>& half : halves) {
       if (hop <= half.exchanges()) attend(r, mask, half.at(hop), ++step, running);
     }
+    // end [gap: both_ways]
   }
+  // end [lab: both_ways]
   merge::finish(r, running);
 }
 

@@ -17,13 +17,15 @@ inline int wrapped(int number, int count) { return (number % count + count) % co
 /// Where ranks stand: `width` of them on each node, fewer on the last one perhaps.
 struct Nodes {
   int ranks = 1, width = 1;
+  // [lab: nodes]
   int count() const { return (ranks + width - 1) / width; }
-  int size(int node) const { return std::min(width, ranks - node * width); }
   // [gap: ranks]
+  int size(int node) const { return std::min(width, ranks - node * width); }
   int node_of(int rank) const { return rank / width; }
   int number_of(int rank) const { return rank % width; }
   int rank_of(int node, int number) const { return node * width + number; }
   // end [gap: ranks]
+  // end [lab: nodes]
 };
 
 /// In round n the chunks of the node n behind this one go round here, in blocks of as many as there
@@ -39,6 +41,7 @@ class NodeRing {
   int size() const { return nodes_.size(node()); }
   int chunks(int round) const { return nodes_.size(node(-round)); }
 
+  // [lab: travel]
   /// The own chunk goes to the node `round` ahead, once.
   std::vector<Request> send_own(int round) {
     std::vector<Request> posted;
@@ -67,6 +70,7 @@ class NodeRing {
     for (const Request request : posted) r_.network.wait(request);
     return here_;
   }
+  // end [lab: travel]
 
  private:
   int way() const { return r_.options.direction == RingDirection::next ? 1 : -1; }
@@ -93,6 +97,7 @@ void attention(RankProblem<Element>& r) {
   std::int64_t held = (r.k.extents.size() + r.v.extents.size()) * std::int64_t{sizeof(Element)};
   NodeRing<Element> ring(r, held);
   r.work.hold_kv(held);
+  // [lab: rounds]
   int step = 0;
   for (int round = 0; round < ring.rounds(); ++round) {
     const std::vector<Request> leaving = ring.send_own(round);
@@ -106,6 +111,7 @@ void attention(RankProblem<Element>& r) {
     // end [gap: blocks]
     for (const Request request : leaving) r.network.wait(request);
   }
+  // end [lab: rounds]
   merge::finish(r, running);
 }
 

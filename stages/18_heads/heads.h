@@ -16,6 +16,7 @@ inline constexpr int kQueryRows = 5, kKeyRows = 6, kValueRows = 7, kOutRows = 8,
 /// share one go with it. With fewer K/V heads than ranks some ranks have none.
 template <class Element, class T>
 std::vector<TensorView<T>> by_heads(const RankProblem<Element>& r, const TensorView<T>& shard) {
+  // [lab: deal]
   const std::int64_t dealt = r.problem.shape.kv_heads, ranks = r.ranks();
   const std::int64_t group = shard.extents.heads / dealt;
   std::vector<TensorView<T>> parts;
@@ -26,6 +27,7 @@ std::vector<TensorView<T>> by_heads(const RankProblem<Element>& r, const TensorV
     // end [gap: deal]
   }
   return parts;
+  // end [lab: deal]
 }
 
 /// All tokens in parts: those of each rank, one rank after the other.
@@ -45,6 +47,7 @@ std::vector<TensorView<T>> by_tokens(const Layout& layout, const TensorView<T>& 
 template <class Element, class T, class U>
 void all_to_all(RankProblem<Element>& r, int tag, const std::vector<TensorView<T>>& leaving,
                 const std::vector<TensorView<U>>& arriving) {
+  // [lab: all_to_all]
   std::vector<MeteredBuffer<U>> sent, received;
   std::vector<Request> posted;
   for (int rank = 0; rank < r.ranks(); ++rank) {
@@ -56,11 +59,14 @@ void all_to_all(RankProblem<Element>& r, int tag, const std::vector<TensorView<T
       continue;
     }
     const auto to = writable_bytes_of(in.data(), in.size());
+    // [gap: exchange]
     posted.push_back(r.network.post_receive(rank, tag, to));
     posted.push_back(r.network.post_send(rank, tag, bytes_of(out.data(), out.size())));
+    // end [gap: exchange]
   }
   for (const Request request : posted) r.network.wait(request);
   for (std::size_t at = 0; at < arriving.size(); ++at) unpack(received[at], arriving[at]);
+  // end [lab: all_to_all]
 }
 
 template <class Element>
@@ -72,6 +78,7 @@ void attention(RankProblem<Element>& r) {
   ChunkSlot<Element> keys(alone);
   keys.owner = r.rank();
   r.work.hold_kv(keys.bytes());
+  // [lab: there_and_back]
   all_to_all(r, kQueryRows, by_heads(r, r.q), by_tokens(r.q_layout, mine.q()));
   all_to_all(r, kKeyRows, by_heads(r, r.k),
              by_tokens(r.kv_layout, dense_view(keys.k.data(), alone.k.extents)));
@@ -87,6 +94,7 @@ void attention(RankProblem<Element>& r) {
   all_to_all(r, kOutRows, by_tokens(r.q_layout, alone.out), by_heads(r, r.out));
   all_to_all(r, kLseRows, by_tokens(r.q_layout, alone.lse), by_heads(r, r.lse));
   // end [gap: home]
+  // end [lab: there_and_back]
 }
 
 /// One rescale per key at most.

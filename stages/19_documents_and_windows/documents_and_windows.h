@@ -15,11 +15,13 @@ using bidirectional::attend, bidirectional::own_chunk, bidirectional::post_send,
 /// ends of a message know whether there is one.
 template <class Element>
 bool needs(const RankProblem<Element>& r, int rank, int owner) {
+  // [lab: needs]
   // [gap: needs]
   const Positions& queries = r.q_layout.positions(rank);
   const Positions& keys = r.kv_layout.positions(owner);
   return r.problem.mask.count(queries, keys) > 0;
   // end [gap: needs]
+  // end [lab: needs]
 }
 
 /// At hop h a rank takes the chunk of the rank h before it, straight from there, and gives its own
@@ -31,6 +33,7 @@ void attention(RankProblem<Element>& r) {
   std::int64_t held = (r.k.extents.size() + r.v.extents.size()) * std::int64_t{sizeof(Element)};
   auto slots = bidirectional::make_slots(r, std::min(1, r.ranks() - 1), held);
   r.work.hold_kv(held);
+  // [lab: hops]
   if (needs(r, r.rank(), r.rank())) attend(r, mask, own_chunk(r), 0, running);
   for (int hop = 1, step = 0; hop < r.ranks(); ++hop) {
     std::vector<Request> posted;
@@ -48,6 +51,7 @@ void attention(RankProblem<Element>& r) {
     const ChunkSlot<Element>& slot = slots.front();
     attend(r, mask, {slot.owner, slot.k_values(r), slot.v_values(r)}, ++step, running);
   }
+  // end [lab: hops]
   merge::finish(r, running);
 }
 

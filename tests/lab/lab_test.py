@@ -60,10 +60,10 @@ class Catalogue(unittest.TestCase):
                 held = re.findall(r"// \[gap: (\w+)\]", lab.region(exercise.name)["body"])
                 self.assertTrue(gaps & set(held), f"{lab.id} {exercise.name}")
 
-    def test_stages_00_to_15_and_no_later_one_before_its_turn_are_labs_with_two_questions(self):
+    def test_stages_00_to_19_and_no_later_one_before_its_turn_are_labs_with_two_questions(self):
         stages = re.findall(r"^\d\d_\w+", (ROOT / "stages" / "stages.txt").read_text(), re.MULTILINE)
         labs = [f"{lab.id}_{lab.name}" for lab in all_labs()]
-        self.assertGreaterEqual(len(labs), 16)
+        self.assertGreaterEqual(len(labs), 20)
         self.assertEqual(labs, stages[:len(labs)])
         for lab in all_labs():
             self.assertGreaterEqual(len(lab.questions), 2, lab.id)
@@ -83,7 +83,13 @@ class Catalogue(unittest.TestCase):
                 ("10", 0, 4 + 13 % 4), ("10", 1, 10 % 3), ("11", 0, 3), ("11", 1, 2),
                 ("12", 0, 8 - 1), ("12", 1, f"{3 * math.log(2):.3f}"), ("13", 0, 7 // 3 // 2),
                 ("13", 1, 6 * 7 // 2), ("14", 0, 0.5 * (4 - (0.5 * 2 + 0.5 * 4))), ("14", 1, 8 - 1),
-                ("15", 0, 8)]:
+                ("15", 0, 8), ("16", 0, 8 // 2), ("16", 1, (1 + 3) % 7), ("17", 0, 12 // 4 - 1),
+                ("17", 1, -(-5 // (7 - 5))), ("18", 0, f"{1 * 6 // 3},{2 * 6 // 3 - 1}"),
+                ("18", 1, sum(4 * rank // 7 == 4 * (rank + 1) // 7 for rank in range(7))),
+                ("19", 0, -(-25 // 10)),
+                ("19", 1, len({(query // 4, key // 4) for low, high in [(0, 5), (5, 14), (14, 16)]
+                               for query in range(low, high) for key in range(low, query)
+                               if query // 4 != key // 4}))]:
             self.assertEqual(find_lab(lab).questions[number].answer, str(value), f"{lab} {number}")
 
     def test_a_skeleton_is_the_solution_but_for_what_is_to_be_written(self):
@@ -113,6 +119,11 @@ class Outcomes(LabTest):
         listed = json.loads(ringlab("lab", "--dir", self.labs, "--json", "-", "list").out)
         self.assertEqual(listed["labs"][0]["outcome"], "done")
         self.assertEqual(listed["labs"][0]["to_write"], [])
+
+    def test_are_listed_below_each_other(self):
+        self.export("--stages", "05-12")
+        head, *rows = self.lab("list").out.splitlines()
+        self.assertEqual([row.index("not tried") for row in rows], [head.index("outcome")] * 8)
 
     def test_of_a_mistake_names_it(self):
         self.export("--stages", "05-05")
@@ -159,7 +170,7 @@ class Words(LabTest):
     def test_questions_have_answers(self):
         self.export()
         self.assertIn(find_lab("05").questions[0].ask, self.lab("ask", "05").out)
-        for lab in map(find_lab, ("00", "05", "15")):
+        for lab in map(find_lab, ("00", "05", "15", "19")):
             right = [question.answer for question in lab.questions]
             self.assertEqual(self.lab("ask", lab.id, *right).code, 0)
             self.assertEqual(self.lab("ask", lab.id, *["12345"] * len(right)).code, 1)
