@@ -136,11 +136,13 @@ class EventsOfRank {
 
 }  // namespace
 
-void add_events(const std::vector<RankCalls>& calls, std::vector<RankStats>& ranks) {
+std::vector<std::vector<TraceEvent>> events_of(const std::vector<RankCalls>& calls) {
   const MessageFlow flow(calls);
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    ranks[rank].events = EventsOfRank(flow, static_cast<int>(rank)).take();
+  std::vector<std::vector<TraceEvent>> events;
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+    events.push_back(EventsOfRank(flow, static_cast<int>(rank)).take());
   }
+  return events;
 }
 
 }  // namespace ringlab::stages

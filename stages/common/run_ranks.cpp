@@ -272,7 +272,11 @@ RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
     recorded.note_end();
   });
   RunResult result = run.result(network);
-  if (options.trace) add_events(*record, result.ranks);
+  if (!options.trace) return result;
+  std::vector<std::vector<TraceEvent>> events = events_of(*record);
+  for (std::size_t rank = 0; rank < events.size(); ++rank) {
+    result.ranks[rank].events = std::move(events[rank]);
+  }
   return result;
 }
 

@@ -234,6 +234,14 @@ void look_at_the_end(const MessageFlow& flow, int rank, std::optional<Seen>& fir
   }
 }
 
+int blocks_before(const RankCalls& rank, std::size_t at) {
+  if (at < rank.calls.size() && rank.calls[at].backward) return -1;
+  const auto end = rank.calls.begin() + static_cast<std::ptrdiff_t>(at);
+  return static_cast<int>(std::count_if(rank.calls.begin(), end, [](const NetworkCall& call) {
+    return call.kind == CallKind::compute && !call.backward;
+  }));
+}
+
 }  // namespace
 
 std::optional<EventFinding> first_event_mistake(const std::vector<RankCalls>& ranks) {
@@ -245,6 +253,10 @@ std::optional<EventFinding> first_event_mistake(const std::vector<RankCalls>& ra
     look_at_computes(flow, rank, first);
     look_at_positions(flow, rank, first);
     look_at_the_end(flow, rank, first);
+    if (first && first->finding.rank < 0) {
+      first->finding.rank = rank;
+      first->finding.step = blocks_before(ranks[static_cast<std::size_t>(rank)], first->at);
+    }
   }
   if (!first) return std::nullopt;
   return first->finding;
