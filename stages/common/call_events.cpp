@@ -67,6 +67,8 @@ class EventsOfRank {
     event.owner = message.owner.value_or(kNobody);
     event.slot = slot_of(call);
     event.gradient = call.tag == kKeyGradients || call.tag == kValueGradients;
+    // Those go straight home; what was in their memory before says nothing of them.
+    if (event.gradient) event.owner = call.kind == CallKind::send ? call.peer : rank_;
     event.bytes = static_cast<std::int64_t>(call.bytes);
     const auto first = events_.begin() + static_cast<std::ptrdiff_t>(posted_);
     const auto same = std::find_if(first, events_.end(), [&](const TraceEvent& other) {

@@ -133,6 +133,8 @@ class TraceTest(ProgramTest):
                 carried = [e["args"] for e in mine if e["cat"] == kind]
                 self.assertEqual(sum(e["bytes"] for e in carried), stats[f"{verb}_bytes"])
                 for e in carried:
+                    if e["gradient"]:
+                        self.assertEqual(e["owner"], e["peer"] if kind == "send" else e["rank"])
                     way = (e["rank"], e["peer"]) if kind == "send" else (e["peer"], e["rank"])
                     ends[kind][*way, e["owner"], e["pass"]] += e["bytes"]
             blocks = sorted((e for e in mine if e["cat"] == "compute"), key=lambda e: e["ts"])

@@ -109,6 +109,9 @@ class Outcomes(LabTest):
         lab = find_lab("ring")
         self.write(lab, lab.solution())
         self.assert_ends(self.lab("test"), 0, "05 ring: done", "laws hold")
+        library, trace = self.labs / ".ringlab" / "05_ring.so", self.folder / "trace.json"
+        self.succeeds("run", library, "--random", "--tokens", 12, "--ranks", 3, "--trace", trace)
+        self.assertRegex(self.succeeds("trace", trace).out, r"(?m)^ +2 .*\n\nrun ")
         self.assertRegex(self.lab("list").out, r"05 ring +1  done")
         listed = json.loads(ringlab("lab", "--dir", self.labs, "--json", "-", "list").out)
         self.assertEqual(listed["labs"][0]["outcome"], "done")
