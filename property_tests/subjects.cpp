@@ -22,17 +22,19 @@ Subject subject_of(const stages::Stage& stage) {
   can.prefetches = stage.prefetches;
   can.skips_empty_blocks = stage.skips_empty_blocks;
   can.cuda = !stage.cpu_only;
+  can.traces = true;
   Subject subject{.name = stage.name,
                   .title = stage.id + " " + stage.name + ": " + stage.idea,
                   .can = can,
                   .run = stage.run,
                   .profile = stage.profile};
   subject.costs = stage.costs;
+  can.traces = false;
   if (stage.tensor_cores) {
     can.powers_next_to_0_are_1 = false;
     can.messages = can.tiles = false;  // copies, and kernels with tiles of their own
-    subject.can_on_devices = std::move(can);
   }
+  subject.can_on_devices = std::move(can);
   return subject;
 }
 

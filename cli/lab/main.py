@@ -134,7 +134,8 @@ def do_why(options) -> int:
     if not token:
         raise LabError(f"lab {lab.id}: expected a try that was wrong, found "
                        f"\"{workspace.of(lab)['outcome']}\". `ringlab lab test {lab.id}` first", 3)
-    done = attempts.run_ringlab("verify", str(attempts.library_of(workspace, lab)), "--replay", token)
+    done = attempts.run_ringlab("verify", str(attempts.library_of(workspace, lab)), "--replay", token,
+                                "--draw")
     print(done.stdout, end="")
     print(done.stderr, end="", file=sys.stderr)
     return done.returncode

@@ -224,6 +224,7 @@ Command verify_command() {
       {"strict", "", "fail where something that a subject claims was not tried"},
       {"require", "WORD,WORD,…", "laws and kinds of cases that have to have held"},
       {"replay", "TOKEN", "run one failing case again"},
+      {"draw", "", "what each rank did in it, and one wrong row chunk by chunk", "with --replay"},
       {"tomography", "", "read the softmax matrix out of each subject; --html draws it"},
       {"html", "FILE", "write a report with pictures"},
       {"certificate", "FILE", "write what was checked and how well: FILE.json or FILE.html"},

@@ -7,6 +7,7 @@
 
 #include "cli/inputs/run_options.h"
 #include "cli/inputs/subjects.h"
+#include "cli/report/retelling_text.h"
 #include "cli/verify/verify.h"
 #include "property_tests/case_runner.h"
 #include "property_tests/plugins/plugin_subject.h"
@@ -44,10 +45,28 @@ const char* outcome_word(const verify::LawResult& result) {
   return result.outcome == verify::Outcome::discarded ? "discarded" : "held";
 }
 
+/// A stage library has the title of the stage that it stands for, which does the case right.
+std::optional<verify::Retelling> told_by_the_stage(const verify::Subject& subject,
+                                                   const verify::Case& c) {
+  for (const verify::Subject& stage : verify::all_subjects()) {
+    if (stage.title == subject.title && stage.name != subject.name) return verify::retell(stage, c);
+  }
+  return std::nullopt;
+}
+
+report::Shown shown_of(const verify::Replay& again) {
+  return {
+      .of = again.replayed,
+      .told = verify::retell(again.subject, again.replayed),
+      .marked = again.result.outcome == verify::Outcome::broken ? again.result.worst : std::nullopt,
+      .right = told_by_the_stage(again.subject, again.replayed)};
+}
+
 }  // namespace
 
 int replay_token(Arguments& arguments, Output& output) {
   const std::string token = *arguments.take_text("replay");
+  const bool draws = arguments.take_switch("draw");
   const std::string in_token = subject_of_token(token);
   const std::string wanted = name_to_find(arguments, in_token);
   RunOptions options;
@@ -75,15 +94,22 @@ int replay_token(Arguments& arguments, Output& output) {
                again.law.id, again.law.name, again.law.statement, verify::describe(again.replayed));
   output.print("{}  {}\n", outcome, again.result.message);
   if (runs.all > 1) output.print("broken in {} of {} runs\n", runs.broken, runs.all);
-  output.finish("verify", {{"replay", token},
-                           {"subject", again.subject.name},
-                           {"law", again.law.id},
-                           {"case", verify::describe(again.replayed)},
-                           {"verdict", outcome},
-                           {"runs", runs.all},
-                           {"runs_broken", runs.broken},
-                           {"worst_ratio", json_number(again.result.ratio)},
-                           {"message", again.result.message}});
+  std::vector<std::string> picture;
+  if (draws) {
+    picture = report::retelling_lines(shown_of(again));
+    output.print("\n{}\n", fmt::join(picture, "\n"));
+  }
+  Json document = {{"replay", token},
+                   {"subject", again.subject.name},
+                   {"law", again.law.id},
+                   {"case", verify::describe(again.replayed)},
+                   {"verdict", outcome},
+                   {"runs", runs.all},
+                   {"runs_broken", runs.broken},
+                   {"worst_ratio", json_number(again.result.ratio)},
+                   {"message", again.result.message}};
+  if (draws) document["picture"] = picture;
+  output.finish("verify", document);
   return broken ? 1 : 0;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/report/human.h"
 #include "cli/verify/verify.h"
 #include "property_tests/coverage.h"
+#include "property_tests/diagnosis/telling_case.h"
 #include "property_tests/rounds.h"
 
 namespace ringlab::cli {
@@ -118,6 +119,7 @@ void verify_laws(const VerifyPlan& plan, VerifyOutcome& outcome) {
     const bool whole = plan.laws.laws.empty() && plan.sampled_rows >= kRowsOfWholeLooks;
     result.insight = verify::look_into(result.subject, result.laws, plan.laws.seed,
                                        whole ? verify::Depth::everything : verify::Depth::failures);
+    verify::keep_what_tells(result.subject, result.insight, result.laws);
     result.gaps = gaps_of(plan, result);
   }
 }

@@ -1,6 +1,7 @@
 // What the ranks of a run asked of their network, and what they computed between, in program order.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,9 @@ struct NetworkCall {
   bool returned = false;      ///< wait: it came to its end
   int owner = -1;             ///< compute: of the chunk
   int hop = -1;
+  bool backward = false;      ///< on the way back, for gradients
+  std::int64_t begin_ns = 0;  ///< since the run began; a post ends when the call does
+  std::int64_t end_ns = 0;
 };
 
 struct RankCalls {
@@ -52,8 +56,9 @@ class RecordedRun {
 /// Passes everything on to `network` and notes it in `calls`; both must outlive it.
 class RecordingCommunicator : public Communicator {
  public:
-  RecordingCommunicator(Communicator& network, RankCalls& calls)
-      : network_(network), calls_(calls) {}
+  using Clock = std::chrono::steady_clock;
+  RecordingCommunicator(Communicator& network, RankCalls& calls, Clock::time_point zero)
+      : network_(network), calls_(calls), zero_(zero) {}
 
   int rank() const override { return network_.rank(); }
   int ranks() const override { return network_.ranks(); }
@@ -66,10 +71,14 @@ class RecordingCommunicator : public Communicator {
   /// Called before anything is noted: notes what was computed since.
   virtual void note_computed() {}
   RankCalls& calls() { return calls_; }
+  std::int64_t ns_at(Clock::time_point time) const;
+  std::int64_t now() const { return ns_at(Clock::now()); }
+  bool backward_ = false;  ///< of what is noted from now on
 
  private:
   Communicator& network_;
   RankCalls& calls_;
+  Clock::time_point zero_;
 };
 
 }  // namespace ringlab

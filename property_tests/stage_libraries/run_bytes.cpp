@@ -13,9 +13,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shape, batch, q_heads, kv_heads, q_tokens, kv
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Extents, batch, heads, tokens, channels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PositionRun, first, count, stride)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Visit, owner, hop, pairs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TraceEvent, kind, rank, step, owner, peer, slot, gradient, pass,
+                                   bytes, begin_ns, end_ns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankStats, sent_bytes, sent_messages, received_bytes,
                                    received_messages, peak_bytes, peak_kv_bytes, exchanges,
-                                   node_messages, visits)
+                                   node_messages, visits, events)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, suspect, step, operation, reason, elapsed_s,
                                    recording)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, ranks, layout, direction, schedule, node_ranks,
@@ -249,7 +251,7 @@ RunResult result_of_bytes(const std::vector<std::uint8_t>& bytes, const Attentio
 }
 
 std::int64_t most_result_bytes(const AttentionInput& input, int ranks) {
-  constexpr std::int64_t kForWords = 1 << 16, kForRank = 1 << 12, kForStep = 1 << 11;
+  constexpr std::int64_t kForWords = 1 << 16, kForRank = 1 << 12, kForStep = 1 << 12;
   const Shape& s = input.problem.shape;
   std::int64_t numbers = s.out().size() + s.lse().size();
   if (input.dout) numbers += s.q().size() + s.k().size() + s.v().size();

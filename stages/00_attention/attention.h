@@ -156,14 +156,20 @@ void hand_in(RankProblem<Element>& r, Whole<Element>& whole) {
   r.network.wait(r.network.post_receive(0, kValues, v));
 }
 
+/// Notes that every chunk was computed on, all at once.
+template <class Element>
+void note_all_chunks(RankProblem<Element>& r) {
+  const Positions& queries = r.q_layout.positions(r.rank());
+  for (int owner = 0; owner < r.ranks(); ++owner) {
+    r.work.visit(owner, 0, r.problem.mask.count(queries, r.kv_layout.positions(owner)));
+  }
+}
+
 template <class Element>
 void attention(RankProblem<Element>& r) {
   Whole<Element> all(r);
   r.rank() == 0 ? collect(r, all) : hand_in(r, all);
   const Positions& queries = r.q_layout.positions(r.rank());
-  for (int owner = 0; owner < r.ranks(); ++owner) {
-    r.work.visit(owner, 0, r.problem.mask.count(queries, r.kv_layout.positions(owner)));
-  }
   const KernelShape shape = kernel_shape(r, r.problem.shape.kv_tokens);
   const MaskTable mask(r.problem.mask, queries, r.memory);
   const auto positions = position_array(Positions({{0, shape.keys, 1}}), r.memory);
@@ -171,6 +177,7 @@ void attention(RankProblem<Element>& r) {
   launch(r, shape.blocks(r.options.tile_queries),
          Kernel<Element>{shape, mask.rows(positions), array_of(r.q), array_of(all.k),
                          array_of(all.v), array_of(scores), array_of(r.out), array_of(r.lse)});
+  note_all_chunks(r);
 }
 
 /// Two passes: nothing is ever rescaled; one is the least a profile states.

@@ -73,7 +73,6 @@ Gathered<Element> gather(RankProblem<Element>& r) {
     for (std::int64_t i = 0; i < count; ++i) positions.data()[keys++] = held[i];
     // end [gap: place]
     // end [lab: place]
-    r.work.visit(owner, 0, r.problem.mask.count(r.q_layout.positions(r.rank()), held));
   }
   const Extents k_all{s.batch, s.kv_heads, keys, s.head_dim};
   const Extents v_all{s.batch, s.kv_heads, keys, s.v_dim};
@@ -94,6 +93,7 @@ void attention(RankProblem<Element>& r) {
          attention::Kernel<Element>{shape, mask.rows(all.positions), array_of(r.q), array_of(all.k),
                                     array_of(all.v), array_of(scores), array_of(r.out),
                                     array_of(r.lse)});
+  attention::note_all_chunks(r);
 }
 
 /// Two passes: nothing is ever rescaled; one is the least a profile states.

@@ -82,6 +82,7 @@ void attention(RankProblem<Element>& r) {
   launch(r, shape.blocks(r.options.tile_queries),
          Kernel<Element>{shape, mask.rows(all.positions), array_of(r.q), array_of(all.k),
                          array_of(all.v), array_of(r.out), array_of(r.lse)});
+  attention::note_all_chunks(r);
 }
 
 /// Every key may raise the maximum, and so rescale all keys before it.

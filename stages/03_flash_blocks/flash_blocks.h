@@ -118,6 +118,7 @@ void attention(RankProblem<Element>& r) {
   launch(r, shape.blocks(r.options.tile_queries),
          Kernel<Element>{shape, r.options.tile_keys, mask.rows(all.positions), array_of(r.q),
                          array_of(all.k), array_of(all.v), array_of(r.out), array_of(r.lse)});
+  attention::note_all_chunks(r);
 }
 
 /// A tile rescales once, whatever it holds.

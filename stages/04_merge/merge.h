@@ -154,6 +154,7 @@ void attention(RankProblem<Element>& r) {
     }
   }
   finish(r, parts.front());
+  attention::note_all_chunks(r);
 }
 
 /// The tiles of the longest part, then one rescale per level of the tree.

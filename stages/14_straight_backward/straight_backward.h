@@ -17,6 +17,7 @@ template <class Element>
 MeteredBuffer<Accumulator<Element>> row_deltas(RankProblem<Element>& r) {
   using Real = Accumulator<Element>;
   const std::int64_t dv = r.problem.shape.v_dim;
+  r.work.begin_backward();
   MeteredBuffer<Real> delta(r.memory, r.lse.extents.size());
   // [lab: delta]
   for (std::int64_t row = 0; row < delta.size(); ++row) {
@@ -52,6 +53,7 @@ void add_gradients(RankProblem<Element>& r, const ChunkSlot<Element>& slot,
     // end [gap: sums]
     // end [lab: gradients]
   });
+  r.work.note_gradients(slot.owner);
 }
 
 /// Sends the sums of hop `hop` to the owner of their chunk. At that hop the own chunk is as far

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +15,25 @@ namespace ringlab::stages {
 /// Blocks of work done, recorded by the stage where it computes them.
 class WorkLog {
  public:
-  void visit(int owner, int hop, std::int64_t pairs) { visits_.push_back({owner, hop, pairs}); }
+  using Clock = std::chrono::steady_clock;
+  /// A block of work, noted when it is done.
+  struct Block {
+    int owner = 0;
+    int hop = 0;
+    bool backward = false;
+    Clock::time_point end = {};
+  };
+
+  void visit(int owner, int hop, std::int64_t pairs) {
+    visits_.push_back({owner, hop, pairs});
+    blocks_.push_back({owner, hop, false, Clock::now()});
+  }
+  /// What comes from now on is the way back, for gradients.
+  void begin_backward() { backward_ = true; }
+  /// No visit: those are of the forward pass.
+  void note_gradients(int owner) { blocks_.push_back({owner, gradients_++, true, Clock::now()}); }
+  const std::vector<Block>& blocks() const { return blocks_; }
+  bool backward() const { return backward_; }
   /// Notes that `bytes` of K/V chunks are held now; the maximum is reported.
   void hold_kv(std::int64_t bytes) { peak_kv_bytes_ = std::max(peak_kv_bytes_, bytes); }
   const std::vector<Visit>& visits() const { return visits_; }
@@ -22,6 +41,9 @@ class WorkLog {
 
  private:
   std::vector<Visit> visits_;
+  std::vector<Block> blocks_;
+  bool backward_ = false;
+  int gradients_ = 0;
   std::int64_t peak_kv_bytes_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "reference/core/checks.h"
 #include "reference/core/options/option_table.h"
 #include "reference/core/shards.h"
+#include "stages/common/call_events.h"
 #include "stages/common/counted_rank.h"
 #include "stages/common/device_list.h"
 
@@ -215,8 +216,8 @@ class RankNumber : public Communicator {
 /// Notes blocks of work as they turn up in the log of a rank.
 class RecordedRank : public RecordingCommunicator {
  public:
-  RecordedRank(Communicator& network, RankCalls& calls, const WorkLog& work)
-      : RecordingCommunicator(network, calls), work_(work) {}
+  RecordedRank(Communicator& network, RankCalls& calls, const WorkLog& work, Clock::time_point zero)
+      : RecordingCommunicator(network, calls, zero), work_(work), begin_ns_(now()) {}
   void note_end() {
     note_computed();
     calls().ended = true;
@@ -224,14 +225,22 @@ class RecordedRank : public RecordingCommunicator {
 
  protected:
   void note_computed() override {
-    for (; noted_ < work_.visits().size(); ++noted_) {
-      const Visit& visit = work_.visits()[noted_];
-      calls().calls.push_back({.kind = CallKind::compute, .owner = visit.owner, .hop = visit.hop});
+    for (; noted_ < work_.blocks().size(); ++noted_) {
+      const WorkLog::Block& block = work_.blocks()[noted_];
+      const bool is_first = calls().calls.empty();
+      calls().calls.push_back({.kind = CallKind::compute,
+                               .owner = block.owner,
+                               .hop = block.hop,
+                               .backward = block.backward,
+                               .begin_ns = is_first ? begin_ns_ : calls().calls.back().end_ns,
+                               .end_ns = ns_at(block.end)});
     }
+    backward_ = work_.backward();
   }
 
  private:
   const WorkLog& work_;
+  std::int64_t begin_ns_;
   std::size_t noted_ = 0;
 };
 
@@ -242,7 +251,13 @@ RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
                        const AttentionBody<Element>& body, std::string_view stage) {
   check_run(input, options);
   Run<Element> run(input, options);
-  std::vector<RankCalls>* const record = RecordedRun::begin(options.ranks);
+  std::vector<RankCalls>* record = RecordedRun::begin(options.ranks);
+  std::vector<RankCalls> traced;
+  if (!record && options.trace) {
+    traced.resize(static_cast<std::size_t>(options.ranks));
+    record = &traced;
+  }
+  const auto zero = RecordedRank::Clock::now();
   const auto run_rank = [&](Communicator& communicator) {
     CountedRank counted(communicator, options.node_ranks, run.data(communicator.rank()).counts);
     RankProblem<Element> share = run.share(counted);
@@ -252,11 +267,17 @@ RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
   const NetworkSummary network = run_network(options, [&](Communicator& communicator) {
     if (!record) return run_rank(communicator);
     const auto rank = static_cast<std::size_t>(communicator.rank());
-    RecordedRank recorded(communicator, (*record)[rank], run.data(communicator.rank()).work);
+    RecordedRank recorded(communicator, (*record)[rank], run.data(communicator.rank()).work, zero);
     run_rank(recorded);
     recorded.note_end();
   });
-  return run.result(network);
+  RunResult result = run.result(network);
+  if (!options.trace) return result;
+  std::vector<std::vector<TraceEvent>> events = events_of(*record);
+  for (std::size_t rank = 0; rank < events.size(); ++rank) {
+    result.ranks[rank].events = std::move(events[rank]);
+  }
+  return result;
 }
 
 template <class Element>

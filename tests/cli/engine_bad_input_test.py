@@ -115,7 +115,7 @@ class CapabilityTest(EngineBadInputTest):
     def test_a_subject_that_has_no_such_thing_refuses_the_option_even_at_its_default(self):
         for words in [["--schedule", "ring"], ["--schedule", "double:2"], ["--wire", "exact"],
                       ["--wire", "bf16"], ["--integrity", "headers"], ["--integrity", "full"],
-                      ["--slots", "2"], ["--backward"], ["--trace", self.folder / "t.json"]]:
+                      ["--slots", "2"], ["--backward"]]:
             with self.subTest(words=words):
                 self.refuses_run(2, [words[0], STAGE_WITHOUT_OPTIONS, "optimized"], *words,
                                  subject=STAGE_WITHOUT_OPTIONS)

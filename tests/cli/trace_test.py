@@ -1,6 +1,9 @@
 """`ringlab run --trace` and `ringlab trace`: from a run to numbers and pictures of it."""
+import collections
 import html.parser
 import json
+import pathlib
+import re
 import unittest
 import xml.etree.ElementTree as xml
 
@@ -9,6 +12,8 @@ from program import ProgramTest
 TEXT = "It was the best of times, <it> was the worst of times & so on.\n" * 8
 SVG = "{http://www.w3.org/2000/svg}"
 SCHEDULES = ["broadcast", "allgather", "ring", "bidirectional", "double:2"]
+STAGES = re.findall(r"^\d\d_(\w+)", (pathlib.Path(__file__).resolve().parents[2] / "stages" /
+                                  "stages.txt").read_text(), re.MULTILINE)
 NAMES = {"rank", "step", "owner", "peer", "slot", "gradient", "pass", "bytes"}
 
 
@@ -26,11 +31,11 @@ class Tags(html.parser.HTMLParser):
 
 
 class TraceTest(ProgramTest):
-    def record(self, *words, ranks=4):
+    def record(self, *words, ranks=4, subject="optimized"):
         """The events of a run and what its --json says of it."""
         self.path = self.folder / "trace.json"
         report = self.folder / "run.json"
-        self.succeeds("run", "optimized", "--text", self.file("text.txt", TEXT), "--ranks", ranks,
+        self.succeeds("run", subject, "--text", self.file("text.txt", TEXT), "--ranks", ranks,
                       "--trace", self.path, "--json", report, *words)
         events = json.loads(self.path.read_text())["traceEvents"]
         return [e for e in events if e["ph"] == "X"], json.loads(report.read_text())
@@ -104,6 +109,54 @@ class TraceTest(ProgramTest):
         turned = sorted((to, sender, *rest) for sender, to, *rest in ends["send"])
         self.assertEqual(turned, ends["receive"])
         self.assertTrue(any(e[3] for e in ends["send"]), "no gradients travelled")
+
+    def test_of_a_stage_is_all_that_its_ranks_sent_and_computed(self):
+        listed = self.folder / "list.json"
+        self.succeeds("list", "--json", listed)
+        stages = [subject for subject in json.loads(listed.read_text())["subjects"]
+                  if subject["name"] in STAGES]
+        self.assertEqual(len(stages), len(STAGES))
+        for stage in stages:
+            for transport in ("threads", "simulated"):
+                with self.subTest(stage=stage["name"], transport=transport):
+                    words = ["--backward"] if stage["backward"] else []
+                    events, report = self.record("--mask", "causal", "--transport", transport,
+                                                 *words, subject=stage["name"])
+                    self.check_stage(events, report["ranks"], stage["backward"])
+                    self.check_numbers(self.summary()[0], ranks=4)
+
+    def check_stage(self, events, ranks, backward):
+        ends = {"send": collections.Counter(), "receive": collections.Counter()}
+        for rank, stats in enumerate(ranks):
+            mine = [e for e in events if e["args"]["rank"] == rank]
+            for kind, verb in [("send", "sent"), ("receive", "received")]:
+                carried = [e["args"] for e in mine if e["cat"] == kind]
+                self.assertEqual(sum(e["bytes"] for e in carried), stats[f"{verb}_bytes"])
+                for e in carried:
+                    if e["gradient"]:
+                        self.assertEqual(e["owner"], e["peer"] if kind == "send" else e["rank"])
+                    way = (e["rank"], e["peer"]) if kind == "send" else (e["peer"], e["rank"])
+                    ends[kind][*way, e["owner"], e["pass"]] += e["bytes"]
+            blocks = sorted((e for e in mine if e["cat"] == "compute"), key=lambda e: e["ts"])
+            owners = [e["args"]["owner"] for e in blocks if e["args"]["pass"] == "forward"]
+            visited = [v["owner"] for v in stats["visits"]]
+            self.assertEqual(owners, visited if owners != [-1] else [-1])
+            back = [e["args"]["owner"] for e in blocks if e["args"]["pass"] == "backward"]
+            self.assertEqual(sorted(back), list(range(len(ranks))) if backward else [])
+            for block, after in zip(blocks, blocks[1:]):
+                self.assertLessEqual(block["ts"] + block["dur"], after["ts"] + 1e-3)
+            for block in blocks:
+                self.check_arrived(block, mine)
+        self.assertEqual(ends["receive"], ends["send"])
+
+    def check_arrived(self, block, events):
+        """What a rank computes on has come in full, unless it is its own."""
+        args = block["args"]
+        if args["owner"] in (-1, args["rank"]):
+            return
+        self.assertTrue(any(e["ts"] + e["dur"] <= block["ts"] + 1e-3 for e in events
+                            if e["cat"] == "receive" and e["args"]["owner"] == args["owner"]
+                            and e["args"]["pass"] == args["pass"]), block)
 
     def test_its_received_bytes_are_those_of_the_events(self):
         events, _ = self.record("--backward")

@@ -115,6 +115,9 @@ class Outcomes(LabTest):
         lab = find_lab("ring")
         self.write(lab, lab.solution())
         self.assert_ends(self.lab("test"), 0, "05 ring: done", "laws hold")
+        library, trace = self.labs / ".ringlab" / "05_ring.so", self.folder / "trace.json"
+        self.succeeds("run", library, "--random", "--tokens", 12, "--ranks", 3, "--trace", trace)
+        self.assertRegex(self.succeeds("trace", trace).out, r"(?m)^ +2 .*\n\nrun ")
         self.assertRegex(self.lab("list").out, r"05 ring +1  done")
         listed = json.loads(ringlab("lab", "--dir", self.labs, "--json", "-", "list").out)
         self.assertEqual(listed["labs"][0]["outcome"], "done")
@@ -135,6 +138,51 @@ class Outcomes(LabTest):
         self.assertEqual(self.lab("why", "05").code, 1)
         self.assertRegex(self.lab("list").out, r"05 ring +1  wrong")
 
+    def picture(self, number, mistake):
+        """What `why` draws of a planted mistake in the learner's file."""
+        lab = find_lab(number)
+        self.export("--stages", f"{number}-{number}")
+        planted = next(m for m in lab.mistakes if m["id"] == mistake)
+        text = lab.solution()
+        for edit in generate.edits_of(planted):
+            self.assertEqual(text.count(edit["find"]), 1, edit["find"])
+            text = text.replace(edit["find"], edit["replace"])
+        self.write(lab, text)
+        self.lab("test", number)
+        told = self.lab("why", number)
+        lines = told.out.splitlines()
+        head = next(n for n, line in enumerate(lines) if line.startswith(("broken", "held")))
+        self.assertLessEqual(len(lines) - head - 1, 41, told.out)
+        self.assertLessEqual(max(map(len, lines[head + 1:])), 104)
+        mine, *right = told.out.split("\nand as it should be:\n")
+        self.assertEqual(len(right), 1, told.out)
+        return told, mine, right[0]
+
+    def test_of_why_is_a_picture_of_the_chunk_that_is_never_computed_on(self):
+        told, mine, right = self.picture("05", "ring_one_hop_short")
+        self.assertEqual(told.code, 1)
+        missing = re.search(r"^rank (\d) .*<- never \[(\d)\]$", mine, re.MULTILINE)
+        self.assertTrue(missing, mine)
+        rank, chunk = missing.groups()
+        self.assertRegex(right, rf"(?m)^rank {rank} .*\[{chunk}(@\d)?\]")
+        self.assertNotIn("never", right)
+        self.assertRegex(right, r"(?m)^step \d chunk \d keys \S+ .*<- lost, first wrong$")
+        self.assertRegex(mine, r"(?m)^query \d.*<- wrong$")
+        # On one rank a lost hop would look like a lost row, or like a lost key.
+        self.assertRegex(mine, r"(?m)^case +[2-9] ranks")
+
+    def test_of_why_is_a_picture_of_the_slot_that_is_freed_too_early(self):
+        _, mine, right = self.picture("08", "overlapped_ring_slot_freed_too_early")
+        seen = re.search(r"^!  rank (\d) receives (?:keys|values) of chunk (\d) into the slot from "
+                         r"which those of chunk (\d) are still being sent", mine, re.MULTILINE)
+        self.assertTrue(seen, mine)
+        rank, arriving, leaving = seen.groups()
+        lane = rf"(?m)^rank {rank} .*"
+        self.assertRegex(mine, lane + r" !(   |$)")
+        # The wait for the chunk that leaves the slot stands before the receive, or does not.
+        self.assertRegex(right, lane + rf"={leaving} {arriving}<")
+        self.assertNotRegex(mine, lane + rf"={leaving} {arriving}<")
+
     def test_of_ranks_that_wait_for_each_other_is_stuck(self):
         self.export("--stages", "05-05")
         self.edited(find_lab("05"),
@@ -142,12 +190,14 @@ class Outcomes(LabTest):
                     "r.network.wait(r.network.post_send(to, kKeys, leaving.k_bytes(r)));")
         self.assert_ends(self.lab("test", "05"), 13, "05 ring: stuck",
                          "rank 0 waits to send tag 0 to rank 1")
+        self.assertRegex(self.lab("why", "05").out, r"(?m)^rank 0 .*=\S never !$")
 
     def test_of_a_crash_is_crashed(self):
         self.export("--stages", "05-05")
         self.edited(find_lab("05"), "meet(here, hop);",
                     "*reinterpret_cast<volatile int*>(8) = 1;\n    meet(here, hop);")
         self.assert_ends(self.lab("test", "05"), 12, "05 ring: crashed", "SIGSEGV")
+        self.assertIn("no answer: ", self.lab("why", "05").out)
 
     def test_of_what_does_not_compile_is_its_first_error(self):
         self.export("--stages", "02-02")

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <utility>
 
 #include "property_tests/diagnosis/fingerprint.h"
 #include "property_tests/diagnosis/matched_filters.h"
 #include "property_tests/diagnosis/model.h"
 #include "property_tests/diagnosis/profiles/arithmetic.h"
+#include "property_tests/diagnosis/telling_case.h"
 #include "property_tests/diagnosis/tomography.h"
 #include "property_tests/foreign_subject.h"
 #include "tests/property_tests/naive_subject.h"
@@ -135,6 +137,44 @@ std::string arithmetic_named(Subject subject, double u_accumulate) {
   subject.can.dtypes = {DType::f32};
   subject = foreign_subject(std::move(subject));
   return passes_if(subject, verify_subject(subject, {.laws = {"equals_reference", "P26"}}), 1);
+}
+
+/// What `equals_reference` finds, and what is named.
+std::pair<SubjectVerdict, Insight> failure_of(const Subject& subject) {
+  VerifyOptions options;
+  options.laws = {"equals_reference"};
+  SubjectVerdict verdict = verify_subject(subject, options);
+  Insight insight = look_into(subject, verdict, 1, Depth::failures);
+  return {std::move(verdict), std::move(insight)};
+}
+
+TEST(TellingCase, is_explained_by_what_is_named_and_by_nothing_else) {
+  for (const Mistake mistake : {Mistake::scale_forgotten, Mistake::scale_sign_flipped,
+                                Mistake::lse_in_base_two, Mistake::lse_without_maximum}) {
+    const Subject subject = naive_subject(mistake);
+    auto [verdict, insight] = failure_of(subject);
+    const Case smallest = verdict.laws.front().failure->shrunk;
+    ASSERT_GT(explained_alone(subject, smallest).size(), 1u) << describe(smallest);
+    keep_what_tells(subject, insight, verdict);
+    const LawFailure& kept = *verdict.laws.front().failure;
+    EXPECT_EQ(explained_alone(subject, kept.shrunk), insight.diagnosis.explains)
+        << describe(kept.shrunk);
+    EXPECT_LE(kept.shrunk.shape.kv_tokens, 6);
+    const LawResult again = run_law(subject, find_law("equals_reference"), kept.shrunk);
+    EXPECT_EQ(again.outcome, Outcome::broken);
+    EXPECT_EQ(again.message, kept.message);
+    EXPECT_TRUE(kept.token.ends_with(to_token(kept.shrunk)));
+  }
+}
+
+TEST(TellingCase, is_the_smallest_where_that_tells_already_or_nothing_has_a_name) {
+  for (const Mistake mistake : {Mistake::acc_not_rescaled, Mistake::first_key_twice}) {
+    const Subject subject = naive_subject(mistake);
+    auto [verdict, insight] = failure_of(subject);
+    const Case smallest = verdict.laws.front().failure->shrunk;
+    keep_what_tells(subject, insight, verdict);
+    EXPECT_EQ(verdict.laws.front().failure->shrunk, smallest);
+  }
 }
 
 TEST(Arithmetic, that_would_pass_is_named_where_too_much_was_promised) {

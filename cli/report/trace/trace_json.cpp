@@ -27,6 +27,7 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 53;
 constexpr std::int64_t kMostNanoseconds = std::int64_t{1} << 52;
 
 std::string event_name(const TraceEvent& event) {
+  if (event.owner == kNobody) return std::string(trace_kind_name(event.kind));
   return fmt::format("{}{} chunk {}", trace_kind_name(event.kind),
                      event.gradient ? " gradients of" : "", event.owner);
 }

@@ -76,7 +76,8 @@ void draw_event(Svg& svg, const TraceEvent& event, const Scale& scale) {
   const Lane lane = lane_of(event.kind);
   svg.rect({x, lane_top(event.rank, lane), width, kLaneHeight - 1.5},
            fmt::format("event {}", trace_kind_name(event.kind)), "", title_of(event));
-  if (lane == Lane::compute && event.kind == TraceKind::compute && width > 16) {
+  if (lane == Lane::compute && event.owner != kNobody && event.kind == TraceKind::compute &&
+      width > 16) {
     svg.text(x + width / 2, lane_top(event.rank, lane) + 7.8, fmt::format("{}", event.owner),
              "onevent", "middle");
   }

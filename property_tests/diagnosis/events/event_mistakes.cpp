@@ -6,7 +6,7 @@
 #include <array>
 #include <exception>
 
-#include "property_tests/diagnosis/events/message_flow.h"
+#include "optimized/transport/message_flow.h"
 #include "property_tests/laws/trial.h"
 #include "stages/common/chunk_slot.h"
 
@@ -68,9 +68,10 @@ void keep_first(std::optional<Seen>& first, std::size_t at, const Suspect& suspe
 }
 
 /// The other messages of the chunk that `receive` belongs to.
-std::vector<const Operation*> same_chunk(const MessageFlow& flow, const Operation& receive) {
-  std::vector<const Operation*> others;
-  for (const Operation& other : flow.receives(receive.rank)) {
+std::vector<const RecordedMessage*> same_chunk(const MessageFlow& flow,
+                                               const RecordedMessage& receive) {
+  std::vector<const RecordedMessage*> others;
+  for (const RecordedMessage& other : flow.receives(receive.rank)) {
     const bool same = other.owner && other.owner == receive.owner &&
                       other.call.peer == receive.call.peer && other.call.tag != receive.call.tag;
     if (same) others.push_back(&other);
@@ -78,13 +79,14 @@ std::vector<const Operation*> same_chunk(const MessageFlow& flow, const Operatio
   return others;
 }
 
-bool some_arrived(const std::vector<const Operation*>& messages, std::size_t before) {
-  return std::ranges::any_of(messages, [&](const Operation* one) { return one->waited < before; });
+bool some_arrived(const std::vector<const RecordedMessage*>& messages, std::size_t before) {
+  return std::ranges::any_of(messages,
+                             [&](const RecordedMessage* one) { return one->waited < before; });
 }
 
 void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
-  for (const Operation& receive : flow.receives(rank)) {
-    for (const Operation& send : flow.sends(rank)) {
+  for (const RecordedMessage& receive : flow.receives(rank)) {
+    for (const RecordedMessage& send : flow.sends(rank)) {
       if (send.at > receive.at || !is_open(send, receive.at) || !overlap(send.call, receive.call)) {
         continue;
       }
@@ -94,7 +96,7 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
                              rank, tag_name(receive.call.tag), chunk_name(receive.owner),
                              chunk_name(send.owner), send.call.peer));
     }
-    for (const Operation& before : flow.receives(rank)) {
+    for (const RecordedMessage& before : flow.receives(rank)) {
       if (before.at >= receive.at || !is_open(before, receive.at) ||
           !overlap(before.call, receive.call)) {
         continue;
@@ -110,21 +112,24 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
 }
 
 /// Which of the messages with its tag it is, from 0.
-std::size_t number_of(const std::vector<Operation>& operations, const Operation& wanted) {
-  return static_cast<std::size_t>(std::ranges::count_if(operations, [&](const Operation& one) {
-    return one.call.tag == wanted.call.tag && one.at < wanted.at;
-  }));
+std::size_t number_of(const std::vector<RecordedMessage>& operations,
+                      const RecordedMessage& wanted) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(operations, [&](const RecordedMessage& one) {
+        return one.call.tag == wanted.call.tag && one.at < wanted.at;
+      }));
 }
 
 /// Whether `arriving` is a later chunk than the one that `send` has to pass on: in a ring a rank
 /// sends its own first and then each one that came.
-bool comes_too_early(const MessageFlow& flow, const Operation& send, const Operation& arriving) {
+bool comes_too_early(const MessageFlow& flow, const RecordedMessage& send,
+                     const RecordedMessage& arriving) {
   return number_of(flow.receives(send.rank), arriving) >= number_of(flow.sends(send.rank), send);
 }
 
 void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
-  for (const Operation& send : flow.sends(rank)) {
-    for (const Operation& receive : flow.receives(rank)) {
+  for (const RecordedMessage& send : flow.sends(rank)) {
+    for (const RecordedMessage& receive : flow.receives(rank)) {
       if (receive.at > send.at || !is_open(receive, send.at) || !overlap(send.call, receive.call)) {
         continue;
       }
@@ -141,7 +146,7 @@ void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first
     }
   }
   if (!flow.ranks()[static_cast<std::size_t>(rank)].ended) return;
-  for (const Operation& send : flow.sends(rank)) {
+  for (const RecordedMessage& send : flow.sends(rank)) {
     if (send.waited != kNever) continue;
     keep_first(first, flow.ranks()[static_cast<std::size_t>(rank)].calls.size(), kSendsNeverAwaited,
                fmt::format("rank {} ends without having waited for {} of {} that it sends to "
@@ -151,10 +156,10 @@ void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first
 }
 
 /// A receive into the place of a chunk that is only now computed on.
-void look_at_overwriting(const MessageFlow& flow, const std::vector<const Operation*>& chunk,
+void look_at_overwriting(const MessageFlow& flow, const std::vector<const RecordedMessage*>& chunk,
                          std::size_t computed, std::optional<Seen>& first) {
-  for (const Operation* message : chunk) {
-    for (const Operation& receive : flow.receives(message->rank)) {
+  for (const RecordedMessage* message : chunk) {
+    for (const RecordedMessage& receive : flow.receives(message->rank)) {
       const bool between = message->at < receive.at && receive.at < computed;
       if (!between || !overlap(receive.call, message->call)) continue;
       keep_first(
@@ -173,9 +178,9 @@ void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& fi
   const std::vector<NetworkCall>& calls = flow.ranks()[static_cast<std::size_t>(rank)].calls;
   for (std::size_t at = 0; at < calls.size(); ++at) {
     const NetworkCall& block = calls[at];
-    if (block.kind != CallKind::compute || block.hop == 0) continue;
-    std::vector<const Operation*> by_number, messages, missing;
-    for (const Operation& receive : flow.receives(rank)) {
+    if (block.kind != CallKind::compute || block.backward || block.hop == 0) continue;
+    std::vector<const RecordedMessage*> by_number, messages, missing;
+    for (const RecordedMessage& receive : flow.receives(rank)) {
       const std::size_t number = number_of(flow.receives(rank), receive);
       if (receive.call.tag > stages::kPositions ||
           number + 1 != static_cast<std::size_t>(block.hop)) {
@@ -199,8 +204,8 @@ void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& fi
 
 /// The n-th messages of keys and of positions belong together.
 void look_at_positions(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
-  std::vector<const Operation*> keys, positions;
-  for (const Operation& send : flow.sends(rank)) {
+  std::vector<const RecordedMessage*> keys, positions;
+  for (const RecordedMessage& send : flow.sends(rank)) {
     if (send.call.tag == stages::kKeys) keys.push_back(&send);
     if (send.call.tag == stages::kPositions) positions.push_back(&send);
   }
@@ -218,15 +223,23 @@ void look_at_positions(const MessageFlow& flow, int rank, std::optional<Seen>& f
 void look_at_the_end(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
   const RankCalls& mine = flow.ranks()[static_cast<std::size_t>(rank)];
   if (mine.ended) return;
-  for (const Operation& receive : flow.receives(rank)) {
+  for (const RecordedMessage& receive : flow.receives(rank)) {
     if (receive.waited != kNever || receive.other_end) continue;
-    for (const Operation& send : flow.sends(receive.call.peer)) {
+    for (const RecordedMessage& send : flow.sends(receive.call.peer)) {
       if (send.other_end || send.call.tag != receive.call.tag || send.call.peer == rank) continue;
       keep_first(first, mine.calls.size(), kSentElsewhere,
                  fmt::format("rank {} waits for {} from rank {}, which sends them to rank {}", rank,
                              tag_name(receive.call.tag), receive.call.peer, send.call.peer));
     }
   }
+}
+
+int blocks_before(const RankCalls& rank, std::size_t at) {
+  if (at < rank.calls.size() && rank.calls[at].backward) return -1;
+  const auto end = rank.calls.begin() + static_cast<std::ptrdiff_t>(at);
+  return static_cast<int>(std::count_if(rank.calls.begin(), end, [](const NetworkCall& call) {
+    return call.kind == CallKind::compute && !call.backward;
+  }));
 }
 
 }  // namespace
@@ -240,6 +253,10 @@ std::optional<EventFinding> first_event_mistake(const std::vector<RankCalls>& ra
     look_at_computes(flow, rank, first);
     look_at_positions(flow, rank, first);
     look_at_the_end(flow, rank, first);
+    if (first && first->finding.rank < 0) {
+      first->finding.rank = rank;
+      first->finding.step = blocks_before(ranks[static_cast<std::size_t>(rank)], first->at);
+    }
   }
   if (!first) return std::nullopt;
   return first->finding;

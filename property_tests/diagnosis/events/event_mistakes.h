@@ -13,7 +13,9 @@ namespace ringlab::verify {
 /// A mistake, and where it was seen first.
 struct EventFinding {
   Suspect suspect;
-  std::string where;  ///< "rank 1, step 2: …"
+  std::string where;         ///< "rank 1, step 2: …"
+  int rank = -1, step = -1;  ///< whose call it is, and how many blocks it had computed before it;
+                             ///< -1: on the way back
 };
 
 /// The first thing in the program order of a rank that no right program does; empty for right ones.

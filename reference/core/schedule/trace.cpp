@@ -17,7 +17,9 @@ std::string describe(const TraceEvent& event) {
                 static_cast<double>(event.end_ns) * 1e-6);
   std::string text =
       "step " + std::to_string(event.step) + ": " + std::string(trace_kind_name(event.kind)) +
-      (event.gradient ? " gradients of chunk " : " chunk ") + std::to_string(event.owner);
+      (event.owner == kNobody
+           ? ""
+           : (event.gradient ? " gradients of chunk " : " chunk ") + std::to_string(event.owner));
   if (event.peer != kNobody) {
     text +=
         (event.kind == TraceKind::send ? " to rank " : " from rank ") + std::to_string(event.peer);

@@ -7,21 +7,21 @@
 
 #include "optimized/transport/call_record.h"
 
-namespace ringlab::verify {
+namespace ringlab {
 
 /// A send or a receive of a rank, and how long it was under way.
-struct Operation {
+struct RecordedMessage {
   int rank = 0;
   std::size_t at = 0;      ///< its place among the calls of its rank
   std::size_t waited = 0;  ///< that of the wait that ended it; kNever
   NetworkCall call;
-  const Operation* other_end = nullptr;  ///< the receive of a send, the send of a receive
-  std::optional<int> owner = {};         ///< of the chunk that it carries
+  const RecordedMessage* other_end = nullptr;  ///< the receive of a send, the send of a receive
+  std::optional<int> owner = {};               ///< of the chunk that it carries
 };
 inline constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
 /// From its post until its wait was over, `at` included.
-bool is_open(const Operation& operation, std::size_t at);
+bool is_open(const RecordedMessage& message, std::size_t at);
 /// Some byte is in both buffers.
 bool overlap(const NetworkCall& a, const NetworkCall& b);
 
@@ -34,17 +34,17 @@ class MessageFlow {
   MessageFlow& operator=(const MessageFlow&) = delete;
 
   const std::vector<RankCalls>& ranks() const { return ranks_; }
-  const std::vector<Operation>& sends(int rank) const { return sends_[index(rank)]; }
-  const std::vector<Operation>& receives(int rank) const { return receives_[index(rank)]; }
+  const std::vector<RecordedMessage>& sends(int rank) const { return sends_[index(rank)]; }
+  const std::vector<RecordedMessage>& receives(int rank) const { return receives_[index(rank)]; }
 
  private:
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   void collect(int rank);
   void pair_ends();
-  std::optional<int> owner_of(const Operation& send, std::size_t depth) const;
+  std::optional<int> owner_of(const RecordedMessage& send, std::size_t depth) const;
 
   const std::vector<RankCalls>& ranks_;
-  std::vector<std::vector<Operation>> sends_, receives_;  // by rank, in program order
+  std::vector<std::vector<RecordedMessage>> sends_, receives_;  // by rank, in program order
 };
 
-}  // namespace ringlab::verify
+}  // namespace ringlab

@@ -1,14 +1,14 @@
-#include "property_tests/diagnosis/events/message_flow.h"
+#include "optimized/transport/message_flow.h"
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <tuple>
 
-namespace ringlab::verify {
+namespace ringlab {
 
-bool is_open(const Operation& operation, std::size_t at) {
-  return operation.at <= at && (operation.waited == kNever || at < operation.waited);
+bool is_open(const RecordedMessage& message, std::size_t at) {
+  return message.at <= at && (message.waited == kNever || at < message.waited);
 }
 
 bool overlap(const NetworkCall& a, const NetworkCall& b) {
@@ -22,10 +22,10 @@ MessageFlow::MessageFlow(const std::vector<RankCalls>& ranks)
   std::size_t operations = 0;
   for (const auto& sends : sends_) operations += sends.size();
   for (auto& sends : sends_) {
-    for (Operation& send : sends) send.owner = owner_of(send, operations);
+    for (RecordedMessage& send : sends) send.owner = owner_of(send, operations);
   }
   for (auto& receives : receives_) {
-    for (Operation& receive : receives) {
+    for (RecordedMessage& receive : receives) {
       if (receive.other_end) receive.owner = receive.other_end->owner;
     }
   }
@@ -50,14 +50,14 @@ void MessageFlow::collect(int rank) {
 }
 
 void MessageFlow::pair_ends() {
-  std::map<std::tuple<int, int, int>, std::deque<Operation*>> sent;  // (from, to, tag)
+  std::map<std::tuple<int, int, int>, std::deque<RecordedMessage*>> sent;  // (from, to, tag)
   for (auto& sends : sends_) {
-    for (Operation& send : sends) {
+    for (RecordedMessage& send : sends) {
       sent[{send.rank, send.call.peer, send.call.tag}].push_back(&send);
     }
   }
   for (auto& receives : receives_) {
-    for (Operation& receive : receives) {
+    for (RecordedMessage& receive : receives) {
       auto& queue = sent[{receive.call.peer, receive.rank, receive.call.tag}];
       if (queue.empty()) continue;
       receive.other_end = queue.front();
@@ -68,16 +68,20 @@ void MessageFlow::pair_ends() {
 }
 
 // Chunks without keys leave no trace in memory.
-std::optional<int> MessageFlow::owner_of(const Operation& send, std::size_t depth) const {
+std::optional<int> MessageFlow::owner_of(const RecordedMessage& send, std::size_t depth) const {
   if (send.call.bytes == 0 || depth == 0) return std::nullopt;
   const auto& received = receives_[index(send.rank)];
-  const Operation* last = nullptr;
-  for (const Operation& receive : received) {
-    if (receive.at < send.at && overlap(receive.call, send.call)) last = &receive;
+  const RecordedMessage* last = nullptr;
+  for (const RecordedMessage& receive : received) {
+    // Memory of the forward pass may have gone and come again for another chunk.
+    const bool is_of_this_pass = receive.call.backward == send.call.backward;
+    if (is_of_this_pass && receive.at < send.at && overlap(receive.call, send.call)) {
+      last = &receive;
+    }
   }
   if (!last) return send.rank;
   if (!last->other_end) return std::nullopt;
   return owner_of(*last->other_end, depth - 1);
 }
 
-}  // namespace ringlab::verify
+}  // namespace ringlab

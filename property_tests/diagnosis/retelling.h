@@ -1,0 +1,50 @@
+// A failing case once more, to be shown: what every rank did, and one wrong row chunk by chunk.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "property_tests/diagnosis/events/event_mistakes.h"
+#include "property_tests/law.h"
+#include "reference/core/schedule/trace.h"
+
+namespace ringlab::verify {
+
+/// Expected, and found beside it.
+struct Told {
+  double exact = 0, got = 0;
+};
+
+/// A row when it has taken in one chunk more.
+struct RowStep {
+  int owner = 0;
+  std::vector<std::int64_t> keys = {};  ///< of that chunk, as far as the row sees them
+  /// How much the row gives them in the end; nothing where it was not read out.
+  std::optional<Told> weight = {};
+  /// The answer if there were no chunks after this one; nothing where the subject gave none.
+  std::optional<Told> o = {}, lse = {};
+  bool wrong = false;  ///< that answer, by more than rounding
+};
+
+struct WrongRow {
+  Element at;  ///< the element that is off most
+  int rank = 0;
+  Told o, lse;
+  std::vector<RowStep> steps = {};  ///< in the order in which the rank meets chunks
+};
+
+struct Retelling {
+  std::string failed;                               ///< what it threw; empty where it answered
+  std::vector<std::vector<TraceEvent>> ranks = {};  ///< empty for subjects that record nothing
+  std::vector<std::vector<int>> needed = {};  ///< by rank: the chunks that it has to compute on
+  std::optional<EventFinding> seen = {};      ///< what no right program asks of its network
+  std::optional<WrongRow> row = {};           ///< of o and lse, where one is wrong
+};
+
+/// Runs the case with simulated messages, and what follows from it: without the last chunks, and
+/// with values that show weights. Deterministic; a run for each chunk and each few keys.
+Retelling retell(const Subject& subject, const Case& failing);
+
+}  // namespace ringlab::verify

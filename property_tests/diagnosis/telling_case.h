@@ -1,0 +1,20 @@
+// The smallest case that shows a mistake, and not just any mistake.
+#pragma once
+
+#include <optional>
+
+#include "property_tests/diagnosis/insight.h"
+
+namespace ringlab::verify {
+
+/// A failure may shrink to a case that many mistakes explain: to one token on one rank, where a lost
+/// hop looks like a lost row. Where the case of the diagnosed law is explained by more mistakes than
+/// the diagnosis names, the least case beside it takes its place that fewer explain, and the first
+/// that only those explain ends the search. At most 120 cases, and for two seconds.
+void keep_what_tells(const Subject& subject, const Insight& insight, SubjectVerdict& verdict);
+
+/// Mistakes that explain what the subject gives on this one case: far more than those that explain
+/// all others, too. Empty where it throws.
+std::vector<Suspect> explained_alone(const Subject& subject, const Case& c);
+
+}  // namespace ringlab::verify
