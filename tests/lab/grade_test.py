@@ -1,0 +1,241 @@
+"""`ringlab lab grade`: points for honest and dishonest submissions, the same bytes when graded again.
+
+    tests/lab/grade_test.py --all [--jobs N]   all of handed_in.py, with what each is worth"""
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+import zipfile
+from xml.etree import ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "lab"), str(ROOT / "cli" / "lab")]
+import allowed  # noqa: E402
+import grade_reports  # noqa: E402
+import handed_in  # noqa: E402
+import regions  # noqa: E402
+import submission  # noqa: E402
+from catalogue import all_labs, find_lab, without_marks  # noqa: E402
+from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
+
+os.environ.setdefault("RINGLAB_PROGRAMS", str(pathlib.Path(PROGRAM).resolve().parent))
+SECRET = b"the bytes that make this test's secret seed"
+
+
+def named(name: str) -> handed_in.HandedIn:
+    everything = handed_in.HONEST + handed_in.REFUSED + handed_in.DISHONEST
+    return next(one for one in everything if one.name == name)
+
+
+class Allowed(unittest.TestCase):
+    """What is refused as text, without a compiler."""
+
+    def refused(self, text: str) -> list[str]:
+        return allowed.refusals(find_lab("05"), "hops", regions.Written(text, 10))
+
+    def test_nothing_of_a_solution_or_a_stub_is_refused(self):
+        for lab in all_labs():
+            self.assertFalse(regions.differs_outside(lab, lab.skeleton()))
+            for exercise in lab.exercises:
+                stub = regions.written_in(lab.skeleton(), exercise.name)
+                self.assertTrue(stub.is_stub(exercise.name))
+                solution = regions.Written(without_marks(lab.region(exercise.name)["body"]), 1)
+                for written in (stub, solution):
+                    self.assertEqual(allowed.refusals(lab, exercise.name, written), [], lab.id)
+
+    def test_cheats_are_refused_with_their_line(self):
+        for one in handed_in.REFUSED:
+            lab = find_lab(one.lab)
+            for exercise in lab.exercises:
+                written = regions.written_in(one.text(), exercise.name)
+                said = allowed.refusals(lab, exercise.name, written)
+                self.assertTrue(said, one.name)
+                line = one.text()[:one.text().index(one.replace.split("\n")[0])].count("\n") + 1
+                self.assertIn(str(line), [words.split("line ")[-1] for words in said], one.name)
+
+    def test_each_way_to_write_them(self):
+        for text in ["%:include <x>", "#define go meet", "exit(0);", "_exit(0);", "thread_local int x;",
+                     "extern int x;", "std::jthread t(f);", "auto x = std::chrono::x;", "fork();",
+                     "[[gnu::weak]] int f();", "ringlab::merge_state(a, b);", "merge::finish(r, a);",
+                     "using namespace std;", "__builtin_trap();", "reinterpret_cast<long>(p);",
+                     'R"(")" static int x; ""', "u8'\"' static int x; '\"'", "if (x) {", "int s\\u0074;"]:
+            self.assertTrue(self.refused("  meet(here, 0);\n" + text + "\n"), text)
+            self.assertIn("line 11", self.refused("  meet(here, 0);\n" + text + "\n")[0], text)
+
+    def test_ordinary_words_are_not(self):
+        for text in ["// static thread\n/* #include */ int a = 1'000;", "char c = '#';", "int thread = 0;",
+                     'const char* text = "exit(0) # \\" static";', "int time = a->write(3);",
+                     "auto score = [&](int k) { return k; };\nscore(1);", "std::vector<int> v{1, 2};",
+                     "[[maybe_unused]] int x = std::exp(2.0) < std::log(3.0);", "x.open(1), y.read();"]:
+            self.assertEqual(self.refused(text), [], text)
+
+    def test_a_region_is_found_once_or_not_at_all(self):
+        text = handed_in.solved(find_lab("05"))
+        self.assertIsNone(regions.written_in(text.replace("// End of hops.", "//"), "hops"))
+        self.assertIsNone(regions.written_in(text + "// Yours: hops. x\n// End of hops.\n", "hops"))
+        self.assertIsNotNone(regions.written_in(text, "hops"))
+
+
+class Graded(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.secret = self.file("secret", SECRET)
+
+    def grade(self, output: str, *words):
+        return self.succeeds("lab", "grade", *words, "--secret", self.secret, "--jobs", 2,
+                             "--output", self.folder / output)
+
+    def report(self, student: str) -> dict:
+        return json.loads((self.folder / "out" / student / "grade.json").read_text())
+
+    def files(self, output: str) -> dict[str, str]:
+        folder = self.folder / output
+        return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.*")}
+
+    def test_points_the_same_bytes_again_and_none_lost(self):
+        for name in ("one_hop_short", "early_exit"):
+            named(name).write(self.folder / "class")
+        result = self.grade("out", self.folder / "class")
+        self.assertIn("one_hop_short: 10 of 30 points", result.out)
+        self.assertIn("early_exit: 0 of 20 points", result.out)
+        report = self.report("one_hop_short")
+        hops = report["labs"][0]["items"][1]
+        self.assertEqual([hops["status"], hops["found_by"]], ["wrong", "public"])
+        self.assertEqual(hops["mistakes"], ["ring.last_chunk_dropped"])
+        self.assertRegex(hops["token"], "^ring/[^/]+/b1")
+        self.assertIn("`exit`", self.report("early_exit")["labs"][0]["items"][0]["lines"][0])
+        first = self.files("out")
+        self.assertEqual(len(first), 8)
+        self.assertFalse([name for name, text in first.items() if self.folder.name in text])
+        self.grade("again", self.folder / "class")
+        self.assertEqual(self.files("again"), first)
+        self.hands_in_less(report)
+
+    def hands_in_less(self, before: dict):
+        named("nothing").write(self.folder / "later").rename(self.folder / "one_hop_short")
+        self.grade("out", self.folder / "one_hop_short")
+        less = self.report("one_hop_short")
+        self.assertEqual(less["points"], 10)
+        exchange = less["labs"][0]["items"][0]
+        self.assertEqual(exchange["kept_from"], before["submission_sha256"])
+        files = self.files("out")
+        self.grade("out", self.folder / "one_hop_short")
+        self.assertEqual(self.files("out"), files)
+
+    def test_what_is_not_used(self):
+        """The text around the exercises, files that are none of a lab's, and links."""
+        lab, one = find_lab("05"), named("elsewhere_too")
+        parts = [{exercise.name: regions.written_in(text, exercise.name) for exercise in lab.exercises}
+                 for text in (one.text(), handed_in.solved(lab))]
+        self.assertTrue(regions.differs_outside(lab, one.text()))
+        self.assertEqual(*[[line for line in regions.composed(lab, written, "ring.h").splitlines()
+                            if not line.startswith("#line")] for written in parts])
+        mine = one.write(self.folder)
+        (mine / "02_online_softmax").mkdir()
+        (mine / "02_online_softmax" / "online_softmax.h").symlink_to(mine / "05_ring" / "ring.h")
+        (mine / "secrets.txt").write_text("mine")
+        self.assertEqual(list(submission.files_of(mine)), [lab.file_name()])
+
+    def test_a_zip_holds_the_same_work_in_the_same_bytes(self):
+        self.succeeds("lab", "export", self.folder / "ada", "--stages", "04-05")
+        (self.folder / "ada" / "worklog.md").write_text("Two hours.\n")
+        for name in ("ada.zip", "again.zip"):
+            self.succeeds("lab", "--dir", self.folder / "ada", "submit", self.folder / name)
+        self.assertEqual((self.folder / "ada.zip").read_bytes(),
+                         (self.folder / "again.zip").read_bytes())
+        with zipfile.ZipFile(self.folder / "ada.zip") as packed:
+            self.assertEqual(packed.namelist(), ["04_merge/merge.h", "05_ring/ring.h", "worklog.md"])
+        digests = {one.digest() for path in ("ada", "ada.zip")
+                   for one in submission.submissions_in(self.folder / path)}
+        self.assertEqual(len(digests), 1)
+        result = self.grade("out", self.folder / "ada.zip", "--stages", "04-06")
+        self.assertIn("ada: 0 of 80 points", result.out)
+        self.assertIn("sees: not handed in", result.out)
+
+    def test_what_would_be_refused_is_said_before(self):
+        one = named("early_exit").write(self.folder)
+        (one / "ringlab-lab.json").write_text('{"schema": 1, "labs": {}}')
+        result = ringlab("lab", "--dir", one, "submit", self.folder / "one.zip")
+        self.assertEqual(result.code, 1, result.out + result.err)
+        self.assertIn("02_online_softmax/online_softmax.h, row: not allowed: `exit`", result.out)
+
+    def test_errors_say_what_to_do(self):
+        right = named("right").write(self.folder)
+        short = self.file("short", "42")
+        for code, text, words in [(3, "`head -c 32 /dev/urandom", [right, "--secret", short]),
+                                  (3, "found No such file", [right, "--secret", self.folder / "none"]),
+                                  (3, "found no file of a lab", [self.folder / "out", "--secret",
+                                                                 self.secret]),
+                                  (3, "right more often", [right, right, "--secret", self.secret]),
+                                  (2, "FIRST-LAST", [right, "--secret", self.secret, "--stages",
+                                                     "05-04"])]:
+            (self.folder / "out").mkdir(exist_ok=True)
+            self.fails(code, text, "lab", "grade", *words)
+
+
+class Adapters(unittest.TestCase):
+    """Of a report, made by hand, whose texts try to be more than texts."""
+
+    ITEM = {"item": "05.hops", "points": 0, "of": 20, "status": "wrong", "found_by": "secret",
+            "lines": ["<b>&\x07```"], "mistakes": [], "case": "", "token": ""}
+    DONE = {"item": "05.exchange", "points": 10, "of": 10, "status": "done"}
+    REPORT = {"schema": 1, "student": "ada", "submission_sha256": "00", "points": 10, "of": 30,
+              "complete": True, "seeds": {"public": 1, "secret_sha256": "ab" * 32},
+              "environment": {"ringlab": "ringlab 0", "compiler": "c++ 1"},
+              "labs": [{"lab": "05", "name": "ring", "title": "", "points": 10, "of": 30,
+                        "changed_outside": True, "items": [DONE, ITEM]}]}
+
+    def test_gradescope(self):
+        results = json.loads(grade_reports.gradescope(self.REPORT))
+        self.assertEqual([test["score"] for test in results["tests"]], [10, 0])
+        self.assertEqual(results["score"], sum(test["score"] for test in results["tests"]))
+        self.assertEqual(results["extra_data"]["ringlab"], self.REPORT)
+        self.assertIn("changed outside", results["output"])
+
+    def test_junit(self):
+        suite = ElementTree.fromstring(grade_reports.junit(self.REPORT).encode())[0]
+        self.assertEqual([suite.get("tests"), suite.get("failures")], ["2", "1"])
+        self.assertEqual(suite[1][0].get("message"), "wrong (secret seed)")
+        self.assertIn("<b>&", suite[1][0].text)
+
+    def test_markdown(self):
+        page = grade_reports.markdown(self.REPORT)
+        self.assertIn("# ada: 10 of 30 points", page)
+        self.assertIn("| 05 ring | hops | 0 | 20 | wrong (secret seed) |", page)
+        self.assertEqual(page.count("```"), 2)
+
+
+def grade_all(jobs: int) -> int:
+    """Every submission twice: 0 where each has its outcomes, and the same bytes again."""
+    with tempfile.TemporaryDirectory(prefix="ringlab-grade-all-") as name:
+        folder = pathlib.Path(name)
+        (folder / "secret").write_bytes(SECRET)
+        everything = handed_in.HONEST + handed_in.REFUSED + handed_in.DISHONEST
+        for one in everything:
+            one.write(folder / "class")
+        for output in ("out", "again"):
+            began = time.monotonic()
+            ringlab("lab", "grade", folder / "class", "--secret", folder / "secret", "--jobs", jobs,
+                    "--output", folder / output, timeout=3600)
+            print(f"{len(everything)} graded in {time.monotonic() - began:.0f} s", flush=True)
+        return sum([not is_as_expected(one, folder) for one in everything]) > 0
+
+
+def is_as_expected(one: handed_in.HandedIn, folder: pathlib.Path) -> bool:
+    files = [(folder / output / one.name / "grade.json").read_bytes() for output in ("out", "again")]
+    report = json.loads(files[0])
+    found = {item["item"].split(".")[1]: item["status"] for item in report["labs"][0]["items"]}
+    good = found == one.outcomes and report["points"] == one.points() and files[0] == files[1]
+    again = "" if files[0] == files[1] else "  other bytes when graded again"
+    print(f"{'ok ' if good else 'BAD'} {one.name:<22} {report['points']:>2} of {report['of']}  "
+          f"{found}{again}")
+    return good
+
+
+if __name__ == "__main__":
+    if "--all" in sys.argv:
+        sys.exit(grade_all(int(sys.argv[sys.argv.index("--jobs") + 1]) if "--jobs" in sys.argv else 1))
+    unittest.main()
