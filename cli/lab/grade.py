@@ -4,6 +4,8 @@ import json
 import pathlib
 import time
 
+import bundle
+import class_page
 import grading
 import grade_reports
 import regions
@@ -25,6 +27,9 @@ def run(options) -> int:
             document = kept(document, output)
         documents.append(document)
         print(grade_reports.text(document), flush=True)
+    if output:
+        class_page.write_pages(output)
+        print(f"{output}/STUDENT, {output}/class.html, {output}/class.csv")
     print(f"{len(documents)} graded in {time.monotonic() - began:.0f} s")
     return 0 if all(document["complete"] for document in documents) else 4
 
@@ -90,7 +95,7 @@ def submit(options) -> int:
     target = pathlib.Path(options.file)
     if not target.parent.is_dir():
         raise LabError(f"{target}: expected a folder that is there, found none", 3)
-    submission.pack(files, target)
+    submission.pack({name: (text.encode(), 0o644) for name, text in files.items()}, target)
     print(f"{target}: {len(labs)} labs" + (f" and {WORK_LOG}" if WORK_LOG in files else ""))
     warnings = [line for lab in labs for line in warnings_of(lab, files[lab.file_name()])]
     print("".join(f"  {line}\n" for line in warnings), end="")
@@ -124,3 +129,4 @@ def add_actions(add) -> None:
     action.add_argument("--jobs", type=int, default=1, metavar="N", help="labs at a time (1)")
     action.add_argument("--output", metavar="DIR",
                         help="reports in DIR/STUDENT; points that are there already are not lost")
+    bundle.add_action(add)

@@ -35,6 +35,8 @@ def submissions_in(path: pathlib.Path, student: str | None = None) -> list[Submi
     if path.is_dir() and not files_of_folder(path):
         inner = [one for one in sorted(path.iterdir()) if one.is_dir() or one.suffix == ".zip"]
         found = [Submission(name_of(one), files) for one in inner if (files := files_of(one))]
+        if student and len(found) == 1:
+            found[0].student = student
     else:
         found = [Submission(student or name_of(path), files_of(path))]
     if not any(one.files for one in found):
@@ -92,10 +94,11 @@ def text_of(content: bytes, path: pathlib.Path) -> str:
     return content.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def pack(files: dict[str, str], target: pathlib.Path) -> None:
-    """The same bytes for the same files: no dates, no owners."""
+def pack(entries: dict[str, tuple[bytes, int]], target: pathlib.Path) -> None:
+    """(content, mode) by name. The same bytes for the same files: no dates, no owners."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name in sorted(files):
+        for name in sorted(entries):
+            content, mode = entries[name]
             entry = zipfile.ZipInfo(name)
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            packed.writestr(entry, files[name])
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, mode << 16
+            packed.writestr(entry, content)

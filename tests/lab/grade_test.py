@@ -1,9 +1,12 @@
 """`ringlab lab grade`: points for honest and dishonest submissions, the same bytes when graded again.
 
     tests/lab/grade_test.py --all [--jobs N]   all of handed_in.py, with what each is worth"""
+import csv
+import io
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -14,6 +17,7 @@ from xml.etree import ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "lab"), str(ROOT / "cli" / "lab")]
 import allowed  # noqa: E402
+import class_page  # noqa: E402
 import grade_reports  # noqa: E402
 import handed_in  # noqa: E402
 import regions  # noqa: E402
@@ -108,7 +112,7 @@ class Graded(ProgramTest):
         self.assertRegex(hops["token"], "^ring/[^/]+/b1")
         self.assertIn("`exit`", self.report("early_exit")["labs"][0]["items"][0]["lines"][0])
         first = self.files("out")
-        self.assertEqual(len(first), 8)
+        self.assertEqual(len(first), 2 * 4 + 2)
         self.assertFalse([name for name, text in first.items() if self.folder.name in text])
         self.grade("again", self.folder / "class")
         self.assertEqual(self.files("again"), first)
@@ -176,6 +180,53 @@ class Graded(ProgramTest):
             self.fails(code, text, "lab", "grade", *words)
 
 
+class Bundle(ProgramTest):
+    def unpacked(self) -> pathlib.Path:
+        """As on Gradescope: /autograder with the bundle in source/."""
+        secret = self.file("secret", SECRET)
+        self.succeeds("lab", "bundle", self.folder / "one.zip", "--secret", secret, "--stages", "05-05")
+        at = self.folder / "autograder"
+        with zipfile.ZipFile(self.folder / "one.zip") as packed:
+            names = packed.namelist()
+            packed.extractall(at / "source")
+        self.assertIn("ringlab/scripts/build", names)
+        self.assertFalse([name for name in names if "/build/" in name or "/." in name])
+        (at / "results").mkdir()
+        (at / "source" / "run_autograder").chmod(0o755)
+        return at
+
+    def run_autograder(self, at: pathlib.Path) -> dict:
+        environment = {**os.environ, "AUTOGRADER": str(at), "RINGLAB_PROGRAM": PROGRAM}
+        subprocess.run([at / "source" / "run_autograder"], check=True, env=environment,
+                       stdout=subprocess.DEVNULL)
+        return json.loads((at / "results" / "results.json").read_text())
+
+    def test_grades_and_remembers(self):
+        at = self.unpacked()
+        named("nothing").write(self.folder).rename(at / "submission")
+        results = self.run_autograder(at)
+        self.assertEqual([test["max_score"] for test in results["tests"]], [10, 20])
+        self.assertEqual(results["score"], 0)
+        report = results["extra_data"]["ringlab"]
+        report["labs"][0]["items"][0] |= {"points": 10, "status": "done"}
+        earlier = [{"submission_time": "2026-01-01T10:00:00-07:00", "results": {"extra_data": None}},
+                   {"submission_time": "2025-12-01T10:00:00-07:00", "results": results}]
+        (at / "submission_metadata.json").write_text(json.dumps({"previous_submissions": earlier}))
+        self.assertEqual(self.run_autograder(at)["score"], 10)
+
+    def test_the_workflow_grades_as_it_is_written(self):
+        text = (ROOT / "cli" / "lab" / "templates" / "labs.yml").read_text()
+        lines = text.split("- name: grade\n")[1].split("run: |\n")[1].split("      - uses")[0]
+        program = self.folder / "ringlab" / "build" / "bin"
+        program.mkdir(parents=True)
+        (program / "ringlab").symlink_to(pathlib.Path(PROGRAM).resolve())
+        named("nothing").write(self.folder).rename(self.folder / "submission")
+        environment = {**os.environ, "STUDENT": "ada", "GITHUB_STEP_SUMMARY": str(self.folder / "page")}
+        subprocess.run(["bash", "-e", "-c", lines], check=True, cwd=self.folder, env=environment,
+                       stdout=subprocess.DEVNULL)
+        self.assertIn("# ada: 0 of 30 points", (self.folder / "page").read_text())
+
+
 class Adapters(unittest.TestCase):
     """Of a report, made by hand, whose texts try to be more than texts."""
 
@@ -206,6 +257,34 @@ class Adapters(unittest.TestCase):
         self.assertIn("# ada: 10 of 30 points", page)
         self.assertIn("| 05 ring | hops | 0 | 20 | wrong (secret seed) |", page)
         self.assertEqual(page.count("```"), 2)
+
+
+class ClassPage(unittest.TestCase):
+    def setUp(self):
+        wrong = {**Adapters.ITEM, "found_by": "public", "mistakes": ["ring.last_chunk_dropped"],
+                 "lines": ["this is: the last chunk", "law"]}
+        hidden = {**Adapters.ITEM, "lines": ["no known mistake matches", "law      <O> and lse"],
+                  "case": "1 rank", "token": "ring/U/b1"}
+        lab = Adapters.REPORT["labs"][0]
+        self.reports = [{**Adapters.REPORT, "student": name, "labs": [{**lab, "items": [
+            Adapters.DONE, item]}]} for name, item in [("ada", wrong), ("cy", wrong), ("<i>", hidden)]]
+        self.reports.append({**Adapters.REPORT, "student": "=bob", "points": 0, "labs": []})
+
+    def test_counts_what_is_done_and_what_is_wrong(self):
+        page = class_page.page(self.reports)
+        self.assertIn("<h1>4 submissions</h1>", page)
+        self.assertIn("Points: 10 at the median, 0 to 10, of 30.", page)
+        for row in [("05.exchange", 3, 3), ("05.hops", 0, 3)]:
+            self.assertIn('<td>{}</td><td class="n">{}</td><td class="n">{}</td>'.format(*row), page)
+        self.assertIn('<td>ring.last_chunk_dropped</td><td class="n">2</td>', page)
+        self.assertIn("<td>&lt;i&gt;</td><td>05.hops</td><td>1 rank</td><td>ring/U/b1</td>", page)
+        self.assertNotIn("<i>", page)
+
+    def test_one_line_for_each_exercise_of_each_student(self):
+        lines = list(csv.DictReader(io.StringIO(class_page.table(self.reports))))
+        self.assertEqual(len(lines), 6)
+        self.assertEqual(lines[1]["mistakes"], "ring.last_chunk_dropped")
+        self.assertEqual(class_page.as_text("=1+1"), "'=1+1")
 
 
 def grade_all(jobs: int) -> int:
