@@ -30,8 +30,8 @@ LIBRARY = {  # called, or after "::"; as names of one's own these words are as g
 }
 ALWAYS = {word: why for why, words in KEYWORDS.items() for word in words.split()}
 USED = {word: why for why, words in LIBRARY.items() for word in words.split()}
-FUNCTION = re.compile(r"^(?:inline |constexpr |RINGLAB_HD |\[\[nodiscard\]\] )*[A-Za-z_][\w:<>, ]*[ &*]"
-                      r"(\w+)\(", re.MULTILINE)
+FUNCTION = re.compile(r"^(?:inline |constexpr |RINGLAB_HD |\[\[nodiscard\]\] )*"
+                      r"[A-Za-z_][\w:<>, ]*[ &*](\w+)\(", re.MULTILINE)
 MEMBERS = (".", "->")
 
 
@@ -76,7 +76,7 @@ def before(code: str, at: int) -> str:
 
 
 def foreign(lab: Lab, code: str):
-    """Calls of the reference and of other stages, but for those that the stage itself is made of."""
+    """Calls of the reference and of other stages, but for what the stage itself is made of."""
     ours = set(re.findall(r"\w+", lab.header)) | {lab.name}
     ours |= set(re.findall(r"\w+", " ".join(h for e in lab.exercises for h in e.hints)))
     solved = " ".join(lab.region(exercise.name)["body"] for exercise in lab.exercises)
@@ -88,8 +88,8 @@ def foreign(lab: Lab, code: str):
         name = found[1]
         is_called = name in functions_of_others() and name not in ours | own
         if is_called and not re.search(r"(\.|->|\bstd\s*::)\s*$", code[:found.start()]):
-            yield found.start(), (f"`{name}`, a function of the reference or of another stage (is it "
-                                  "yours? Call it something else)")
+            yield found.start(), (f"`{name}`, a function of the reference or of another stage (is "
+                                  "it yours? Call it something else)")
 
 
 def braces(code: str):
@@ -114,7 +114,7 @@ def stage_names() -> frozenset[str]:
 
 @functools.cache
 def functions_of_others() -> frozenset[str]:
-    """Functions in the headers of the stages and of the reference; what all stages share is a tool."""
+    """Of the headers of the stages and of the reference; what all stages share is a tool."""
     headers = [*STAGES.glob("[0-9][0-9]_*/*.h"), STAGES.parent / "reference" / "core" / "state.h",
                *(STAGES.parent / "reference" / "attention").glob("*.h")]
     return frozenset(name for header in headers for name in FUNCTION.findall(header.read_text()))

@@ -157,12 +157,19 @@ def wrong(subject: dict) -> Verdict:
                    failure["case"])
 
 
+DEADLINES = ("gave no answer within", "no message within")
+
+
 def outcome_of(message: str) -> Outcome:
     if "it crashed with" in message:
         return Outcome.CRASHED
-    if "a deadlock" in message or "gave no answer within" in message or "no message within" in message:
+    if any(words in message for words in ("a deadlock", *DEADLINES)):
         return Outcome.STUCK
     return Outcome.WRONG
+
+
+def missed_a_deadline(verdict: Verdict) -> bool:
+    return any(words in line for line in verdict.lines for words in DEADLINES)
 
 
 def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:

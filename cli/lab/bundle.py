@@ -1,4 +1,4 @@
-"""`ringlab lab bundle FILE.zip`: what Gradescope needs to grade: scripts, the source, the secret."""
+"""`ringlab lab bundle FILE.zip`: what Gradescope needs: scripts, the source, the secret."""
 import os
 import pathlib
 
@@ -27,8 +27,8 @@ def run(options) -> int:
         name = f"ringlab/{path.relative_to(STAGES.parent)}"
         entries[name] = (path.read_bytes(), 0o755 if os.access(path, os.X_OK) else 0o644)
     pack(entries, target)
-    print(f"{target}: {len(entries)} files, {target.stat().st_size / 1e6:.1f} MB. It holds the secret "
-          "seed: give it to Gradescope and to nobody else")
+    print(f"{target}: {len(entries)} files, {target.stat().st_size / 1e6:.1f} MB. It holds the "
+          "secret seed: give it to Gradescope and to nobody else")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The class at a glance: which exercises are done, which mistakes are common, what the secret seed found."""
+"""The class at a glance: what is done, which mistakes are common, what the secret seed found."""
 import collections
 import csv
 import html
@@ -12,7 +12,8 @@ from workspace import write_file
 STYLE = """:root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse; margin: 1rem 0 }
-th, td { text-align: left; vertical-align: top; padding: .25rem .75rem; border-bottom: 1px solid #8888 }
+th, td { text-align: left; vertical-align: top; padding: .25rem .75rem }
+tr { border-bottom: 1px solid #8888 }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 code { overflow-wrap: anywhere }"""
 COLUMNS = ["student", "item", "points", "of", "status", "found_by", "mistakes", "token"]

@@ -37,7 +37,8 @@ def run(options) -> int:
 def all_submissions(paths: list[str], student: str | None) -> list[submission.Submission]:
     if student and len(paths) > 1:
         raise LabError(f"--student: expected one submission, found {len(paths)}")
-    found = [one for path in paths for one in submission.submissions_in(pathlib.Path(path), student)]
+    found = [one for path in map(pathlib.Path, paths)
+             for one in submission.submissions_in(path, student)]
     names = [one.student for one in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

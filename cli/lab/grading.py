@@ -1,4 +1,4 @@
-"""Points for what was handed in: each exercise in a clean copy of its file, judged with two seeds."""
+"""Points for what was handed in: exercises in a clean copy of their file, under two seeds."""
 import dataclasses
 import hashlib
 import os
@@ -27,15 +27,16 @@ class Seeds:
 
     def all(self):
         """(name, seed, cases of each law), in the order in which they are tried."""
-        return [("public", attempt.PUBLIC_SEED, attempt.CASES), ("secret", self.secret, SECRET_CASES)]
+        return [("public", attempt.PUBLIC_SEED, attempt.CASES),
+                ("secret", self.secret, SECRET_CASES)]
 
 
 def seeds_of(file: pathlib.Path) -> Seeds:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise LabError(f"{file}: expected the bytes of the secret seed, found {error.strerror}", 3) \
-            from None
+        raise LabError(f"{file}: expected the bytes of the secret seed, found {error.strerror}",
+                       3) from None
     if len(content) < LEAST_SECRET:
         raise LabError(f"{file}: expected {LEAST_SECRET} bytes or more that nobody guesses, found "
                        f"{len(content)}. `head -c 32 /dev/urandom > {file}` makes some", 3)
@@ -117,11 +118,14 @@ def run(lab: Lab, library: pathlib.Path, seeds: Seeds) -> tuple[str, dict]:
     for name, seed, cases in seeds.all():
         try:
             verdict = attempt.judge(library, cases, seed, other_user())
+            if attempt.missed_a_deadline(verdict):  # the machine may have been busy
+                verdict = attempt.judge(library, cases, seed, other_user())
         except LabError as error:
             if error.code in (2, 3):  # it cannot be loaded
                 return Outcome.DOES_NOT_COMPILE.words(), {"lines": [first_line(error, library)]}
             return "no verdict", {"lines": [first_line(error, library)]}
         if verdict.outcome is not Outcome.DONE:
+            verdict.lines = [line.replace(str(library), library.name) for line in verdict.lines]
             return verdict.outcome.words(), facts_of(lab, verdict, name)
     return Outcome.DONE.words(), {}
 

@@ -16,8 +16,8 @@ class Written:
 
 
 def pattern_of(exercise: str) -> re.Pattern:
-    return re.compile(rf"^[ \t]*// Yours: {exercise}\..*?\n(?P<text>.*?)^[ \t]*// End of {exercise}\..*?$",
-                      re.DOTALL | re.MULTILINE)
+    begin, end = rf"[ \t]*// Yours: {exercise}\.", rf"[ \t]*// End of {exercise}\."
+    return re.compile(rf"^{begin}.*?\n(?P<text>.*?)^{end}.*?$", re.DOTALL | re.MULTILINE)
 
 
 def written_in(file: str, exercise: str) -> Written | None:

@@ -1,15 +1,14 @@
 """`ringlab lab grade`: points for honest and dishonest submissions, the same bytes when graded again.
 
-    tests/lab/grade_test.py --all [--jobs N]   all of handed_in.py, with what each is worth"""
+    tests/lab/grade_test.py --all [--jobs N] [--markdown docs/grading.md]   all of handed_in.py"""
 import csv
 import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 import zipfile
 from xml.etree import ElementTree
@@ -19,6 +18,7 @@ sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "tests" / "lab"), str(RO
 import allowed  # noqa: E402
 import class_page  # noqa: E402
 import grade_reports  # noqa: E402
+import grading  # noqa: E402
 import handed_in  # noqa: E402
 import regions  # noqa: E402
 import submission  # noqa: E402
@@ -26,12 +26,11 @@ from catalogue import all_labs, find_lab, without_marks  # noqa: E402
 from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
 
 os.environ.setdefault("RINGLAB_PROGRAMS", str(pathlib.Path(PROGRAM).resolve().parent))
-SECRET = b"the bytes that make this test's secret seed"
+SECRET = b"the bytes that make the secret seed of these tests"
 
 
 def named(name: str) -> handed_in.HandedIn:
-    everything = handed_in.HONEST + handed_in.REFUSED + handed_in.DISHONEST
-    return next(one for one in everything if one.name == name)
+    return next(one for one in handed_in.EVERYTHING if one.name == name)
 
 
 class Allowed(unittest.TestCase):
@@ -61,19 +60,21 @@ class Allowed(unittest.TestCase):
                 self.assertIn(str(line), [words.split("line ")[-1] for words in said], one.name)
 
     def test_each_way_to_write_them(self):
-        for text in ["%:include <x>", "#define go meet", "exit(0);", "_exit(0);", "thread_local int x;",
-                     "extern int x;", "std::jthread t(f);", "auto x = std::chrono::x;", "fork();",
-                     "[[gnu::weak]] int f();", "ringlab::merge_state(a, b);", "merge::finish(r, a);",
-                     "using namespace std;", "__builtin_trap();", "reinterpret_cast<long>(p);",
-                     'R"(")" static int x; ""', "u8'\"' static int x; '\"'", "if (x) {", "int s\\u0074;"]:
+        for text in ["%:include <x>", "#define go meet", "exit(0);", "_exit(0);", "if (x) {",
+                     "thread_local int x;", "extern int x;", "std::jthread t(f);", "fork();",
+                     "auto x = std::chrono::x;", "[[gnu::weak]] int f();", "int s\\u0074;",
+                     "ringlab::merge_state(a, b);", "merge::finish(r, a);", "using namespace std;",
+                     "__builtin_trap();", "reinterpret_cast<long>(p);", 'R"(")" static int x; ""',
+                     "u8'\"' static int x; '\"'"]:
             self.assertTrue(self.refused("  meet(here, 0);\n" + text + "\n"), text)
             self.assertIn("line 11", self.refused("  meet(here, 0);\n" + text + "\n")[0], text)
 
     def test_ordinary_words_are_not(self):
-        for text in ["// static thread\n/* #include */ int a = 1'000;", "char c = '#';", "int thread = 0;",
+        for text in ["// static thread\n/* #include */ int a = 1'000;", "char c = '#';",
                      'const char* text = "exit(0) # \\" static";', "int time = a->write(3);",
-                     "auto score = [&](int k) { return k; };\nscore(1);", "std::vector<int> v{1, 2};",
-                     "[[maybe_unused]] int x = std::exp(2.0) < std::log(3.0);", "x.open(1), y.read();"]:
+                     "auto score = [&](int k) { return k; };\nscore(1);", "int thread = 0;",
+                     "[[maybe_unused]] int x = std::exp(2.0) < std::log(3.0);",
+                     "x.open(1), y.read();", "std::vector<int> v{1, 2};"]:
             self.assertEqual(self.refused(text), [], text)
 
     def test_a_region_is_found_once_or_not_at_all(self):
@@ -132,7 +133,7 @@ class Graded(ProgramTest):
     def test_what_is_not_used(self):
         """The text around the exercises, files that are none of a lab's, and links."""
         lab, one = find_lab("05"), named("elsewhere_too")
-        parts = [{exercise.name: regions.written_in(text, exercise.name) for exercise in lab.exercises}
+        parts = [{name: regions.written_in(text, name) for name in one.outcomes}
                  for text in (one.text(), handed_in.solved(lab))]
         self.assertTrue(regions.differs_outside(lab, one.text()))
         self.assertEqual(*[[line for line in regions.composed(lab, written, "ring.h").splitlines()
@@ -184,7 +185,8 @@ class Bundle(ProgramTest):
     def unpacked(self) -> pathlib.Path:
         """As on Gradescope: /autograder with the bundle in source/."""
         secret = self.file("secret", SECRET)
-        self.succeeds("lab", "bundle", self.folder / "one.zip", "--secret", secret, "--stages", "05-05")
+        self.succeeds("lab", "bundle", self.folder / "one.zip", "--secret", secret,
+                      "--stages", "05-05")
         at = self.folder / "autograder"
         with zipfile.ZipFile(self.folder / "one.zip") as packed:
             names = packed.namelist()
@@ -221,10 +223,36 @@ class Bundle(ProgramTest):
         program.mkdir(parents=True)
         (program / "ringlab").symlink_to(pathlib.Path(PROGRAM).resolve())
         named("nothing").write(self.folder).rename(self.folder / "submission")
-        environment = {**os.environ, "STUDENT": "ada", "GITHUB_STEP_SUMMARY": str(self.folder / "page")}
+        page = self.folder / "page"
+        environment = {**os.environ, "STUDENT": "ada", "GITHUB_STEP_SUMMARY": str(page)}
         subprocess.run(["bash", "-e", "-c", lines], check=True, cwd=self.folder, env=environment,
                        stdout=subprocess.DEVNULL)
-        self.assertIn("# ada: 0 of 30 points", (self.folder / "page").read_text())
+        self.assertIn("# ada: 0 of 30 points", page.read_text())
+
+
+class Manual(ProgramTest):
+    def test_command_lines_do_what_they_say(self):
+        page = (ROOT / "docs" / "grading.md").read_text()
+        lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+                 for line in block.splitlines()]
+        self.assertEqual(len(lines), 5)
+        (self.folder / "build" / "bin").mkdir(parents=True)
+        (self.folder / "build" / "bin" / "ringlab").symlink_to(pathlib.Path(PROGRAM).resolve())
+        for line in lines:
+            subprocess.run(["bash", "-e", "-c", line], check=True, cwd=self.folder,
+                           stdout=subprocess.DEVNULL)
+        grades = self.folder / "build" / "grades"
+        self.assertEqual(json.loads((grades / "ada" / "grade.json").read_text())["of"], 80)
+        for name in re.findall(r"`(?:DIR/STUDENT|DIR)/?(\S+)`|^\| `(\S+)` \|", page, re.MULTILINE):
+            name = name[0] or name[1]
+            if "." in name:
+                self.assertTrue(list(grades.rglob(name)), name)
+
+    def test_its_table_is_of_all_submissions(self):
+        page = (ROOT / "docs" / "grading.md").read_text()
+        rows = re.findall(r"^\| `(\w+)` \| (\d\d) \| (\d+) of \d+ \|", page, re.MULTILINE)
+        self.assertEqual(rows, [(one.name, one.lab, str(one.points()))
+                                for one in handed_in.EVERYTHING])
 
 
 class Adapters(unittest.TestCase):
@@ -266,16 +294,17 @@ class ClassPage(unittest.TestCase):
         hidden = {**Adapters.ITEM, "lines": ["no known mistake matches", "law      <O> and lse"],
                   "case": "1 rank", "token": "ring/U/b1"}
         lab = Adapters.REPORT["labs"][0]
-        self.reports = [{**Adapters.REPORT, "student": name, "labs": [{**lab, "items": [
-            Adapters.DONE, item]}]} for name, item in [("ada", wrong), ("cy", wrong), ("<i>", hidden)]]
+        self.reports = [{**Adapters.REPORT, "student": name,
+                         "labs": [{**lab, "items": [Adapters.DONE, item]}]}
+                        for name, item in [("ada", wrong), ("cy", wrong), ("<i>", hidden)]]
         self.reports.append({**Adapters.REPORT, "student": "=bob", "points": 0, "labs": []})
 
     def test_counts_what_is_done_and_what_is_wrong(self):
         page = class_page.page(self.reports)
         self.assertIn("<h1>4 submissions</h1>", page)
         self.assertIn("Points: 10 at the median, 0 to 10, of 30.", page)
-        for row in [("05.exchange", 3, 3), ("05.hops", 0, 3)]:
-            self.assertIn('<td>{}</td><td class="n">{}</td><td class="n">{}</td>'.format(*row), page)
+        for name, done, of in [("05.exchange", 3, 3), ("05.hops", 0, 3)]:
+            self.assertIn(f'<td>{name}</td><td class="n">{done}</td><td class="n">{of}</td>', page)
         self.assertIn('<td>ring.last_chunk_dropped</td><td class="n">2</td>', page)
         self.assertIn("<td>&lt;i&gt;</td><td>05.hops</td><td>1 rank</td><td>ring/U/b1</td>", page)
         self.assertNotIn("<i>", page)
@@ -287,34 +316,8 @@ class ClassPage(unittest.TestCase):
         self.assertEqual(class_page.as_text("=1+1"), "'=1+1")
 
 
-def grade_all(jobs: int) -> int:
-    """Every submission twice: 0 where each has its outcomes, and the same bytes again."""
-    with tempfile.TemporaryDirectory(prefix="ringlab-grade-all-") as name:
-        folder = pathlib.Path(name)
-        (folder / "secret").write_bytes(SECRET)
-        everything = handed_in.HONEST + handed_in.REFUSED + handed_in.DISHONEST
-        for one in everything:
-            one.write(folder / "class")
-        for output in ("out", "again"):
-            began = time.monotonic()
-            ringlab("lab", "grade", folder / "class", "--secret", folder / "secret", "--jobs", jobs,
-                    "--output", folder / output, timeout=3600)
-            print(f"{len(everything)} graded in {time.monotonic() - began:.0f} s", flush=True)
-        return sum([not is_as_expected(one, folder) for one in everything]) > 0
-
-
-def is_as_expected(one: handed_in.HandedIn, folder: pathlib.Path) -> bool:
-    files = [(folder / output / one.name / "grade.json").read_bytes() for output in ("out", "again")]
-    report = json.loads(files[0])
-    found = {item["item"].split(".")[1]: item["status"] for item in report["labs"][0]["items"]}
-    good = found == one.outcomes and report["points"] == one.points() and files[0] == files[1]
-    again = "" if files[0] == files[1] else "  other bytes when graded again"
-    print(f"{'ok ' if good else 'BAD'} {one.name:<22} {report['points']:>2} of {report['of']}  "
-          f"{found}{again}")
-    return good
-
-
 if __name__ == "__main__":
     if "--all" in sys.argv:
-        sys.exit(grade_all(int(sys.argv[sys.argv.index("--jobs") + 1]) if "--jobs" in sys.argv else 1))
+        import grade_all
+        sys.exit(grade_all.main())
     unittest.main()
