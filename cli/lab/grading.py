@@ -4,6 +4,7 @@ import hashlib
 import os
 import pathlib
 import platform
+import subprocess
 import tempfile
 
 import allowed
@@ -110,6 +111,7 @@ def judge(lab: Lab, written: dict[str, regions.Written], seeds: Seeds) -> tuple[
         error = attempt.compile_file(folder, lab, source, library)
         if error:
             return Outcome.DOES_NOT_COMPILE.words(), {"lines": error}
+        require_for_others("-r", library)
         return run(lab, library, seeds)
 
 
@@ -135,6 +137,16 @@ def other_user() -> int | None:
     return NOBODY if os.geteuid() == 0 else None
 
 
+def require_for_others(permission: str, path: pathlib.Path) -> None:
+    """Folders of root's own would make everything look wrong."""
+    user = other_user()
+    if user is not None and subprocess.run(["test", permission, path], user=user, group=user,
+                                           extra_groups=[], check=False).returncode != 0:
+        raise LabError(f"{path}: expected to be open to the user nobody, whom what was handed in "
+                       "runs as, found it closed. Build and TMPDIR belong into folders that "
+                       "others may enter (chmod o+x)", 4)
+
+
 def first_line(error: LabError, library: pathlib.Path) -> str:
     return str(error).splitlines()[0].replace(f"{library.parent}/", "")
 
@@ -146,6 +158,7 @@ def facts_of(lab: Lab, verdict: Verdict, seed: str) -> dict:
 
 
 def environment() -> dict:
+    require_for_others("-x", attempt.PROGRAMS / "ringlab")
     compiler = attempt.compiler_version()
     return {"ringlab": attempt.run_ringlab("--version").stdout.strip(), "compiler": compiler,
             "machine": platform.machine(), "system": platform.system()}

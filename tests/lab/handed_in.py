@@ -115,6 +115,8 @@ DISHONEST = [
     row("nan_everywhere", OUT, OUT.replace("value", "value - value + Real(NAN)"), "wrong"),
     row("writes_nothing", OUT, "(void)value;", "wrong"),
     row("changes_inputs", KEYS, "((Real*)keys)[0] = 0;\n" + KEYS, "crashed"),
+    row("eats_memory", KEYS, "std::vector<Real*> all;\nfor (;;) all.push_back(new Real[1 << 28]);\n" +
+        KEYS, "wrong"),
     ring("sends_twice", "arriving->owner = r.rank_at(-hop);", "arriving->owner = r.rank_at(-hop);\n"
          "      for (const Request request : post_hop(r, here, *arriving)) r.network.wait(request);",
          "wrong"),
