@@ -1,4 +1,5 @@
 """`ringlab lab grade` and `submit`: what they are told, print and write."""
+import argparse
 import concurrent.futures
 import json
 import pathlib
@@ -37,6 +38,8 @@ def run(options) -> int:
 def all_submissions(paths: list[str], student: str | None) -> list[submission.Submission]:
     if student and len(paths) > 1:
         raise LabError(f"--student: expected one submission, found {len(paths)}")
+    if student and not submission.STUDENT.fullmatch(student):
+        raise LabError(f'--student: expected letters, digits and _@+.-, found "{student}"')
     found = [one for path in map(pathlib.Path, paths)
              for one in submission.submissions_in(path, student)]
     names = [one.student for one in found]
@@ -115,6 +118,12 @@ def warnings_of(lab: Lab, file: str) -> list[str]:
     return lines
 
 
+def jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"expected 1 … 1000, found {text}")
+    return int(text)
+
+
 def add_actions(add) -> None:
     action = add("submit", "pack your files to hand them in", submit, lab="")
     action.add_argument("file", metavar="FILE.zip")
@@ -127,7 +136,7 @@ def add_actions(add) -> None:
     action.add_argument("--stages", metavar="FIRST-LAST",
                         help="the labs that were set; unless given, those that were handed in")
     action.add_argument("--student", metavar="NAME", help="unless given, the name of the folder")
-    action.add_argument("--jobs", type=int, default=1, metavar="N", help="labs at a time (1)")
+    action.add_argument("--jobs", type=jobs, default=1, metavar="N", help="labs at a time (1)")
     action.add_argument("--output", metavar="DIR",
                         help="reports in DIR/STUDENT; points that are there already are not lost")
     bundle.add_action(add)

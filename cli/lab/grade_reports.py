@@ -13,7 +13,8 @@ def text(document: dict) -> str:
     lines = [f"{document['student']}: {document['points']} of {document['of']} points"]
     for lab in document["labs"]:
         lines.append(f"  {lab['lab']} {lab['name']:<22} {lab['points']:>3} of {lab['of']:>3}  " +
-                     ", ".join(f"{short(item)}: {status_of(item)}" for item in lab["items"]))
+                     ", ".join(f"{short(item)}: {status_of(item)}" for item in lab["items"]) +
+                     (" (changed elsewhere, too: not used)" if lab["changed_outside"] else ""))
     return "\n".join(lines)
 
 

@@ -176,17 +176,22 @@ def document(submission: Submission, labs: list[dict], seeds: Seeds, where: dict
             "environment": where, "labs": labs}
 
 
-def best_of(new: dict, earlier: dict | None) -> dict:
-    """Nobody loses points by handing in again: an item that had more before stays as it was."""
-    if earlier is None or earlier.get("schema") != SCHEMA:
-        return new
-    before = {item["item"]: (item, earlier["submission_sha256"])
+def best_of(new: dict, earlier: dict) -> dict:
+    """Nobody loses points by handing in again: an item that had more before stays as it was, and so
+    does a lab that `new` does not have."""
+    if earlier["schema"] != SCHEMA:
+        raise ValueError(f"schema {earlier['schema']}")
+    digest = earlier["submission_sha256"]
+    before = {item["item"]: {"kept_from": digest} | item
               for lab in earlier["labs"] for item in lab["items"]}
     for lab in new["labs"]:
-        for at, item in enumerate(lab["items"]):
-            old, digest = before.get(item["item"], (item, ""))
-            if old["points"] > item["points"]:
-                lab["items"][at] = {**old, "kept_from": old.get("kept_from", digest)}
+        lab["items"] = [max(item, before.get(item["item"], item), key=lambda one: one["points"])
+                        for item in lab["items"]]
         lab["points"] = sum(item["points"] for item in lab["items"])
-    new["points"] = sum(lab["points"] for lab in new["labs"])
+    here = {lab["lab"] for lab in new["labs"]}
+    left = [{**lab, "items": [before[item["item"]] for item in lab["items"]]}
+            for lab in earlier["labs"] if lab["lab"] not in here]
+    new["labs"] = sorted(new["labs"] + left, key=lambda lab: lab["lab"])
+    for total in ("points", "of"):
+        new[total] = sum(lab[total] for lab in new["labs"])
     return new

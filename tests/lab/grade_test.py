@@ -100,35 +100,37 @@ class Graded(ProgramTest):
         folder = self.folder / output
         return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.*")}
 
-    def test_points_the_same_bytes_again_and_none_lost(self):
-        for name in ("one_hop_short", "early_exit"):
+    def test_the_same_bytes_again(self):
+        for name in ("no_rescale", "early_exit"):
             named(name).write(self.folder / "class")
         result = self.grade("out", self.folder / "class")
-        self.assertIn("one_hop_short: 10 of 30 points", result.out)
         self.assertIn("early_exit: 0 of 20 points", result.out)
-        report = self.report("one_hop_short")
-        hops = report["labs"][0]["items"][1]
-        self.assertEqual([hops["status"], hops["found_by"]], ["wrong", "public"])
-        self.assertEqual(hops["mistakes"], ["ring.last_chunk_dropped"])
-        self.assertRegex(hops["token"], "^ring/[^/]+/b1")
         self.assertIn("`exit`", self.report("early_exit")["labs"][0]["items"][0]["lines"][0])
+        row = self.report("no_rescale")["labs"][0]["items"][0]
+        self.assertEqual([row["status"], row["found_by"]], ["wrong", "public"])
+        self.assertEqual(row["mistakes"], ["softmax.acc_not_rescaled"])
+        self.assertRegex(row["token"], "^online_softmax/[^/]+/b1")
         first = self.files("out")
         self.assertEqual(len(first), 2 * 4 + 2)
         self.assertFalse([name for name, text in first.items() if self.folder.name in text])
         self.grade("again", self.folder / "class")
         self.assertEqual(self.files("again"), first)
-        self.hands_in_less(report)
 
-    def hands_in_less(self, before: dict):
-        named("nothing").write(self.folder / "later").rename(self.folder / "one_hop_short")
-        self.grade("out", self.folder / "one_hop_short")
-        less = self.report("one_hop_short")
-        self.assertEqual(less["points"], 10)
-        exchange = less["labs"][0]["items"][0]
-        self.assertEqual(exchange["kept_from"], before["submission_sha256"])
-        files = self.files("out")
-        self.grade("out", self.folder / "one_hop_short")
+    def test_one_mistake_costs_one_exercise_and_handing_in_less_costs_nothing(self):
+        first = named("one_hop_short").write(self.folder)
+        self.assertIn("ada: 10 of 30 points", self.grade("out", first, "--student", "ada").out)
+        before = self.report("ada")
+        self.assertEqual([item["status"] for item in before["labs"][0]["items"]], ["done", "wrong"])
+        less = named("nothing").write(self.folder)
+        self.grade("out", less, "--student", "ada")
+        kept, files = self.report("ada"), self.files("out")
+        self.assertEqual(kept["points"], 10)
+        self.assertEqual(kept["labs"][0]["items"][0]["kept_from"], before["submission_sha256"])
+        self.grade("out", less, "--student", "ada")
         self.assertEqual(self.files("out"), files)
+        self.grade("out", named("early_exit").write(self.folder), "--student", "ada")
+        labs = [(lab["lab"], lab["points"]) for lab in self.report("ada")["labs"]]
+        self.assertEqual(labs, [("02", 0), ("05", 10)])
 
     def test_what_is_not_used(self):
         """The text around the exercises, files that are none of a lab's, and links."""
@@ -175,6 +177,9 @@ class Graded(ProgramTest):
                                   (3, "found no file of a lab", [self.folder / "out", "--secret",
                                                                  self.secret]),
                                   (2, "right more often", [right, right, "--secret", self.secret]),
+                                  (2, "found 0", [right, "--secret", self.secret, "--jobs", 0]),
+                                  (2, 'found "../x"', [right, "--secret", self.secret, "--student",
+                                                       "../x"]),
                                   (2, "FIRST-LAST", [right, "--secret", self.secret, "--stages",
                                                      "05-04"])]:
             (self.folder / "out").mkdir(exist_ok=True)
