@@ -5,9 +5,10 @@ import re
 from catalogue import Lab, STAGES
 from regions import Written
 
-# Comments and literals say nothing to the compiler that could be refused.
+# Comments and literals say nothing to the compiler that could be refused. Numbers are among them for
+# the sake of 1'000.
 LITERAL = re.compile(r'//[^\n]*|/\*.*?\*/|(?<!\w)(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"|'
-                     r"(?:\b(?:u8|[uUL])|(?<![0-9a-fA-F]))'(?:\\.|[^'\\\n])+'", re.DOTALL)
+                     r"(?<!\w)\.?\d(?:'?\w|\.)*|'(?:\\.|[^'\\\n])+'", re.DOTALL)
 KEYWORDS = {
     "assembly": "asm",
     "it outlives a call": "static thread_local extern constinit",
@@ -54,7 +55,9 @@ def characters(code: str):
         yield found.start(1), f"a line for the preprocessor, `{found[0].strip()}`"
     for found in re.finditer(r"\[\s*\[\s*(using|\w+\s*::)", code):
         yield found.start(), "an attribute of one compiler"
-    for found in re.finditer(r'[\\"`@$]|[^\x00-\x7f]|[\x00-\x08\x0b-\x1f]', code):
+    for found in re.finditer(r"/\*|\*/", code):
+        yield found.start(), f"`{found[0]}` that leaves the exercise"
+    for found in re.finditer(r'[\\"\'`@$]|[^\x00-\x7f]|[\x00-\x08\x0b-\x1f]', code):
         yield found.start(), f"the character {found[0]!r} outside of comments and texts"
 
 

@@ -65,12 +65,14 @@ class Allowed(unittest.TestCase):
                      "auto x = std::chrono::x;", "[[gnu::weak]] int f();", "int s\\u0074;",
                      "ringlab::merge_state(a, b);", "merge::finish(r, a);", "using namespace std;",
                      "__builtin_trap();", "reinterpret_cast<long>(p);", 'R"(")" static int x; ""',
-                     "u8'\"' static int x; '\"'"]:
+                     "u8'\"' static int x; '\"'", "case'\"': static int x; case'\"':",
+                     "1'0'\"' static int x; '\"'", "/* open", "a */ b", "x = 'a"]:
             self.assertTrue(self.refused("  meet(here, 0);\n" + text + "\n"), text)
             self.assertIn("line 11", self.refused("  meet(here, 0);\n" + text + "\n")[0], text)
 
     def test_ordinary_words_are_not(self):
-        for text in ["// static thread\n/* #include */ int a = 1'000;", "char c = '#';",
+        for text in ["// static thread\n/* #include */ int a = 1'000;", "char c = '#', d = '\\'';",
+                     "double x = .5e-3 + 0x1.8p+3 + 1'0.5'0;",
                      'const char* text = "exit(0) # \\" static";', "int time = a->write(3);",
                      "auto score = [&](int k) { return k; };\nscore(1);", "int thread = 0;",
                      "[[maybe_unused]] int x = std::exp(2.0) < std::log(3.0);",
@@ -81,7 +83,9 @@ class Allowed(unittest.TestCase):
         text = handed_in.solved(find_lab("05"))
         self.assertIsNone(regions.written_in(text.replace("// End of hops.", "//"), "hops"))
         self.assertIsNone(regions.written_in(text + "// Yours: hops. x\n// End of hops.\n", "hops"))
-        self.assertIsNotNone(regions.written_in(text, "hops"))
+        written = regions.written_in(text, "hops")
+        self.assertFalse(written.is_stub("hops"))
+        self.assertFalse(regions.Written('// not_done("hops");\nmeet(here, 0);', 1).is_stub("hops"))
 
 
 class Graded(ProgramTest):
