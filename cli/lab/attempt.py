@@ -6,8 +6,8 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
-import tempfile
 import time
 
 from catalogue import Lab, LabError, STAGES
@@ -22,6 +22,9 @@ FLAGS = ["-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-c
 CASES = 8
 CALL_SECONDS = 4
 DEADLINE = 120
+# Memory, the size of a file and the time that a file may cost while it is compiled: KiB, blocks, s.
+LIMITED = ["sh", "-c", 'ulimit -v 4194304; ulimit -f 524288; ulimit -t 60; exec "$@"', "sh"]
+PUBLIC_SEED = 1
 
 
 class Outcome(enum.Enum):
@@ -43,6 +46,7 @@ class Verdict:
     lines: list[str]
     token: str = ""
     mistakes: list[str] = dataclasses.field(default_factory=list)
+    case: str = ""
     compiled_s: float = 0
     judged_s: float = 0
 
@@ -53,27 +57,34 @@ def library_of(workspace: Workspace, lab: Lab) -> pathlib.Path:
 
 def compile_lab(workspace: Workspace, lab: Lab) -> list[str]:
     """Lines about the first error; none when there is a library now."""
-    return compile_file(workspace, lab, workspace.source(lab), library_of(workspace, lab))
+    return compile_file(workspace.path, lab, workspace.source(lab), library_of(workspace, lab))
 
 
-def compile_file(workspace: Workspace, lab: Lab, source: pathlib.Path,
+def compile_file(folder: pathlib.Path, lab: Lab, source: pathlib.Path,
                  library: pathlib.Path) -> list[str]:
-    """Makes a library of a file that stands for the lab's stage."""
+    """Makes a library of a file in the folder that stands for the lab's stage."""
     library.parent.mkdir(exist_ok=True)
     glue = library.with_suffix(".cpp")
     source = source.resolve()
     glue.write_text(f'#include "{source}"\n#include "property_tests/stage_libraries/stage_library.h"\n'
                     f"RINGLAB_STAGE_LIBRARY({lab.name})\n")
     words = [*shlex.split(COMPILER), *FLAGS, "-I", str(STAGES.parent), str(glue), "-o", str(library)]
+    if not shutil.which(words[0]):
+        raise LabError(f"the compiler: expected {words[0]}, found no such program. Set CXX", 4)
     library.unlink(missing_ok=True)
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE, check=False)
-    except FileNotFoundError:
-        raise LabError(f"the compiler: expected {words[0]}, found no such program. Set CXX", 4) \
-            from None
+        done = subprocess.run([*LIMITED, *words], capture_output=True, text=True,
+                              errors="replace", timeout=DEADLINE, check=False)
+    except subprocess.TimeoutExpired:
+        return [f"the compiler: expected an end within {DEADLINE} s, found none"]
     if done.returncode == 0:
         return []
-    return first_error(done.stderr, source, workspace.path)
+    return first_error(done.stderr, source, folder)
+
+
+def compiler_version() -> str:
+    return subprocess.run([*shlex.split(COMPILER), "--version"], capture_output=True, text=True,
+                          check=False).stdout.split("\n")[0]
 
 
 def warnings_of(source: pathlib.Path) -> str:
@@ -96,28 +107,29 @@ def first_error(text: str, source: pathlib.Path, folder: pathlib.Path) -> list[s
     return shown
 
 
-def run_ringlab(*words: str) -> subprocess.CompletedProcess:
+def run_ringlab(*words: str, user: int | None = None) -> subprocess.CompletedProcess:
+    """As another user, where one is given."""
     program = PROGRAMS / "ringlab"
     if not program.exists() or not (PROGRAMS / "ringlab-stage-host").exists():
         raise LabError(f"programs: expected ringlab and ringlab-stage-host in {PROGRAMS}, "
                        "found not both. Build them: cmake --build build --target ringlab "
                        "ringlab-stage-host", 4)
+    other = {} if user is None else {"user": user, "group": user, "extra_groups": []}
     try:
         return subprocess.run([program, *words], capture_output=True, text=True, timeout=DEADLINE,
-                              check=False, stdin=subprocess.DEVNULL)
+                              check=False, stdin=subprocess.DEVNULL, **other)
     except subprocess.TimeoutExpired:
         raise LabError(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none", 4) \
             from None
 
 
-def judge(library: pathlib.Path, cases: int) -> Verdict:
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "verdict.json"
-        done = run_ringlab("verify", str(library), "--cases", str(cases), "--timeout",
-                           str(CALL_SECONDS), "--json", str(path))
-        if done.returncode not in (0, 1):
-            raise LabError(done.stderr.strip() or done.stdout.strip(), done.returncode)
-        subject = json.loads(path.read_text())["subjects"][0]
+def judge(library: pathlib.Path, cases: int, seed: int = PUBLIC_SEED,
+          user: int | None = None) -> Verdict:
+    done = run_ringlab("verify", str(library), "--cases", str(cases), "--seed", str(seed),
+                       "--timeout", str(CALL_SECONDS), "--json", "-", user=user)
+    if done.returncode not in (0, 1):
+        raise LabError(done.stderr.strip() or done.stdout.strip(), done.returncode)
+    subject = json.loads(done.stdout)["subjects"][0]
     if done.returncode == 0:
         held = sum(law["verdict"] == "held" for law in subject["laws"])
         return Verdict(Outcome.DONE, [f"{held} laws hold, {cases} cases each"])
@@ -141,15 +153,23 @@ def wrong(subject: dict) -> Verdict:
         lines.append(f"think    {insight['question']}")
     if len(broken) > 1:
         lines.append(f"and {len(broken) - 1} other laws broke")
-    return Verdict(outcome_of(failure["message"]), lines, failure["token"], named)
+    return Verdict(outcome_of(failure["message"]), lines, failure["token"], named,
+                   failure["case"])
+
+
+DEADLINES = ("gave no answer within", "no message within")
 
 
 def outcome_of(message: str) -> Outcome:
     if "it crashed with" in message:
         return Outcome.CRASHED
-    if "a deadlock" in message or "gave no answer within" in message or "no message within" in message:
+    if any(words in message for words in ("a deadlock", *DEADLINES)):
         return Outcome.STUCK
     return Outcome.WRONG
+
+
+def missed_a_deadline(verdict: Verdict) -> bool:
+    return any(words in line for line in verdict.lines for words in DEADLINES)
 
 
 def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:

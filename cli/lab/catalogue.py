@@ -103,3 +103,15 @@ def find_lab(word: str) -> Lab:
             return lab
     known = ", ".join(f"{lab.id} {lab.name}" for lab in labs)
     raise LabError(f'lab: expected one of {known}, found "{word}"')
+
+
+def labs_between(words: str | None) -> list[Lab]:
+    """Of "02-05" or "02"; all unless given."""
+    labs = all_labs()
+    if words:
+        first, _, last = words.partition("-")
+        ends = [find_lab(first), find_lab(last or first)]
+        labs = [lab for lab in labs if ends[0].id <= lab.id <= ends[1].id]
+    if not labs:
+        raise LabError(f'--stages: expected FIRST-LAST, found "{words}"')
+    return labs

@@ -97,7 +97,7 @@ def show_one(workspace: Workspace, one: DebugLab, anyway: bool) -> int:
     import attempt
     hand_out(workspace, one, anyway)
     library = workspace.path / ".ringlab" / f"{one.lab.id}_{one.lab.name}_debug.so"
-    error = attempt.compile_file(workspace, one.lab, one.file(workspace), library)
+    error = attempt.compile_file(workspace.path, one.lab, one.file(workspace), library)
     print(textwrap.fill(f"{one.lab.id} {one.lab.name}: {one.story}", 100))
     print(f"\nThe file  {one.file(workspace).relative_to(workspace.path)}")
     if error:

@@ -10,7 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import attempt as attempts  # noqa: E402
 import watch  # noqa: E402
 import debug  # noqa: E402
-from catalogue import LabError, Lab, all_labs, find_lab  # noqa: E402
+import grade  # noqa: E402
+from catalogue import LabError, Lab, all_labs, find_lab, labs_between  # noqa: E402
 from workspace import Workspace, export, write_file  # noqa: E402
 
 
@@ -62,13 +63,7 @@ def do_list(options) -> int:
 
 
 def do_export(options) -> int:
-    labs = all_labs()
-    if options.stages:
-        first, _, last = options.stages.partition("-")
-        ends = [find_lab(first), find_lab(last or first)]
-        labs = [lab for lab in labs if ends[0].id <= lab.id <= ends[1].id]
-    if not labs:
-        raise LabError(f'--stages: expected FIRST-LAST, found "{options.stages}"')
+    labs = labs_between(options.stages)
     export(pathlib.Path(options.folder), labs)
     print(f"{len(labs)} labs in {options.folder}. Go on there:\n"
           f"  cd {options.folder}\n  ringlab lab next")
@@ -231,6 +226,7 @@ def parser() -> Parser:
     action = add("ask", "questions to a lab, and whether answers are right", do_ask)
     action.add_argument("answers", nargs="*", metavar="ANSWER")
     debug.add_words(add("debug", "a broken file: find its mistake's name and line", debug.run))
+    grade.add_actions(add)
     action = add("explain", "a mistake by its name", do_explain, lab="")
     action.add_argument("mistake", metavar="MISTAKE")
     return top

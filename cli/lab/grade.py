@@ -1,0 +1,142 @@
+"""`ringlab lab grade` and `submit`: what they are told, print and write."""
+import argparse
+import concurrent.futures
+import json
+import pathlib
+import time
+
+import bundle
+import class_page
+import grading
+import grade_reports
+import regions
+import submission
+from catalogue import Lab, LabError, all_labs, labs_between
+from submission import WORK_LOG
+from workspace import Workspace, write_file
+
+
+def run(options) -> int:
+    """0 when all could be judged, whatever the points."""
+    began = time.monotonic()
+    seeds = grading.seeds_of(pathlib.Path(options.secret))
+    handed_in = all_submissions(options.submissions, options.student)
+    output = pathlib.Path(options.output) if options.output else None
+    documents = []
+    for document in graded(handed_in, options.stages, seeds, options.jobs):
+        if output:
+            document = kept(document, output)
+        documents.append(document)
+        print(grade_reports.text(document), flush=True)
+    if output:
+        class_page.write_pages(output)
+        print(f"{output}/STUDENT, {output}/class.html, {output}/class.csv")
+    print(f"{len(documents)} graded in {time.monotonic() - began:.0f} s")
+    return 0 if all(document["complete"] for document in documents) else 4
+
+
+def all_submissions(paths: list[str], student: str | None) -> list[submission.Submission]:
+    if student and len(paths) > 1:
+        raise LabError(f"--student: expected one submission, found {len(paths)}")
+    if student and not submission.STUDENT.fullmatch(student):
+        raise LabError(f'--student: expected letters, digits and _@+.-, found "{student}"')
+    found = [one for path in map(pathlib.Path, paths)
+             for one in submission.submissions_in(path, student)]
+    names = [one.student for one in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise LabError(f"submissions: expected each student once, found {', '.join(twice)} more "
+                       "often. The name is that of the folder or of the .zip")
+    return found
+
+
+def labs_of(one: submission.Submission, stages: str | None) -> list[Lab]:
+    """Those that were set, or those that were handed in."""
+    if stages:
+        return labs_between(stages)
+    return [lab for lab in all_labs() if lab.file_name() in one.files]
+
+
+def graded(handed_in: list[submission.Submission], stages: str | None, seeds: grading.Seeds,
+           jobs: int):
+    """Their documents, in order; `jobs` labs at a time."""
+    where = grading.environment()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        parts = [(one, [pool.submit(grading.grade_lab, lab, one, seeds)
+                        for lab in labs_of(one, stages)]) for one in handed_in]
+        try:
+            for one, labs in parts:
+                yield grading.document(one, [lab.result() for lab in labs], seeds, where)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def kept(document: dict, output: pathlib.Path) -> dict:
+    """Writes the reports of one student, with what was better before."""
+    folder = output / document["student"]
+    native = folder / "grade.json"
+    try:
+        document = grading.best_of(document, json.loads(native.read_text()))
+    except FileNotFoundError:
+        pass
+    except (ValueError, KeyError, TypeError) as error:
+        raise LabError(f"{native}: expected a report of `ringlab lab grade`, found {error!r}. Move "
+                       "it away to grade without it", 3) from None
+    write_file(native, json.dumps(document, indent=1, sort_keys=True) + "\n")
+    for name, make in grade_reports.ADAPTERS.items():
+        write_file(folder / name, make(document))
+    return document
+
+
+def submit(options) -> int:
+    """Packs what is handed in, and says what of it would be refused."""
+    workspace = Workspace(pathlib.Path(options.dir))
+    files = submission.files_of_folder(workspace.path)
+    labs = [lab for lab in all_labs() if lab.file_name() in files]
+    if not labs:
+        raise LabError(f"{workspace.path}: expected a file of a lab, found none", 3)
+    target = pathlib.Path(options.file)
+    if not target.parent.is_dir():
+        raise LabError(f"{target}: expected a folder that is there, found none", 3)
+    submission.pack({name: (text.encode(), 0o644) for name, text in files.items()}, target)
+    print(f"{target}: {len(labs)} labs" + (f" and {WORK_LOG}" if WORK_LOG in files else ""))
+    warnings = [line for lab in labs for line in warnings_of(lab, files[lab.file_name()])]
+    print("".join(f"  {line}\n" for line in warnings), end="")
+    return 1 if warnings else 0
+
+
+def warnings_of(lab: Lab, file: str) -> list[str]:
+    lines = []
+    for exercise in lab.exercises:
+        mine = regions.written_in(file, exercise.name)
+        early = grading.unjudged(lab, exercise, file, mine)
+        if early and early[0] != "not done":
+            lines += [f"{lab.file_name()}, {exercise.name}: {line}" for line in early[1]["lines"]]
+    if regions.differs_outside(lab, file):
+        lines.append(f"{lab.file_name()}: changed outside of what is yours; that is not used")
+    return lines
+
+
+def jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"expected 1 … 1000, found {text}")
+    return int(text)
+
+
+def add_actions(add) -> None:
+    action = add("submit", "pack your files to hand them in", submit, lab="")
+    action.add_argument("file", metavar="FILE.zip")
+    action = add("grade", "points for what was handed in, under a public and a secret seed", run,
+                 lab="")
+    action.add_argument("submissions", nargs="+", metavar="SUBMISSION",
+                        help="a folder of `export`, a .zip of `submit`, or a folder of those")
+    action.add_argument("--secret", required=True, metavar="FILE",
+                        help="bytes that make the secret seed; reports have a hash of them")
+    action.add_argument("--stages", metavar="FIRST-LAST",
+                        help="the labs that were set; unless given, those that were handed in")
+    action.add_argument("--student", metavar="NAME", help="unless given, the name of the folder")
+    action.add_argument("--jobs", type=jobs, default=1, metavar="N", help="labs at a time (1)")
+    action.add_argument("--output", metavar="DIR",
+                        help="reports in DIR/STUDENT; points that are there already are not lost")
+    bundle.add_action(add)

@@ -1,0 +1,56 @@
+"""What a learner wrote of a file, and the file with it in a clean copy of everything else."""
+import dataclasses
+import re
+
+from catalogue import Lab, NOT_DONE, with_include, without_marks
+
+
+@dataclasses.dataclass
+class Written:
+    """Between "Yours: NAME." and "End of NAME.": the text, and the number of its first line."""
+    text: str
+    line: int
+
+    def is_stub(self, exercise: str) -> bool:
+        return exercise in NOT_DONE.findall(re.sub(r"//[^\n]*", "", self.text))
+
+
+def pattern_of(exercise: str) -> re.Pattern:
+    begin, end = rf"[ \t]*// Yours: {exercise}\.", rf"[ \t]*// End of {exercise}\."
+    return re.compile(rf"^{begin}.*?\n(?P<text>.*?)^{end}.*?$", re.DOTALL | re.MULTILINE)
+
+
+def written_in(file: str, exercise: str) -> Written | None:
+    """None where the two comments do not stand there once each."""
+    found = list(pattern_of(exercise).finditer(file))
+    if len(found) != 1 or file.count(f"// End of {exercise}.") != 1:
+        return None
+    return Written(found[0]["text"], 1 + file.count("\n", 0, found[0].start("text")))
+
+
+def outside(lab: Lab, file: str) -> str:
+    """The file without what is to be written."""
+    for exercise in lab.exercises:
+        file = pattern_of(exercise.name).sub("", file)
+    return file
+
+
+def differs_outside(lab: Lab, file: str) -> bool:
+    return outside(lab, file).split() != outside(lab, lab.skeleton()).split()
+
+
+def composed(lab: Lab, written: dict[str, Written], name: str) -> str:
+    """The stage's file, as in the repository, with these exercises as they were written.
+
+    The compiler speaks of the lines of a learner's file, `name`."""
+    text = lab.header
+    for exercise in written:
+        text = text.replace(lab.region(exercise)[0], here(exercise))
+    text = with_include(without_marks(text), "stages/common/not_done.h")
+    for exercise, mine in written.items():
+        text = text.replace(here(exercise), f'#line {mine.line} "{name}"\n{mine.text}\n')
+    return text
+
+
+def here(exercise: str) -> str:
+    return f"// <what was written of {exercise}>\n"

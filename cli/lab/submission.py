@@ -1,0 +1,104 @@
+"""What somebody hands in: the files of the labs and the work log, from a folder or a .zip."""
+import dataclasses
+import hashlib
+import pathlib
+import re
+import zipfile
+
+from catalogue import LabError, all_labs
+
+WORK_LOG = "worklog.md"
+MOST_BYTES = 1 << 20  # of a file
+STUDENT = re.compile(r"[A-Za-z0-9_@+][A-Za-z0-9_@+. -]{0,99}")
+
+
+@dataclasses.dataclass
+class Submission:
+    student: str
+    files: dict[str, str]  # "05_ring/ring.h": its text
+
+    def digest(self) -> str:
+        """Of the names and texts: the same for the same work, however it was packed."""
+        whole = hashlib.sha256()
+        for name in sorted(self.files):
+            for part in (name, self.files[name]):
+                whole.update(len(part.encode()).to_bytes(8, "big") + part.encode())
+        return whole.hexdigest()
+
+
+def wanted_names() -> list[str]:
+    return [lab.file_name() for lab in all_labs()] + [WORK_LOG]
+
+
+def submissions_in(path: pathlib.Path, student: str | None = None) -> list[Submission]:
+    """One, or those that lie in a folder of them."""
+    if path.is_dir() and not files_of_folder(path):
+        inner = [one for one in sorted(path.iterdir()) if one.is_dir() or one.suffix == ".zip"]
+        found = [Submission(name_of(one), files) for one in inner if (files := files_of(one))]
+        if student and len(found) == 1:
+            found[0].student = student
+    else:
+        found = [Submission(student or name_of(path), files_of(path))]
+    if not any(one.files for one in found):
+        raise LabError(f"{path}: expected a folder that `ringlab lab export` wrote, or a .zip of "
+                       "`ringlab lab submit`, found no file of a lab in it", 3)
+    return found
+
+
+def name_of(path: pathlib.Path) -> str:
+    """The student: the name of the folder or of the .zip."""
+    path = path.resolve()
+    name = path.stem if path.suffix == ".zip" else path.name
+    if not STUDENT.fullmatch(name):
+        raise LabError(f"{path}: expected a name of letters, digits and _@+.- that stands for the "
+                       f'student, found "{name}"', 3)
+    return name
+
+
+def files_of(path: pathlib.Path) -> dict[str, str]:
+    if path.is_dir():
+        return files_of_folder(path)
+    try:
+        return files_of_zip(path)
+    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        raise LabError(f"{path}: expected a folder or a .zip file, found {error}", 3) from None
+
+
+def files_of_folder(folder: pathlib.Path) -> dict[str, str]:
+    """Links are no files: they lead to those of others."""
+    files = {}
+    for name in wanted_names():
+        path = folder / name
+        if path.is_file() and path.resolve() == folder.resolve() / name:
+            with path.open("rb") as file:
+                files[name] = text_of(file.read(MOST_BYTES + 1), path)
+    return files
+
+
+def files_of_zip(path: pathlib.Path) -> dict[str, str]:
+    """Nothing is unpacked. All may lie in one more folder."""
+    files = {}
+    with zipfile.ZipFile(path) as packed:
+        for entry in packed.infolist():
+            name = next((one for one in wanted_names()
+                         if re.fullmatch(r"([^/]+/)?" + re.escape(one), entry.filename)), None)
+            if name and name not in files:
+                with packed.open(entry) as file:
+                    files[name] = text_of(file.read(MOST_BYTES + 1), path / name)
+    return files
+
+
+def text_of(content: bytes, path: pathlib.Path) -> str:
+    if len(content) > MOST_BYTES:
+        raise LabError(f"{path}: expected at most {MOST_BYTES} bytes, found more", 3)
+    return content.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def pack(entries: dict[str, tuple[bytes, int]], target: pathlib.Path) -> None:
+    """(content, mode) by name. The same bytes for the same files: no dates, no owners."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in sorted(entries):
+            content, mode = entries[name]
+            entry = zipfile.ZipInfo(name)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, mode << 16
+            packed.writestr(entry, content)
