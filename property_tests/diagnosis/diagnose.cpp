@@ -7,7 +7,7 @@
 #include "property_tests/diagnosis/events/nan_words.h"
 #include "property_tests/diagnosis/evidence.h"
 #include "property_tests/diagnosis/experiments.h"
-#include "property_tests/diagnosis/gradient_hypotheses.h"
+#include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 #include "property_tests/diagnosis/law_suspects.h"
 #include "property_tests/verify.h"
 

@@ -1,4 +1,4 @@
-#include "property_tests/diagnosis/gradient_model.h"
+#include "property_tests/diagnosis/gradients/gradient_model.h"
 
 #include <cmath>
 #include <limits>

@@ -4,7 +4,7 @@
 #include <numbers>
 #include <utility>
 
-#include "property_tests/diagnosis/gradient_hypotheses.h"
+#include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 
 namespace ringlab::verify {
 namespace {

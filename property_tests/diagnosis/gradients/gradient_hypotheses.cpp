@@ -1,4 +1,4 @@
-#include "property_tests/diagnosis/gradient_hypotheses.h"
+#include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "property_tests/diagnosis/diagnosis.h"
-#include "property_tests/diagnosis/gradient_model.h"
+#include "property_tests/diagnosis/gradients/gradient_model.h"
 
 namespace ringlab::verify {
 

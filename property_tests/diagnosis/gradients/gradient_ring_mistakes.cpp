@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "property_tests/diagnosis/gradient_hypotheses.h"
+#include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 #include "property_tests/diagnosis/order.h"
 
 namespace ringlab::verify {
