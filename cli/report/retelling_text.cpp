@@ -48,7 +48,7 @@ class Lane {
     std::string& cell = cells_[column];
     if (!cell.ends_with('!')) cell += " !";
   }
-  /// Those of `needed` that it never computes on in the forward pass.
+  /// The chunks of `needed` that it never computes on in the forward pass.
   std::vector<int> missing(std::vector<int> needed) const {
     if (std::ranges::find(computed_, kNobody) != computed_.end()) return {};
     std::erase_if(

@@ -30,7 +30,7 @@ struct OwnAttention {
   bool any_scale = true;      ///< else 1/sqrt(head_dim)
   bool same_bits = true;      ///< from run to run, and of a row wherever it stands
   std::vector<ModifierKind> modifiers = {};
-  /// Its arithmetic, which the bounds follow from; empty: that of a correct kernel in f32, whose
+  /// The arithmetic that bounds follow from; empty: what a correct kernel does in f32, whose
   /// rows are rescaled once for every key at most.
   std::function<NumericsProfile(const Problem&)> arithmetic = {};
 };

@@ -67,7 +67,7 @@ class EventsOfRank {
     event.owner = message.owner.value_or(kNobody);
     event.slot = slot_of(call);
     event.gradient = call.tag == kKeyGradients || call.tag == kValueGradients;
-    // Those go straight home; what was in their memory before says nothing of them.
+    // Gradients go straight home; what was in their memory before says nothing of them.
     if (event.gradient) event.owner = call.kind == CallKind::send ? call.peer : rank_;
     event.bytes = static_cast<std::int64_t>(call.bytes);
     const auto first = events_.begin() + static_cast<std::ptrdiff_t>(posted_);
