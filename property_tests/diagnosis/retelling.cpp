@@ -17,11 +17,15 @@ namespace {
 constexpr std::int64_t kMostKeys = 64;
 
 /// What the ranks did, as the subject records it, and what it threw.
-void run_and_record(const Subject& subject, Trial trial, Retelling& told) {
+void run_and_record(const Subject& subject, Trial trial, const std::optional<Tensor<double>>& dout,
+                    Retelling& told) {
   trial.options.trace = subject.can.traces;
+  AttentionInput input = trial.input();
+  if (dout) input.dout = dout->view();
+  told.ranks.clear();
   const RecordedRun record;
   try {
-    for (RankStats& rank : run_trial(subject, trial).ranks) {
+    for (RankStats& rank : run_checked(subject, input, trial.options).ranks) {
       told.ranks.push_back(std::move(rank.events));
     }
   } catch (const std::exception& error) {
@@ -141,11 +145,12 @@ Retelling retell(const Subject& subject, const Case& failing) {
   const Trial trial = make_trial(shown);
   told.needed =
       visits_of(make_model(trial, subject.profile(trial.problem, trial.options)), Visited::needed);
-  run_and_record(subject, trial, told);
+  run_and_record(subject, trial, {}, told);
   if (!told.failed.empty()) return told;
   const std::optional<Evidence> evidence = forward_evidence(subject, shown);
   if (!evidence) return told;
   if (const auto at = worst_element(*evidence)) told.row = tell_row(subject, *evidence, *at);
+  if (!told.row && subject.can.backward) run_and_record(subject, trial, make_dout(shown), told);
   return told;
 }
 

@@ -44,7 +44,8 @@ struct Retelling {
 };
 
 /// Runs the case with simulated messages, and what follows from it: without the last chunks, and
-/// with values that show weights. Deterministic; a run for each chunk and each few keys.
+/// with values that show weights; where o and lse are right, with the way back for gradients.
+/// Deterministic; a run for each chunk and each few keys.
 Retelling retell(const Subject& subject, const Case& failing);
 
 }  // namespace ringlab::verify

@@ -183,6 +183,13 @@ class Outcomes(LabTest):
         self.assertRegex(right, lane + rf"={leaving} {arriving}<")
         self.assertNotRegex(mine, lane + rf"={leaving} {arriving}<")
 
+    def test_of_why_is_a_picture_of_the_way_back_where_gradients_are_wrong(self):
+        _, mine, right = self.picture("15", "backward_one_hop_too_far")
+        self.assertRegex(mine, r"(?m)^ .* back 0 +back 1")
+        exchanges = [len(re.findall(r"\d>\d", text)) for text in (mine, right)]
+        self.assertGreater(exchanges[0], exchanges[1])
+        self.assertIn("o and lse of this run lie within their bounds", right)
+
     def test_of_ranks_that_wait_for_each_other_is_stuck(self):
         self.export("--stages", "05-05")
         self.edited(find_lab("05"),
