@@ -19,7 +19,8 @@ const std::vector<Row>& law_table() {
       {"P67", {"ring.visits", "a chunk is computed on never or more than once"}},
       {"P68",
        {"ring.messages",
-        "messages are sent that nobody receives, or others than are needed: more, or further"}},
+        "messages are sent that nobody receives, or others than are needed: more, further, or one "
+        "after the other"}},
       {"P70", {"kernel.order_of_threads", kMissingBarrier}},
       {"P70-gradients", {"kernel.order_of_threads", kMissingBarrier}},
       {"P71", {"memory.read_before_written", "memory of an earlier call shows in the answer"}},
