@@ -28,6 +28,7 @@ void for_each_pair(const RankProblem<Element>& r, int owner, Visit visit) {
     }
   }
   // end [lab: pairs]
+  if (r.work.backward()) r.work.note_gradients(owner);
 }
 
 template <class Element>

@@ -17,7 +17,6 @@ template <class Element>
 MeteredBuffer<Accumulator<Element>> row_deltas(RankProblem<Element>& r) {
   using Real = Accumulator<Element>;
   const std::int64_t dv = r.problem.shape.v_dim;
-  r.work.begin_backward();
   MeteredBuffer<Real> delta(r.memory, r.lse.extents.size());
   // [lab: delta]
   for (std::int64_t row = 0; row < delta.size(); ++row) {
@@ -53,7 +52,6 @@ void add_gradients(RankProblem<Element>& r, const ChunkSlot<Element>& slot,
     // end [gap: sums]
     // end [lab: gradients]
   });
-  r.work.note_gradients(slot.owner);
 }
 
 /// Sends the sums of hop `hop` to the owner of their chunk. At that hop the own chunk is as far
@@ -88,7 +86,7 @@ void store(const MeteredBuffer<Accumulator<Element>>& sums, double factor,
 template <class Element>
 void attention(RankProblem<Element>& r) {
   pairwise_ring::attention(r);
-  if (!r.wants_gradients) return;
+  if (!r.begin_backward()) return;
   const MeteredBuffer<Accumulator<Element>> delta = row_deltas(r);
   MeteredBuffer<Accumulator<Element>> dq(r.memory, r.q.extents.size());
   Sums<Element> home(r);

@@ -43,7 +43,7 @@ void backward_trip(RankProblem<Element>& r) {
 template <class Element>
 void attention(RankProblem<Element>& r) {
   pairwise_ring::attention(r);
-  if (r.wants_gradients) backward_trip(r);
+  if (r.begin_backward()) backward_trip(r);
 }
 
 /// One rescale per key at most.

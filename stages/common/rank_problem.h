@@ -68,6 +68,11 @@ struct RankProblem {
   TensorView<const Element> dout = {};            ///< as out
   TensorView<Element> dq = {}, dk = {}, dv = {};  ///< as q, k, v
 
+  /// Whether gradients are wanted; what comes from now on is the way back then.
+  bool begin_backward() {
+    if (wants_gradients) work.begin_backward();
+    return wants_gradients;
+  }
   int rank() const { return network.rank(); }
   int ranks() const { return network.ranks(); }
   /// The rank `hops` further on in the direction in which chunks travel; -1: the one before. At hop
