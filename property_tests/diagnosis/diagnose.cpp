@@ -171,6 +171,7 @@ Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk) {
     diagnosis.findings.emplace_back(kNotRepeated);
     return diagnosis;
   }
+  if (note({found_by_masked_nan(subject, cases)})) return diagnosis;
   const bool is_sure = !subject.can.foreign || breaks_each_time(subject, law, shrunk);
   if ((is_sure && note(discovery_of(law, subject))) || note(found_by_laws(subject, cases))) {
     return diagnosis;

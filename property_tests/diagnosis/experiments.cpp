@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <limits>
 
 #include "property_tests/diagnosis/law_suspects.h"
+#include "property_tests/laws/two_runs.h"
 #include "property_tests/verify.h"
 
 namespace ringlab::verify {
@@ -62,6 +64,34 @@ bool depends_on_delays(const Subject& subject, const Evidence& evidence) {
   return depends_on(subject, evidence, &RunOptions::delay_seed);
 }
 
+/// Where NaN is written: keys or values.
+using Hidden = Tensor<double> AttentionTensors::*;
+
+/// The last key that some query does not see, which a causal mask hides from most; -1 without one.
+std::int64_t hidden_key(const Pairs& sees) {
+  for (std::int64_t key = sees.keys - 1; key >= 0; --key) {
+    for (std::int64_t row = 0; row < sees.queries; ++row) {
+      if (!sees(row, key)) return key;
+    }
+  }
+  return -1;
+}
+
+/// Whether NaN in that key shows in rows that do not see it, and a number does not.
+bool nan_shows(const Subject& subject, const Trial& trial, Hidden tensor) {
+  const Pairs sees = visible_pairs(trial.problem);
+  const std::int64_t key = hidden_key(sees);
+  const std::optional<AttentionOutput> before = answer(subject, trial);
+  const auto shows = [&](double poison) {
+    Trial changed = trial;
+    fill_tokens(changed.data.*tensor, key, key + 1, poison);
+    const std::optional<AttentionOutput> now = answer(subject, changed);
+    const auto is_hidden = [&](std::int64_t row) { return !sees(row, key); };
+    return now && same_rows("", *now, *before, is_hidden).outcome == Outcome::broken;
+  };
+  return before && !shows(1024.0) && shows(std::numeric_limits<double>::quiet_NaN());
+}
+
 }  // namespace
 
 bool same_answer(const AttentionOutput& a, const AttentionOutput& b) {
@@ -117,6 +147,22 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) 
     }
   }
   return {};
+}
+
+std::optional<Suspect> found_by_masked_nan(const Subject& subject, const std::vector<Case>& cases) {
+  if (!subject.can.masked_may_be_nan) return std::nullopt;
+  const Patience patience;
+  std::size_t tried = 0;
+  for (const Case& c : cases) {
+    if (tried == kMostTried || patience.is_over()) break;
+    Trial trial = make_trial(c);
+    if (hidden_key(visible_pairs(trial.problem)) < 0) continue;
+    ++tried;
+    trial.options.transport = TransportKind::simulated;
+    if (nan_shows(subject, trial, &AttentionTensors::v)) return masked_nan_suspects().front();
+    if (nan_shows(subject, trial, &AttentionTensors::k)) return masked_nan_suspects().back();
+  }
+  return std::nullopt;
 }
 
 // With unbuffered sends (MPI's rendezvous) a ring of sends before receives waits forever; buffered

@@ -33,6 +33,10 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases);
 /// Whether this case breaks the law three times out of three, and not by throwing.
 bool breaks_each_time(const Subject& subject, const Law& law, const Case& c);
 
+/// Finds masked keys and values that take part with weight 0: a number there changes nothing, NaN
+/// does.
+std::optional<Suspect> found_by_masked_nan(const Subject& subject, const std::vector<Case>& cases);
+
 /// Finds runs that fail only where a send waits until it is received.
 std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases);
 

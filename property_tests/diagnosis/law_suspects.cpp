@@ -61,10 +61,21 @@ Suspect send_before_receive() {
           "ranks wait for their sends before they receive: a deadlock unless the network buffers"};
 }
 
+std::vector<Suspect> masked_nan_suspects() {
+  return {
+      {"mask.masked_value_read",
+       "a masked value is multiplied by its weight of 0 and added: where it is NaN or infinite, "
+       "so is the row"},
+      {"mask.masked_key_read",
+       "the score of a masked key is computed and then lowered: where the key is NaN, so is the "
+       "row"}};
+}
+
 std::vector<Suspect> law_suspects() {
   std::vector<Suspect> suspects;
   for (const auto& [id, suspect] : law_table()) suspects.push_back(suspect);
   suspects.push_back(send_before_receive());
+  for (const Suspect& suspect : masked_nan_suspects()) suspects.push_back(suspect);
   return suspects;
 }
 

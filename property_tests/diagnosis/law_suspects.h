@@ -18,5 +18,7 @@ std::string seen_in_law(const Law& law);
 std::vector<Suspect> law_suspects();
 /// The mistake behind runs that fail only where sends wait: every rank sends before it receives.
 Suspect send_before_receive();
+/// The mistakes behind NaN that shows although it is masked: in values, and in keys.
+std::vector<Suspect> masked_nan_suspects();
 
 }  // namespace ringlab::verify

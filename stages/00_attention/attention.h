@@ -74,7 +74,9 @@ struct Kernel {
       for (std::int64_t c = 0; c < shape.v_dim; ++c) acc[c] = 0;
       for (std::int64_t key = 0; key < shape.keys; ++key) {
         const Real weight = scores[at * shape.keys + key];
+        // [gap: values]
         if (weight != 0) add_row(acc, weight, values + key * shape.v_dim, shape.v_dim);
+        // end [gap: values]
       }
       const bool sees_nothing = row_sums[thread] == 0;
       for (std::int64_t c = 0; c < shape.v_dim; ++c) {

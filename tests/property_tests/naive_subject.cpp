@@ -42,7 +42,10 @@ class NaiveHead {
     const bool backwards = has(Mistake::order_by_batch) && shape_.batch > 1;
     for (std::int64_t step = 0; step < n; ++step) {
       const std::int64_t j = backwards ? n - 1 - step : step;
-      if (!visible(i, j)) continue;
+      if (!visible(i, j)) {
+        read_hidden(i, j);
+        continue;
+      }
       seen = true;
       add(i, j);
       if (has(Mistake::first_key_twice) && j == 0) add(i, j);
@@ -95,6 +98,14 @@ class NaiveHead {
     for (std::int64_t c = 0; c < shape_.v_dim; ++c) {
       Real& acc = acc_[static_cast<std::size_t>(c)];
       acc = (has(Mistake::acc_not_rescaled) ? acc : acc * old) + weight * value(j, c);
+    }
+  }
+
+  void read_hidden(std::int64_t i, std::int64_t j) {
+    if (has(Mistake::masked_key_read)) sum_ += 0 * score(i, j);
+    if (!has(Mistake::masked_value_read)) return;
+    for (std::int64_t c = 0; c < shape_.v_dim; ++c) {
+      acc_[static_cast<std::size_t>(c)] += 0 * value(j, c);
     }
   }
 

@@ -33,6 +33,8 @@ enum class Mistake {
   order_by_batch,       ///< keys are summed backwards when the batch has more than one element
   row_maximum_carried,  ///< the running maximum of the previous row is kept
   odd_keys_favoured,    ///< keys at odd positions weigh 1 % more
+  masked_value_read,    ///< 0 times the value of a masked key is added
+  masked_key_read,      ///< 0 times the score of a masked key is added to the row sum
   // Only where cases reach far:
   scale_made_positive,
   zero_scale_taken_for_none,   ///< and replaced by the customary one

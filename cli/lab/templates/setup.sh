@@ -5,4 +5,4 @@ cd /autograder/source
 chmod 600 secret
 cd ringlab
 scripts/packages build
-scripts/build cpu -- ringlab ringlab-stage-host
+scripts/build cpu -- ringlab
