@@ -95,11 +95,15 @@ void use_base(Model& model, double log_of_base) {
 
 /// Takes exp(s - m) for an m that is not the row's maximum: right until e^x leaves its range.
 enum class Base { zero, zero_or_more };
-void without_maximum(Prediction& prediction, const Model& model, Base base) {
+/// What becomes of a row whose sum is 0: 0/0, or the answer of a row that sees nothing.
+enum class ZeroSum { divided, taken_for_empty };
+void without_maximum(Prediction& prediction, const Model& model, Base base,
+                     ZeroSum zero_sum = ZeroSum::divided) {
   const double largest = model.trial.problem.dtype == DType::f64 ? 709 : 88;
   const double least = model.trial.problem.dtype == DType::f64 ? -746 : -104;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kAny = std::numeric_limits<double>::infinity();
+  const double out_of_zero_sum = zero_sum == ZeroSum::divided ? kNan : 0;
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     double top = kNoScore;
     for (std::int64_t j = 0; j < model.shape().kv_tokens; ++j) {
@@ -111,7 +115,7 @@ void without_maximum(Prediction& prediction, const Model& model, Base base) {
     if (!over && !under) return;
     const bool gone = top < least - 1;  // sums are 0: 0/0, log 0
     for (std::int64_t c = 0; c < model.shape().v_dim; ++c) {
-      prediction.output.out(b, h, i, c) = kNan;
+      prediction.output.out(b, h, i, c) = out_of_zero_sum;
       prediction.allowed.out(b, h, i, c) = gone ? 0 : kAny;
     }
     prediction.output.lse(b, h, i, 0) = kNoScore;
@@ -268,9 +272,13 @@ std::vector<Hypothesis> softmax_mistakes() {
   all.push_back(by_result({"softmax.maximum_of_the_first_key",
                            "the first key that a row meets sets its maximum for good"},
                           with_first_maximum));
-  all.push_back(
-      by_result({"softmax.maximum_starts_at_zero", "the running maximum starts at 0, not at -inf"},
-                [](Prediction& p, const Model& m) { without_maximum(p, m, Base::zero_or_more); }));
+  for (const ZeroSum zero_sum : {ZeroSum::divided, ZeroSum::taken_for_empty}) {
+    all.push_back(by_result(
+        {"softmax.maximum_starts_at_zero", "the running maximum starts at 0, not at -inf"},
+        [zero_sum](Prediction& p, const Model& m) {
+          without_maximum(p, m, Base::zero_or_more, zero_sum);
+        }));
+  }
   add_constants(all);
   add_empty_rows(all);
   return all;

@@ -80,6 +80,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Named{Mistake::lse_in_f16, "lse.stored_in_f16"},
                       Named{Mistake::last_key_dropped, "mask.last_key_dropped"},
                       Named{Mistake::kv_head_modulo, "heads.modulo"},
+                      Named{Mistake::maximum_starts_at_zero_guarded,
+                            "softmax.maximum_starts_at_zero"},
                       Named{Mistake::masked_value_read, "mask.masked_value_read"},
                       Named{Mistake::masked_key_read, "mask.masked_key_read"},
                       Named{Mistake::last_channel_ignored, "channels.last_dropped"}));

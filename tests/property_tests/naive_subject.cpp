@@ -34,7 +34,8 @@ class NaiveHead {
 
   void row(std::int64_t i, AttentionOutput& result) {
     if (!has(Mistake::row_maximum_carried)) top_ = -std::numeric_limits<Real>::infinity();
-    if (has(Mistake::maximum_starts_at_zero)) top_ = 0;
+    const bool guarded = has(Mistake::maximum_starts_at_zero_guarded);
+    if (has(Mistake::maximum_starts_at_zero) || guarded) top_ = 0;
     sum_ = 0;
     acc_.assign(static_cast<std::size_t>(shape_.v_dim), Real(0));
     bool seen = false;
@@ -50,7 +51,7 @@ class NaiveHead {
       add(i, j);
       if (has(Mistake::first_key_twice) && j == 0) add(i, j);
     }
-    finish(i, seen, result);
+    finish(i, guarded ? sum_ != 0 : seen, result);
   }
 
   bool visible(std::int64_t i, std::int64_t j) const {

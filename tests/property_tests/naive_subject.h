@@ -12,6 +12,7 @@ enum class Mistake {
   acc_not_rescaled,  ///< the accumulator misses a factor whenever the maximum rises
   sum_not_rescaled,  ///< the row sum does
   maximum_starts_at_zero,
+  maximum_starts_at_zero_guarded,  ///< and a row whose sum is 0 is taken for one that sees nothing
   scale_forgotten,
   scale_sign_flipped,
   lse_in_base_two,
