@@ -222,6 +222,47 @@ void add_windows_and_documents(std::vector<Hypothesis>& all) {
                                      }));
 }
 
+/// The keys that a kernel counts a tile's keys from when it forgets where the tile begins: all that
+/// were gathered, or the chunk at hand.
+enum class Counted { gathered, chunk };
+
+/// Asks the mask for the key's place in its tile, so that every tile is masked like the first.
+void mask_by_place_in_tile(Model& model, KeyOrder order, Counted counted, Reach reach) {
+  const Mask mask = model.trial.problem.mask;
+  const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
+  std::vector<std::int64_t> asked(reached.size());
+  for (std::int64_t i = 0; i < model.shape().q_tokens; ++i) {
+    const auto tiles = key_pieces(model, i, order, Piece::tile);
+    const auto chunks = key_pieces(model, i, order, Piece::chunk);
+    for (const auto& tile : tiles) {
+      const auto holds = [&](const auto& keys) { return std::ranges::count(keys, tile[0]) > 0; };
+      const auto& from =
+          counted == Counted::gathered ? tiles[0] : *std::ranges::find_if(chunks, holds);
+      for (std::size_t place = 0; place < tile.size(); ++place) {
+        asked[model.pair(i, tile[place])] = from[std::min(place, from.size() - 1)];
+      }
+    }
+  }
+  see_pairs(model, [&](auto i, auto j) {
+    return reached[model.pair(i, j)] != 0 && mask.allows(i, asked[model.pair(i, j)]);
+  });
+}
+
+void add_tiles(std::vector<Hypothesis>& all) {
+  const Suspect by_place{"mask.place_in_tile",
+                         "keys are masked by their place in the tile: every tile like the first"};
+  const auto add = [&](KeyOrder order, Counted counted, Reach reach) {
+    all.push_back(
+        by_model(by_place, [=](Model& m) { mask_by_place_in_tile(m, order, counted, reach); }));
+  };
+  for (const Reach reach : {Reach::everything, Reach::tiles_by_owner}) {
+    add(KeyOrder::by_owner, Counted::gathered, reach);
+  }
+  for (const Reach reach : {Reach::everything, Reach::tiles_by_hop}) {
+    add(KeyOrder::by_hop, Counted::chunk, reach);
+  }
+}
+
 /// Drops the last visible keys of a query that do not fill a vector, but for rows that see no more
 /// than `kept` keys, which a kernel may take another way.
 void drop_tails(Model& model, std::int64_t vector, std::int64_t kept) {
@@ -279,6 +320,7 @@ std::vector<Hypothesis> mask_mistakes() {
   add_edges(all);
   add_windows_and_documents(all);
   add_lengths(all);
+  add_tiles(all);
   const Suspect local{"mask.local_positions",
                       "keys are masked by their row in the chunk, not by their position"};
   const Suspect of_both{"mask.local_positions_of_both",
