@@ -201,6 +201,7 @@ TEST(StagesTest, come_in_order_with_names_of_their_own) {
   std::set<std::string> names;
   for (std::size_t index = 0; index < all_stages().size(); ++index) {
     const Stage& stage = all_stages()[index];
+    EXPECT_TRUE(stage.costs) << stage.name << ": no closed forms";
     EXPECT_EQ(std::stoul(stage.id), index) << stage.name;
     EXPECT_TRUE(names.insert(stage.name).second) << stage.name;
     EXPECT_NE(std::string(stage.idea), "") << stage.name;
