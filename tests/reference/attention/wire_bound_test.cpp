@@ -52,9 +52,12 @@ ForwardTolerance forward_bounds(const testing::RandomCase& c) {
   return forward_tolerance(c.input(), exact_forward(c.input()), rounding_wire(c.problem.dtype));
 }
 
-BackwardTolerance backward_bounds(const testing::RandomCase& c) {
+BackwardTolerance backward_bounds(const testing::RandomCase& c, const NumericsProfile& profile) {
   return backward_tolerance(c.input(), c.dout.view(), exact_backward(c.input(), c.dout.view()),
-                            rounding_wire(c.problem.dtype));
+                            profile);
+}
+BackwardTolerance backward_bounds(const testing::RandomCase& c) {
+  return backward_bounds(c, rounding_wire(c.problem.dtype));
 }
 
 TEST(WireBound, of_outputs_knows_no_order_of_channels) {
@@ -90,6 +93,26 @@ TEST(WireBound, of_gradients_is_as_many_times_as_large_as_the_upstream_gradient)
       EXPECT_NEAR(many, kTimes * one, 1e-6 * many) << seed;
     }
   }
+}
+
+/// Where all keys are 0, what the wire does to values is all that it does to dk.
+TEST(WireBound, of_key_gradients_has_the_floor_of_the_values) {
+  NumericsProfile floor = carried_profile(DType::f32, 1);
+  floor.wire_floor = 0x1p-4;
+  double with_floor = 0, without = 0;
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    testing::RandomCase c = testing::random_case(seed, {.dtype = DType::f32});
+    for (double& x : c.tensors.k.values()) x = 0;
+    const Tensor<double> all = backward_bounds(c, floor).dk;
+    const Tensor<double> rest = backward_bounds(c, carried_profile(DType::f32, 1)).dk;
+    for (std::size_t n = 0; n < all.values().size(); ++n) {
+      if (rest.values()[n] < 1e-20 || std::isinf(all.values()[n])) continue;
+      with_floor += std::log2(all.values()[n]);
+      without += std::log2(rest.values()[n]);
+      EXPECT_GE(all.values()[n], rest.values()[n]) << seed;
+    }
+  }
+  EXPECT_GT(with_floor, without + 100);
 }
 
 }  // namespace
