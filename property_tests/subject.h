@@ -183,7 +183,10 @@ struct Subject {
   std::function<StatedCosts(const Problem&, const RunOptions&, int rank)> costs = {};
   /// What replay tokens call it where that is not its name: "libmine.so@1f3c…", by its content.
   std::string id = {};
+  /// The stage that it was written as, "ring", where its name does not say that.
+  std::string stage = {};
 
+  const std::string& stage_or_name() const { return stage.empty() ? name : stage; }
   const Capabilities& can_on(DeviceKind device) const {
     return device == DeviceKind::cuda && can_on_devices ? *can_on_devices : can;
   }

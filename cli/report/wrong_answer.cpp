@@ -87,7 +87,8 @@ std::optional<WrongAnswer> wrong_answer(const SubjectResult& subject, DeviceKind
     answer.at.push_back(subject.insight.passes_if);
   }
   if (diagnosis.explains.size() == 1) {
-    answer.question = verify::question_about(diagnosis.explains.front().id, subject.subject.name);
+    answer.question =
+        verify::question_about(diagnosis.explains.front().id, subject.subject.stage_or_name());
   }
   return answer;
 }

@@ -23,14 +23,14 @@ std::string insight_text(const std::string& subject, const verify::Insight& insi
   return text.empty() ? "" : fmt::format("\n{}\n{}", subject, text);
 }
 
-Json insight_json(const std::string& subject, const verify::Insight& insight) {
+Json insight_json(const std::string& stage, const verify::Insight& insight) {
   Json explains = Json::array();
   for (const verify::Suspect& suspect : insight.diagnosis.explains) {
     explains.push_back({{"id", suspect.id}, {"what", suspect.what}});
   }
   const bool is_named = insight.diagnosis.explains.size() == 1;
   const std::string question =
-      is_named ? verify::question_about(insight.diagnosis.explains.front().id, subject) : "";
+      is_named ? verify::question_about(insight.diagnosis.explains.front().id, stage) : "";
   return {{"explains", explains},
           {"sentence", insight.diagnosis.sentence()},
           {"question", question},

@@ -73,7 +73,7 @@ Json subjects_json(const report::VerifyRun& run);
 
 /// Lines for the terminal, empty when there is nothing to say.
 std::string insight_text(const std::string& subject, const verify::Insight& insight);
-Json insight_json(const std::string& subject, const verify::Insight& insight);
+Json insight_json(const std::string& stage, const verify::Insight& insight);
 
 /// Runs the one case of the token again and prints what came of it. Exit code 1 when it is broken.
 int replay_token(Arguments& arguments, Output& output);

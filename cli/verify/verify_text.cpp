@@ -242,7 +242,7 @@ Json subject_json(const SubjectResult& subject) {
           {"rounds", subject.rounds},
           {"gaps", subject.gaps},
           {"coverage", coverage_json(subject.coverage)},
-          {"insight", insight_json(subject.subject.name, subject.insight)},
+          {"insight", insight_json(subject.subject.stage_or_name(), subject.insight)},
           {"laws", laws}};
 }
 

@@ -71,8 +71,11 @@ void add_logs_without_maximum(Prediction& prediction, const Model& model) {
   });
 }
 
+/// What tells a row that saw nothing in the end: its maximum, or its sum, which NaN spoils.
+enum class EmptyBy { maximum, sum };
+
 /// Takes e^(max - new max) of two parts that have both seen nothing: -inf - (-inf) is NaN.
-void subtract_infinities(Prediction& prediction, const Model& model) {
+void subtract_infinities(Prediction& prediction, const Model& model, EmptyBy empty_by) {
   for_each_index(model.shape().lse(), [&](auto b, auto h, auto i, auto) {
     std::vector<double> parts = chunk_lses(model, b, h, i);
     std::vector<double> poisoned(parts.size());
@@ -86,7 +89,8 @@ void subtract_infinities(Prediction& prediction, const Model& model) {
         spoiled |= poisoned[left] != 0;
       }
     }
-    if (!spoiled || parts.front() == kNothing || poisoned.front() == 0) return;
+    const bool is_empty = parts.front() == kNothing && empty_by == EmptyBy::maximum;
+    if (!spoiled || is_empty || poisoned.front() == 0) return;
     set_row(prediction, b, h, i, {kUndefined, 0, kUndefined, 0});
   });
 }
@@ -94,12 +98,17 @@ void subtract_infinities(Prediction& prediction, const Model& model) {
 }  // namespace
 
 std::vector<Hypothesis> merge_mistakes() {
-  return {by_result({"merge.log_of_one_plus_exp",
-                     "lse + log(1 + e^(other - lse)) overflows when the other part is far above"},
-                    add_logs_without_maximum),
-          by_result({"merge.infinity_minus_infinity",
-                     "two parts in which a query sees nothing give (-inf) - (-inf)"},
-                    subtract_infinities)};
+  std::vector<Hypothesis> all = {
+      by_result({"merge.log_of_one_plus_exp",
+                 "lse + log(1 + e^(other - lse)) overflows when the other part is far above"},
+                add_logs_without_maximum)};
+  for (const EmptyBy empty_by : {EmptyBy::maximum, EmptyBy::sum}) {
+    all.push_back(by_result(
+        {"merge.infinity_minus_infinity",
+         "two parts in which a query sees nothing give (-inf) - (-inf)"},
+        [empty_by](Prediction& p, const Model& m) { subtract_infinities(p, m, empty_by); }));
+  }
+  return all;
 }
 
 }  // namespace ringlab::verify

@@ -69,6 +69,7 @@ bool names_a_stage_library(const std::string& path) {
 Subject stage_library_subject(const std::string& path, const plugins::PluginOptions& options) {
   const auto process = std::make_shared<plugins::PluginProcess>(path, options, kStageKind);
   Subject subject = find_subject(plugins::shown_text(process->introduction().name));
+  subject.stage = subject.name;
   subject.name = path;
   subject.id = content_name(path);
   subject.can.dtypes = {DType::f32};

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "property_tests/diagnosis/asked/asked.h"
 #include "property_tests/diagnosis/evidence.h"
 #include "property_tests/generators/cases.h"
 #include "tests/property_tests/naive_subject.h"
@@ -105,6 +106,14 @@ TEST(Diagnosis, a_subject_that_always_throws_gets_no_name) {
     throw std::runtime_error("no");
   };
   EXPECT_THAT(names_of(subject), IsEmpty());
+}
+
+TEST(Diagnosis, no_stage_is_asked_about_what_only_later_ones_have) {
+  EXPECT_EQ(question_about("ring.messages", "ring"), "");
+  EXPECT_NE(question_about("ring.messages", "hierarchical"), "");
+  EXPECT_NE(question_about("ring.messages", "heads"),
+            question_about("ring.messages", "hierarchical"));
+  EXPECT_NE(question_about("ring.messages", "optimized"), "");
 }
 
 TEST(Diagnosis, sentences_say_how_sure_it_is) {

@@ -24,6 +24,7 @@ const std::map<std::string, std::vector<std::string>>& true_names() {
       {"unplanted_scale_forgotten", {"scale.missing"}},
       {"unplanted_last_channel_left_out", {"channels.last_dropped"}},
       {"unplanted_acc_of_a_part_not_rescaled", {"softmax.acc_not_rescaled"}},
+      {"unplanted_infinities_subtracted_and_sum_asked", {"merge.infinity_minus_infinity"}},
       {"unplanted_owner_of_the_hop_before", {"ring.positions_of_another_step"}},
       {"unplanted_keys_received_as_values", {"wire.keys_and_values_exchanged"}},
       {"unplanted_last_send_not_awaited",

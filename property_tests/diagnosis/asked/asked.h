@@ -17,7 +17,7 @@ struct AskedMistake {
 const std::vector<AskedMistake>& asked_mistakes();
 
 /// The question about the suspect of this name: that of the stage where it has one, else that of
-/// the first stage that asks; empty where none does.
+/// the first stage before it that asks, or where it is no stage of any; empty where none does.
 std::string question_about(const std::string& suspect, const std::string& stage);
 
 }  // namespace ringlab::verify
