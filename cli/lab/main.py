@@ -119,6 +119,9 @@ def do_hint(options) -> int:
     workspace.of(lab)["hints"][wanted] = level
     workspace.save()
     print(f"{lab.id} {wanted}, hint {level} of {len(exercise.hints)}: {exercise.hints[level - 1]}")
+    others = [each.name for each in lab.exercises if each.name != wanted]
+    if seen == len(exercise.hints) and others:
+        print(f"  That was the last. For {others[0]}: ringlab lab hint {lab.id} {others[0]}")
     return 0
 
 
