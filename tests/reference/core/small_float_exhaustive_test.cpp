@@ -1,9 +1,11 @@
-// Every fp32 value, rounded to every small format, against a walk along the format's midpoints.
+// fp32 values, rounded to every small format, against a walk along the format's midpoints: those
+// beside every midpoint and every 61st in between, or with RINGLAB_ALL_FLOATS=1 all of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -15,11 +17,15 @@ namespace {
 
 using testing::FormatRules;
 
+/// How many inputs there are from one that is tried to the next; primes, so that all low bits occur.
+std::uint32_t stride() {
 #if !defined(NDEBUG) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint32_t kStride = 4099;  // prime, so that all low bits occur
+  return 4099;
 #else
-constexpr std::uint32_t kStride = 1;
+  static const bool all = std::getenv("RINGLAB_ALL_FLOATS") != nullptr;
+  return all ? 1 : 61;
 #endif
+}
 
 constexpr std::uint32_t kInfinityBits = 0x7f800000u;
 
@@ -34,7 +40,7 @@ std::int64_t wrong_in_range(const std::vector<double>& middle, std::uint32_t beg
                                             static_cast<double>(std::bit_cast<float>(begin)));
   auto nearest = static_cast<std::uint32_t>(at_or_above - middle.begin());
   std::int64_t wrong = 0;
-  for (std::uint64_t bits = begin; bits < end; bits += kStride) {
+  for (std::uint64_t bits = begin; bits < end; bits += stride()) {
     const auto x = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
     while (nearest < overflow &&
            (x > middle[nearest] || (x == middle[nearest] && nearest % 2 == 1))) {
@@ -69,11 +75,25 @@ std::int64_t wrong_in_all(const FormatRules& rules) {
   return wrong;
 }
 
+/// The same for the fp32 values beside each midpoint, two on either side.
+template <class Format>
+std::int64_t wrong_beside_midpoints(const std::vector<double>& middle) {
+  std::int64_t wrong = 0;
+  for (const double midpoint : middle) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(midpoint));
+    for (std::uint32_t near = std::max(bits, 2u) - 2; near <= std::min(bits + 2, kInfinityBits);
+         ++near) {
+      wrong += wrong_in_range<Format>(middle, near, near + 1);
+    }
+  }
+  return wrong;
+}
+
 /// fp32 NaN patterns of both signs that do not become the NaN of the format with that sign.
 template <class Format>
 std::int64_t wrong_nans() {
   std::int64_t wrong = 0;
-  for (std::uint64_t bits = kInfinityBits + 1; bits < 0x80000000u; bits += kStride) {
+  for (std::uint64_t bits = kInfinityBits + 1; bits < 0x80000000u; bits += stride()) {
     for (const std::uint32_t sign : {0u, 1u}) {
       const auto pattern = static_cast<std::uint32_t>(bits) | sign << 31;
       const auto x = static_cast<double>(std::bit_cast<float>(pattern));
@@ -84,23 +104,23 @@ std::int64_t wrong_nans() {
 }
 
 template <class Format>
-void expect_every_input_right(const FormatRules& rules) {
+void expect_inputs_right(const FormatRules& rules) {
+  EXPECT_EQ(wrong_beside_midpoints<Format>(testing::midpoints(rules)), 0);
   EXPECT_EQ(wrong_in_all<Format>(rules), 0);
   EXPECT_EQ(wrong_nans<Format>(), 0);
 }
 
-// Debug and sanitizer builds take every 4099th input.
-TEST(EveryFp32InputOrEvery4099thInCheckedBuilds, rounds_to_the_nearest_f16) {
-  expect_every_input_right<HalfFormat>(testing::kHalfRules);
+TEST(Fp32InputsBesideMidpointsAndInBetween, round_to_the_nearest_f16) {
+  expect_inputs_right<HalfFormat>(testing::kHalfRules);
 }
-TEST(EveryFp32InputOrEvery4099thInCheckedBuilds, rounds_to_the_nearest_bf16) {
-  expect_every_input_right<BFloat16Format>(testing::kBFloat16Rules);
+TEST(Fp32InputsBesideMidpointsAndInBetween, round_to_the_nearest_bf16) {
+  expect_inputs_right<BFloat16Format>(testing::kBFloat16Rules);
 }
-TEST(EveryFp32InputOrEvery4099thInCheckedBuilds, rounds_to_the_nearest_fp8_e4m3) {
-  expect_every_input_right<E4M3Format>(testing::kE4M3Rules);
+TEST(Fp32InputsBesideMidpointsAndInBetween, round_to_the_nearest_fp8_e4m3) {
+  expect_inputs_right<E4M3Format>(testing::kE4M3Rules);
 }
-TEST(EveryFp32InputOrEvery4099thInCheckedBuilds, rounds_to_the_nearest_fp8_e5m2) {
-  expect_every_input_right<E5M2Format>(testing::kE5M2Rules);
+TEST(Fp32InputsBesideMidpointsAndInBetween, round_to_the_nearest_fp8_e5m2) {
+  expect_inputs_right<E5M2Format>(testing::kE5M2Rules);
 }
 
 }  // namespace
