@@ -47,11 +47,17 @@ void draw_cells(Svg& svg, const Mask& mask, const Positions& queries, const Posi
   for (int x = 0; x < parts; ++x) columns.push_back(sample_part(keys, x, parts));
   for (int y = 0; y < parts; ++y) {
     const Positions row = sample_part(queries, y, parts);
-    for (int x = 0; x < parts; ++x) {
-      const double share = visible_share(mask, row, columns[static_cast<std::size_t>(x)]);
+    const auto share_of = [&](int x) {
+      return visible_share(mask, row, columns[static_cast<std::size_t>(x)]);
+    };
+    // Neighbours of one shade are one rectangle.
+    for (int begin = 0, end = 0; begin < parts; begin = end) {
+      const double share = share_of(begin);
+      for (end = begin + 1; end < parts && share_of(end) == share;) ++end;
       if (share == 0) continue;
-      const Box cell{block.box.x + x * width, block.box.y + y * height, width, height};
-      svg.rect(cell, "hop cell", shade(block, share));
+      svg.rect(
+          {block.box.x + begin * width, block.box.y + y * height, (end - begin) * width, height},
+          "hop cell", shade(block, share));
     }
   }
 }

@@ -1,0 +1,38 @@
+"""Runs of the program that pages show."""
+import json
+import pathlib
+import subprocess
+
+from ladder import ROOT
+
+PROGRAM = ROOT / "build/bin/ringlab"
+
+
+def said(*words) -> str:
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise SystemExit(f"ringlab {' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def commands() -> list[str]:
+    """The commands that `ringlab --help` lists."""
+    listed = said("--help").split("Commands:\n")[1].split("\n\n")[0]
+    return [line.split()[0] for line in listed.splitlines()]
+
+
+class Runs:
+    """Keeps the pictures of runs in a folder of the site."""
+
+    def __init__(self, html: pathlib.Path):
+        self.folder = html / "pictures"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def of(self, stage: str) -> tuple[dict, str]:
+        """What the JSON of a run says, and the picture of its lanes."""
+        trace, lanes = self.folder / "trace.json", self.folder / f"stage_{stage}_lanes.svg"
+        run = said("run", stage, "--random", "--tokens", 64, "--ranks", 4, "--mask", "causal", "--json", "-")
+        said("run", stage, "--random", "--ranks", 4, "--mask", "causal", "--trace", trace)
+        said("trace", trace, "--svg", lanes)
+        trace.unlink()
+        return json.loads(run), f"pictures/{lanes.name}"
