@@ -154,11 +154,24 @@ void print_findings(const Question& question, const model::JobTimes& times, cons
   print_hidden(document, question.job.passes.size() == 2, output);
 }
 
+/// The tokens whose queries a rank holds, as runs of [first, stride, count].
+Json positions_json(const Positions& positions) {
+  Json runs = Json::array();
+  for (const PositionRun& run : positions.runs()) {
+    runs.push_back({run.first, run.stride, run.count});
+  }
+  return runs;
+}
+
 Json document_of(const Question& question, const model::JobNeeds& needs,
                  const model::JobTimes& times, const Json& configuration) {
+  const RunOptions& options = question.job.options;
+  const Layout layout = make_layout(options, question.job.problem.shape.q_tokens, options.q_layout);
   Json ranks = Json::array();
-  for (const model::RankTimes& rank : times.ranks) {
-    ranks.push_back({{"compute_seconds", rank.compute_s},
+  for (std::size_t at = 0; at < times.ranks.size(); ++at) {
+    const model::RankTimes& rank = times.ranks[at];
+    ranks.push_back({{"positions", positions_json(layout.positions(static_cast<int>(at)))},
+                     {"compute_seconds", rank.compute_s},
                      {"add_seconds", rank.add_s},
                      {"wait_seconds", rank.wait_s},
                      {"incoming_seconds", rank.incoming_s},

@@ -58,6 +58,8 @@ class Staging:
             return link
         path, _, anchor = link.partition("#")
         whole = posixpath.normpath(posixpath.join(posixpath.dirname(base), path)) if path else base
+        if whole.startswith("docs/player/"):
+            return link[link.index("player/"):]
         page = page_id(whole)
         if page and (page in NAMES.values() or (ROOT / whole).exists()):
             return f"{page}.html" + (f"#{section_id(page, anchor)}" if anchor else "")

@@ -2,8 +2,9 @@
 import difflib
 import html
 import re
+import tomllib
 
-from ladder import LESSON_END, Stage, ground_of
+from ladder import LESSON_END, ROOT, Stage, ground_of
 from pages import figure
 from runs import Runs
 
@@ -70,12 +71,15 @@ def hops_table(stage: Stage, run: dict) -> str:
 
 def seen_running(stage: Stage, runs: Runs) -> str:
     run, lanes = runs.of(stage.name)
+    shown = tomllib.loads((ROOT / "docs/site/site.toml").read_text())["player"].get(stage.name)
+    player = f"[Play it, step by step](../../docs/player/index.html#{shown})." if shown else ""
     words = f"build/bin/ringlab run {stage.name} --random --ranks 4 --mask causal --trace trace.json"
     return "\n\n".join([
         "## Seen running", hops_table(stage, run),
         "What the ranks did when, in one run on the machine that built this page:",
         figure(lanes, f"Lanes of 4 ranks in a run of {stage.name}"),
-        f"Draw your own: `{words}`, then `build/bin/ringlab trace trace.json --html trace.html`."])
+        f"Draw your own: `{words}`, then `build/bin/ringlab trace trace.json --html trace.html`.",
+        player]).strip()
 
 
 def code_of(stage: Stage) -> str:

@@ -47,6 +47,11 @@ class SimulateTest(ProgramTest):
             waiting = sum(rank["wait_seconds"] for rank in document["ranks"])
             self.assertEqual(waiting < 1e-9, hides, chunk)
 
+    def test_every_token_is_held_by_one_rank(self):
+        simulated, _ = self.simulate("--ranks", 3, "--tokens", 20, "--layout", "zigzag")
+        self.assertEqual([rank["positions"] for rank in simulated["ranks"]],
+                         [[[0, 1, 4], [17, 1, 3]], [[4, 1, 4], [14, 1, 3]], [[8, 1, 6]]])
+
     def test_a_slow_rank_slows_all(self):
         quick, _ = self.simulate("--mask", "full", "--layout", "contiguous", *FREE)
         slow, _ = self.simulate("--mask", "full", "--layout", "contiguous", "--slow", "2:3", *FREE)
