@@ -57,7 +57,7 @@ TEST(Verify, breaks_no_law_of_a_right_subject_however_little_it_promises) {
       weaken(weak);
       return weak;
     };
-    const SubjectVerdict verdict = verify_subject(subject, {.cases_per_law = 8, .shrink = false});
+    const SubjectVerdict verdict = verify_subject(subject, {.cases_per_law = 4, .shrink = false});
     for (const LawVerdict& law : verdict.laws) {
       EXPECT_FALSE(law.failure) << law.id << ": " << law.failure->message << "\n"
                                 << law.failure->token;

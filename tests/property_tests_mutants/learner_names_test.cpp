@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "cli/report/wrong_answer.h"
@@ -67,10 +68,20 @@ void check_answer(const AskedMistake& asked, const report::SubjectResult& result
   EXPECT_EQ(is_named, !answer->question.empty());
 }
 
+/// All of them with RINGLAB_ALL_MUTANTS=1, as scripts/try_labs tries all; otherwise every third.
+std::vector<AskedMistake> mistakes_to_try() {
+  const auto& all = verify::asked_mistakes();
+  const std::size_t step = std::getenv("RINGLAB_ALL_MUTANTS") != nullptr ? 1 : 3;
+  std::vector<AskedMistake> tried;
+  for (std::size_t at = 0; at < all.size(); at += step) tried.push_back(all[at]);
+  return tried;
+}
+
 TEST(LearnersMistakes, are_named_with_their_cause_in_a_few_lines) {
+  const std::vector<AskedMistake> tried = mistakes_to_try();
   std::string table = fmt::format("{:<52} {:<34} {}\n", "planted", "name", "said");
   std::size_t named = 0;
-  for (const AskedMistake& asked : verify::asked_mistakes()) {
+  for (const AskedMistake& asked : tried) {
     SCOPED_TRACE(asked.id);
     const report::SubjectResult result = verified(subject_of(asked));
     const std::vector<std::string> ids = ids_of(result.insight.diagnosis);
@@ -84,7 +95,7 @@ TEST(LearnersMistakes, are_named_with_their_cause_in_a_few_lines) {
     check_answer(asked, result);
   }
   std::printf("%s", table.c_str());
-  const double all = static_cast<double>(verify::asked_mistakes().size());
+  const double all = static_cast<double>(tried.size());
   EXPECT_GE(static_cast<double>(named), kLeastNamed * all);
 }
 

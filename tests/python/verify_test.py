@@ -28,7 +28,7 @@ LAWS = [law.id for law in ringlab.laws() if law.id != "same_call"]
 
 
 def verify(fn, **wishes):
-    return ringlab.verify(fn, progress=False, **({"cases": 12, "laws": LAWS} | wishes))
+    return ringlab.verify(fn, progress=False, **({"cases": 8, "laws": LAWS} | wishes))
 
 
 class RightFunctions(unittest.TestCase):
