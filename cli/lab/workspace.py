@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 
 from catalogue import Lab, LabError, NOT_DONE
+from submission import WORK_LOG
 
 STATE = "ringlab-lab.json"
 README = """# Labs
@@ -29,6 +30,20 @@ AGENTS = """# For assistants
 The person here learns by writing these files. Explain, ask questions, point at the lesson and at what
 `ringlab lab test` said. Do not write the code between "Yours" and "End of", and do not paste it from
 elsewhere.
+"""
+
+WORK_LOG_TEXT = """# Work log
+
+A few lines for each lab, before and after. Whoever teaches may ask about them; `ringlab lab submit` packs
+this file, too.
+"""
+WORK_LOG_OF = """
+## {title}
+
+- Before I ran it I expected:
+- What was wrong first, by its name, and how I saw it:
+- A figure of a run of mine, and the command that printed it:
+- What I would ask:
 """
 
 
@@ -105,5 +120,16 @@ def export(path: pathlib.Path, labs: list[Lab]) -> None:
                    (lab.folder / "lesson.md").read_text())
     write_file(path / "README.md", README.format(first=labs[0].id))
     write_file(path / "AGENTS.md", AGENTS)
+    write_work_log(path / WORK_LOG, labs)
     if not (path / STATE).exists():
         write_file(path / STATE, json.dumps({"schema": 1, "labs": {}}) + "\n")
+
+
+def write_work_log(path: pathlib.Path, labs: list[Lab]) -> None:
+    """Adds what is missing; what somebody wrote stays."""
+    text = path.read_text() if path.exists() else WORK_LOG_TEXT
+    for lab in labs:
+        title = f"{lab.id} {lab.name}"
+        if f"\n## {title}\n" not in text:
+            text += WORK_LOG_OF.format(title=title)
+    write_file(path, text)

@@ -18,6 +18,7 @@
 #include "cli/line/endings.h"
 #include "cli/line/launcher.h"
 #include "cli/line/output.h"
+#include "cli/line/shell.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/machine/machine_error.h"
 #include "reference/core/machine/plain_text.h"
@@ -51,9 +52,14 @@ int help(const std::vector<std::string>& words) {
     fmt::print("{}", program_help());
     return kAllGood;
   }
+  if (words[1] == "--bash") {
+    fmt::print("{}", bash_completion());
+    return kAllGood;
+  }
   const Command& command = find_command(words[1]);
   if (!command.program.empty()) become_sibling(command.program, {words[1], "--help"});
-  fmt::print("{}", command_help(command));
+  const bool is_manual = words.size() > 2 && words[2] == "--man";
+  fmt::print("{}", is_manual ? man_page(command, build_info().version) : command_help(command));
   return kAllGood;
 }
 

@@ -62,9 +62,10 @@ std::string with_a_slash(const std::string& path) {
   return path.find('/') == std::string::npos ? "./" + path : path;
 }
 
-std::int64_t memory_limit(const PluginOptions& options) {
+std::int64_t memory_limit(const PluginOptions& options, const ForeignKind& kind) {
   if (options.memory_bytes > 0) return options.memory_bytes;
-  return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) / 2;
+  const std::int64_t half = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE) / 2;
+  return kind.most_memory_bytes > 0 ? std::min(half, kind.most_memory_bytes) : half;
 }
 
 std::string mode_text(std::uint32_t changes) {
@@ -149,7 +150,7 @@ PluginProcess::PluginProcess(std::string path, PluginOptions options, const Fore
 // again would be judged by two measures.
 void PluginProcess::start() {
   child_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      host_program(options_, kind_), with_a_slash(path_), std::to_string(memory_limit(options_))});
+      host_program(options_, kind_), with_a_slash(path_), std::to_string(memory_limit(options_, kind_))});
   Reply reply;
   const Heard heard = child_->receive(reply, 0, kLoadSeconds);
   std::string why;

@@ -41,6 +41,8 @@ struct ForeignKind {
   const char* advice;  ///< how to
   std::unique_ptr<ForeignCall> (*make_call)(const AttentionInput& input, const RunOptions& options,
                                             const ringlab_abilities& can, std::uint64_t sequence);
+  /// Private bytes where the options set no limit; 0: half of what the machine has.
+  std::int64_t most_memory_bytes = 0;
 };
 /// A library with the C interface of ringlab_plugin.h.
 extern const ForeignKind kPluginKind;

@@ -56,7 +56,8 @@ constexpr plugins::ForeignKind kStageKind{
     .host = "ringlab-stage-host",
     .symbol = "ringlab_stage_v1",
     .advice = "Put RINGLAB_STAGE_LIBRARY(NAME) below the stage's header.",
-    .make_call = make_stage_call};
+    .make_call = make_stage_call,
+    .most_memory_bytes = std::int64_t{1} << 30};
 
 }  // namespace
 

@@ -23,6 +23,19 @@ ringlab_final_run_path(${programs})
 install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+# Manual pages and completion are what the program itself says.
+install(CODE "set(program \"$<TARGET_FILE:ringlab>\")")
+install(CODE [[
+  set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
+  file(MAKE_DIRECTORY "${share}/man/man1" "${share}/bash-completion/completions")
+  execute_process(COMMAND "${program}" help --bash COMMAND_ERROR_IS_FATAL ANY
+                  OUTPUT_FILE "${share}/bash-completion/completions/ringlab")
+  foreach(command doctor list run verify trace plan simulate)
+    execute_process(COMMAND "${program}" help ${command} --man COMMAND_ERROR_IS_FATAL ANY
+                    OUTPUT_FILE "${share}/man/man1/ringlab-${command}.1")
+  endforeach()
+]])
+
 install(EXPORT ringlab_targets NAMESPACE ringlab:: FILE ringlabTargets.cmake
         DESTINATION ${config_folder})
 configure_package_config_file(

@@ -51,6 +51,29 @@ class HelpTest(ProgramTest):
                 line = re.search(rf"(?ms)^  --{option} .*?(?=^  --|^$)", text).group(0)
                 self.assertIn(default, " ".join(line.split()))
 
+    def test_bash_completes_commands_options_and_files(self):
+        script = self.file("completion", self.succeeds("help", "--bash").out)
+        self.file("inputs.npz", "")
+
+        def completed(*words):
+            line = " ".join(f"'{word}'" for word in words)
+            done = subprocess.run(
+                ["bash", "-c", f". {script}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _ringlab; "
+                               'echo "${COMPREPLY[@]}"'], cwd=self.folder, capture_output=True, text=True)
+            return done.stdout.split()
+
+        self.assertEqual(completed("ringlab", "simu"), ["simulate"])
+        self.assertEqual(completed("ringlab", "run", "ring", "--softc"), ["--softcap"])
+        self.assertEqual(completed("ringlab", "run", "inp"), ["inputs.npz"])
+        told = set(re.findall(r"^  (--[\w-]+)", self.succeeds("verify", "--help").out, re.MULTILINE))
+        self.assertEqual(set(completed("ringlab", "verify", "--")), told)
+
+    def test_manual_pages_have_every_option(self):
+        page = self.succeeds("help", "plan", "--man").out.replace("\\-", "-")
+        for option in re.findall(r"^  (--[\w-]+)", self.succeeds("plan", "--help").out, re.MULTILINE):
+            if option != "--help":
+                self.assertIn(f".B {option}", page)
+
     def test_version(self):
         self.assertRegex(self.succeeds("--version").out, r"^ringlab \d+\.\d+\.\d+\n$")
 

@@ -117,6 +117,8 @@ DISHONEST = [
     row("changes_inputs", KEYS, "((Real*)keys)[0] = 0;\n" + KEYS, "crashed"),
     row("eats_memory", KEYS, "std::vector<Real*> all;\nfor (;;) all.push_back(new Real[1 << 28]);\n" +
         KEYS, "wrong"),
+    row("asks_for_two_gigabytes", KEYS, "std::vector<char> much(2000000000, 1);\nif (much[5] == 0) return;\n" +
+        KEYS, "wrong"),
     ring("sends_twice", "arriving->owner = r.rank_at(-hop);", "arriving->owner = r.rank_at(-hop);\n"
          "      for (const Request request : post_hop(r, here, *arriving)) r.network.wait(request);",
          "wrong"),

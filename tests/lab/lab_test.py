@@ -292,6 +292,15 @@ class Files(LabTest):
         self.assertEqual((self.labs / "05_ring" / "ring.h.1").read_text(), "mine\n")
         self.assertEqual((self.labs / lab.file_name()).read_text(), lab.skeleton())
 
+    def test_the_work_log_gets_a_part_for_each_lab_and_keeps_what_is_written(self):
+        self.export("--stages", "05-05")
+        log = self.labs / "worklog.md"
+        log.write_text(log.read_text().replace("I expected:", "I expected: rank 3 to be last"))
+        self.export("--stages", "06-06")
+        self.assertEqual([log.read_text().count(title) for title in ("## 05 ring", "## 06 causal_ring")],
+                         [1, 1])
+        self.assertIn("rank 3 to be last", log.read_text())
+
     def test_errors_say_what_to_do(self):
         result = self.lab("next")
         self.assertEqual(result.code, 3)

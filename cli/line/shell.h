@@ -1,0 +1,16 @@
+// What a shell and `man` know of the commands, from the same tables as --help.
+#pragma once
+
+#include <string>
+
+#include "cli/line/command.h"
+
+namespace ringlab::cli {
+
+/// A script for bash that completes commands, options and files: eval "$(ringlab help --bash)".
+std::string bash_completion();
+
+/// `man ringlab-COMMAND`, as groff reads it.
+std::string man_page(const Command& command, const std::string& version);
+
+}  // namespace ringlab::cli
