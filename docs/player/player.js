@@ -174,6 +174,7 @@ async function unpack() {
   return JSON.parse(await new Response(stream).text());
 }
 
+if (window.top !== window) document.body.classList.add("embedded");  // in a lesson
 unpack().then(read => {
   data = read;
   choicesForm();

@@ -69,17 +69,26 @@ def hops_table(stage: Stage, run: dict) -> str:
             f"<tbody>{rows}</tbody></table></div>\n\\endhtmlonly")
 
 
+def player(stage: Stage) -> str:
+    """The ring player at the setting that the stage is about; nothing where it has none."""
+    shown = tomllib.loads((ROOT / "docs/site/site.toml").read_text())["player"].get(stage.name)
+    if not shown:
+        return ""
+    address = f"player/index.html#{html.escape(shown)}"
+    return (f'\\htmlonly\n<details class="player"><summary>Play it, step by step</summary><iframe '
+            f'title="ring player, at the setting of {stage.name}" loading="lazy" src="{address}"></iframe>'
+            f'<p><a href="{address}">The player on a page of its own</a></p></details>\n\\endhtmlonly')
+
+
 def seen_running(stage: Stage, runs: Runs) -> str:
     run, lanes = runs.of(stage.name)
-    shown = tomllib.loads((ROOT / "docs/site/site.toml").read_text())["player"].get(stage.name)
-    player = f"[Play it, step by step](../../docs/player/index.html#{shown})." if shown else ""
     words = f"build/bin/ringlab run {stage.name} --random --ranks 4 --mask causal --trace trace.json"
     return "\n\n".join([
         "## Seen running", hops_table(stage, run),
         "What the ranks did when, in one run on the machine that built this page:",
         figure(lanes, f"Lanes of 4 ranks in a run of {stage.name}"),
         f"Draw your own: `{words}`, then `build/bin/ringlab trace trace.json --html trace.html`.",
-        player]).strip()
+        player(stage)]).strip()
 
 
 def code_of(stage: Stage) -> str:
