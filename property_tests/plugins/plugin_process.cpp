@@ -149,8 +149,9 @@ PluginProcess::PluginProcess(std::string path, PluginOptions options, const Fore
 // The introduction of the first start counts: a plugin that says something else when it is started
 // again would be judged by two measures.
 void PluginProcess::start() {
-  child_ = std::make_unique<ChildProcess>(std::vector<std::string>{
-      host_program(options_, kind_), with_a_slash(path_), std::to_string(memory_limit(options_, kind_))});
+  child_ = std::make_unique<ChildProcess>(
+      std::vector<std::string>{host_program(options_, kind_), with_a_slash(path_),
+                               std::to_string(memory_limit(options_, kind_))});
   Reply reply;
   const Heard heard = child_->receive(reply, 0, kLoadSeconds);
   std::string why;
