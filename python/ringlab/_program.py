@@ -21,15 +21,29 @@ def ask(*words: Any) -> dict[str, Any]:
     return json.loads(_output([*map(str, words), "--json", "-"]))
 
 
-def trace(*words: Any) -> list[dict[str, Any]]:
+class Trace(list[dict[str, Any]]):
+    """Events of a run, a dictionary each. A notebook shows their lanes, as `ringlab trace` draws them."""
+
+    def __init__(self, text: str):
+        super().__init__(event for event in json.loads(text)["traceEvents"] if event["ph"] == "X")
+        self._text = text
+
+    def _repr_html_(self) -> str:
+        with tempfile.TemporaryDirectory(prefix="ringlab-") as folder:
+            file, picture = pathlib.Path(folder) / "trace.json", pathlib.Path(folder) / "lanes.svg"
+            file.write_text(self._text)
+            _output(["trace", str(file), "--svg", str(picture)])
+            return picture.read_text()
+
+
+def trace(*words: Any) -> Trace:
     """The events of a `run` or `simulate`: what each rank did, and when (docs/traces.md). Each has
     `cat` (compute, send, receive, wait, add), `ts` and `dur` in microseconds, and `args` with rank,
     step, owner, peer and bytes."""
     with tempfile.TemporaryDirectory(prefix="ringlab-") as folder:
         file = pathlib.Path(folder) / "trace.json"
         _output([*map(str, words), "--trace", str(file)])
-        events = json.loads(file.read_text())["traceEvents"]
-    return [event for event in events if event["ph"] == "X"]
+        return Trace(file.read_text())
 
 
 def _output(words: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Markdown of this repository as Doxygen takes it: ids, links, pictures, equations, titles."""
+"""Markdown of this repository as Doxygen takes it: ids, links, pictures, titles."""
 import pathlib
 import posixpath
 import re
@@ -94,18 +94,14 @@ class Staging:
         return line
 
     def page(self, text: str, base: str, page: str) -> str:
-        lines, fence, math, raw, seen = [], "", False, False, set()
+        lines, fence, raw, seen = [], "", False, set()
         for line in SPLIT_LINK.sub(r"[\1 \2](", text).splitlines():
             raw = line == "\\htmlonly" or raw and line != "\\endhtmlonly"
+            mark = re.match(r"\s*(```+|~~~+)", line)
             if raw:
-                lines.append(line)
-                continue
-            mark = re.match(r"\s*(```+|~~~+)\s*(\S*)", line)
-            if mark and not fence:
-                fence, math = mark[1], mark[2] == "math"
-                line = "\\f[" if math else line
-            elif mark and mark[1] == fence:
-                fence, line, math = "", "\\f]" if math else line, False
+                pass
+            elif mark and fence in ("", mark[1]):
+                fence = "" if fence else mark[1]
             elif not fence and not line.startswith("\\"):
                 line = self.heading(self.prose(line, base), page, seen)
             lines.append(line)

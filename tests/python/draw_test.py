@@ -31,6 +31,12 @@ class Asked(unittest.TestCase):
                   if event["cat"] == "compute"]
         self.assertEqual(sorted(blocks), [(0, 0), (0, 1), (1, 0), (1, 1)])
 
+    def test_a_trace_is_drawn_by_notebooks(self):
+        picture = ringlab.trace("simulate", "--tokens", 1024, "--ranks", 3)._repr_html_()
+        self.assertTrue(picture.startswith("<svg"), picture[:80])
+        for rank in range(3):
+            self.assertIn(f"rank {rank}", picture)
+
 
 class Drawn(unittest.TestCase):
     def setUp(self):
