@@ -36,7 +36,7 @@ function ringPicture(run, now) {
     if (e.kind !== "receive" || !(e.begin <= now && now < e.end)) continue;
     const [ax, ay] = place(e.peer), [bx, by] = place(e.rank);
     const share = (now - e.begin) / (e.end - e.begin);
-    const x = ax + (bx - ax) * (0.2 + 0.6 * share), y = ay + (by - ay) * (0.2 + 0.6 * share);
+    const x = ax + (bx - ax) * (0.3 + 0.4 * share), y = ay + (by - ay) * (0.3 + 0.4 * share);
     parts.push(`<line x1="${ax}" y1="${ay}" x2="${bx}" y2="${by}" class="line"/>`,
       `<rect x="${x - 9}" y="${y - 9}" width="18" height="18" rx="4" class="c${e.owner}"/>`,
       `<text x="${x}" y="${y + 4}" text-anchor="middle" class="on">${e.owner}</text>`);

@@ -30,7 +30,7 @@ body{{font:16px/1.5 system-ui,sans-serif;margin:1em}}pre{{font-size:.85em;overfl
 def command_page(name: str) -> str:
     text = said(name, "--help").replace("```", "'''")
     return (f"# ringlab {name} {{#command_{name}}}\n\nWhat `ringlab {name} --help` says.\n\n"
-            f"```{{.txt}}\n{text.rstrip()}\n```\n")
+            f"```\n{text.rstrip()}\n```\n")
 
 
 def decisions_page(files: list[str]) -> str:
