@@ -275,7 +275,7 @@ int run_plan(Arguments& arguments) {
 Command plan_command() {
   Command command{"plan", "how many ranks a problem takes on a machine, and how to arrange them"};
   command.options =
-      model_options({{"ranks", "P,P,…", "numbers of ranks to weigh (1,2,4,8,16,32,64)"},
+      model_options({{"ranks", "P,P,...", "numbers of ranks to weigh (1,2,4,8,16,32,64)"},
                      {"seconds", "X", "how long it may take"},
                      option_spec("wire")});
   command.examples = {

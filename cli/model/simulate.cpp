@@ -220,7 +220,7 @@ std::vector<OptionSpec> simulate_options() {
     run.push_back(option_spec(word, word == "ranks" ? "8" : word == "layout" ? "zigzag" : ""));
   }
   return model_options(
-      run, {{"slow", "R:X,…", "rank R takes X times as long for its blocks"},
+      run, {{"slow", "R:X,...", "rank R takes X times as long for its blocks"},
             {"jitter", "X", "blocks take 1 + X·E times as long, E random of mean 1 (0)"},
             {"seed", "S", "of the jitter (1)", "with --jitter"},
             {"trace", "FILE", "write what each rank would do when, for `ringlab trace`"},

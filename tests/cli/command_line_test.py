@@ -51,6 +51,12 @@ class HelpTest(ProgramTest):
                 line = re.search(rf"(?ms)^  --{option} .*?(?=^  --|^$)", text).group(0)
                 self.assertIn(default, " ".join(line.split()))
 
+    def test_what_options_do_stands_in_one_column(self):
+        for command in ("run", "verify", "plan", "simulate", "trace", "bench"):
+            lines = self.succeeds(command, "--help").out.splitlines()
+            columns = {re.match(r"  --\S+(?: \S+)? +", line).end() for line in lines if line.startswith("  --")}
+            self.assertEqual(len(columns), 1, command)
+
     def test_bash_completes_commands_options_and_files(self):
         script = self.file("completion", self.succeeds("help", "--bash").out)
         self.file("inputs.npz", "")
