@@ -8,8 +8,6 @@ from ladder import LESSON_END, ROOT, Stage, ground_of
 from pages import figure
 from runs import Runs
 
-TITLE = re.compile(r"\A# (\d\d) · (\w+): (.*)\n")
-
 
 def title_of(stage: Stage) -> str:
     """"05 · ring: pass it on"."""

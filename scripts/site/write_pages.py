@@ -14,7 +14,7 @@ import shutil
 import sys
 
 from first_picture import PICTURE, first_picture
-from ladder import ROOT, Stage, all_stages
+from ladder import ROOT, all_stages
 from pages import Staging, page_id
 from runs import Runs, commands, said
 from sidebar import all_files, sidebar
@@ -39,7 +39,7 @@ def decisions_page(files: list[str]) -> str:
 
 
 def title(file: str) -> str:
-    first = (ROOT / file).read_text().lstrip("\ufeff").splitlines()[0]
+    first = (ROOT / file).read_text().splitlines()[0]
     return re.sub(r"\s*\{#\w+\}$", "", first.lstrip("# ")).replace("`", "")
 
 
@@ -69,42 +69,52 @@ def write_files(staging: Staging, folder: pathlib.Path) -> None:
             FILE.format(title=name, root=root, body=f"<ul>{links}</ul>"))
 
 
+def write_markdown(staging: Staging, runs: Runs, target: pathlib.Path) -> dict[str, str]:
+    """A page for each Markdown file. Its title in the sidebar, by file."""
+    stages, titles = all_stages(), {}
+    lessons = {f"stages/{stage.folder}/lesson.md": at for at, stage in enumerate(stages)}
+    for file in all_files():
+        if file in lessons:
+            text, titles[file] = stage_page(stages, lessons[file], runs), stages[lessons[file]].title()
+        else:
+            text, titles[file] = (ROOT / file).read_text(), title(file)
+        page = page_id(file)
+        (target / f"{page}.md").write_text(staging.page(text, file, page))
+    return titles
+
+
+def write_made(staging: Staging, titles: dict[str, str], target: pathlib.Path) -> None:
+    """Pages that are no files of the repository, and the sidebar."""
+    decisions = sorted(file for file in titles if file.startswith("docs/decisions/0"))
+    made = {"decisions": (decisions_page(decisions), "docs/decisions/README.md")}
+    names = {name: f"command_{name}" for name in commands()}
+    made |= {page: (command_page(name), "docs/reference.md") for name, page in names.items()}
+    for page, (text, base) in made.items():
+        (target / f"{page}.md").write_text(staging.page(text, base, page))
+    (target / "layout.xml").write_text(sidebar(titles, names))
+
+
+def redrawn() -> list[str]:
+    """The first picture, where it was not what the program draws."""
+    drawn = first_picture()
+    if PICTURE.read_text() == drawn:
+        return []
+    PICTURE.write_text(drawn)
+    return [f"{PICTURE.relative_to(ROOT)}: expected what the program draws; it is drawn anew"]
+
+
 def main() -> int:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     target, site = map(pathlib.Path, sys.argv[1:])
     target.mkdir(parents=True, exist_ok=True)
+    wrong, staging = redrawn(), Staging()
     shutil.copytree(ROOT / "docs/pictures", site / "pictures", dirs_exist_ok=True)
-    stages, staging, runs = all_stages(), Staging(), Runs(site)
-    lessons = {f"stages/{stage.folder}/lesson.md": at for at, stage in enumerate(stages)}
-    names = {name: f"command_{name}" for name in commands()}
-    titles: dict[str, str] = {}
-
-    def write(text: str, base: str, page: str) -> None:
-        (target / f"{page}.md").write_text(staging.page(text, base, page))
-
-    for file in all_files():
-        if file in lessons:
-            stage: Stage = stages[lessons[file]]
-            titles[file] = stage.title()
-            write(stage_page(stages, lessons[file], runs), file, page_id(file))
-        else:
-            titles[file] = title(file)
-            write((ROOT / file).read_text(), file, page_id(file))
-    decisions = sorted(file for file in titles if file.startswith("docs/decisions/0"))
-    write(decisions_page(decisions), "docs/decisions/README.md", "decisions")
-    for name, page in names.items():
-        write(command_page(name), "docs/reference.md", page)
-    (target / "layout.xml").write_text(sidebar(titles, names))
+    write_made(staging, write_markdown(staging, Runs(site), target), target)
     write_files(staging, site)
-    wrong = list(staging.dead)
-    drawn = first_picture()
-    if PICTURE.read_text() != drawn:
-        PICTURE.write_text(drawn)
-        wrong.append(f"{PICTURE.relative_to(ROOT)}: expected what the program draws; it is drawn anew")
-    for line in wrong:
+    for line in wrong + staging.dead:
         print(line, file=sys.stderr)
-    return 1 if wrong else 0
+    return 1 if wrong or staging.dead else 0
 
 
 if __name__ == "__main__":
