@@ -22,7 +22,7 @@ CHOICES = {
     "layout": ["contiguous", "striped", "zigzag"],
     "mask": ["full", "causal", "causal+window:15,0", "documents:16,16,16,16"],
     "schedule": ["ring", "bidirectional", "double:2", "broadcast", "allgather"],
-    "slots": ["1", "2", "3"],
+    "slots": ["1", "2"],
     "link": ["fast", "slow"],
     "slow": ["none", "1"],
 }

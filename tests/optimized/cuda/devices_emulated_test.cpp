@@ -2,6 +2,8 @@
 // plain memory, kernels run on the emulated GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -55,9 +57,22 @@ verify::Subject emulated_subject() {
   return subject;
 }
 
-TEST(EmulatedEngine, obeys_every_law) {
+/// All but four, whose many runs are half of the time here. All with RINGLAB_ALL_MUTANTS=1, and on
+/// devices (scripts/gpu_check); the emulated stage obeys those of the forward pass.
+std::vector<std::string> affordable_laws() {
+  const std::vector<std::string> slow = {"P55", "every_row", "P21", "P19"};
+  std::vector<std::string> ids;
+  for (const verify::Law& law : verify::all_laws()) {
+    const bool is_slow = std::ranges::find(slow, law.id) != slow.end();
+    if (!is_slow || std::getenv("RINGLAB_ALL_MUTANTS") != nullptr) ids.push_back(law.id);
+  }
+  return ids;
+}
+
+TEST(EmulatedEngine, obeys_the_laws) {
   const verify::SubjectVerdict verdict = verify::verify_subject(
-      emulated_subject(), {.seed = 3, .cases_per_law = 1, .laws = {}, .shrink = false});
+      emulated_subject(),
+      {.seed = 3, .cases_per_law = 1, .laws = affordable_laws(), .shrink = false});
   expect_no_law_broken(verdict);
   EXPECT_GT(verdict.laws_passed(), 20);
 }
