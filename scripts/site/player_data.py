@@ -116,19 +116,18 @@ def tokens_of(runs: list[list[int]]) -> list[int]:
     return [first + step * at for first, step, count in runs for at in range(count)]
 
 
-def row_states(states: States, setting: dict[str, str], trace: dict) -> dict[str, list]:
-    """Of each shown row: the owners in the order in which its rank computes, and the state after each."""
-    found = {}
+def add_row_states(rows: dict[str, list], states: States, setting: dict[str, str], trace: dict) -> None:
+    """Of each shown row, by the owners in the order in which its rank computes: the state after each."""
     for rank, runs in enumerate(trace["holds"]):
         owners = [owner for kind, at, owner in zip(trace["kind"], trace["rank"], trace["owner"])
                   if KINDS[kind] == "compute" and at == rank]
-        for row in set(tokens_of(runs)) & set(ROWS):
+        held = [tokens_of(trace["holds"][owner]) for owner in owners]
+        for row in sorted(set(tokens_of(runs)) & set(ROWS)):
             key = "/".join([setting["mask"], str(row), setting["ranks"], setting["layout"],
                             ",".join(map(str, owners))])
-            held = [tokens_of(trace["holds"][owner]) for owner in owners]
-            found[key] = lambda row=row, held=held: [
-                states.after(row, setting["mask"], sum(held[:number + 1], [])) for number in range(len(held))]
-    return found
+            if key not in rows:
+                rows[key] = [states.after(row, setting["mask"], sum(held[:number + 1], []))
+                             for number in range(len(held))]
 
 
 def all_data() -> dict:
@@ -145,9 +144,7 @@ def all_data() -> dict:
         if trace is None:
             index.append(-1)
             continue
-        for key, compute in row_states(states, setting, trace).items():
-            if key not in rows:
-                rows[key] = compute()
+        add_row_states(rows, states, setting, trace)
         text = json.dumps(trace)
         if text not in numbers:
             numbers[text] = len(kept)
