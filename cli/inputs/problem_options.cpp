@@ -28,9 +28,13 @@ std::int64_t default_kv_heads(std::int64_t heads, const InputDefaults& defaults)
 }
 
 // What --text and the built-in input share.
-io::TextOptions take_sizes(Arguments& arguments, const InputDefaults& defaults,
-                           std::optional<DType> dtype) {
-  io::TextOptions sizes;
+struct MadeSizes : io::TextOptions {
+  std::optional<std::int64_t> queries = {};  // the last ones
+};
+
+MadeSizes take_sizes(Arguments& arguments, const InputDefaults& defaults,
+                     std::optional<DType> dtype) {
+  MadeSizes sizes;
   sizes.max_tokens = take_whole(arguments, "tokens", defaults.tokens);
   sizes.q_heads = take_whole(arguments, "heads", defaults.heads);
   sizes.kv_heads = take_whole(arguments, "kv-heads", default_kv_heads(sizes.q_heads, defaults));
@@ -45,11 +49,23 @@ io::TextOptions take_sizes(Arguments& arguments, const InputDefaults& defaults,
   return sizes;
 }
 
-Shape shape_of(const io::TextOptions& sizes, std::int64_t tokens) {
-  return {1, sizes.q_heads, sizes.kv_heads, tokens, tokens, sizes.head_dim, sizes.v_dim};
+Shape shape_of(const MadeSizes& sizes, std::int64_t tokens) {
+  const std::int64_t queries = std::min(sizes.queries.value_or(tokens), tokens);
+  return {1, sizes.q_heads, sizes.kv_heads, queries, tokens, sizes.head_dim, sizes.v_dim};
 }
 
-LoadedInput from_text(const std::string& path, const io::TextOptions& sizes) {
+Tensor<double> last_tokens(const Tensor<double>& all, std::int64_t count) {
+  Extents extents = all.extents();
+  const std::int64_t left_out = extents.tokens - count;
+  extents.tokens = count;
+  Tensor<double> last(extents);
+  for_each_index(extents, [&](auto b, auto h, auto t, auto c) {
+    last(b, h, t, c) = all(b, h, left_out + t, c);
+  });
+  return last;
+}
+
+LoadedInput from_text(const std::string& path, const MadeSizes& sizes) {
   io::TextInput text = io::text_input(path, sizes);
   LoadedInput loaded;
   loaded.problem = text.problem;
@@ -61,10 +77,12 @@ LoadedInput from_text(const std::string& path, const io::TextOptions& sizes) {
     loaded.notes.push_back(fmt::format("the text has {} bytes, so {} tokens instead of {}",
                                        text.file_bytes, text.tokens, sizes.max_tokens));
   }
+  loaded.problem.shape = shape_of(sizes, text.tokens);
+  loaded.tensors.q = last_tokens(loaded.tensors.q, loaded.problem.shape.q_tokens);
   return loaded;
 }
 
-LoadedInput from_seed(const io::TextOptions& sizes) {
+LoadedInput from_seed(const MadeSizes& sizes) {
   verify::Case made;
   made.seed = sizes.seed;
   made.shape = shape_of(sizes, sizes.max_tokens);
@@ -78,7 +96,7 @@ LoadedInput from_seed(const io::TextOptions& sizes) {
 }
 
 // Made whole, unless whoever asks makes the rows.
-LoadedInput from_rows(const io::TextOptions& sizes, bool by_rows) {
+LoadedInput from_rows(const MadeSizes& sizes, bool by_rows) {
   LoadedInput loaded;
   loaded.problem.shape = shape_of(sizes, sizes.max_tokens);
   loaded.problem.dtype = sizes.dtype;
@@ -90,9 +108,9 @@ LoadedInput from_rows(const io::TextOptions& sizes, bool by_rows) {
   if (by_rows) return loaded;
   const RandomInput random{loaded.problem, sizes.seed};
   const Positions all = Positions::all(sizes.max_tokens);
-  loaded.tensors = {random.doubles(verify::RandomTensor::q, all),
-                    random.doubles(verify::RandomTensor::k, all),
-                    random.doubles(verify::RandomTensor::v, all)};
+  loaded.tensors = {
+      random.doubles(verify::RandomTensor::q, Positions::all(loaded.problem.shape.q_tokens)),
+      random.doubles(verify::RandomTensor::k, all), random.doubles(verify::RandomTensor::v, all)};
   return loaded;
 }
 
@@ -133,7 +151,10 @@ LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
     throw_usage_error({"input", "--input FILE, --text FILE or --random", "none of them",
                        "Any text will do, for example --text README.md."});
   }
-  io::TextOptions sizes = take_sizes(arguments, defaults, dtype);
+  MadeSizes sizes = take_sizes(arguments, defaults, dtype);
+  if (arguments.given("queries")) {
+    sizes.queries = arguments.take_integer("queries", 1, 1, sizes.max_tokens);
+  }
   if (text) {
     std::error_code unreadable;  // reported by the reader
     const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(*text, unreadable));
@@ -187,7 +208,7 @@ LoadedInput load_input(Arguments& arguments, const InputDefaults& defaults) {
 
 Problem take_problem(Arguments& arguments, const InputDefaults& defaults) {
   const Mask mask = parse_mask(arguments.take_text("mask").value_or(defaults.mask), read_bit_mask);
-  const io::TextOptions sizes = take_sizes(arguments, defaults, take_dtype(arguments));
+  const MadeSizes sizes = take_sizes(arguments, defaults, take_dtype(arguments));
   Problem problem;
   problem.shape = shape_of(sizes, sizes.max_tokens);
   problem.dtype = sizes.dtype;

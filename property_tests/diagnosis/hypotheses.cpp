@@ -32,9 +32,10 @@ Hypothesis by_result(Suspect suspect, std::function<void(Prediction&, const Mode
 const std::vector<Hypothesis>& forward_hypotheses() {
   static const std::vector<Hypothesis> all = [] {
     std::vector<Hypothesis> together;
-    for (const auto group : {softmax_mistakes, mask_mistakes, scale_mistakes, head_mistakes,
-                             lse_mistakes, ring_mistakes, placement_mistakes, precision_mistakes,
-                             merge_mistakes, modifier_mistakes}) {
+    for (const auto group :
+         {softmax_mistakes, mask_mistakes, scale_mistakes, head_mistakes, lse_mistakes,
+          ring_mistakes, placement_mistakes, wire_mistakes, query_mistakes, precision_mistakes,
+          merge_mistakes, modifier_mistakes}) {
       std::vector<Hypothesis> more = group();
       std::move(more.begin(), more.end(), std::back_inserter(together));
     }

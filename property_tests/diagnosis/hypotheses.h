@@ -38,6 +38,8 @@ std::vector<Hypothesis> head_mistakes();
 std::vector<Hypothesis> lse_mistakes();
 std::vector<Hypothesis> ring_mistakes();
 std::vector<Hypothesis> placement_mistakes();
+std::vector<Hypothesis> wire_mistakes();
+std::vector<Hypothesis> query_mistakes();
 std::vector<Hypothesis> precision_mistakes();
 std::vector<Hypothesis> merge_mistakes();
 std::vector<Hypothesis> modifier_mistakes();

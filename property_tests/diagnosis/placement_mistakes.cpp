@@ -138,16 +138,6 @@ Hypothesis by_positions(Suspect suspect, Position position) {
   });
 }
 
-Hypothesis sent_as(DType dtype) {
-  const std::string name(dtype_info(dtype).name);
-  return by_model(
-      {"wire.rounded_to_" + name, "K and V are rounded to " + name + " on their way between ranks"},
-      [=](Model& model) {
-        const auto rounded = [=](double x, auto...) { return round_to(dtype, x); };
-        read_copies(model, rounded, rounded);
-      });
-}
-
 /// Stores chunks own one first and labels them rank after rank, as an all-gather that begins with
 /// the own chunk does.
 void label_in_rank_order(Model& model) {
@@ -224,16 +214,6 @@ std::vector<Hypothesis> placement_mistakes() {
   all.push_back(by_model({"ring.gathered_in_another_order",
                           "chunks are stored own one first and labelled rank after rank"},
                          label_in_rank_order));
-  all.push_back(sent_as(DType::f16));
-  all.push_back(sent_as(DType::bf16));
-  all.push_back(
-      by_model({"wire.keys_and_values_exchanged", "K arrives as V and V as K"}, [](Model& model) {
-        if (model.shape().head_dim != model.shape().v_dim) return;
-        const AttentionTensors data = model.trial.data;
-        read_copies(
-            model, [&](double, auto b, auto h, auto t, auto c) { return data.v(b, h, t, c); },
-            [&](double, auto b, auto h, auto t, auto c) { return data.k(b, h, t, c); });
-      }));
   return all;
 }
 

@@ -176,4 +176,36 @@ StatedCosts needed_chunks_costs(const Problem& problem, const RunOptions& option
           .exchanges = exchanges};
 }
 
+StatedCosts compressed_wire_costs(const Problem& problem, const RunOptions& options, int rank) {
+  const Layout layout = kv_layout_of(problem, options);
+  const Shape& s = problem.shape;
+  const std::int64_t token = kv_bytes_per_token(problem), ranks = options.ranks;
+  const std::int64_t packed = s.batch * s.kv_heads * (s.head_dim + s.v_dim + 2 * 2);
+  const std::int64_t kept_back = layout.positions(receiver_of(options, rank)).size();
+  const std::int64_t arriving = ranks > 1 ? layout.largest_chunk() * (token + 2 * packed) : 0;
+  return {.sent_bytes = (s.kv_tokens - kept_back) * packed,
+          .sent_messages = (ranks - 1) * (kKeysAndValues + 1),
+          .peak_kv_bytes = layout.positions(rank).size() * token + arriving,
+          .exchanges = ranks - 1};
+}
+
+StatedCosts decode_costs(const Problem& problem, const RunOptions& options, int rank) {
+  const Shape& s = problem.shape;
+  const std::int64_t heads = s.batch * s.q_heads;
+  const std::int64_t asked = heads * s.head_dim * dtype_info(problem.dtype).bytes;
+  const std::int64_t answered = heads * (2 + s.v_dim) * accumulator_bytes(problem.dtype);
+  const Layout queries = make_layout(options, s.q_tokens, options.q_layout);
+  const std::int64_t own = queries.positions(rank).size(), others = options.ranks - 1;
+  std::int64_t askers = 0;
+  for (int asker = 0; asker < options.ranks; ++asker) {
+    askers += asker != rank && heads * queries.positions(asker).size() > 0;
+  }
+  const std::int64_t asks = heads * own > 0 ? others : 0;
+  return {.sent_bytes = others * own * asked + (s.q_tokens - own) * answered,
+          .sent_messages = asks + 2 * askers,
+          .peak_kv_bytes =
+              kv_layout_of(problem, options).positions(rank).size() * kv_bytes_per_token(problem),
+          .exchanges = asks + askers > 0 ? 2 : 0};
+}
+
 }  // namespace ringlab::stages

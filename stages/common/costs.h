@@ -48,4 +48,12 @@ StatedCosts heads_costs(const Problem& problem, const RunOptions& options, int r
 /// Exchanges: hops at which a rank takes or gives one. Held: the own chunk and one slot.
 StatedCosts needed_chunks_costs(const Problem& problem, const RunOptions& options, int rank);
 
+/// A ring of packed chunks: a byte for each number of K and V, and 2 for each row of either. Held:
+/// the own chunk, one that is unpacked, two that are packed.
+StatedCosts compressed_wire_costs(const Problem& problem, const RunOptions& options, int rank);
+
+/// The own queries to all other ranks, and back a running state (row_max, row_sum, acc) for each of
+/// theirs; nothing is sent where there is none. Held: the own chunk.
+StatedCosts decode_costs(const Problem& problem, const RunOptions& options, int rank);
+
 }  // namespace ringlab::stages

@@ -338,6 +338,57 @@ TEST(LessonEdits, of_documents_and_windows_show_where_a_window_ends_at_the_borde
   EXPECT_THAT(wrong_tokens(id, c), ElementsAre(8, 12));
 }
 
+/// What `id` gives, and the stage that it was planted in.
+struct Pair {
+  AttentionOutput wrong, right;
+};
+Pair outputs_of(const std::string& id, const std::string& stage, const AttentionTensors& tensors,
+                const Case& c) {
+  const AttentionInput input = tensors.input(make_problem(c));
+  const RunOptions options = make_options(c);
+  return {find_mutant(id).subject.run(input, options).output,
+          verify::find_subject(stage).run(input, options).output};
+}
+
+TEST(LessonEdits, of_compressed_wire_with_scales_of_the_keys_leave_every_lse_right) {
+  const Case c = full_case(12, 3);
+  const auto [wrong, right] =
+      outputs_of("compressed_wire_scales_exchanged", "compressed_wire", make_tensors(c), c);
+  EXPECT_EQ(wrong.lse.values(), right.lse.values());
+  EXPECT_NE(wrong.out.values(), right.out.values());
+}
+
+TEST(LessonEdits, of_compressed_wire_with_too_small_a_scale_lose_1_9_and_keep_powers_of_two) {
+  const Case c = full_case(12, 3);
+  AttentionTensors tensors = make_tensors(c);
+  for (const double largest : {2.0, 1.9}) {
+    for (Tensor<double>* tensor : {&tensors.k, &tensors.v}) {
+      for (double& x : tensor->values()) x = static_cast<float>(largest);
+    }
+    const auto [wrong, right] =
+        outputs_of("compressed_wire_scale_too_small", "compressed_wire", tensors, c);
+    EXPECT_EQ(wrong.out.values() == right.out.values(), largest == 2.0);
+    EXPECT_EQ(std::isnan(wrong.out.values().front()), largest != 2.0);
+  }
+}
+
+TEST(LessonEdits, of_decode_without_maxima_are_right_for_equal_keys) {
+  const Case c = full_case(12, 3);
+  AttentionTensors tensors = make_tensors(c);
+  const auto some = outputs_of("decode_parts_not_rescaled", "decode", tensors, c);
+  EXPECT_NE(some.wrong.out.values(), some.right.out.values());
+  for (double& x : tensors.k.values()) x = 0.5;
+  const auto equal = outputs_of("decode_parts_not_rescaled", "decode", tensors, c);
+  EXPECT_EQ(equal.wrong.out.values(), equal.right.out.values());
+}
+
+TEST(LessonEdits, of_decode_with_queries_from_zero_are_right_where_all_is_seen) {
+  const std::string id = "decode_queries_from_zero";
+  EXPECT_THAT(wrong_tokens(id, full_case(12, 3)), IsEmpty());
+  // Rank 0 has the first tokens.
+  EXPECT_THAT(wrong_tokens(id, causal_case(12, 3)), ElementsAre(4, 5, 6, 7, 8, 9, 10, 11));
+}
+
 /// Edits of which the lessons only ask what happens: something does, and it is found.
 TEST(LessonEdits, that_end_in_a_question_are_found) {
   for (const char* id :

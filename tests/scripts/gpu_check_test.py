@@ -26,6 +26,7 @@ library = {"found": True, "compiled_in": True}
 names = "attention broadcast online_softmax flash_blocks merge ring causal_ring slotted_ring"
 names = [*names.split(), "overlapped_ring", "dealt_ring", "balanced_ring", "skipping_ring"]
 names += ["overlapped_causal_ring", "bidirectional", "hierarchical", "documents_and_windows"]
+names += ["compressed_wire", "decode"]
 names += ["optimized", "cudnn"]
 documents = {
     "doctor": {"cuda": cuda, "nccl": library, "cudnn": library},

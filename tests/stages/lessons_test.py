@@ -306,6 +306,44 @@ class Figures(LessonTest):
                                 "--mask", f"window:{window},0")["ranks"]
             self.assertEqual(max(rank["exchanges"] for rank in ranks), exchanges, window)
 
+    def test_of_compressed_wire(self):
+        stage = "compressed_wire"
+        row, scale = [3.1, -0.52, 0.004, 0.0001], 2**7
+        self.says(stage, "times 2^7 " + " ".join(f"{x * scale:.4g}" for x in row))
+        codes = [self.nearest_e4m3(x * scale) for x in row]
+        self.says(stage, "as e4m3 " + " ".join(f"{x:.3g}" for x in codes))
+        self.says(stage, "divided 3.0 -0.5 0.0039 0.00011")
+        self.assertEqual([f"{x / scale:.2g}" for x in codes], ["3", "-0.5", "0.0039", "0.00011"])
+        moved, allowed = [], []
+        for words in ([stage], ["ring"], ["optimized", "--wire", "bf16"]):
+            result = self.run_of(*words, "--text", STAGES.parent / "README.md", "--ranks", 4, "--check")
+            moved.append(result["sent_bytes"])
+            allowed.append(f"±{result['check']['tensors'][0]['worst']['allowed']:.3g}")
+        self.says(stage, f"{moved[0] / 2**10:.0f} KiB, {moved[1] / 2**20:.2f} MiB and {moved[2] / 2**10:.0f} KiB;")
+        self.says(stage, "{}, {} and {} are allowed.".format(*allowed))
+
+    @staticmethod
+    def nearest_e4m3(x):
+        """Four significant bits, and multiples of 2^-9."""
+        step = 2.0 ** max(math.frexp(x)[1] - 4, -9)
+        return round(x / step) * step
+
+    def test_of_decode(self):
+        words = ["--text", STAGES.parent / "README.md", "--tokens", 1000, "--layout", "striped",
+                 "--ranks", 4]
+        one, kv = (self.run_of(stage, *words, "--queries", 1) for stage in ("decode", "bidirectional"))
+        prefill = self.run_of("decode", *words)
+        self.says("decode", f"{one['sent_bytes'] / 2**10:.2f} KiB with the query on its way, "
+                            f"{kv['sent_bytes'] / 2**20:.2f} MiB with keys and values.")
+        self.says("decode", f"it is the other way round: {prefill['sent_bytes'] / 2**20:.2f} MiB.")
+        self.assertGreater(prefill["sent_bytes"], kv["sent_bytes"])
+        self.says("decode", "All ranks read as many pairs, where the second run has one rank at work.")
+        pairs = [[sum(v["pairs"] for v in rank["visits"]) for rank in run["ranks"]] for run in (one, kv)]
+        self.assertEqual(pairs, [[250] * 4, [1000, 0, 0, 0]])
+        self.says("decode", "exchanges however many ranks there are.")
+        for ranks in (2, 3, 5):
+            self.assertEqual(self.most_counted("decode", "exchanges", "--ranks", ranks), 2)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -19,20 +19,35 @@ struct Row {
   double top = -kInfinity;
   double sum = 0;
   double products = 0;  ///< max_j scale Σ|q k|
+  double wire = 0;      ///< max_j of what the way of k_j between ranks does to its score
 };
 
-Row scores_of(const AttentionInput& input, std::int64_t b, std::int64_t h, std::int64_t i) {
+/// wire_error() of element c of a token.
+double wire_error_of(const TensorView<const double>& tensor, const NumericsProfile& profile,
+                     std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t c) {
+  double largest = 0;
+  for (std::int64_t other = 0; other < tensor.extents.channels; ++other) {
+    largest = std::max(largest, std::abs(tensor(b, h, j, other)));
+  }
+  return wire_error(profile, std::abs(tensor(b, h, j, c)), largest);
+}
+
+Row scores_of(const AttentionInput& input, const NumericsProfile& profile, std::int64_t b,
+              std::int64_t h, std::int64_t i) {
   const Shape& s = input.problem.shape;
   const std::int64_t kv_head = h / (s.q_heads / s.kv_heads);
   Row row;
   for (std::int64_t j = 0; j < s.kv_tokens; ++j) {
     if (!input.problem.mask.allows(i, j)) continue;
-    double score = 0, products = 0;
+    double score = 0, products = 0, wire = 0;
     for (std::int64_t c = 0; c < s.head_dim; ++c) {
       const double product = input.q(b, h, i, c) * input.k(b, kv_head, j, c);
       score += product * input.problem.scale;
       products += std::abs(product * input.problem.scale);
+      wire += std::abs(input.q(b, h, i, c) * input.problem.scale) *
+              wire_error_of(input.k, profile, b, kv_head, j, c);
     }
+    row.wire = std::max(row.wire, wire);
     row.keys.push_back(j);
     row.scores.push_back(score);
     row.top = std::max(row.top, score);
@@ -53,8 +68,8 @@ struct RowError {
 RowError error_of(const Row& row, const NumericsProfile& p, std::int64_t head_dim) {
   const double d = static_cast<double>(head_dim), t = static_cast<double>(p.max_rescales);
   const double u = p.u_accumulate;
-  const double exponent =
-      (gamma_bound(d + 2, u) + (2 * t + 6) * u) * row.products + (t + 1) * (p.exp_error + 2 * u);
+  const double exponent = (gamma_bound(d + 2, u) + (2 * t + 6) * u) * row.products +
+                          (t + 1) * (p.exp_error + 2 * u) + row.wire;
   const double weight = std::expm1(2 * exponent);
   return {weight + (1 + weight) * p.u_row_sum, weight + (1 + weight) * p.u_probability,
           gamma_bound(static_cast<double>(row.keys.size()) + 2 * t + 2, u)};
@@ -67,7 +82,7 @@ NaiveResult naive_attention(const AttentionInput& input, const NumericsProfile& 
   NaiveResult result{{Tensor<double>(s.out()), Tensor<double>(s.lse())},
                      {Tensor<double>(s.out()), Tensor<double>(s.lse())}};
   for_each_index(s.lse(), [&](auto b, auto h, auto i, auto) {
-    const Row row = scores_of(input, b, h, i);
+    const Row row = scores_of(input, profile, b, h, i);
     const RowError error = error_of(row, profile, s.head_dim);
     const bool empty = row.keys.empty();
     const double lse = empty ? -kInfinity : row.top + std::log(row.sum);
@@ -78,15 +93,16 @@ NaiveResult naive_attention(const AttentionInput& input, const NumericsProfile& 
                     4 * profile.u_lse * (std::abs(row.top) + std::abs(lse) + 1);
     const std::int64_t kv_head = h / (s.q_heads / s.kv_heads);
     for (std::int64_t c = 0; c < s.v_dim; ++c) {
-      double out = 0, largest = 0;
+      double out = 0, largest = 0, wire = 0;
       for (std::size_t j = 0; j < row.keys.size(); ++j) {
         const double value = input.v(b, kv_head, row.keys[j], c);
         out += std::exp(row.scores[j] - row.top) / row.sum * value;
         largest = std::max(largest, std::abs(value));
+        wire = std::max(wire, wire_error_of(input.v, profile, b, kv_head, row.keys[j], c));
       }
       result.exact.out(b, h, i, c) = out;
       result.allowed.out(b, h, i, c) =
-          largest * (error.summed + error.multiplied + 2 * error.sums) +
+          (largest + wire) * (error.summed + error.multiplied + 2 * error.sums) + wire +
           4 * profile.u_accumulate * std::abs(out) +
           half_ulp(profile.out_dtype, 1.01 * std::abs(out)) * (empty ? 0 : 1.01);
     }

@@ -16,7 +16,7 @@ struct NaiveResult {
 
 /// softmax(scale q kᵀ) v, one (query, key) pair at a time. Rows that see nothing: out 0, lse -inf.
 /// The bound is the textbook one with |v_j - o| replaced by 2 max|v|: no element of a correct
-/// kernel exceeds it, and it is some units in the last place wide.
+/// kernel exceeds it, and it is some units in the last place wide, or as wide as the wire makes it.
 NaiveResult naive_attention(const AttentionInput& input, const NumericsProfile& profile);
 
 /// Normal values, exactly representable in problem.dtype, other ones for every element.

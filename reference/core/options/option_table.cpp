@@ -62,6 +62,8 @@ const RunOption kOptions[] = {
      {}},
     {{problem, "tokens", "N", "tokens to make, or to take from the start of the text"},
      {.otherwise = "1024", .applies = kMade, .least = 1, .most = kMostTokens}},
+    {{problem, "queries", "N", "queries to make, or to take from the end of the tokens"},
+     {.otherwise = "one for each token", .applies = kMade, .least = 1, .most = kMostTokens}},
     {{problem, "heads", "H", "query heads to make"},
      {.otherwise = "4", .applies = kMade, .least = 1, .most = kMostOfTokens}},
     {{problem, "kv-heads", "H", "key/value heads to make"},

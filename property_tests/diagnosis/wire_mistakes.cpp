@@ -1,0 +1,175 @@
+// Mistakes of what K and V are on their way between ranks.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "property_tests/diagnosis/hypotheses.h"
+#include "reference/core/small_float.h"
+
+namespace ringlab::verify {
+namespace {
+
+Hypothesis sent_as(DType dtype) {
+  const std::string name(dtype_info(dtype).name);
+  return by_model(
+      {"wire.rounded_to_" + name, "K and V are rounded to " + name + " on their way between ranks"},
+      [=](Model& model) {
+        const auto rounded = [=](double x, auto...) { return round_to(dtype, x); };
+        read_copies(model, rounded, rounded);
+      });
+}
+
+void exchange_keys_and_values(Model& model) {
+  if (model.shape().head_dim != model.shape().v_dim) return;
+  const AttentionTensors data = model.trial.data;
+  read_copies(
+      model, [&](double, auto b, auto h, auto t, auto c) { return data.v(b, h, t, c); },
+      [&](double, auto b, auto h, auto t, auto c) { return data.k(b, h, t, c); });
+}
+
+/// One token of one head: what shares a scale.
+struct Row {
+  const Tensor<double>& tensor;
+  std::int64_t b, h, token;
+};
+
+/// The exponent of the least power of two that takes a row to the numbers of e4m3, or, `by_exponent`
+/// alone, to 512 at most.
+enum class Fit { to_448, by_exponent };
+int scale_of(const Row& row, Fit fit) {
+  double largest = 0;
+  for (std::int64_t c = 0; c < row.tensor.extents().channels; ++c) {
+    const double size = std::abs(row.tensor(row.b, row.h, row.token, c));
+    if (std::isfinite(size)) largest = std::max(largest, size);
+  }
+  int exponent = 0;
+  const double fraction = std::frexp(largest, &exponent);
+  return exponent - (fit == Fit::to_448 && fraction > 0.875 ? 8 : 9);
+}
+
+/// x as e4m3 with a scale of 2^sent, read with one of 2^read.
+double through_e4m3(double x, int sent, int read, DType dtype) {
+  if (!std::isfinite(x)) return std::numeric_limits<double>::quiet_NaN();
+  const double most = dtype_info(dtype).max_finite;
+  const auto code = static_cast<double>(Fp8E4M3(std::ldexp(x, -sent)));
+  return round_to(dtype, std::clamp(std::ldexp(code, read), -most, most));
+}
+
+/// For a row of K or V, in `data`, the exponents that it is sent and read with.
+struct Exponents {
+  int sent, read;
+};
+using ScalesOf = std::function<Exponents(const AttentionTensors& data, const Row& row)>;
+
+/// K and V of other ranks come as e4m3, a scale per row.
+void read_scaled(Model& model, const ScalesOf& scales_of) {
+  const DType dtype = model.trial.problem.dtype;
+  const AttentionTensors data = model.trial.data;
+  const auto copied = [&](const Tensor<double>& tensor) {
+    return [&](double x, auto b, auto h, auto t, auto) {
+      const Exponents e = scales_of(data, {tensor, b, h, t});
+      return through_e4m3(x, e.sent, e.read, dtype);
+    };
+  };
+  read_copies(model, copied(data.k), copied(data.v));
+}
+
+/// A mistake of subjects that send e4m3, or bytes like it.
+Hypothesis on_the_wire(Suspect suspect, std::function<void(Model&)> edit) {
+  return by_model(std::move(suspect), [=](Model& model) {
+    if (!travels_exactly(model.profile)) edit(model);
+  });
+}
+
+Layout keys_of(const Model& model) {
+  const RunOptions& options = model.trial.options;
+  return make_layout(options, model.shape().kv_tokens, options.kv_layout);
+}
+
+/// The token in the same row of the chunk that comes before; -1 where that has more or fewer rows.
+std::vector<std::int64_t> of_the_chunk_before(const Model& model) {
+  const Layout layout = keys_of(model);
+  const int ranks = layout.ranks();
+  const int step = model.trial.options.direction == RingDirection::next ? 1 : ranks - 1;
+  std::vector<std::int64_t> before(static_cast<std::size_t>(layout.tokens()), -1);
+  for (int owner = 0; owner < ranks; ++owner) {
+    const auto here = layout.positions(owner).to_list();
+    const auto there = layout.positions((owner + step) % ranks).to_list();
+    if (here.size() != there.size()) continue;
+    for (std::size_t at = 0; at < here.size(); ++at) {
+      before[static_cast<std::size_t>(here[at])] = there[at];
+    }
+  }
+  return before;
+}
+
+/// The first token of each token's chunk.
+std::vector<std::int64_t> of_the_first_row(const Model& model) {
+  const Layout layout = keys_of(model);
+  std::vector<std::int64_t> first(static_cast<std::size_t>(layout.tokens()));
+  for (int owner = 0; owner < layout.ranks(); ++owner) {
+    const auto held = layout.positions(owner).to_list();
+    for (const std::int64_t token : held) first[static_cast<std::size_t>(token)] = held.front();
+  }
+  return first;
+}
+
+int fitting(const Row& row) { return scale_of(row, Fit::to_448); }
+
+void read_stale_scales(Model& model) {
+  const std::vector<std::int64_t> before = of_the_chunk_before(model);
+  const auto row_before = [&](std::int64_t token) {
+    return before[static_cast<std::size_t>(token)];
+  };
+  read_scaled(model, [&](const AttentionTensors&, const Row& row) {
+    const std::int64_t token = std::max<std::int64_t>(row_before(row.token), 0);
+    return Exponents{fitting(row), fitting({row.tensor, row.b, row.h, token})};
+  });
+  constexpr double kWild = 1e26;  // chunks of other sizes: what lies where, is unknown
+  count_pairs(model, [&](auto i, auto j) {
+    const bool own = model.rank_of_query(i) == model.rank_of_key(j);
+    return !own && row_before(j) < 0 ? kWild : 1.0;
+  });
+}
+
+void read_small_scales(Model& model) {
+  read_scaled(model, [](const AttentionTensors&, const Row& row) {
+    const int scale = scale_of(row, Fit::by_exponent);
+    return Exponents{scale, scale};
+  });
+}
+
+void read_first_scales(Model& model) {
+  read_scaled(model, [first = of_the_first_row(model)](const AttentionTensors&, const Row& row) {
+    const int scale = fitting({row.tensor, 0, 0, first[static_cast<std::size_t>(row.token)]});
+    return Exponents{scale, scale};
+  });
+}
+
+void read_key_scales(Model& model) {
+  read_scaled(model, [](const AttentionTensors& data, const Row& row) {
+    return Exponents{fitting(row), fitting({data.k, row.b, row.h, row.token})};
+  });
+}
+
+}  // namespace
+
+std::vector<Hypothesis> wire_mistakes() {
+  std::vector<Hypothesis> all = {
+      on_the_wire({"wire.stale_scale", "a chunk is read with the scales of the one before it"},
+                  read_stale_scales),
+      on_the_wire({"wire.scale_too_small",
+                   "a scale takes the largest number of its row beyond what its bytes can be"},
+                  read_small_scales),
+      on_the_wire({"wire.scale_of_the_first_row", "all rows of a chunk share its first scale"},
+                  read_first_scales),
+      on_the_wire({"wire.scales_of_the_keys", "values are read with the scales of the keys"},
+                  read_key_scales)};
+  all.push_back(sent_as(DType::f16));
+  all.push_back(sent_as(DType::bf16));
+  all.push_back(by_model({"wire.keys_and_values_exchanged", "K arrives as V and V as K"},
+                         exchange_keys_and_values));
+  return all;
+}
+
+}  // namespace ringlab::verify
