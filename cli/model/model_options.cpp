@@ -8,6 +8,7 @@
 #include "cli/inputs/run_options.h"
 #include "cli/run/run_costs.h"
 #include "optimized/ring/closed_forms.h"
+#include "reference/model/machine_file.h"
 
 namespace ringlab::cli {
 namespace {
@@ -28,6 +29,11 @@ void take_time(Arguments& arguments, const std::string& option, double& seconds)
 std::string link_text(const model::LinkSpeed& link) {
   return fmt::format("{:.4g} GB/s each way, {:.4g} us", link.bytes_per_s / kGiga,
                      link.latency_s / kMicro);
+}
+
+/// A path ends in .json, which names do not.
+model::Machine machine_named(const std::string& name) {
+  return name.ends_with(".json") ? model::read_machine(name) : model::find_machine(name);
 }
 
 }  // namespace
@@ -93,7 +99,10 @@ std::vector<OptionSpec> machine_options() {
     names += (names.empty() ? "" : ", ") + machine.name;
   }
   return {
-      {"machine", "NAME", names + ": where figures that are not given come from (h200)"},
+      {"machine", "NAME",
+       names +
+           ", or a file NAME.json (docs/formats.md): where figures that are not given come from "
+           "(h200)"},
       {"tflops", "X", "10^12 operations a second of attention on one device, forward"},
       {"backward-tflops", "X", "the same of the backward pass"},
       {"bandwidth", "X", "GB/s of a link between ranks of a node, each way"},
@@ -110,8 +119,13 @@ std::vector<OptionSpec> machine_options() {
   };
 }
 
-model::Machine take_machine(Arguments& arguments) {
-  model::Machine machine = model::find_machine(arguments.take_text("machine").value_or("h200"));
+model::Machine take_machine(Arguments& arguments, const Problem& problem) {
+  model::Machine machine = machine_named(arguments.take_text("machine").value_or("h200"));
+  if (arguments.given("tflops") || arguments.given("backward-tflops")) {
+    machine.attention.clear();  // what is given holds for every type, channels and length
+    if (machine.expected) machine.expected->attention.clear();
+  }
+  machine = model::suited_to(machine, problem);
   take_amount(arguments, "tflops", kTera, machine.forward_flops);
   take_amount(arguments, "backward-tflops", kTera, machine.backward_flops);
   take_amount(arguments, "bandwidth", kGiga, machine.inside.bytes_per_s);

@@ -33,7 +33,7 @@ std::int64_t largest_memory(const model::Job& job, const model::JobNeeds& needs)
 /// The options that take_machine() takes.
 std::vector<OptionSpec> machine_options();
 
-model::Machine take_machine(Arguments& arguments);
+model::Machine take_machine(Arguments& arguments, const Problem& problem);
 
 /// The figures of a machine with their units, for people, and where they come from.
 Json machine_figures(const model::Machine& machine);

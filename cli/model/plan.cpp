@@ -74,7 +74,7 @@ std::string words_for_simulate(const Arguments& arguments) {
 PlanQuestion take_plan_question(Arguments& arguments) {
   PlanQuestion question{.job = take_modelled_job(arguments)};
   take_run_option(arguments, run_option("wire"), question.job.options);
-  question.machine = take_machine(arguments);
+  question.machine = take_machine(arguments, question.job.problem);
   question.ranks = take_rank_counts(arguments);
   question.limits.memory_bytes = question.machine.memory_bytes;
   question.limits.seconds =

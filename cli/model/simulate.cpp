@@ -57,7 +57,7 @@ std::vector<double> take_slower(Arguments& arguments, int ranks) {
 Question take_question(Arguments& arguments) {
   Question question{.job = take_modelled_job(arguments)};
   question.job.options = take_run_options(arguments, {.ranks = 8, .layout = LayoutKind::zigzag});
-  question.machine = take_machine(arguments);
+  question.machine = take_machine(arguments, question.job.problem);
   question.disturbance.slower = take_slower(arguments, question.job.options.ranks);
   question.disturbance.jitter = arguments.take_real("jitter", 0, 0, kMostTimes);
   if (arguments.given("seed") && question.disturbance.jitter == 0) {
@@ -144,12 +144,45 @@ void print_memory(std::int64_t bytes, const model::Machine& machine, Output& out
                fits ? "" : ", more than it has");
 }
 
+// What real runs are expected to lose, where that is known of the machine.
+struct ExpectedRun {
+  model::Machine machine;
+  model::JobTimes times;
+};
+std::optional<ExpectedRun> expected_run(const Question& question, const model::JobNeeds& needs) {
+  const auto machine = model::as_expected(question.machine, question.job.problem);
+  if (!machine) return std::nullopt;
+  return ExpectedRun{*machine, simulate_job(question.job, needs, *machine, question.disturbance)};
+}
+
+Json expected_json(const std::optional<ExpectedRun>& run) {
+  if (!run) return nullptr;
+  return {{"seconds", run->times.seconds},
+          {"one_device_seconds", run->times.one_device_seconds},
+          {"efficiency", run->times.efficiency()},
+          {"merge_bytes", run->machine.merge_bytes},
+          {"link_share", run->machine.expected->link_share},
+          {"speeds_by_length", !run->machine.blocks.empty()}};
+}
+
+void print_expected(const Json& expected, Output& output) {
+  if (expected.is_null()) return;
+  const double merge = expected["merge_bytes"].get<double>();
+  output.print("expected      {}, {}: links at {:.3g} %{}{}\n",
+               report::human_seconds(expected["seconds"].get<double>()),
+               report::human_percent(expected["efficiency"].get<double>()),
+               100 * expected["link_share"].get<double>(),
+               expected["speeds_by_length"].get<bool>() ? ", kernels by mask and length" : "",
+               merge > 0 ? fmt::format(", merges of {:.3g} bytes a number", merge) : "");
+}
+
 void print_findings(const Question& question, const model::JobTimes& times, const Json& document,
                     Output& output) {
   output.print("\ntime          {}\none device    {}\nefficiency    {}\n",
                report::human_seconds(times.seconds),
                report::human_seconds(times.one_device_seconds),
                report::human_percent(times.efficiency()));
+  print_expected(document["expected"], output);
   print_memory(document["memory_bytes"].get<std::int64_t>(), question.machine, output);
   print_hidden(document, question.job.passes.size() == 2, output);
 }
@@ -182,6 +215,7 @@ Json document_of(const Question& question, const model::JobNeeds& needs,
           {"seconds", times.seconds},
           {"one_device_seconds", times.one_device_seconds},
           {"efficiency", times.efficiency()},
+          {"expected", expected_json(expected_run(question, needs))},
           {"chunk_tokens", *std::max_element(needs.tokens.begin(), needs.tokens.end())},
           {"hidden_from_tokens", hidden_json(question, needs)},
           {"memory_bytes", largest_memory(question.job, needs)},

@@ -29,6 +29,13 @@ void add(const Simulation& pass, JobTimes& times) {
   times.seconds += pass.seconds;
 }
 
+/// In striped layouts every block is next to the diagonal, in the others a rank's own one.
+CutBlocks cut_blocks(const Job& job) {
+  const Shape& s = job.problem.shape;
+  if (job.problem.mask.count_all() == s.q_tokens * s.kv_tokens) return CutBlocks::none;
+  return job.options.layout == LayoutKind::striped ? CutBlocks::all : CutBlocks::own;
+}
+
 }  // namespace
 
 JobNeeds needs_of(const Problem& problem, const RunOptions& options) {
@@ -54,7 +61,8 @@ JobTimes simulate_job(const Job& job, const JobNeeds& needs, const Machine& mach
     const Load load{.schedule = schedule,
                     .need = needs.need,
                     .tokens = needs.tokens,
-                    .work = work_of(job.problem, pass, job.options.wire)};
+                    .work = work_of(job.problem, pass, job.options.wire),
+                    .cut = cut_blocks(job)};
     add(simulate(load, machine, disturbance), times);
     times.one_device_seconds += one_device_seconds(load, machine);
   }

@@ -3,11 +3,10 @@
 #include <cmath>
 
 #include "reference/core/error.h"
+#include "reference/model/machine_file.h"
 
 namespace ringlab::model {
 namespace {
-
-constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6;
 
 void check_figure(const Machine& machine, const std::string& figure, double value, bool holds) {
   if (holds) return;
@@ -51,55 +50,44 @@ void check_machine(const Machine& machine) {
   check_time(machine, "latency between nodes", machine.outside.latency_s);
   check_time(machine, "time before each block", machine.block_s);
   check_figure(machine, "at least 1 rank in a node", machine.node_ranks, machine.node_ranks >= 1);
+  check_time(machine, "number of bytes of a merge", machine.merge_bytes);
+}
+
+Machine suited_to(const Machine& machine, const Problem& problem) {
+  if (machine.attention.empty()) return machine;
+  const auto speeds = speeds_at(machine.attention, problem.dtype, problem.shape.head_dim);
+  if (speeds.empty()) {
+    throw_usage_error({.where = "machine " + machine.name,
+                       .expected = "a type that its speed of attention is known for",
+                       .actual = std::string(dtype_info(problem.dtype).name),
+                       .hint = "Give --tflops and --backward-tflops, or another --dtype."});
+  }
+  Machine suited = machine;
+  suited.forward_flops = speeds.front().forward_flops;
+  suited.backward_flops = speeds.front().backward_flops;
+  return suited;
+}
+
+std::optional<Machine> as_expected(const Machine& suited, const Problem& problem) {
+  if (!suited.expected) return std::nullopt;
+  Machine machine = suited;
+  const Expected& expected = *suited.expected;
+  machine.blocks = block_speeds(
+      speeds_at(expected.attention, problem.dtype, problem.shape.head_dim), problem.shape.head_dim);
+  machine.merge_bytes = expected.merge_bytes;
+  machine.inside.bytes_per_s *= expected.link_share;
+  machine.outside.bytes_per_s *= expected.link_share;
+  return machine;
 }
 
 const std::vector<Machine>& known_machines() {
-  static const std::vector<Machine> machines = {
-      {.name = "h200",
-       .source = "8 H200 of 141 GB a node: NVLink 4 through NVSwitch, 400 Gb/s of network each; "
-                 "attention as "
-                 "published for cuDNN 9.19; latencies and launches are assumed",
-       .forward_flops = 690 * kTera,
-       .backward_flops = 590 * kTera,
-       .memory_bytes = 141 * kGiga,
-       .memory_bytes_per_s = 4800 * kGiga,
-       .block_s = 5 * kMicro,
-       .inside = {450 * kGiga, 5 * kMicro},
-       .outside = {50 * kGiga, 10 * kMicro}},
-      {.name = "h100",
-       .source = "8 H100 of 80 GB a node: NVLink 4 through NVSwitch, 400 Gb/s of network each; "
-                 "attention as "
-                 "published for FlashAttention-3; latencies and launches are assumed",
-       .forward_flops = 648 * kTera,
-       .backward_flops = 561 * kTera,
-       .memory_bytes = 80 * kGiga,
-       .memory_bytes_per_s = 3350 * kGiga,
-       .block_s = 5 * kMicro,
-       .inside = {450 * kGiga, 5 * kMicro},
-       .outside = {50 * kGiga, 10 * kMicro}},
-      {.name = "a100",
-       .source = "8 A100 of 80 GB a node: NVLink 3 through NVSwitch, 200 Gb/s of network each; "
-                 "attention as "
-                 "published for FlashAttention-2; latencies and launches are assumed",
-       .forward_flops = 225 * kTera,
-       .backward_flops = 195 * kTera,
-       .memory_bytes = 80 * kGiga,
-       .memory_bytes_per_s = 2000 * kGiga,
-       .block_s = 5 * kMicro,
-       .inside = {300 * kGiga, 5 * kMicro},
-       .outside = {25 * kGiga, 10 * kMicro}},
-      {.name = "ethernet",
-       .source =
-           "a rank of two CPU cores and 8 GB a node, 10 Gb/s Ethernet; attention in f32 as in "
-           "docs/performance.md; latencies are assumed",
-       .forward_flops = 0.5 * kTera,
-       .backward_flops = 0.46 * kTera,
-       .memory_bytes = 8 * kGiga,
-       .memory_bytes_per_s = 20 * kGiga,
-       .block_s = 0,
-       .inside = {1.25 * kGiga, 30 * kMicro},
-       .outside = {1.25 * kGiga, 30 * kMicro},
-       .node_ranks = 1}};
+  static const std::vector<Machine> machines = [] {
+    std::vector<Machine> all;
+    for (const MachineText& file : machine_texts()) {
+      all.push_back(machine_of_json(file.text, "machine " + std::string(file.name)));
+    }
+    return all;
+  }();
   return machines;
 }
 
@@ -112,7 +100,7 @@ const Machine& find_machine(std::string_view name) {
   throw_usage_error({.where = "machine",
                      .expected = "one of " + names,
                      .actual = "\"" + std::string(name) + "\"",
-                     .hint = "Figures of other machines can be given one by one."});
+                     .hint = "A file of another one has a name that ends in .json."});
 }
 
 }  // namespace ringlab::model

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "reference/core/dtype.h"
+#include "reference/core/problem.h"
 #include "reference/core/schedule/schedule.h"
+#include "reference/model/kernel_speeds.h"
 
 namespace ringlab::model {
 
@@ -24,10 +27,21 @@ struct LinkSpeed {
 enum class Wiring { switched, direct, shared };
 std::string_view wiring_name(Wiring wiring);
 
+/// What is measured or published of real runs, where an ideal machine loses nothing.
+struct Expected {
+  std::vector<KernelSpeed> attention = {};  ///< by mask and length; none: as fast as ideally
+  /// Bytes of memory that each number of an output, or of dQ, costs where what a block adds is merged
+  /// by kernels of their own, after every block but a rank's first; 0 for kernels that go on from a
+  /// running state.
+  double merge_bytes = 0;
+  double link_share = 1;  ///< of the speed of links
+};
+
 /// Every rank is a device of its own, as fast as the others.
 struct Machine {
   std::string name = {};
-  std::string source = {};    ///< where the figures come from
+  std::string source = {};                  ///< where the figures come from
+  std::vector<KernelSpeed> attention = {};  ///< by type and channels: what suited_to() chooses from
   double forward_flops = 0;   ///< per second, of attention's forward pass on one device
   double backward_flops = 0;  ///< of its backward pass
   double memory_bytes = std::numeric_limits<double>::infinity();  ///< of a device
@@ -36,9 +50,16 @@ struct Machine {
   LinkSpeed inside = {};   ///< between ranks of a node
   LinkSpeed outside = {};  ///< between nodes; by other ways than inside
   int node_ranks = 8;
-  Wiring wiring = Wiring::switched;  ///< inside; between nodes it is switched
+  Wiring wiring = Wiring::switched;       ///< inside; between nodes it is switched
+  std::optional<Expected> expected = {};  ///< what as_expected() makes of it
+  BlockSpeeds blocks = {};                ///< where they differ from flops()
+  double merge_bytes = 0;                 ///< see Expected
 
   double flops(Pass pass) const { return pass == Pass::forward ? forward_flops : backward_flops; }
+  /// Of a block of so many tokens; `cut`: the mask goes through it.
+  double flops(Pass pass, double tokens, bool cut) const {
+    return blocks.empty() ? flops(pass) : blocks.flops(pass, tokens, cut);
+  }
   const LinkSpeed& between(int rank, int peer) const {
     return rank / node_ranks == peer / node_ranks ? inside : outside;
   }
@@ -48,7 +69,16 @@ struct Machine {
 /// finite, and nodes have a rank.
 void check_machine(const Machine& machine);
 
-/// Machines that are named: published figures, bf16 at 128 channels.
+/// The machine as fast as it is for numbers of this type and so many channels: between those that
+/// are known in proportion, beyond them as the nearest. Usage error for a type that it has no speed
+/// for, where it has any; f16 counts as bf16.
+Machine suited_to(const Machine& machine, const Problem& problem);
+
+/// The suited machine with what is expected of real runs in place of the ideal; nothing where that
+/// is not known.
+std::optional<Machine> as_expected(const Machine& suited, const Problem& problem);
+
+/// Machines that are named, one for each file of reference/model/machines.
 const std::vector<Machine>& known_machines();
 /// Usage error that lists the names.
 const Machine& find_machine(std::string_view name);

@@ -56,7 +56,8 @@ class ScheduleRun {
         machine_(machine),
         disturbance_(disturbance),
         network_(machine),
-        places_(load.schedule.ranks.size()) {
+        places_(load.schedule.ranks.size()),
+        blocks_done_(places_.size()) {
     simulated_.ranks.resize(places_.size());
     simulated_.events.resize(places_.size());
   }
@@ -119,6 +120,7 @@ class ScheduleRun {
   void work(int rank, const Operation& operation, double now) {
     const bool adds = operation.verb == Verb::add;
     const double seconds = adds ? add_seconds(operation) : block_seconds(rank, operation);
+    if (!adds) ++blocks_done_[at(rank)];
     RankTimes& times = simulated_.ranks[at(rank)];
     (adds ? times.add_s : times.compute_s) += seconds;
     record(adds ? TraceKind::add : TraceKind::compute, rank, operation, now, now + seconds);
@@ -127,11 +129,23 @@ class ScheduleRun {
   double block_seconds(int rank, const Operation& operation) const {
     const auto pairs = static_cast<double>(load_.need.pairs(rank, operation.owner));
     // Pairs that are seen, times what one costs; what tiles compute for nothing is not modelled.
-    const double computing = pairs * static_cast<double>(load_.work.flops_per_pair) /
-                             machine_.flops(load_.schedule.pass);
+    const double computing =
+        pairs * static_cast<double>(load_.work.flops_per_pair) / flops(rank, operation.owner);
     const double slower = disturbance_.slower.empty() ? 1 : disturbance_.slower[at(rank)];
-    return (machine_.block_s + computing) * slower *
+    return (machine_.block_s + computing + merge_seconds(rank)) * slower *
            (1 + disturbance_.jitter * exponential(rank, operation.owner));
+  }
+  double flops(int rank, int owner) const {
+    const bool cut = load_.cut == CutBlocks::all || (load_.cut == CutBlocks::own && rank == owner);
+    const std::int64_t tokens = std::min(load_.tokens[at(rank)], load_.tokens[at(owner)]);
+    return machine_.flops(load_.schedule.pass, static_cast<double>(tokens), cut);
+  }
+  /// The time of merging a block's answer, or its dQ, with those before it.
+  double merge_seconds(int rank) const {
+    if (blocks_done_[at(rank)] == 0) return 0;
+    const double numbers = static_cast<double>(load_.work.out_numbers_per_token) *
+                           static_cast<double>(load_.tokens[at(rank)]);
+    return machine_.merge_bytes * numbers / machine_.memory_bytes_per_s;
   }
   /// The time of adding sums of gradients: reads two numbers, writes one.
   double add_seconds(const Operation& operation) const {
@@ -245,6 +259,7 @@ class ScheduleRun {
   const Disturbance& disturbance_;
   NetworkModel network_;
   std::vector<ProgramPlace> places_;
+  std::vector<std::int64_t> blocks_done_;
   std::map<MessageKey, int> numbers_;
   std::vector<SimulatedMessage> messages_;
   std::priority_queue<RankEvent, std::vector<RankEvent>, std::greater<>> events_;
@@ -288,8 +303,11 @@ double one_device_seconds(const Load& load, const Machine& machine) {
       pairs += static_cast<double>(load.need.pairs(rank, owner));
     }
   }
+  double tokens = 0;
+  for (const std::int64_t chunk : load.tokens) tokens += static_cast<double>(chunk);
   return machine.block_s +
-         pairs * static_cast<double>(load.work.flops_per_pair) / machine.flops(load.schedule.pass);
+         pairs * static_cast<double>(load.work.flops_per_pair) /
+             machine.flops(load.schedule.pass, tokens, load.cut != CutBlocks::none);
 }
 
 }  // namespace ringlab::model

@@ -1,9 +1,8 @@
 // The costs of a schedule on a machine: who computes, sends and waits when.
 //
 // The model. Each rank executes its operations in order: posts take no time, computing takes all of
-// its device, waits stand still. A message sets out once both ends have posted it; messages that
-// are on the same way at the same time share it alike (network.h). Nothing computes more slowly
-// because bytes move beside it.
+// its device, waits stand still. A message sets out once both ends have posted it, and messages
+// share their ways (network.h). Nothing computes more slowly because bytes move beside it.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +15,16 @@
 
 namespace ringlab::model {
 
+/// The blocks that the mask cuts; kernels are slower there, as published figures of causal masks are.
+enum class CutBlocks { none, own, all };
+
 /// The work that is asked of the machine.
 struct Load {
   const Schedule& schedule;          ///< obeys check_schedule()
   const NeedMatrix& need;            ///< with the pairs of every (rank, owner)
   std::vector<std::int64_t> tokens;  ///< of each owner's chunk
   Work work;                         ///< of the schedule's pass
+  CutBlocks cut = CutBlocks::none;
 };
 
 /// The causes that keep ranks from being alike.

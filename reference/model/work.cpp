@@ -14,7 +14,8 @@ Work work_of(const Problem& problem, Pass pass, WireFormat wire) {
           .flops_per_pair =
               2 * heads * (backward ? 3 * s.head_dim + 2 * s.v_dim : s.head_dim + s.v_dim),
           .kv_bytes_per_token = kv_numbers * dtype_info(wire_dtype(wire, problem.dtype)).bytes,
-          .sum_bytes_per_token = backward ? kv_numbers * sum_bytes : 0};
+          .sum_bytes_per_token = backward ? kv_numbers * sum_bytes : 0,
+          .out_numbers_per_token = heads * (backward ? s.head_dim : s.v_dim)};
 }
 
 }  // namespace ringlab::model

@@ -1,11 +1,13 @@
 """`ringlab simulate`: what it says follows from closed forms, and it does what `ringlab run` does."""
 import collections
 import json
+import pathlib
 import unittest
 import xml.etree.ElementTree as xml
 
 from program import ProgramTest
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEDULES = ["broadcast", "allgather", "ring", "bidirectional", "double:2"]
 FREE = ["--bandwidth", "1e9", "--node-bandwidth", "1e9", "--latency", "0", "--node-latency", "0",
         "--block-overhead", "0"]
@@ -35,6 +37,46 @@ class SimulateTest(ProgramTest):
             document, _ = self.simulate("--ranks", ranks, "--tokens", ranks * chunk, "--layout", layout,
                                         *FREE)
             self.assertAlmostEqual(document["efficiency"], efficiency, 4, layout)
+
+    def test_a_type_and_its_channels_have_a_speed_of_their_own(self):
+        seconds = {}
+        for dtype, head_dim in (("bf16", 128), ("f16", 128), ("f32", 128), ("bf16", 64)):
+            words = ["--machine", "h100", "--dtype", dtype, "--head-dim", head_dim, "--ranks", 1]
+            seconds[dtype, head_dim] = self.simulate(*words)[0]["seconds"]
+        self.assertEqual(seconds["f16", 128], seconds["bf16", 128])
+        self.assertAlmostEqual(seconds["f32", 128] / seconds["bf16", 128], 648 / 40, 2)
+        self.assertAlmostEqual(seconds["bf16", 64] / seconds["bf16", 128], 648 / 497 / 2, 2)
+        self.fails(2, ["machine h800", "f64", "--tflops"], "simulate", "--machine", "h800", "--dtype", "f64")
+        given, _ = self.simulate("--machine", "h800", "--dtype", "f64", "--tflops", 10,
+                                 "--backward-tflops", 9)
+        self.assertEqual(given["configuration"]["forward_flops_per_s"], 10e12)
+
+    def test_a_machine_may_be_a_file(self):
+        text = (ROOT / "reference/model/machines/h800.json").read_text()
+        path = self.folder / "mine.json"
+        path.write_text(text.replace('"name": "h800"', '"name": "mine"'))
+        mine, _ = self.simulate("--machine", path)
+        h800, _ = self.simulate("--machine", "h800")
+        self.assertEqual(mine["configuration"]["machine"], "mine")
+        self.assertEqual(mine["seconds"], h800["seconds"])
+        path.write_text(text.replace('"gb_per_s": {"value": 200', '"gb_per_s": {"value": -200'))
+        self.fails(3, ["machine h800", "positive speed of links"], "simulate", "--machine", path)
+        path.write_text(text[:-5])
+        self.fails(3, [str(path), "JSON machine"], "simulate", "--machine", path)
+        self.fails(3, ["none.json"], "simulate", "--machine", self.folder / "none.json")
+
+    def test_what_is_expected_stands_below_the_ideal(self):
+        document, text = self.simulate("--machine", "h800", "--tokens", 65536)
+        expected = document["expected"]
+        self.assertLess(expected["efficiency"], document["efficiency"])
+        self.assertIn("links at 80 %, kernels by mask and length, merges of 60 bytes a number", text)
+        numbers = 32 * 128 * 8192  # of a rank's output; 7 merges, and blocks at their own speeds
+        merged = 7 * 60 * numbers / 3.35e12
+        blocks = 4 * 32 * 128 * 8192**2 * (0.5 / 325e12 + 7 * 0.5 / 370e12)
+        self.assertAlmostEqual(expected["seconds"], merged + blocks + 8 * 5e-6, 4)
+        nothing, text = self.simulate("--machine", "ethernet", "--ranks", 2)
+        self.assertIsNone(nothing["expected"])
+        self.assertNotIn("expected  ", text)
 
     def test_hops_hide_from_the_chunk_on_that_it_names(self):
         common = ["--ranks", 4, "--mask", "full", "--layout", "contiguous", "--node-ranks", 4, *FREE]

@@ -24,7 +24,7 @@ TEST(Machines, that_are_not_known_are_refused_with_the_names_of_those_that_are) 
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_NE(std::string(error.what()).find("h200, h100, a100, ethernet"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("h200, h100, h800, a100, b200, tpu-v4, tpu-v5e, pcie, ethernet, laptop"), std::string::npos);
   }
 }
 
@@ -48,6 +48,7 @@ TEST(Machines, with_figures_that_make_no_sense_are_refused) {
     refuses([&](Machine& m) { m.inside.latency_s = bad; });
     refuses([&](Machine& m) { m.outside.latency_s = bad; });
     refuses([&](Machine& m) { m.block_s = bad; });
+    refuses([&](Machine& m) { m.merge_bytes = bad; });
   }
   refuses([](Machine& m) { m.node_ranks = 0; });
 }
