@@ -139,10 +139,12 @@ void read_small_scales(Model& model) {
   });
 }
 
-void read_first_scales(Model& model) {
-  read_scaled(model, [first = of_the_first_row(model)](const AttentionTensors&, const Row& row) {
+/// `sent_too`: rows are also written with it.
+void read_first_scales(Model& model, bool sent_too) {
+  const std::vector<std::int64_t> first = of_the_first_row(model);
+  read_scaled(model, [&](const AttentionTensors&, const Row& row) {
     const int scale = fitting({row.tensor, 0, 0, first[static_cast<std::size_t>(row.token)]});
-    return Exponents{scale, scale};
+    return Exponents{sent_too ? scale : fitting(row), scale};
   });
 }
 
@@ -162,7 +164,10 @@ std::vector<Hypothesis> wire_mistakes() {
                    "a scale takes the largest number of its row beyond what its bytes can be"},
                   read_small_scales),
       on_the_wire({"wire.scale_of_the_first_row", "all rows of a chunk share its first scale"},
-                  read_first_scales),
+                  [](Model& model) { read_first_scales(model, true); }),
+      on_the_wire(
+          {"wire.read_with_the_first_scale", "all rows of a chunk are read with its first scale"},
+          [](Model& model) { read_first_scales(model, false); }),
       on_the_wire({"wire.scales_of_the_keys", "values are read with the scales of the keys"},
                   read_key_scales)};
   all.push_back(sent_as(DType::f16));

@@ -58,7 +58,9 @@ void unpack(const Code* codes, const Scale* scales, std::int64_t rows, std::int6
   for (std::int64_t at = 0; at < rows * channels; ++at) {
     Fp8E4M3 code;
     code.bits = codes[at];
+    // [gap: read]
     const double value = std::ldexp(static_cast<double>(code), scales[at / channels]);
+    // end [gap: read]
     values[at] = static_cast<Element>(std::clamp(value, -most, most));
   }
   // end [lab: unpack]
@@ -77,7 +79,6 @@ void circulate(RankProblem<Element>& r, const MaskTable& mask, RowStates<Element
   pack(r.v.data, here.rows(r), dv, here.codes.v.data(), here.scales.data() + here.rows(r));
   for (int hop = 1; hop < r.ranks(); ++hop) {
     // [lab: hop]
-    // [gap: hop]
     arriving.codes.owner = r.rank_at(-hop);
     std::vector<Request> posted = stages::ring::post_hop(r, here.codes, arriving.codes);
     posted.push_back(
@@ -85,7 +86,6 @@ void circulate(RankProblem<Element>& r, const MaskTable& mask, RowStates<Element
     posted.push_back(r.network.post_receive(r.rank_at(-1), kScales, arriving.scale_bytes(r)));
     for (const Request request : posted) r.network.wait(request);
     std::swap(here, arriving);
-    // end [gap: hop]
     // [gap: unpack]
     slot.owner = here.codes.owner;
     const std::int64_t rows = here.rows(r);

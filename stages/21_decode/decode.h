@@ -65,8 +65,10 @@ void attention(RankProblem<Element>& r) {
   for (int hop = 1; hop < r.ranks(); ++hop) {
     const int asker = r.rank_at(-hop);
     queries.emplace_back(r.memory, query * r.q_layout.positions(asker).size());
+    // [gap: ask]
     mail.receive(asker, kQueryRows, queries.back());
     mail.send(r.rank_at(hop), kQueryRows, own);
+    // end [gap: ask]
   }
   mail.wait();
   // end [lab: ask]
