@@ -39,6 +39,7 @@ Command run_command();
 Command verify_command();
 Command bench_command();
 Command trace_command();
+Command compare_command();
 Command plan_command();
 Command simulate_command();
 

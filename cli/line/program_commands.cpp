@@ -11,6 +11,7 @@ const std::vector<Command>& all_commands() {
       verify_command(),
       {.name = "bench", .summary = std::string(kBenchSummary), .program = "ringlab-bench"},
       trace_command(),
+      compare_command(),
       plan_command(),
       simulate_command(),
       {.name = "lab", .summary = "exercises: write the stages yourself", .program = "ringlab-lab"}};

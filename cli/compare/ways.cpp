@@ -1,0 +1,81 @@
+#include "cli/compare/ways.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reference/core/mask_text.h"
+
+namespace ringlab::cli {
+namespace {
+
+/// Tokens that a window or a block of the approximations has, of N.
+constexpr std::int64_t kShare = 8;
+
+RunOptions on_ranks(int ranks, LayoutKind layout = LayoutKind::contiguous) {
+  RunOptions options;
+  options.ranks = ranks;
+  options.layout = layout;
+  return options;
+}
+
+RunOptions with_schedule(RunOptions options, ScheduleKind kind, int node_ranks = 1) {
+  options.schedule = kind;
+  options.node_ranks = node_ranks;
+  return options;
+}
+
+/// The problem's mask and this one, too.
+Mask narrowed(const Problem& problem, const std::string& words) {
+  std::vector<MaskTerm> terms = problem.mask.terms();
+  const Mask more = parse_mask(words);
+  terms.insert(terms.end(), more.terms().begin(), more.terms().end());
+  return Mask(terms).bind(problem.shape.q_tokens, problem.shape.kv_tokens);
+}
+
+/// So many tokens in equal parts, as a mask of documents.
+std::string parts_of(std::int64_t tokens) {
+  std::string words;
+  for (std::int64_t part = 0; part < kShare; ++part) {
+    const std::int64_t length = tokens * (part + 1) / kShare - tokens * part / kShare;
+    if (length > 0) words += fmt::format("{}{}", words.empty() ? "documents:" : ",", length);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::vector<Way> ways_of(const Problem& problem, int ranks) {
+  const std::int64_t keys = problem.shape.kv_tokens,
+                     near = std::max<std::int64_t>(keys / kShare, 1);
+  const RunOptions zigzag = on_ranks(ranks, LayoutKind::zigzag);
+  RunOptions narrow = zigzag;
+  narrow.wire = WireFormat::fp8;
+  std::vector<Way> ways = {
+      {"one device", "optimized", on_ranks(1)},
+      {"broadcast, all scores", "broadcast", on_ranks(ranks)},
+      {"all-gather", "optimized", with_schedule(zigzag, ScheduleKind::allgather)},
+      {"all-to-all over heads", "heads", on_ranks(ranks)},
+      {"ring, contiguous", "optimized", on_ranks(ranks)},
+      {"ring, striped", "optimized", on_ranks(ranks, LayoutKind::striped)},
+      {"ring, zigzag", "optimized", zigzag},
+      {"both ways, zigzag", "optimized", with_schedule(zigzag, ScheduleKind::bidirectional)}};
+  if (ranks >= 4) {
+    ways.push_back({"ring of rings, zigzag", "optimized",
+                    with_schedule(zigzag, ScheduleKind::double_ring, ranks / 2)});
+  }
+  ways.push_back({"ring, zigzag, fp8 wire", "optimized", narrow});
+  for (Way& way : ways) {
+    way.mask = problem.mask;
+    way.by_heads = way.subject == "heads";
+  }
+  ways.push_back({fmt::format("window of {}", near), "documents_and_windows", on_ranks(ranks),
+                  narrowed(problem, fmt::format("window:{},{}", near, near)), true});
+  if (problem.shape.q_tokens == keys) {
+    ways.push_back({fmt::format("blocks of {} alone", near), "documents_and_windows",
+                    on_ranks(ranks), narrowed(problem, parts_of(keys)), true});
+  }
+  return ways;
+}
+
+}  // namespace ringlab::cli

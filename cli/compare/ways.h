@@ -1,0 +1,26 @@
+// The ways to attention over a long sequence that `ringlab compare` runs side by side.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reference/core/problem.h"
+#include "reference/core/run.h"
+
+namespace ringlab::cli {
+
+struct Way {
+  std::string name;           ///< "ring, zigzag"
+  std::string subject;        ///< that runs it
+  RunOptions options = {};    ///< ranks, layout, schedule, wire
+  Mask mask = {};             ///< bound; the problem's, or less of it
+  bool approximates = false;  ///< looks at fewer pairs than were asked for
+  bool by_heads = false;      ///< ranks have some of the heads, with all their pairs
+};
+
+/// Every way that can take this problem on so many ranks: all keys gathered, heads dealt to ranks,
+/// rings in each layout and schedule, a narrow wire, and two that look at fewer pairs. One device is
+/// the first. Rings of rings have nodes of half of the ranks, where there are four and more.
+std::vector<Way> ways_of(const Problem& problem, int ranks);
+
+}  // namespace ringlab::cli
