@@ -13,6 +13,7 @@
 #include "cli/line/text_table.h"
 #include "cli/line/words.h"
 #include "cli/model/model_options.h"
+#include "cli/model/plan_reasons.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
 #include "reference/model/planner.h"
@@ -227,6 +228,40 @@ Json plan_json(const RankPlan& plan) {
           {"ways", ways}};
 }
 
+/// The reasons of the choice, what it takes by what is expected of the machine, and what would
+/// change it.
+void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& json, Output& output) {
+  const model::Choice& choice = plan.ways[plan.best];
+  model::Job job = question.job;
+  job.options = choice.options;
+  json["expected_seconds"] = nullptr;
+  if (const auto expected = model::as_expected(question.machine, job.problem)) {
+    const double seconds =
+        model::simulate_job(job, model::needs_of(job.problem, job.options), *expected).seconds;
+    json["expected_seconds"] = seconds;
+    output.print("expected      {} on real devices\n", report::human_seconds(seconds));
+  }
+  json["reasons"] = Json::array();
+  for (const Reason& reason : reasons_for(plan.ways, plan.best, question.limits)) {
+    output.print("{:<13} {}\n", reason.part, reason.sentence);
+    json["reasons"].push_back({{"part", reason.part}, {"sentence", reason.sentence}});
+  }
+  json["what_if"] = Json::array();
+  for (const WhatIf& what :
+       what_would_change(job, question.machine, choice, question.limits, largest_memory)) {
+    output.print(
+        "{:<13} with {}: {}{}\n", json["what_if"].empty() ? "what if" : "", what.change,
+        report::human_seconds(what.seconds),
+        what.same ? ""
+                  : fmt::format(", and {} then with {}", report::human_seconds(what.best.seconds),
+                                way_words(what.best.options)));
+    json["what_if"].push_back({{"change", what.change},
+                               {"seconds", what.seconds},
+                               {"same_choice", what.same},
+                               {"best", way_json(what.best)}});
+  }
+}
+
 [[noreturn]] void refuse_all(const PlanQuestion& question, const std::vector<RankPlan>& plans) {
   const model::Choice& last = plans.back().ways[plans.back().best];
   const bool memory = static_cast<double>(last.memory_bytes) > question.limits.memory_bytes;
@@ -265,6 +300,7 @@ int run_plan(Arguments& arguments) {
   output.print("\nchoice        {} {}, the fewest that keep the limits\n", chosen->ranks,
                chosen->ranks == 1 ? "rank" : "ranks");
   output.print("options       {}\n", way_words(choice.options));
+  print_reasons(question, *chosen, document["choice"], output);
   output.print("look at it    ringlab simulate{} {}\n", question.words, way_words(choice.options));
   output.finish("plan", document);
   return 0;

@@ -1,10 +1,13 @@
 """`ringlab plan`: its figures are those of `simulate` and `run`, and its choice keeps what was asked."""
 import json
+import pathlib
+import re
 import shlex
 import unittest
 
 from program import ProgramTest, npy, ringlab
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--tokens", 480, "--heads", 4, "--kv-heads", 2, "--head-dim", 8, "--dtype", "f32", "--backward"]
 
 
@@ -30,6 +33,42 @@ class PlanTest(ProgramTest):
         self.assertEqual(document["choice"]["layout"], "zigzag")
         self.assertIn("too much memory", text)
         self.assertIn("ways of 16 ranks", text)
+
+    def test_the_page_about_it_shows_what_it_says(self):
+        said = self.plan("--tokens", 1048576, "--backward", "--memory", 10)[1]
+        said = {" ".join(line.split()) for line in said.splitlines()}
+        page = (ROOT / "docs" / "simulate.md").read_text().split("## Which ring to take")[1]
+        shown = re.findall(r"^    (.+)$", page.split("## The model")[0], re.MULTILINE)
+        self.assertGreater(len(shown), 12)
+        for line in shown:
+            self.assertIn(" ".join(line.split()), said)
+
+    def test_its_reasons_are_the_costs_of_the_other_ways(self):
+        document, text = self.plan("--tokens", 131072, "--ranks", 16, "--machine", "a100")
+        choice, (plan,) = document["choice"], document["plans"]
+        self.assertEqual([reason["part"] for reason in choice["reasons"]],
+                         ["layout", "schedule", "slots"])
+        other = next(way for way in plan["ways"] if way["layout"] == "contiguous" and
+                     all(way.get(part) == choice.get(part) for part in ("schedule", "slots")))
+        times = f"contiguous takes {other['seconds'] / choice['seconds']:.3g} times as long"
+        self.assertIn(times, choice["reasons"][0]["sentence"])
+        self.assertIn(choice["reasons"][2]["sentence"], text)
+        self.assertGreater(choice["expected_seconds"], choice["seconds"])
+        links, slow = choice["what_if"]
+        self.assertGreaterEqual(links["seconds"], choice["seconds"])
+        # All wait for the slow rank at every step, or for a part of what it is late.
+        self.assertGreater(slow["seconds"], 1.05 * choice["seconds"])
+        self.assertLess(slow["seconds"], 1.11 * choice["seconds"])
+        self.assertNotIn("what if", self.plan("--ranks", 1)[1])
+
+    def test_slow_links_change_the_choice_where_another_way_hides_them(self):
+        document, text = self.plan("--tokens", 32768, "--ranks", 16, "--machine", "h100", "--backward",
+                                   "--node-bandwidth", 100)
+        links = document["choice"]["what_if"][0]
+        self.assertFalse(links["same_choice"])
+        self.assertLess(links["best"]["seconds"], links["seconds"])
+        self.assertIn(f"then with --ranks 16 --layout zigzag --schedule double:8 --slots "
+                      f"{links['best']['slots']}", text)
 
     def test_it_is_as_fast_as_asked(self):
         free = self.plan("--memory", 1e6)[0]
