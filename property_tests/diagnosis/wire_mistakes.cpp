@@ -75,7 +75,7 @@ void read_scaled(Model& model, const ScalesOf& scales_of) {
 }
 
 /// A mistake of subjects that send e4m3, or bytes like it.
-Hypothesis on_the_wire(Suspect suspect, std::function<void(Model&)> edit) {
+Hypothesis on_the_wire(Suspect suspect, const std::function<void(Model&)>& edit) {
   return by_model(std::move(suspect), [=](Model& model) {
     if (!travels_exactly(model.profile)) edit(model);
   });
