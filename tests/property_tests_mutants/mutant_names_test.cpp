@@ -12,7 +12,7 @@
 namespace ringlab::mutants {
 namespace {
 
-constexpr int kLeastNamed = 130;
+constexpr int kLeastNamed = 140;
 
 /// All modifiers for what has them: evidence is made with each of them alone.
 verify::Case failing_case(const Mutant& mutant) {
