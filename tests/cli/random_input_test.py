@@ -44,6 +44,26 @@ class RandomInputTest(ProgramTest):
         self.assertTrue(self.document("ring", "--random", *SIZES, "--ranks", 3, "--check-rows",
                                       40)["passed"])
 
+    def test_fewer_queries_are_the_last_ones_of_a_text(self):
+        text = self.folder / "text"
+        text.write_text("Every token but the last few is a key only.\n" * 2)
+        rows = []
+        for queries in (40, 5):
+            out = self.folder / f"out{queries}"
+            self.succeeds("run", "ring", "--text", text, "--tokens", 40, "--queries", queries,
+                          "--heads", 1, "--head-dim", 4, "--output", out)
+            o = (out / "o.npy").read_bytes()
+            rows.append(o[10 + int.from_bytes(o[8:10], "little"):])
+        self.assertEqual(rows[0][-5 * 4 * 4:], rows[1])
+
+    def test_fewer_queries_are_made_by_the_ranks_that_hold_them(self):
+        document = self.document("optimized", "--random", *SIZES, "--queries", 3, "--ranks", 4,
+                                 "--check-rows", 3)
+        self.assertEqual(document["configuration"]["q"], [1, 4, 3, 16])
+        self.assertEqual(document["configuration"]["k"], [1, 2, 96, 16])
+        self.assertTrue(document["passed"])
+        self.fails(2, ["--queries", "97"], "run", "ring", "--random", *SIZES, "--queries", 97)
+
     def test_another_seed_makes_other_numbers(self):
         outputs = []
         for seed in (1, 2, 1):

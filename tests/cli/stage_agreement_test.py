@@ -36,9 +36,10 @@ def random_mask(rng, queries, keys):
 
 
 class Problem:
-    """One random problem, its files in `folder` and its command line."""
+    """One random problem, its files in `folder` and its command line. `coarse`: of numbers that a
+    wire of four bits carries as they are."""
 
-    def __init__(self, seed, folder):
+    def __init__(self, seed, folder, coarse=False):
         rng = random.Random(seed)
         self.dtype = rng.choice(["f32", "f32", "f64", "f16", "bf16"])
         group, kv_heads = rng.choice([1, 2, 3]), rng.choice([1, 2])
@@ -53,6 +54,8 @@ class Problem:
 
         def draw(*shape):
             x = (numbers.standard_normal(shape) * spread).astype(np.float32)
+            if coarse:
+                x = np.clip(np.round(x * 2), -15, 15) / 2
             return na.round_to(self.dtype, x)
         self.q, self.k = draw(group * kv_heads, queries, d), draw(kv_heads, keys, d)
         self.v = draw(kv_heads, keys, c)
@@ -96,7 +99,7 @@ class Problem:
 
 class StageAgreementTest(ProgramTest):
     def agrees(self, stage, seed, folder):
-        problem = Problem(seed, folder)
+        problem = Problem(seed, folder, coarse=stage == "compressed_wire")
         line = ["run", stage, "--input", problem.input, "--output", problem.output, *problem.words]
         said = "ringlab " + " ".join(map(str, line)) + f" (seed {seed})"
         result = ringlab(*line)
