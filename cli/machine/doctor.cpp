@@ -1,6 +1,9 @@
 // `ringlab doctor`: what this machine and this build have, and what that enables.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "cli/line/arguments.h"
 #include "cli/line/build_info.h"
 #include "cli/line/command.h"
@@ -8,6 +11,7 @@
 #include "cli/line/text_table.h"
 #include "cli/machine/findings.h"
 #include "cli/machine/machine.h"
+#include "cli/machine/measure.h"
 #include "cli/report/human.h"
 #include "optimized/cpu/vectors.h"
 #include "optimized/cuda/cudnn/cudnn_library.h"
@@ -15,6 +19,7 @@
 #include "optimized/ring/vendor/cudnn_engine.h"
 #include "optimized/transport/mpi/mpi_session.h"
 #include "optimized/transport/nccl/nccl_library.h"
+#include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
@@ -87,11 +92,26 @@ Finding mpi_finding(const Library& mpi) {
           "no --transport mpi: install libopenmpi-dev, configure with -DRINGLAB_MPI=ON"};
 }
 
+/// Measures this machine and writes its file, named as the file is.
+void write_measured(const ThisMachine& machine, const std::string& path, Output& output) {
+  const std::filesystem::path file(path);
+  if (file.extension() != ".json") {
+    throw_usage_error({"--measure", "a file whose name ends in .json", path,
+                       "`simulate --machine` knows files by that."});
+  }
+  output.files().write(path, measured_machine(machine, file.stem().string()));
+  output.write_at_the_end(
+      fmt::format("wrote {}: try ringlab simulate --machine {} --dtype f32 --ranks {}", path, path,
+                  std::max(machine.processor.threads, 1)));
+}
+
 int doctor(Arguments& arguments) {
   Output output(arguments);
+  const std::optional<std::string> measured = take_file(arguments, "measure");
   arguments.reject_unused();
   const BuildInfo build = build_info();
   const ThisMachine machine = find_machine();
+  if (measured) write_measured(machine, *measured, output);
 
   std::vector<Finding> findings = {
       {"ringlab", build.version, ""},
@@ -116,8 +136,13 @@ int doctor(Arguments& arguments) {
 
 Command doctor_command() {
   Command command{"doctor", "what this machine and this build have, and what that enables"};
-  command.options = {json_option()};
-  command.examples = {"ringlab doctor", "ringlab doctor --json -"};
+  command.options = {
+      {"measure", "FILE.json",
+       "measure a core of this machine, about twenty seconds, and write it as a machine "
+       "for simulate and plan"},
+      json_option()};
+  command.examples = {"ringlab doctor", "ringlab doctor --json -",
+                      "ringlab doctor --measure here.json"};
   command.run = doctor;
   return command;
 }

@@ -13,7 +13,6 @@
 namespace ringlab::cli {
 namespace {
 
-constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6;
 constexpr double kMostAmount = 1e9, kMostMicroseconds = 1e9;  // in the units of the options
 constexpr double kLeastAmount = 1e-9;
 constexpr std::int64_t kMostRanks = 1024;
@@ -23,12 +22,13 @@ void take_amount(Arguments& arguments, const std::string& option, double unit, d
 }
 
 void take_time(Arguments& arguments, const std::string& option, double& seconds) {
-  seconds = kMicro * arguments.take_real(option, seconds / kMicro, 0, kMostMicroseconds);
+  seconds =
+      model::kMicro * arguments.take_real(option, seconds / model::kMicro, 0, kMostMicroseconds);
 }
 
 std::string link_text(const model::LinkSpeed& link) {
-  return fmt::format("{:.4g} GB/s each way, {:.4g} us", link.bytes_per_s / kGiga,
-                     link.latency_s / kMicro);
+  return fmt::format("{:.4g} GB/s each way, {:.4g} us", link.bytes_per_s / model::kGiga,
+                     link.latency_s / model::kMicro);
 }
 
 /// A path ends in .json, which names do not.
@@ -126,12 +126,12 @@ model::Machine take_machine(Arguments& arguments, const Problem& problem) {
     if (machine.expected) machine.expected->attention.clear();
   }
   machine = model::suited_to(machine, problem);
-  take_amount(arguments, "tflops", kTera, machine.forward_flops);
-  take_amount(arguments, "backward-tflops", kTera, machine.backward_flops);
-  take_amount(arguments, "bandwidth", kGiga, machine.inside.bytes_per_s);
-  take_amount(arguments, "node-bandwidth", kGiga, machine.outside.bytes_per_s);
-  take_amount(arguments, "memory", kGiga, machine.memory_bytes);
-  take_amount(arguments, "memory-bandwidth", kGiga, machine.memory_bytes_per_s);
+  take_amount(arguments, "tflops", model::kTera, machine.forward_flops);
+  take_amount(arguments, "backward-tflops", model::kTera, machine.backward_flops);
+  take_amount(arguments, "bandwidth", model::kGiga, machine.inside.bytes_per_s);
+  take_amount(arguments, "node-bandwidth", model::kGiga, machine.outside.bytes_per_s);
+  take_amount(arguments, "memory", model::kGiga, machine.memory_bytes);
+  take_amount(arguments, "memory-bandwidth", model::kGiga, machine.memory_bytes_per_s);
   take_time(arguments, "latency", machine.inside.latency_s);
   take_time(arguments, "node-latency", machine.outside.latency_s);
   take_time(arguments, "block-overhead", machine.block_s);
@@ -148,14 +148,15 @@ Json machine_figures(const model::Machine& machine) {
   return {{"machine", machine.name},
           {"source", machine.source},
           {"attention", fmt::format("{:.4g} TFLOP/s forward, {:.4g} backward",
-                                    machine.forward_flops / kTera, machine.backward_flops / kTera)},
+                                    machine.forward_flops / model::kTera,
+                                    machine.backward_flops / model::kTera)},
           {"links", link_text(machine.inside)},
           {"wiring", std::string(model::wiring_name(machine.wiring))},
           {"node_ranks", machine.node_ranks},
           {"between_nodes", link_text(machine.outside)},
-          {"memory", fmt::format("{:.4g} GB, {:.4g} GB/s", machine.memory_bytes / kGiga,
-                                 machine.memory_bytes_per_s / kGiga)},
-          {"block_overhead", fmt::format("{:.4g} us", machine.block_s / kMicro)}};
+          {"memory", fmt::format("{:.4g} GB, {:.4g} GB/s", machine.memory_bytes / model::kGiga,
+                                 machine.memory_bytes_per_s / model::kGiga)},
+          {"block_overhead", fmt::format("{:.4g} us", machine.block_s / model::kMicro)}};
 }
 
 Json machine_json(const model::Machine& machine) {

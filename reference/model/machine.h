@@ -14,6 +14,9 @@
 
 namespace ringlab::model {
 
+/// Units of figures that people read.
+inline constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6;
+
 /// A message of n bytes that has its way to itself has left after n / bytes_per_s, and is there
 /// latency_s later. An infinite speed is one.
 struct LinkSpeed {

@@ -14,7 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kTera = 1e12, kGiga = 1e9, kMicro = 1e-6;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
 constexpr io::JsonLimits kLimits{.what = "machine", .depth = 5, .keys = 64, .values = 10000};
 constexpr std::array kWirings = {Wiring::switched, Wiring::direct, Wiring::shared};

@@ -1,0 +1,189 @@
+#include "cli/machine/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/line/progress.h"
+#include "optimized/transport/run_network.h"
+#include "property_tests/case.h"
+#include "property_tests/engine_subject.h"
+#include "reference/model/machine_file.h"
+#include "reference/model/work.h"
+
+namespace ringlab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f64};
+constexpr std::array<std::int64_t, 2> kWidths = {64, 128};
+constexpr std::array<std::int64_t, 3> kLengths = {256, 1024, 2048};
+constexpr std::int64_t kHeads = 2;
+constexpr int kTimes = 3;
+
+double median_of(const std::function<double()>& measure) {
+  std::array<double, kTimes> seconds;
+  for (double& each : seconds) each = measure();
+  std::ranges::sort(seconds);
+  return seconds[kTimes / 2];
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// One problem for one rank of one thread.
+struct Setting {
+  DType dtype = DType::f32;
+  std::int64_t head_dim = 0, tokens = 0;
+  bool causal = false;
+};
+
+verify::Case case_of(const Setting& setting) {
+  verify::Case c;
+  c.shape = {1, kHeads, kHeads, setting.tokens, setting.tokens, setting.head_dim, setting.head_dim};
+  c.dtype = setting.dtype;
+  if (setting.causal) c.mask = "causal";
+  return c;
+}
+
+struct PassSeconds {
+  double forward = 0, backward = 0;
+};
+PassSeconds pass_seconds(const Setting& setting) {
+  const verify::Subject engine = verify::engine_subject();
+  const verify::Case c = case_of(setting);
+  const AttentionTensors tensors = verify::make_tensors(c);
+  const Tensor<double> dout = verify::make_dout(c);
+  AttentionInput input = tensors.input(verify::make_problem(c));
+  RunOptions options;
+  options.threads = 1;
+  options.tile_queries = engine.tile_queries;
+  options.tile_keys = engine.tile_keys;
+  const auto run = [&] { return engine.run(input, options).seconds; };
+  run();  // the first one touches memory
+  const double forward = median_of(run);
+  input.dout = dout.view();
+  run();
+  return {forward, std::max(median_of(run) - forward, forward * 1e-3)};
+}
+
+double tflops(const Setting& setting, Pass pass, double seconds) {
+  const Problem problem = verify::make_problem(case_of(setting));
+  const auto pairs = static_cast<double>(problem.mask.count_all());
+  return pairs * static_cast<double>(model::work_of(problem, pass).flops_per_pair) / seconds /
+         model::kTera;
+}
+
+Json rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
+Json figure(double value, const std::string& source) {
+  return {{"value", rounded(value)}, {"source", source}};
+}
+
+Json speed_json(const Setting& setting, bool with_place, const std::string& source) {
+  const PassSeconds seconds = pass_seconds(setting);
+  Json json = {{"dtype", std::string(dtype_info(setting.dtype).name)},
+               {"head_dim", setting.head_dim}};
+  if (with_place) {
+    json["mask"] = setting.causal ? "causal" : "full";
+    json["tokens"] = setting.tokens;
+  }
+  json["forward_tflops"] = rounded(tflops(setting, Pass::forward, seconds.forward));
+  json["backward_tflops"] = rounded(tflops(setting, Pass::backward, seconds.backward));
+  json["source"] = source;
+  return json;
+}
+
+/// Bytes a second of copying a buffer that no cache holds: what is read and what is written.
+double copied_bytes_per_s() {
+  std::vector<char> from(std::size_t{1} << 27, 1), to(from.size());
+  const auto copy = [&] {
+    return seconds_of([&] { std::memcpy(to.data(), from.data(), from.size()); });
+  };
+  copy();
+  return 2 * static_cast<double>(from.size()) / median_of(copy);
+}
+
+/// The time of `count` exchanges of so many bytes between two threads, each way at once.
+double exchange_seconds(std::size_t bytes, int count) {
+  RunOptions options;
+  options.ranks = 2;
+  std::array<double, 2> seconds{};
+  run_network(options, [&](Communicator& network) {
+    const std::vector<std::byte> out(bytes);
+    std::vector<std::byte> in(bytes);
+    const int peer = 1 - network.rank();
+    seconds[static_cast<std::size_t>(network.rank())] = seconds_of([&] {
+      for (int i = 0; i < count; ++i) {
+        const Request posted[] = {network.post_receive(peer, 0, in),
+                                  network.post_send(peer, 0, out)};
+        for (const Request request : posted) network.wait(request);
+      }
+    });
+  });
+  return std::ranges::max(seconds) / count;
+}
+
+}  // namespace
+
+std::string measured_machine(const ThisMachine& machine, const std::string& name) {
+  const int threads = std::max(machine.processor.threads, 1);
+  const std::string measured = "measured: ringlab doctor --measure";
+  constexpr int kSteps =
+      static_cast<int>(kTypes.size() * kWidths.size() * (2 * kLengths.size() + 1)) + 1;
+  Progress progress("measuring");
+  int done = 0;
+  const auto next = [&](const std::string& what) {
+    progress.update(done++, kSteps, "measuring " + what);
+  };
+  Json ideal = Json::array(), expected = Json::array();
+  for (const DType dtype : kTypes) {
+    for (const std::int64_t width : kWidths) {
+      const std::string what = fmt::format("{}, {} channels", dtype_info(dtype).name, width);
+      next(what);
+      ideal.push_back(speed_json({dtype, width, kLengths.back(), false}, false, measured));
+      for (const bool causal : {false, true}) {
+        for (const std::int64_t tokens : kLengths) {
+          next(what);
+          expected.push_back(speed_json({dtype, width, tokens, causal}, true, measured));
+        }
+      }
+    }
+  }
+  next("memory and messages");
+  constexpr std::size_t kLong = std::size_t{1} << 22;
+  const double latency = exchange_seconds(1, 2000), way = exchange_seconds(kLong, 40);
+  const double block = pass_seconds({DType::f32, 64, 1, false}).forward;
+  const Json json = {
+      {"schema", 1},
+      {"name", name},
+      {"title", fmt::format("a rank is one of {} processors of this machine, {}", threads,
+                            machine.processor.model)},
+      {"attention", ideal},
+      {"memory_gb", figure(static_cast<double>(machine.memory.total_bytes) / threads / model::kGiga,
+                           "its share")},
+      {"memory_gb_per_s", figure(copied_bytes_per_s() / model::kGiga, measured)},
+      {"block_us", figure(block / model::kMicro, measured)},
+      {"node",
+       {{"ranks", threads},
+        {"wiring", "direct"},
+        {"gb_per_s", figure(static_cast<double>(kLong) / (way - latency) / model::kGiga, measured)},
+        {"latency_us", figure(latency / model::kMicro, measured)}}},
+      {"between_nodes",
+       {{"gb_per_s", figure(1.25, "assumed: 10 Gb/s")}, {"latency_us", figure(30, "assumed")}}},
+      {"expected", {{"attention", expected}}}};
+  std::string text = json.dump(2) + "\n";
+  model::machine_of_json(text, name);  // what is written can be read
+  return text;
+}
+
+}  // namespace ringlab::cli
