@@ -18,6 +18,7 @@
 #include "cli/model/model_options.h"
 #include "cli/report/human.h"
 #include "cli/report/totals.h"
+#include "cli/run/run_check.h"
 #include "optimized/ring/closed_forms.h"
 #include "property_tests/subject.h"
 #include "reference/attention/exact.h"
@@ -116,7 +117,7 @@ Outcome outcome_of(const Way& way, const Comparison& all) {
   return outcome;
 }
 
-/// "0.04 of what is allowed", or how far off.
+/// "within 5.6e-06", or how far off, and how many numbers are.
 std::string answer_text(const Outcome& outcome) {
   const TensorReport& out = outcome.check.tensors.front();
   const WorstElement& worst = out.worst;
@@ -205,7 +206,7 @@ int run_compare(Arguments& arguments) {
   configuration["machine"] = machine.name;
   output.print_configuration(configuration);
   const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const ExactForward exact = exact_forward(loaded.input(), {.threads = threads});
+  const ExactForward exact = reference_for(loaded.input(), {.threads = threads});
   const std::vector<Outcome> outcomes =
       run_all(ways_of(loaded.problem, ranks), {loaded, exact, machine});
   print_outcomes(outcomes, machine.name, output);
@@ -244,9 +245,8 @@ Command compare_command() {
   };
   command.more =
       "All ranks are threads of this process: times here are of one machine, whose cores they\n"
-      "share; those on a machine that is not at hand are simulated (docs/simulate.md). Exit code "
-      "1\n"
-      "where an exact way is wrong or sends other bytes than its closed form says.";
+      "share; those on a machine that is not at hand are simulated (docs/simulate.md).\n"
+      "Exit code 1 where an exact way is wrong or sends other bytes than its closed form says.";
   command.run = run_compare;
   return command;
 }

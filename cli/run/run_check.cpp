@@ -31,12 +31,6 @@ TensorReport compare_rows(const std::string& name, const Tensor<double>& got,
   return compare(name, got.view(), exact_rows.view(), allowed_rows.view());
 }
 
-// Subjects in fp32 or less leave room for the error of plain fp64 sums.
-ExactForward reference_for(const AttentionInput& input, const ExactOptions& options) {
-  return input.problem.dtype == DType::f64 ? exact_forward(input, options)
-                                           : fast_forward(input, options);
-}
-
 /// The reference of o and lse, and how far off they may be.
 struct Judgement {
   ExactForward exact;
@@ -108,6 +102,11 @@ void check_gradients(const AttentionInput& input, const NumericsProfile& profile
 }
 
 }  // namespace
+
+ExactForward reference_for(const AttentionInput& input, const ExactOptions& options) {
+  return input.problem.dtype == DType::f64 ? exact_forward(input, options)
+                                           : fast_forward(input, options);
+}
 
 CheckedResult check_result(const AttentionInput& input, const NumericsProfile& profile,
                            const RunResult& got) {

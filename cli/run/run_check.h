@@ -6,11 +6,16 @@
 
 #include "cli/line/arguments.h"
 #include "property_tests/undecided.h"
+#include "reference/attention/exact.h"
 #include "reference/core/numerics.h"
 #include "reference/core/report.h"
 #include "reference/core/run.h"
 
 namespace ringlab::cli {
+
+/// The fp64 reference of o and lse: the fast one for subjects in fp32 or less, which leave room for
+/// the error of its plain sums.
+ExactForward reference_for(const AttentionInput& input, const ExactOptions& options);
 
 struct CheckedResult {
   Report report;

@@ -59,7 +59,7 @@ struct Machine {
   double merge_bytes = 0;                 ///< see Expected
 
   double flops(Pass pass) const { return pass == Pass::forward ? forward_flops : backward_flops; }
-  /// Of a block of so many tokens; `cut`: the mask goes through it.
+  /// Operations a second in a block of so many queries and keys; `cut`: the mask hides a part of it.
   double flops(Pass pass, double tokens, bool cut) const {
     return blocks.empty() ? flops(pass) : blocks.flops(pass, tokens, cut);
   }

@@ -81,8 +81,7 @@ void circulate(RankProblem<Element>& r, const MaskTable& mask, RowStates<Element
     // [lab: hop]
     arriving.codes.owner = r.rank_at(-hop);
     std::vector<Request> posted = stages::ring::post_hop(r, here.codes, arriving.codes);
-    posted.push_back(
-        r.network.post_send(r.rank_at(1), kScales, bytes_of(here.scales.data(), 2 * here.rows(r))));
+    posted.push_back(r.network.post_send(r.rank_at(1), kScales, here.scale_bytes(r)));
     posted.push_back(r.network.post_receive(r.rank_at(-1), kScales, arriving.scale_bytes(r)));
     for (const Request request : posted) r.network.wait(request);
     std::swap(here, arriving);
