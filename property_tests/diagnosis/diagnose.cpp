@@ -9,6 +9,7 @@
 #include "property_tests/diagnosis/experiments.h"
 #include "property_tests/diagnosis/gradients/gradient_hypotheses.h"
 #include "property_tests/diagnosis/law_suspects.h"
+#include "property_tests/diagnosis/time_limit.h"
 #include "property_tests/verify.h"
 
 namespace ringlab::verify {
@@ -44,9 +45,9 @@ void add_once(std::vector<Suspect>& suspects, const Suspect& suspect) {
 /// The wrong cases first: they are the ones that hypotheses fail on.
 std::vector<Evidence> gathered_evidence(const Subject& subject, const Case& failing) {
   std::vector<Evidence> all;
-  const auto until = std::chrono::steady_clock::now() + kLongestGathering;
+  const TimeLimit limit(kLongestGathering);
   for (const Case& c : evidence_cases(failing, subject.can)) {
-    if (std::chrono::steady_clock::now() > until) break;
+    if (limit.is_over()) break;
     if (std::optional<Evidence> one = forward_evidence(subject, c)) all.push_back(std::move(*one));
   }
   std::stable_partition(all.begin(), all.end(), [](const Evidence& one) { return one.wrong; });
@@ -88,9 +89,9 @@ bool changes_by_itself(const Subject& subject, Case failing) {
 void keep_confirmed(const Subject& subject, const Case& failing, Diagnosis& diagnosis) {
   if (diagnosis.explains.empty()) return;
   std::vector<Suspect> kept = diagnosis.explains;
-  const auto until = std::chrono::steady_clock::now() + kLongestGathering;
+  const TimeLimit limit(kLongestGathering);
   for (const Case& c : confirming_cases(failing, subject.can)) {
-    if (kept.empty() || std::chrono::steady_clock::now() > until) break;
+    if (kept.empty() || limit.is_over()) break;
     const std::optional<Evidence> evidence = forward_evidence(subject, c);
     if (!evidence) continue;
     ++diagnosis.cases;

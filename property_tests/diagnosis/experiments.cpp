@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "property_tests/diagnosis/law_suspects.h"
+#include "property_tests/diagnosis/time_limit.h"
 #include "property_tests/laws/two_runs.h"
 #include "property_tests/verify.h"
 
@@ -14,16 +15,8 @@ namespace {
 
 constexpr std::size_t kMostTried = 12;
 constexpr std::uint64_t kOtherValues = 3;
-
-/// A deadline: experiments end with the one that passes this many seconds.
-class Patience {
- public:
-  bool is_over() const { return std::chrono::steady_clock::now() > until_; }
-
- private:
-  std::chrono::steady_clock::time_point until_ =
-      std::chrono::steady_clock::now() + std::chrono::seconds(5);
-};
+/// Experiments end with the one that passes this.
+constexpr std::chrono::seconds kLongest{5};
 
 std::optional<AttentionOutput> answer(const Subject& subject, const Trial& trial) {
   try {
@@ -110,9 +103,9 @@ Discovery discovery_of(const Law& law, const Subject& subject) {
 
 Discovery found_by_running_again(const Subject& subject, const std::vector<Evidence>& wrong) {
   if (subject.can.foreign) return {};  // neither order nor delays reach it
-  const Patience patience;
+  const TimeLimit limit(kLongest);
   for (std::size_t at = 0; at < std::min(wrong.size(), kMostTried); ++at) {
-    if (patience.is_over()) break;
+    if (limit.is_over()) break;
     const Evidence& evidence = wrong[at];
     if (!evidence.wrong) break;
     if (differs(subject, evidence.scene.trial, evidence.got)) return {};
@@ -132,13 +125,13 @@ bool breaks_each_time(const Subject& subject, const Law& law, const Case& c) {
 }
 
 Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) {
-  const Patience patience;
+  const TimeLimit limit(kLongest);
   for (const char* id :
        {"P39", "P38", "P57", "P67", "P68", "P72", "P70", "P70-gradients", "P65", "P65-gradients"}) {
     const Law& law = find_law(id);
     if (law.not_applicable && !law.not_applicable(subject).empty()) continue;
     for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
-      if (patience.is_over()) return {};
+      if (limit.is_over()) return {};
       Case c = cases[at];
       c.transport = TransportKind::simulated;
       if (!law.keeps_modifiers) c.modifiers = {};
@@ -151,10 +144,10 @@ Discovery found_by_laws(const Subject& subject, const std::vector<Case>& cases) 
 
 std::optional<Suspect> found_by_masked_nan(const Subject& subject, const std::vector<Case>& cases) {
   if (!subject.can.masked_may_be_nan) return std::nullopt;
-  const Patience patience;
+  const TimeLimit limit(kLongest);
   std::size_t tried = 0;
   for (const Case& c : cases) {
-    if (tried == kMostTried || patience.is_over()) break;
+    if (tried == kMostTried || limit.is_over()) break;
     Trial trial = make_trial(c);
     if (hidden_key(visible_pairs(trial.problem)) < 0) continue;
     ++tried;
@@ -169,9 +162,9 @@ std::optional<Suspect> found_by_masked_nan(const Subject& subject, const std::ve
 // ones hide that until messages grow.
 std::optional<Suspect> found_by_rendezvous(const Subject& subject, const std::vector<Case>& cases) {
   if (!subject.can.many_ranks) return std::nullopt;
-  const Patience patience;
+  const TimeLimit limit(kLongest);
   for (std::size_t at = 0; at < std::min(cases.size(), kMostTried); ++at) {
-    if (patience.is_over()) break;
+    if (limit.is_over()) break;
     if (cases[at].ranks == 1) continue;
     Trial trial = make_trial(cases[at]);
     trial.options.transport = TransportKind::simulated;

@@ -46,6 +46,7 @@ bool last_of_odd_beyond_one(std::int64_t c, std::int64_t channels) {
 }  // namespace
 
 std::vector<Hypothesis> scale_mistakes() {
+  const Suspect of_v_dim{"scale.of_v_dim", "the scale is that of v_dim"};
   std::vector<Hypothesis> all = {
       by_scale({"scale.twice", "scores are multiplied by the scale twice"},
                [](const Problem& p) { return p.scale * p.scale; }),
@@ -62,9 +63,11 @@ std::vector<Hypothesis> scale_mistakes() {
                [](const Problem& p) { return p.scale == 0 ? 0 : 1 / p.scale; }),
       by_scale({"scale.negated", "scores have the wrong sign"},
                [](const Problem& p) { return -p.scale; }),
-      by_scale({"scale.of_v_dim", "the scale is that of v_dim"}, [](const Problem& p) {
-        return p.scale * std::sqrt(channels_of_q(p) / static_cast<double>(p.shape.v_dim));
-      })};
+      by_scale(of_v_dim,
+               [](const Problem& p) {
+                 return p.scale * std::sqrt(channels_of_q(p) / static_cast<double>(p.shape.v_dim));
+               }),
+      by_scale(of_v_dim, [](const Problem& p) { return default_scale(p.shape.v_dim); })};
   const Suspect odd{"channels.odd_one_dropped", "the last channel of an odd head_dim is ignored"};
   all.push_back(by_channels(odd, last_of_odd));
   all.push_back(by_channels(odd, last_of_odd_beyond_one));

@@ -7,6 +7,7 @@
 #include "property_tests/case_runner.h"
 #include "property_tests/diagnosis/events/event_mistakes.h"
 #include "property_tests/diagnosis/evidence.h"
+#include "property_tests/diagnosis/time_limit.h"
 #include "property_tests/generators/cases.h"
 
 namespace ringlab::verify {
@@ -64,9 +65,9 @@ std::optional<LawFailure> telling_failure(const Subject& subject, const Law& law
                                           const std::vector<Suspect>& named) {
   std::size_t fewest = explained_alone(subject, smallest.shrunk).size();
   std::optional<LawFailure> telling;
-  const auto until = std::chrono::steady_clock::now() + kLongestTelling;
+  const TimeLimit limit(kLongestTelling);
   for (const Case& c : larger_cases(law, subject.can, smallest.shrunk)) {
-    if (fewest <= named.size() || std::chrono::steady_clock::now() > until) break;
+    if (fewest <= named.size() || limit.is_over()) break;
     const std::vector<Suspect> alone = explained_alone(subject, c);
     if (alone.size() >= fewest || !holds_all(alone, named)) continue;
     const LawResult result = run_law(subject, law, c);

@@ -152,6 +152,7 @@ nb::dict verify_callable(const nb::dict& named_wishes) {
   const verify::SubjectVerdict verdict{.subject = subject.name,
                                        .laws = run_laws(subject, wishes, *stop)};
   raise_interruption(*stop);
+  stop->deadline.reset();  // what is broken gets its name, when time for laws is up too
   const std::uint64_t seed = search_options(wishes).seed;
   const auto insight = [&] {
     const nb::gil_scoped_release released;

@@ -118,7 +118,8 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
 
     dtypes: "f64", "f32", "f16", "bf16". masks: kinds of `MASKS`. laws: ids or names of `laws()`, all
     by default. cases: random ones per law. seconds: laws not reached by then are skipped, by name;
-    a call that is under way then is given ten times as long as the longest before it.
+    a call that is under way then is given ten times as long as the longest before it. Naming what is
+    broken comes after, and takes some seconds more.
     arrays: "numpy", "torch", or a function that makes an array of fn's library from one of NumPy.
     profile, limits: what fn promises and what it leaves out. shapes: "few" for functions that are
     compiled for every shape. strict: fails where something that fn claims was not tried. require: laws

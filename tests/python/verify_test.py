@@ -5,6 +5,7 @@ import math
 import signal
 import sys
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -392,6 +393,15 @@ class Stopping(unittest.TestCase):
         late = [law for law in report.laws if "no time was left" in law.skipped]
         self.assertGreater(len(late), 10)
         self.assertTrue(report.passed)  # what was looked at held
+
+    def test_what_is_broken_has_a_name_when_time_is_up(self):
+        def slow(q, k, v, *, mask, scale):
+            time.sleep(0.005)
+            return functions.ignores_the_last_key(q, k, v, mask=mask, scale=scale)
+
+        report = verify(slow, seconds=1.0)
+        self.assertTrue(any("no time was left" in law.skipped for law in report.laws))
+        self.assertIn("this is: ", report.diagnosis)
 
     def test_nothing_held_is_no_pass(self):
         def unable(q, k, v, *, mask, scale):

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "property_tests/diagnosis/evidence.h"
+#include "property_tests/diagnosis/time_limit.h"
 
 namespace ringlab::verify {
 namespace {
@@ -125,9 +126,9 @@ std::vector<Suspect> gradient_suspects() {
 
 bool explain_gradients(const Subject& subject, const Case& shrunk, Diagnosis& diagnosis) {
   std::vector<GradientEvidence> evidence;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const TimeLimit limit(std::chrono::seconds(5));  // as in gathered_evidence()
   for (const Case& c : evidence_cases(shrunk, subject.can)) {
-    if (std::chrono::steady_clock::now() > until) break;  // as in gathered_evidence()
+    if (limit.is_over()) break;
     if (std::optional<GradientEvidence> one = gradient_evidence(subject, c)) {
       evidence.push_back(std::move(*one));
     }

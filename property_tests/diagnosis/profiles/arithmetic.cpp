@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "property_tests/diagnosis/time_limit.h"
 #include "property_tests/generators/cases.h"
 
 namespace ringlab::verify {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLongest{10};
 constexpr int kNewCases = 20;
 
@@ -124,13 +124,13 @@ struct BrokenLaw {
 
 /// Whether laws hold on the cases that broke them, and on as many new ones as there is time for.
 bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken, std::uint64_t seed,
-           Clock::time_point until) {
+           const TimeLimit& limit) {
   for (const BrokenLaw& one : broken) {
     if (run_law(subject, *one.law, one.shrunk).outcome != Outcome::held) return false;
   }
   for (int i = 0; i < kNewCases; ++i) {
     for (const BrokenLaw& one : broken) {
-      if (Clock::now() > until) return i > 0;
+      if (limit.is_over()) return i > 0;
       Draws draws(seed, {i});
       const Case c = shaped_case(*one.law, subject.can, random_case(draws), CaseOrigin::drawn);
       if (run_law(subject, *one.law, c).outcome == Outcome::broken) return false;
@@ -166,10 +166,10 @@ std::string unit_of(const Subject& subject) {
 std::string passes_if(const Subject& subject, const SubjectVerdict& verdict, std::uint64_t seed) {
   const std::vector<BrokenLaw> broken = broken_laws(verdict);
   if (broken.empty() || !subject.can.foreign) return "";
-  const auto until = Clock::now() + kLongest;
+  const TimeLimit limit(kLongest);
   for (const KnownArithmetic& known : kKnown) {
-    if (Clock::now() > until) break;
-    if (!keeps(with_arithmetic(subject, known), broken, seed, until)) continue;
+    if (limit.is_over()) break;
+    if (!keeps(with_arithmetic(subject, known), broken, seed, limit)) continue;
     const auto filled = [&](const char* text) {
       return fmt::format(fmt::runtime(text), dtype_of(subject), unit_of(subject));
     };
