@@ -1,0 +1,46 @@
+#include "reference/model/many_ranks.h"
+
+#include <algorithm>
+
+namespace ringlab::model {
+namespace {
+
+constexpr int kNodes = 8;
+constexpr int kLeastExecuted = 32;  // where nodes are small
+
+double executed(const Job& job, const JobNeeds& needs, const Machine& machine) {
+  return simulate_job(job, needs, machine).seconds;
+}
+double executed(const Job& job, const Machine& machine) {
+  return executed(job, needs_of(job.problem, job.options), machine);
+}
+
+}  // namespace
+
+int most_executed(const Machine& machine) {
+  return std::max(kNodes * machine.node_ranks, kLeastExecuted);
+}
+
+Job with_ranks(const Job& job, int ranks) {
+  Job other = job;
+  Shape& shape = other.problem.shape;
+  const std::int64_t before = job.options.ranks;
+  const std::int64_t tokens = (shape.q_tokens + before - 1) / before * ranks;
+  shape.q_tokens = shape.kv_tokens = tokens;
+  other.problem.mask = parse_mask(job.problem.mask.text()).bind(tokens, tokens);
+  other.options.ranks = ranks;
+  return other;
+}
+
+double seconds_of_many(const Job& job, const Machine& machine) {
+  const int most = most_executed(machine), ranks = job.options.ranks;
+  if (ranks <= most) return executed(job, machine);
+  const Job many = with_ranks(job, most);
+  const JobNeeds needs = needs_of(many.problem, many.options);
+  const double all = executed(many, needs, machine);
+  if (needs.need.pairs(most - 1, 0) == 0) return all;  // a window: more ranks add nothing
+  const double half = executed(with_ranks(job, most / 2), machine);
+  return all + (ranks - most) * (all - half) / (most - most / 2);
+}
+
+}  // namespace ringlab::model

@@ -1,0 +1,181 @@
+#include "reference/model/training/transformer_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reference/core/error.h"
+#include "reference/io/input_file.h"
+#include "reference/io/outside_json.h"
+
+namespace ringlab::model {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
+constexpr io::JsonLimits kLimits{
+    .what = "configuration", .depth = 12, .keys = 4096, .values = 200000};
+// Products of sizes stay below 2^63.
+constexpr std::int64_t kMostHidden = 1 << 18, kMostFeedForward = 1 << 20, kMostHeads = 1 << 12;
+constexpr std::int64_t kMostLayers = 1 << 10, kMostTokens = 1 << 28;
+
+/// The object of a configuration, with names that differ between models.
+class Configuration {
+ public:
+  Configuration(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  /// The value of the first of `names` that is there and not null.
+  const Json* find(std::initializer_list<const char*> names) const {
+    for (const char* name : names) {
+      const auto found = json_.find(name);
+      if (found != json_.end() && !found->is_null()) return &*found;
+    }
+    return nullptr;
+  }
+
+  std::int64_t size(std::initializer_list<const char*> names, std::int64_t most) const {
+    const Json* value = find(names);
+    if (!value) fail(*names.begin(), "a whole number", "none");
+    return whole(*names.begin(), *value, most);
+  }
+  std::int64_t size(std::initializer_list<const char*> names, std::int64_t most,
+                    std::int64_t otherwise) const {
+    const Json* value = find(names);
+    return value ? whole(*names.begin(), *value, most) : otherwise;
+  }
+  bool flag(const char* name, bool otherwise) const {
+    const Json* value = find({name});
+    if (!value) return otherwise;
+    if (!value->is_boolean()) fail(name, "true or false", shown(*value));
+    return value->get<bool>();
+  }
+  std::string text(const char* name, const std::string& otherwise) const {
+    const Json* value = find({name});
+    if (!value) return otherwise;
+    if (!value->is_string()) fail(name, "a text", shown(*value));
+    return io::printable(value->get<std::string>());
+  }
+
+  [[noreturn]] void fail(const std::string& key, const std::string& expected,
+                         const std::string& found) const {
+    throw_input_error({.where = where_ + ": " + key,
+                       .expected = expected,
+                       .actual = found,
+                       .hint = "docs/plan.md says what is read of a model's config.json."});
+  }
+
+ private:
+  static std::string shown(const Json& value) { return io::printable(value.dump().substr(0, 40)); }
+
+  std::int64_t whole(const char* name, const Json& value, std::int64_t most) const {
+    const bool fits = value.is_number_integer() && value.get<double>() >= 1 &&
+                      value.get<double>() <= static_cast<double>(most);
+    if (!fits) fail(name, "a whole number, 1 to " + std::to_string(most), shown(value));
+    return value.get<std::int64_t>();
+  }
+
+  const Json& json_;
+  std::string where_;
+};
+
+void refuse_what_is_not_modelled(const Configuration& config) {
+  for (const char* key : {"kv_lora_rank", "shared_expert_intermediate_size", "n_shared_experts",
+                          "ssm_state_size", "linear_num_key_heads"}) {
+    if (config.find({key})) config.fail(key, "none: it is not modelled", "one");
+  }
+}
+
+void read_windows(const Configuration& config, Transformer& model) {
+  const bool used = config.flag("use_sliding_window", true);
+  if (!used || !config.find({"sliding_window"})) return;
+  model.window = config.size({"sliding_window"}, kMostTokens);
+  model.windowed_layers = model.layers;
+  if (const Json* kinds = config.find({"layer_types"})) {
+    const bool is_list = kinds->is_array() &&
+                         static_cast<std::int64_t>(kinds->size()) == model.layers;
+    if (!is_list) config.fail("layer_types", "a list with a kind for each layer", "another one");
+    model.windowed_layers = std::ranges::count(*kinds, "sliding_attention");
+  }
+  if (model.windowed_layers == 0) model.window = 0;
+}
+
+void read_kind(const Configuration& config, Transformer& model) {
+  const std::string kind = config.text("model_type", "llama");
+  const bool is_gpt2 = kind == "gpt2";
+  model.gated = !is_gpt2 && kind != "gpt_neox" && kind != "phi" && kind != "starcoder2";
+  model.tied = config.flag("tie_word_embeddings", is_gpt2 || kind.starts_with("gemma"));
+  model.qkv_bias = is_gpt2 || config.flag("attention_bias", kind == "qwen2");
+  model.other_biases = is_gpt2;
+  model.norm_bias = is_gpt2;
+  model.head_norm = kind.starts_with("qwen3");
+  if (is_gpt2) model.positions = model.longest;
+}
+
+}  // namespace
+
+Transformer transformer_of_json(std::string_view text, const std::string& where) {
+  io::check_json(text, kLimits, where);
+  const Json json = Json::parse(text);
+  if (!json.is_object()) {
+    throw_input_error({.where = where, .expected = "an object", .actual = "another value"});
+  }
+  // Of models of several kinds of input, the part that reads text.
+  const bool is_nested = json.contains("text_config") && json["text_config"].is_object();
+  const Configuration config(is_nested ? json["text_config"] : json, where);
+  refuse_what_is_not_modelled(config);
+  Transformer model;
+  model.name = config.text("name", where);
+  model.source = config.text("title", where);
+  model.layers = config.size({"num_hidden_layers", "n_layer"}, kMostLayers);
+  model.hidden = config.size({"hidden_size", "n_embd"}, kMostHidden);
+  model.heads = config.size({"num_attention_heads", "n_head"}, kMostHeads);
+  model.kv_heads = config.size({"num_key_value_heads"}, kMostHeads, model.heads);
+  if (model.heads % model.kv_heads != 0) {
+    config.fail("num_key_value_heads", "a divisor of " + std::to_string(model.heads),
+                std::to_string(model.kv_heads));
+  }
+  model.head_dim =
+      config.size({"head_dim"}, kMostHeads, std::max<std::int64_t>(1, model.hidden / model.heads));
+  model.experts = config.size({"num_local_experts", "num_experts"}, kMostLayers, 1);
+  model.experts_per_token = config.size({"num_experts_per_tok"}, model.experts, 1);
+  model.feed_forward = model.experts > 1
+                           ? config.size({"moe_intermediate_size", "intermediate_size"}, kMostFeedForward)
+                           : config.size({"intermediate_size", "n_inner"}, kMostFeedForward,
+                                         4 * model.hidden);
+  model.vocabulary = config.size({"vocab_size"}, kMostTokens);
+  model.longest = config.size({"max_position_embeddings", "n_positions"}, kMostTokens, 0);
+  read_windows(config, model);
+  read_kind(config, model);
+  return model;
+}
+
+Transformer read_transformer(const std::string& path) {
+  const std::vector<std::byte> bytes = io::read_file(path, kMostBytes);
+  return transformer_of_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+}
+
+const std::vector<Transformer>& known_transformers() {
+  static const std::vector<Transformer> models = [] {
+    std::vector<Transformer> all;
+    for (const TransformerText& file : transformer_texts()) {
+      all.push_back(transformer_of_json(file.text, "model " + std::string(file.name)));
+    }
+    return all;
+  }();
+  return models;
+}
+
+const Transformer& find_transformer(std::string_view name) {
+  std::string names;
+  for (const Transformer& model : known_transformers()) {
+    if (model.name == name) return model;
+    names += (names.empty() ? "" : ", ") + model.name;
+  }
+  throw_usage_error({.where = "model",
+                     .expected = "one of " + names,
+                     .actual = "\"" + std::string(name) + "\"",
+                     .hint = "A model's config.json has a name that ends in .json."});
+}
+
+}  // namespace ringlab::model
