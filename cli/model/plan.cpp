@@ -13,6 +13,7 @@
 #include "cli/line/text_table.h"
 #include "cli/line/words.h"
 #include "cli/model/model_options.h"
+#include "cli/model/plan_model.h"
 #include "cli/model/plan_reasons.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
@@ -278,6 +279,7 @@ void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& jso
 }
 
 int run_plan(Arguments& arguments) {
+  if (arguments.given("model")) return plan_model(arguments);
   Output output(arguments);
   const PlanQuestion question = take_plan_question(arguments);
   arguments.reject_unused();
@@ -313,16 +315,19 @@ Command plan_command() {
   command.options =
       model_options({{"ranks", "P,P,...", "numbers of ranks to weigh (1,2,4,8,16,32,64)"},
                      {"seconds", "X", "how long it may take"},
-                     option_spec("wire")});
+                     option_spec("wire")},
+                    plan_model_options());
   command.examples = {
       "ringlab plan --tokens 1048576 --backward",
       "ringlab plan --tokens 1048576 --machine h100 --memory 20 --seconds 2",
       "ringlab plan --tokens 4194304 --ranks 8,16,32 --json plan.json",
+      "ringlab plan --model llama-3.1-8b --tokens 1048576 --devices 64 --machine h100",
   };
   command.more =
       "Layouts, schedules and slots are executed on a model of the machine (docs/simulate.md); "
       "the\n"
-      "choice is the fewest ranks that fit --memory and --seconds. Exit code 4 where none does.";
+      "choice is the fewest ranks that fit --memory and --seconds. Exit code 4 where none does. With\n"
+      "--model it is the fastest split of a training step that fits (docs/plan.md).";
   command.run = run_plan;
   return command;
 }

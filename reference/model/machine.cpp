@@ -77,6 +77,7 @@ std::optional<Machine> as_expected(const Machine& suited, const Problem& problem
   machine.merge_bytes = expected.merge_bytes;
   machine.inside.bytes_per_s *= expected.link_share;
   machine.outside.bytes_per_s *= expected.link_share;
+  machine.product_flops *= expected.product_share;
   return machine;
 }
 

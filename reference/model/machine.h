@@ -37,7 +37,8 @@ struct Expected {
   /// by kernels of their own, after every block but a rank's first; 0 for kernels that go on from a
   /// running state.
   double merge_bytes = 0;
-  double link_share = 1;  ///< of the speed of links
+  double link_share = 1;     ///< of the speed of links
+  double product_share = 1;  ///< of the speed of products
 };
 
 /// Every rank is a device of its own, as fast as the others.
@@ -47,6 +48,7 @@ struct Machine {
   std::vector<KernelSpeed> attention = {};  ///< by type and channels: what suited_to() chooses from
   double forward_flops = 0;   ///< per second, of attention's forward pass on one device
   double backward_flops = 0;  ///< of its backward pass
+  double product_flops = 0;   ///< of products of large matrices of bf16; 0: not known
   double memory_bytes = std::numeric_limits<double>::infinity();  ///< of a device
   double memory_bytes_per_s = 0;                                  ///< of sums of gradients
   double block_s = 0;      ///< that a block takes before it computes: launches

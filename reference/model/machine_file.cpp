@@ -137,14 +137,22 @@ Wiring wiring_of(Fields& fields) {
   return *found;
 }
 
+/// 1 where it is not said.
+double share_of(Fields& fields, const std::string& key) {
+  if (!fields.has(key)) return 1;
+  const double share = fields.figure(key, 1);
+  if (!(share > 0 && share <= 1)) {
+    fields.fail(key, "a share above 0, 1 at most", std::to_string(share));
+  }
+  return share;
+}
+
 Expected expected_of(Fields fields) {
   Expected expected;
   if (fields.has("attention")) expected.attention = speeds_of(fields, true);
   if (fields.has("merge_bytes")) expected.merge_bytes = fields.figure("merge_bytes", 1);
-  if (fields.has("link_share")) expected.link_share = fields.figure("link_share", 1);
-  if (!(expected.link_share > 0 && expected.link_share <= 1)) {
-    fields.fail("link_share", "a share above 0, 1 at most", std::to_string(expected.link_share));
-  }
+  expected.link_share = share_of(fields, "link_share");
+  expected.product_share = share_of(fields, "product_share");
   fields.end();
   return expected;
 }
@@ -171,6 +179,7 @@ Machine machine_of_json(std::string_view text, const std::string& where) {
   if (machine.attention.empty()) fields.fail("attention", "at least one speed", "none");
   machine.forward_flops = best_known(machine.attention).forward_flops;
   machine.backward_flops = best_known(machine.attention).backward_flops;
+  if (fields.has("product_tflops")) machine.product_flops = fields.figure("product_tflops", kTera);
   machine.memory_bytes = fields.figure("memory_gb", kGiga);
   machine.memory_bytes_per_s = fields.figure("memory_gb_per_s", kGiga);
   machine.block_s = fields.figure("block_us", kMicro);

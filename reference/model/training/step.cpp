@@ -1,0 +1,234 @@
+#include "reference/model/training/step.h"
+
+#include <algorithm>
+#include <string>
+
+#include "reference/model/many_ranks.h"
+
+namespace ringlab::model {
+namespace {
+
+constexpr double kWeightBytes = 2, kGradientBytes = 4, kOptimizerBytes = 12, kActivationBytes = 2;
+constexpr double kLseBytes = 4, kLogitBytes = 4;
+/// Of an update, for each weight: moments, gradient and weight are read, the first two and both forms
+/// of the weight written.
+constexpr double kUpdateBytes = 30;
+/// A layer has two collectives that gather and two that scatter, in either direction.
+constexpr double kCollectives = 4;
+constexpr int kRanksAsked = 8;  // for memory, where nodes are small
+
+double ceil_of(std::int64_t whole, std::int64_t parts) {
+  return static_cast<double>((whole + parts - 1) / parts);
+}
+
+/// A step on one device, in numbers that all parts need.
+struct Device {
+  Device(const Training& training, const Split& split)
+      : layers(ceil_of(training.model.layers, split.stages)),
+        tokens(ceil_of(training.tokens, split.context)),
+        rounds(ceil_of(training.sequences, split.replicas)),
+        owners(static_cast<double>(split.context) * split.replicas),
+        tensor(split.tensor) {
+    const Parameters p = parameters_of(training.model);
+    layer_weights = static_cast<double>(p.attention + p.feed_forward) / tensor +
+                    static_cast<double>(p.norms);
+    const auto embedding = static_cast<double>(p.embedding) / tensor;
+    const auto logits =
+        static_cast<double>(p.logits) / tensor + static_cast<double>(p.last_norm);
+    // The first stage embeds, the last has the logits; a tied matrix lies on both.
+    const double last = split.stages > 1 && training.model.tied ? embedding : logits;
+    weights = layers * layer_weights +
+              (split.stages == 1 ? embedding + logits : std::max(embedding, last));
+  }
+
+  double layers;  ///< of the fullest stage
+  double tokens;  ///< of a sequence
+  double rounds;  ///< sequences, one after the other
+  double owners;  ///< devices that have the same weights
+  double tensor;
+  double layer_weights = 0, weights = 0;
+};
+
+double feed_forward_numbers(const Transformer& m) {
+  return static_cast<double>((m.gated ? 3 : 2) * m.feed_forward * m.experts_per_token);
+}
+
+/// Bytes of a token and layer that are kept, of one tensor group's device.
+double kept_bytes(const Transformer& m, Kept kept, double tensor) {
+  const auto hidden = static_cast<double>(m.hidden);
+  const auto heads = static_cast<double>(m.heads), head_dim = static_cast<double>(m.head_dim);
+  const double out = heads * head_dim, lse = kLseBytes * heads;
+  const double qkv = (heads + 2 * static_cast<double>(m.kv_heads)) * head_dim;
+  switch (kept) {
+    case Kept::inputs:
+      return kActivationBytes * hidden / tensor;
+    case Kept::attention:
+      return (kActivationBytes * (hidden + out) + lse) / tensor;
+    case Kept::everything:
+      break;
+  }
+  // Both inputs, both norms' answers, q, k and v, attention's answer, and the feed-forward network.
+  return (kActivationBytes * (4 * hidden + qkv + out + feed_forward_numbers(m)) + lse) / tensor;
+}
+
+/// Seconds of a gather or a scatter of so many bytes in all, over `ranks`.
+double collective_seconds(double bytes, double ranks, const LinkSpeed& link) {
+  if (ranks == 1) return 0;
+  return (ranks - 1) * link.latency_s + bytes * (ranks - 1) / ranks / link.bytes_per_s;
+}
+
+/// Layers with a window, and the others, as shares of all.
+double windowed_share(const Transformer& m) {
+  return static_cast<double>(m.windowed_layers) / static_cast<double>(m.layers);
+}
+
+/// What gathers and sums of weights take longer than the computing that hides them.
+double weight_seconds(const Device& device, const StepWay& way, const Machine& machine,
+                      double forward, double backward) {
+  const bool in_node = device.owners * device.tensor <= machine.node_ranks;
+  const LinkSpeed& link = in_node ? machine.inside : machine.outside;
+  const double gather = collective_seconds(device.weights * kWeightBytes, device.owners, link);
+  const double sum = collective_seconds(device.weights * kGradientBytes, device.owners, link);
+  const auto shown = [](double exchange, double hidden) { return std::max(0.0, exchange - hidden); };
+  if (way.sharded == Sharded::optimizer) {
+    return shown(gather, forward) + shown(sum, backward);  // once a step, beside one sequence
+  }
+  return device.rounds * (shown(gather, forward) + shown(gather + sum, backward));
+}
+
+}  // namespace
+
+Job attention_job(const Training& training, const StepWay& way, const Machine& machine,
+                  bool windowed) {
+  const Transformer& m = training.model;
+  const std::int64_t tensor = way.split.tensor;
+  Job job;
+  job.problem.shape = {.batch = 1,
+                       .q_heads = (m.heads + tensor - 1) / tensor,
+                       .kv_heads = (m.kv_heads + tensor - 1) / tensor,
+                       .q_tokens = training.tokens,
+                       .kv_tokens = training.tokens,
+                       .head_dim = m.head_dim,
+                       .v_dim = m.head_dim};
+  job.problem.dtype = DType::bf16;
+  job.problem.scale = default_scale(m.head_dim);
+  const std::string mask =
+      windowed ? "causal+window:" + std::to_string(m.window - 1) + ",0" : "causal";
+  job.problem.mask = parse_mask(mask).bind(training.tokens, training.tokens);
+  job.options.ranks = way.split.context;
+  job.options.layout = windowed ? LayoutKind::contiguous : LayoutKind::zigzag;
+  if (way.by_nodes && !windowed) {
+    job.options.schedule = ScheduleKind::double_ring;
+    job.options.node_ranks = machine.node_ranks;
+    job.options.slots = machine.node_ranks + 1;
+  }
+  job.passes = {Pass::forward, Pass::backward};
+  return job;
+}
+
+Machine ring_machine(const Machine& machine, const Split& split) {
+  Machine seen = machine;
+  seen.node_ranks = std::max(1, machine.node_ranks / split.tensor);
+  return seen;
+}
+
+double ring_bytes(const Training& training, const StepWay& way, const Machine& machine,
+                  const MemoryOf& memory_of) {
+  const Machine seen = ring_machine(machine, way.split);
+  const bool all_windowed = training.model.windowed_layers == training.model.layers;
+  const Job job = attention_job(training, way, seen, all_windowed);
+  const int few = std::min(job.options.ranks, std::max(2 * seen.node_ranks, kRanksAsked));
+  const Job asked = with_ranks(job, few);
+  return static_cast<double>(memory_of(asked, needs_of(asked.problem, asked.options)));
+}
+
+RingCost ring_cost(const Training& training, const StepWay& way, const Machine& machine,
+                   const MemoryOf& memory_of) {
+  const Transformer& m = training.model;
+  const Machine seen = ring_machine(machine, way.split);
+  const double windowed = windowed_share(m);
+  RingCost cost{.bytes = ring_bytes(training, way, machine, memory_of)};
+  for (const bool is_windowed : {false, true}) {
+    const double share = is_windowed ? windowed : 1 - windowed;
+    if (share == 0) continue;
+    Job job = attention_job(training, way, seen, is_windowed);
+    job.passes = {Pass::forward};
+    cost.forward_s += share * seconds_of_many(job, seen);
+    job.passes = {Pass::backward};
+    cost.backward_s += share * seconds_of_many(job, seen);
+  }
+  return cost;
+}
+
+StepMemory step_memory(const Training& training, const StepWay& way, double ring_bytes) {
+  const Transformer& m = training.model;
+  const Device device(training, way.split);
+  StepMemory memory;
+  const bool cut = way.sharded == Sharded::weights;
+  // What is gathered of cut weights: the layer at work and the next one.
+  const double gathered = cut ? 2 * device.layer_weights : 0;
+  const double own = device.weights / (cut ? device.owners : 1);
+  memory.weights = kWeightBytes * (own + gathered);
+  memory.gradients = kGradientBytes * (own + gathered / 2);
+  memory.optimizer = kOptimizerBytes * device.weights / device.owners;
+  const double under_way = std::min(device.rounds, static_cast<double>(way.split.stages));
+  memory.kept =
+      under_way * device.layers * device.tokens * kept_bytes(m, way.kept, device.tensor);
+  memory.ring = ring_bytes;
+  const double at_once = training.block_tokens > 0
+                             ? std::min(device.tokens, static_cast<double>(training.block_tokens))
+                             : device.tokens;
+  // Numbers and their gradients.
+  const double feed_forward = 2 * kActivationBytes * feed_forward_numbers(m) / device.tensor;
+  const double logits = 2 * kLogitBytes * static_cast<double>(m.vocabulary) / device.tensor;
+  memory.at_work = at_once * std::max(feed_forward, logits);
+  return memory;
+}
+
+StepTime step_time(const Training& training, const StepWay& way, const RingCost& ring,
+                   const Machine& machine) {
+  const Transformer& m = training.model;
+  const Device device(training, way.split);
+  const double flops_per_s =
+      machine.product_flops > 0 ? machine.product_flops : machine.forward_flops;
+  const double product = device.layers * static_cast<double>(layer_product_flops(m)) *
+                         device.tokens / device.tensor / flops_per_s;
+  const double logits =
+      static_cast<double>(logit_flops(m)) * device.tokens / device.tensor / flops_per_s;
+  const double forward = device.layers * ring.forward_s;
+  const double backward = device.layers * ring.backward_s;
+  const double exchange =
+      device.layers * kCollectives *
+      collective_seconds(kActivationBytes * device.tokens * static_cast<double>(m.hidden),
+                         device.tensor, machine.inside);
+  const bool anew = way.kept != Kept::everything;
+  const bool attention_anew = way.kept == Kept::inputs;
+  StepTime time;
+  time.products = device.rounds * 3 * (product + logits);
+  time.attention = device.rounds * (forward + backward);
+  time.recomputed = device.rounds * ((anew ? product : 0) + (attention_anew ? forward : 0));
+  time.tensor = device.rounds * (anew ? 3 : 2) * exchange;
+  const double all = time.products + time.attention + time.recomputed + time.tensor;
+  time.bubble = (way.split.stages - 1) * all / device.rounds / static_cast<double>(training.pieces);
+  const double before = product + logits + forward;
+  time.weights = weight_seconds(device, way, machine, before, all / device.rounds - before);
+  time.optimizer = kUpdateBytes * device.weights / device.owners / machine.memory_bytes_per_s;
+  return time;
+}
+
+double step_flops(const Training& training) {
+  const Transformer& m = training.model;
+  const auto tokens = static_cast<double>(training.tokens);
+  const auto window = static_cast<double>(std::min(m.window, training.tokens));
+  const double all_pairs = tokens * (tokens + 1) / 2;
+  const double windowed_pairs = window * tokens - window * (window - 1) / 2;
+  const double windowed = windowed_share(m);
+  const double pairs = (1 - windowed) * all_pairs + windowed * windowed_pairs;
+  const double attention = 4 * static_cast<double>(m.heads * m.head_dim) * pairs;
+  const auto layers = static_cast<double>(m.layers);
+  const double products = tokens * (layers * static_cast<double>(layer_product_flops(m)) +
+                                    static_cast<double>(logit_flops(m)));
+  return 3 * static_cast<double>(training.sequences) * (products + layers * attention);
+}
+
+}  // namespace ringlab::model

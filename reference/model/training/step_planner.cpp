@@ -1,0 +1,145 @@
+#include "reference/model/training/step_planner.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace ringlab::model {
+namespace {
+
+constexpr std::int64_t kTokensApart = 1024;
+constexpr int kLeastTokens = 2;  // of a rank's chunk: a zigzag layout has two pieces
+
+/// What is wished, or 1, 2, 4 … up to `most`.
+std::vector<int> powers(const std::optional<int>& wish, std::int64_t most) {
+  if (wish) return {*wish};
+  std::vector<int> all;
+  for (std::int64_t number = 1; number <= most; number *= 2) all.push_back(static_cast<int>(number));
+  return all;
+}
+
+bool fits(const Training& training, const SplitWish& wish, const Machine& machine,
+          const Split& split) {
+  const Transformer& m = training.model;
+  return split.devices() == wish.devices && split.replicas == wish.replicas.value_or(split.replicas) &&
+         split.tensor <= machine.node_ranks && m.kv_heads % split.tensor == 0 &&
+         split.stages <= m.layers && training.sequences % split.replicas == 0 &&
+         training.tokens >= std::int64_t{kLeastTokens} * split.context;
+}
+
+std::vector<Split> splits(const Training& training, const SplitWish& wish,
+                          const Machine& machine) {
+  std::vector<Split> all;
+  const int devices = wish.devices;
+  for (const int stages : powers(wish.stages, std::min<std::int64_t>(devices, training.model.layers))) {
+    for (const int tensor : powers(wish.tensor, machine.node_ranks)) {
+      for (const int context : powers(wish.context, devices)) {
+        const std::int64_t group = std::int64_t{stages} * tensor * context;
+        if (group > devices) continue;
+        const Split split{context, tensor, stages, static_cast<int>(devices / group)};
+        if (fits(training, wish, machine, split)) all.push_back(split);
+      }
+    }
+  }
+  return all;
+}
+
+/// Rings of a way, in the better schedule, for all ways with as large rings and tensor groups.
+class RingCosts {
+ public:
+  RingCosts(const Training& training, const Machine& machine, const MemoryOf& memory_of)
+      : training_(training), machine_(machine), memory_of_(memory_of) {}
+
+  const RingCost& of(const StepWay& way) {
+    const auto key = std::tuple(way.split.context, way.split.tensor, way.by_nodes);
+    const auto [entry, is_new] = costs_.try_emplace(key);
+    if (is_new) entry->second = ring_cost(training_, way, machine_, memory_of_);
+    return entry->second;
+  }
+
+ private:
+  const Training& training_;
+  const Machine& machine_;
+  const MemoryOf& memory_of_;
+  std::map<std::tuple<int, int, bool>, RingCost> costs_;
+};
+
+}  // namespace
+
+std::vector<StepWay> ways_to_train(const Training& training, const SplitWish& wish,
+                                   const Machine& machine) {
+  std::vector<StepWay> ways;
+  for (const Split& split : splits(training, wish, machine)) {
+    const int node = ring_machine(machine, split).node_ranks;
+    const bool may_go_by_nodes = node > 1 && split.context > node && split.context % node == 0;
+    for (const Kept kept : {Kept::everything, Kept::attention, Kept::inputs}) {
+      if (kept != wish.kept.value_or(kept)) continue;
+      for (const Sharded sharded : {Sharded::optimizer, Sharded::weights}) {
+        if (sharded != wish.sharded.value_or(sharded)) continue;
+        const bool nothing_to_cut = split.context * split.replicas == 1;
+        if (sharded == Sharded::weights && nothing_to_cut && !wish.sharded) continue;
+        ways.push_back({split, kept, sharded, false});
+        if (may_go_by_nodes) ways.push_back({split, kept, sharded, true});
+      }
+    }
+  }
+  return ways;
+}
+
+std::vector<StepChoice> weigh_training(const Training& training, const SplitWish& wish,
+                                       const Machine& machine, const MemoryOf& memory_of,
+                                       const WeighedSoFar& tell) {
+  RingCosts rings(training, machine, memory_of);
+  std::vector<StepChoice> choices;
+  const std::vector<StepWay> ways = ways_to_train(training, wish, machine);
+  for (const StepWay& way : ways) {
+    if (tell) tell(choices.size(), ways.size());
+    const RingCost& ring = rings.of(way);
+    choices.push_back({way, ring, step_memory(training, way, ring.bytes),
+                       step_time(training, way, ring, machine)});
+  }
+  const auto rank = [&](const StepChoice& choice) {
+    const bool holds = choice.memory.total() <= machine.memory_bytes;
+    return std::pair(!holds, holds ? choice.time.total() : choice.memory.total());
+  };
+  const auto is_before = [&](const StepChoice& a, const StepChoice& b) { return rank(a) < rank(b); };
+  if (choices.empty()) return choices;
+  const auto fastest = rank(*std::ranges::min_element(choices, is_before));
+  const auto simplest = std::ranges::find_if(choices, [&](const StepChoice& choice) {
+    return rank(choice) <= std::pair(fastest.first, fastest.second * (1 + kAsFast));
+  });
+  const StepChoice chosen = *simplest;
+  choices.erase(simplest);
+  std::ranges::stable_sort(choices, is_before);
+  choices.insert(choices.begin(), chosen);
+  return choices;
+}
+
+std::int64_t longest_context(Training training, SplitWish wish, const Machine& machine,
+                             const MemoryOf& memory_of) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  training.sequences = 1;
+  wish.replicas = 1;
+  wish.context = std::nullopt;
+  wish.kept = wish.kept.value_or(Kept::inputs);
+  wish.sharded = wish.sharded.value_or(Sharded::weights);
+  const auto fits_somewhere = [&](std::int64_t tokens) {
+    training.tokens = tokens;
+    return std::ranges::any_of(ways_to_train(training, wish, machine), [&](const StepWay& way) {
+      const double ring = ring_bytes(training, way, machine, memory_of);
+      return step_memory(training, way, ring).total() <= machine.memory_bytes;
+    });
+  };
+  std::int64_t holds = 0, fails = kTokensApart;
+  while (fails < kMost && fits_somewhere(fails)) {
+    holds = fails;
+    fails *= 2;
+  }
+  while (fails - holds > std::max(kTokensApart, holds / 16)) {
+    const std::int64_t middle = (holds + fails) / 2 / kTokensApart * kTokensApart;
+    (fits_somewhere(middle) ? holds : fails) = middle;
+  }
+  return holds;
+}
+
+}  // namespace ringlab::model
