@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "cli/inputs/problem_options.h"
 #include "cli/inputs/run_options.h"
@@ -29,6 +30,18 @@ void take_time(Arguments& arguments, const std::string& option, double& seconds)
 std::string link_text(const model::LinkSpeed& link) {
   return fmt::format("{:.4g} GB/s each way, {:.4g} us", link.bytes_per_s / model::kGiga,
                      link.latency_s / model::kMicro);
+}
+
+/// As a shell reads it back.
+std::string quoted(const std::string& word) {
+  const auto plain = [](char c) {
+    return (std::isalnum(static_cast<unsigned char>(c)) != 0) ||
+           std::string_view("-_./,:+=@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 /// A path ends in .json, which names do not.
@@ -58,6 +71,14 @@ std::vector<OptionSpec> model_options(const std::vector<OptionSpec>& run,
   }
   all.push_back(json_option());
   return all;
+}
+
+std::string given_words(const Arguments& arguments, const std::vector<OptionSpec>& specs) {
+  std::string words;
+  for (const auto& [name, value] : arguments.given_options(specs)) {
+    words += " --" + name + (value.empty() ? "" : " " + quoted(value));
+  }
+  return words;
 }
 
 model::Job take_modelled_job(Arguments& arguments) {
@@ -164,6 +185,7 @@ Json machine_json(const model::Machine& machine) {
           {"source", machine.source},
           {"forward_flops_per_s", machine.forward_flops},
           {"backward_flops_per_s", machine.backward_flops},
+          {"product_flops_per_s", machine.product_flops},
           {"link_bytes_per_s", machine.inside.bytes_per_s},
           {"link_latency_s", machine.inside.latency_s},
           {"wiring", std::string(model::wiring_name(machine.wiring))},

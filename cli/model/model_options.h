@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cli/line/arguments.h"
@@ -19,6 +20,9 @@ std::vector<OptionSpec> modelled_job_options();
 /// and --json.
 std::vector<OptionSpec> model_options(const std::vector<OptionSpec>& run,
                                       const std::vector<OptionSpec>& own = {});
+
+/// Those of these options that are given, as words of another command: " --name value", quoted.
+std::string given_words(const Arguments& arguments, const std::vector<OptionSpec>& specs);
 
 /// Problem and passes; its options are the defaults.
 model::Job take_modelled_job(Arguments& arguments);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 
 #include "cli/inputs/run_options.h"
@@ -50,29 +49,6 @@ std::vector<int> take_rank_counts(Arguments& arguments) {
   return counts;
 }
 
-/// As a shell reads it back.
-std::string quoted(const std::string& word) {
-  const auto plain = [](char c) {
-    return (std::isalnum(static_cast<unsigned char>(c)) != 0) ||
-           std::string_view("-_./,:+=@%").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
-std::string words_for_simulate(const Arguments& arguments) {
-  std::string words;
-  for (const std::vector<OptionSpec>& specs :
-       {modelled_job_options(), std::vector{option_spec("wire")}, machine_options()}) {
-    for (const auto& [name, value] : arguments.given_options(specs)) {
-      words += " --" + name + (value.empty() ? "" : " " + quoted(value));
-    }
-  }
-  return words;
-}
-
 PlanQuestion take_plan_question(Arguments& arguments) {
   PlanQuestion question{.job = take_modelled_job(arguments)};
   take_run_option(arguments, run_option("wire"), question.job.options);
@@ -81,7 +57,10 @@ PlanQuestion take_plan_question(Arguments& arguments) {
   question.limits.memory_bytes = question.machine.memory_bytes;
   question.limits.seconds =
       arguments.take_real("seconds", question.limits.seconds, 0, kMostSeconds);
-  question.words = words_for_simulate(arguments);
+  for (const std::vector<OptionSpec>& specs :
+       {modelled_job_options(), std::vector{option_spec("wire")}, machine_options()}) {
+    question.words += given_words(arguments, specs);
+  }
   return question;
 }
 
@@ -326,7 +305,8 @@ Command plan_command() {
   command.more =
       "Layouts, schedules and slots are executed on a model of the machine (docs/simulate.md); "
       "the\n"
-      "choice is the fewest ranks that fit --memory and --seconds. Exit code 4 where none does. With\n"
+      "choice is the fewest ranks that fit --memory and --seconds. Exit code 4 where none does. "
+      "With\n"
       "--model it is the fastest split of a training step that fits (docs/plan.md).";
   command.run = run_plan;
   return command;

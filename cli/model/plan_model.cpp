@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/inputs/run_options.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
 #include "cli/model/model_options.h"
@@ -46,6 +47,7 @@ struct ModelQuestion {
   model::Training training;
   model::SplitWish wish = {};
   model::Machine machine = {};
+  std::string machine_words = {};  ///< of the command line, but for the size of nodes
 };
 
 model::Transformer transformer_named(const std::string& name) {
@@ -87,18 +89,28 @@ ModelQuestion take_model_question(Arguments& arguments) {
   problem.dtype = DType::bf16;
   problem.shape.head_dim = training.model.head_dim;
   question.machine = take_machine(arguments, problem);
+  std::vector<OptionSpec> specs = machine_options();
+  std::erase_if(specs, [](const OptionSpec& spec) { return spec.name == "node-ranks"; });
+  question.machine_words = given_words(arguments, specs);
   return question;
 }
 
 std::string model_words(const model::Transformer& m) {
-  std::string words = fmt::format(
-      "{} layers of {} channels, {} heads ({} of keys) of {}, feed-forward {}", m.layers, m.hidden,
-      m.heads, m.kv_heads, m.head_dim, m.feed_forward);
+  std::string words =
+      fmt::format("{} layers of {} channels, {} heads ({} of keys) of {}, feed-forward {}",
+                  m.layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.feed_forward);
   if (m.experts > 1) words += fmt::format(" in {} of {} experts", m.experts_per_token, m.experts);
   if (m.windowed_layers > 0) {
     words += fmt::format(", a window of {} in {} layers", m.window, m.windowed_layers);
   }
   return words + fmt::format(", vocabulary {}", m.vocabulary);
+}
+
+/// Operations a second of a device's products, as its data sheet has them; attention's where they are
+/// not known.
+double peak_of(const ModelQuestion& question) {
+  const model::Machine& machine = question.machine;
+  return machine.product_flops > 0 ? machine.product_flops : machine.forward_flops;
 }
 
 Json configuration_of(const ModelQuestion& question, Json machine) {
@@ -108,7 +120,8 @@ Json configuration_of(const ModelQuestion& question, Json machine) {
                   {"parameters", model::parameter_count(training.model)},
                   {"tokens", training.tokens},
                   {"sequences", training.sequences},
-                  {"devices", question.wish.devices}};
+                  {"devices", question.wish.devices},
+                  {"products", fmt::format("{:.4g} TFLOP/s", peak_of(question) / model::kTera)}};
   figures.update(machine);
   return figures;
 }
@@ -117,9 +130,8 @@ Json configuration_of(const ModelQuestion& question, Json machine) {
 
 /// Of a step: operations as they are counted, over what the devices could do in its time.
 double utilisation(const ModelQuestion& question, double seconds) {
-  const double peak = question.machine.product_flops > 0 ? question.machine.product_flops
-                                                         : question.machine.forward_flops;
-  return model::step_flops(question.training) / (seconds * peak * question.wish.devices);
+  return model::step_flops(question.training) /
+         (seconds * peak_of(question) * question.wish.devices);
 }
 
 /// The seconds of a way on the machine as real ones are; nothing where that is not known.
@@ -151,6 +163,22 @@ std::string way_words(const model::StepWay& way) {
                      word_for(kKeptWords, way.kept), word_for(kShardedWords, way.sharded));
 }
 
+/// The command that simulates the ring of a layer.
+std::string ring_words(const ModelQuestion& question, const model::StepWay& way) {
+  const model::Machine seen = model::ring_machine(question.machine, way.split);
+  const model::Training& training = question.training;
+  const bool windowed = training.model.windowed_layers == training.model.layers;
+  const model::Job job = model::attention_job(training, way, seen, windowed);
+  const Shape& shape = job.problem.shape;
+  const RunOptions& options = job.options;
+  return fmt::format(
+      "ringlab simulate --tokens {} --heads {} --kv-heads {} --head-dim {} --mask {} --backward "
+      "--ranks {} --layout {} --schedule {} --slots {} --node-ranks {}{}",
+      shape.q_tokens, shape.q_heads, shape.kv_heads, shape.head_dim, job.problem.mask.text(),
+      options.ranks, layout_name(options.layout), schedule_name(schedule_spec(options)),
+      options.slots, seen.node_ranks, question.machine_words);
+}
+
 std::vector<std::pair<std::string, double>> parts_of(const model::StepMemory& memory) {
   return {{"weights", memory.weights},     {"gradients", memory.gradients},
           {"optimizer", memory.optimizer}, {"kept for backward", memory.kept},
@@ -158,9 +186,9 @@ std::vector<std::pair<std::string, double>> parts_of(const model::StepMemory& me
 }
 
 std::vector<std::pair<std::string, double>> parts_of(const model::StepTime& time) {
-  return {{"products", time.products},       {"attention", time.attention},
-          {"recomputed", time.recomputed},   {"tensor exchange", time.tensor},
-          {"waiting stages", time.bubble},   {"weight exchange", time.weights},
+  return {{"products", time.products},     {"attention", time.attention},
+          {"recomputed", time.recomputed}, {"tensor exchange", time.tensor},
+          {"waiting stages", time.bubble}, {"weight exchange", time.weights},
           {"optimizer", time.optimizer}};
 }
 
@@ -205,8 +233,7 @@ void print_splits(const ModelQuestion& question, const std::vector<StepChoice>& 
     shown.push_back(split);
     table.add({fmt::format("{}", split.context), fmt::format("{}", split.tensor),
                fmt::format("{}", split.stages), fmt::format("{}", split.replicas),
-               word_for(kKeptWords, choice.way.kept),
-               word_for(kShardedWords, choice.way.sharded),
+               word_for(kKeptWords, choice.way.kept), word_for(kShardedWords, choice.way.sharded),
                report::human_seconds(choice.time.total()),
                report::human_percent(utilisation(question, choice.time.total())),
                report::human_bytes(static_cast<std::int64_t>(choice.memory.total())),
@@ -217,9 +244,8 @@ void print_splits(const ModelQuestion& question, const std::vector<StepChoice>& 
 
 /// Parts, each with its share as a bar.
 template <class Human>
-void print_parts(const std::string& title,
-                 const std::vector<std::pair<std::string, double>>& parts, const Human& human,
-                 Output& output) {
+void print_parts(const std::string& title, const std::vector<std::pair<std::string, double>>& parts,
+                 const Human& human, Output& output) {
   constexpr double kWidest = 40;
   double all = 0;
   for (const auto& [part, amount] : parts) all += amount;
@@ -245,9 +271,9 @@ std::string reason_for(const ModelQuestion& question, const std::vector<StepChoi
     told.push_back(value);
     const double ratio = choice.time.total() / choices.front().time.total();
     if (!holds(question, choice)) {
-      others.push_back(fmt::format(
-          "{} holds {}, which does not fit", words(value),
-          report::human_bytes(static_cast<std::int64_t>(choice.memory.total()))));
+      others.push_back(
+          fmt::format("{} holds {}, which does not fit", words(value),
+                      report::human_bytes(static_cast<std::int64_t>(choice.memory.total()))));
     } else if (ratio < kAsFast) {
       others.push_back(fmt::format("{} is as fast", words(value)));
     } else {
@@ -327,7 +353,8 @@ int plan_model(Arguments& arguments) {
   Json document = {{"configuration", configuration_of(question, machine_json(question.machine))},
                    {"ways", Json::array()},
                    {"choice", nullptr}};
-  for (const StepChoice& choice : choices) document["ways"].push_back(choice_json(question, choice));
+  for (const StepChoice& choice : choices)
+    document["ways"].push_back(choice_json(question, choice));
   if (!choices.empty()) print_splits(question, choices, output);
   if (choices.empty() || !holds(question, choices.front())) {
     output.finish("plan", document);
@@ -344,18 +371,18 @@ int plan_model(Arguments& arguments) {
                  report::human_percent(utilisation(question, *seconds)));
   }
   json["reasons"] = print_reasons(question, choices, output);
-  print_parts("memory of a device", parts_of(best.memory),
-              [](double bytes) { return report::human_bytes(static_cast<std::int64_t>(bytes)); },
-              output);
+  print_parts(
+      "memory of a device", parts_of(best.memory),
+      [](double bytes) { return report::human_bytes(static_cast<std::int64_t>(bytes)); }, output);
   print_parts("time of a step", parts_of(best.time), report::human_seconds, output);
   const double step_tokens = static_cast<double>(question.training.tokens) *
                              static_cast<double>(question.training.sequences);
-  const double hours =
-      question.wish.devices * best.time.total() / kHour * kBillion / step_tokens;
+  const double hours = question.wish.devices * best.time.total() / kHour * kBillion / step_tokens;
   json["device_hours_per_billion_tokens"] = hours;
   json["longest_context"] =
       model::longest_context(question.training, question.wish, question.machine, largest_memory);
-  output.print("\ndevice-hours  {:.3g} for a billion tokens\n", hours);
+  output.print("\nlook at it    {}\n", ring_words(question, best.way));
+  output.print("device-hours  {:.3g} for a billion tokens\n", hours);
   output.print("longest       {} tokens of one sequence fit\n",
                report::human_count(json["longest_context"]));
   output.finish("plan", document);

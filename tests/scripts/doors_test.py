@@ -16,7 +16,7 @@ from program import ProgramTest, floats, safetensors  # noqa: E402
 # Exit codes that commands of a page may end with. Where there is no GPU, a command that wants one says so
 # (4); that its options exist is known before (2). Commands of lessons, course, claims, labs and grading
 # are run by tests of their own.
-PAGES = {"README.md": {0}, "docs/check.md": {0}, "docs/run.md": {0}, "docs/simulate.md": {0},
+PAGES = {"README.md": {0}, "docs/check.md": {0}, "docs/run.md": {0}, "docs/simulate.md": {0}, "docs/plan.md": {0},
          "docs/traces.md": {0}, "docs/certificates.md": {0}, "docs/cluster.md": {0}, "docs/gpu.md": {0, 4}}
 # Words that a reader puts something else for, or that take longer than a test may.
 SHORTER = {"--time": "4", "65536": "2048", "1048576": "2048"}
@@ -46,6 +46,7 @@ class Doors(ProgramTest):
         self.run_here("build/bin/ringlab run ring --random --tokens 64 --ranks 2 --output made")
         (self.folder / "qkv.safetensors").write_bytes(
             safetensors({name: ("F32", (1, 2, 4, 8), floats(64)) for name in "qkv"}))
+        shutil.copy(ROOT / "reference/model/transformers/gpt2.json", self.folder / "config.json")
         (self.folder / "DIR").mkdir()
         for name in "qkv":
             shutil.copy(self.folder / "made/o.npy", self.folder / f"DIR/{name}.npy")

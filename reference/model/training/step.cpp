@@ -30,11 +30,10 @@ struct Device {
         owners(static_cast<double>(split.context) * split.replicas),
         tensor(split.tensor) {
     const Parameters p = parameters_of(training.model);
-    layer_weights = static_cast<double>(p.attention + p.feed_forward) / tensor +
-                    static_cast<double>(p.norms);
+    layer_weights =
+        static_cast<double>(p.attention + p.feed_forward) / tensor + static_cast<double>(p.norms);
     const auto embedding = static_cast<double>(p.embedding) / tensor;
-    const auto logits =
-        static_cast<double>(p.logits) / tensor + static_cast<double>(p.last_norm);
+    const auto logits = static_cast<double>(p.logits) / tensor + static_cast<double>(p.last_norm);
     // The first stage embeds, the last has the logits; a tied matrix lies on both.
     const double last = split.stages > 1 && training.model.tied ? embedding : logits;
     weights = layers * layer_weights +
@@ -89,7 +88,9 @@ double weight_seconds(const Device& device, const StepWay& way, const Machine& m
   const LinkSpeed& link = in_node ? machine.inside : machine.outside;
   const double gather = collective_seconds(device.weights * kWeightBytes, device.owners, link);
   const double sum = collective_seconds(device.weights * kGradientBytes, device.owners, link);
-  const auto shown = [](double exchange, double hidden) { return std::max(0.0, exchange - hidden); };
+  const auto shown = [](double exchange, double hidden) {
+    return std::max(0.0, exchange - hidden);
+  };
   if (way.sharded == Sharded::optimizer) {
     return shown(gather, forward) + shown(sum, backward);  // once a step, beside one sequence
   }
@@ -172,8 +173,7 @@ StepMemory step_memory(const Training& training, const StepWay& way, double ring
   memory.gradients = kGradientBytes * (own + gathered / 2);
   memory.optimizer = kOptimizerBytes * device.weights / device.owners;
   const double under_way = std::min(device.rounds, static_cast<double>(way.split.stages));
-  memory.kept =
-      under_way * device.layers * device.tokens * kept_bytes(m, way.kept, device.tensor);
+  memory.kept = under_way * device.layers * device.tokens * kept_bytes(m, way.kept, device.tensor);
   memory.ring = ring_bytes;
   const double at_once = training.block_tokens > 0
                              ? std::min(device.tokens, static_cast<double>(training.block_tokens))

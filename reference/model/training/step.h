@@ -52,8 +52,8 @@ struct StepWay {
 /// Bytes of the fullest device.
 struct StepMemory {
   double weights = 0, gradients = 0, optimizer = 0;
-  double kept = 0;     ///< activations of all layers of a stage and all sequences under way
-  double ring = 0;     ///< of one layer's attention at work: what goes in and out, what the ring holds
+  double kept = 0;  ///< activations of all layers of a stage and all sequences under way
+  double ring = 0;  ///< of one layer's attention at work: what goes in and out, what the ring holds
   double at_work = 0;  ///< beyond that, of one layer's feed-forward network or the logits
   double total() const { return weights + gradients + optimizer + kept + ring + at_work; }
 };

@@ -14,24 +14,26 @@ constexpr int kLeastTokens = 2;  // of a rank's chunk: a zigzag layout has two p
 std::vector<int> powers(const std::optional<int>& wish, std::int64_t most) {
   if (wish) return {*wish};
   std::vector<int> all;
-  for (std::int64_t number = 1; number <= most; number *= 2) all.push_back(static_cast<int>(number));
+  for (std::int64_t number = 1; number <= most; number *= 2)
+    all.push_back(static_cast<int>(number));
   return all;
 }
 
 bool fits(const Training& training, const SplitWish& wish, const Machine& machine,
           const Split& split) {
   const Transformer& m = training.model;
-  return split.devices() == wish.devices && split.replicas == wish.replicas.value_or(split.replicas) &&
+  return split.devices() == wish.devices &&
+         split.replicas == wish.replicas.value_or(split.replicas) &&
          split.tensor <= machine.node_ranks && m.kv_heads % split.tensor == 0 &&
          split.stages <= m.layers && training.sequences % split.replicas == 0 &&
          training.tokens >= std::int64_t{kLeastTokens} * split.context;
 }
 
-std::vector<Split> splits(const Training& training, const SplitWish& wish,
-                          const Machine& machine) {
+std::vector<Split> splits(const Training& training, const SplitWish& wish, const Machine& machine) {
   std::vector<Split> all;
   const int devices = wish.devices;
-  for (const int stages : powers(wish.stages, std::min<std::int64_t>(devices, training.model.layers))) {
+  for (const int stages :
+       powers(wish.stages, std::min<std::int64_t>(devices, training.model.layers))) {
     for (const int tensor : powers(wish.tensor, machine.node_ranks)) {
       for (const int context : powers(wish.context, devices)) {
         const std::int64_t group = std::int64_t{stages} * tensor * context;
@@ -102,7 +104,9 @@ std::vector<StepChoice> weigh_training(const Training& training, const SplitWish
     const bool holds = choice.memory.total() <= machine.memory_bytes;
     return std::pair(!holds, holds ? choice.time.total() : choice.memory.total());
   };
-  const auto is_before = [&](const StepChoice& a, const StepChoice& b) { return rank(a) < rank(b); };
+  const auto is_before = [&](const StepChoice& a, const StepChoice& b) {
+    return rank(a) < rank(b);
+  };
   if (choices.empty()) return choices;
   const auto fastest = rank(*std::ranges::min_element(choices, is_before));
   const auto simplest = std::ranges::find_if(choices, [&](const StepChoice& choice) {

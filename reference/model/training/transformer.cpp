@@ -18,8 +18,7 @@ std::int64_t attention_matrices(const Transformer& m) {
 Parameters parameters_of(const Transformer& m) {
   Parameters p;
   const std::int64_t norm = m.norm_bias ? 2 * m.hidden : m.hidden;
-  p.attention = attention_matrices(m) +
-                (m.qkv_bias ? m.head_dim * (m.heads + 2 * m.kv_heads) : 0) +
+  p.attention = attention_matrices(m) + (m.qkv_bias ? m.head_dim * (m.heads + 2 * m.kv_heads) : 0) +
                 (m.other_biases ? m.hidden : 0);
   p.feed_forward = m.experts * feed_forward_matrices(m) + router(m) +
                    (m.other_biases ? m.experts * (m.feed_forward + m.hidden) : 0);
@@ -36,8 +35,7 @@ std::int64_t parameter_count(const Transformer& model) {
 }
 
 std::int64_t layer_product_flops(const Transformer& m) {
-  return 2 *
-         (attention_matrices(m) + m.experts_per_token * feed_forward_matrices(m) + router(m));
+  return 2 * (attention_matrices(m) + m.experts_per_token * feed_forward_matrices(m) + router(m));
 }
 
 std::int64_t logit_flops(const Transformer& model) { return 2 * model.vocabulary * model.hidden; }

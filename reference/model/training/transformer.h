@@ -14,8 +14,8 @@ struct Transformer {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;  ///< channels between layers
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
-  std::int64_t feed_forward = 0;  ///< channels inside the feed-forward network
-  bool gated = true;              ///< three matrices of it, not two
+  std::int64_t feed_forward = 0;                    ///< channels inside the feed-forward network
+  bool gated = true;                                ///< three matrices of it, not two
   std::int64_t experts = 1, experts_per_token = 1;  ///< feed-forward networks of a layer, and used
   std::int64_t vocabulary = 0;
   bool tied = false;           ///< logits use the embedding's matrix

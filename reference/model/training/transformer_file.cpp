@@ -92,8 +92,8 @@ void read_windows(const Configuration& config, Transformer& model) {
   model.window = config.size({"sliding_window"}, kMostTokens);
   model.windowed_layers = model.layers;
   if (const Json* kinds = config.find({"layer_types"})) {
-    const bool is_list = kinds->is_array() &&
-                         static_cast<std::int64_t>(kinds->size()) == model.layers;
+    const bool is_list =
+        kinds->is_array() && static_cast<std::int64_t>(kinds->size()) == model.layers;
     if (!is_list) config.fail("layer_types", "a list with a kind for each layer", "another one");
     model.windowed_layers = std::ranges::count(*kinds, "sliding_attention");
   }
@@ -139,10 +139,10 @@ Transformer transformer_of_json(std::string_view text, const std::string& where)
       config.size({"head_dim"}, kMostHeads, std::max<std::int64_t>(1, model.hidden / model.heads));
   model.experts = config.size({"num_local_experts", "num_experts"}, kMostLayers, 1);
   model.experts_per_token = config.size({"num_experts_per_tok"}, model.experts, 1);
-  model.feed_forward = model.experts > 1
-                           ? config.size({"moe_intermediate_size", "intermediate_size"}, kMostFeedForward)
-                           : config.size({"intermediate_size", "n_inner"}, kMostFeedForward,
-                                         4 * model.hidden);
+  model.feed_forward =
+      model.experts > 1
+          ? config.size({"moe_intermediate_size", "intermediate_size"}, kMostFeedForward)
+          : config.size({"intermediate_size", "n_inner"}, kMostFeedForward, 4 * model.hidden);
   model.vocabulary = config.size({"vocab_size"}, kMostTokens);
   model.longest = config.size({"max_position_embeddings", "n_positions"}, kMostTokens, 0);
   read_windows(config, model);

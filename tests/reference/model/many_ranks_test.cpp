@@ -28,8 +28,8 @@ double ratio(const Setting& s, int ranks) {
   job.problem.dtype = DType::bf16;
   job.problem.mask = parse_mask(s.mask).bind(tokens, tokens);
   job.options.ranks = ranks;
-  job.options.layout = job.problem.mask.text().starts_with("window") ? LayoutKind::contiguous
-                                                                       : LayoutKind::zigzag;
+  job.options.layout =
+      job.problem.mask.text().starts_with("window") ? LayoutKind::contiguous : LayoutKind::zigzag;
   job.passes = {s.pass};
   const Machine machine = suited_to(find_machine(s.machine), job.problem);
   if (s.by_nodes) {
@@ -37,8 +37,7 @@ double ratio(const Setting& s, int ranks) {
     job.options.node_ranks = machine.node_ranks;
     job.options.slots = machine.node_ranks + 1;
   }
-  const double all =
-      simulate_job(job, needs_of(job.problem, job.options), machine).seconds;
+  const double all = simulate_job(job, needs_of(job.problem, job.options), machine).seconds;
   return seconds_of_many(job, machine) / all;
 }
 

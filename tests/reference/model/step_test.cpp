@@ -95,15 +95,17 @@ TEST(Step, kept_bytes_are_those_of_the_tensors) {
   const Transformer m = small_model(true, 1);
   constexpr std::int64_t kTokens = 20;
   std::int64_t bytes = 0;
-  const auto tensor = [&](std::int64_t channels, std::int64_t each) { bytes += channels * kTokens * each; };
-  tensor(m.hidden, 2);                    // what goes in
-  tensor(m.hidden, 2);                    // the first norm's answer
-  tensor(m.heads * m.head_dim, 2);        // q
-  tensor(2 * m.kv_heads * m.head_dim, 2); // k, v
-  tensor(m.heads * m.head_dim, 2);        // attention's answer
-  tensor(m.heads, 4);                     // its log-sum-exp
-  tensor(m.hidden, 2);                    // what goes into the second norm
-  tensor(m.hidden, 2);                    // its answer
+  const auto tensor = [&](std::int64_t channels, std::int64_t each) {
+    bytes += channels * kTokens * each;
+  };
+  tensor(m.hidden, 2);                                    // what goes in
+  tensor(m.hidden, 2);                                    // the first norm's answer
+  tensor(m.heads * m.head_dim, 2);                        // q
+  tensor(2 * m.kv_heads * m.head_dim, 2);                 // k, v
+  tensor(m.heads * m.head_dim, 2);                        // attention's answer
+  tensor(m.heads, 4);                                     // its log-sum-exp
+  tensor(m.hidden, 2);                                    // what goes into the second norm
+  tensor(m.hidden, 2);                                    // its answer
   for (int n = 0; n < 3; ++n) tensor(m.feed_forward, 2);  // gate, up and their product
   const Training training{.model = m, .tokens = kTokens};
   EXPECT_EQ(step_memory(training, {}, 0).kept, static_cast<double>(m.layers * bytes));

@@ -1,0 +1,114 @@
+"""`ringlab plan --model`: its figures add up, are those of `simulate`, and its choice keeps what was asked."""
+import json
+import pathlib
+import re
+import shlex
+import unittest
+
+from program import ProgramTest, ringlab
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/plan.md").read_text()
+MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4,
+         "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 100, "unknown": {"a": [1, None]}}
+
+
+class PlanModelTest(ProgramTest):
+    def plan(self, *words):
+        found = self.folder / "plan.json"
+        text = self.succeeds("plan", *words, "--json", found).out
+        return json.loads(found.read_text()), text
+
+    def config(self, **changes):
+        return self.file("config.json", json.dumps(MODEL | changes).encode())
+
+    def test_the_page_shows_what_it_says(self):
+        command = re.search(r"^    ringlab (plan .*h100)$", PAGE, re.MULTILINE)[1]
+        said = {" ".join(line.split()) for line in self.succeeds(*shlex.split(command)).out.splitlines()}
+        shown = [line for line in re.findall(r"^    (.+)$", PAGE, re.MULTILINE)
+                 if not line.startswith("ringlab ")]
+        self.assertGreater(len(shown), 15)
+        for line in shown:
+            self.assertIn(" ".join(line.split()), said)
+
+    def test_parts_add_up(self):
+        document, _ = self.plan("--model", "llama-3.1-8b", "--tokens", 65536, "--devices", 16)
+        self.assertGreater(len(document["ways"]), 50)
+        for way in document["ways"]:
+            self.assertEqual(way["context"] * way["tensor"] * way["stages"] * way["replicas"], 16)
+            self.assertAlmostEqual(sum(way["memory"].values()) / way["memory_bytes"], 1)
+            self.assertAlmostEqual(sum(way["time"].values()) / way["seconds"], 1)
+            self.assertLess(way["utilisation"], 1)
+
+    def test_the_choice_is_the_fastest_that_fits(self):
+        document, text = self.plan("--model", "llama-3.1-8b", "--tokens", 65536, "--devices", 16,
+                                   "--memory", 40)
+        fits = [way for way in document["ways"] if way["memory_bytes"] <= 40e9]
+        self.assertLess(len(fits), len(document["ways"]))
+        choice = document["choice"]
+        self.assertLessEqual(choice["memory_bytes"], 40e9)
+        self.assertLessEqual(choice["seconds"], 1.01 * min(way["seconds"] for way in fits))
+        self.assertGreater(choice["expected_seconds"], choice["seconds"])
+        for reason in choice["reasons"]:
+            self.assertIn(reason["sentence"], text)
+
+    def test_the_ring_is_that_of_simulate(self):
+        simulated = self.folder / "simulated.json"
+        # 64 ranks: the plan asks a ring of few, with chunks as long, for its memory.
+        for context, tensor in ((4, 1), (8, 2), (64, 1)):
+            document, _ = self.plan("--model", "llama-3.1-8b", "--tokens", 131072, "--sequences", 1, "--machine",
+                                    "h100", "--devices", context * tensor, "--context", context, "--tensor",
+                                    tensor, "--keep", "everything", "--memory", 1000)
+            way = next(way for way in document["ways"] if way["schedule"] == "ring")
+            self.succeeds("simulate", "--tokens", 131072, "--heads", 32 // tensor, "--kv-heads", 8 // tensor,
+                          "--ranks", context, "--node-ranks", 8 // tensor, "--layout", "zigzag", "--backward",
+                          "--machine", "h100", "--json", simulated)
+            due = json.loads(simulated.read_text())
+            self.assertAlmostEqual(way["memory"]["ring at work"] / due["memory_bytes"], 1, delta=0.02)
+            self.assertAlmostEqual(way["time"]["attention"] / (32 * due["seconds"]), 1, delta=0.02)
+
+    def test_a_configuration_of_ones_own(self):
+        document, text = self.plan("--model", self.config(), "--tokens", 512, "--devices", 2)
+        matrices = 64 * 8 * 12 * 2 + 3 * 64 * 128
+        self.assertEqual(document["configuration"]["parameters"],
+                         4 * (matrices + 2 * 64) + 2 * 100 * 64 + 64)
+        self.assertIn("4 layers of 64 channels", text)
+
+    def test_a_window_is_seen(self):
+        wide = self.plan("--model", self.config(), "--tokens", 65536, "--devices", 4)[0]
+        narrow = self.plan("--model", self.config(sliding_window=128), "--tokens", 65536, "--devices", 4)[0]
+        self.assertLess(narrow["choice"]["time"]["attention"], wide["choice"]["time"]["attention"] / 10)
+
+    def test_what_cannot_be_is_refused(self):
+        for changes, says in (({"hidden_size": None}, "hidden_size"), ({"num_hidden_layers": 0}, "1 to 1024"),
+                              ({"num_key_value_heads": 3}, "a divisor of 8"), ({"kv_lora_rank": 512}, "not modelled"),
+                              ({"vocab_size": "many"}, '"many"'), ({"hidden_size": 1e30}, "1 to 262144")):
+            self.fails(3, says, "plan", "--model", self.config(**changes), "--tokens", 64)
+        self.fails(3, "configuration", "plan", "--model", self.file("broken.json", b"{"))
+        self.fails(2, "llama-3.1-8b", "plan", "--model", "lama")
+
+    def test_splits_that_are_none_are_refused(self):
+        gpt2 = ("plan", "--model", "gpt2", "--machine", "h100")
+        for code, says, words in ((2, "product is 8", [*gpt2, "--context", 3]), (2, "--heads", [*gpt2, "--heads", 3]),
+                                  (4, "Ask for more --devices", ["plan", "--model", "llama-3.1-405b", "--devices", 2])):
+            result = ringlab(*words)
+            self.assertEqual(result.code, code, result.err)
+            self.assertIn(says, result.err)
+
+    def test_the_command_that_it_ends_with_shows_the_ring(self):
+        document, text = self.plan("--model", "llama-3.1-8b", "--tokens", 1048576, "--devices", 64, "--machine", "h100",
+                                   "--keep", "everything", "--tensor", 2, "--memory", 200)
+        words = shlex.split(text.split("look at it    ringlab ")[1].splitlines()[0])
+        simulated = self.folder / "simulated.json"
+        self.succeeds(*words, "--json", simulated)
+        rounds = 4 / document["choice"]["replicas"]
+        self.assertAlmostEqual(document["choice"]["time"]["attention"] /
+                               (32 * rounds * json.loads(simulated.read_text())["seconds"]), 1, delta=0.001)
+
+    def test_thousands_of_devices(self):
+        document, _ = self.plan("--model", "llama-3.1-405b", "--tokens", 104857600, "--devices", 16384)
+        self.assertLess(document["choice"]["memory_bytes"], 141e9)
+
+
+if __name__ == "__main__":
+    unittest.main()
