@@ -20,7 +20,7 @@ namespace ringlab::cli {
 namespace {
 
 constexpr std::int64_t kTokens = 131072, kStepTokens = std::int64_t{1} << 22;
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 36, kMostDevices = 1 << 17;
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 31, kMostDevices = 1 << 17;
 constexpr std::size_t kShown = 8;
 constexpr double kBillion = 1e9, kHour = 3600;
 /// Of the times of other choices: no less is told as none.
@@ -68,17 +68,23 @@ auto take_word(Arguments& arguments, const std::string& name, const Words& words
   return arguments.take_choice<Value>(name, words[0].second, choices);
 }
 
+/// As many as kStepTokens have, but as many for each device where there are enough.
+std::int64_t usual_sequences(std::int64_t tokens, std::int64_t devices) {
+  const std::int64_t sequences = std::max<std::int64_t>(1, kStepTokens / tokens);
+  return sequences > devices ? sequences / devices * devices : sequences;
+}
+
 ModelQuestion take_model_question(Arguments& arguments) {
   ModelQuestion question{.training = {.model = transformer_named(*arguments.take_text("model"))}};
   model::Training& training = question.training;
   training.tokens = arguments.take_integer("tokens", kTokens, 2, kMostTokens);
-  training.sequences = arguments.take_integer(
-      "sequences", std::max<std::int64_t>(1, kStepTokens / training.tokens), 1, kMostTokens);
   training.block_tokens =
       arguments.take_integer("block-tokens", training.block_tokens, 0, kMostTokens);
   training.pieces = arguments.take_integer("pieces", 1, 1, training.model.layers);
   model::SplitWish& wish = question.wish;
   wish.devices = static_cast<int>(arguments.take_integer("devices", 8, 1, kMostDevices));
+  training.sequences = arguments.take_integer(
+      "sequences", usual_sequences(training.tokens, wish.devices), 1, kMostTokens);
   wish.context = take_number(arguments, "context");
   wish.tensor = take_number(arguments, "tensor");
   wish.stages = take_number(arguments, "stages");
@@ -381,7 +387,10 @@ int plan_model(Arguments& arguments) {
   json["device_hours_per_billion_tokens"] = hours;
   json["longest_context"] =
       model::longest_context(question.training, question.wish, question.machine, largest_memory);
-  output.print("\nlook at it    {}\n", ring_words(question, best.way));
+  output.print("\n");
+  if (best.way.split.context <= run_option("ranks").most) {
+    output.print("look at it    {}\n", ring_words(question, best.way));
+  }
   output.print("device-hours  {:.3g} for a billion tokens\n", hours);
   output.print("longest       {} tokens of one sequence fit\n",
                report::human_count(json["longest_context"]));

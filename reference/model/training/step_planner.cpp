@@ -19,6 +19,16 @@ std::vector<int> powers(const std::optional<int>& wish, std::int64_t most) {
   return all;
 }
 
+/// What is wished, or all divisors, the smallest first.
+std::vector<int> divisors(const std::optional<int>& wish, int whole) {
+  if (wish) return {*wish};
+  std::vector<int> all;
+  for (int number = 1; number <= whole; ++number) {
+    if (whole % number == 0) all.push_back(number);
+  }
+  return all;
+}
+
 bool fits(const Training& training, const SplitWish& wish, const Machine& machine,
           const Split& split) {
   const Transformer& m = training.model;
@@ -35,7 +45,7 @@ std::vector<Split> splits(const Training& training, const SplitWish& wish, const
   for (const int stages :
        powers(wish.stages, std::min<std::int64_t>(devices, training.model.layers))) {
     for (const int tensor : powers(wish.tensor, machine.node_ranks)) {
-      for (const int context : powers(wish.context, devices)) {
+      for (const int context : divisors(wish.context, devices)) {
         const std::int64_t group = std::int64_t{stages} * tensor * context;
         if (group > devices) continue;
         const Split split{context, tensor, stages, static_cast<int>(devices / group)};
@@ -121,7 +131,7 @@ std::vector<StepChoice> weigh_training(const Training& training, const SplitWish
 
 std::int64_t longest_context(Training training, SplitWish wish, const Machine& machine,
                              const MemoryOf& memory_of) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  constexpr std::int64_t kMost = std::int64_t{1} << 36;
   training.sequences = 1;
   wish.replicas = 1;
   wish.context = std::nullopt;
@@ -134,7 +144,12 @@ std::int64_t longest_context(Training training, SplitWish wish, const Machine& m
       return step_memory(training, way, ring).total() <= machine.memory_bytes;
     });
   };
+  const auto has_ways = [&](std::int64_t tokens) {
+    training.tokens = tokens;
+    return !ways_to_train(training, wish, machine).empty();
+  };
   std::int64_t holds = 0, fails = kTokensApart;
+  while (fails < kMost && !has_ways(fails)) fails *= 2;  // a token for each rank
   while (fails < kMost && fits_somewhere(fails)) {
     holds = fails;
     fails *= 2;

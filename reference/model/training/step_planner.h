@@ -18,8 +18,8 @@ struct SplitWish {
 
 /// Splits whose numbers fit: tensor groups lie in a node and divide the heads of keys, stages are at most
 /// as many as layers, replicas divide the sequences, a rank of a ring has at least two tokens. The
-/// simplest first: fewer stages, smaller tensor groups, smaller rings; numbers that are not wished
-/// are powers of two, or what is left of the devices.
+/// simplest first: fewer stages, smaller tensor groups, smaller rings. Of numbers that are not wished
+/// stages and tensor groups are powers of two, rings divide the devices, replicas are what is left.
 std::vector<StepWay> ways_to_train(const Training& training, const SplitWish& wish,
                                    const Machine& machine);
 
