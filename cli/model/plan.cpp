@@ -16,13 +16,16 @@
 #include "cli/model/plan_reasons.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
+#include "reference/model/many_ranks.h"
 #include "reference/model/planner.h"
 
 namespace ringlab::cli {
 namespace {
 
 constexpr double kMostSeconds = 1e9;
-constexpr int kShownSlots = 2;  // what `run` takes by itself
+constexpr std::int64_t kMostRanks = 1
+                                    << 17;  // more than a run has: they are not executed one by one
+constexpr int kShownSlots = 2;              // what `run` takes by itself
 const std::vector<int> kDefaultRanks = {1, 2, 4, 8, 16, 32, 64};
 
 // --- what is asked -------------------------------------------------------------------------------
@@ -36,17 +39,24 @@ struct PlanQuestion {
 };
 
 std::vector<int> take_rank_counts(Arguments& arguments) {
-  const RunOption& option = run_option("ranks");
   std::vector<int> counts;
   for (const std::string& word : arguments.take_words("ranks")) {
-    counts.push_back(
-        static_cast<int>(parse_integer("ranks", word, static_cast<std::int64_t>(option.least),
-                                       static_cast<std::int64_t>(option.most))));
+    counts.push_back(static_cast<int>(parse_integer("ranks", word, 1, kMostRanks)));
   }
   if (counts.empty()) return kDefaultRanks;
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   return counts;
+}
+
+void check_executed(const PlanQuestion& question) {
+  model::Job job = question.job;
+  job.options.ranks = question.ranks.back();
+  const double most = run_option("ranks").most;
+  if (job.options.ranks <= most || model::is_continued(job, question.machine)) return;
+  throw_usage_error({"--ranks", fmt::format("at most {:.0f} with such a mask", most),
+                     fmt::format("{}", job.options.ranks),
+                     "Full and causal masks and windows are weighed for more."});
 }
 
 PlanQuestion take_plan_question(Arguments& arguments) {
@@ -61,6 +71,7 @@ PlanQuestion take_plan_question(Arguments& arguments) {
        {modelled_job_options(), std::vector{option_spec("wire")}, machine_options()}) {
     question.words += given_words(arguments, specs);
   }
+  check_executed(question);
   return question;
 }
 
@@ -216,8 +227,7 @@ void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& jso
   job.options = choice.options;
   json["expected_seconds"] = nullptr;
   if (const auto expected = model::as_expected(question.machine, job.problem)) {
-    const double seconds =
-        model::simulate_job(job, model::needs_of(job.problem, job.options), *expected).seconds;
+    const double seconds = model::seconds_of_many(job, *expected);
     json["expected_seconds"] = seconds;
     output.print("expected      {} on real devices\n", report::human_seconds(seconds));
   }
@@ -282,7 +292,10 @@ int run_plan(Arguments& arguments) {
                chosen->ranks == 1 ? "rank" : "ranks");
   output.print("options       {}\n", way_words(choice.options));
   print_reasons(question, *chosen, document["choice"], output);
-  output.print("look at it    ringlab simulate{} {}\n", question.words, way_words(choice.options));
+  if (choice.options.ranks <= run_option("ranks").most) {
+    output.print("look at it    ringlab simulate{} {}\n", question.words,
+                 way_words(choice.options));
+  }
   output.finish("plan", document);
   return 0;
 }

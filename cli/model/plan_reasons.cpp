@@ -9,6 +9,7 @@
 
 #include "cli/report/human.h"
 #include "reference/core/layout.h"
+#include "reference/model/many_ranks.h"
 
 namespace ringlab::cli {
 namespace {
@@ -100,7 +101,6 @@ std::vector<WhatIf> what_would_change(const model::Job& job, const model::Machin
   if (choice.options.ranks == 1) return {};
   model::Job chosen = job;
   chosen.options = choice.options;
-  const model::JobNeeds needs = model::needs_of(job.problem, choice.options);
 
   model::Machine slow_links = machine;
   slow_links.inside.bytes_per_s /= 2;
@@ -108,10 +108,12 @@ std::vector<WhatIf> what_would_change(const model::Job& job, const model::Machin
   const auto ways = model::weigh_ways(chosen, slow_links, memory_of);
   const std::size_t best = model::best_choice(ways, {.memory_bytes = limits.memory_bytes});
   WhatIf links{.change = "links half as fast",
-               .seconds = model::simulate_job(chosen, needs, slow_links).seconds,
+               .seconds = model::seconds_of_many(chosen, slow_links),
                .best = best < ways.size() ? ways[best] : choice};
   links.same = links.seconds <= links.best.seconds * (1 + model::kAsFast);
 
+  if (model::is_continued(chosen, machine)) return {links};  // no rank of many is executed alone
+  const model::JobNeeds needs = model::needs_of(job.problem, choice.options);
   model::Disturbance one_slow;
   one_slow.slower.assign(static_cast<std::size_t>(choice.options.ranks), 1.0);
   one_slow.slower.front() = 1.1;

@@ -53,9 +53,20 @@ double JobTimes::efficiency() const {
   return one_device_seconds / (seconds * static_cast<double>(ranks.size()));
 }
 
+double one_device_seconds(const Job& job, const Machine& machine) {
+  const auto pairs = static_cast<double>(job.problem.mask.count_all());
+  const auto tokens = static_cast<double>(job.problem.shape.kv_tokens);
+  double seconds = 0;
+  for (const Pass pass : job.passes) {
+    const Work work = work_of(job.problem, pass, job.options.wire);
+    seconds += one_device_seconds(pairs, tokens, work, cut_blocks(job), machine);
+  }
+  return seconds;
+}
+
 JobTimes simulate_job(const Job& job, const JobNeeds& needs, const Machine& machine,
                       const Disturbance& disturbance) {
-  JobTimes times;
+  JobTimes times{.one_device_seconds = one_device_seconds(job, machine)};
   for (const Pass pass : job.passes) {
     const Schedule schedule = build_schedule(schedule_spec(job.options), needs.need, pass);
     const Load load{.schedule = schedule,
@@ -64,7 +75,6 @@ JobTimes simulate_job(const Job& job, const JobNeeds& needs, const Machine& mach
                     .work = work_of(job.problem, pass, job.options.wire),
                     .cut = cut_blocks(job)};
     add(simulate(load, machine, disturbance), times);
-    times.one_device_seconds += one_device_seconds(load, machine);
   }
   return times;
 }

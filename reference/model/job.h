@@ -26,13 +26,17 @@ struct JobNeeds {
 JobNeeds needs_of(const Problem& problem, const RunOptions& options);
 
 struct JobTimes {
-  std::vector<RankTimes> ranks;  ///< sums over all passes; ends are those of the last one
+  std::vector<RankTimes> ranks = {};  ///< sums over all passes; ends are those of the last one
   double seconds = 0;
   double one_device_seconds = 0;
-  std::vector<TraceEvent> events;  ///< of all ranks; a pass begins when all have ended the last one
+  std::vector<TraceEvent> events =
+      {};  ///< of all ranks; a pass begins when all have ended the last one
   /// one_device_seconds, divided by ranks and seconds; 1 where nothing is to be done.
   double efficiency() const;
 };
+
+/// All passes on one device, each as one block.
+double one_device_seconds(const Job& job, const Machine& machine);
 
 /// Simulates all passes, given the needs_of() its problem and options, which all schedules share.
 /// Errors as simulate().

@@ -21,6 +21,15 @@ int most_executed(const Machine& machine) {
   return std::max(kNodes * machine.node_ranks, kLeastExecuted);
 }
 
+bool is_continued(const Job& job, const Machine& machine) {
+  const Shape& s = job.problem.shape;
+  return job.options.ranks > most_executed(machine) && s.q_tokens == s.kv_tokens &&
+         std::ranges::all_of(job.problem.mask.terms(), [](const MaskTerm& term) {
+           return std::holds_alternative<CausalMask>(term) ||
+                  std::holds_alternative<WindowMask>(term);
+         });
+}
+
 Job with_ranks(const Job& job, int ranks) {
   Job other = job;
   Shape& shape = other.problem.shape;
@@ -33,8 +42,8 @@ Job with_ranks(const Job& job, int ranks) {
 }
 
 double seconds_of_many(const Job& job, const Machine& machine) {
+  if (!is_continued(job, machine)) return executed(job, machine);
   const int most = most_executed(machine), ranks = job.options.ranks;
-  if (ranks <= most) return executed(job, machine);
   const Job many = with_ranks(job, most);
   const JobNeeds needs = needs_of(many.problem, many.options);
   const double all = executed(many, needs, machine);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "reference/model/many_ranks.h"
+
 namespace ringlab::model {
 namespace {
 
@@ -40,6 +42,27 @@ std::vector<ScheduleSpec> schedules_for(int ranks, const Machine& machine) {
   return schedules;
 }
 
+Choice weighed(const Job& job, const JobNeeds& needs, const Machine& machine,
+               const MemoryOf& memory_of) {
+  const JobTimes times = simulate_job(job, needs, machine);
+  return {.options = job.options,
+          .seconds = times.seconds,
+          .efficiency = times.efficiency(),
+          .memory_bytes = memory_of(job, needs)};
+}
+
+/// Of more ranks than are executed: each holds as much as one of those that are.
+Choice continued(const Job& job, const Machine& machine, const MemoryOf& memory_of) {
+  const Job executed = with_ranks(job, most_executed(machine));
+  JobTimes times{.seconds = seconds_of_many(job, machine),
+                 .one_device_seconds = one_device_seconds(job, machine)};
+  times.ranks.resize(static_cast<std::size_t>(job.options.ranks));
+  return {.options = job.options,
+          .seconds = times.seconds,
+          .efficiency = times.efficiency(),
+          .memory_bytes = memory_of(executed, needs_of(executed.problem, executed.options))};
+}
+
 }  // namespace
 
 std::vector<RunOptions> ways_to_run(const RunOptions& options, const Machine& machine) {
@@ -66,13 +89,15 @@ std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const Mem
   for (const RunOptions& way : ways) {
     if (tell) tell(choices.size(), ways.size());
     const bool same_layout = !choices.empty() && choices.back().options.layout == way.layout;
+    if (is_continued({job.problem, way}, machine)) {
+      // What holds all chunks holds more with each rank more: it is not continued.
+      if (schedule_traits(way.schedule).holds_all) continue;
+      choices.push_back(continued({job.problem, way, job.passes}, machine, memory_of));
+      continue;
+    }
     if (!same_layout) needs = needs_of(job.problem, way);
     const Job candidate{.problem = job.problem, .options = way, .passes = job.passes};
-    const JobTimes times = simulate_job(candidate, needs, machine);
-    choices.push_back({.options = way,
-                       .seconds = times.seconds,
-                       .efficiency = times.efficiency(),
-                       .memory_bytes = memory_of(candidate, needs)});
+    choices.push_back(weighed(candidate, needs, machine, memory_of));
   }
   return choices;
 }

@@ -296,18 +296,10 @@ Simulation simulate(const Load& load, const Machine& machine, const Disturbance&
   return ScheduleRun(load, machine, disturbance).run();
 }
 
-double one_device_seconds(const Load& load, const Machine& machine) {
-  double pairs = 0;  // may be more than an integer holds
-  for (int rank = 0; rank < load.need.ranks(); ++rank) {
-    for (int owner = 0; owner < load.need.ranks(); ++owner) {
-      pairs += static_cast<double>(load.need.pairs(rank, owner));
-    }
-  }
-  double tokens = 0;
-  for (const std::int64_t chunk : load.tokens) tokens += static_cast<double>(chunk);
-  return machine.block_s +
-         pairs * static_cast<double>(load.work.flops_per_pair) /
-             machine.flops(load.schedule.pass, tokens, load.cut != CutBlocks::none);
+double one_device_seconds(double pairs, double tokens, const Work& work, CutBlocks cut,
+                          const Machine& machine) {
+  return machine.block_s + pairs * static_cast<double>(work.flops_per_pair) /
+                               machine.flops(work.pass, tokens, cut != CutBlocks::none);
 }
 
 }  // namespace ringlab::model

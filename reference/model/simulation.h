@@ -55,7 +55,8 @@ struct Simulation {
 /// schedule in which a rank waits for ever. O(operations · log(ranks)).
 Simulation simulate(const Load& load, const Machine& machine, const Disturbance& disturbance = {});
 
-/// The time of all pairs on one device as one block.
-double one_device_seconds(const Load& load, const Machine& machine);
+/// The time of so many pairs of so many tokens on one device as one block.
+double one_device_seconds(double pairs, double tokens, const Work& work, CutBlocks cut,
+                          const Machine& machine);
 
 }  // namespace ringlab::model

@@ -127,6 +127,17 @@ class PlanTest(ProgramTest):
         document, _ = self.plan(*SMALL, "--ranks", "8,2,8,3")
         self.assertEqual([plan["ranks"] for plan in document["plans"]], [2, 3, 8])
 
+    def test_thousands_of_ranks_go_on_as_some_began(self):
+        many, text = self.plan("--tokens", 104857600, "--ranks", "1024,16384", "--machine", "h100")
+        for plan in many["plans"]:
+            ranks = plan["ranks"]
+            few = self.plan("--tokens", 104857600 // ranks * 64, "--ranks", 64, "--machine", "h100")[0]
+            self.assertEqual(plan["best"]["memory_bytes"] // 2**20, few["plans"][0]["best"]["memory_bytes"] // 2**20)
+            self.assertAlmostEqual(plan["best"]["seconds"] * 64 / ranks / few["plans"][0]["best"]["seconds"], 1,
+                                   delta=0.05)
+        self.fails(2, "at most 4096 with such a mask", "plan", "--tokens", 8192, "--ranks", 8192, "--mask",
+                   "documents:8192")
+
     def test_more_ranks_than_tokens_are_weighed(self):
         document, _ = self.plan("--tokens", 3, "--ranks", "9")
         self.assertEqual(document["choice"]["ranks"], 9)

@@ -8,6 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include "reference/model/many_ranks.h"
+
 namespace ringlab::model {
 namespace {
 
@@ -141,6 +143,23 @@ TEST(Ways, are_weighed_as_a_simulation_of_each_does) {
     EXPECT_EQ(choice.seconds, times.seconds);
     EXPECT_EQ(choice.efficiency, times.efficiency());
     EXPECT_EQ(choice.memory_bytes, 900 + static_cast<std::int64_t>(choice.options.layout));
+  }
+}
+
+TEST(Ways, of_more_ranks_than_are_executed_go_on_as_those_began) {
+  const Machine machine = fast_links(1);
+  const int most = most_executed(machine);
+  const Job job = job_of("causal", 64 * (most + 9), most + 9);
+  const auto chunk_held = [](const Job& /*job*/, const JobNeeds& needs) { return needs.tokens[0]; };
+  const std::vector<Choice> choices = weigh_ways(job, machine, chunk_held);
+  EXPECT_FALSE(choices.empty());
+  for (const Choice& choice : choices) {
+    EXPECT_FALSE(schedule_traits(choice.options.schedule).holds_all);
+    const Job alone{.problem = job.problem, .options = choice.options, .passes = job.passes};
+    const JobTimes times = simulate_job(alone, needs_of(alone.problem, alone.options), machine);
+    EXPECT_NEAR(choice.seconds / times.seconds, 1, 0.02);
+    EXPECT_NEAR(choice.efficiency / times.efficiency(), 1, 0.02);
+    EXPECT_EQ(choice.memory_bytes, 64);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "reference/core/error.h"
 #include "reference/core/schedule/schedule_costs.h"
 #include "reference/model/closed_forms.h"
+#include "reference/model/job.h"
 #include "tests/property_tests/programs/some_schedules.h"
 
 namespace ringlab::model {
@@ -276,10 +277,11 @@ TEST(Simulation, of_sizes_that_do_not_fit_together_is_refused) {
 }
 
 TEST(Simulation, of_one_device_computes_all_pairs) {
-  const NeedMatrix need = Ring{.ranks = 3, .mask = "causal"}.need();
-  const Schedule schedule = build_schedule({}, need, Pass::forward);
-  EXPECT_EQ(one_device_seconds({schedule, need, {6, 6, 6}, kUnitWork}, unit_machine(1)),
-            18 * 19 / 2);
+  Job job;
+  job.problem.shape = {1, 1, 1, 18, 18, 1, 1};
+  job.problem.mask = parse_mask("causal").bind(18, 18);
+  // Four operations for each pair: two products of one number.
+  EXPECT_EQ(one_device_seconds(job, unit_machine(1)), 4 * 18 * 19 / 2);
 }
 
 }  // namespace
