@@ -12,6 +12,7 @@
 #include "cli/line/text_table.h"
 #include "cli/line/words.h"
 #include "cli/model/model_options.h"
+#include "cli/model/model_question.h"
 #include "cli/model/plan_model.h"
 #include "cli/model/plan_reasons.h"
 #include "cli/report/human.h"

@@ -67,6 +67,28 @@ class PlanModelTest(ProgramTest):
             self.assertAlmostEqual(way["memory"]["ring at work"] / due["memory_bytes"], 1, delta=0.02)
             self.assertAlmostEqual(way["time"]["attention"] / (32 * due["seconds"]), 1, delta=0.02)
 
+    def test_slow_links_change_the_choice(self):
+        document, text = self.plan("--model", "llama-3.1-70b", "--tokens", 131072, "--devices", 128, "--machine", "h100")
+        what = document["choice"]["what_if"][0]
+        self.assertFalse(what["same_choice"])
+        self.assertGreater(what["seconds"], document["choice"]["seconds"])
+        halves = ["--bandwidth", 225, "--node-bandwidth", 25]
+        slow = self.plan("--model", "llama-3.1-70b", "--tokens", 131072, "--devices", 128, "--machine", "h100", *halves)[0]
+        self.assertAlmostEqual(slow["choice"]["seconds"] / what["best"]["seconds"], 1)
+        self.assertIn(f"then with --context {what['best']['context']} ", text)
+
+    def test_the_page_of_pictures(self):
+        page = self.folder / "plan.html"
+        self.succeeds("plan", "--model", "llama-3.1-8b", "--tokens", 1048576, "--devices", 64, "--machine", "h100",
+                      "--html", page)
+        html = page.read_text()
+        self.assertEqual(html.count("<svg"), 6)
+        for words in ("A step of llama-3.1-8b on 64 h100", "74.5 GiB of a device", "4 194 304 tokens", "256 devices",
+                      "links 0.125 times as fast", "8 of 16 ranks", "context 16 · tensor 1"):
+            self.assertIn(words, html)
+        self.assertNotRegex(html, r'(src|href)="https?:')
+        self.fails(2, "--html", "plan", "--tokens", 64, "--html", page)
+
     def test_a_configuration_of_ones_own(self):
         document, text = self.plan("--model", self.config(), "--tokens", 512, "--devices", 2)
         matrices = 64 * 8 * 12 * 2 + 3 * 64 * 128

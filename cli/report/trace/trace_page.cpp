@@ -74,11 +74,17 @@ std::string slowest_link_text(const TraceSummary& summary) {
                      time_text(link.receive.p50_ns), time_text(link.receive.p99_ns));
 }
 
+std::string trace_figure(const Trace& trace, const TraceSummary& summary,
+                         const std::string& caption) {
+  return "<figure><div class=\"wide\">" + trace_picture(trace, summary) + "</div>" + kLegend +
+         "<figcaption>" + escape(caption) + "</figcaption></figure>\n";
+}
+
 std::string trace_page(const Trace& trace, const TraceSummary& summary, const std::string& name) {
   std::string body = fmt::format("<h1>Trace of {}</h1>\n", escape(name)) + facts(summary);
-  body += "<figure><div class=\"wide\">" + trace_picture(trace, summary) + "</div>" + kLegend +
-          "<figcaption>Time from the first event. Overlap is the share of the time with "
-          "messages in flight that was spent computing.</figcaption></figure>\n";
+  body += trace_figure(trace, summary,
+                       "Time from the first event. Overlap is the share of the time with messages "
+                       "in flight that was spent computing.");
   body += "<h2>Ranks</h2>\n" + rank_table(summary);
   if (!summary.links.empty()) body += "<h2>Links</h2>\n" + link_table(summary);
   return html_page({.title = "ringlab trace", .body = body, .more_style = trace_style()});

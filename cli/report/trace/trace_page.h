@@ -10,7 +10,10 @@ namespace ringlab::report {
 
 /// The lanes as an <svg> for a page that has style_sheet() and trace_style().
 std::string trace_picture(const Trace& trace, const TraceSummary& summary);
-/// The same as a file of its own.
+/// The same with its legend, as a <figure>.
+std::string trace_figure(const Trace& trace, const TraceSummary& summary,
+                         const std::string& caption);
+/// The lanes as a file of their own.
 std::string trace_svg_file(const Trace& trace, const TraceSummary& summary);
 /// The colours of trace_picture(), on top of style_sheet().
 std::string_view trace_style();

@@ -1,0 +1,222 @@
+#include "cli/model/model_question.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/inputs/run_options.h"
+#include "cli/model/model_options.h"
+#include "reference/core/error.h"
+#include "reference/model/training/transformer_file.h"
+
+namespace ringlab::cli {
+namespace {
+
+constexpr std::int64_t kTokens = 131072, kStepTokens = std::int64_t{1} << 22;
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 31, kMostDevices = 1 << 17;
+constexpr double kBillion = 1e9, kHour = 3600;
+
+using model::Kept;
+using model::Sharded;
+using model::StepChoice;
+
+constexpr std::array kKeptWords = {std::pair{"everything", Kept::everything},
+                                   std::pair{"attention", Kept::attention},
+                                   std::pair{"inputs", Kept::inputs}};
+constexpr std::array kShardedWords = {std::pair{"optimizer", Sharded::optimizer},
+                                      std::pair{"weights", Sharded::weights}};
+
+template <class Words, class Value>
+std::string word_for(const Words& words, Value value) {
+  return std::ranges::find(words, value, [](const auto& word) { return word.second; })->first;
+}
+
+model::Transformer transformer_named(const std::string& name) {
+  return name.ends_with(".json") ? model::read_transformer(name) : model::find_transformer(name);
+}
+
+std::optional<int> take_number(Arguments& arguments, const std::string& name) {
+  if (!arguments.given(name)) return std::nullopt;
+  return static_cast<int>(arguments.take_integer(name, 1, 1, kMostDevices));
+}
+
+template <class Words>
+auto take_word(Arguments& arguments, const std::string& name, const Words& words)
+    -> std::optional<decltype(words[0].second)> {
+  if (!arguments.given(name)) return std::nullopt;
+  using Value = std::remove_cvref_t<decltype(words[0].second)>;
+  std::vector<std::pair<std::string, Value>> choices(words.begin(), words.end());
+  return arguments.take_choice<Value>(name, words[0].second, choices);
+}
+
+/// As many as kStepTokens have, but as many for each device where there are enough.
+std::int64_t usual_sequences(std::int64_t tokens, std::int64_t devices) {
+  const std::int64_t sequences = std::max<std::int64_t>(1, kStepTokens / tokens);
+  return sequences > devices ? sequences / devices * devices : sequences;
+}
+
+std::string model_words(const model::Transformer& m) {
+  std::string words =
+      fmt::format("{} layers of {} channels, {} heads ({} of keys) of {}, feed-forward {}",
+                  m.layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.feed_forward);
+  if (m.experts > 1) words += fmt::format(" in {} of {} experts", m.experts_per_token, m.experts);
+  if (m.windowed_layers > 0) {
+    words += fmt::format(", a window of {} in {} layers", m.window, m.windowed_layers);
+  }
+  return words + fmt::format(", vocabulary {}", m.vocabulary);
+}
+
+/// Operations a second of a device's products, as its data sheet has them; attention's where they are
+/// not known.
+double peak_of(const ModelQuestion& question) {
+  const model::Machine& machine = question.machine;
+  return machine.product_flops > 0 ? machine.product_flops : machine.forward_flops;
+}
+
+}  // namespace
+
+std::vector<OptionSpec> plan_model_options() {
+  std::string names;
+  for (const model::Transformer& model : model::known_transformers()) {
+    names += (names.empty() ? "" : ", ") + model.name;
+  }
+  return {{"model", "NAME",
+           "a training step of a whole model: " + names +
+               ", or a config.json as Hugging Face's hub has them"},
+          {"devices", "D", "devices to split it over (8)"},
+          {"sequences", "S", "sequences of --tokens in a step (4194304 tokens in all)"},
+          {"context", "P", "devices of a ring; as the next three: what is not said is searched"},
+          {"tensor", "T", "devices that share heads and matrices"},
+          {"stages", "S", "groups of layers, one after the other"},
+          {"pieces", "V", "of each stage, which take turns (1)"},
+          {"replicas", "R", "copies with sequences of their own"},
+          {"keep", "WHAT", "of a layer, for its backward pass: everything, attention or inputs"},
+          {"shard", "WHAT", "over devices with the same weights: optimizer or weights"},
+          {"block-tokens", "N", "tokens of feed-forward and logits at a time (4096; 0: all)"},
+          {"html", "FILE", "write the answer as a page of pictures", "with --model"}};
+}
+
+ModelQuestion take_model_question(Arguments& arguments) {
+  ModelQuestion question{.training = {.model = transformer_named(*arguments.take_text("model"))}};
+  model::Training& training = question.training;
+  training.tokens = arguments.take_integer("tokens", kTokens, 2, kMostTokens);
+  training.block_tokens =
+      arguments.take_integer("block-tokens", training.block_tokens, 0, kMostTokens);
+  training.pieces = arguments.take_integer("pieces", 1, 1, training.model.layers);
+  model::SplitWish& wish = question.wish;
+  wish.devices = static_cast<int>(arguments.take_integer("devices", 8, 1, kMostDevices));
+  training.sequences = arguments.take_integer(
+      "sequences", usual_sequences(training.tokens, wish.devices), 1, kMostTokens);
+  wish.context = take_number(arguments, "context");
+  wish.tensor = take_number(arguments, "tensor");
+  wish.stages = take_number(arguments, "stages");
+  wish.replicas = take_number(arguments, "replicas");
+  wish.kept = take_word(arguments, "keep", kKeptWords);
+  wish.sharded = take_word(arguments, "shard", kShardedWords);
+  Problem problem;
+  problem.dtype = DType::bf16;
+  problem.shape.head_dim = training.model.head_dim;
+  question.machine = take_machine(arguments, problem);
+  std::vector<OptionSpec> specs = machine_options();
+  std::erase_if(specs, [](const OptionSpec& spec) { return spec.name == "node-ranks"; });
+  question.machine_words = given_words(arguments, specs);
+  return question;
+}
+
+Json configuration_of(const ModelQuestion& question, const Json& machine) {
+  const model::Training& training = question.training;
+  Json figures = {{"model", training.model.name},
+                  {"shape", model_words(training.model)},
+                  {"parameters", model::parameter_count(training.model)},
+                  {"tokens", training.tokens},
+                  {"sequences", training.sequences},
+                  {"devices", question.wish.devices},
+                  {"products", fmt::format("{:.4g} TFLOP/s", peak_of(question) / model::kTera)}};
+  figures.update(machine);
+  return figures;
+}
+
+double utilisation(const ModelQuestion& question, double seconds) {
+  return model::step_flops(question.training) /
+         (seconds * peak_of(question) * question.wish.devices);
+}
+
+std::optional<double> expected_seconds(const ModelQuestion& question, const StepChoice& choice) {
+  const model::Job job =
+      model::attention_job(question.training, choice.way, question.machine, false);
+  const auto expected = model::as_expected(question.machine, job.problem);
+  if (!expected) return std::nullopt;
+  const model::RingCost ring =
+      model::ring_cost(question.training, choice.way, *expected, largest_memory);
+  return model::step_time(question.training, choice.way, ring, *expected).total();
+}
+
+bool holds(const ModelQuestion& question, const StepChoice& choice) {
+  return choice.memory.total() <= question.machine.memory_bytes;
+}
+
+double hours_per_billion_tokens(const ModelQuestion& question, double seconds) {
+  const double step_tokens = static_cast<double>(question.training.tokens) *
+                             static_cast<double>(question.training.sequences);
+  return question.wish.devices * seconds / kHour * kBillion / step_tokens;
+}
+
+std::string keep_word(Kept kept) { return word_for(kKeptWords, kept); }
+std::string shard_word(Sharded sharded) { return word_for(kShardedWords, sharded); }
+
+std::string split_options(const model::StepWay& way) {
+  const model::Split& split = way.split;
+  return fmt::format("--context {} --tensor {} --stages {} --replicas {} --keep {} --shard {}",
+                     split.context, split.tensor, split.stages, split.replicas,
+                     word_for(kKeptWords, way.kept), word_for(kShardedWords, way.sharded));
+}
+
+model::Job ring_job(const ModelQuestion& question, const model::StepWay& way) {
+  const model::Transformer& m = question.training.model;
+  return model::attention_job(question.training, way,
+                              model::ring_machine(question.machine, way.split),
+                              m.windowed_layers == m.layers);
+}
+
+std::string ring_words(const ModelQuestion& question, const model::StepWay& way) {
+  const model::Job job = ring_job(question, way);
+  const Shape& shape = job.problem.shape;
+  const RunOptions& options = job.options;
+  return fmt::format(
+      "ringlab simulate --tokens {} --heads {} --kv-heads {} --head-dim {} --mask {} --backward "
+      "--ranks {} --layout {} --schedule {} --slots {} --node-ranks {}{}",
+      shape.q_tokens, shape.q_heads, shape.kv_heads, shape.head_dim, job.problem.mask.text(),
+      options.ranks, layout_name(options.layout), schedule_name(schedule_spec(options)),
+      options.slots, model::ring_machine(question.machine, way.split).node_ranks,
+      question.machine_words);
+}
+
+OtherLinks with_links(const ModelQuestion& question, const StepChoice& choice, double times) {
+  ModelQuestion other = question;
+  other.machine.inside.bytes_per_s *= times;
+  other.machine.outside.bytes_per_s *= times;
+  const model::RingCost ring =
+      model::ring_cost(other.training, choice.way, other.machine, largest_memory);
+  OtherLinks links{
+      .seconds = model::step_time(other.training, choice.way, ring, other.machine).total(),
+      .best =
+          model::weigh_training(other.training, other.wish, other.machine, largest_memory).front()};
+  links.same = links.seconds <= links.best.time.total() * (1 + model::kAsFast);
+  return links;
+}
+
+Parts parts_of(const model::StepMemory& memory) {
+  return {{"weights", memory.weights},     {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer}, {"kept for backward", memory.kept},
+          {"ring at work", memory.ring},   {"layer at work", memory.at_work}};
+}
+
+Parts parts_of(const model::StepTime& time) {
+  return {{"products", time.products},     {"attention", time.attention},
+          {"recomputed", time.recomputed}, {"tensor exchange", time.tensor},
+          {"waiting stages", time.bubble}, {"weight exchange", time.weights},
+          {"optimizer", time.optimizer}};
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,64 @@
+// What `ringlab plan --model` is asked, and the figures of its answers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/line/arguments.h"
+#include "cli/line/output.h"
+#include "reference/model/training/step_planner.h"
+
+namespace ringlab::cli {
+
+struct ModelQuestion {
+  model::Training training;
+  model::SplitWish wish = {};
+  model::Machine machine = {};
+  std::string machine_words = {};  ///< of the command line, but for the size of nodes
+};
+
+/// The options that take_model_question() takes, besides --tokens and the machine's.
+std::vector<OptionSpec> plan_model_options();
+ModelQuestion take_model_question(Arguments& arguments);
+
+/// What is asked, as the output echoes it, with the machine's figures.
+Json configuration_of(const ModelQuestion& question, const Json& machine);
+
+/// Operations of a step as they are counted, over what the devices could do in its time.
+double utilisation(const ModelQuestion& question, double seconds);
+
+/// The seconds of a way on the machine as real ones are; nothing where that is not known.
+std::optional<double> expected_seconds(const ModelQuestion& question,
+                                       const model::StepChoice& choice);
+
+/// Whether it fits into a device's memory.
+bool holds(const ModelQuestion& question, const model::StepChoice& choice);
+
+/// Devices times hours.
+double hours_per_billion_tokens(const ModelQuestion& question, double seconds);
+
+std::string keep_word(model::Kept kept);
+std::string shard_word(model::Sharded sharded);
+/// The options that fix a way.
+std::string split_options(const model::StepWay& way);
+/// The job and the command that simulate the ring of a layer.
+model::Job ring_job(const ModelQuestion& question, const model::StepWay& way);
+std::string ring_words(const ModelQuestion& question, const model::StepWay& way);
+
+/// A choice when links are so many times as fast: what it takes, and the best choice then.
+struct OtherLinks {
+  double seconds = 0;
+  model::StepChoice best = {};
+  /// The split is still as good as any.
+  bool same = true;
+};
+OtherLinks with_links(const ModelQuestion& question, const model::StepChoice& choice, double times);
+
+/// Named parts; those of no amount, too.
+using Parts = std::vector<std::pair<std::string, double>>;
+Parts parts_of(const model::StepMemory& memory);
+Parts parts_of(const model::StepTime& time);
+
+}  // namespace ringlab::cli
