@@ -156,6 +156,7 @@ int run_bench(Arguments& arguments) {
     throw_usage_error({"bench", "nothing, cpu or gpu", what, ""});
   }
   if (arguments.given("sweep")) return bench_sweep(arguments);
+  if (arguments.given("auto")) return bench_auto(arguments);
   Output output(arguments);
   BenchShape shape;
   shape.tokens = arguments.take_integer("tokens", shape.tokens, 1, 65536);
@@ -193,11 +194,15 @@ Command bench_command() {
       {"sweep", "NAME=A:B:xF",
        "only the engine, on tokens, heads, head-dim or ranks from A to B, each F times "
        "the last (or +S more): a line for each, with GB/s and verdict"},
+      {"auto", "MACHINE",
+       "only the engine: the way that `ringlab plan` chooses for a machine, a name or the file of "
+       "`ringlab doctor --measure`, beside every fixed one"},
       {"million", "", "also time the oracle on 256 rows of 2^20 tokens"},
       json_option()};
   for (const OptionSpec& option : bench_goal_options()) command.options.push_back(option);
   command.examples = {"ringlab bench",
                       "ringlab bench --sweep tokens=4096:65536:x2",
+                      "ringlab bench --auto laptop",
                       "ringlab bench cpu --quick --html bench.html",
                       "ringlab bench cpu --only C1,C3 --rounds 21",
                       "ringlab bench gpu --only G1,G2 --json gpu.json",

@@ -65,6 +65,10 @@ int bench_cpu(Arguments& arguments);
 /// is known. Exit code 1 where one is wrong.
 int bench_sweep(Arguments& arguments);
 
+/// Measures the way that a plan chooses for the machine of --auto beside every fixed one. What is right
+/// is the tests' affair: here are times.
+int bench_auto(Arguments& arguments);
+
 /// Measures with the rounds and sizes of `plan`, prints a table and finishes the record.
 void bench_widths(const bench::Plan& plan, BenchRecord& record, Output& output);
 

@@ -44,11 +44,6 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-/// A path ends in .json, which names do not.
-model::Machine machine_named(const std::string& name) {
-  return name.ends_with(".json") ? model::read_machine(name) : model::find_machine(name);
-}
-
 }  // namespace
 
 std::vector<OptionSpec> modelled_job_options() {
@@ -141,7 +136,7 @@ std::vector<OptionSpec> machine_options() {
 }
 
 model::Machine take_machine(Arguments& arguments, const Problem& problem) {
-  model::Machine machine = machine_named(arguments.take_text("machine").value_or("h200"));
+  model::Machine machine = model::machine_named(arguments.take_text("machine").value_or("h200"));
   if (arguments.given("tflops") || arguments.given("backward-tflops")) {
     machine.attention.clear();  // what is given holds for every type, channels and length
     if (machine.expected) machine.expected->attention.clear();

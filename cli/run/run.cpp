@@ -11,6 +11,7 @@
 #include "cli/report/human.h"
 #include "cli/report/totals.h"
 #include "cli/run/job.h"
+#include "cli/run/run_auto.h"
 #include "cli/run/run_check.h"
 #include "cli/run/run_output.h"
 #include "cli/run/run_pace.h"
@@ -195,6 +196,7 @@ Command run_command() {
   command.operands = "SUBJECT";
   command.min_operands = command.max_operands = 1;
   command.options = option_specs();
+  command.options.push_back(auto_option());
   command.options.push_back(json_option());
   command.examples = {
       "ringlab run ring --text README.md --ranks 4 --mask causal --check",
@@ -204,6 +206,7 @@ Command run_command() {
       "ringlab run broadcast --input folder_of_npy --output results --json -",
       "ringlab run reference --input qkv.safetensors --dtype bf16 --exact --output "
       "golden.safetensors",
+      "ringlab run optimized --random --tokens 8192 --mask causal --ranks 4 --auto laptop",
       "mpirun -n 4 ringlab run optimized --random --dtype bf16 --device cuda --transport nccl",
   };
   command.more =

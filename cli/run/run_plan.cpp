@@ -7,6 +7,7 @@
 
 #include "cli/inputs/run_options.h"
 #include "cli/inputs/subjects.h"
+#include "cli/run/run_auto.h"
 #include "cli/run/run_check.h"
 #include "optimized/cpu/vectors.h"
 #include "optimized/ring/device_engine.h"
@@ -135,6 +136,7 @@ RunPlan take_run_plan(Arguments& arguments, const JobSession* session) {
   plan.output = take_job_output(arguments, plan.place);
   take_trace(arguments, session, plan);
   plan.input = take_input(arguments, plan, session);
+  if (session == nullptr) choose_way(arguments, plan);
   arguments.reject_unused();
   check_row_count(plan.check_rows, plan.problem());
   plan.rows = verify::sample_rows(

@@ -8,6 +8,8 @@
 #include "python/core/given_input.h"
 #include "reference/attention/exact.h"
 #include "reference/core/overflow.h"
+#include "reference/model/machine_file.h"
+#include "reference/model/planner.h"
 #include "reference/precise/correctly_rounded.h"
 #include "reference/precise/rounded_gradients.h"
 
@@ -56,6 +58,7 @@ DType lse_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::
 
 // Wishes that would have no effect are refused.
 void check_reference_wishes(const Wishes& wishes) {
+  if (wishes.given("auto")) refuse_wish("auto", "runs on ranks", kReference);
   for (const RunOption& option : run_options()) {
     const std::string name = name_of(option);
     if (option.group != OptionGroup::run || option.needs == Feature::threads) continue;
@@ -77,12 +80,29 @@ void check_wishes(const verify::Subject& subject, const GivenInput& given, const
   if (wishes.take<bool>("exact").value_or(false)) {
     refuse_wish("exact", "rounds correctly: \"reference\"", subject.name);
   }
+  if (wishes.given("auto") && !subject.can.schedules) {
+    refuse_wish("auto", "has schedules to choose from: \"optimized\"", subject.name);
+  }
   for (const RunOption& option : run_options()) {
     if (option.group != OptionGroup::run || !wishes.given(name_of(option).c_str())) continue;
     const std::string expected = verify::why_without_effect(subject, option, {});
     if (expected.empty()) continue;
     throw_usage_error({name_of(option), expected, subject.name, kSubjectsTell});
   }
+}
+
+/// The options, with the fastest way of the machine of "auto" where that is wished.
+RunOptions with_auto(RunOptions options, const GivenInput& given, const Wishes& wishes) {
+  const auto machine = wishes.take<std::string>("auto");
+  if (!machine) return options;
+  for (const char* chosen : {"layout", "schedule", "slots"}) {
+    if (!wishes.given(chosen)) continue;
+    throw_usage_error({chosen, "to be left to auto", "both", "Leave out one of them."});
+  }
+  model::Job job{.problem = given.problem, .options = options};
+  if (given.dout) job.passes.push_back(Pass::backward);
+  const nb::gil_scoped_release released;
+  return model::fastest_way(job, model::machine_named(*machine));
 }
 
 struct ExactResults {
@@ -265,7 +285,9 @@ nb::dict attention(const nb::dict& arrays, const nb::dict& named_wishes) {
   RunOptions options = options_from(wishes);
   options.tile_queries = subject.tile_queries;
   options.tile_keys = subject.tile_keys;
-  if (subject.can.schedules) return of_engine(given, options, wishes);
+  if (subject.can.schedules) {
+    return of_engine(given, with_auto(options, given, wishes), wishes);
+  }
   return of_stage(subject, given, options, wishes);
 }
 

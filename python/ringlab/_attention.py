@@ -69,7 +69,8 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", is_causal: bool = F
               subject: str = "reference", return_lse: bool = False, with_error: bool = False,
               exact: bool = False, ranks: int | None = None, layout: str | None = None,
               schedule: str | None = None, slots: int | None = None, wire: str | None = None,
-              threads: int | None = None, timeout_s: float | None = None) -> Any:
+              threads: int | None = None, timeout_s: float | None = None,
+              auto: str | None = None) -> Any:
     """softmax(scale · q kᵀ, masked) v, per batch and head.
 
     q is (batch, q_heads, q_tokens, head_dim), k (batch, kv_heads, kv_tokens, head_dim), v (batch,
@@ -99,7 +100,8 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", is_causal: bool = F
     are stages (`subjects()`). ranks, layout ("contiguous", "striped", "zigzag"), schedule ("ring",
     "bidirectional", "double:W", "allgather", "broadcast"), slots, wire ("exact", "f32", "bf16",
     "fp8") and timeout_s are those of the command line; ranks are threads of this process, which share
-    `threads` (all cores by default).
+    `threads` (all cores by default). auto: layout, schedule and slots as `ringlab plan` chooses them for
+    a machine: a name, or the file of `ringlab doctor --measure`.
 
     Tensors of PyTorch that require gradients get them: autograd calls the subject again with dout.
     Gradients are those of o; a loss of lse is refused. What is computed with dout has none.
@@ -120,7 +122,7 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", is_causal: bool = F
         "sinks": None if sinks is None else _numbers(sinks), "dropout": dropout,
         "dropout_seed": dropout_seed, "subject": subject, "with_error": with_error, "exact": exact,
         "ranks": ranks, "layout": layout, "schedule": schedule, "slots": slots, "wire": wire,
-        "threads": threads, "timeout_s": timeout_s, "per_head": per_head}
+        "threads": threads, "timeout_s": timeout_s, "auto": auto, "per_head": per_head}
     if dout is not None or not tracked((q, k, v)):
         return _computed(wishes, q, k, v, dout=dout, return_lse=return_lse)
     if with_error:

@@ -202,4 +202,8 @@ Machine read_machine(const std::string& path) {
   return machine_of_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
+Machine machine_named(const std::string& name) {
+  return name.ends_with(".json") ? read_machine(name) : find_machine(name);
+}
+
 }  // namespace ringlab::model

@@ -16,6 +16,9 @@ Machine machine_of_json(std::string_view text, const std::string& where);
 /// The same of a file of at most 1 MiB.
 Machine read_machine(const std::string& path);
 
+/// A machine of a name, or of a file, whose path ends in .json, which names do not.
+Machine machine_named(const std::string& name);
+
 /// The files of reference/model/machines, as they were when the program was built.
 struct MachineText {
   std::string_view name;

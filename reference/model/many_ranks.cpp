@@ -49,7 +49,8 @@ double seconds_of_many(const Job& job, const Machine& machine) {
   const double all = executed(many, needs, machine);
   if (needs.need.pairs(most - 1, 0) == 0) return all;  // a window: more ranks add nothing
   const double half = executed(with_ranks(job, most / 2), machine);
-  return all + (ranks - most) * (all - half) / (most - most / 2);
+  const int fewer = most / 2;
+  return all + (ranks - most) * (all - half) / (most - fewer);
 }
 
 }  // namespace ringlab::model

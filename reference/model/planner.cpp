@@ -113,4 +113,12 @@ std::size_t best_choice(const std::vector<Choice>& choices, const PlanLimits& li
   return static_cast<std::size_t>(best - choices.begin());
 }
 
+RunOptions fastest_way(const Job& job, const Machine& machine) {
+  const auto not_counted = [](const Job& /*job*/, const JobNeeds& /*needs*/) {
+    return std::int64_t{0};
+  };
+  const auto choices = weigh_ways(job, suited_to(machine, job.problem), not_counted);
+  return choices[best_choice(choices, {})].options;
+}
+
 }  // namespace ringlab::model

@@ -47,4 +47,8 @@ inline constexpr double kAsFast = 0.01;
 /// The simplest of the fastest that keep the limits, as an index; choices.size() where none does.
 std::size_t best_choice(const std::vector<Choice>& choices, const PlanLimits& limits);
 
+/// What best_choice() takes where memory and time are not limited, of ways_to_run() job.options.ranks.
+/// Errors as suited_to() and simulate_job().
+RunOptions fastest_way(const Job& job, const Machine& machine);
+
 }  // namespace ringlab::model

@@ -123,6 +123,23 @@ class PlanTest(ProgramTest):
         self.assertIn(f"file:{mask}", words)
         self.succeeds(*words)
 
+    def test_a_run_follows_the_plan(self):
+        run = self.folder / "run.json"
+        for mask, backward in (("causal", []), ("full", []), ("causal+window:7,0", ["--backward"])):
+            shape = ["--tokens", 480, "--heads", 4, "--kv-heads", 2, "--head-dim", 8, "--dtype", "f32", "--mask", mask]
+            plan = self.plan(*shape, *backward, "--ranks", 4, "--machine", "laptop")[0]["choice"]
+            self.succeeds("run", "optimized", "--random", *shape, *backward, "--ranks", 4, "--auto", "laptop", "--check",
+                          "--json", run)
+            found = json.loads(run.read_text())["configuration"]
+            for name in ("layout", "schedule", "slots"):
+                self.assertEqual(found[name], plan[name], mask)
+
+    def test_auto_is_refused_beside_what_it_chooses(self):
+        for says, words in (("--slots", ["optimized", "--slots", 3]), ("with optimized", ["ring"]),
+                            ("with optimized", ["optimized", "--transport", "mpi"])):
+            self.assertIn(says, ringlab("run", *words, "--random", "--tokens", 8, "--ranks", 1, "--auto", "laptop").err)
+        self.fails(2, "laptop", "run", "optimized", "--random", "--tokens", 8, "--auto", "lapdog")
+
     def test_numbers_of_ranks_are_sorted_and_counted_once(self):
         document, _ = self.plan(*SMALL, "--ranks", "8,2,8,3")
         self.assertEqual([plan["ranks"] for plan in document["plans"]], [2, 3, 8])

@@ -69,6 +69,19 @@ class Attention(unittest.TestCase):
                     self.check(dtype, mask, subject="optimized", ranks=ranks, layout=layout,
                                schedule=schedule)
 
+    def test_auto_is_the_way_of_the_plan(self):
+        rng = np.random.default_rng(7)
+        q, k, v = (rng.normal(size=(1, 2, 512, 16)).astype(np.float32) for _ in range(3))
+        wishes = {"mask": "causal", "subject": "optimized", "ranks": 4}
+        chosen, fixed, other = (ringlab.attention(q, k, v, **wishes, **way) for way in (
+            {"auto": "laptop"}, {"layout": "zigzag"}, {"layout": "striped"}))
+        np.testing.assert_array_equal(chosen, fixed)
+        self.assertFalse(np.array_equal(chosen, other))
+        for way, says in (({"subject": "ring"}, "schedules to choose"), ({"subject": "reference", "ranks": None}, "auto"),
+                          ({"layout": "zigzag"}, "Leave out one"), ({"auto": "lapdog"}, "one of h200")):
+            with self.assertRaisesRegex(ringlab.UsageError, says):
+                ringlab.attention(q, k, v, **(wishes | {"auto": "laptop"} | way))
+
     def test_a_stage_with_gradients_agrees_too(self):
         self.check("f32", "causal", subject="backward", ranks=3, layout="zigzag")
 

@@ -18,7 +18,8 @@ constexpr double kCollectives = 4;
 constexpr int kRanksAsked = 8;  // for memory, where nodes are small
 
 double ceil_of(std::int64_t whole, std::int64_t parts) {
-  return static_cast<double>((whole + parts - 1) / parts);
+  const std::int64_t up = (whole + parts - 1) / parts;
+  return static_cast<double>(up);
 }
 
 /// A step on one device, in numbers that all parts need.
