@@ -138,7 +138,7 @@ Command doctor_command() {
   Command command{"doctor", "what this machine and this build have, and what that enables"};
   command.options = {
       {"measure", "FILE.json",
-       "measure a core of this machine, about twenty seconds, and write it as a machine "
+       "measure the cores of this machine, about half a minute, and write them as a machine "
        "for simulate and plan"},
       json_option()};
   command.examples = {"ringlab doctor", "ringlab doctor --json -",
