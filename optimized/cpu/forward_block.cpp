@@ -5,23 +5,30 @@
 #include <hwy/highway.h>
 
 #include "optimized/cpu/bf16/bf16_dot.h"
+#include "optimized/cpu/few_queries-inl.h"
 #include "optimized/cpu/forward_worker-inl.h"
 #include "optimized/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
+template <class Element>
+void forward_any(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
+                 Accumulator<Element>* accs) {
+  has_few_queries(block) ? forward_few(block, states, accs) : forward_heads(block, states, accs);
+}
+
 void forward_f64(const Block<double>& block, SoftmaxState<double>* states, double* accs) {
-  forward_heads(block, states, accs);
+  forward_any(block, states, accs);
 }
 void forward_f32(const Block<float>& block, SoftmaxState<float>* states, float* accs) {
-  forward_heads(block, states, accs);
+  forward_any(block, states, accs);
 }
 void forward_f16(const Block<Half>& block, SoftmaxState<float>* states, float* accs) {
-  forward_heads(block, states, accs);
+  forward_any(block, states, accs);
 }
 void forward_bf16(const Block<BFloat16>& block, SoftmaxState<float>* states, float* accs) {
-  forward_heads(block, states, accs);
+  forward_any(block, states, accs);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

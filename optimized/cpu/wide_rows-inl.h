@@ -79,10 +79,10 @@ class WideRows {
   const Real* raw(std::int64_t row) const { return raw_ + row * channels_; }
   const Real* finite(std::int64_t row) const { return finite_ + row * channels_; }
 
-  /// Adds what finite() left out of rows first … first+count-1: weights (count, lanes) times it, to
-  /// sums (channels, lanes), where the weight is not 0.
-  void add_specials(std::int64_t first, std::int64_t count, const Real* weights, Real* sums) const {
-    const std::int64_t width = tile_width<Real>();
+  /// Adds what finite() left out of rows first … first+count-1: weights (count, width) times it, to
+  /// sums (channels, width), where the weight is not 0.
+  void add_specials(std::int64_t first, std::int64_t count, const Real* weights, Real* sums,
+                    std::int64_t width = tile_width<Real>()) const {
     for (const Special<Real>& special : specials_) {
       if (special.row < first || special.row >= first + count) continue;
       const Real* const weight = weights + (special.row - first) * width;

@@ -69,6 +69,53 @@ TYPED_TEST(ForwardBlock, has_the_same_bits_for_any_number_of_queries_in_a_tile) 
   }
 }
 
+/// Rows first … first+count-1 of a trial's queries, of all heads.
+template <class Element>
+Trial<Element> some_queries(const Trial<Element>& trial, std::int64_t first, std::int64_t count) {
+  Trial<Element> some = trial;
+  const std::vector<std::int64_t> all = trial.queries.to_list();
+  some.queries = Positions::from_list({all.begin() + first, all.begin() + first + count});
+  some.q_extents.tokens = count;
+  some.q.clear();
+  const Extents& q = trial.q_extents;
+  for (std::int64_t head = 0; head < q.batch * q.heads; ++head) {
+    const auto begin = trial.q.begin() + (head * q.tokens + first) * q.channels;
+    some.q.insert(some.q.end(), begin, begin + count * q.channels);
+  }
+  return some;
+}
+
+// Few queries have a kernel of their own, with lanes along keys (few_queries-inl.h).
+TYPED_TEST(ForwardBlock, has_the_same_bits_for_a_few_queries_as_for_many) {
+  constexpr std::int64_t kFew = 4;
+  for (const std::string& vectors : available_vectors()) {
+    use_vectors(vectors);
+    for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
+      Trial<TypeParam> trial = any_trial<TypeParam>(seed);
+      const Extents& q = trial.q_extents;
+      const auto whole = run(trial);
+      for (std::int64_t first = 0; first < q.tokens; first += kFew) {
+        const std::int64_t count = std::min(kFew, q.tokens - first);
+        Trial<TypeParam> few = some_queries(trial, first, count);
+        few.threads = 1 + static_cast<int>(first % 3);
+        const auto part = run(few);
+        const std::int64_t v_dim = trial.v_extents.channels;
+        for (std::int64_t row = 0; row < few.rows(); ++row) {
+          const std::int64_t there = row / count * q.tokens + first + row % count;
+          const auto at = static_cast<std::size_t>(row), as = static_cast<std::size_t>(there);
+          EXPECT_EQ(part.maxima[at], whole.maxima[as]) << vectors << ", seed " << seed;
+          EXPECT_EQ(part.sums[at], whole.sums[as]) << vectors << ", seed " << seed;
+          for (std::int64_t c = 0; c < v_dim; ++c) {
+            EXPECT_EQ(part.accs[static_cast<std::size_t>(row * v_dim + c)],
+                      whole.accs[static_cast<std::size_t>(there * v_dim + c)])
+                << vectors << ", seed " << seed;
+          }
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(ForwardBlock, has_the_same_bits_far_along_a_sequence) {
   for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
     Trial<TypeParam> trial = any_trial<TypeParam>(seed);

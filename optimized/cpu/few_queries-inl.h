@@ -1,0 +1,282 @@
+// A few queries against many keys, lanes along keys and channels: decoding. Included once per target.
+//
+// A tile (forward_tile-inl.h) has a lane for each query, which few queries leave empty. Here a block
+// of keys is transposed, so that lanes are keys while scores are made, and channels while values are
+// added up: no lane is empty, and keys and values are read once for all query heads that share them.
+// Every sum takes the same terms in the same order as a tile's, so the bits are the same.
+#if defined(RINGLAB_CPU_FEW_QUERIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RINGLAB_CPU_FEW_QUERIES_INL_H_
+#undef RINGLAB_CPU_FEW_QUERIES_INL_H_
+#else
+#define RINGLAB_CPU_FEW_QUERIES_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "optimized/cpu/aligned_array.h"
+#include "optimized/cpu/base_2.h"
+#include "optimized/cpu/block_kernel.h"
+#include "optimized/cpu/lanes-inl.h"
+#include "optimized/cpu/parallel.h"
+#include "optimized/cpu/vector_exp2-inl.h"
+#include "optimized/cpu/visible_rows.h"
+#include "optimized/cpu/wide_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ringlab::cpu::HWY_NAMESPACE {
+
+/// Queries of a head from which on a tile is faster; measured, see docs/performance.md.
+inline constexpr std::int64_t kMostFewQueries = 4;
+/// Vectors of keys or channels whose sums are under way at the same time.
+inline constexpr int kSumsAtOnce = 8;
+
+/// Whether a block has few queries, and nothing that tiles alone can do.
+template <class Element>
+bool has_few_queries(const Block<Element>& block) {
+  return block.q.extents.tokens <= kMostFewQueries && block.is_plain() && !block.mask.has_bits();
+}
+
+/// scores[j] = unit · Σ_c keys[c][j] q[c], c in order, of kVectors vectors of keys; `keys` have `width`
+/// lanes a channel.
+template <int kVectors, class Real>
+HWY_INLINE void score_keys(const Real* HWY_RESTRICT keys, std::int64_t width, const Real* q,
+                           std::int64_t channels, Real unit, Real* HWY_RESTRICT scores) {
+  const hn::ScalableTag<Real> d;
+  Vector<Real> sums[kVectors];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const auto factor = hn::Set(d, q[c]);
+    for (int x = 0; x < kVectors; ++x) {
+      sums[x] = hn::MulAdd(factor, hn::Load(d, keys + c * width + x * lanes<Real>()), sums[x]);
+    }
+  }
+  for (int x = 0; x < kVectors; ++x) {
+    hn::Store(hn::Mul(sums[x], hn::Set(d, unit)), d, scores + x * lanes<Real>());
+  }
+}
+
+/// acc[c] = keep · acc[c] + Σ_j weights[j] values[j][c], j in order, of kVectors vectors of channels.
+template <int kVectors, class D, class Real = hn::TFromD<D>>
+HWY_INLINE void add_values(D d, const Real* values, std::int64_t channels, const Real* weights,
+                           std::int64_t count, Real keep, Real* acc) {
+  const auto n = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<D> sums[kVectors];
+  for (int x = 0; x < kVectors; ++x) {
+    sums[x] = hn::LoadU(d, acc + x * n);
+    if (keep != Real(1)) sums[x] = hn::Mul(sums[x], hn::Set(d, keep));
+  }
+  for (std::int64_t j = 0; j < count; ++j) {
+    const auto weight = hn::Set(d, weights[j]);
+    for (int x = 0; x < kVectors; ++x) {
+      sums[x] = hn::MulAdd(weight, hn::LoadU(d, values + j * channels + x * n), sums[x]);
+    }
+  }
+  for (int x = 0; x < kVectors; ++x) hn::StoreU(sums[x], d, acc + x * n);
+}
+
+/// add_values() of all channels.
+template <class Real>
+HWY_INLINE void add_all_values(const Real* values, std::int64_t channels, const Real* weights,
+                               std::int64_t count, Real keep, Real* acc) {
+  const hn::ScalableTag<Real> d;
+  const hn::CappedTag<Real, 1> one;
+  const std::int64_t n = lanes<Real>();
+  std::int64_t c = 0;
+  for (; c + kSumsAtOnce * n <= channels; c += kSumsAtOnce * n) {
+    add_values<kSumsAtOnce>(d, values + c, channels, weights, count, keep, acc + c);
+  }
+  for (; c + 4 * n <= channels; c += 4 * n) {
+    add_values<4>(d, values + c, channels, weights, count, keep, acc + c);
+  }
+  for (; c + n <= channels; c += n) {
+    add_values<1>(d, values + c, channels, weights, count, keep, acc + c);
+  }
+  for (; c < channels; ++c) {
+    add_values<1>(one, values + c, channels, weights, count, keep, acc + c);
+  }
+}
+
+/// to[channel][row] = rows[row][channel]; `to` has `width` rows, those from `count` on repeat the last.
+template <class Real>
+void transpose_rows(const Real* rows, std::int64_t count, std::int64_t channels, std::int64_t width,
+                    Real* to) {
+  const SquareTag<Real> d;
+  constexpr std::int64_t kSide = kSquare<Real>;
+  for (std::int64_t row = 0; row < width; row += kSide) {
+    const Real* from[kSide];
+    for (std::int64_t i = 0; i < kSide; ++i) {
+      from[i] = rows + std::min(row + i, count - 1) * channels;
+    }
+    std::int64_t c = 0;
+    for (; c + kSide <= channels; c += kSide) {
+      hn::Vec<decltype(d)> square[kSide];
+      for (std::int64_t i = 0; i < kSide; ++i) square[i] = hn::LoadU(d, from[i] + c);
+      transpose(d, square);
+      for (std::int64_t i = 0; i < kSide; ++i) hn::StoreU(square[i], d, to + (c + i) * width + row);
+    }
+    for (; c < channels; ++c) {
+      for (std::int64_t i = 0; i < kSide; ++i) to[c * width + row + i] = from[i][c];
+    }
+  }
+}
+
+/// A worker on some query heads that share a K/V head.
+template <class Element>
+class FewQueriesWorker {
+ public:
+  using Real = Accumulator<Element>;
+
+  explicit FewQueriesWorker(const Block<Element>& block)
+      : block_(block),
+        unit_(static_cast<Real>(in_base_2(block.scale))),
+        width_(rounded_up(block.tiles.keys)),
+        keys_(block.tiles.keys, block.q.extents.channels),
+        values_(block.tiles.keys, block.v.extents.channels),
+        turned_(aligned_array<Real>(width_ * block.q.extents.channels)),
+        scores_(aligned_array<Real>(width_ + lanes<Real>())) {
+    const Extents& q = block.q.extents;
+    for (const std::int64_t position : block.queries.to_list()) {
+      seen_.push_back(block.mask.interval(position));
+    }
+    queries_.resize(static_cast<std::size_t>(q.channels));
+  }
+
+  /// Query heads first … last-1 against K/V head kv_head.
+  void run(std::int64_t kv_head, const RowRange& heads, SoftmaxState<Real>* states, Real* accs) {
+    const Extents &k = block_.k.extents, &v = block_.v.extents;
+    const Element* keys = block_.k.data + kv_head * k.tokens * k.channels;
+    const Element* values = block_.v.data + kv_head * v.tokens * v.channels;
+    for (const PositionRun& run : block_.keys.runs()) {
+      const RowRange some = seen_by_any(run);
+      for (std::int64_t first = 0; first < run.count; first += block_.tiles.keys) {
+        const RowRange rows{first, std::min(run.count, first + block_.tiles.keys)};
+        const RowRange part = common(rows, some);
+        if (part.empty()) continue;
+        keys_.load(keys + part.first * k.channels, part.last - part.first);
+        values_.load(values + part.first * v.channels, part.last - part.first);
+        values_.make_finite();
+        transpose_rows(keys_.raw(0), part.last - part.first, k.channels, width_, turned_.get());
+        take_in(run, part, heads, states, accs);
+      }
+      keys += run.count * k.channels;
+      values += run.count * v.channels;
+    }
+  }
+
+ private:
+  static std::int64_t rounded_up(std::int64_t keys) {
+    const std::int64_t step = std::max(kSumsAtOnce * lanes<Real>(), kSquare<Real>);
+    return (keys + step - 1) / step * step;
+  }
+  RowRange seen_by_any(const PositionRun& run) const {
+    TileView view;
+    for (const KeyInterval& keys : seen_) view.add(rows_in(run, keys), &keys == &seen_.front());
+    return view.some;
+  }
+
+  void take_in(const PositionRun& run, const RowRange& part, const RowRange& heads,
+               SoftmaxState<Real>* states, Real* accs) {
+    const Extents &q = block_.q.extents, &v = block_.v.extents;
+    for (std::int64_t head = heads.first; head < heads.last; ++head) {
+      for (std::int64_t i = 0; i < q.tokens; ++i) {
+        const RowRange seen = common(part, rows_in(run, seen_[static_cast<std::size_t>(i)]));
+        if (seen.empty()) continue;
+        const std::int64_t row = head * q.tokens + i;
+        take_in_row(block_.q.data + row * q.channels,
+                    {seen.first - part.first, seen.last - part.first}, states[row],
+                    accs + row * v.channels);
+      }
+    }
+  }
+
+  /// One query against the rows of the block that it sees: their scores, which become weights.
+  void take_in_row(const Element* q, const RowRange& rows, SoftmaxState<Real>& state, Real* acc) {
+    const std::int64_t channels = block_.v.extents.channels, count = rows.last - rows.first;
+    score_rows(q, rows);
+    Real* const scores = scores_.get() + rows.first;
+    const Real top = std::max(state.row_max, largest(scores, count));
+    const Real base = top == kEmptyRowMax<Real> ? 0 : top;
+    const hn::ScalableTag<Real> d;
+    const Exp2<decltype(d)> exp2(d);
+    const Real keep = hn::GetLane(exp2(hn::Set(d, state.row_max - base)));
+    for (std::int64_t j = 0; j < count; j += lanes<Real>()) {  // what lies beyond is not looked at
+      hn::StoreU(exp2(hn::Sub(hn::LoadU(d, scores + j), hn::Set(d, base))), d, scores + j);
+    }
+    state.row_max = top;
+    Real sum = state.row_sum * keep;
+    for (std::int64_t j = 0; j < count; ++j) sum += scores[j];
+    state.row_sum = sum;
+    add_all_values(values_.finite(rows.first), channels, scores, count, keep, acc);
+    values_.add_specials(rows.first, count, scores, acc, 1);
+  }
+
+  /// Scores of all keys of the block up to the last row that is seen.
+  void score_rows(const Element* q, const RowRange& rows) {
+    const std::int64_t channels = block_.q.extents.channels, n = lanes<Real>();
+    for (std::int64_t c = 0; c < channels; ++c) {
+      queries_[static_cast<std::size_t>(c)] = static_cast<Real>(q[c]);
+    }
+    std::int64_t j = rows.first / n * n;
+    for (; j + kSumsAtOnce * n <= width_ && j < rows.last; j += kSumsAtOnce * n) {
+      score_keys<kSumsAtOnce>(turned_.get() + j, width_, queries_.data(), channels, unit_,
+                              scores_.get() + j);
+    }
+    for (; j < rows.last; j += n) {
+      score_keys<1>(turned_.get() + j, width_, queries_.data(), channels, unit_, scores_.get() + j);
+    }
+  }
+
+  static Real largest(const Real* scores, std::int64_t count) {
+    const hn::ScalableTag<Real> d;
+    const std::int64_t n = lanes<Real>();
+    Real top = kEmptyRowMax<Real>;
+    std::int64_t j = 0;
+    if (count >= n) {
+      auto tops = hn::LoadU(d, scores);
+      for (j = n; j + n <= count; j += n) tops = hn::Max(tops, hn::LoadU(d, scores + j));
+      top = hn::GetLane(hn::MaxOfLanes(d, tops));
+    }
+    for (; j < count; ++j) top = std::max(top, scores[j]);
+    return top;
+  }
+
+  const Block<Element>& block_;
+  const Real unit_;           ///< scale · log2 e: scores are in base 2
+  const std::int64_t width_;  ///< keys of a block, in whole groups of vectors
+  WideRows<Element> keys_, values_;
+  AlignedArray<Real> turned_;  ///< (channels, width_) keys
+  AlignedArray<Real> scores_;  ///< of one query, then weights
+  std::vector<Real> queries_;  ///< the channels of one query
+  std::vector<KeyInterval> seen_;
+};
+
+/// forward_block of has_few_queries(). Threads share K/V heads; where there are fewer, the query heads
+/// of each.
+template <class Element>
+void forward_few(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
+                 Accumulator<Element>* accs) {
+  const Extents &q = block.q.extents, &k = block.k.extents;
+  const std::int64_t kv_heads = k.batch * k.heads, group = q.heads / k.heads;
+  const std::int64_t wanted =
+      std::max<std::int64_t>(1, block.threads / std::max<std::int64_t>(1, kv_heads));
+  const std::int64_t pieces = std::min(group, wanted), heads = (group + pieces - 1) / pieces;
+  share_out(
+      kv_heads * pieces, block.threads,
+      [&] {
+        return [&, worker = FewQueriesWorker<Element>(block)](std::int64_t part) mutable {
+          const std::int64_t kv_head = part / pieces, first = part % pieces * heads;
+          worker.run(kv_head,
+                     {kv_head * group + first, kv_head * group + std::min(group, first + heads)},
+                     states, accs);
+        };
+      },
+      block.done);
+}
+
+}  // namespace ringlab::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
