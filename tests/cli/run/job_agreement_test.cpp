@@ -264,15 +264,11 @@ class JobAgreement : public ::testing::Test {
   }
 
   static std::vector<Refused> refused() {
-    return {{"ranks", {"--ranks", "3"}},
-            {"delay-seed", {"--delay-seed", "2"}},
-            {"device", {"--device", "cuda"}},
-            {"rank", {"--rank", "1"}},
-            {"meet", {"--meet", "folder"}},
-            {"graph", {"--graph"}},
-            {"free-sms", {"--free-sms", "2"}},
-            {"deterministic", {"--deterministic", "on"}},
-            {"exact", {"--exact"}}};
+    return {{"ranks", {"--ranks", "3"}},       {"delay-seed", {"--delay-seed", "2"}},
+            {"device", {"--device", "cuda"}},  {"rank", {"--rank", "1"}},
+            {"meet", {"--meet", "folder"}},    {"graph", {"--graph"}},
+            {"free-sms", {"--free-sms", "2"}}, {"deterministic", {"--deterministic", "on"}},
+            {"auto", {"--auto", "laptop"}},    {"exact", {"--exact"}}};
   }
 
  private:
