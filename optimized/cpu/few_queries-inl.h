@@ -29,7 +29,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace ringlab::cpu::HWY_NAMESPACE {
 
-/// Queries of a head from which on a tile is faster; measured, see docs/performance.md.
+/// The most queries of a head for which a tile is not faster; measured, see docs/performance.md.
 inline constexpr std::int64_t kMostFewQueries = 4;
 /// Vectors of keys or channels whose sums are under way at the same time.
 inline constexpr int kSumsAtOnce = 8;
@@ -100,30 +100,6 @@ HWY_INLINE void add_all_values(const Real* values, std::int64_t channels, const 
   }
 }
 
-/// to[channel][row] = rows[row][channel]; `to` has `width` rows, those from `count` on repeat the last.
-template <class Real>
-void transpose_rows(const Real* rows, std::int64_t count, std::int64_t channels, std::int64_t width,
-                    Real* to) {
-  const SquareTag<Real> d;
-  constexpr std::int64_t kSide = kSquare<Real>;
-  for (std::int64_t row = 0; row < width; row += kSide) {
-    const Real* from[kSide];
-    for (std::int64_t i = 0; i < kSide; ++i) {
-      from[i] = rows + std::min(row + i, count - 1) * channels;
-    }
-    std::int64_t c = 0;
-    for (; c + kSide <= channels; c += kSide) {
-      hn::Vec<decltype(d)> square[kSide];
-      for (std::int64_t i = 0; i < kSide; ++i) square[i] = hn::LoadU(d, from[i] + c);
-      transpose(d, square);
-      for (std::int64_t i = 0; i < kSide; ++i) hn::StoreU(square[i], d, to + (c + i) * width + row);
-    }
-    for (; c < channels; ++c) {
-      for (std::int64_t i = 0; i < kSide; ++i) to[c * width + row + i] = from[i][c];
-    }
-  }
-}
-
 /// A worker on some query heads that share a K/V head.
 template <class Element>
 class FewQueriesWorker {
@@ -134,7 +110,6 @@ class FewQueriesWorker {
       : block_(block),
         unit_(static_cast<Real>(in_base_2(block.scale))),
         width_(rounded_up(block.tiles.keys)),
-        keys_(block.tiles.keys, block.q.extents.channels),
         values_(block.tiles.keys, block.v.extents.channels),
         turned_(aligned_array<Real>(width_ * block.q.extents.channels)),
         scores_(aligned_array<Real>(width_ + lanes<Real>())) {
@@ -156,10 +131,10 @@ class FewQueriesWorker {
         const RowRange rows{first, std::min(run.count, first + block_.tiles.keys)};
         const RowRange part = common(rows, some);
         if (part.empty()) continue;
-        keys_.load(keys + part.first * k.channels, part.last - part.first);
         values_.load(values + part.first * v.channels, part.last - part.first);
         values_.make_finite();
-        transpose_rows(keys_.raw(0), part.last - part.first, k.channels, width_, turned_.get());
+        into_lanes(keys + part.first * k.channels, part.last - part.first, k.channels,
+                   turned_.get(), width_);
         take_in(run, part, heads, states, accs);
       }
       keys += run.count * k.channels;
@@ -245,10 +220,10 @@ class FewQueriesWorker {
   }
 
   const Block<Element>& block_;
-  const Real unit_;           ///< scale · log2 e: scores are in base 2
-  const std::int64_t width_;  ///< keys of a block, in whole groups of vectors
-  WideRows<Element> keys_, values_;
-  AlignedArray<Real> turned_;  ///< (channels, width_) keys
+  const Real unit_;            ///< scale · log2 e: scores are in base 2
+  const std::int64_t width_;   ///< keys of a block, in whole groups of vectors
+  WideRows<Element> values_;   ///< of the block at hand
+  AlignedArray<Real> turned_;  ///< (channels, width_) its keys
   AlignedArray<Real> scores_;  ///< of one query, then weights
   std::vector<Real> queries_;  ///< the channels of one query
   std::vector<KeyInterval> seen_;

@@ -55,12 +55,12 @@ HWY_INLINE void transpose(D d, V (&rows)[4]) {
 #endif
 
 /// to[channel][lane] = rows[lane][channel], widened; lanes from `count` on repeat the last row.
-/// `rows` are dense, `to` has tile_width() lanes a row, aligned.
+/// `rows` are dense, `to` has `width` lanes a row, whole squares.
 template <class Real, class From>
-void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Real* to) {
+void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Real* to,
+                std::int64_t width = tile_width<Real>()) {
   const SquareTag<Real> d;
   constexpr std::int64_t kSide = kSquare<Real>;
-  const std::int64_t width = tile_width<Real>();
   for (std::int64_t lane = 0; lane < width; lane += kSide) {
     const From* from[kSide];
     for (std::int64_t i = 0; i < kSide; ++i) {
