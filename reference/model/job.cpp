@@ -30,10 +30,22 @@ void add(const Simulation& pass, JobTimes& times) {
 }
 
 /// In striped layouts every block is next to the diagonal, in the others a rank's own one.
-CutBlocks cut_blocks(const Job& job) {
+CutBlocks cut_blocks(const Job& job, std::int64_t pairs) {
   const Shape& s = job.problem.shape;
-  if (job.problem.mask.count_all() == s.q_tokens * s.kv_tokens) return CutBlocks::none;
+  if (pairs == s.q_tokens * s.kv_tokens) return CutBlocks::none;
   return job.options.layout == LayoutKind::striped ? CutBlocks::all : CutBlocks::own;
+}
+
+/// All passes on one device; `pairs` are all that the mask allows, which take long to count.
+double alone_seconds(const Job& job, std::int64_t pairs, const Machine& machine) {
+  const auto tokens = static_cast<double>(job.problem.shape.kv_tokens);
+  double seconds = 0;
+  for (const Pass pass : job.passes) {
+    const Work work = work_of(job.problem, pass, job.options.wire);
+    seconds += one_device_seconds(static_cast<double>(pairs), tokens, work, cut_blocks(job, pairs),
+                                  machine);
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -54,26 +66,20 @@ double JobTimes::efficiency() const {
 }
 
 double one_device_seconds(const Job& job, const Machine& machine) {
-  const auto pairs = static_cast<double>(job.problem.mask.count_all());
-  const auto tokens = static_cast<double>(job.problem.shape.kv_tokens);
-  double seconds = 0;
-  for (const Pass pass : job.passes) {
-    const Work work = work_of(job.problem, pass, job.options.wire);
-    seconds += one_device_seconds(pairs, tokens, work, cut_blocks(job), machine);
-  }
-  return seconds;
+  return alone_seconds(job, job.problem.mask.count_all(), machine);
 }
 
 JobTimes simulate_job(const Job& job, const JobNeeds& needs, const Machine& machine,
                       const Disturbance& disturbance) {
-  JobTimes times{.one_device_seconds = one_device_seconds(job, machine)};
+  const std::int64_t pairs = job.problem.mask.count_all();
+  JobTimes times{.one_device_seconds = alone_seconds(job, pairs, machine)};
   for (const Pass pass : job.passes) {
     const Schedule schedule = build_schedule(schedule_spec(job.options), needs.need, pass);
     const Load load{.schedule = schedule,
                     .need = needs.need,
                     .tokens = needs.tokens,
                     .work = work_of(job.problem, pass, job.options.wire),
-                    .cut = cut_blocks(job)};
+                    .cut = cut_blocks(job, pairs)};
     add(simulate(load, machine, disturbance), times);
   }
   return times;

@@ -29,8 +29,8 @@ struct JobTimes {
   std::vector<RankTimes> ranks = {};  ///< sums over all passes; ends are those of the last one
   double seconds = 0;
   double one_device_seconds = 0;
-  std::vector<TraceEvent> events =
-      {};  ///< of all ranks; a pass begins when all have ended the last one
+  /// Of all ranks; a pass begins when all have ended the last one.
+  std::vector<TraceEvent> events = {};
   /// one_device_seconds, divided by ranks and seconds; 1 where nothing is to be done.
   double efficiency() const;
 };

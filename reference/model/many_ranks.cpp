@@ -8,11 +8,8 @@ namespace {
 constexpr int kNodes = 8;
 constexpr int kLeastExecuted = 32;  // where nodes are small
 
-double executed(const Job& job, const JobNeeds& needs, const Machine& machine) {
-  return simulate_job(job, needs, machine).seconds;
-}
 double executed(const Job& job, const Machine& machine) {
-  return executed(job, needs_of(job.problem, job.options), machine);
+  return simulate_job(job, needs_of(job.problem, job.options), machine).seconds;
 }
 
 }  // namespace
@@ -43,14 +40,13 @@ Job with_ranks(const Job& job, int ranks) {
 
 double seconds_of_many(const Job& job, const Machine& machine) {
   if (!is_continued(job, machine)) return executed(job, machine);
-  const int most = most_executed(machine), ranks = job.options.ranks;
+  const int most = most_executed(machine), half = most / 2, ranks = job.options.ranks;
   const Job many = with_ranks(job, most);
   const JobNeeds needs = needs_of(many.problem, many.options);
-  const double all = executed(many, needs, machine);
-  if (needs.need.pairs(most - 1, 0) == 0) return all;  // a window: more ranks add nothing
-  const double half = executed(with_ranks(job, most / 2), machine);
-  const int fewer = most / 2;
-  return all + (ranks - most) * (all - half) / (most - fewer);
+  const double of_most = simulate_job(many, needs, machine).seconds;
+  if (needs.need.pairs(most - 1, 0) == 0) return of_most;  // a window: more ranks add nothing
+  const double of_half = executed(with_ranks(job, half), machine);
+  return of_most + (ranks - most) * (of_most - of_half) / (most - half);
 }
 
 }  // namespace ringlab::model
