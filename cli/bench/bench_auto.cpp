@@ -54,8 +54,8 @@ verify::Case made_case(const AutoCase& one) {
   return made;
 }
 
-/// The fixed ways, with two slots where there are any; among them the one that is chosen, with other slots where it
-/// has them.
+/// The fixed ways, with two slots where there are any, and among them the one that is chosen, with as
+/// many as it has.
 struct Ways {
   std::vector<RunOptions> all;
   std::size_t chosen = 0;

@@ -10,6 +10,7 @@
 #include "cli/run/run_costs.h"
 #include "optimized/ring/closed_forms.h"
 #include "reference/model/machine_file.h"
+#include "reference/model/named.h"
 
 namespace ringlab::cli {
 namespace {
@@ -110,13 +111,9 @@ std::int64_t largest_memory(const model::Job& job, const model::JobNeeds& needs)
 }
 
 std::vector<OptionSpec> machine_options() {
-  std::string names;
-  for (const model::Machine& machine : model::known_machines()) {
-    names += (names.empty() ? "" : ", ") + machine.name;
-  }
   return {
       {"machine", "NAME",
-       names +
+       model::names_of(model::known_machines()) +
            ", or a file NAME.json (docs/formats.md): where figures that are not given come from "
            "(h200)"},
       {"tflops", "X", "10^12 operations a second of attention on one device, forward"},

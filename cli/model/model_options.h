@@ -21,7 +21,7 @@ std::vector<OptionSpec> modelled_job_options();
 std::vector<OptionSpec> model_options(const std::vector<OptionSpec>& run,
                                       const std::vector<OptionSpec>& own = {});
 
-/// Those of these options that are given, as words of another command: " --name value", quoted.
+/// Options that are given, of `specs`, as words of another command: " --name value", quoted.
 std::string given_words(const Arguments& arguments, const std::vector<OptionSpec>& specs);
 
 /// Problem and passes; its options are the defaults.

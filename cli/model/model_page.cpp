@@ -20,11 +20,7 @@ using model::StepChoice;
 constexpr std::size_t kMostSplits = 16;  // of the table of splits
 constexpr int kMostLanes = 8;
 
-std::string bytes_text(double bytes) {
-  return report::human_bytes(static_cast<std::int64_t>(bytes));
-}
-
-/// The same in short: context × tensor × stages × replicas.
+/// In short: context × tensor × stages × replicas.
 std::string split_product(const model::Split& split) {
   return fmt::format("{} × {} × {} × {}", split.context, split.tensor, split.stages,
                      split.replicas);
@@ -35,7 +31,7 @@ std::string split_words(const model::Split& split) {
                      split.tensor, split.stages, split.replicas);
 }
 
-/// The first choice of a question that differs in something.
+/// The choice of another question; nothing where no split is one.
 std::optional<StepChoice> choice_of(const ModelQuestion& question) {
   const auto choices =
       model::weigh_training(question.training, question.wish, question.machine, largest_memory);

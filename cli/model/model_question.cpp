@@ -7,7 +7,9 @@
 
 #include "cli/inputs/run_options.h"
 #include "cli/model/model_options.h"
+#include "cli/report/human.h"
 #include "reference/core/error.h"
+#include "reference/model/named.h"
 #include "reference/model/training/transformer_file.h"
 
 namespace ringlab::cli {
@@ -41,13 +43,11 @@ std::optional<int> take_number(Arguments& arguments, const std::string& name) {
   return static_cast<int>(arguments.take_integer(name, 1, 1, kMostDevices));
 }
 
-template <class Words>
-auto take_word(Arguments& arguments, const std::string& name, const Words& words)
-    -> std::optional<decltype(words[0].second)> {
+template <class Value, std::size_t kCount>
+std::optional<Value> take_word(Arguments& arguments, const std::string& name,
+                               const std::array<std::pair<const char*, Value>, kCount>& words) {
   if (!arguments.given(name)) return std::nullopt;
-  using Value = std::remove_cvref_t<decltype(words[0].second)>;
-  std::vector<std::pair<std::string, Value>> choices(words.begin(), words.end());
-  return arguments.take_choice<Value>(name, words[0].second, choices);
+  return arguments.take_choice<Value>(name, words[0].second, {words.begin(), words.end()});
 }
 
 /// As many as kStepTokens have, but as many for each device where there are enough.
@@ -77,12 +77,8 @@ double peak_of(const ModelQuestion& question) {
 }  // namespace
 
 std::vector<OptionSpec> plan_model_options() {
-  std::string names;
-  for (const model::Transformer& model : model::known_transformers()) {
-    names += (names.empty() ? "" : ", ") + model.name;
-  }
   return {{"model", "NAME",
-           "a training step of a whole model: " + names +
+           "a training step of a whole model: " + model::names_of(model::known_transformers()) +
                ", or a config.json as Hugging Face's hub has them"},
           {"devices", "D", "devices to split it over (8)"},
           {"sequences", "S", "sequences of --tokens in a step (4194304 tokens in all)"},
@@ -168,8 +164,8 @@ std::string shard_word(Sharded sharded) { return word_for(kShardedWords, sharded
 std::string split_options(const model::StepWay& way) {
   const model::Split& split = way.split;
   return fmt::format("--context {} --tensor {} --stages {} --replicas {} --keep {} --shard {}",
-                     split.context, split.tensor, split.stages, split.replicas,
-                     word_for(kKeptWords, way.kept), word_for(kShardedWords, way.sharded));
+                     split.context, split.tensor, split.stages, split.replicas, keep_word(way.kept),
+                     shard_word(way.sharded));
 }
 
 model::Job ring_job(const ModelQuestion& question, const model::StepWay& way) {
@@ -194,8 +190,7 @@ std::string ring_words(const ModelQuestion& question, const model::StepWay& way)
 
 OtherLinks with_links(const ModelQuestion& question, const StepChoice& choice, double times) {
   ModelQuestion other = question;
-  other.machine.inside.bytes_per_s *= times;
-  other.machine.outside.bytes_per_s *= times;
+  model::scale_links(other.machine, times);
   const model::RingCost ring =
       model::ring_cost(other.training, choice.way, other.machine, largest_memory);
   OtherLinks links{
@@ -204,6 +199,10 @@ OtherLinks with_links(const ModelQuestion& question, const StepChoice& choice, d
           model::weigh_training(other.training, other.wish, other.machine, largest_memory).front()};
   links.same = links.seconds <= links.best.time.total() * (1 + model::kAsFast);
   return links;
+}
+
+std::string bytes_text(double bytes) {
+  return report::human_bytes(static_cast<std::int64_t>(bytes));
 }
 
 Parts parts_of(const model::StepMemory& memory) {

@@ -33,10 +33,10 @@ double utilisation(const ModelQuestion& question, double seconds);
 std::optional<double> expected_seconds(const ModelQuestion& question,
                                        const model::StepChoice& choice);
 
-/// Whether it fits into a device's memory.
+/// Whether a choice fits into a device's memory.
 bool holds(const ModelQuestion& question, const model::StepChoice& choice);
 
-/// Devices times hours.
+/// Device-hours of so many steps as have a billion tokens, each of so many seconds.
 double hours_per_billion_tokens(const ModelQuestion& question, double seconds);
 
 std::string keep_word(model::Kept kept);
@@ -55,6 +55,9 @@ struct OtherLinks {
   bool same = true;
 };
 OtherLinks with_links(const ModelQuestion& question, const model::StepChoice& choice, double times);
+
+/// human_bytes() of a number that was computed.
+std::string bytes_text(double bytes);
 
 /// Named parts; those of no amount, too.
 using Parts = std::vector<std::pair<std::string, double>>;

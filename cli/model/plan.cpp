@@ -24,9 +24,9 @@ namespace ringlab::cli {
 namespace {
 
 constexpr double kMostSeconds = 1e9;
-constexpr std::int64_t kMostRanks = 1
-                                    << 17;  // more than a run has: they are not executed one by one
-constexpr int kShownSlots = 2;              // what `run` takes by itself
+/// More than a run has: they are not executed one by one.
+constexpr std::int64_t kMostRanks = 1 << 17;
+constexpr int kShownSlots = 2;  // what `run` takes by itself
 const std::vector<int> kDefaultRanks = {1, 2, 4, 8, 16, 32, 64};
 
 // --- what is asked -------------------------------------------------------------------------------

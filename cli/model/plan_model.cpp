@@ -24,8 +24,6 @@ constexpr std::size_t kShown = 8;
 /// Of the times of other choices: no less is told as none.
 constexpr double kAsFast = 1 + model::kAsFast;
 
-using model::Kept;
-using model::Sharded;
 using model::StepChoice;
 
 Json choice_json(const ModelQuestion& question, const StepChoice& choice) {
@@ -77,7 +75,7 @@ void print_splits(const ModelQuestion& question, const std::vector<StepChoice>& 
                keep_word(choice.way.kept), shard_word(choice.way.sharded),
                report::human_seconds(choice.time.total()),
                report::human_percent(utilisation(question, choice.time.total())),
-               report::human_bytes(static_cast<std::int64_t>(choice.memory.total())),
+               bytes_text(choice.memory.total()),
                holds(question, choice) ? "" : "too much memory"});
   }
   output.print("{}", table.text());
@@ -85,8 +83,7 @@ void print_splits(const ModelQuestion& question, const std::vector<StepChoice>& 
 
 /// Parts, each with its share as a bar.
 template <class Human>
-void print_parts(const std::string& title, const std::vector<std::pair<std::string, double>>& parts,
-                 const Human& human, Output& output) {
+void print_parts(const std::string& title, const Parts& parts, const Human& human, Output& output) {
   constexpr double kWidest = 40;
   double all = 0;
   for (const auto& [part, amount] : parts) all += amount;
@@ -103,7 +100,6 @@ void print_parts(const std::string& title, const std::vector<std::pair<std::stri
 template <class Part, class Words>
 std::string reason_for(const ModelQuestion& question, const std::vector<StepChoice>& choices,
                        const Part& part, const Words& words) {
-  std::string sentence = words(part(choices.front().way)) + ": ";
   std::vector<std::string> others;
   std::vector<decltype(part(choices.front().way))> told = {part(choices.front().way)};
   for (const StepChoice& choice : choices) {
@@ -112,9 +108,8 @@ std::string reason_for(const ModelQuestion& question, const std::vector<StepChoi
     told.push_back(value);
     const double ratio = choice.time.total() / choices.front().time.total();
     if (!holds(question, choice)) {
-      others.push_back(
-          fmt::format("{} holds {}, which does not fit", words(value),
-                      report::human_bytes(static_cast<std::int64_t>(choice.memory.total()))));
+      others.push_back(fmt::format("{} holds {}, which does not fit", words(value),
+                                   bytes_text(choice.memory.total())));
     } else if (ratio < kAsFast) {
       others.push_back(fmt::format("{} is as fast", words(value)));
     } else {
@@ -122,7 +117,7 @@ std::string reason_for(const ModelQuestion& question, const std::vector<StepChoi
     }
   }
   if (others.empty()) return "";
-  return sentence + fmt::format("{}", fmt::join(others, ", "));
+  return fmt::format("{}: {}", words(part(choices.front().way)), fmt::join(others, ", "));
 }
 
 Json print_reasons(const ModelQuestion& question, const std::vector<StepChoice>& choices,
@@ -136,10 +131,8 @@ Json print_reasons(const ModelQuestion& question, const std::vector<StepChoice>&
       {"context", of([](const Way& way) { return way.split.context; }, number)},
       {"tensor", of([](const Way& way) { return way.split.tensor; }, number)},
       {"stages", of([](const Way& way) { return way.split.stages; }, number)},
-      {"keep",
-       of([](const Way& way) { return way.kept; }, [](Kept kept) { return keep_word(kept); })},
-      {"shard", of([](const Way& way) { return way.sharded; },
-                   [](Sharded cut) { return shard_word(cut); })}};
+      {"keep", of([](const Way& way) { return way.kept; }, keep_word)},
+      {"shard", of([](const Way& way) { return way.sharded; }, shard_word)}};
   Json json = Json::array();
   for (const auto& [part, sentence] : reasons) {
     if (sentence.empty()) continue;
@@ -188,9 +181,7 @@ void print_choice(const ModelQuestion& question, const std::vector<StepChoice>& 
                       {"seconds", links.seconds},
                       {"same_choice", links.same},
                       {"best", choice_json(question, links.best)}}};
-  print_parts(
-      "memory of a device", parts_of(best.memory),
-      [](double bytes) { return report::human_bytes(static_cast<std::int64_t>(bytes)); }, output);
+  print_parts("memory of a device", parts_of(best.memory), bytes_text, output);
   print_parts("time of a step", parts_of(best.time), report::human_seconds, output);
   json["device_hours_per_billion_tokens"] = hours_per_billion_tokens(question, seconds);
   json["longest_context"] =

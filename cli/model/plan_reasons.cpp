@@ -103,8 +103,7 @@ std::vector<WhatIf> what_would_change(const model::Job& job, const model::Machin
   chosen.options = choice.options;
 
   model::Machine slow_links = machine;
-  slow_links.inside.bytes_per_s /= 2;
-  slow_links.outside.bytes_per_s /= 2;
+  model::scale_links(slow_links, 0.5);
   const auto ways = model::weigh_ways(chosen, slow_links, memory_of);
   const std::size_t best = model::best_choice(ways, {.memory_bytes = limits.memory_bytes});
   WhatIf links{.change = "links half as fast",

@@ -4,6 +4,7 @@
 
 #include "reference/core/error.h"
 #include "reference/model/machine_file.h"
+#include "reference/model/named.h"
 
 namespace ringlab::model {
 namespace {
@@ -68,6 +69,11 @@ Machine suited_to(const Machine& machine, const Problem& problem) {
   return suited;
 }
 
+void scale_links(Machine& machine, double times) {
+  machine.inside.bytes_per_s *= times;
+  machine.outside.bytes_per_s *= times;
+}
+
 std::optional<Machine> as_expected(const Machine& suited, const Problem& problem) {
   if (!suited.expected) return std::nullopt;
   Machine machine = suited;
@@ -75,8 +81,7 @@ std::optional<Machine> as_expected(const Machine& suited, const Problem& problem
   machine.blocks = block_speeds(
       speeds_at(expected.attention, problem.dtype, problem.shape.head_dim), problem.shape.head_dim);
   machine.merge_bytes = expected.merge_bytes;
-  machine.inside.bytes_per_s *= expected.link_share;
-  machine.outside.bytes_per_s *= expected.link_share;
+  scale_links(machine, expected.link_share);
   machine.product_flops *= expected.product_share;
   return machine;
 }
@@ -93,15 +98,8 @@ const std::vector<Machine>& known_machines() {
 }
 
 const Machine& find_machine(std::string_view name) {
-  std::string names;
-  for (const Machine& machine : known_machines()) {
-    if (machine.name == name) return machine;
-    names += (names.empty() ? "" : ", ") + machine.name;
-  }
-  throw_usage_error({.where = "machine",
-                     .expected = "one of " + names,
-                     .actual = "\"" + std::string(name) + "\"",
-                     .hint = "A file of another one has a name that ends in .json."});
+  return find_named(known_machines(), name, "machine",
+                    "A file of another one has a name that ends in .json.");
 }
 
 }  // namespace ringlab::model

@@ -79,6 +79,9 @@ void check_machine(const Machine& machine);
 /// for, where it has any; f16 counts as bf16.
 Machine suited_to(const Machine& machine, const Problem& problem);
 
+/// Makes all links so many times as fast.
+void scale_links(Machine& machine, double times);
+
 /// The suited machine with what is expected of real runs in place of the ideal; nothing where that
 /// is not known.
 std::optional<Machine> as_expected(const Machine& suited, const Problem& problem);

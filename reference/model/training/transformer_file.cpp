@@ -7,6 +7,7 @@
 #include "reference/core/error.h"
 #include "reference/io/input_file.h"
 #include "reference/io/outside_json.h"
+#include "reference/model/named.h"
 
 namespace ringlab::model {
 namespace {
@@ -167,15 +168,8 @@ const std::vector<Transformer>& known_transformers() {
 }
 
 const Transformer& find_transformer(std::string_view name) {
-  std::string names;
-  for (const Transformer& model : known_transformers()) {
-    if (model.name == name) return model;
-    names += (names.empty() ? "" : ", ") + model.name;
-  }
-  throw_usage_error({.where = "model",
-                     .expected = "one of " + names,
-                     .actual = "\"" + std::string(name) + "\"",
-                     .hint = "A model's config.json has a name that ends in .json."});
+  return find_named(known_transformers(), name, "model",
+                    "A model's config.json has a name that ends in .json.");
 }
 
 }  // namespace ringlab::model

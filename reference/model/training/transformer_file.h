@@ -23,7 +23,7 @@ const std::vector<Transformer>& known_transformers();
 /// Usage error that lists the names.
 const Transformer& find_transformer(std::string_view name);
 
-/// Those files, as they were when the program was built.
+/// The files of reference/model/transformers, as they were when the program was built.
 struct TransformerText {
   std::string_view name;
   std::string_view text;
