@@ -165,17 +165,16 @@ class GradientTile {
   void hide_block(const KeyBlock<Real>& block, Real* scores) const { hide(tile_, block, scores); }
   /// dP = dO Vᵀ of the block: (block.count, lanes).
   void multiply_values(const KeyBlock<Real>& block, Real* dp) const {
-    multiply<Result::replaced>(Factors<SideBySide::terms, Real>{block.v, channels_.v_dim},
-                               block.count, static_cast<const Real*>(douts_), channels_.v_dim, dp);
+    multiply<Result::replaced>(block.v.by_row(), block.count, static_cast<const Real*>(douts_),
+                               channels_.v_dim, dp);
   }
   /// Scores become P, dP becomes dS.
   void differentiate_block(std::int64_t count, Real* p, Real* ds) const {
     differentiate(lse_, delta_, count, p, ds);
   }
   /// dQ += dS K; `finite_k` are the block's keys without what WideRows set apart.
-  void add_dq(const Real* finite_k, std::int64_t count, const Real* ds) {
-    multiply<Result::added>(Factors<SideBySide::rows, Real>{finite_k, channels_.head_dim},
-                            channels_.head_dim, ds, count, dq_);
+  void add_dq(const Rows<Real>& finite_k, std::int64_t count, const Real* ds) {
+    multiply<Result::added>(finite_k.by_number(), channels_.head_dim, ds, count, dq_);
   }
   Real* dq() { return dq_; }
 

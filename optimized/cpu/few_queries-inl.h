@@ -3,7 +3,9 @@
 // A tile (forward_tile-inl.h) has a lane for each query, which few queries leave empty. Here a block
 // of keys is transposed, so that lanes are keys while scores are made, and channels while values are
 // added up: no lane is empty, and keys and values are read once for all query heads that share them.
-// Every sum takes the same terms in the same order as a tile's, so the bits are the same.
+// Every sum takes the same terms in the same order as a tile's, so the bits are the same, as far as a
+// slice of keys goes. Threads take slices, which are merged in their order: one head may keep all of
+// them busy (Flash-Decoding, Dao et al. 2023).
 #if defined(RINGLAB_CPU_FEW_QUERIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RINGLAB_CPU_FEW_QUERIES_INL_H_
 #undef RINGLAB_CPU_FEW_QUERIES_INL_H_
@@ -20,6 +22,7 @@
 #include "optimized/cpu/aligned_array.h"
 #include "optimized/cpu/base_2.h"
 #include "optimized/cpu/block_kernel.h"
+#include "optimized/cpu/key_slices.h"
 #include "optimized/cpu/lanes-inl.h"
 #include "optimized/cpu/parallel.h"
 #include "optimized/cpu/vector_exp2-inl.h"
@@ -61,8 +64,8 @@ HWY_INLINE void score_keys(const Real* HWY_RESTRICT keys, std::int64_t width, co
 
 /// acc[c] = keep · acc[c] + Σ_j weights[j] values[j][c], j in order, of kVectors vectors of channels.
 template <int kVectors, class D, class Real = hn::TFromD<D>>
-HWY_INLINE void add_values(D d, const Real* values, std::int64_t channels, const Real* weights,
-                           std::int64_t count, Real keep, Real* acc) {
+HWY_INLINE void add_values(D d, const Rows<Real>& values, const Real* weights, std::int64_t count,
+                           Real keep, Real* acc) {
   const auto n = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<D> sums[kVectors];
   for (int x = 0; x < kVectors; ++x) {
@@ -72,7 +75,7 @@ HWY_INLINE void add_values(D d, const Real* values, std::int64_t channels, const
   for (std::int64_t j = 0; j < count; ++j) {
     const auto weight = hn::Set(d, weights[j]);
     for (int x = 0; x < kVectors; ++x) {
-      sums[x] = hn::MulAdd(weight, hn::LoadU(d, values + j * channels + x * n), sums[x]);
+      sums[x] = hn::MulAdd(weight, hn::LoadU(d, values.from(j).values + x * n), sums[x]);
     }
   }
   for (int x = 0; x < kVectors; ++x) hn::StoreU(sums[x], d, acc + x * n);
@@ -80,23 +83,23 @@ HWY_INLINE void add_values(D d, const Real* values, std::int64_t channels, const
 
 /// add_values() of all channels.
 template <class Real>
-HWY_INLINE void add_all_values(const Real* values, std::int64_t channels, const Real* weights,
+HWY_INLINE void add_all_values(const Rows<Real>& values, std::int64_t channels, const Real* weights,
                                std::int64_t count, Real keep, Real* acc) {
   const hn::ScalableTag<Real> d;
   const hn::CappedTag<Real, 1> one;
   const std::int64_t n = lanes<Real>();
   std::int64_t c = 0;
   for (; c + kSumsAtOnce * n <= channels; c += kSumsAtOnce * n) {
-    add_values<kSumsAtOnce>(d, values + c, channels, weights, count, keep, acc + c);
+    add_values<kSumsAtOnce>(d, values.channel(c), weights, count, keep, acc + c);
   }
   for (; c + 4 * n <= channels; c += 4 * n) {
-    add_values<4>(d, values + c, channels, weights, count, keep, acc + c);
+    add_values<4>(d, values.channel(c), weights, count, keep, acc + c);
   }
   for (; c + n <= channels; c += n) {
-    add_values<1>(d, values + c, channels, weights, count, keep, acc + c);
+    add_values<1>(d, values.channel(c), weights, count, keep, acc + c);
   }
   for (; c < channels; ++c) {
-    add_values<1>(one, values + c, channels, weights, count, keep, acc + c);
+    add_values<1>(one, values.channel(c), weights, count, keep, acc + c);
   }
 }
 
@@ -120,25 +123,19 @@ class FewQueriesWorker {
     queries_.resize(static_cast<std::size_t>(q.channels));
   }
 
-  /// Query heads first … last-1 against K/V head kv_head.
-  void run(std::int64_t kv_head, const RowRange& heads, SoftmaxState<Real>* states, Real* accs) {
+  /// All query heads of K/V head kv_head against a slice of its keys.
+  void run(std::int64_t kv_head, const KeySlice& slice, SoftmaxState<Real>* states, Real* accs) {
     const Extents &k = block_.k.extents, &v = block_.v.extents;
-    const Element* keys = block_.k.data + kv_head * k.tokens * k.channels;
-    const Element* values = block_.v.data + kv_head * v.tokens * v.channels;
-    for (const PositionRun& run : block_.keys.runs()) {
-      const RowRange some = seen_by_any(run);
-      for (std::int64_t first = 0; first < run.count; first += block_.tiles.keys) {
-        const RowRange rows{first, std::min(run.count, first + block_.tiles.keys)};
-        const RowRange part = common(rows, some);
-        if (part.empty()) continue;
-        values_.load(values + part.first * v.channels, part.last - part.first);
-        values_.make_finite();
-        into_lanes(keys + part.first * k.channels, part.last - part.first, k.channels,
-                   turned_.get(), width_);
-        take_in(run, part, heads, states, accs);
-      }
-      keys += run.count * k.channels;
-      values += run.count * v.channels;
+    for (const KeyRows& block : slice) {
+      const PositionRun& run = block_.keys.runs()[block.run];
+      const RowRange part = common(block.rows, seen_by_any(run));
+      if (part.empty()) continue;
+      const std::int64_t row = kv_head * k.tokens + block.start + part.first;
+      values_.load(block_.v.data + row * v.channels, part.last - part.first);
+      values_.make_finite();
+      into_lanes(block_.k.data + row * k.channels, part.last - part.first, k.channels,
+                 turned_.get(), width_);
+      take_in(run, part, kv_head, states, accs);
     }
   }
 
@@ -153,10 +150,11 @@ class FewQueriesWorker {
     return view.some;
   }
 
-  void take_in(const PositionRun& run, const RowRange& part, const RowRange& heads,
+  void take_in(const PositionRun& run, const RowRange& part, std::int64_t kv_head,
                SoftmaxState<Real>* states, Real* accs) {
     const Extents &q = block_.q.extents, &v = block_.v.extents;
-    for (std::int64_t head = heads.first; head < heads.last; ++head) {
+    const std::int64_t group = q.heads / block_.k.extents.heads;
+    for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       for (std::int64_t i = 0; i < q.tokens; ++i) {
         const RowRange seen = common(part, rows_in(run, seen_[static_cast<std::size_t>(i)]));
         if (seen.empty()) continue;
@@ -229,27 +227,68 @@ class FewQueriesWorker {
   std::vector<KeyInterval> seen_;
 };
 
-/// forward_block of has_few_queries(). Threads share K/V heads; where there are fewer, the query heads
-/// of each.
+/// States and accumulators of all rows against the slices of keys from the second on.
+template <class Real>
+class SliceParts {
+ public:
+  SliceParts(std::int64_t slices, std::int64_t rows, std::int64_t channels)
+      : rows_(rows),
+        channels_(channels),
+        states_(size(slices, rows)),
+        accs_(size(slices, rows * channels)) {}
+
+  SoftmaxState<Real>* states(std::int64_t slice) { return states_.data() + (slice - 1) * rows_; }
+  Real* accs(std::int64_t slice) { return accs_.data() + (slice - 1) * rows_ * channels_; }
+
+  /// Takes a slice into the rows: maxima are in base 2.
+  void merge_into(SoftmaxState<Real>* states, Real* accs, std::int64_t slice) {
+    const hn::ScalableTag<Real> d;
+    const Exp2<decltype(d)> exp2(d);
+    for (std::int64_t row = 0; row < rows_; ++row, accs += channels_) {
+      const SoftmaxState<Real>& part = this->states(slice)[row];
+      const Real* const values = this->accs(slice) + row * channels_;
+      SoftmaxState<Real>& state = states[row];
+      const Real top = std::max(state.row_max, part.row_max);
+      const Real base = top == kEmptyRowMax<Real> ? 0 : top;
+      const Real keep = hn::GetLane(exp2(hn::Set(d, state.row_max - base)));
+      const Real add = hn::GetLane(exp2(hn::Set(d, part.row_max - base)));
+      state = {top, state.row_sum * keep + part.row_sum * add};
+      for (std::int64_t c = 0; c < channels_; ++c) accs[c] = accs[c] * keep + values[c] * add;
+    }
+  }
+
+ private:
+  static std::size_t size(std::int64_t slices, std::int64_t each) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(0, slices - 1) * each);
+  }
+
+  std::int64_t rows_, channels_;
+  std::vector<SoftmaxState<Real>> states_;
+  std::vector<Real> accs_;
+};
+
+/// forward_block of has_few_queries(). Threads share slices of keys: the first goes on from the
+/// states there are.
 template <class Element>
 void forward_few(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                  Accumulator<Element>* accs) {
   const Extents &q = block.q.extents, &k = block.k.extents;
-  const std::int64_t kv_heads = k.batch * k.heads, group = q.heads / k.heads;
-  const std::int64_t wanted =
-      std::max<std::int64_t>(1, block.threads / std::max<std::int64_t>(1, kv_heads));
-  const std::int64_t pieces = std::min(group, wanted), heads = (group + pieces - 1) / pieces;
+  const std::vector<KeySlice> slices = key_slices(block.keys, block.tiles.keys);
+  const std::int64_t count = std::ssize(slices);
+  SliceParts<Accumulator<Element>> parts(count, q.batch * q.heads * q.tokens,
+                                         block.v.extents.channels);
   share_out(
-      kv_heads * pieces, block.threads,
+      k.batch * k.heads * count, block.threads,
       [&] {
         return [&, worker = FewQueriesWorker<Element>(block)](std::int64_t part) mutable {
-          const std::int64_t kv_head = part / pieces, first = part % pieces * heads;
-          worker.run(kv_head,
-                     {kv_head * group + first, kv_head * group + std::min(group, first + heads)},
-                     states, accs);
+          const std::int64_t slice = part % count;
+          const bool first = slice == 0;
+          worker.run(part / count, slices[static_cast<std::size_t>(slice)],
+                     first ? states : parts.states(slice), first ? accs : parts.accs(slice));
         };
       },
       block.done);
+  for (std::int64_t slice = 1; slice < count; ++slice) parts.merge_into(states, accs, slice);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

@@ -40,8 +40,8 @@ struct QueryTile {
 /// Rows first … first+count-1 of a run of keys.
 template <class Real>
 struct KeyBlock {
-  const Real* k;  ///< (count, head_dim), dense
-  const Real* v;  ///< (count, v_dim), dense and finite
+  Rows<Real> k;  ///< (count, head_dim)
+  Rows<Real> v;  ///< (count, v_dim), finite
   std::int64_t first;
   std::int64_t count;
 };
@@ -162,8 +162,8 @@ HWY_INLINE Into score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
                       const Channels<Real>& channels, Real* HWY_RESTRICT scores) {
   Into into{{}, hn::Set(hn::ScalableTag<Real>(), channels.score_unit)};
   const Real* const queries = tile.queries;
-  multiply<Result::replaced>(Factors<SideBySide::terms, Real>{block.k, channels.head_dim},
-                             block.count, queries, channels.head_dim, scores, into);
+  multiply<Result::replaced>(block.k.by_row(), block.count, queries, channels.head_dim, scores,
+                             into);
   return into;
 }
 
@@ -224,8 +224,7 @@ HWY_INLINE Rescaling<Real> take_in_weights(QueryTile<Real>& tile, const Tops<Rea
 template <class Real>
 HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block, std::int64_t v_dim,
                              const Rescaling<Real>& rescaling, const Real* HWY_RESTRICT weights) {
-  multiply<Result::added>(Factors<SideBySide::rows, Real>{block.v, v_dim}, v_dim, weights,
-                          block.count, tile.acc, rescaling);
+  multiply<Result::added>(block.v.by_number(), v_dim, weights, block.count, tile.acc, rescaling);
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

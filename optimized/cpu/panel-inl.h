@@ -38,22 +38,13 @@ HWY_INLINE void add_products(const RowFactors<Real>& factors, const Panel<const 
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>();
   Vector<Real> sums[kRows][kVectors];
-  const Real* rows[kRows];
+  Terms<kRows, kVectors, Real> products{{}, 1, columns.values, columns.stride};
   for (int i = 0; i < kRows; ++i) {
-    rows[i] = factors.values + i * factors.stride;
+    products.rows[i] = factors.values + i * factors.stride;
     for (int x = 0; x < kVectors; ++x)
       sums[i][x] = hn::Load(d, out.values + i * out.stride + x * n);
   }
-  for (std::int64_t t = 0; t < terms; ++t) {
-    Vector<Real> column[kVectors];
-    for (int x = 0; x < kVectors; ++x) {
-      column[x] = hn::Load(d, columns.values + t * columns.stride + x * n);
-    }
-    for (int i = 0; i < kRows; ++i) {
-      const auto factor = hn::Set(d, rows[i][t]);
-      for (int x = 0; x < kVectors; ++x) sums[i][x] = hn::MulAdd(column[x], factor, sums[i][x]);
-    }
-  }
+  products.add_to(sums, terms, [](std::int64_t) {});
   for (int i = 0; i < kRows; ++i) {
     for (int x = 0; x < kVectors; ++x)
       hn::Store(sums[i][x], d, out.values + i * out.stride + x * n);

@@ -45,20 +45,55 @@ struct Factors {
   std::int64_t term_stride() const { return kSideBySide == SideBySide::terms ? 1 : stride; }
 };
 
+/// Terms of a turn of the loop. With 16 registers a term is 12 multiply-adds, and what counts and
+/// jumps beside them is worth saving.
+inline constexpr int kTermsAtOnce = HWY_TARGET <= HWY_AVX3 ? 1 : 4;
+
+/// sum + column · factor, rounded once, in the register of the sum. Where all 16 registers are
+/// taken, compilers put the result where `factor` was, then run out of registers.
+template <class V>
+HWY_INLINE V add_product(V sum, V column, V factor) {
+#if HWY_TARGET == HWY_AVX2
+  auto result = sum.raw;
+  if constexpr (sizeof(hn::TFromV<V>) == 4) {
+    asm("vfmadd231ps %2, %1, %0" : "+x"(result) : "x"(column.raw), "x"(factor.raw));
+  } else {
+    asm("vfmadd231pd %2, %1, %0" : "+x"(result) : "x"(column.raw), "x"(factor.raw));
+  }
+  return V{result};
+#else
+  return hn::MulAdd(column, factor, sum);
+#endif
+}
+
 /// The number of terms that factors are fetched ahead where each term has a line of its own;
 /// measured, see docs/performance.md.
 inline constexpr std::int64_t kTermsAhead = 64;
 
 /// Asks for factors that are read soon after term t of these kRows rows: those of the next rows, a
-/// bit with every term, where terms lie side by side, else those of a later term. What is asked for
-/// may lie beyond what there is: the address is not followed.
+/// bit with every turn, where terms lie side by side, else those of a later term, which only wide
+/// vectors wait for. What is asked for may lie beyond what there is: the address is not followed.
 template <int kRows, SideBySide kSideBySide, class Real>
 HWY_INLINE void fetch_ahead(const Factors<kSideBySide, Real>& factors, std::int64_t t) {
+  if (kSideBySide == SideBySide::rows && HWY_TARGET > HWY_AVX3) return;
   const std::int64_t offset = kSideBySide == SideBySide::terms ? kRows * (factors.stride + t)
                                                                : (t + kTermsAhead) * factors.stride;
   hwy::Prefetch(reinterpret_cast<const Real*>(reinterpret_cast<std::uintptr_t>(factors.values) +
                                               static_cast<std::uintptr_t>(offset) * sizeof(Real)));
 }
+
+/// Rows of numbers that lie side by side, `stride` numbers from row to row.
+template <class Real>
+struct Rows {
+  const Real* values;
+  std::int64_t stride;
+  Rows from(std::int64_t row) const { return {values + row * stride, stride}; }
+  Rows channel(std::int64_t c) const { return {values + c, stride}; }
+  /// As factors whose terms are the numbers of a row.
+  Factors<SideBySide::terms, Real> by_row() const { return {values, stride}; }
+  /// As factors whose terms are the rows.
+  Factors<SideBySide::rows, Real> by_number() const { return {values, stride}; }
+};
 
 /// The fate of the sums: they replace what is in memory, or they go on from it.
 enum class Result { replaced, added };
@@ -76,6 +111,41 @@ struct JustProducts {
   }
 };
 
+/// Adds factors times columns to sums that are in registers.
+template <int kRows, int kVectors, class Real>
+struct Terms {
+  const Real* rows[kRows];  ///< the factors of each row
+  std::int64_t term_stride;
+  const Real* HWY_RESTRICT columns;  ///< aligned
+  std::int64_t column_stride;
+
+  /// sums[i][x] += Σ_t rows[i](t) · columns(t)[x], t = 0 … terms-1 in this order with one rounding
+  /// each; fetch(t) comes before every turn of the loop.
+  template <class Fetch>
+  HWY_INLINE void add_to(Vector<Real> (&sums)[kRows][kVectors], std::int64_t terms,
+                         const Fetch& fetch) const {
+    std::int64_t t = 0;
+    for (; t + kTermsAtOnce <= terms; t += kTermsAtOnce) {
+      fetch(t);
+      for (int ahead = 0; ahead < kTermsAtOnce; ++ahead) add(t + ahead, sums);
+    }
+    for (int left = static_cast<int>(terms - t); left > 0; --left) add(t++, sums);
+  }
+
+ private:
+  HWY_INLINE void add(std::int64_t t, Vector<Real> (&sums)[kRows][kVectors]) const {
+    const hn::ScalableTag<Real> d;
+    Vector<Real> column[kVectors];
+    for (int x = 0; x < kVectors; ++x) {
+      column[x] = hn::Load(d, columns + t * column_stride + x * lanes<Real>());
+    }
+    for (int i = 0; i < kRows; ++i) {
+      const auto factor = hn::Set(d, rows[i][t * term_stride]);
+      for (int x = 0; x < kVectors; ++x) sums[i][x] = add_product(sums[i][x], column[x], factor);
+    }
+  }
+};
+
 /// out[row][lane] = Σ_t factors(row, t) · columns[t][lane], or out += Σ…; rows 0 … kRows-1, summed
 /// in the order of t with one rounding per term. columns and out have tile_width() lanes a row,
 /// aligned. `besides`: see JustProducts.
@@ -86,25 +156,15 @@ HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   Vector<Real> sums[kRows][kTileVectors];
-  const Real* rows[kRows];
+  Terms<kRows, kTileVectors, Real> products{{}, factors.term_stride(), columns, width};
   for (int i = 0; i < kRows; ++i) {
-    rows[i] = factors.values + i * factors.row_stride();
+    products.rows[i] = factors.values + i * factors.row_stride();
     for (int x = 0; x < kTileVectors; ++x) {
       sums[i][x] = kResult == Result::added ? hn::Load(d, out + i * width + x * n) : hn::Zero(d);
     }
   }
   if constexpr (kResult == Result::added) besides.begin(sums);
-  for (std::int64_t t = 0; t < terms; ++t) {
-    fetch_ahead<kRows>(factors, t);
-    Vector<Real> column[kTileVectors];
-    for (int x = 0; x < kTileVectors; ++x) column[x] = hn::Load(d, columns + t * width + x * n);
-    for (int i = 0; i < kRows; ++i) {
-      const auto factor = hn::Set(d, rows[i][t * factors.term_stride()]);
-      for (int x = 0; x < kTileVectors; ++x) {
-        sums[i][x] = hn::MulAdd(column[x], factor, sums[i][x]);
-      }
-    }
-  }
+  products.add_to(sums, terms, [&](std::int64_t t) { fetch_ahead<kRows>(factors, t); });
   for (int i = 0; i < kRows; ++i) {
     for (int x = 0; x < kTileVectors; ++x) {
       hn::Store(besides.end(i, x, sums[i][x]), d, out + i * width + x * n);

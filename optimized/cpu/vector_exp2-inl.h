@@ -16,7 +16,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// The constants of a type: 2^r for |r| <= 1/2 as 1 + c_1 r + … (the polynomials with the least
 /// largest relative error among those with 2^0 = 1: 0.77 and 0.08 units of the last place), least
-/// exponent, and the number that moves whole numbers to the lowest bits when added.
+/// exponent, and the number that moves whole numbers to the lowest bits when added, as the exponent
+/// of twice a power. It is even: halves go where they go without it.
 template <class Real>
 struct ExpConstants;
 template <>
@@ -24,7 +25,7 @@ struct ExpConstants<float> {
   static constexpr float kCoefficients[] = {0x1.5bba14p-10f, 0x1.3cea88p-7f, 0x1.c6b752p-5f,
                                             0x1.ebf9bcp-3f,  0x1.62e42ap-1f, 1.0f};
   static constexpr float kLeast = -126;
-  static constexpr float kWhole = 0x1.8p23f;
+  static constexpr float kWhole = 0x1.8p23f + 128;
   static constexpr int kMantissaBits = 23;
 };
 template <>
@@ -34,7 +35,7 @@ struct ExpConstants<double> {
       0x1.ffcbee3b0af8cp-17, 0x1.4309130961163p-13, 0x1.5d87fe7bbbe07p-10, 0x1.3b2ab6fba1e1cp-7,
       0x1.c6b08d7048f31p-5,  0x1.ebfbdff82c598p-3,  0x1.62e42fefa39f3p-1,  1.0};
   static constexpr double kLeast = -1022;
-  static constexpr double kWhole = 0x1.8p52;
+  static constexpr double kWhole = 0x1.8p52 + 1024;
   static constexpr int kMantissaBits = 52;
 };
 
@@ -60,9 +61,7 @@ HWY_INLINE V held(V constant) {
 /// Vectors that are worth raising together: as many as there are registers for beside the
 /// constants.
 template <class Real>
-inline constexpr int kPowersAtOnce = HWY_TARGET > HWY_AVX3 ? 1
-                                     : sizeof(Real) == 4   ? 4
-                                                           : 2;
+inline constexpr int kPowersAtOnce = HWY_TARGET <= HWY_AVX3 && sizeof(Real) == 4 ? 4 : 2;
 
 /// 2^x for x up to about 1; relative error at most 1.75 units of 2^-23 (2^-52 for doubles). Results
 /// below the normal range are 0, 2^0 is exactly 1, NaN stays NaN. The same bits on AVX2 and
@@ -73,7 +72,9 @@ class Exp2 {
   using V = hn::Vec<D>;
 
   HWY_INLINE explicit Exp2(D d) : least_(held(hn::Set(d, Constants::kLeast))) {
-    for (int k = 0; k < kTerms; ++k) held_[k] = held(hn::Set(d, Constants::kCoefficients[k]));
+    const Real unit = HWY_TARGET <= HWY_AVX3 ? 1 : Real(0.5);
+    for (int k = 0; k < kTerms; ++k)
+      held_[k] = held(hn::Set(d, unit * Constants::kCoefficients[k]));
   }
   HWY_INLINE V operator()(V x) const {
     V all[1] = {x};
@@ -110,15 +111,15 @@ class Exp2 {
     const auto r = hn::Sub(x, n);
     auto p = held_[0];
     for (int k = 1; k < kTerms; ++k) p = hn::MulAdd(p, r, held_[k]);
+    // p is half of 2^r here, and this is twice 2^n; where x is NaN, so is p, whatever this is.
     const hn::RebindToSigned<D> di;
-    const auto exponent = hn::ShiftLeft<Constants::kMantissaBits>(hn::BitCast(di, shifted));
-    const auto y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
-    const auto normal = hn::IfThenZeroElse(hn::Lt(x, least_), y);
-    return hn::IfThenElse(hn::Eq(x, x), normal, x);  // the exponent of NaN is anybody's guess
+    const auto twice = hn::ShiftLeft<Constants::kMantissaBits>(hn::BitCast(di, shifted));
+    return hn::IfThenZeroElse(hn::Lt(x, least_), hn::Mul(p, hn::BitCast(d, twice)));
   }
 #endif
 
-  using Constants = ExpConstants<hn::TFromD<D>>;
+  using Real = hn::TFromD<D>;
+  using Constants = ExpConstants<Real>;
   static constexpr int kTerms = static_cast<int>(std::size(Constants::kCoefficients));
   V least_, held_[kTerms];
 };

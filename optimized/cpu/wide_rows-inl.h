@@ -45,7 +45,7 @@ std::vector<Special<Real>> set_specials_apart(Real* values, std::int64_t rows,
   return specials;
 }
 
-/// Dense rows in the type that is computed in; read through where that is the type they have.
+/// Dense rows in the type that is computed in; read where they lie if that is the type they have.
 template <class Element>
 class WideRows {
  public:
@@ -54,30 +54,32 @@ class WideRows {
   WideRows(std::int64_t most_rows, std::int64_t channels)
       : most_(most_rows),
         channels_(channels),
-        wide_(std::is_same_v<Element, Real> ? nullptr : aligned_array<Real>(most_ * channels)) {}
+        stride_(channels + gap(channels)),
+        wide_(kInPlace ? nullptr : aligned_array<Real>(most_ * stride_)) {
+    if (wide_) std::fill_n(wide_.get(), most_ * stride_, Real(0));  // the gaps, too
+  }
 
   void load(const Element* from, std::int64_t rows) {
     rows_ = rows;
     specials_.clear();
-    if constexpr (std::is_same_v<Element, Real>) {
+    if constexpr (kInPlace) {
       raw_ = from;
     } else {
-      widen_all(from, rows * channels_, wide_.get());
-      raw_ = wide_.get();
+      raw_ = widen(from);
     }
     finite_ = raw_;
   }
   /// Takes the numbers that are not finite out of finite(). Returns whether raw() has none either.
   bool make_finite() {
-    if (all_finite(raw_, rows_ * channels_)) return true;
-    if (!cleaned_) cleaned_ = aligned_array<Real>(most_ * channels_);
-    std::copy(raw_, raw_ + rows_ * channels_, cleaned_.get());
-    specials_ = set_specials_apart(cleaned_.get(), rows_, channels_, channels_);
+    if (all_finite(raw_, rows_ * stride_)) return true;
+    if (!cleaned_) cleaned_ = aligned_array<Real>(most_ * stride_);
+    std::copy(raw_, raw_ + rows_ * stride_, cleaned_.get());
+    specials_ = set_specials_apart(cleaned_.get(), rows_, channels_, stride_);
     finite_ = cleaned_.get();
     return false;
   }
-  const Real* raw(std::int64_t row) const { return raw_ + row * channels_; }
-  const Real* finite(std::int64_t row) const { return finite_ + row * channels_; }
+  Rows<Real> raw(std::int64_t row) const { return Rows<Real>{raw_, stride_}.from(row); }
+  Rows<Real> finite(std::int64_t row) const { return Rows<Real>{finite_, stride_}.from(row); }
 
   /// Adds what finite() left out of rows first … first+count-1: weights (count, width) times it, to
   /// sums (channels, width), where the weight is not 0.
@@ -94,7 +96,28 @@ class WideRows {
   }
 
  private:
-  std::int64_t most_, channels_;
+  static constexpr bool kInPlace = std::is_same_v<Element, Real>;
+
+  /// Numbers from the end of a row to the next one. Rows of whole 512 bytes are set apart by a line:
+  /// else the rows of a block meet in a few sets of the first-level cache, and register tiles of 4
+  /// channels read every line several times.
+  static std::int64_t gap(std::int64_t channels) {
+    constexpr std::int64_t kLine = 64 / sizeof(Real);
+    const bool meet = HWY_TARGET > HWY_AVX3 && channels % (8 * kLine) == 0;
+    return !kInPlace && meet ? kLine : 0;
+  }
+  const Real* widen(const Element* from) {
+    if (stride_ == channels_) {
+      widen_all(from, rows_ * channels_, wide_.get());
+    } else {
+      for (std::int64_t row = 0; row < rows_; ++row) {
+        widen_all(from + row * channels_, channels_, wide_.get() + row * stride_);
+      }
+    }
+    return wide_.get();
+  }
+
+  std::int64_t most_, channels_, stride_;
   AlignedArray<Real> wide_, cleaned_;
   const Real* raw_ = nullptr;
   const Real* finite_ = nullptr;

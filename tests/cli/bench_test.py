@@ -12,7 +12,7 @@ from program import PROGRAM, ProgramTest
 
 KEYS = {"id", "what", "unit", "value", "target", "met", "spread"}
 SOME_OF_EVERY_FAMILY = ["C1.causal", "C2.full", "C3", "C4.d64", "C5", "C6.d64.causal", "C7.p2",
-                        "C8.forward", "C9.forward", "C10"]
+                        "C8.forward", "C9.forward", "C10", "C11.h1"]
 VERDICTS = {"target", "at least", "at most", "missed"}
 
 # Stands in for a Python with PyTorch: ignores what it is to run and speaks the protocol.
@@ -73,7 +73,7 @@ class BenchTest(ProgramTest):
                 self.check_goal(goal)
                 self.assertIn(goal["id"], text)
         families = {goal["id"].split(".")[0] for goal in found["goals"]}
-        self.assertEqual(families, {f"C{i}" for i in range(1, 11)})
+        self.assertEqual(families, {f"C{i}" for i in range(1, 12)})
         torch = [goal for goal in found["goals"] if goal["id"].startswith("C8.")]
         for goal in torch:
             self.assertIn("--torch-python", goal["reason"])

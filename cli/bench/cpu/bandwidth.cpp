@@ -1,19 +1,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <new>
 
 #include "cli/bench/cpu/roofline.h"
 #include "cli/bench/measure/timing.h"
+#include "optimized/cpu/parallel.h"
 #include "optimized/cpu/vectors.h"
 
 namespace ringlab::bench {
 namespace {
-
-constexpr std::int64_t kBlock = 512;  // a multiple of the bytes of one step of the loop
 
 #if defined(__x86_64__)
 // Eight loads a step; %0 is where from, %1 the steps.
@@ -55,34 +52,44 @@ void read_words(const char* from, std::int64_t bytes) {
   asm volatile("" : : "r"(sums[0]), "r"(sums[1]));
 }
 
-void read_all(const char* from, std::int64_t blocks) {
+void read_bytes(const char* from, std::int64_t bytes) {
   const std::string vectors = cpu::vectors_in_use();
-  if (vectors.starts_with("avx512")) return read_512(from, blocks * kBlock / 512);
-  if (vectors == "avx2") return read_256(from, blocks * kBlock / 256);
-  read_words(from, blocks * kBlock);
+  if (vectors.starts_with("avx512")) return read_512(from, bytes / 512);
+  if (vectors == "avx2") return read_256(from, bytes / 256);
+  read_words(from, bytes);
 }
-
-struct FreeMemory {
-  void operator()(char* memory) const { std::free(memory); }
-};
 
 }  // namespace
 
+ReadBuffer::ReadBuffer(std::int64_t bytes)
+    : blocks_(std::max<std::int64_t>(1, bytes / kBlock)),
+      memory_(static_cast<char*>(std::aligned_alloc(static_cast<std::size_t>(kBlock),
+                                                    static_cast<std::size_t>(this->bytes())))) {
+  if (!memory_) throw std::bad_alloc();
+  // So that it is memory, and not one page of zeros.
+  std::memset(memory_.get(), 1, static_cast<std::size_t>(this->bytes()));
+}
+
+void ReadBuffer::read(int threads) const {
+  const std::int64_t parts = std::min<std::int64_t>(threads, blocks_);
+  const std::int64_t each = (blocks_ + parts - 1) / parts;
+  cpu::share_out(parts, threads, [&] {
+    return [&](std::int64_t part) {
+      const std::int64_t first = part * each, last = std::min(blocks_, first + each);
+      if (first < last) read_bytes(memory_.get() + first * kBlock, (last - first) * kBlock);
+    };
+  });
+}
+
 Bandwidth measure_reading(const std::string& where, std::int64_t buffer_bytes) {
   constexpr std::int64_t kLeastBytes = std::int64_t{1} << 27;  // several ms
-  const std::int64_t blocks = std::max<std::int64_t>(1, buffer_bytes / kBlock);
-  const std::int64_t times = std::max<std::int64_t>(1, kLeastBytes / (blocks * kBlock));
-  const auto bytes = static_cast<std::size_t>(blocks * kBlock);
-  const std::unique_ptr<char, FreeMemory> buffer(
-      static_cast<char*>(std::aligned_alloc(static_cast<std::size_t>(kBlock), bytes)));
-  if (!buffer) throw std::bad_alloc();
-  std::memset(buffer.get(), 1, bytes);  // so that it is memory, and not one page of zeros
+  const ReadBuffer buffer(buffer_bytes);
+  const std::int64_t times = std::max<std::int64_t>(1, kLeastBytes / buffer.bytes());
   const auto read = [&] {
-    for (std::int64_t i = 0; i < times; ++i) read_all(buffer.get(), blocks);
+    for (std::int64_t i = 0; i < times; ++i) buffer.read(1);
   };
   const Timing timing = time_in_turn({on_one_thread(where, read)}, {.rounds = 5}).front();
-  const auto read_bytes = static_cast<double>(times * blocks * kBlock);
-  return {where, blocks * kBlock, read_bytes / timing.seconds.p10};
+  return {where, buffer.bytes(), static_cast<double>(times * buffer.bytes()) / timing.seconds.p10};
 }
 
 std::vector<Bandwidth> measure_bandwidths() {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,24 @@ struct Bandwidth {
   std::string where;  ///< "memory", "L2 cache", "L1 cache"
   std::int64_t buffer_bytes = 0;
   double bytes_per_s = 0;  ///< of one thread's processor time, the best of a few runs
+};
+
+/// Memory that was written once, to be read from end to end.
+class ReadBuffer {
+ public:
+  explicit ReadBuffer(std::int64_t bytes);
+  std::int64_t bytes() const { return blocks_ * kBlock; }
+  /// Reads all of it, each thread a part.
+  void read(int threads) const;
+
+ private:
+  static constexpr std::int64_t kBlock = 512;  // a multiple of the bytes of a step of the loop
+  struct FreeMemory {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+
+  std::int64_t blocks_;
+  std::unique_ptr<char, FreeMemory> memory_;
 };
 
 /// Reads a buffer from end to end, over and over; the bytes read in a second.

@@ -7,18 +7,26 @@
 namespace ringlab::bench {
 
 std::string TorchCase::id() const {
+  if (decoded > 0) {
+    return fmt::format("decode{}.{}.d{}.h{}.t{}", decoded, dtype_info(dtype).name, head_dim, heads,
+                       threads);
+  }
   return fmt::format("{}.{}.{}.d{}.t{}", pass_name(pass), dtype_info(dtype).name, mask, head_dim,
                      threads);
 }
 
 std::string TorchCase::text() const {
+  if (decoded > 0) {
+    return fmt::format("queries against {} keys: {}, {}, head_dim {}, heads: {}, threads: {}",
+                       kDecodedTokens, decoded, dtype_info(dtype).name, head_dim, heads, threads);
+  }
   return fmt::format("{} {} {}, head_dim {}, threads: {}", pass_name(pass), dtype_info(dtype).name,
                      mask, head_dim, threads);
 }
 
-std::string TorchCase::request(std::int64_t heads, std::int64_t tokens) const {
-  return fmt::format("{} {} {} {} {} {} {}", pass_name(pass), dtype_info(dtype).name, mask, heads,
-                     tokens, head_dim, threads);
+std::string TorchCase::request(std::int64_t queries, std::int64_t tokens) const {
+  return fmt::format("{} {} {} {} {} {} {} {}", pass_name(pass), dtype_info(dtype).name, mask,
+                     heads, queries, tokens, head_dim, threads);
 }
 
 std::vector<TorchCase> torch_cases() {
@@ -31,6 +39,9 @@ std::vector<TorchCase> torch_cases() {
         }
       }
     }
+  }
+  for (const std::int64_t heads : {1, 8}) {
+    cases.push_back({.head_dim = 64, .threads = 2, .heads = heads, .decoded = 1});
   }
   return cases;
 }

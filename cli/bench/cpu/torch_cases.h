@@ -16,16 +16,22 @@ struct TorchCase {
   std::string mask = "full";  ///< or "causal"
   std::int64_t head_dim = 128;
   int threads = 1;
+  std::int64_t heads = 8;
+  std::int64_t decoded = 0;  ///< queries against kDecodedTokens; 0: as many queries as tokens
 
-  /// "backward.bf16.causal.d64.t2"
+  /// "backward.bf16.causal.d64.t2", or "decode1.f32.d64.h8.t2"
   std::string id() const;
   /// The same in words.
   std::string text() const;
   /// The line that asks the peer for it.
-  std::string request(std::int64_t heads, std::int64_t tokens) const;
+  std::string request(std::int64_t queries, std::int64_t tokens) const;
 };
 
-/// Both passes, f32 and bf16, full and causal, head_dim 128 and 64, on one thread and on two.
+/// Keys that queries are decoded against.
+inline constexpr std::int64_t kDecodedTokens = 65536;
+
+/// Both passes, f32 and bf16, full and causal, head_dim 128 and 64, on one thread and on two; and one
+/// query against many keys of one head and of eight.
 std::vector<TorchCase> torch_cases();
 
 }  // namespace ringlab::bench

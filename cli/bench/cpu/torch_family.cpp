@@ -13,7 +13,6 @@
 namespace ringlab::bench {
 namespace {
 
-constexpr std::int64_t kHeads = 8;
 /// Nobody is believed to be faster than the peak by more than a clock that changed.
 constexpr double kBeyondPeak = 1.25;
 
@@ -44,10 +43,13 @@ class Match {
 
   template <class Element>
   void play(const TorchCase& one, const TimingOptions& options, Findings& findings) {
+    const bool decodes = one.decoded > 0;
+    const std::int64_t queries = decodes ? one.decoded : tokens_;
+    const std::int64_t tokens = decodes ? kDecodedTokens : tokens_;
     const auto work =
-        std::make_shared<AttentionWork<Element>>(AttentionSizes{.heads = kHeads,
-                                                                .queries = tokens_,
-                                                                .tokens = tokens_,
+        std::make_shared<AttentionWork<Element>>(AttentionSizes{.heads = one.heads,
+                                                                .queries = queries,
+                                                                .tokens = tokens,
                                                                 .head_dim = one.head_dim,
                                                                 .mask = one.mask,
                                                                 .threads = one.threads});
@@ -56,7 +58,7 @@ class Match {
     const auto threads = static_cast<double>(one.threads);
     const Plausible plausible{.least_seconds =
                                   peak > 0 ? flops / (peak * threads * kBeyondPeak) : 0};
-    const auto theirs = [&] { return peer_.ask(one.request(kHeads, tokens_), plausible); };
+    const auto theirs = [&] { return peer_.ask(one.request(queries, tokens), plausible); };
     const std::vector<Timing> timings =
         time_in_turn({ours<Element>(one, work), {"PyTorch", {}, theirs}}, options);
     const std::string id = "C8." + one.id();

@@ -1,7 +1,7 @@
 """A peer (peer.h): PyTorch's attention on the CPU.
 
-A line "forward f32 causal HEADS TOKENS HEAD_DIM THREADS" (or backward, bf16, full) is one pass over
-random numbers; the answer is its processor time on one thread, its wall time on several.
+A line "forward f32 causal HEADS QUERIES TOKENS HEAD_DIM THREADS" (or backward, bf16, full) is one
+pass over random numbers; the answer is its processor time on one thread, its wall time on several.
 """
 import sys
 import time
@@ -16,10 +16,11 @@ DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 class Problem:
     """Inputs of one shape, kept from request to request."""
 
-    def __init__(self, dtype, heads, tokens, head_dim):
+    def __init__(self, dtype, heads, queries, tokens, head_dim):
         torch.manual_seed(1)
         self.q, self.k, self.v, self.dout = (
-            torch.randn(1, heads, tokens, head_dim).to(DTYPES[dtype]) for _ in range(4))
+            torch.randn(1, heads, rows, head_dim).to(DTYPES[dtype])
+            for rows in (queries, tokens, tokens, queries))
 
     def attention(self, mask):
         return torch.nn.functional.scaled_dot_product_attention(

@@ -60,6 +60,7 @@ const std::vector<GoalFamily>& cpu_families() {
       {{"C8"}, "PyTorch", 60, measure_against_torch},
       {{"C9"}, "two threads, one", 8, measure_scaling},
       {{"C10"}, "memory of a rank", 1, measure_memory},
+      {{"C11"}, "decoding, share of bandwidth", 4, measure_decoding},
   };
   return families;
 }

@@ -61,6 +61,7 @@ Findings measure_ring(const Plan& plan);           ///< C7
 Findings measure_against_torch(const Plan& plan);  ///< C8
 Findings measure_scaling(const Plan& plan);        ///< C9
 Findings measure_memory(const Plan& plan);         ///< C10
+Findings measure_decoding(const Plan& plan);       ///< C11
 
 /// Goals that are measured together.
 struct GoalFamily {

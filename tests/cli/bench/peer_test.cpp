@@ -169,10 +169,10 @@ TEST(Peer, that_cannot_says_why) {
   EXPECT_NE(text.find("cannot allocate that much"), std::string::npos) << text;
 }
 
-TEST(TorchPeer, requests_have_seven_words_and_the_source_is_whole) {
+TEST(TorchPeer, requests_have_eight_words_and_the_source_is_whole) {
   for (const TorchCase& one : torch_cases()) {
     const std::string request = one.request(8, 2048);
-    EXPECT_EQ(std::count(request.begin(), request.end(), ' '), 6) << request;
+    EXPECT_EQ(std::count(request.begin(), request.end(), ' '), 7) << request;
   }
   EXPECT_TRUE(torch_peer_source().ends_with("serve()\n"));
 }

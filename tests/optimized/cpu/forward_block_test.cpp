@@ -116,6 +116,66 @@ TYPED_TEST(ForwardBlock, has_the_same_bits_for_a_few_queries_as_for_many) {
   }
 }
 
+/// `count` queries of ones at the end of 3500 positions, two heads, against 3000 of the keys, in two
+/// runs. Scores are whole powers and rise from thousand to thousand, values are 0 … 3: every sum is
+/// exact in every order.
+template <class Element>
+Trial<Element> many_keys(std::int64_t count) {
+  constexpr std::int64_t kKeys = 3000, kAll = 3500, kChannels = 3;
+  std::vector<std::int64_t> keys;
+  for (std::int64_t j = 0; j < kKeys; ++j) keys.push_back(j < 1700 ? j : j + 500);
+  std::vector<std::int64_t> queries;
+  for (std::int64_t i = 0; i < count; ++i) queries.push_back(i == 0 ? 2300 : kAll - count + i);
+  Trial<Element> trial{.mask = parse_mask("causal").bind(kAll, kAll),
+                       .queries = Positions::from_list(queries),
+                       .keys = Positions::from_list(keys),
+                       .q_extents = {1, 2, count, 1},
+                       .k_extents = {1, 1, kKeys, 1},
+                       .v_extents = {1, 1, kKeys, kChannels},
+                       .tiles = {.queries = 32, .keys = 100}};
+  trial.q.assign(static_cast<std::size_t>(2 * count), static_cast<Element>(1.0));
+  for (std::int64_t j = 0; j < kKeys; ++j) {
+    trial.k.push_back(static_cast<Element>(static_cast<double>(j / 1000 - j % 4)));
+    for (std::int64_t c = 0; c < kChannels; ++c) {
+      trial.v.push_back(static_cast<Element>(static_cast<double>((j + c) % 4)));
+    }
+  }
+  return trial;
+}
+
+TYPED_TEST(ForwardBlock, merges_what_a_few_queries_have_of_slices_of_keys) {
+  const auto run_in_base_2 = [](const Trial<TypeParam>& trial) {
+    Block<TypeParam> block = trial.block();
+    block.scale = std::numbers::ln2;
+    std::vector<SoftmaxState<Accumulator<TypeParam>>> states(trial.q.size(),
+                                                             {.row_max = 1, .row_sum = 4});
+    std::vector<Accumulator<TypeParam>> accs(trial.q.size() * 3, 8);
+    forward_block(block, states.data(), accs.data());
+    for (const auto& state : states) accs.insert(accs.end(), {state.row_max, state.row_sum});
+    return accs;
+  };
+  for (const std::string& vectors : available_vectors()) {
+    use_vectors(vectors);
+    const Trial<TypeParam> many = many_keys<TypeParam>(6);
+    const auto whole = run_in_base_2(many);
+    for (int threads = 1; threads <= 5; ++threads) {
+      Trial<TypeParam> few = some_queries(many, 0, 2);
+      few.threads = threads;
+      const auto part = run_in_base_2(few);
+      for (std::size_t row = 0; row < 4; ++row) {
+        const std::size_t there = row / 2 * 6 + row % 2;
+        for (std::size_t c = 0; c < 3; ++c) {
+          EXPECT_EQ(part[row * 3 + c], whole[there * 3 + c]) << vectors << ", row " << row;
+        }
+        for (std::size_t i = 0; i < 2; ++i) {
+          EXPECT_EQ(part[4 * 3 + row * 2 + i], whole[12 * 3 + there * 2 + i])
+              << vectors << ", row " << row;
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(ForwardBlock, has_the_same_bits_far_along_a_sequence) {
   for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
     Trial<TypeParam> trial = any_trial<TypeParam>(seed);
