@@ -34,6 +34,8 @@ namespace ringlab::cpu::HWY_NAMESPACE {
 
 /// The most queries of a head for which a tile is not faster; measured, see docs/performance.md.
 inline constexpr std::int64_t kMostFewQueries = 4;
+/// Whole blocks of keys in a slice: a merge costs little beside them.
+inline constexpr std::int64_t kSliceBlocks = 8;
 /// Vectors of keys or channels whose sums are under way at the same time.
 inline constexpr int kSumsAtOnce = 8;
 
@@ -273,7 +275,8 @@ template <class Element>
 void forward_few(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                  Accumulator<Element>* accs) {
   const Extents &q = block.q.extents, &k = block.k.extents;
-  const std::vector<KeySlice> slices = key_slices(block.keys, block.tiles.keys);
+  const std::vector<KeySlice> slices =
+      key_slices(block.keys, block.tiles.keys, kSliceBlocks * block.tiles.keys);
   const std::int64_t count = std::ssize(slices);
   SliceParts<Accumulator<Element>> parts(count, q.batch * q.heads * q.tokens,
                                          block.v.extents.channels);

@@ -1,4 +1,5 @@
-// The keys of a chunk, cut into slices that threads take one by one in the backward pass.
+// The keys of a chunk, cut into slices that threads take one by one in the backward pass, and where
+// queries are few.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +19,20 @@ struct KeyRows {
 };
 using KeySlice = std::vector<KeyRows>;
 
-/// Keys of a slice, at least: enough that reading the queries again for every slice costs little,
+/// Keys of a slice in the backward pass, at least: enough that reading the queries again for every slice costs little,
 /// and few enough that there is work for several threads. Does not depend on how many there are,
 /// because the order of sums must not.
 inline constexpr std::int64_t kSliceKeys = 1024;
 
-/// Blocks of at most `block_keys` keys that do not cross runs, in slices of about kSliceKeys keys.
-inline std::vector<KeySlice> key_slices(const Positions& keys, std::int64_t block_keys) {
+/// Blocks of at most `block_keys` keys that do not cross runs, in slices of about `slice_keys` keys.
+inline std::vector<KeySlice> key_slices(const Positions& keys, std::int64_t block_keys,
+                                        std::int64_t slice_keys = kSliceKeys) {
   std::vector<KeySlice> slices;
-  std::int64_t held = kSliceKeys, start = 0;
+  std::int64_t held = slice_keys, start = 0;
   for (std::size_t run = 0; run < keys.runs().size(); ++run) {
     const std::int64_t count = keys.runs()[run].count;
     for (std::int64_t first = 0; first < count; first += block_keys) {
-      if (held >= kSliceKeys) {
+      if (held >= slice_keys) {
         slices.emplace_back();
         held = 0;
       }
