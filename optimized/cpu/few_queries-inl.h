@@ -45,10 +45,10 @@ bool has_few_queries(const Block<Element>& block) {
   return block.q.extents.tokens <= kMostFewQueries && block.is_plain() && !block.mask.has_bits();
 }
 
-/// scores[j] = unit · Σ_c keys[c][j] q[c], c in order, of kVectors vectors of keys; `keys` have `width`
-/// lanes a channel.
+/// scores[j] = unit · Σ_c keys[c][j] q[c], c in order, of kVectors vectors of keys; channels of `keys`
+/// are `stride` numbers apart.
 template <int kVectors, class Real>
-HWY_INLINE void score_keys(const Real* HWY_RESTRICT keys, std::int64_t width, const Real* q,
+HWY_INLINE void score_keys(const Real* HWY_RESTRICT keys, std::int64_t stride, const Real* q,
                            std::int64_t channels, Real unit, Real* HWY_RESTRICT scores) {
   const hn::ScalableTag<Real> d;
   Vector<Real> sums[kVectors];
@@ -56,7 +56,7 @@ HWY_INLINE void score_keys(const Real* HWY_RESTRICT keys, std::int64_t width, co
   for (std::int64_t c = 0; c < channels; ++c) {
     const auto factor = hn::Set(d, q[c]);
     for (int x = 0; x < kVectors; ++x) {
-      sums[x] = hn::MulAdd(factor, hn::Load(d, keys + c * width + x * lanes<Real>()), sums[x]);
+      sums[x] = hn::MulAdd(factor, hn::Load(d, keys + c * stride + x * lanes<Real>()), sums[x]);
     }
   }
   for (int x = 0; x < kVectors; ++x) {
@@ -115,8 +115,9 @@ class FewQueriesWorker {
       : block_(block),
         unit_(static_cast<Real>(in_base_2(block.scale))),
         width_(rounded_up(block.tiles.keys)),
+        stride_(width_ + kLine),
         values_(block.tiles.keys, block.v.extents.channels),
-        turned_(aligned_array<Real>(width_ * block.q.extents.channels)),
+        turned_(aligned_array<Real>(stride_ * block.q.extents.channels)),
         scores_(aligned_array<Real>(width_ + lanes<Real>())) {
     const Extents& q = block.q.extents;
     for (const std::int64_t position : block.queries.to_list()) {
@@ -136,12 +137,14 @@ class FewQueriesWorker {
       values_.load(block_.v.data + row * v.channels, part.last - part.first);
       values_.make_finite();
       into_lanes(block_.k.data + row * k.channels, part.last - part.first, k.channels,
-                 turned_.get(), width_);
+                 turned_.get(), width_, stride_);
       take_in(run, part, kv_head, states, accs);
     }
   }
 
  private:
+  static constexpr std::int64_t kLine = 64 / sizeof(Real);
+
   static std::int64_t rounded_up(std::int64_t keys) {
     const std::int64_t step = std::max(kSumsAtOnce * lanes<Real>(), kSquare<Real>);
     return (keys + step - 1) / step * step;
@@ -197,11 +200,12 @@ class FewQueriesWorker {
     }
     std::int64_t j = rows.first / n * n;
     for (; j + kSumsAtOnce * n <= width_ && j < rows.last; j += kSumsAtOnce * n) {
-      score_keys<kSumsAtOnce>(turned_.get() + j, width_, queries_.data(), channels, unit_,
+      score_keys<kSumsAtOnce>(turned_.get() + j, stride_, queries_.data(), channels, unit_,
                               scores_.get() + j);
     }
     for (; j < rows.last; j += n) {
-      score_keys<1>(turned_.get() + j, width_, queries_.data(), channels, unit_, scores_.get() + j);
+      score_keys<1>(turned_.get() + j, stride_, queries_.data(), channels, unit_,
+                    scores_.get() + j);
     }
   }
 
@@ -222,8 +226,9 @@ class FewQueriesWorker {
   const Block<Element>& block_;
   const Real unit_;            ///< scale · log2 e: scores are in base 2
   const std::int64_t width_;   ///< keys of a block, in whole groups of vectors
+  const std::int64_t stride_;  ///< and a line: else channels meet in a few sets of the first cache
   WideRows<Element> values_;   ///< of the block at hand
-  AlignedArray<Real> turned_;  ///< (channels, width_) its keys
+  AlignedArray<Real> turned_;  ///< (channels, stride_) its keys
   AlignedArray<Real> scores_;  ///< of one query, then weights
   std::vector<Real> queries_;  ///< the channels of one query
   std::vector<KeyInterval> seen_;

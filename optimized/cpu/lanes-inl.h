@@ -55,10 +55,10 @@ HWY_INLINE void transpose(D d, V (&rows)[4]) {
 #endif
 
 /// to[channel][lane] = rows[lane][channel], widened; lanes from `count` on repeat the last row.
-/// `rows` are dense, `to` has `width` lanes a row, whole squares.
+/// `rows` are dense, `to` has `width` lanes a row, whole squares, `stride` numbers from row to row.
 template <class Real, class From>
 void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Real* to,
-                std::int64_t width = tile_width<Real>()) {
+                std::int64_t width, std::int64_t stride) {
   const SquareTag<Real> d;
   constexpr std::int64_t kSide = kSquare<Real>;
   for (std::int64_t lane = 0; lane < width; lane += kSide) {
@@ -72,14 +72,20 @@ void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Rea
       for (std::int64_t i = 0; i < kSide; ++i) square[i] = load_wide(d, from[i] + c);
       transpose(d, square);
       for (std::int64_t i = 0; i < kSide; ++i)
-        hn::StoreU(square[i], d, to + (c + i) * width + lane);
+        hn::StoreU(square[i], d, to + (c + i) * stride + lane);
     }
     for (; c < channels; ++c) {
       for (std::int64_t i = 0; i < kSide; ++i) {
-        to[c * width + lane + i] = static_cast<Real>(from[i][c]);
+        to[c * stride + lane + i] = static_cast<Real>(from[i][c]);
       }
     }
   }
+}
+
+/// The same for a tile of queries.
+template <class Real, class From>
+void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Real* to) {
+  into_lanes(rows, count, channels, to, tile_width<Real>(), tile_width<Real>());
 }
 
 /// The fate of numbers that leave their lanes: they replace what is in memory, or are added to it.
