@@ -4,54 +4,37 @@
 #include <string>
 
 #include "reference/model/many_ranks.h"
+#include "reference/model/training/amounts.h"
 
 namespace ringlab::model {
 namespace {
 
-constexpr double kWeightBytes = 2, kGradientBytes = 4, kOptimizerBytes = 12, kActivationBytes = 2;
-constexpr double kLseBytes = 4, kLogitBytes = 4;
+constexpr double kGradientBytes = 4, kOptimizerBytes = 12, kLseBytes = 4;
 /// Of an update, for each weight: moments, gradient and weight are read, the first two and both forms
 /// of the weight written.
 constexpr double kUpdateBytes = 30;
-/// A layer has two collectives that gather and two that scatter, in either direction.
-constexpr double kCollectives = 4;
 constexpr int kRanksAsked = 8;  // for memory, where nodes are small
-
-double ceil_of(std::int64_t whole, std::int64_t parts) {
-  const std::int64_t up = (whole + parts - 1) / parts;
-  return static_cast<double>(up);
-}
 
 /// A step on one device, in numbers that all parts need.
 struct Device {
   Device(const Training& training, const Split& split)
-      : layers(ceil_of(training.model.layers, split.stages)),
-        tokens(ceil_of(training.tokens, split.context)),
+      : tokens(ceil_of(training.tokens, split.context)),
         rounds(ceil_of(training.sequences, split.replicas)),
         owners(static_cast<double>(split.context) * split.replicas),
         tensor(split.tensor) {
-    const Parameters p = parameters_of(training.model);
-    layer_weights =
-        static_cast<double>(p.attention + p.feed_forward) / tensor + static_cast<double>(p.norms);
-    const auto embedding = static_cast<double>(p.embedding) / tensor;
-    const auto logits = static_cast<double>(p.logits) / tensor + static_cast<double>(p.last_norm);
-    // The first stage embeds, the last has the logits; a tied matrix lies on both.
-    const double last = split.stages > 1 && training.model.tied ? embedding : logits;
-    weights = layers * layer_weights +
-              (split.stages == 1 ? embedding + logits : std::max(embedding, last));
+    const DeviceWeights learned = device_weights(training.model, split);
+    layers = learned.layers;
+    layer_weights = learned.layer;
+    weights = learned.all();
   }
 
-  double layers;  ///< of the fullest stage
   double tokens;  ///< of a sequence
   double rounds;  ///< sequences, one after the other
   double owners;  ///< devices that have the same weights
   double tensor;
+  double layers = 0;  ///< of the fullest stage
   double layer_weights = 0, weights = 0;
 };
-
-double feed_forward_numbers(const Transformer& m) {
-  return static_cast<double>((m.gated ? 3 : 2) * m.feed_forward * m.experts_per_token);
-}
 
 /// Bytes of a token and layer that are kept, of one tensor group's device.
 double kept_bytes(const Transformer& m, Kept kept, double tensor) {
@@ -77,11 +60,6 @@ double collective_seconds(double bytes, double ranks, const LinkSpeed& link) {
   return (ranks - 1) * link.latency_s + bytes * (ranks - 1) / ranks / link.bytes_per_s;
 }
 
-/// Layers with a window, and the others, as shares of all.
-double windowed_share(const Transformer& m) {
-  return static_cast<double>(m.windowed_layers) / static_cast<double>(m.layers);
-}
-
 /// What gathers and sums of weights take longer than the computing that hides them.
 double weight_seconds(const Device& device, const StepWay& way, const Machine& machine,
                       double forward, double backward) {
@@ -99,6 +77,19 @@ double weight_seconds(const Device& device, const StepWay& way, const Machine& m
 }
 
 }  // namespace
+
+DeviceWeights device_weights(const Transformer& model, const Split& split) {
+  const Parameters p = parameters_of(model);
+  const double tensor = split.tensor;
+  const auto embedding = static_cast<double>(p.embedding) / tensor;
+  const auto logits = static_cast<double>(p.logits) / tensor + static_cast<double>(p.last_norm);
+  // The first stage embeds, the last has the logits; a tied matrix lies on both.
+  const double last = split.stages > 1 && model.tied ? embedding : logits;
+  return {.layers = ceil_of(model.layers, split.stages),
+          .layer = static_cast<double>(p.attention + p.feed_forward) / tensor +
+                   static_cast<double>(p.norms),
+          .ends = split.stages == 1 ? embedding + logits : std::max(embedding, last)};
+}
 
 Job attention_job(const Training& training, const StepWay& way, const Machine& machine,
                   bool windowed) {

@@ -22,6 +22,14 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 
+/// Numbers that are learned of the fullest device, which has so many layers.
+struct DeviceWeights {
+  double layers = 0, layer = 0;
+  double ends = 0;  ///< embedding and logits
+  double all() const { return layers * layer + ends; }
+};
+DeviceWeights device_weights(const Transformer& model, const Split& split);
+
 /// What a layer keeps for its backward pass: all that it needs; its input and the answer of
 /// attention; its input alone. The rest is computed anew.
 enum class Kept { everything, attention, inputs };

@@ -4,10 +4,11 @@
 #include <map>
 #include <tuple>
 
+#include "reference/model/training/choices.h"
+
 namespace ringlab::model {
 namespace {
 
-constexpr std::int64_t kTokensApart = 1024;
 constexpr int kLeastTokens = 2;  // of a rank's chunk: a zigzag layout has two pieces
 
 /// What is wished, or 1, 2, 4 … up to `most`.
@@ -39,23 +40,6 @@ bool fits(const Training& training, const SplitWish& wish, const Machine& machin
          training.tokens >= std::int64_t{kLeastTokens} * split.context;
 }
 
-std::vector<Split> splits(const Training& training, const SplitWish& wish, const Machine& machine) {
-  std::vector<Split> all;
-  const int devices = wish.devices;
-  for (const int stages :
-       powers(wish.stages, std::min<std::int64_t>(devices, training.model.layers))) {
-    for (const int tensor : powers(wish.tensor, machine.node_ranks)) {
-      for (const int context : divisors(wish.context, devices)) {
-        const std::int64_t group = std::int64_t{stages} * tensor * context;
-        if (group > devices) continue;
-        const Split split{context, tensor, stages, static_cast<int>(devices / group)};
-        if (fits(training, wish, machine, split)) all.push_back(split);
-      }
-    }
-  }
-  return all;
-}
-
 /// Rings of a way, in the better schedule, for all ways with as large rings and tensor groups.
 class RingCosts {
  public:
@@ -78,10 +62,28 @@ class RingCosts {
 
 }  // namespace
 
+std::vector<Split> splits_for(const Training& training, const SplitWish& wish,
+                              const Machine& machine) {
+  std::vector<Split> all;
+  const int devices = wish.devices;
+  for (const int stages :
+       powers(wish.stages, std::min<std::int64_t>(devices, training.model.layers))) {
+    for (const int tensor : powers(wish.tensor, machine.node_ranks)) {
+      for (const int context : divisors(wish.context, devices)) {
+        const std::int64_t group = std::int64_t{stages} * tensor * context;
+        if (group > devices) continue;
+        const Split split{context, tensor, stages, static_cast<int>(devices / group)};
+        if (fits(training, wish, machine, split)) all.push_back(split);
+      }
+    }
+  }
+  return all;
+}
+
 std::vector<StepWay> ways_to_train(const Training& training, const SplitWish& wish,
                                    const Machine& machine) {
   std::vector<StepWay> ways;
-  for (const Split& split : splits(training, wish, machine)) {
+  for (const Split& split : splits_for(training, wish, machine)) {
     const int node = ring_machine(machine, split).node_ranks;
     const bool may_go_by_nodes = node > 1 && split.context > node && split.context % node == 0;
     for (const Kept kept : {Kept::everything, Kept::attention, Kept::inputs}) {
@@ -110,28 +112,12 @@ std::vector<StepChoice> weigh_training(const Training& training, const SplitWish
     choices.push_back({way, ring, step_memory(training, way, ring.bytes),
                        step_time(training, way, ring, machine)});
   }
-  const auto rank = [&](const StepChoice& choice) {
-    const bool holds = choice.memory.total() <= machine.memory_bytes;
-    return std::pair(!holds, holds ? choice.time.total() : choice.memory.total());
-  };
-  const auto is_before = [&](const StepChoice& a, const StepChoice& b) {
-    return rank(a) < rank(b);
-  };
-  if (choices.empty()) return choices;
-  const auto fastest = rank(*std::ranges::min_element(choices, is_before));
-  const auto simplest = std::ranges::find_if(choices, [&](const StepChoice& choice) {
-    return rank(choice) <= std::pair(fastest.first, fastest.second * (1 + kAsFast));
-  });
-  const StepChoice chosen = *simplest;
-  choices.erase(simplest);
-  std::ranges::stable_sort(choices, is_before);
-  choices.insert(choices.begin(), chosen);
+  put_best_first(choices, machine.memory_bytes);
   return choices;
 }
 
 std::int64_t longest_context(Training training, SplitWish wish, const Machine& machine,
                              const MemoryOf& memory_of) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 36;
   training.sequences = 1;
   wish.replicas = 1;
   wish.context = std::nullopt;
@@ -148,17 +134,7 @@ std::int64_t longest_context(Training training, SplitWish wish, const Machine& m
     training.tokens = tokens;
     return !ways_to_train(training, wish, machine).empty();
   };
-  std::int64_t holds = 0, fails = kTokensApart;
-  while (fails < kMost && !has_ways(fails)) fails *= 2;  // a token for each rank
-  while (fails < kMost && fits_somewhere(fails)) {
-    holds = fails;
-    fails *= 2;
-  }
-  while (fails - holds > std::max(kTokensApart, holds / 16)) {
-    const std::int64_t middle = (holds + fails) / 2 / kTokensApart * kTokensApart;
-    (fits_somewhere(middle) ? holds : fails) = middle;
-  }
-  return holds;
+  return longest_that_fits(has_ways, fits_somewhere);
 }
 
 }  // namespace ringlab::model

@@ -20,6 +20,10 @@ struct SplitWish {
 /// as many as layers, replicas divide the sequences, a rank of a ring has at least two tokens. The
 /// simplest first: fewer stages, smaller tensor groups, smaller rings. Of numbers that are not wished
 /// stages and tensor groups are powers of two, rings divide the devices, replicas are what is left.
+std::vector<Split> splits_for(const Training& training, const SplitWish& wish,
+                              const Machine& machine);
+
+/// All ways of all splits_for(), in their order.
 std::vector<StepWay> ways_to_train(const Training& training, const SplitWish& wish,
                                    const Machine& machine);
 
