@@ -90,6 +90,8 @@ std::vector<OptionSpec> plan_model_options() {
       {"stages", "S", "groups of layers, one after the other"},
       {"pieces", "V", "of each stage, which take turns (1)"},
       {"replicas", "R", "copies with sequences of their own"},
+      {"by-heads", "U",
+       "of --context: neighbours that deal heads, all-to-all; a ring of what is left"},
       {"keep", "WHAT", "of a layer, for its backward pass: everything, attention or inputs"},
       {"shard", "WHAT", "over devices with the same weights: optimizer or weights"},
       {"block-tokens", "N", "tokens of feed-forward and logits at a time (4096; 0: all)"},
@@ -132,6 +134,7 @@ ModelQuestion take_model_question(Arguments& arguments) {
   training.sequences = arguments.take_integer(
       "sequences", usual_sequences(training.tokens, wish.devices), 1, kMostModelTokens);
   wish.replicas = take_number(arguments, "replicas");
+  wish.by_heads = take_number(arguments, "by-heads");
   wish.kept = take_word(arguments, "keep", kKeptWords);
   wish.sharded = take_word(arguments, "shard", kShardedWords);
   question.machine = take_model_machine(arguments, training.model);
@@ -188,16 +191,18 @@ std::string shard_word(Sharded sharded) { return word_for(kShardedWords, sharded
 
 std::string split_options(const model::StepWay& way) {
   const model::Split& split = way.split;
-  return fmt::format("--context {} --tensor {} --stages {} --replicas {} --keep {} --shard {}",
-                     split.context, split.tensor, split.stages, split.replicas, keep_word(way.kept),
-                     shard_word(way.sharded));
+  const std::string by_heads = way.by_heads > 1 ? fmt::format(" --by-heads {}", way.by_heads) : "";
+  return fmt::format("--context {}{} --tensor {} --stages {} --replicas {} --keep {} --shard {}",
+                     split.context, by_heads, split.tensor, split.stages, split.replicas,
+                     keep_word(way.kept), shard_word(way.sharded));
 }
 
 model::Job ring_job(const ModelQuestion& question, const model::StepWay& way) {
   const model::Transformer& m = question.training.model;
-  return model::attention_job(question.training, way,
-                              model::ring_machine(question.machine, way.split),
-                              m.windowed_layers == m.layers);
+  return model::attention_job(
+      question.training, way,
+      model::ring_machine(question.machine, way.split.tensor * way.by_heads),
+      m.windowed_layers == m.layers);
 }
 
 std::string ring_words(const ModelQuestion& question, const model::StepWay& way) {
@@ -209,7 +214,8 @@ std::string ring_words(const ModelQuestion& question, const model::StepWay& way)
       "--ranks {} --layout {} --schedule {} --slots {} --node-ranks {}{}",
       shape.q_tokens, shape.q_heads, shape.kv_heads, shape.head_dim, job.problem.mask.text(),
       options.ranks, layout_name(options.layout), schedule_name(schedule_spec(options)),
-      options.slots, model::ring_machine(question.machine, way.split).node_ranks,
+      options.slots,
+      model::ring_machine(question.machine, way.split.tensor * way.by_heads).node_ranks,
       question.machine_words);
 }
 
@@ -233,10 +239,10 @@ Parts parts_of(const model::StepMemory& memory) {
 }
 
 Parts parts_of(const model::StepTime& time) {
-  return {{"products", time.products},     {"attention", time.attention},
-          {"recomputed", time.recomputed}, {"tensor exchange", time.tensor},
-          {"waiting stages", time.bubble}, {"weight exchange", time.weights},
-          {"optimizer", time.optimizer}};
+  return {{"products", time.products},       {"attention", time.attention},
+          {"head exchange", time.heads},     {"recomputed", time.recomputed},
+          {"tensor exchange", time.tensor},  {"waiting stages", time.bubble},
+          {"weight exchange", time.weights}, {"optimizer", time.optimizer}};
 }
 
 }  // namespace ringlab::cli

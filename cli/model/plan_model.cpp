@@ -28,6 +28,7 @@ using model::StepChoice;
 Json choice_json(const ModelQuestion& question, const StepChoice& choice) {
   const model::Split& split = choice.way.split;
   Json json = {{"context", split.context},
+               {"by_heads", choice.way.by_heads},
                {"tensor", split.tensor},
                {"stages", split.stages},
                {"replicas", split.replicas},
@@ -88,6 +89,7 @@ Json print_reasons(const ModelQuestion& question, const std::vector<StepChoice>&
   };
   using Way = model::StepWay;
   return print_sentences({{"context", of([](const Way& way) { return way.split.context; }, number)},
+                          {"by-heads", of([](const Way& way) { return way.by_heads; }, number)},
                           {"tensor", of([](const Way& way) { return way.split.tensor; }, number)},
                           {"stages", of([](const Way& way) { return way.split.stages; }, number)},
                           {"keep", of([](const Way& way) { return way.kept; }, keep_word)},
@@ -140,7 +142,7 @@ void print_choice(const ModelQuestion& question, const std::vector<StepChoice>& 
   json["longest_context"] =
       model::longest_context(question.training, question.wish, question.machine, largest_memory);
   output.print("\n");
-  if (best.way.split.context <= run_option("ranks").most) {
+  if (best.way.ring() <= run_option("ranks").most) {
     output.print("look at it    {}\n", ring_words(question, best.way));
   }
   output.print("device-hours  {:.3g} for a billion tokens\n",

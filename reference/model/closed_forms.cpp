@@ -65,6 +65,16 @@ std::int64_t pass_q_bytes(const Problem& problem, int ranks) {
   return (ranks - 1) * problem.shape.q_tokens * query_bytes(problem);
 }
 
+std::int64_t deal_heads_bytes(const Problem& problem, int ranks) {
+  const Shape& s = problem.shape;
+  const std::int64_t element = dtype_info(problem.dtype).bytes;
+  const std::int64_t kv_heads = std::max<std::int64_t>(s.kv_heads, ranks);
+  const std::int64_t query =
+      s.q_heads * ((s.head_dim + s.v_dim) * element + accumulator_bytes(problem.dtype));
+  const std::int64_t key = kv_heads * (s.head_dim + s.v_dim) * element;
+  return s.batch * (ranks - 1) * (s.q_tokens * query + s.kv_tokens * key) / ranks;
+}
+
 double pass_q_below(const Problem& problem, std::int64_t cached) {
   const std::int64_t more = query_bytes(problem) - kv_token_bytes(problem);
   return static_cast<double>(cached) * static_cast<double>(kv_token_bytes(problem)) /

@@ -34,6 +34,11 @@ std::int64_t pass_kv_bytes(const Problem& problem, int ranks);
 /// (row_max, row_sum, acc) come home (Yang et al. 2024; stage 21).
 std::int64_t pass_q_bytes(const Problem& problem, int ranks);
 
+/// The same where heads are dealt to ranks by two all-to-alls: q, k and v of all tokens there, out and lse
+/// back (Jacobs et al. 2023; stage 18). Ranks divide the tokens and the query heads; a K/V head of
+/// several ranks goes to each of them.
+std::int64_t deal_heads_bytes(const Problem& problem, int ranks);
+
 /// The number of new tokens behind `cached` ones below which pass_q_bytes() are fewer than
 /// pass_kv_bytes(). Of `problem`, types, heads and channels count.
 double pass_q_below(const Problem& problem, std::int64_t cached);

@@ -34,7 +34,7 @@ class PlanServeTest(ProgramTest):
         """Bytes that a run sends."""
         found = self.folder / "run.json"
         self.succeeds("run", subject, "--random", *SHAPE, "--tokens", tokens, "--queries", queries, "--ranks", 4,
-                      "--mask", "causal", *words, "--json", found)
+                      *words, "--json", found)
         return json.loads(found.read_text())["sent_bytes"]
 
     def test_the_page_shows_what_it_says(self):

@@ -231,7 +231,7 @@ ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const Memo
 ServeTime serve_time(const Serving& serving, const ServeWay& way, const Machine& machine) {
   const Transformer& m = serving.model;
   const Split& split = way.split;
-  const Machine ring = ring_machine(machine, split);
+  const Machine ring = ring_machine(machine, split.tensor);
   const auto layers = static_cast<double>(m.layers);
   const double between =
       kActivationBytes * device_tokens(serving, split) * static_cast<double>(m.hidden);

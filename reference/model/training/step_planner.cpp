@@ -40,6 +40,28 @@ bool fits(const Training& training, const SplitWish& wish, const Machine& machin
          training.tokens >= std::int64_t{kLeastTokens} * split.context;
 }
 
+bool may_deal(const Transformer& m, const Split& split, int by_heads) {
+  const std::int64_t heads = m.heads / split.tensor, kv_heads = m.kv_heads / split.tensor;
+  return split.context % by_heads == 0 && heads % by_heads == 0 &&
+         (kv_heads % by_heads == 0 || by_heads % kv_heads == 0);
+}
+
+/// Rings and all-to-alls on the devices of a context, the simplest first.
+std::vector<StepWay> ways_of_split(const Training& training, const SplitWish& wish,
+                                   const Machine& machine, const Split& split) {
+  std::vector<StepWay> ways;
+  for (const int by_heads : powers(wish.by_heads, machine.node_ranks / split.tensor)) {
+    if (!may_deal(training.model, split, by_heads)) continue;
+    const StepWay way{.split = split, .by_heads = by_heads};
+    ways.push_back(way);
+    const int node = ring_machine(machine, split.tensor * by_heads).node_ranks;
+    if (node == 1 || way.ring() <= node || way.ring() % node != 0) continue;
+    ways.push_back(way);
+    ways.back().by_nodes = true;
+  }
+  return ways;
+}
+
 /// Rings of a way, in the better schedule, for all ways with as large rings and tensor groups.
 class RingCosts {
  public:
@@ -47,7 +69,7 @@ class RingCosts {
       : training_(training), machine_(machine), memory_of_(memory_of) {}
 
   const RingCost& of(const StepWay& way) {
-    const auto key = std::tuple(way.split.context, way.split.tensor, way.by_nodes);
+    const auto key = std::tuple(way.split.context, way.split.tensor, way.by_nodes, way.by_heads);
     const auto [entry, is_new] = costs_.try_emplace(key);
     if (is_new) entry->second = ring_cost(training_, way, machine_, memory_of_);
     return entry->second;
@@ -57,7 +79,7 @@ class RingCosts {
   const Training& training_;
   const Machine& machine_;
   const MemoryOf& memory_of_;
-  std::map<std::tuple<int, int, bool>, RingCost> costs_;
+  std::map<std::tuple<int, int, bool, int>, RingCost> costs_;
 };
 
 }  // namespace
@@ -84,16 +106,18 @@ std::vector<StepWay> ways_to_train(const Training& training, const SplitWish& wi
                                    const Machine& machine) {
   std::vector<StepWay> ways;
   for (const Split& split : splits_for(training, wish, machine)) {
-    const int node = ring_machine(machine, split).node_ranks;
-    const bool may_go_by_nodes = node > 1 && split.context > node && split.context % node == 0;
+    const std::vector<StepWay> of_split = ways_of_split(training, wish, machine, split);
     for (const Kept kept : {Kept::everything, Kept::attention, Kept::inputs}) {
       if (kept != wish.kept.value_or(kept)) continue;
       for (const Sharded sharded : {Sharded::optimizer, Sharded::weights}) {
         if (sharded != wish.sharded.value_or(sharded)) continue;
         const bool nothing_to_cut = split.context * split.replicas == 1;
         if (sharded == Sharded::weights && nothing_to_cut && !wish.sharded) continue;
-        ways.push_back({split, kept, sharded, false});
-        if (may_go_by_nodes) ways.push_back({split, kept, sharded, true});
+        for (StepWay way : of_split) {
+          way.kept = kept;
+          way.sharded = sharded;
+          ways.push_back(way);
+        }
       }
     }
   }
