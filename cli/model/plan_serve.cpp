@@ -132,7 +132,7 @@ void print_rest(const ServeQuestion& question, const ServeChoice& best, Json& js
                 Output& output) {
   const model::Serving& serving = question.serving;
   output.print("\ntokens/s      {:.4g}{}\n", json["tokens_per_second"].get<double>(),
-               serving.decodes() ? fmt::format(" of {} sequences", serving.sequences) : "");
+               serving.sequences > 1 ? fmt::format(" of {} sequences", serving.sequences) : "");
   if (!serving.decodes()) {
     json["next_token_seconds"] = next_token_seconds(question, best.way);
     output.print("next tokens   {} each, on the same devices\n",
