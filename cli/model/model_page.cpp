@@ -26,7 +26,12 @@ std::string split_product(const model::Split& split) {
                      split.replicas);
 }
 
-std::string split_words(const model::Split& split) {
+std::string split_words(const model::StepWay& way) {
+  const model::Split& split = way.split;
+  if (way.by_heads > 1) {
+    return fmt::format("context {} · heads over {} · tensor {} · stages {} · replicas {}",
+                       split.context, way.by_heads, split.tensor, split.stages, split.replicas);
+  }
   return fmt::format("context {} · tensor {} · stages {} · replicas {}", split.context,
                      split.tensor, split.stages, split.replicas);
 }
@@ -111,12 +116,12 @@ std::string lanes(const ModelQuestion& question, const model::StepWay& way) {
   if (job.options.ranks > kMostLanes) job = model::with_ranks(job, kMostLanes);
   const model::JobTimes times =
       model::simulate_job(job, model::needs_of(job.problem, job.options),
-                          model::ring_machine(question.machine, way.split));
+                          model::ring_machine(question.machine, way.split.tensor * way.by_heads));
   return report::trace_figure(
       times.events, report::summarize(times.events),
       fmt::format("Attention of one sequence in one layer, forward and backward, on {} of {} ranks "
                   "of the ring.",
-                  job.options.ranks, way.split.context));
+                  job.options.ranks, way.ring()));
 }
 
 std::string splits_table(const ModelQuestion& question, const std::vector<StepChoice>& choices) {
@@ -127,7 +132,7 @@ std::string splits_table(const ModelQuestion& question, const std::vector<StepCh
     rows += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-        split_words(choice.way.split), keep_word(choice.way.kept), shard_word(choice.way.sharded),
+        split_words(choice.way), keep_word(choice.way.kept), shard_word(choice.way.sharded),
         choice.way.by_nodes ? "by nodes" : "plain", report::human_seconds(seconds),
         report::human_percent(utilisation(question, seconds)), bytes_text(choice.memory.total()));
   }
@@ -159,7 +164,7 @@ std::string model_page(const ModelQuestion& question, const std::vector<StepChoi
                          {"device-hours for a billion tokens",
                           fmt::format("{:.3g}", hours_per_billion_tokens(question, seconds))}});
   body += fmt::format(
-      "<p>{}. Of a layer {} {} kept; {} are cut.</p>\n", split_words(best.way.split),
+      "<p>{}. Of a layer {} {} kept; {} are cut.</p>\n", split_words(best.way),
       keep_word(best.way.kept), best.way.kept == model::Kept::inputs ? "are" : "is",
       best.way.sharded == model::Sharded::weights ? "weights" : "the optimizer's numbers");
   body += "<div class=\"cards\">\n";

@@ -7,7 +7,6 @@
 
 #include "cli/inputs/run_options.h"
 #include "cli/model/model_options.h"
-#include "cli/report/human.h"
 #include "reference/core/error.h"
 #include "reference/model/named.h"
 #include "reference/model/training/transformer_file.h"
@@ -16,7 +15,6 @@ namespace ringlab::cli {
 namespace {
 
 constexpr std::int64_t kTokens = 131072, kStepTokens = std::int64_t{1} << 22;
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 31, kMostDevices = 1 << 17;
 constexpr double kBillion = 1e9, kHour = 3600;
 
 using model::Kept;
@@ -69,73 +67,103 @@ std::string model_words(const model::Transformer& m) {
 
 /// Operations a second of a device's products, as its data sheet has them; attention's where they are
 /// not known.
-double peak_of(const ModelQuestion& question) {
-  const model::Machine& machine = question.machine;
+double peak_of(const model::Machine& machine) {
   return machine.product_flops > 0 ? machine.product_flops : machine.forward_flops;
 }
 
 }  // namespace
 
 std::vector<OptionSpec> plan_model_options() {
-  return {{"model", "NAME",
-           "a training step of a whole model: " + model::names_of(model::known_transformers()) +
-               ", or a config.json as Hugging Face's hub has them"},
-          {"devices", "D", "devices to split it over (8)"},
-          {"sequences", "S", "sequences of --tokens in a step (4194304 tokens in all)"},
-          {"context", "P", "devices of a ring; as the next three: what is not said is searched"},
-          {"tensor", "T", "devices that share heads and matrices"},
-          {"stages", "S", "groups of layers, one after the other"},
-          {"pieces", "V", "of each stage, which take turns (1)"},
-          {"replicas", "R", "copies with sequences of their own"},
-          {"keep", "WHAT", "of a layer, for its backward pass: everything, attention or inputs"},
-          {"shard", "WHAT", "over devices with the same weights: optimizer or weights"},
-          {"block-tokens", "N", "tokens of feed-forward and logits at a time (4096; 0: all)"},
-          {"html", "FILE", "write the answer as a page of pictures", "with --model"}};
+  return {
+      {"model", "NAME",
+       "a step of a whole model: " + model::names_of(model::known_transformers()) +
+           ", or a config.json as Hugging Face's hub has them"},
+      {"phase", "WHAT", "train, prefill or decode (train)", "with --model"},
+      {"cached", "C", "of a prefill: tokens before --tokens that lie on the devices already (0)",
+       "with --model"},
+      {"pass", "WHAT", "of a prefill: keys (and values) or queries go round; not said: searched",
+       "with --model"},
+      {"devices", "D", "devices to split it over (8)"},
+      {"sequences", "S", "sequences of --tokens in a step (4194304 tokens in all; of a decode 1)"},
+      {"context", "P", "devices of a ring; as the next three: what is not said is searched"},
+      {"tensor", "T", "devices that share heads and matrices"},
+      {"stages", "S", "groups of layers, one after the other"},
+      {"pieces", "V", "of each stage, which take turns (1)"},
+      {"replicas", "R", "copies with sequences of their own"},
+      {"by-heads", "U",
+       "of --context: neighbours that deal heads, all-to-all; a ring of what is left"},
+      {"keep", "WHAT", "of a layer, for its backward pass: everything, attention or inputs"},
+      {"shard", "WHAT", "over devices with the same weights: optimizer or weights"},
+      {"block-tokens", "N", "tokens of feed-forward and logits at a time (4096; 0: all)"},
+      {"html", "FILE", "write the answer as a page of pictures", "with --model"}};
 }
 
-ModelQuestion take_model_question(Arguments& arguments) {
-  ModelQuestion question{.training = {.model = transformer_named(*arguments.take_text("model"))}};
-  model::Training& training = question.training;
-  training.tokens = arguments.take_integer("tokens", kTokens, 2, kMostTokens);
-  training.block_tokens =
-      arguments.take_integer("block-tokens", training.block_tokens, 0, kMostTokens);
-  training.pieces = arguments.take_integer("pieces", 1, 1, training.model.layers);
-  model::SplitWish& wish = question.wish;
-  wish.devices = static_cast<int>(arguments.take_integer("devices", 8, 1, kMostDevices));
-  training.sequences = arguments.take_integer(
-      "sequences", usual_sequences(training.tokens, wish.devices), 1, kMostTokens);
+model::Transformer take_model(Arguments& arguments) {
+  return transformer_named(*arguments.take_text("model"));
+}
+
+model::SplitWish take_split(Arguments& arguments, std::int64_t most) {
+  model::SplitWish wish;
+  wish.devices = static_cast<int>(arguments.take_integer("devices", 8, 1, most));
   wish.context = take_number(arguments, "context");
   wish.tensor = take_number(arguments, "tensor");
   wish.stages = take_number(arguments, "stages");
-  wish.replicas = take_number(arguments, "replicas");
-  wish.kept = take_word(arguments, "keep", kKeptWords);
-  wish.sharded = take_word(arguments, "shard", kShardedWords);
+  return wish;
+}
+
+std::int64_t take_tokens(Arguments& arguments, std::int64_t least) {
+  return arguments.take_integer("tokens", kTokens, least, kMostModelTokens);
+}
+
+model::Machine take_model_machine(Arguments& arguments, const model::Transformer& model) {
   Problem problem;
   problem.dtype = DType::bf16;
-  problem.shape.head_dim = training.model.head_dim;
-  question.machine = take_machine(arguments, problem);
+  problem.shape.head_dim = model.head_dim;
+  return take_machine(arguments, problem);
+}
+
+ModelQuestion take_model_question(Arguments& arguments) {
+  ModelQuestion question{.training = {.model = take_model(arguments)}};
+  model::Training& training = question.training;
+  training.tokens = take_tokens(arguments, 2);
+  training.block_tokens =
+      arguments.take_integer("block-tokens", training.block_tokens, 0, kMostModelTokens);
+  training.pieces = arguments.take_integer("pieces", 1, 1, training.model.layers);
+  model::SplitWish& wish = question.wish;
+  wish = take_split(arguments, kMostDevices);
+  training.sequences = arguments.take_integer(
+      "sequences", usual_sequences(training.tokens, wish.devices), 1, kMostModelTokens);
+  wish.replicas = take_number(arguments, "replicas");
+  wish.by_heads = take_number(arguments, "by-heads");
+  wish.kept = take_word(arguments, "keep", kKeptWords);
+  wish.sharded = take_word(arguments, "shard", kShardedWords);
+  question.machine = take_model_machine(arguments, training.model);
   std::vector<OptionSpec> specs = machine_options();
   std::erase_if(specs, [](const OptionSpec& spec) { return spec.name == "node-ranks"; });
   question.machine_words = given_words(arguments, specs);
   return question;
 }
 
+Json model_figures(const model::Transformer& model, const model::Machine& machine) {
+  return {{"model", model.name},
+          {"shape", model_words(model)},
+          {"parameters", model::parameter_count(model)},
+          {"products", fmt::format("{:.4g} TFLOP/s", peak_of(machine) / model::kTera)}};
+}
+
 Json configuration_of(const ModelQuestion& question, const Json& machine) {
   const model::Training& training = question.training;
-  Json figures = {{"model", training.model.name},
-                  {"shape", model_words(training.model)},
-                  {"parameters", model::parameter_count(training.model)},
-                  {"tokens", training.tokens},
-                  {"sequences", training.sequences},
-                  {"devices", question.wish.devices},
-                  {"products", fmt::format("{:.4g} TFLOP/s", peak_of(question) / model::kTera)}};
+  Json figures = model_figures(training.model, question.machine);
+  figures["tokens"] = training.tokens;
+  figures["sequences"] = training.sequences;
+  figures["devices"] = question.wish.devices;
   figures.update(machine);
   return figures;
 }
 
 double utilisation(const ModelQuestion& question, double seconds) {
   return model::step_flops(question.training) /
-         (seconds * peak_of(question) * question.wish.devices);
+         (seconds * peak_of(question.machine) * question.wish.devices);
 }
 
 std::optional<double> expected_seconds(const ModelQuestion& question, const StepChoice& choice) {
@@ -163,16 +191,18 @@ std::string shard_word(Sharded sharded) { return word_for(kShardedWords, sharded
 
 std::string split_options(const model::StepWay& way) {
   const model::Split& split = way.split;
-  return fmt::format("--context {} --tensor {} --stages {} --replicas {} --keep {} --shard {}",
-                     split.context, split.tensor, split.stages, split.replicas, keep_word(way.kept),
-                     shard_word(way.sharded));
+  const std::string by_heads = way.by_heads > 1 ? fmt::format(" --by-heads {}", way.by_heads) : "";
+  return fmt::format("--context {}{} --tensor {} --stages {} --replicas {} --keep {} --shard {}",
+                     split.context, by_heads, split.tensor, split.stages, split.replicas,
+                     keep_word(way.kept), shard_word(way.sharded));
 }
 
 model::Job ring_job(const ModelQuestion& question, const model::StepWay& way) {
   const model::Transformer& m = question.training.model;
-  return model::attention_job(question.training, way,
-                              model::ring_machine(question.machine, way.split),
-                              m.windowed_layers == m.layers);
+  return model::attention_job(
+      question.training, way,
+      model::ring_machine(question.machine, way.split.tensor * way.by_heads),
+      m.windowed_layers == m.layers);
 }
 
 std::string ring_words(const ModelQuestion& question, const model::StepWay& way) {
@@ -184,7 +214,8 @@ std::string ring_words(const ModelQuestion& question, const model::StepWay& way)
       "--ranks {} --layout {} --schedule {} --slots {} --node-ranks {}{}",
       shape.q_tokens, shape.q_heads, shape.kv_heads, shape.head_dim, job.problem.mask.text(),
       options.ranks, layout_name(options.layout), schedule_name(schedule_spec(options)),
-      options.slots, model::ring_machine(question.machine, way.split).node_ranks,
+      options.slots,
+      model::ring_machine(question.machine, way.split.tensor * way.by_heads).node_ranks,
       question.machine_words);
 }
 
@@ -201,10 +232,6 @@ OtherLinks with_links(const ModelQuestion& question, const StepChoice& choice, d
   return links;
 }
 
-std::string bytes_text(double bytes) {
-  return report::human_bytes(static_cast<std::int64_t>(bytes));
-}
-
 Parts parts_of(const model::StepMemory& memory) {
   return {{"weights", memory.weights},     {"gradients", memory.gradients},
           {"optimizer", memory.optimizer}, {"kept for backward", memory.kept},
@@ -212,10 +239,10 @@ Parts parts_of(const model::StepMemory& memory) {
 }
 
 Parts parts_of(const model::StepTime& time) {
-  return {{"products", time.products},     {"attention", time.attention},
-          {"recomputed", time.recomputed}, {"tensor exchange", time.tensor},
-          {"waiting stages", time.bubble}, {"weight exchange", time.weights},
-          {"optimizer", time.optimizer}};
+  return {{"products", time.products},       {"attention", time.attention},
+          {"head exchange", time.heads},     {"recomputed", time.recomputed},
+          {"tensor exchange", time.tensor},  {"waiting stages", time.bubble},
+          {"weight exchange", time.weights}, {"optimizer", time.optimizer}};
 }
 
 }  // namespace ringlab::cli

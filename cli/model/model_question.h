@@ -3,11 +3,11 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/line/arguments.h"
 #include "cli/line/output.h"
+#include "cli/model/plan_parts.h"
 #include "reference/model/training/step_planner.h"
 
 namespace ringlab::cli {
@@ -18,6 +18,19 @@ struct ModelQuestion {
   model::Machine machine = {};
   std::string machine_words = {};  ///< of the command line, but for the size of nodes
 };
+
+/// The model that --model names.
+model::Transformer take_model(Arguments& arguments);
+/// Devices, `most` at most, and the numbers of a split that are given.
+model::SplitWish take_split(Arguments& arguments, std::int64_t most);
+inline constexpr std::int64_t kMostDevices = 1 << 17;
+/// --tokens, of `least` at least; and how many --tokens or --cached may be.
+std::int64_t take_tokens(Arguments& arguments, std::int64_t least);
+inline constexpr std::int64_t kMostModelTokens = std::int64_t{1} << 31;
+/// The machine, for a model's numbers and channels.
+model::Machine take_model_machine(Arguments& arguments, const model::Transformer& model);
+/// Model, and speed of products, as the output echoes them.
+Json model_figures(const model::Transformer& model, const model::Machine& machine);
 
 /// The options that take_model_question() takes, besides --tokens and the machine's.
 std::vector<OptionSpec> plan_model_options();
@@ -56,11 +69,6 @@ struct OtherLinks {
 };
 OtherLinks with_links(const ModelQuestion& question, const model::StepChoice& choice, double times);
 
-/// human_bytes() of a number that was computed.
-std::string bytes_text(double bytes);
-
-/// Named parts; those of no amount, too.
-using Parts = std::vector<std::pair<std::string, double>>;
 Parts parts_of(const model::StepMemory& memory);
 Parts parts_of(const model::StepTime& time);
 

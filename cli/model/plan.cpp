@@ -15,6 +15,7 @@
 #include "cli/model/model_question.h"
 #include "cli/model/plan_model.h"
 #include "cli/model/plan_reasons.h"
+#include "cli/model/plan_serve.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
 #include "reference/model/many_ranks.h"
@@ -268,8 +269,14 @@ void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& jso
        "Ask for more ranks (--ranks), another machine, or less."});
 }
 
+using PlanFunction = int (*)(Arguments&);
+
 int run_plan(Arguments& arguments) {
-  if (arguments.given("model")) return plan_model(arguments);
+  if (arguments.given("model")) {
+    return arguments.take_choice<PlanFunction>(
+        "phase", plan_model,
+        {{"train", plan_model}, {"prefill", plan_prefill}, {"decode", plan_decode}})(arguments);
+  }
   Output output(arguments);
   const PlanQuestion question = take_plan_question(arguments);
   arguments.reject_unused();
@@ -315,13 +322,16 @@ Command plan_command() {
       "ringlab plan --tokens 1048576 --machine h100 --memory 20 --seconds 2",
       "ringlab plan --tokens 4194304 --ranks 8,16,32 --json plan.json",
       "ringlab plan --model llama-3.1-8b --tokens 1048576 --devices 64 --machine h100",
+      "ringlab plan --model llama-3.1-8b --phase prefill --tokens 4096 --cached 1048576",
+      "ringlab plan --model llama-3.1-8b --phase decode --tokens 1048576 --sequences 4",
   };
   command.more =
       "Layouts, schedules and slots are executed on a model of the machine (docs/simulate.md); "
       "the\n"
       "choice is the fewest ranks that fit --memory and --seconds. Exit code 4 where none does. "
       "With\n"
-      "--model it is the fastest split of a training step that fits (docs/plan.md).";
+      "--model it is the fastest split of a training step, a prefill or a decode that fits "
+      "(docs/plan.md).";
   command.run = run_plan;
   return command;
 }

@@ -13,6 +13,7 @@
 #include "cli/model/model_options.h"
 #include "cli/model/model_page.h"
 #include "cli/model/model_question.h"
+#include "cli/model/plan_parts.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
 #include "reference/model/training/step_planner.h"
@@ -21,14 +22,13 @@ namespace ringlab::cli {
 namespace {
 
 constexpr std::size_t kShown = 8;
-/// Of the times of other choices: no less is told as none.
-constexpr double kAsFast = 1 + model::kAsFast;
 
 using model::StepChoice;
 
 Json choice_json(const ModelQuestion& question, const StepChoice& choice) {
   const model::Split& split = choice.way.split;
   Json json = {{"context", split.context},
+               {"by_heads", choice.way.by_heads},
                {"tensor", split.tensor},
                {"stages", split.stages},
                {"replicas", split.replicas},
@@ -38,8 +38,8 @@ Json choice_json(const ModelQuestion& question, const StepChoice& choice) {
                {"seconds", choice.time.total()},
                {"utilisation", utilisation(question, choice.time.total())},
                {"memory_bytes", choice.memory.total()}};
-  for (const auto& [part, bytes] : parts_of(choice.memory)) json["memory"][part] = bytes;
-  for (const auto& [part, seconds] : parts_of(choice.time)) json["time"][part] = seconds;
+  json["memory"] = parts_json(parts_of(choice.memory));
+  json["time"] = parts_json(parts_of(choice.time));
   return json;
 }
 
@@ -81,65 +81,20 @@ void print_splits(const ModelQuestion& question, const std::vector<StepChoice>& 
   output.print("{}", table.text());
 }
 
-/// Parts, each with its share as a bar.
-template <class Human>
-void print_parts(const std::string& title, const Parts& parts, const Human& human, Output& output) {
-  constexpr double kWidest = 40;
-  double all = 0;
-  for (const auto& [part, amount] : parts) all += amount;
-  TextTable table({{title}, {human(all), Align::right}, {""}});
-  for (const auto& [part, amount] : parts) {
-    if (amount == 0) continue;
-    table.add({part, human(amount),
-               std::string(static_cast<std::size_t>(std::max(1.0, kWidest * amount / all)), '#')});
-  }
-  output.print("\n{}", table.text());
-}
-
-/// The best other number or word for one part of the choice, in a sentence.
-template <class Part, class Words>
-std::string reason_for(const ModelQuestion& question, const std::vector<StepChoice>& choices,
-                       const Part& part, const Words& words) {
-  std::vector<std::string> others;
-  std::vector<decltype(part(choices.front().way))> told = {part(choices.front().way)};
-  for (const StepChoice& choice : choices) {
-    const auto value = part(choice.way);
-    if (std::ranges::find(told, value) != told.end() || told.size() > 3) continue;
-    told.push_back(value);
-    const double ratio = choice.time.total() / choices.front().time.total();
-    if (!holds(question, choice)) {
-      others.push_back(fmt::format("{} holds {}, which does not fit", words(value),
-                                   bytes_text(choice.memory.total())));
-    } else if (ratio < kAsFast) {
-      others.push_back(fmt::format("{} is as fast", words(value)));
-    } else {
-      others.push_back(fmt::format("{} takes {:.3g} times as long", words(value), ratio));
-    }
-  }
-  if (others.empty()) return "";
-  return fmt::format("{}: {}", words(part(choices.front().way)), fmt::join(others, ", "));
-}
-
 Json print_reasons(const ModelQuestion& question, const std::vector<StepChoice>& choices,
                    Output& output) {
   const auto number = [](int value) { return fmt::format("{}", value); };
   const auto of = [&](const auto& part, const auto& words) {
-    return reason_for(question, choices, part, words);
+    return reason_for(choices, question.machine.memory_bytes, part, words);
   };
   using Way = model::StepWay;
-  const std::vector<std::pair<std::string, std::string>> reasons = {
-      {"context", of([](const Way& way) { return way.split.context; }, number)},
-      {"tensor", of([](const Way& way) { return way.split.tensor; }, number)},
-      {"stages", of([](const Way& way) { return way.split.stages; }, number)},
-      {"keep", of([](const Way& way) { return way.kept; }, keep_word)},
-      {"shard", of([](const Way& way) { return way.sharded; }, shard_word)}};
-  Json json = Json::array();
-  for (const auto& [part, sentence] : reasons) {
-    if (sentence.empty()) continue;
-    output.print("{:<13} {}\n", part, sentence);
-    json.push_back({{"part", part}, {"sentence", sentence}});
-  }
-  return json;
+  return print_sentences({{"context", of([](const Way& way) { return way.split.context; }, number)},
+                          {"by-heads", of([](const Way& way) { return way.by_heads; }, number)},
+                          {"tensor", of([](const Way& way) { return way.split.tensor; }, number)},
+                          {"stages", of([](const Way& way) { return way.split.stages; }, number)},
+                          {"keep", of([](const Way& way) { return way.kept; }, keep_word)},
+                          {"shard", of([](const Way& way) { return way.sharded; }, shard_word)}},
+                         output);
 }
 
 [[noreturn]] void refuse(const ModelQuestion& question, const std::vector<StepChoice>& choices) {
@@ -187,7 +142,7 @@ void print_choice(const ModelQuestion& question, const std::vector<StepChoice>& 
   json["longest_context"] =
       model::longest_context(question.training, question.wish, question.machine, largest_memory);
   output.print("\n");
-  if (best.way.split.context <= run_option("ranks").most) {
+  if (best.way.ring() <= run_option("ranks").most) {
     output.print("look at it    {}\n", ring_words(question, best.way));
   }
   output.print("device-hours  {:.3g} for a billion tokens\n",

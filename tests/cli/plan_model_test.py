@@ -3,12 +3,13 @@ import json
 import pathlib
 import re
 import shlex
+import time
 import unittest
 
 from program import ProgramTest, ringlab
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/plan.md").read_text()
+PAGE = (ROOT / "docs/plan.md").read_text().split("## Serving")[0]
 MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4,
          "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 100, "unknown": {"a": [1, None]}}
 
@@ -58,7 +59,7 @@ class PlanModelTest(ProgramTest):
         for context, tensor in ((4, 1), (8, 2), (64, 1)):
             document, _ = self.plan("--model", "llama-3.1-8b", "--tokens", 131072, "--sequences", 1, "--machine",
                                     "h100", "--devices", context * tensor, "--context", context, "--tensor",
-                                    tensor, "--keep", "everything", "--memory", 1000)
+                                    tensor, "--keep", "everything", "--memory", 1000, "--by-heads", 1)
             way = next(way for way in document["ways"] if way["schedule"] == "ring")
             self.succeeds("simulate", "--tokens", 131072, "--heads", 32 // tensor, "--kv-heads", 8 // tensor,
                           "--ranks", context, "--node-ranks", 8 // tensor, "--layout", "zigzag", "--backward",
@@ -66,6 +67,20 @@ class PlanModelTest(ProgramTest):
             due = json.loads(simulated.read_text())
             self.assertAlmostEqual(way["memory"]["ring at work"] / due["memory_bytes"], 1, delta=0.02)
             self.assertAlmostEqual(way["time"]["attention"] / (32 * due["seconds"]), 1, delta=0.02)
+
+    def test_heads_are_dealt_where_hops_do_not_hide(self):
+        asked = [*shlex.split(re.search(r"^    ringlab (plan .*--context 32)$", PAGE, re.MULTILINE)[1])[1:]]
+        document, text = self.plan(*asked)
+        choice = document["choice"]
+        self.assertEqual(choice["by_heads"], 8)
+        said = re.search(r"`--context 32 --by-heads 8` takes ([\d.]+) s, a ring of 32 ([\d.]+) times as long", PAGE)
+        self.assertEqual(f"{choice['seconds']:.1f}", said[1])
+        ring = self.plan(*asked, "--by-heads", 1)[0]["choice"]
+        self.assertEqual(f"{ring['seconds'] / choice['seconds']:.3g}", said[2])
+        self.assertEqual(ring["time"]["head exchange"], 0)
+        self.assertIn(f"1 takes {said[2]} times as long", text)
+        self.assertIn("--by-heads 8", text)
+        self.fails(2, "--by-heads", "plan", "--model", "gpt2", "--phase", "decode", "--by-heads", 2)
 
     def test_slow_links_change_the_choice(self):
         document, text = self.plan("--model", "llama-3.1-70b", "--tokens", 131072, "--devices", 128, "--machine", "h100")
@@ -128,8 +143,10 @@ class PlanModelTest(ProgramTest):
                                (32 * rounds * json.loads(simulated.read_text())["seconds"]), 1, delta=0.001)
 
     def test_thousands_of_devices(self):
+        begin = time.monotonic()
         document, _ = self.plan("--model", "llama-3.1-405b", "--tokens", 104857600, "--devices", 16384)
         self.assertLess(document["choice"]["memory_bytes"], 141e9)
+        self.assertLess(time.monotonic() - begin, 60)  # seconds; a few where nothing else runs
 
 
 if __name__ == "__main__":

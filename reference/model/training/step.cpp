@@ -3,55 +3,39 @@
 #include <algorithm>
 #include <string>
 
+#include "reference/model/closed_forms.h"
 #include "reference/model/many_ranks.h"
+#include "reference/model/training/amounts.h"
 
 namespace ringlab::model {
 namespace {
 
-constexpr double kWeightBytes = 2, kGradientBytes = 4, kOptimizerBytes = 12, kActivationBytes = 2;
-constexpr double kLseBytes = 4, kLogitBytes = 4;
+constexpr double kGradientBytes = 4, kOptimizerBytes = 12, kLseBytes = 4;
 /// Of an update, for each weight: moments, gradient and weight are read, the first two and both forms
 /// of the weight written.
 constexpr double kUpdateBytes = 30;
-/// A layer has two collectives that gather and two that scatter, in either direction.
-constexpr double kCollectives = 4;
 constexpr int kRanksAsked = 8;  // for memory, where nodes are small
-
-double ceil_of(std::int64_t whole, std::int64_t parts) {
-  const std::int64_t up = (whole + parts - 1) / parts;
-  return static_cast<double>(up);
-}
 
 /// A step on one device, in numbers that all parts need.
 struct Device {
   Device(const Training& training, const Split& split)
-      : layers(ceil_of(training.model.layers, split.stages)),
-        tokens(ceil_of(training.tokens, split.context)),
+      : tokens(ceil_of(training.tokens, split.context)),
         rounds(ceil_of(training.sequences, split.replicas)),
         owners(static_cast<double>(split.context) * split.replicas),
         tensor(split.tensor) {
-    const Parameters p = parameters_of(training.model);
-    layer_weights =
-        static_cast<double>(p.attention + p.feed_forward) / tensor + static_cast<double>(p.norms);
-    const auto embedding = static_cast<double>(p.embedding) / tensor;
-    const auto logits = static_cast<double>(p.logits) / tensor + static_cast<double>(p.last_norm);
-    // The first stage embeds, the last has the logits; a tied matrix lies on both.
-    const double last = split.stages > 1 && training.model.tied ? embedding : logits;
-    weights = layers * layer_weights +
-              (split.stages == 1 ? embedding + logits : std::max(embedding, last));
+    const DeviceWeights learned = device_weights(training.model, split);
+    layers = learned.layers;
+    layer_weights = learned.layer;
+    weights = learned.all();
   }
 
-  double layers;  ///< of the fullest stage
   double tokens;  ///< of a sequence
   double rounds;  ///< sequences, one after the other
   double owners;  ///< devices that have the same weights
   double tensor;
+  double layers = 0;  ///< of the fullest stage
   double layer_weights = 0, weights = 0;
 };
-
-double feed_forward_numbers(const Transformer& m) {
-  return static_cast<double>((m.gated ? 3 : 2) * m.feed_forward * m.experts_per_token);
-}
 
 /// Bytes of a token and layer that are kept, of one tensor group's device.
 double kept_bytes(const Transformer& m, Kept kept, double tensor) {
@@ -77,11 +61,6 @@ double collective_seconds(double bytes, double ranks, const LinkSpeed& link) {
   return (ranks - 1) * link.latency_s + bytes * (ranks - 1) / ranks / link.bytes_per_s;
 }
 
-/// Layers with a window, and the others, as shares of all.
-double windowed_share(const Transformer& m) {
-  return static_cast<double>(m.windowed_layers) / static_cast<double>(m.layers);
-}
-
 /// What gathers and sums of weights take longer than the computing that hides them.
 double weight_seconds(const Device& device, const StepWay& way, const Machine& machine,
                       double forward, double backward) {
@@ -98,16 +77,57 @@ double weight_seconds(const Device& device, const StepWay& way, const Machine& m
   return device.rounds * (shown(gather, forward) + shown(gather + sum, backward));
 }
 
+/// Attention of the tokens that devices which deal heads have together, with all heads of a tensor group.
+Problem dealt_problem(const Training& training, const StepWay& way) {
+  StepWay undealt = way;
+  undealt.by_heads = 1;
+  Problem problem = attention_job(training, undealt, {}, false).problem;
+  const std::int64_t tokens = (training.tokens + way.split.context - 1) / way.split.context;
+  problem.shape.q_tokens = problem.shape.kv_tokens = tokens * way.by_heads;
+  return problem;
+}
+
+/// Of a pass. Going backward, gradients of what came back go there, and of what went there come back.
+double dealing_seconds(const Training& training, const StepWay& way, const Machine& machine) {
+  const double peers = way.by_heads - 1;
+  const auto all =
+      static_cast<double>(deal_heads_bytes(dealt_problem(training, way), way.by_heads));
+  const double to_each = all / way.by_heads / peers;
+  const Machine seen = ring_machine(machine, way.split.tensor);
+  return 2 * exchange_seconds(to_each / 2, way.by_heads, seen);  // there and back
+}
+
+/// Bytes of q, k, v and out of a device's own tokens and all heads, and their gradients.
+double dealt_bytes(const Training& training, const StepWay& way) {
+  const Shape s = dealt_problem(training, way).shape;
+  const std::int64_t numbers =
+      s.q_tokens / way.by_heads * (s.q_heads + s.kv_heads) * (s.head_dim + s.v_dim);
+  return 2 * kActivationBytes * static_cast<double>(numbers);
+}
+
 }  // namespace
+
+DeviceWeights device_weights(const Transformer& model, const Split& split) {
+  const Parameters p = parameters_of(model);
+  const double tensor = split.tensor;
+  const auto embedding = static_cast<double>(p.embedding) / tensor;
+  const auto logits = static_cast<double>(p.logits) / tensor + static_cast<double>(p.last_norm);
+  // The first stage embeds, the last has the logits; a tied matrix lies on both.
+  const double last = split.stages > 1 && model.tied ? embedding : logits;
+  return {.layers = ceil_of(model.layers, split.stages),
+          .layer = static_cast<double>(p.attention + p.feed_forward) / tensor +
+                   static_cast<double>(p.norms),
+          .ends = split.stages == 1 ? embedding + logits : std::max(embedding, last)};
+}
 
 Job attention_job(const Training& training, const StepWay& way, const Machine& machine,
                   bool windowed) {
   const Transformer& m = training.model;
-  const std::int64_t tensor = way.split.tensor;
+  const std::int64_t dealt = std::int64_t{way.split.tensor} * way.by_heads;
   Job job;
   job.problem.shape = {.batch = 1,
-                       .q_heads = (m.heads + tensor - 1) / tensor,
-                       .kv_heads = (m.kv_heads + tensor - 1) / tensor,
+                       .q_heads = (m.heads + dealt - 1) / dealt,
+                       .kv_heads = (m.kv_heads + dealt - 1) / dealt,
                        .q_tokens = training.tokens,
                        .kv_tokens = training.tokens,
                        .head_dim = m.head_dim,
@@ -117,7 +137,7 @@ Job attention_job(const Training& training, const StepWay& way, const Machine& m
   const std::string mask =
       windowed ? "causal+window:" + std::to_string(m.window - 1) + ",0" : "causal";
   job.problem.mask = parse_mask(mask).bind(training.tokens, training.tokens);
-  job.options.ranks = way.split.context;
+  job.options.ranks = way.ring();
   job.options.layout = windowed ? LayoutKind::contiguous : LayoutKind::zigzag;
   if (way.by_nodes && !windowed) {
     job.options.schedule = ScheduleKind::double_ring;
@@ -128,26 +148,27 @@ Job attention_job(const Training& training, const StepWay& way, const Machine& m
   return job;
 }
 
-Machine ring_machine(const Machine& machine, const Split& split) {
+Machine ring_machine(const Machine& machine, int group) {
   Machine seen = machine;
-  seen.node_ranks = std::max(1, machine.node_ranks / split.tensor);
+  seen.node_ranks = std::max(1, machine.node_ranks / group);
   return seen;
 }
 
 double ring_bytes(const Training& training, const StepWay& way, const Machine& machine,
                   const MemoryOf& memory_of) {
-  const Machine seen = ring_machine(machine, way.split);
+  const Machine seen = ring_machine(machine, way.split.tensor * way.by_heads);
   const bool all_windowed = training.model.windowed_layers == training.model.layers;
   const Job job = attention_job(training, way, seen, all_windowed);
   const int few = std::min(job.options.ranks, std::max(2 * seen.node_ranks, kRanksAsked));
   const Job asked = with_ranks(job, few);
-  return static_cast<double>(memory_of(asked, needs_of(asked.problem, asked.options)));
+  const double ring = static_cast<double>(memory_of(asked, needs_of(asked.problem, asked.options)));
+  return ring + (way.by_heads > 1 ? dealt_bytes(training, way) : 0);
 }
 
 RingCost ring_cost(const Training& training, const StepWay& way, const Machine& machine,
                    const MemoryOf& memory_of) {
   const Transformer& m = training.model;
-  const Machine seen = ring_machine(machine, way.split);
+  const Machine seen = ring_machine(machine, way.split.tensor * way.by_heads);
   const double windowed = windowed_share(m);
   RingCost cost{.bytes = ring_bytes(training, way, machine, memory_of)};
   for (const bool is_windowed : {false, true}) {
@@ -159,6 +180,7 @@ RingCost ring_cost(const Training& training, const StepWay& way, const Machine& 
     job.passes = {Pass::backward};
     cost.backward_s += share * seconds_of_many(job, seen);
   }
+  if (way.by_heads > 1) cost.heads_s = dealing_seconds(training, way, machine);
   return cost;
 }
 
@@ -207,11 +229,12 @@ StepTime step_time(const Training& training, const StepWay& way, const RingCost&
   StepTime time;
   time.products = device.rounds * 3 * (product + logits);
   time.attention = device.rounds * (forward + backward);
+  time.heads = device.rounds * (attention_anew ? 3 : 2) * device.layers * ring.heads_s;
   time.recomputed = device.rounds * ((anew ? product : 0) + (attention_anew ? forward : 0));
   time.tensor = device.rounds * (anew ? 3 : 2) * exchange;
-  const double all = time.products + time.attention + time.recomputed + time.tensor;
+  const double all = time.products + time.attention + time.heads + time.recomputed + time.tensor;
   time.bubble = (way.split.stages - 1) * all / device.rounds / static_cast<double>(training.pieces);
-  const double before = product + logits + forward;
+  const double before = product + logits + forward + device.layers * ring.heads_s;
   time.weights = weight_seconds(device, way, machine, before, all / device.rounds - before);
   time.optimizer = kUpdateBytes * device.weights / device.owners / machine.memory_bytes_per_s;
   return time;

@@ -22,6 +22,14 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 
+/// Numbers that are learned of the fullest device, which has so many layers.
+struct DeviceWeights {
+  double layers = 0, layer = 0;
+  double ends = 0;  ///< embedding and logits
+  double all() const { return layers * layer + ends; }
+};
+DeviceWeights device_weights(const Transformer& model, const Split& split);
+
 /// What a layer keeps for its backward pass: all that it needs; its input and the answer of
 /// attention; its input alone. The rest is computed anew.
 enum class Kept { everything, attention, inputs };
@@ -47,6 +55,10 @@ struct StepWay {
   Kept kept = Kept::everything;
   Sharded sharded = Sharded::optimizer;
   bool by_nodes = false;  ///< the schedule of rings: double:W where they span nodes
+  /// Neighbours in a context that deal its heads among them (Jacobs et al. 2023): they have all of
+  /// their tokens, for some heads, and a ring of fewer ranks is left. 1: all of it is a ring.
+  int by_heads = 1;
+  int ring() const { return split.context / by_heads; }
 };
 
 /// Bytes of the fullest device.
@@ -62,13 +74,14 @@ struct StepMemory {
 struct StepTime {
   double products = 0;    ///< with learned matrices, forward and backward
   double attention = 0;   ///< its rings, waiting too
+  double heads = 0;       ///< all-to-alls before and after, where heads are dealt
   double recomputed = 0;  ///< what was not kept
   double tensor = 0;      ///< exchanges between devices of a tensor group
   double bubble = 0;      ///< of stages that wait for others
   double weights = 0;     ///< gathers and sums of weights and gradients, where nothing hides them
   double optimizer = 0;
   double total() const {
-    return products + attention + recomputed + tensor + bubble + weights + optimizer;
+    return products + attention + heads + recomputed + tensor + bubble + weights + optimizer;
   }
 };
 
@@ -76,8 +89,8 @@ struct StepTime {
 /// one tensor group, zigzag. Of a windowed layer: contiguous, in a plain ring.
 Job attention_job(const Training& training, const StepWay& way, const Machine& machine,
                   bool windowed);
-/// The machine as such a ring sees it: nodes of fewer ranks where tensor groups take the rest.
-Machine ring_machine(const Machine& machine, const Split& split);
+/// The machine as rings of such a way see it: nodes of fewer ranks, each of them a group of devices.
+Machine ring_machine(const Machine& machine, int group);
 
 /// Bytes of a rank while a layer's attention goes backward. Asked of a ring of few ranks with as long
 /// chunks, for one of many holds no more.
@@ -87,9 +100,10 @@ double ring_bytes(const Training& training, const StepWay& way, const Machine& m
 /// The attention of one sequence in a layer, the mean of all layers, on the ranks of its ring.
 struct RingCost {
   double forward_s = 0, backward_s = 0;
-  double bytes = 0;  ///< ring_bytes()
+  double heads_s = 0;  ///< of a pass: dealing heads, there and back
+  double bytes = 0;    ///< ring_bytes()
 };
-/// It depends on context, tensor and by_nodes alone. Errors as simulate_job().
+/// It depends on context, tensor, by_nodes and by_heads alone. Errors as simulate_job().
 RingCost ring_cost(const Training& training, const StepWay& way, const Machine& machine,
                    const MemoryOf& memory_of);
 

@@ -4,10 +4,11 @@
 #include <map>
 #include <tuple>
 
+#include "reference/model/training/choices.h"
+
 namespace ringlab::model {
 namespace {
 
-constexpr std::int64_t kTokensApart = 1024;
 constexpr int kLeastTokens = 2;  // of a rank's chunk: a zigzag layout has two pieces
 
 /// What is wished, or 1, 2, 4 … up to `most`.
@@ -39,7 +40,52 @@ bool fits(const Training& training, const SplitWish& wish, const Machine& machin
          training.tokens >= std::int64_t{kLeastTokens} * split.context;
 }
 
-std::vector<Split> splits(const Training& training, const SplitWish& wish, const Machine& machine) {
+bool may_deal(const Transformer& m, const Split& split, int by_heads) {
+  const std::int64_t heads = m.heads / split.tensor, kv_heads = m.kv_heads / split.tensor;
+  return split.context % by_heads == 0 && heads % by_heads == 0 &&
+         (kv_heads % by_heads == 0 || by_heads % kv_heads == 0);
+}
+
+/// Rings and all-to-alls on the devices of a context, the simplest first.
+std::vector<StepWay> ways_of_split(const Training& training, const SplitWish& wish,
+                                   const Machine& machine, const Split& split) {
+  std::vector<StepWay> ways;
+  for (const int by_heads : powers(wish.by_heads, machine.node_ranks / split.tensor)) {
+    if (!may_deal(training.model, split, by_heads)) continue;
+    const StepWay way{.split = split, .by_heads = by_heads};
+    ways.push_back(way);
+    const int node = ring_machine(machine, split.tensor * by_heads).node_ranks;
+    if (node == 1 || way.ring() <= node || way.ring() % node != 0) continue;
+    ways.push_back(way);
+    ways.back().by_nodes = true;
+  }
+  return ways;
+}
+
+/// Rings of a way, in the better schedule, for all ways with as large rings and tensor groups.
+class RingCosts {
+ public:
+  RingCosts(const Training& training, const Machine& machine, const MemoryOf& memory_of)
+      : training_(training), machine_(machine), memory_of_(memory_of) {}
+
+  const RingCost& of(const StepWay& way) {
+    const auto key = std::tuple(way.split.context, way.split.tensor, way.by_nodes, way.by_heads);
+    const auto [entry, is_new] = costs_.try_emplace(key);
+    if (is_new) entry->second = ring_cost(training_, way, machine_, memory_of_);
+    return entry->second;
+  }
+
+ private:
+  const Training& training_;
+  const Machine& machine_;
+  const MemoryOf& memory_of_;
+  std::map<std::tuple<int, int, bool, int>, RingCost> costs_;
+};
+
+}  // namespace
+
+std::vector<Split> splits_for(const Training& training, const SplitWish& wish,
+                              const Machine& machine) {
   std::vector<Split> all;
   const int devices = wish.devices;
   for (const int stages :
@@ -56,42 +102,22 @@ std::vector<Split> splits(const Training& training, const SplitWish& wish, const
   return all;
 }
 
-/// Rings of a way, in the better schedule, for all ways with as large rings and tensor groups.
-class RingCosts {
- public:
-  RingCosts(const Training& training, const Machine& machine, const MemoryOf& memory_of)
-      : training_(training), machine_(machine), memory_of_(memory_of) {}
-
-  const RingCost& of(const StepWay& way) {
-    const auto key = std::tuple(way.split.context, way.split.tensor, way.by_nodes);
-    const auto [entry, is_new] = costs_.try_emplace(key);
-    if (is_new) entry->second = ring_cost(training_, way, machine_, memory_of_);
-    return entry->second;
-  }
-
- private:
-  const Training& training_;
-  const Machine& machine_;
-  const MemoryOf& memory_of_;
-  std::map<std::tuple<int, int, bool>, RingCost> costs_;
-};
-
-}  // namespace
-
 std::vector<StepWay> ways_to_train(const Training& training, const SplitWish& wish,
                                    const Machine& machine) {
   std::vector<StepWay> ways;
-  for (const Split& split : splits(training, wish, machine)) {
-    const int node = ring_machine(machine, split).node_ranks;
-    const bool may_go_by_nodes = node > 1 && split.context > node && split.context % node == 0;
+  for (const Split& split : splits_for(training, wish, machine)) {
+    const std::vector<StepWay> of_split = ways_of_split(training, wish, machine, split);
     for (const Kept kept : {Kept::everything, Kept::attention, Kept::inputs}) {
       if (kept != wish.kept.value_or(kept)) continue;
       for (const Sharded sharded : {Sharded::optimizer, Sharded::weights}) {
         if (sharded != wish.sharded.value_or(sharded)) continue;
         const bool nothing_to_cut = split.context * split.replicas == 1;
         if (sharded == Sharded::weights && nothing_to_cut && !wish.sharded) continue;
-        ways.push_back({split, kept, sharded, false});
-        if (may_go_by_nodes) ways.push_back({split, kept, sharded, true});
+        for (StepWay way : of_split) {
+          way.kept = kept;
+          way.sharded = sharded;
+          ways.push_back(way);
+        }
       }
     }
   }
@@ -110,28 +136,12 @@ std::vector<StepChoice> weigh_training(const Training& training, const SplitWish
     choices.push_back({way, ring, step_memory(training, way, ring.bytes),
                        step_time(training, way, ring, machine)});
   }
-  const auto rank = [&](const StepChoice& choice) {
-    const bool holds = choice.memory.total() <= machine.memory_bytes;
-    return std::pair(!holds, holds ? choice.time.total() : choice.memory.total());
-  };
-  const auto is_before = [&](const StepChoice& a, const StepChoice& b) {
-    return rank(a) < rank(b);
-  };
-  if (choices.empty()) return choices;
-  const auto fastest = rank(*std::ranges::min_element(choices, is_before));
-  const auto simplest = std::ranges::find_if(choices, [&](const StepChoice& choice) {
-    return rank(choice) <= std::pair(fastest.first, fastest.second * (1 + kAsFast));
-  });
-  const StepChoice chosen = *simplest;
-  choices.erase(simplest);
-  std::ranges::stable_sort(choices, is_before);
-  choices.insert(choices.begin(), chosen);
+  put_best_first(choices, machine.memory_bytes);
   return choices;
 }
 
 std::int64_t longest_context(Training training, SplitWish wish, const Machine& machine,
                              const MemoryOf& memory_of) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 36;
   training.sequences = 1;
   wish.replicas = 1;
   wish.context = std::nullopt;
@@ -148,17 +158,7 @@ std::int64_t longest_context(Training training, SplitWish wish, const Machine& m
     training.tokens = tokens;
     return !ways_to_train(training, wish, machine).empty();
   };
-  std::int64_t holds = 0, fails = kTokensApart;
-  while (fails < kMost && !has_ways(fails)) fails *= 2;  // a token for each rank
-  while (fails < kMost && fits_somewhere(fails)) {
-    holds = fails;
-    fails *= 2;
-  }
-  while (fails - holds > std::max(kTokensApart, holds / 16)) {
-    const std::int64_t middle = (holds + fails) / 2 / kTokensApart * kTokensApart;
-    (fits_somewhere(middle) ? holds : fails) = middle;
-  }
-  return holds;
+  return longest_that_fits(has_ways, fits_somewhere);
 }
 
 }  // namespace ringlab::model

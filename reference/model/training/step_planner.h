@@ -14,12 +14,18 @@ struct SplitWish {
   std::optional<int> context = {}, tensor = {}, stages = {}, replicas = {};
   std::optional<Kept> kept = {};
   std::optional<Sharded> sharded = {};
+  std::optional<int> by_heads = {};
 };
 
 /// Splits whose numbers fit: tensor groups lie in a node and divide the heads of keys, stages are at most
 /// as many as layers, replicas divide the sequences, a rank of a ring has at least two tokens. The
 /// simplest first: fewer stages, smaller tensor groups, smaller rings. Of numbers that are not wished
 /// stages and tensor groups are powers of two, rings divide the devices, replicas are what is left.
+std::vector<Split> splits_for(const Training& training, const SplitWish& wish,
+                              const Machine& machine);
+
+/// All ways of all splits_for(), in their order. Heads are dealt to 1, 2, 4 … neighbours in a node: to as
+/// many as divide the context and the query heads, and divide the K/V heads or are divided by them.
 std::vector<StepWay> ways_to_train(const Training& training, const SplitWish& wish,
                                    const Machine& machine);
 

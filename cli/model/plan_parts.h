@@ -1,0 +1,60 @@
+// What plans of whole models tell: parts of memory and time as bars, and reasons.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/line/output.h"
+#include "reference/model/planner.h"
+
+namespace ringlab::cli {
+
+/// human_bytes() of a number that was computed.
+std::string bytes_text(double bytes);
+
+/// Named parts; those of no amount, too.
+using Parts = std::vector<std::pair<std::string, double>>;
+
+/// Parts, each with its share as a bar; none of no amount.
+void print_parts(const std::string& title, const Parts& parts,
+                 const std::function<std::string(double)>& human, Output& output);
+
+/// Parts by their names.
+Json parts_json(const Parts& parts);
+
+/// The best other number or word for one part of the first choice, in a sentence; empty where there is
+/// no other. `part` of a way is what `words` tells.
+template <class Choice, class Part, class Words>
+std::string reason_for(const std::vector<Choice>& choices, double memory_bytes, const Part& part,
+                       const Words& words) {
+  std::vector<std::string> others;
+  std::vector<decltype(part(choices.front().way))> told = {part(choices.front().way)};
+  for (const Choice& choice : choices) {
+    const auto value = part(choice.way);
+    if (std::ranges::find(told, value) != told.end() || told.size() > 3) continue;
+    told.push_back(value);
+    const double ratio = choice.time.total() / choices.front().time.total();
+    if (choice.memory.total() > memory_bytes) {
+      others.push_back(fmt::format("{} holds {}, which does not fit", words(value),
+                                   bytes_text(choice.memory.total())));
+    } else if (ratio < 1 + model::kAsFast) {
+      others.push_back(fmt::format("{} is as fast", words(value)));
+    } else {
+      others.push_back(fmt::format("{} takes {:.3g} times as long", words(value), ratio));
+    }
+  }
+  if (others.empty()) return "";
+  return fmt::format("{}: {}", words(part(choices.front().way)), fmt::join(others, ", "));
+}
+
+/// Prints each part's sentence, but empty ones.
+Json print_sentences(const std::vector<std::pair<std::string, std::string>>& reasons,
+                     Output& output);
+
+}  // namespace ringlab::cli

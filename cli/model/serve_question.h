@@ -1,0 +1,42 @@
+// What `ringlab plan --phase prefill` and `decode` are asked, and the words of their answers.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/line/arguments.h"
+#include "cli/line/output.h"
+#include "cli/model/plan_parts.h"
+#include "reference/model/serving/serve_planner.h"
+
+namespace ringlab::cli {
+
+struct ServeQuestion {
+  model::Serving serving;
+  model::ServeWish wish = {};
+  model::Machine machine = {};
+  double memory_bytes() const { return machine.memory_bytes; }
+};
+
+/// --tokens are those of the prompt, behind --cached ones.
+ServeQuestion take_prefill(Arguments& arguments);
+/// --tokens are cached, of each of --sequences.
+ServeQuestion take_decode(Arguments& arguments);
+
+/// What is asked, as the output echoes it, with the machine's figures.
+Json configuration_of(const ServeQuestion& question, const Json& machine);
+
+/// The seconds of a way on the machine as real ones are; nothing where that is not known.
+std::optional<double> expected_seconds(const ServeQuestion& question, const model::ServeWay& way);
+
+/// A token more behind a prefill, on the same devices: its seconds.
+double next_token_seconds(const ServeQuestion& question, const model::ServeWay& way);
+
+std::string pass_word(model::Passed passed);
+/// The options that fix a way.
+std::string serve_options(const ServeQuestion& question, const model::ServeWay& way);
+
+Parts parts_of(const model::ServeMemory& memory);
+Parts parts_of(const model::ServeTime& time);
+
+}  // namespace ringlab::cli

@@ -1,0 +1,74 @@
+// A transformer that serves, on many devices: what each holds, and how long a prefill or a token takes.
+//
+// The model. Weights, activations and cache are bf16. Keys and values of all sequences are cut over
+// `context` devices, heads and matrices over `tensor`, layers over `stages`, as for training. Either
+// keys and values go round (pass-KV), or queries do and partial answers come home (pass-Q, Yang et al.
+// 2024). A layer's products and its attention come one after the other, and each takes as long as its
+// operations or as what it reads from memory, whichever is longer.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/model/machine.h"
+#include "reference/model/planner.h"
+#include "reference/model/training/step.h"
+#include "reference/model/training/transformer.h"
+
+namespace ringlab::model {
+
+/// New tokens behind cached ones: those of a prompt (prefill), or one of each sequence (decode).
+struct Serving {
+  Transformer model;
+  std::int64_t tokens = 1;     ///< new ones of each sequence; one: a decode
+  std::int64_t cached = 0;     ///< of each sequence, on the devices already
+  std::int64_t sequences = 1;  ///< more than one of a decode only
+  /// Tokens that the feed-forward network is computed for at a time; 0: all of a device.
+  std::int64_t block_tokens = 4096;
+  bool decodes() const { return tokens == 1; }
+  std::int64_t keys() const { return cached + tokens; }
+};
+
+/// What travels between the devices of a ring.
+enum class Passed { keys, queries };
+
+/// A way to split the devices. Sequences of a decode take turns in the stages, so that none waits.
+struct ServeWay {
+  Split split = {};
+  Passed passed = Passed::keys;
+};
+
+/// Bytes of the fullest device.
+struct ServeMemory {
+  double weights = 0;
+  double cache = 0;        ///< keys and values of all sequences, new tokens too
+  double activations = 0;  ///< of one layer at work: its attention, or its feed-forward network
+  double total() const { return weights + cache + activations; }
+};
+
+/// Seconds until the next token of a sequence is there.
+struct ServeTime {
+  double products = 0;   ///< with learned matrices, or reading them
+  double attention = 0;  ///< its ring, waiting too, or reading the cache
+  double answers = 0;    ///< queries of a decode on their way, and partial answers
+  double tensor = 0;     ///< exchanges between devices of a tensor group
+  double stages = 0;     ///< from one stage to the next
+  double total() const { return products + attention + answers + tensor + stages; }
+};
+
+/// Attention of one layer on the ranks of a ring, which have the heads of one tensor group.
+Problem serve_problem(const Serving& serving, const Split& split, bool windowed);
+
+/// Bytes that all devices of all rings send in a layer without a window, by closed form.
+double passed_bytes(const Serving& serving, const ServeWay& way);
+
+/// `memory_of` is asked for a prefill whose keys travel.
+ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const MemoryOf& memory_of);
+
+/// A prefill's rings are simulated, with queries in the place of keys where these travel; a decode's
+/// exchange has a closed form, for all ranks send at once. Errors as simulate_job().
+ServeTime serve_time(const Serving& serving, const ServeWay& way, const Machine& machine);
+
+/// New tokens a second, of all sequences.
+double tokens_per_second(const Serving& serving, double seconds);
+
+}  // namespace ringlab::model

@@ -1,0 +1,43 @@
+// Ways to split a transformer that serves over devices, weighed.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "reference/model/serving/serve.h"
+#include "reference/model/training/step_planner.h"
+
+namespace ringlab::model {
+
+/// What is asked of a way; what is not said is free. Of the split's wishes replicas, what is kept and
+/// what is cut do not count.
+struct ServeWish {
+  SplitWish split = {};
+  std::optional<Passed> passed = {};  ///< of a prefill: in a decode queries travel
+};
+
+/// The longest rings of prefills that are weighed: they are executed rank by rank.
+inline constexpr int kLongestServedRing = 256;
+
+/// Ways on all of splits_for() without replicas, the simplest first; keys before queries.
+std::vector<ServeWay> ways_to_serve(const Serving& serving, const ServeWish& wish,
+                                    const Machine& machine);
+
+/// A way with what it costs.
+struct ServeChoice {
+  ServeWay way = {};
+  ServeMemory memory = {};
+  ServeTime time = {};
+};
+
+/// Costs of all ways_to_serve(), in the order of put_best_first(). Errors as simulate_job().
+std::vector<ServeChoice> weigh_serving(const Serving& serving, const ServeWish& wish,
+                                       const Machine& machine, const MemoryOf& memory_of,
+                                       const WeighedSoFar& tell = {});
+
+/// The most keys of a sequence that the devices have memory for, in rings as long as may be: a prefill
+/// behind as many cached tokens, a decode of as many sequences; longest_that_fits().
+std::int64_t longest_served(Serving serving, ServeWish wish, const Machine& machine,
+                            const MemoryOf& memory_of);
+
+}  // namespace ringlab::model
