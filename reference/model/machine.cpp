@@ -43,6 +43,7 @@ std::string_view wiring_name(Wiring wiring) {
 void check_machine(const Machine& machine) {
   check_positive(machine, "number of operations per second, forward", machine.forward_flops);
   check_positive(machine, "number of operations per second, backward", machine.backward_flops);
+  check_time(machine, "number of operations per second, of products", machine.product_flops);
   check_positive(machine, "number of bytes of memory", machine.memory_bytes);
   check_positive(machine, "speed of memory", machine.memory_bytes_per_s);
   check_positive(machine, "speed of links", machine.inside.bytes_per_s);

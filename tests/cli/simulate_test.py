@@ -60,7 +60,8 @@ class SimulateTest(ProgramTest):
         self.assertEqual(mine["configuration"]["machine"], "mine")
         self.assertEqual(mine["seconds"], h800["seconds"])
         path.write_text(text.replace('"gb_per_s": {"value": 200', '"gb_per_s": {"value": -200'))
-        self.fails(3, ["machine h800", "positive speed of links"], "simulate", "--machine", path)
+        self.fails(3, [str(path), "gb_per_s: value: expected a number above 0", "found -200", "docs/formats.md"],
+                   "simulate", "--machine", path)
         path.write_text(text[:-5])
         self.fails(3, [str(path), "JSON machine"], "simulate", "--machine", path)
         self.fails(3, ["none.json"], "simulate", "--machine", self.folder / "none.json")
