@@ -11,6 +11,7 @@
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
 #include "cli/line/words.h"
+#include "cli/model/executed_ranks.h"
 #include "cli/model/model_options.h"
 #include "cli/model/model_question.h"
 #include "cli/model/plan_model.h"
@@ -24,8 +25,6 @@ namespace ringlab::cli {
 namespace {
 
 constexpr double kMostSeconds = 1e9;
-/// More than a run has: they are not executed one by one.
-constexpr std::int64_t kMostRanks = 1 << 17;
 constexpr int kShownSlots = 2;  // what `run` takes by itself
 const std::vector<int> kDefaultRanks = {1, 2, 4, 8, 16, 32, 64};
 
@@ -42,7 +41,7 @@ struct PlanQuestion {
 std::vector<int> take_rank_counts(Arguments& arguments) {
   std::vector<int> counts;
   for (const std::string& word : arguments.take_words("ranks")) {
-    counts.push_back(static_cast<int>(parse_integer("ranks", word, 1, kMostRanks)));
+    counts.push_back(static_cast<int>(parse_integer("ranks", word, 1, kMostModelledRanks)));
   }
   if (counts.empty()) return kDefaultRanks;
   std::sort(counts.begin(), counts.end());
@@ -53,11 +52,7 @@ std::vector<int> take_rank_counts(Arguments& arguments) {
 void check_executed(const PlanQuestion& question) {
   model::Job job = question.job;
   job.options.ranks = question.ranks.back();
-  const double most = run_option("ranks").most;
-  if (job.options.ranks <= most || model::is_continued(job, question.machine)) return;
-  throw_usage_error({"--ranks", fmt::format("at most {:.0f} with such a mask", most),
-                     fmt::format("{}", job.options.ranks),
-                     "Full and causal masks and windows are weighed for more."});
+  executed_ranks(job, question.machine);
 }
 
 PlanQuestion take_plan_question(Arguments& arguments) {
@@ -293,10 +288,7 @@ int run_plan(Arguments& arguments) {
                chosen->ranks == 1 ? "rank" : "ranks");
   output.print("options       {}\n", way_words(choice.options));
   print_reasons(question, *chosen, document["choice"], output);
-  if (choice.options.ranks <= run_option("ranks").most) {
-    output.print("look at it    ringlab simulate{} {}\n", question.words,
-                 way_words(choice.options));
-  }
+  output.print("look at it    ringlab simulate{} {}\n", question.words, way_words(choice.options));
   output.finish("plan", document);
   return 0;
 }

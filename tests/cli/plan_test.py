@@ -152,6 +152,10 @@ class PlanTest(ProgramTest):
             self.assertEqual(plan["best"]["memory_bytes"] // 2**20, few["plans"][0]["best"]["memory_bytes"] // 2**20)
             self.assertAlmostEqual(plan["best"]["seconds"] * 64 / ranks / few["plans"][0]["best"]["seconds"], 1,
                                    delta=0.05)
+        words = shlex.split(text.split("look at it    ringlab ")[1].splitlines()[0])
+        found = self.folder / "simulated.json"
+        self.succeeds(*words, "--json", found)
+        self.assertEqual(json.loads(found.read_text())["seconds"], many["choice"]["seconds"])
         self.fails(2, "at most 4096 with such a mask", "plan", "--tokens", 8192, "--ranks", 8192, "--mask",
                    "documents:8192")
 
