@@ -202,18 +202,21 @@ Json expected_json(const std::optional<ExpectedRun>& run) {
           {"efficiency", run->times.efficiency()},
           {"merge_bytes", run->machine.merge_bytes},
           {"link_share", run->machine.expected->link_share},
+          {"transfer_share", run->machine.transfer_share},
           {"speeds_by_length", !run->machine.blocks.empty()}};
 }
 
 void print_expected(const Json& expected, Output& output) {
   if (expected.is_null()) return;
   const double merge = expected["merge_bytes"].get<double>();
-  output.print("expected      {}, {}: links at {:.3g} %{}{}\n",
+  const double taken = expected["transfer_share"].get<double>();
+  output.print("expected      {}, {}: links at {:.3g} %{}{}{}\n",
                report::human_seconds(expected["seconds"].get<double>()),
                report::human_percent(expected["efficiency"].get<double>()),
                100 * expected["link_share"].get<double>(),
                expected["speeds_by_length"].get<bool>() ? ", kernels by mask and length" : "",
-               merge > 0 ? fmt::format(", merges of {:.3g} bytes a number", merge) : "");
+               merge > 0 ? fmt::format(", merges of {:.3g} bytes a number", merge) : "",
+               taken > 0 ? fmt::format(", transfers take {:.3g} % of computing", 100 * taken) : "");
 }
 
 void print_findings(const Question& question, const model::JobTimes& times, const Json& document,

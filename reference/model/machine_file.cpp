@@ -68,7 +68,12 @@ class Fields {
     if (!(value > 0 && value <= 1)) refuse(key, "a share above 0, 1 at most", at(key));
     return value;
   }
-  /// {"value": X, "source": TEXT}, in `unit`s; `value` is one of the three above.
+  double share_or_none(const std::string& key) {
+    const double value = number(key);
+    if (!(value >= 0 && value <= 1)) refuse(key, "a share from 0 to 1", at(key));
+    return value;
+  }
+  /// {"value": X, "source": TEXT}, in `unit`s; `value` is one of those above.
   double figure(const std::string& key, double unit,
                 double (Fields::*value)(const std::string&) = &Fields::positive) {
     Fields fields = inside(key);
@@ -164,6 +169,9 @@ Expected expected_of(Fields fields) {
   }
   expected.link_share = share_of(fields, "link_share");
   expected.product_share = share_of(fields, "product_share");
+  if (fields.has("transfer_share")) {
+    expected.transfer_share = fields.figure("transfer_share", 1, &Fields::share_or_none);
+  }
   fields.end();
   return expected;
 }
