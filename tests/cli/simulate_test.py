@@ -102,6 +102,12 @@ class SimulateTest(ProgramTest):
         slow, _ = self.simulate("--mask", "full", "--layout", "contiguous", "--slow", "2:3", *FREE)
         self.assertAlmostEqual(slow["seconds"], 3 * quick["seconds"], 6)
 
+    def test_a_slow_rank_is_the_straggler_of_its_trace(self):
+        trace, found = self.folder / "t.json", self.folder / "summary.json"
+        self.simulate("--ranks", 2, "--slow", "1:3", "--trace", trace)
+        self.succeeds("trace", trace, "--json", found)
+        self.assertEqual(json.loads(found.read_text())["straggler"], 1)
+
     def test_more_jitter_takes_longer_and_a_seed_repeats_it(self):
         def seconds(*words):
             return self.simulate("--slots", 2, *words)[0]["seconds"]
