@@ -15,6 +15,7 @@
 #include "cli/model/model_options.h"
 #include "cli/model/model_question.h"
 #include "cli/model/plan_model.h"
+#include "cli/model/plan_page.h"
 #include "cli/model/plan_reasons.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
@@ -248,6 +249,19 @@ void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& jso
   }
 }
 
+DrawnPlan drawn_plan(const PlanQuestion& question, const std::vector<RankPlan>& plans,
+                     const RankPlan& chosen) {
+  const model::Choice& choice = chosen.ways[chosen.best];
+  DrawnPlan drawn{.job = question.job,
+                  .machine = question.machine,
+                  .limits = question.limits,
+                  .choice = choice,
+                  .words = way_words(choice.options)};
+  drawn.job.options = choice.options;
+  for (const RankPlan& plan : plans) drawn.by_ranks.push_back(plan.ways[plan.best]);
+  return drawn;
+}
+
 [[noreturn]] void refuse_all(const PlanQuestion& question, const std::vector<RankPlan>& plans) {
   const model::Choice& last = plans.back().ways[plans.back().best];
   const bool memory = static_cast<double>(last.memory_bytes) > question.limits.memory_bytes;
@@ -267,6 +281,7 @@ int run_plan(Arguments& arguments) {
   if (arguments.given("model")) return plan_model(arguments);
   Output output(arguments);
   const PlanQuestion question = take_plan_question(arguments);
+  const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
   output.print_configuration(configuration_of(question, machine_figures(question.machine)));
   const std::vector<RankPlan> plans = plans_for(question);
@@ -289,6 +304,7 @@ int run_plan(Arguments& arguments) {
   output.print("options       {}\n", way_words(choice.options));
   print_reasons(question, *chosen, document["choice"], output);
   output.print("look at it    ringlab simulate{} {}\n", question.words, way_words(choice.options));
+  if (html) output.files().write(*html, plan_page(drawn_plan(question, plans, *chosen)));
   output.finish("plan", document);
   return 0;
 }
@@ -302,6 +318,8 @@ Command plan_command() {
                      {"seconds", "X", "how long it may take"},
                      option_spec("wire")},
                     plan_model_options());
+  const auto html = std::ranges::find(command.options, "html", &OptionSpec::name);
+  html->applies.clear();  // a page is drawn with --model and without
   command.examples = {
       "ringlab plan --tokens 1048576 --backward",
       "ringlab plan --tokens 1048576 --machine h100 --memory 20 --seconds 2",
