@@ -116,8 +116,13 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
                      .schedule = defaults.schedule,
                      .tile_queries = defaults.tile_queries,
                      .tile_keys = defaults.tile_keys};
+  if (defaults.most_ranks > 0) {
+    options.ranks =
+        static_cast<int>(arguments.take_integer("ranks", options.ranks, 1, defaults.most_ranks));
+  }
   for (const RunOption& option : run_options()) {
-    if (!option.has_effect) take_run_option(arguments, option, options);
+    if (option.has_effect || (defaults.most_ranks > 0 && option.word == "ranks")) continue;
+    take_run_option(arguments, option, options);
   }
   check_nodes(options);
   for (const RunOption& option : run_options()) {  // what hangs on the others

@@ -27,6 +27,7 @@ void take_run_option(Arguments& arguments, const RunOption& option, RunOptions& 
 
 struct RunDefaults {
   int ranks = 1;
+  int most_ranks = 0;  ///< where nothing is executed; 0: as the row says
   LayoutKind layout = LayoutKind::contiguous;
   ScheduleKind schedule = ScheduleKind::ring;
   int tile_queries = 32, tile_keys = 32;

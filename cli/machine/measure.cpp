@@ -29,6 +29,7 @@ constexpr std::array<std::int64_t, 2> kWidths = {64, 128};
 constexpr std::array<std::int64_t, 3> kLengths = {256, 1024, 2048};
 constexpr std::int64_t kHeads = 2;
 constexpr int kTimes = 5;
+constexpr std::size_t kLongMessage = std::size_t{1} << 22;  // bytes
 constexpr int kMostBusy = 16;  // threads; more have their own memory and caches
 
 double median_of(const std::function<double()>& measure) {
@@ -137,8 +138,9 @@ double copied_bytes_per_s() {
   return 2 * static_cast<double>(from.size()) / median_of(copy);
 }
 
-/// The time of `count` exchanges of so many bytes between two threads, each way at once.
-double exchange_seconds(std::size_t bytes, int count) {
+/// The time of `count` exchanges of so many bytes between two threads, each way at once, each beside
+/// what both do `meanwhile`.
+double exchange_seconds(std::size_t bytes, int count, const std::function<void()>& meanwhile = {}) {
   RunOptions options;
   options.ranks = 2;
   std::array<double, 2> seconds{};
@@ -150,11 +152,33 @@ double exchange_seconds(std::size_t bytes, int count) {
       for (int i = 0; i < count; ++i) {
         const Request posted[] = {network.post_receive(peer, 0, in),
                                   network.post_send(peer, 0, out)};
+        if (meanwhile) meanwhile();
         for (const Request request : posted) network.wait(request);
       }
     });
   });
   return std::ranges::max(seconds) / count;
+}
+
+/// The share of its computing that a rank loses while it sends and receives: messages beside a block
+/// of as many seconds make it longer by this share of what they take alone. Threads move their own
+/// messages, with the processor that they compute on.
+double taken_by_transfers() {
+  const Setting setting{DType::f32, 64, 1024, false};
+  const AttentionTensors tensors = verify::make_tensors(case_of(setting));
+  const AttentionInput input = tensors.input(verify::make_problem(case_of(setting)));
+  const verify::Subject engine = verify::engine_subject();
+  RunOptions block;
+  block.tile_queries = engine.tile_queries;
+  block.tile_keys = engine.tile_keys;
+  const auto seconds = [](std::size_t bytes, const std::function<void()>& meanwhile) {
+    return median_of([&] { return exchange_seconds(bytes, kTimes, meanwhile); });
+  };
+  const auto compute = [&] { engine.run(input, block); };
+  const double alone = seconds(1, compute);
+  const auto bytes =
+      static_cast<std::size_t>(kLongMessage * std::max(1.0, alone / seconds(kLongMessage, {})));
+  return std::clamp((seconds(bytes, compute) - alone) / seconds(bytes, {}), 0.0, 1.0);
 }
 
 }  // namespace
@@ -184,8 +208,7 @@ std::string measured_machine(const ThisMachine& machine, const std::string& name
     }
   }
   next("memory and messages");
-  constexpr std::size_t kLong = std::size_t{1} << 22;
-  const double latency = exchange_seconds(1, 2000), way = exchange_seconds(kLong, 40);
+  const double latency = exchange_seconds(1, 2000), way = exchange_seconds(kLongMessage, 40);
   const double block = pass_seconds({DType::f32, 64, 1, false}).forward;
   const Json json = {
       {"schema", 1},
@@ -200,11 +223,13 @@ std::string measured_machine(const ThisMachine& machine, const std::string& name
       {"node",
        {{"ranks", threads},
         {"wiring", "direct"},
-        {"gb_per_s", figure(static_cast<double>(kLong) / (way - latency) / model::kGiga, measured)},
+        {"gb_per_s",
+         figure(static_cast<double>(kLongMessage) / (way - latency) / model::kGiga, measured)},
         {"latency_us", figure(latency / model::kMicro, measured)}}},
       {"between_nodes",
        {{"gb_per_s", figure(1.25, "assumed: 10 Gb/s")}, {"latency_us", figure(30, "assumed")}}},
-      {"expected", {{"attention", expected}}}};
+      {"expected",
+       {{"attention", expected}, {"transfer_share", figure(taken_by_transfers(), measured)}}}};
   std::string text = json.dump(2) + "\n";
   model::machine_of_json(text, name);  // what is written can be read
   return text;

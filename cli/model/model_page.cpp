@@ -6,11 +6,11 @@
 #include <functional>
 
 #include "cli/model/model_options.h"
+#include "cli/model/page_pieces.h"
 #include "cli/report/bars.h"
 #include "cli/report/html.h"
 #include "cli/report/human.h"
 #include "cli/report/trace/trace_page.h"
-#include "reference/model/many_ranks.h"
 
 namespace ringlab::cli {
 namespace {
@@ -18,8 +18,6 @@ namespace {
 using model::StepChoice;
 
 constexpr std::size_t kMostSplits = 16;  // of the table of splits
-constexpr int kMostLanes = 8;
-
 /// In short: context × tensor × stages × replicas.
 std::string split_product(const model::Split& split) {
   return fmt::format("{} × {} × {} × {}", split.context, split.tensor, split.stages,
@@ -110,20 +108,6 @@ report::BarChart links_chart(const ModelQuestion& question, const StepChoice& be
   return chart;
 }
 
-/// One layer's ring, of as many ranks as can be looked at, with chunks as long.
-std::string lanes(const ModelQuestion& question, const model::StepWay& way) {
-  model::Job job = ring_job(question, way);
-  if (job.options.ranks > kMostLanes) job = model::with_ranks(job, kMostLanes);
-  const model::JobTimes times =
-      model::simulate_job(job, model::needs_of(job.problem, job.options),
-                          model::ring_machine(question.machine, way.split.tensor * way.by_heads));
-  return report::trace_figure(
-      times.events, report::summarize(times.events),
-      fmt::format("Attention of one sequence in one layer, forward and backward, on {} of {} ranks "
-                  "of the ring.",
-                  job.options.ranks, way.ring()));
-}
-
 std::string splits_table(const ModelQuestion& question, const std::vector<StepChoice>& choices) {
   std::string rows;
   for (const StepChoice& choice : choices) {
@@ -138,12 +122,6 @@ std::string splits_table(const ModelQuestion& question, const std::vector<StepCh
   }
   return report::html_table({"split", "kept", "cut", "ring", "#step", "#utilisation", "#memory"},
                             rows);
-}
-
-std::string chart_figure(const std::string& heading, const std::string& remark,
-                         const report::BarChart& chart, const std::string& caption) {
-  return report::figure(
-      {.heading = heading, .remark = remark, .picture = bar_chart(chart), .caption = caption});
 }
 
 }  // namespace
@@ -181,7 +159,11 @@ std::string model_page(const ModelQuestion& question, const std::vector<StepChoi
       "not fit.");
   body += chart_figure("Other links", "time of a step", links_chart(question, best),
                        "This split, and the best one where it is another.");
-  body += "</div>\n<h2>The ring</h2>\n" + lanes(question, best.way);
+  body +=
+      "</div>\n<h2>The ring</h2>\n" +
+      job_lanes(ring_job(question, best.way),
+                model::ring_machine(question.machine, best.way.split.tensor * best.way.by_heads),
+                "Attention of one sequence in one layer, forward and backward");
   body += "<h2>Splits</h2>\n" + splits_table(question, choices);
   return report::html_page(
       {.title = "ringlab plan", .body = body, .more_style = report::trace_style()});

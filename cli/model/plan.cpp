@@ -11,9 +11,11 @@
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
 #include "cli/line/words.h"
+#include "cli/model/executed_ranks.h"
 #include "cli/model/model_options.h"
 #include "cli/model/model_question.h"
 #include "cli/model/plan_model.h"
+#include "cli/model/plan_page.h"
 #include "cli/model/plan_reasons.h"
 #include "cli/model/plan_serve.h"
 #include "cli/report/human.h"
@@ -25,8 +27,6 @@ namespace ringlab::cli {
 namespace {
 
 constexpr double kMostSeconds = 1e9;
-/// More than a run has: they are not executed one by one.
-constexpr std::int64_t kMostRanks = 1 << 17;
 constexpr int kShownSlots = 2;  // what `run` takes by itself
 const std::vector<int> kDefaultRanks = {1, 2, 4, 8, 16, 32, 64};
 
@@ -43,7 +43,7 @@ struct PlanQuestion {
 std::vector<int> take_rank_counts(Arguments& arguments) {
   std::vector<int> counts;
   for (const std::string& word : arguments.take_words("ranks")) {
-    counts.push_back(static_cast<int>(parse_integer("ranks", word, 1, kMostRanks)));
+    counts.push_back(static_cast<int>(parse_integer("ranks", word, 1, kMostModelledRanks)));
   }
   if (counts.empty()) return kDefaultRanks;
   std::sort(counts.begin(), counts.end());
@@ -54,11 +54,7 @@ std::vector<int> take_rank_counts(Arguments& arguments) {
 void check_executed(const PlanQuestion& question) {
   model::Job job = question.job;
   job.options.ranks = question.ranks.back();
-  const double most = run_option("ranks").most;
-  if (job.options.ranks <= most || model::is_continued(job, question.machine)) return;
-  throw_usage_error({"--ranks", fmt::format("at most {:.0f} with such a mask", most),
-                     fmt::format("{}", job.options.ranks),
-                     "Full and causal masks and windows are weighed for more."});
+  executed_ranks(job, question.machine);
 }
 
 PlanQuestion take_plan_question(Arguments& arguments) {
@@ -254,6 +250,19 @@ void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& jso
   }
 }
 
+DrawnPlan drawn_plan(const PlanQuestion& question, const std::vector<RankPlan>& plans,
+                     const RankPlan& chosen) {
+  const model::Choice& choice = chosen.ways[chosen.best];
+  DrawnPlan drawn{.job = question.job,
+                  .machine = question.machine,
+                  .limits = question.limits,
+                  .choice = choice,
+                  .words = way_words(choice.options)};
+  drawn.job.options = choice.options;
+  for (const RankPlan& plan : plans) drawn.by_ranks.push_back(plan.ways[plan.best]);
+  return drawn;
+}
+
 [[noreturn]] void refuse_all(const PlanQuestion& question, const std::vector<RankPlan>& plans) {
   const model::Choice& last = plans.back().ways[plans.back().best];
   const bool memory = static_cast<double>(last.memory_bytes) > question.limits.memory_bytes;
@@ -279,6 +288,7 @@ int run_plan(Arguments& arguments) {
   }
   Output output(arguments);
   const PlanQuestion question = take_plan_question(arguments);
+  const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
   output.print_configuration(configuration_of(question, machine_figures(question.machine)));
   const std::vector<RankPlan> plans = plans_for(question);
@@ -300,10 +310,8 @@ int run_plan(Arguments& arguments) {
                chosen->ranks == 1 ? "rank" : "ranks");
   output.print("options       {}\n", way_words(choice.options));
   print_reasons(question, *chosen, document["choice"], output);
-  if (choice.options.ranks <= run_option("ranks").most) {
-    output.print("look at it    ringlab simulate{} {}\n", question.words,
-                 way_words(choice.options));
-  }
+  output.print("look at it    ringlab simulate{} {}\n", question.words, way_words(choice.options));
+  if (html) output.files().write(*html, plan_page(drawn_plan(question, plans, *chosen)));
   output.finish("plan", document);
   return 0;
 }
@@ -317,6 +325,8 @@ Command plan_command() {
                      {"seconds", "X", "how long it may take"},
                      option_spec("wire")},
                     plan_model_options());
+  const auto html = std::ranges::find(command.options, "html", &OptionSpec::name);
+  html->applies.clear();  // a page is drawn with --model and without
   command.examples = {
       "ringlab plan --tokens 1048576 --backward",
       "ringlab plan --tokens 1048576 --machine h100 --memory 20 --seconds 2",

@@ -95,6 +95,22 @@ std::vector<Reason> reasons_for(const std::vector<Choice>& ways, std::size_t cho
   return reasons;
 }
 
+WhatIf with_other_links(const model::Job& job, const model::Machine& machine, const Choice& choice,
+                        const model::PlanLimits& limits, const model::MemoryOf& memory_of,
+                        double times) {
+  model::Job chosen = job;
+  chosen.options = choice.options;
+  model::Machine other = machine;
+  model::scale_links(other, times);
+  const auto ways = model::weigh_ways(chosen, other, memory_of);
+  const std::size_t best = model::best_choice(ways, {.memory_bytes = limits.memory_bytes});
+  WhatIf what{.change = fmt::format("links {:.3g} times as fast", times),
+              .seconds = model::seconds_of_many(chosen, other),
+              .best = best < ways.size() ? ways[best] : choice};
+  what.same = what.seconds <= what.best.seconds * (1 + model::kAsFast);
+  return what;
+}
+
 std::vector<WhatIf> what_would_change(const model::Job& job, const model::Machine& machine,
                                       const Choice& choice, const model::PlanLimits& limits,
                                       const model::MemoryOf& memory_of) {
@@ -102,15 +118,8 @@ std::vector<WhatIf> what_would_change(const model::Job& job, const model::Machin
   model::Job chosen = job;
   chosen.options = choice.options;
 
-  model::Machine slow_links = machine;
-  model::scale_links(slow_links, 0.5);
-  const auto ways = model::weigh_ways(chosen, slow_links, memory_of);
-  const std::size_t best = model::best_choice(ways, {.memory_bytes = limits.memory_bytes});
-  WhatIf links{.change = "links half as fast",
-               .seconds = model::seconds_of_many(chosen, slow_links),
-               .best = best < ways.size() ? ways[best] : choice};
-  links.same = links.seconds <= links.best.seconds * (1 + model::kAsFast);
-
+  WhatIf links = with_other_links(job, machine, choice, limits, memory_of, 0.5);
+  links.change = "links half as fast";
   if (model::is_continued(chosen, machine)) return {links};  // no rank of many is executed alone
   const model::JobNeeds needs = model::needs_of(job.problem, choice.options);
   model::Disturbance one_slow;

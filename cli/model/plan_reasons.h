@@ -28,6 +28,11 @@ struct WhatIf {
   bool same = true;         ///< the choice is still as good as any
 };
 
+/// With links so many times as fast. Errors as weigh_ways().
+WhatIf with_other_links(const model::Job& job, const model::Machine& machine,
+                        const model::Choice& choice, const model::PlanLimits& limits,
+                        const model::MemoryOf& memory_of, double times);
+
 /// With links of half the speed, and with one rank a tenth slower. Errors as weigh_ways().
 std::vector<WhatIf> what_would_change(const model::Job& job, const model::Machine& machine,
                                       const model::Choice& choice, const model::PlanLimits& limits,

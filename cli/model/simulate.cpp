@@ -12,13 +12,14 @@
 #include "cli/line/output.h"
 #include "cli/line/text_table.h"
 #include "cli/line/words.h"
+#include "cli/model/executed_ranks.h"
 #include "cli/model/model_options.h"
 #include "cli/report/human.h"
 #include "cli/report/trace/trace_page.h"
 #include "cli/run/run_output.h"
 #include "reference/core/error.h"
 #include "reference/model/closed_forms.h"
-#include "reference/model/job.h"
+#include "reference/model/many_ranks.h"
 
 namespace ringlab::cli {
 namespace {
@@ -56,7 +57,8 @@ std::vector<double> take_slower(Arguments& arguments, int ranks) {
 
 Question take_question(Arguments& arguments) {
   Question question{.job = take_modelled_job(arguments)};
-  question.job.options = take_run_options(arguments, {.ranks = 8, .layout = LayoutKind::zigzag});
+  question.job.options = take_run_options(
+      arguments, {.ranks = 8, .most_ranks = kMostModelledRanks, .layout = LayoutKind::zigzag});
   question.machine = take_machine(arguments, question.job.problem);
   question.disturbance.slower = take_slower(arguments, question.job.options.ranks);
   question.disturbance.jitter = arguments.take_real("jitter", 0, 0, kMostTimes);
@@ -82,13 +84,52 @@ Json configuration_of(const Question& question, const Json& machine) {
   return configuration;
 }
 
+/// The answer: the ranks that are executed, and the times of the job.
+struct Answer {
+  ExecutedRanks executed;
+  model::JobNeeds needs;  ///< of what is executed
+  model::JobTimes times = {};
+};
+
+model::JobTimes times_on(const model::Machine& machine, const Question& question,
+                         const Answer& answer) {
+  return answer.executed.all
+             ? model::simulate_job(question.job, answer.needs, machine, question.disturbance)
+             : model::times_of_many(question.job, machine);
+}
+
+/// Options that ask for each rank.
+std::vector<std::string> options_by_rank(const Question& question, bool with_events) {
+  std::vector<std::string> words;
+  if (with_events) words.emplace_back("--trace, --svg and --html");
+  if (!question.disturbance.slower.empty()) words.emplace_back("--slow");
+  if (question.disturbance.jitter > 0) words.emplace_back("--jitter");
+  return words;
+}
+
+Answer answer_to(const Question& question, const ExecutedRanks& executed) {
+  Answer answer{.executed = executed,
+                .needs = model::needs_of(executed.job.problem, executed.job.options)};
+  answer.times = times_on(question.machine, question, answer);
+  return answer;
+}
+
 double idle_of(const model::JobTimes& times, const model::RankTimes& rank) {
   return times.seconds > 0 ? 1 - rank.compute_s / times.seconds : 0;
 }
 
 // --- what is told --------------------------------------------------------------------------------
 
-void print_ranks(const model::JobTimes& times, Output& output) {
+void print_ranks(const Answer& answer, Output& output) {
+  const model::JobTimes& times = answer.times;
+  if (!answer.executed.all) {
+    const int executed = answer.executed.job.options.ranks;
+    output.print(
+        "ranks         {} and {} with chunks as long are executed; the line through both "
+        "goes on to {}\n",
+        executed / 2, executed, times.ranks.size());
+    return;
+  }
   TextTable table({{"rank", Align::right},
                    {"computing", Align::right},
                    {"sums", Align::right},
@@ -110,15 +151,14 @@ void print_ranks(const model::JobTimes& times, Output& output) {
 }
 
 /// The hops that hide, in the last pass, which sends most; null where no one chunk length hides all.
-Json hidden_json(const Question& question, const model::JobNeeds& needs) {
-  const model::Machine& machine = question.machine;
-  const RunOptions& options = question.job.options;
-  const Shape& shape = question.job.problem.shape;
+Json hidden_json(const Answer& answer, const model::Machine& machine) {
+  const model::Job& job = answer.executed.job;
+  const RunOptions& options = job.options;
+  const Shape& shape = job.problem.shape;
   const std::optional<double> share =
-      model::share_of_blocks(needs.need, shape.q_tokens, shape.kv_tokens);
+      model::share_of_blocks(answer.needs.need, shape.q_tokens, shape.kv_tokens);
   if (!share || options.schedule != ScheduleKind::ring) return nullptr;
-  const model::Work work =
-      model::work_of(question.job.problem, question.job.passes.back(), options.wire);
+  const model::Work work = model::work_of(job.problem, job.passes.back(), options.wire);
   Json json = {{"inside", model::hidden_from_tokens(work, machine, machine.inside, *share)}};
   if (options.ranks > machine.node_ranks) {
     json["between_nodes"] = model::hidden_from_tokens(work, machine, machine.outside, *share);
@@ -149,10 +189,10 @@ struct ExpectedRun {
   model::Machine machine;
   model::JobTimes times;
 };
-std::optional<ExpectedRun> expected_run(const Question& question, const model::JobNeeds& needs) {
+std::optional<ExpectedRun> expected_run(const Question& question, const Answer& answer) {
   const auto machine = model::as_expected(question.machine, question.job.problem);
   if (!machine) return std::nullopt;
-  return ExpectedRun{*machine, simulate_job(question.job, needs, *machine, question.disturbance)};
+  return ExpectedRun{*machine, times_on(*machine, question, answer)};
 }
 
 Json expected_json(const std::optional<ExpectedRun>& run) {
@@ -162,18 +202,21 @@ Json expected_json(const std::optional<ExpectedRun>& run) {
           {"efficiency", run->times.efficiency()},
           {"merge_bytes", run->machine.merge_bytes},
           {"link_share", run->machine.expected->link_share},
+          {"transfer_share", run->machine.transfer_share},
           {"speeds_by_length", !run->machine.blocks.empty()}};
 }
 
 void print_expected(const Json& expected, Output& output) {
   if (expected.is_null()) return;
   const double merge = expected["merge_bytes"].get<double>();
-  output.print("expected      {}, {}: links at {:.3g} %{}{}\n",
+  const double taken = expected["transfer_share"].get<double>();
+  output.print("expected      {}, {}: links at {:.3g} %{}{}{}\n",
                report::human_seconds(expected["seconds"].get<double>()),
                report::human_percent(expected["efficiency"].get<double>()),
                100 * expected["link_share"].get<double>(),
                expected["speeds_by_length"].get<bool>() ? ", kernels by mask and length" : "",
-               merge > 0 ? fmt::format(", merges of {:.3g} bytes a number", merge) : "");
+               merge > 0 ? fmt::format(", merges of {:.3g} bytes a number", merge) : "",
+               taken > 0 ? fmt::format(", transfers take {:.3g} % of computing", 100 * taken) : "");
 }
 
 void print_findings(const Question& question, const model::JobTimes& times, const Json& document,
@@ -196,8 +239,10 @@ Json positions_json(const Positions& positions) {
   return runs;
 }
 
-Json document_of(const Question& question, const model::JobNeeds& needs,
-                 const model::JobTimes& times, const Json& configuration) {
+/// By rank; null where not all are executed.
+Json ranks_json(const Question& question, const Answer& answer) {
+  if (!answer.executed.all) return nullptr;
+  const model::JobTimes& times = answer.times;
   const RunOptions& options = question.job.options;
   const Layout layout = make_layout(options, question.job.problem.shape.q_tokens, options.q_layout);
   Json ranks = Json::array();
@@ -211,15 +256,22 @@ Json document_of(const Question& question, const model::JobNeeds& needs,
                      {"end_seconds", rank.end_s},
                      {"idle", idle_of(times, rank)}});
   }
-  return {{"configuration", configuration},
+  return ranks;
+}
+
+Json document_of(const Question& question, const Answer& answer) {
+  const model::JobTimes& times = answer.times;
+  const std::vector<std::int64_t>& tokens = answer.needs.tokens;
+  return {{"configuration", configuration_of(question, machine_json(question.machine))},
           {"seconds", times.seconds},
           {"one_device_seconds", times.one_device_seconds},
           {"efficiency", times.efficiency()},
-          {"expected", expected_json(expected_run(question, needs))},
-          {"chunk_tokens", *std::max_element(needs.tokens.begin(), needs.tokens.end())},
-          {"hidden_from_tokens", hidden_json(question, needs)},
-          {"memory_bytes", largest_memory(question.job, needs)},
-          {"ranks", ranks}};
+          {"expected", expected_json(expected_run(question, answer))},
+          {"chunk_tokens", *std::max_element(tokens.begin(), tokens.end())},
+          {"hidden_from_tokens", hidden_json(answer, question.machine)},
+          {"memory_bytes", largest_memory(answer.executed.job, answer.needs)},
+          {"executed_ranks", answer.executed.job.options.ranks},
+          {"ranks", ranks_json(question, answer)}};
 }
 
 int run_simulate(Arguments& arguments) {
@@ -229,13 +281,13 @@ int run_simulate(Arguments& arguments) {
   const std::optional<std::string> svg = take_file(arguments, "svg");
   const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
+  const ExecutedRanks executed = executed_ranks(question.job, question.machine,
+                                                options_by_rank(question, trace || svg || html));
   output.print_configuration(configuration_of(question, machine_figures(question.machine)));
-  const model::JobNeeds needs = model::needs_of(question.job.problem, question.job.options);
-  const model::JobTimes times =
-      model::simulate_job(question.job, needs, question.machine, question.disturbance);
-  const Json document = document_of(question, needs, times,
-                                    configuration_of(question, machine_json(question.machine)));
-  print_ranks(times, output);
+  const Answer answer = answer_to(question, executed);
+  const model::JobTimes& times = answer.times;
+  const Json document = document_of(question, answer);
+  print_ranks(answer, output);
   print_findings(question, times, document, output);
   if (trace) write_trace(*trace, times.events, output.files());
   if (svg || html) {

@@ -115,7 +115,7 @@ VerifyJob take_job(Arguments& arguments) {
   VerifyJob job{.plan = take_plan(arguments, quick), .options = {}, .files = {}, .loaded = {}};
   if (arguments.take_switch("all")) job.detail = Detail::whole;
   refuse_without_effect(arguments, job.plan.subjects, {}, {OptionGroup::problem});
-  job.options = take_run_options(arguments, {4, LayoutKind::zigzag});
+  job.options = take_run_options(arguments, {.ranks = 4, .layout = LayoutKind::zigzag});
   if (job.options.device == DeviceKind::cuda) keep_those_on_devices(job.plan.subjects, arguments);
   job.files = take_files(arguments);
   const Gradients gradients =

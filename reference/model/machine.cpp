@@ -43,6 +43,7 @@ std::string_view wiring_name(Wiring wiring) {
 void check_machine(const Machine& machine) {
   check_positive(machine, "number of operations per second, forward", machine.forward_flops);
   check_positive(machine, "number of operations per second, backward", machine.backward_flops);
+  check_time(machine, "number of operations per second, of products", machine.product_flops);
   check_positive(machine, "number of bytes of memory", machine.memory_bytes);
   check_positive(machine, "speed of memory", machine.memory_bytes_per_s);
   check_positive(machine, "speed of links", machine.inside.bytes_per_s);
@@ -52,6 +53,8 @@ void check_machine(const Machine& machine) {
   check_time(machine, "time before each block", machine.block_s);
   check_figure(machine, "at least 1 rank in a node", machine.node_ranks, machine.node_ranks >= 1);
   check_time(machine, "number of bytes of a merge", machine.merge_bytes);
+  check_figure(machine, "a share of computing that transfers take, 0 to 1", machine.transfer_share,
+               machine.transfer_share >= 0 && machine.transfer_share <= 1);
 }
 
 Machine suited_to(const Machine& machine, const Problem& problem) {
@@ -81,6 +84,7 @@ std::optional<Machine> as_expected(const Machine& suited, const Problem& problem
   machine.blocks = block_speeds(
       speeds_at(expected.attention, problem.dtype, problem.shape.head_dim), problem.shape.head_dim);
   machine.merge_bytes = expected.merge_bytes;
+  machine.transfer_share = expected.transfer_share;
   scale_links(machine, expected.link_share);
   machine.product_flops *= expected.product_share;
   return machine;

@@ -37,8 +37,9 @@ struct Expected {
   /// by kernels of their own, after every block but a rank's first; 0 for kernels that go on from a
   /// running state.
   double merge_bytes = 0;
-  double link_share = 1;     ///< of the speed of links
-  double product_share = 1;  ///< of the speed of products
+  double link_share = 1;      ///< of the speed of links
+  double product_share = 1;   ///< of the speed of products
+  double transfer_share = 0;  ///< see Machine
 };
 
 /// Every rank is a device of its own, as fast as the others.
@@ -59,6 +60,8 @@ struct Machine {
   std::optional<Expected> expected = {};  ///< what as_expected() makes of it
   BlockSpeeds blocks = {};                ///< where they differ from flops()
   double merge_bytes = 0;                 ///< see Expected
+  /// Of a device's computing, what is taken while it sends or receives, 0 to 1.
+  double transfer_share = 0;
 
   double flops(Pass pass) const { return pass == Pass::forward ? forward_flops : backward_flops; }
   /// Operations a second in a block of so many queries and keys; `cut`: the mask hides a part of it.

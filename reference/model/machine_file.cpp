@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
 constexpr io::JsonLimits kLimits{.what = "machine", .depth = 5, .keys = 64, .values = 10000};
+constexpr double kMostFigure = 1e30;  // in the unit of the file: what none of them comes near
 constexpr std::array kWirings = {Wiring::switched, Wiring::direct, Wiring::shared};
 
 /// An object of the file, with the way to it; every key of it has to be asked for.
@@ -52,13 +53,34 @@ class Fields {
     }
     return static_cast<std::int64_t>(value);
   }
-  /// {"value": X, "source": TEXT}, in `unit`s.
-  double figure(const std::string& key, double unit) {
+  double positive(const std::string& key) {
+    const double value = number(key);
+    if (!(value > 0 && value <= kMostFigure)) refuse(key, "a number above 0, up to 1e30", at(key));
+    return value;
+  }
+  double not_negative(const std::string& key) {
+    const double value = number(key);
+    if (!(value >= 0 && value <= kMostFigure)) refuse(key, "a number from 0 up to 1e30", at(key));
+    return value;
+  }
+  double share(const std::string& key) {
+    const double value = number(key);
+    if (!(value > 0 && value <= 1)) refuse(key, "a share above 0, 1 at most", at(key));
+    return value;
+  }
+  double share_or_none(const std::string& key) {
+    const double value = number(key);
+    if (!(value >= 0 && value <= 1)) refuse(key, "a share from 0 to 1", at(key));
+    return value;
+  }
+  /// {"value": X, "source": TEXT}, in `unit`s; `value` is one of those above.
+  double figure(const std::string& key, double unit,
+                double (Fields::*value)(const std::string&) = &Fields::positive) {
     Fields fields = inside(key);
-    const double value = fields.number("value") * unit;
+    const double found = (fields.*value)("value") * unit;
     fields.text("source");
     fields.end();
-    return value;
+    return found;
   }
   Fields inside(const std::string& key) { return {at(key), where_ + ": " + key}; }
   std::vector<Fields> list(const std::string& key) {
@@ -109,11 +131,8 @@ KernelSpeed speed_of(Fields fields, bool measured) {
     speed.causal = mask == "causal";
     speed.tokens = fields.whole("tokens", 1, std::int64_t{1} << 40);
   }
-  speed.forward_flops = fields.number("forward_tflops") * kTera;
-  speed.backward_flops = fields.number("backward_tflops") * kTera;
-  if (!(speed.forward_flops > 0 && speed.backward_flops > 0)) {
-    fields.fail("", "positive speeds", std::to_string(speed.forward_flops / kTera));
-  }
+  speed.forward_flops = fields.positive("forward_tflops") * kTera;
+  speed.backward_flops = fields.positive("backward_tflops") * kTera;
   speed.source = fields.text("source");
   fields.end();
   return speed;
@@ -127,7 +146,7 @@ std::vector<KernelSpeed> speeds_of(Fields& fields, bool measured) {
 
 LinkSpeed link_of(Fields& fields) {
   return {.bytes_per_s = fields.figure("gb_per_s", kGiga),
-          .latency_s = fields.figure("latency_us", kMicro)};
+          .latency_s = fields.figure("latency_us", kMicro, &Fields::not_negative)};
 }
 
 Wiring wiring_of(Fields& fields) {
@@ -139,20 +158,20 @@ Wiring wiring_of(Fields& fields) {
 
 /// 1 where it is not said.
 double share_of(Fields& fields, const std::string& key) {
-  if (!fields.has(key)) return 1;
-  const double share = fields.figure(key, 1);
-  if (!(share > 0 && share <= 1)) {
-    fields.fail(key, "a share above 0, 1 at most", std::to_string(share));
-  }
-  return share;
+  return fields.has(key) ? fields.figure(key, 1, &Fields::share) : 1;
 }
 
 Expected expected_of(Fields fields) {
   Expected expected;
   if (fields.has("attention")) expected.attention = speeds_of(fields, true);
-  if (fields.has("merge_bytes")) expected.merge_bytes = fields.figure("merge_bytes", 1);
+  if (fields.has("merge_bytes")) {
+    expected.merge_bytes = fields.figure("merge_bytes", 1, &Fields::not_negative);
+  }
   expected.link_share = share_of(fields, "link_share");
   expected.product_share = share_of(fields, "product_share");
+  if (fields.has("transfer_share")) {
+    expected.transfer_share = fields.figure("transfer_share", 1, &Fields::share_or_none);
+  }
   fields.end();
   return expected;
 }
@@ -182,7 +201,7 @@ Machine machine_of_json(std::string_view text, const std::string& where) {
   if (fields.has("product_tflops")) machine.product_flops = fields.figure("product_tflops", kTera);
   machine.memory_bytes = fields.figure("memory_gb", kGiga);
   machine.memory_bytes_per_s = fields.figure("memory_gb_per_s", kGiga);
-  machine.block_s = fields.figure("block_us", kMicro);
+  machine.block_s = fields.figure("block_us", kMicro, &Fields::not_negative);
   Fields node = fields.inside("node");
   machine.node_ranks = static_cast<int>(node.whole("ranks", 1, 1 << 20));
   machine.wiring = wiring_of(node);

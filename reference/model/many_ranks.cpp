@@ -18,13 +18,17 @@ int most_executed(const Machine& machine) {
   return std::max(kNodes * machine.node_ranks, kLeastExecuted);
 }
 
-bool is_continued(const Job& job, const Machine& machine) {
+bool has_any_length(const Job& job) {
   const Shape& s = job.problem.shape;
-  return job.options.ranks > most_executed(machine) && s.q_tokens == s.kv_tokens &&
+  return s.q_tokens == s.kv_tokens &&
          std::ranges::all_of(job.problem.mask.terms(), [](const MaskTerm& term) {
            return std::holds_alternative<CausalMask>(term) ||
                   std::holds_alternative<WindowMask>(term);
          });
+}
+
+bool is_continued(const Job& job, const Machine& machine) {
+  return job.options.ranks > most_executed(machine) && has_any_length(job);
 }
 
 Job with_ranks(const Job& job, int ranks) {
@@ -47,6 +51,13 @@ double seconds_of_many(const Job& job, const Machine& machine) {
   if (needs.need.pairs(most - 1, 0) == 0) return of_most;  // a window: more ranks add nothing
   const double of_half = executed(with_ranks(job, half), machine);
   return of_most + (ranks - most) * (of_most - of_half) / (most - half);
+}
+
+JobTimes times_of_many(const Job& job, const Machine& machine) {
+  JobTimes times{.seconds = seconds_of_many(job, machine),
+                 .one_device_seconds = one_device_seconds(job, machine)};
+  times.ranks.resize(static_cast<std::size_t>(job.options.ranks));
+  return times;
 }
 
 }  // namespace ringlab::model

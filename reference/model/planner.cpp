@@ -54,9 +54,7 @@ Choice weighed(const Job& job, const JobNeeds& needs, const Machine& machine,
 /// Of more ranks than are executed: each holds as much as one of those that are.
 Choice continued(const Job& job, const Machine& machine, const MemoryOf& memory_of) {
   const Job executed = with_ranks(job, most_executed(machine));
-  JobTimes times{.seconds = seconds_of_many(job, machine),
-                 .one_device_seconds = one_device_seconds(job, machine)};
-  times.ranks.resize(static_cast<std::size_t>(job.options.ranks));
+  const JobTimes times = times_of_many(job, machine);
   return {.options = job.options,
           .seconds = times.seconds,
           .efficiency = times.efficiency(),

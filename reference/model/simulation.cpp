@@ -10,6 +10,7 @@
 #include <queue>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "reference/core/error.h"
 #include "reference/core/schedule/operation_words.h"
@@ -21,6 +22,7 @@ namespace {
 std::size_t at(int number) { return static_cast<std::size_t>(number); }
 
 constexpr double kNever = NetworkModel::kNever;
+constexpr double kRounding = 1e-12;  // of times
 
 std::int64_t in_ns(double seconds) { return std::llround(seconds * 1e9); }
 
@@ -37,6 +39,12 @@ struct SimulatedMessage {
 struct ProgramPlace {
   std::size_t operation = 0;
   std::optional<double> stopped;  ///< since when it stands still
+  const Operation* working = nullptr;
+  double begun = 0;  ///< of what it works on
+  double left = 0;   ///< of it at `since`, in seconds without transfers
+  double since = 0;
+  int transfers = 0;       ///< messages that it sends or receives
+  std::int64_t event = 0;  ///< its next one; those before are void
 };
 
 /// An event: a rank goes on.
@@ -72,7 +80,7 @@ class ScheduleRun {
         while (!events_.empty() && events_.top().time <= now) {
           const RankEvent event = events_.top();
           events_.pop();
-          advance(event.rank, now);
+          if (event.number == places_[at(event.rank)].event) advance(event.rank, now);
         }
         // Speeds change when a message begins or ends, and only then.
         if (network_.has_changed()) network_.share(now);
@@ -91,7 +99,10 @@ class ScheduleRun {
   const std::vector<Operation>& program(int rank) const {
     return load_.schedule.ranks[at(rank)].operations;
   }
-  void go_on(int rank, double time) { events_.push({time, ++made_, rank}); }
+  void go_on(int rank, double time) {
+    places_[at(rank)].event = ++made_;
+    events_.push({time, made_, rank});
+  }
   double next_moment() {
     const double ready = events_.empty() ? kNever : events_.top().time;
     return std::min(ready, network_.next_end());
@@ -100,12 +111,13 @@ class ScheduleRun {
   /// Executes as much as the rank can without time passing.
   void advance(int rank, double now) {
     ProgramPlace& place = places_[at(rank)];
+    if (place.working != nullptr) end_work(rank, now);
     while (place.operation < program(rank).size()) {
       const Operation& operation = program(rank)[place.operation];
       const Verb verb = operation.verb;
       if (verb == Verb::compute || verb == Verb::add) {
         ++place.operation;
-        return work(rank, operation, now);
+        return begin_work(rank, operation, now);
       }
       if (verb == Verb::post_send || verb == Verb::post_receive) {
         post(rank, operation, now);
@@ -117,14 +129,42 @@ class ScheduleRun {
     simulated_.ranks[at(rank)].end_s = now;
   }
 
-  void work(int rank, const Operation& operation, double now) {
+  void begin_work(int rank, const Operation& operation, double now) {
     const bool adds = operation.verb == Verb::add;
-    const double seconds = adds ? add_seconds(operation) : block_seconds(rank, operation);
+    ProgramPlace& place = places_[at(rank)];
+    place.working = &operation;
+    place.begun = place.since = now;
+    place.left = adds ? add_seconds(operation) : block_seconds(rank, operation);
     if (!adds) ++blocks_done_[at(rank)];
+    foresee_end(rank);
+  }
+  void foresee_end(int rank) {
+    const ProgramPlace& place = places_[at(rank)];
+    go_on(rank, place.since + (place.left > 0 ? place.left / speed_of_work(place) : 0));
+  }
+  /// The share of its speed that a rank has: 0 where transfers take all of it.
+  double speed_of_work(const ProgramPlace& place) const {
+    return place.transfers > 0 ? 1 - machine_.transfer_share : 1;
+  }
+  void end_work(int rank, double now) {
+    ProgramPlace& place = places_[at(rank)];
+    const Operation& operation = *std::exchange(place.working, nullptr);
+    const bool adds = operation.verb == Verb::add;
     RankTimes& times = simulated_.ranks[at(rank)];
-    (adds ? times.add_s : times.compute_s) += seconds;
-    record(adds ? TraceKind::add : TraceKind::compute, rank, operation, now, now + seconds);
-    go_on(rank, now + seconds);
+    (adds ? times.add_s : times.compute_s) += now - place.begun;
+    record(adds ? TraceKind::add : TraceKind::compute, rank, operation, place.begun, now);
+  }
+  /// One transfer more or less: what the rank works on ends at another time.
+  void count_transfer(int rank, int more, double now) {
+    if (machine_.transfer_share == 0) return;
+    ProgramPlace& place = places_[at(rank)];
+    const double before = speed_of_work(place);
+    place.transfers += more;
+    if (place.working == nullptr || speed_of_work(place) == before) return;
+    place.left -= before * (now - place.since);
+    if (place.left <= kRounding * now) place.left = 0;  // it ends in this moment
+    place.since = now;
+    foresee_end(rank);
   }
   double block_seconds(int rank, const Operation& operation) const {
     const auto pairs = static_cast<double>(load_.need.pairs(rank, operation.owner));
@@ -185,6 +225,7 @@ class ScheduleRun {
     // Both ends must have posted: then the message sets out, as with NCCL.
     if (!message.sent || !message.received) return;
     network_.start(number, message.from, message.to, message.bytes, now);
+    for (const int end : {message.from, message.to}) count_transfer(end, 1, now);
     simulated_.ranks[at(message.to)].incoming_s +=
         static_cast<double>(message.bytes) / speed_of(message).bytes_per_s;
   }
@@ -194,6 +235,7 @@ class ScheduleRun {
 
   void arrive(SimulatedMessage& message, double now) {
     message.left = now;
+    for (const int end : {message.from, message.to}) count_transfer(end, -1, now);
     // The sender is free when all has left, the receiver has it a latency later.
     message.arrived = now + speed_of(message).latency_s;
     if (message.sender_stopped) go_on(message.from, *message.left);

@@ -2,7 +2,8 @@
 //
 // The model. Each rank executes its operations in order: posts take no time, computing takes all of
 // its device, waits stand still. A message sets out once both ends have posted it, and messages
-// share their ways (network.h). Nothing computes more slowly because bytes move beside it.
+// share their ways (network.h). While a rank sends or receives, the machine's transfer_share of its
+// computing is lost.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ struct Disturbance {
 
 /// The parts of a rank's time, which it ends after.
 struct RankTimes {
-  double compute_s = 0;   ///< of attention
+  double compute_s = 0;   ///< of attention, with what transfers take from it
   double add_s = 0;       ///< of sums of gradients
   double wait_s = 0;      ///< stood still
   double incoming_s = 0;  ///< messages came in, hidden or not; latencies do not count

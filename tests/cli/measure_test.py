@@ -15,6 +15,8 @@ class MeasureTest(ProgramTest):
         kinds = {(speed["dtype"], speed["head_dim"]) for speed in machine["attention"]}
         self.assertEqual(kinds, {(dtype, width) for dtype in ("f32", "bf16", "f64") for width in (64, 128)})
         self.assertEqual(len(machine["expected"]["attention"]), len(kinds) * 2 * 3)
+        self.assertIn("doctor --measure", machine["expected"]["transfer_share"]["source"])
+        self.assertTrue(0 <= machine["expected"]["transfer_share"]["value"] <= 1)
         found = self.folder / "simulated.json"
         self.succeeds("simulate", "--machine", path, "--dtype", "f32", "--tokens", 4096, "--ranks", 2,
                       "--json", found)

@@ -152,8 +152,29 @@ class PlanTest(ProgramTest):
             self.assertEqual(plan["best"]["memory_bytes"] // 2**20, few["plans"][0]["best"]["memory_bytes"] // 2**20)
             self.assertAlmostEqual(plan["best"]["seconds"] * 64 / ranks / few["plans"][0]["best"]["seconds"], 1,
                                    delta=0.05)
+        words = shlex.split(text.split("look at it    ringlab ")[1].splitlines()[0])
+        found = self.folder / "simulated.json"
+        self.succeeds(*words, "--json", found)
+        self.assertEqual(json.loads(found.read_text())["seconds"], many["choice"]["seconds"])
         self.fails(2, "at most 4096 with such a mask", "plan", "--tokens", 8192, "--ranks", 8192, "--mask",
                    "documents:8192")
+
+    def test_the_page_of_pictures(self):
+        page = self.folder / "plan.html"
+        document, text = self.plan("--tokens", 32768, "--ranks", "16,64", "--machine", "h100", "--backward",
+                                   "--node-bandwidth", 100, "--html", page)
+        html = page.read_text()
+        self.assertEqual(html.count("<svg"), 3)
+        self.assertEqual(document["choice"]["ranks"], 16)
+        for words in ("Attention on 16 h100", "16 ranks: ", "64 ranks: ", "links 0.125 times as fast",
+                      "links 0.5 times as fast: best is zigzag double:8, slots 9", "16 of 16 ranks",
+                      text.split("options       ")[1].splitlines()[0]):
+            self.assertTrue(words in html, words)
+        self.assertFalse(re.search(r'(src|href)="https?:', html))
+        self.plan("--tokens", 1048576, "--ranks", 16, "--html", page)
+        self.assertTrue("8 of 16 ranks" in page.read_text())
+        self.plan("--ranks", 1, "--html", page)
+        self.assertEqual(page.read_text().count("<svg"), 2)
 
     def test_more_ranks_than_tokens_are_weighed(self):
         document, _ = self.plan("--tokens", 3, "--ranks", "9")

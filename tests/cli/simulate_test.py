@@ -2,10 +2,12 @@
 import collections
 import json
 import pathlib
+import subprocess
+import sys
 import unittest
 import xml.etree.ElementTree as xml
 
-from program import ProgramTest
+from program import PROGRAM, ProgramTest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEDULES = ["broadcast", "allgather", "ring", "bidirectional", "double:2"]
@@ -60,7 +62,8 @@ class SimulateTest(ProgramTest):
         self.assertEqual(mine["configuration"]["machine"], "mine")
         self.assertEqual(mine["seconds"], h800["seconds"])
         path.write_text(text.replace('"gb_per_s": {"value": 200', '"gb_per_s": {"value": -200'))
-        self.fails(3, ["machine h800", "positive speed of links"], "simulate", "--machine", path)
+        self.fails(3, [str(path), "gb_per_s: value: expected a number above 0", "found -200", "docs/formats.md"],
+                   "simulate", "--machine", path)
         path.write_text(text[:-5])
         self.fails(3, [str(path), "JSON machine"], "simulate", "--machine", path)
         self.fails(3, ["none.json"], "simulate", "--machine", self.folder / "none.json")
@@ -98,6 +101,12 @@ class SimulateTest(ProgramTest):
         quick, _ = self.simulate("--mask", "full", "--layout", "contiguous", *FREE)
         slow, _ = self.simulate("--mask", "full", "--layout", "contiguous", "--slow", "2:3", *FREE)
         self.assertAlmostEqual(slow["seconds"], 3 * quick["seconds"], 6)
+
+    def test_a_slow_rank_is_the_straggler_of_its_trace(self):
+        trace, found = self.folder / "t.json", self.folder / "summary.json"
+        self.simulate("--ranks", 2, "--slow", "1:3", "--trace", trace)
+        self.succeeds("trace", trace, "--json", found)
+        self.assertEqual(json.loads(found.read_text())["straggler"], 1)
 
     def test_more_jitter_takes_longer_and_a_seed_repeats_it(self):
         def seconds(*words):
@@ -142,6 +151,34 @@ class SimulateTest(ProgramTest):
         self.assertIn("… and 4 more", text)
         self.assertEqual(len(document["ranks"]), 20)
 
+    def test_thousands_of_ranks_go_on_as_some_began(self):
+        many, text = self.simulate("--tokens", 16384 * 6400, "--ranks", 16384, "--machine", "h100", "--backward")
+        few, _ = self.simulate("--tokens", 64 * 6400, "--ranks", 64, "--machine", "h100", "--backward")
+        self.assertIn("32 and 64 with chunks as long are executed; the line through both goes on to 16384", text)
+        self.assertEqual((many["executed_ranks"], many["ranks"], len(few["ranks"])), (64, None, 64))
+        for figure in ("memory_bytes", "chunk_tokens", "hidden_from_tokens"):
+            self.assertEqual(many[figure], few[figure], figure)
+        for times, of_few in ((many, few), (many["expected"], few["expected"])):
+            self.assertAlmostEqual(times["seconds"] / of_few["seconds"] * 64 / 16384, 1, delta=0.05)
+            self.assertAlmostEqual(times["efficiency"], of_few["efficiency"], delta=0.05)
+
+    def test_thousands_of_ranks_take_no_more_memory_than_hundreds(self):
+        def peak_bytes(ranks):
+            program = [PROGRAM, "simulate", "--ranks", str(ranks), "--tokens", str(ranks * 64)]
+            measure = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
+                       "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)")
+            return int(subprocess.run([sys.executable, "-c", measure, *program], check=True, capture_output=True).stdout)
+        self.assertLess(peak_bytes(16384), 2 * peak_bytes(256))
+
+    def test_what_needs_each_rank_is_refused_for_thousands(self):
+        many = ["simulate", "--ranks", 8192, "--tokens", 8192 * 64]
+        for words in (["--svg", self.folder / "s.svg"], ["--trace", self.folder / "t.json"], ["--slow", "1:2"],
+                      ["--jitter", 1]):
+            self.fails(2, ["at most 4096 with", words[0], "--ranks 64 --tokens 4096"], *many, *words)
+        self.fails(2, "at most 4096 with schedules that hold all chunks", *many, "--schedule", "allgather")
+        self.fails(2, "at most 4096 with such a mask", *many, "--mask", f"documents:{8192 * 64}")
+        self.fails(2, "at most 4096 with nodes of so many ranks", *many, "--node-ranks", 1024)
+
     def test_ranks_without_tokens_and_single_ranks_are_simulated(self):
         self.assertEqual(self.simulate("--ranks", 1, *FREE)[0]["efficiency"], 1)
         self.assertEqual(len(self.simulate("--ranks", 9, "--tokens", 3)[0]["ranks"]), 9)
@@ -153,7 +190,7 @@ class SimulateTest(ProgramTest):
                             (["--bandwidth", "0"], "--bandwidth"), (["--latency", "-1"], "--latency"),
                             (["--tflops", "nan"], "--tflops"), (["--wiring", "wireless"], "switched"),
                             (["--heads", "6", "--kv-heads", "4"], "a divisor"),
-                            (["--schedule", "double:9"], "double:W"), (["--ranks", "5000"], "--ranks"),
+                            (["--schedule", "double:9"], "double:W"), (["--ranks", "200000"], "1 to 131072"),
                             (["--svg", "-"], "--svg")]:
             with self.subTest(words=words):
                 self.fails(2, says, "simulate", *words)

@@ -91,6 +91,39 @@ RC_GTEST_PROP(BetterMachine, is_never_slower_for_a_forward_ring, ()) {
   check_never_slower(load, ring, Pass::forward, random_machine(wiring));
 }
 
+RC_GTEST_PROP(TransferShare, is_never_faster_than_none_where_every_pair_has_a_way_of_its_own, ()) {
+  const int ranks = random_int(1, 12);
+  const AnyLoad load = random_load(ranks);
+  const ScheduleSpec spec = random_spec(ranks);
+  Machine machine = random_machine(Wiring::direct);
+  const double none = load.seconds(spec, Pass::forward, machine);
+  machine.transfer_share = random_int(1, 10) / 10.0;
+  RC_ASSERT(load.seconds(spec, Pass::forward, machine) >= none * (1 - kRoundings));
+}
+
+/// A hop of t seconds beside a block of b: b + share · t, and a block that is hidden behind its hop
+/// hides nothing more than before.
+TEST(TransferShare, is_what_a_hop_adds_to_the_block_beside_it) {
+  const int ranks = 4;
+  const AnyLoad load{.need = full_need(ranks), .tokens = std::vector<std::int64_t>(4, 10)};
+  Machine machine = {.name = "any",
+                     .forward_flops = 1,
+                     .backward_flops = 1,
+                     .memory_bytes_per_s = 1,
+                     .inside = {.bytes_per_s = 1000},
+                     .outside = {.bytes_per_s = 1000},
+                     .node_ranks = 64};
+  double before = 0;
+  for (const double share : {0.0, 0.25, 0.5, 1.0}) {
+    machine.transfer_share = share;
+    const double block = load.need.pairs(0, 0), hop = 10 * 40 / 1000.0;
+    const double seconds = load.seconds({.slots = 2}, Pass::forward, machine);
+    EXPECT_NEAR(seconds, ranks * block + (ranks - 1) * share * hop, 1e-9) << share;
+    EXPECT_GE(seconds, before);
+    before = seconds;
+  }
+}
+
 /// The case in which more slots were slower: chunks that are ahead of time must not take the way
 /// from one that is waited for.
 TEST(MoreSlots, are_never_slower_for_a_ring_over_slow_links_between_nodes) {

@@ -1,0 +1,26 @@
+// The ranks that a question about a job is answered by: all of them, or some and the line through more.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reference/model/job.h"
+
+namespace ringlab::cli {
+
+/// The most ranks that `plan` and `simulate` answer for; a run has fewer.
+inline constexpr int kMostModelledRanks = 1 << 17;
+
+/// The part of a job that is executed.
+struct ExecutedRanks {
+  model::Job job;   ///< the job itself, or one of fewer ranks with chunks as long
+  bool all = true;  ///< else times are those of model::times_of_many()
+};
+
+/// All ranks, up to 256 of them; of more the few that the line of many_ranks.h goes through, where it
+/// holds: not where options ask for each rank, which `by_rank` names, nor for schedules that hold all
+/// chunks. Usage error for more than a run's ranks that would all have to be executed.
+ExecutedRanks executed_ranks(const model::Job& job, const model::Machine& machine,
+                             const std::vector<std::string>& by_rank = {});
+
+}  // namespace ringlab::cli
