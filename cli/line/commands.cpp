@@ -37,7 +37,7 @@ std::string program_help() {
          "command\n"
          "  --version  the version\n\n"
          "`ringlab help --bash` prints a completion for bash,\n"
-         "`ringlab help COMMAND --man` a manual page.\n\n"
+         "`ringlab help --man` and `ringlab help COMMAND --man` manual pages.\n\n"
          "Exit codes:\n"
          "  0  all good\n"
          "  1  a subject is wrong\n"

@@ -56,6 +56,10 @@ int help(const std::vector<std::string>& words) {
     fmt::print("{}", bash_completion());
     return kAllGood;
   }
+  if (words[1] == "--man") {
+    fmt::print("{}", program_man_page(build_info().version));
+    return kAllGood;
+  }
   const Command& command = find_command(words[1]);
   if (!command.program.empty()) become_sibling(command.program, {words[1], "--help"});
   const bool is_manual = words.size() > 2 && words[2] == "--man";

@@ -58,6 +58,13 @@ std::string bash_completion() {
       commands, cases);
 }
 
+std::string program_man_page(const std::string& version) {
+  return fmt::format(
+      ".TH RINGLAB 1 \"\" \"ringlab {}\"\n.SH NAME\nringlab \\- exact ring attention\n"
+      ".SH DESCRIPTION\n.nf\n{}.fi\n",
+      version, groff_text(program_help()));
+}
+
 std::string man_page(const Command& command, const std::string& version) {
   std::string text = fmt::format(
       ".TH RINGLAB-{} 1 \"\" \"ringlab {}\"\n.SH NAME\nringlab-{} \\- {}\n.SH SYNOPSIS\n"

@@ -10,6 +10,9 @@ namespace ringlab::cli {
 /// A script for bash that completes commands, options and files: eval "$(ringlab help --bash)".
 std::string bash_completion();
 
+/// `man ringlab`, as groff reads it.
+std::string program_man_page(const std::string& version);
+
 /// `man ringlab-COMMAND`, as groff reads it.
 std::string man_page(const Command& command, const std::string& version);
 

@@ -1,20 +1,19 @@
 #include "reference/io/text_input.h"
 
 #include <algorithm>
-#include <bit>
-#include <boost/multiprecision/cpp_bin_float.hpp>
 #include <cmath>
 #include <span>
 #include <string_view>
 
 #include "reference/core/error.h"
 #include "reference/io/input_file.h"
+#include "reference/io/rotary.h"
 
 namespace ringlab::io {
 namespace {
 
 // Every machine must make the same numbers, so nothing here calls the C library's exp, sin or log:
-// plain IEEE operations, and angles from software arithmetic.
+// plain IEEE operations.
 
 constexpr std::int64_t kModelDim = 64;
 constexpr std::size_t kByteValues = 256;
@@ -81,48 +80,6 @@ Projection project(std::uint64_t seed, TextTensor stream, const Extents& shape, 
   }
   return result;
 }
-
-/// A turn in the plane, as a complex number of length one.
-struct Rotation {
-  double cosine = 1;
-  double sine = 0;
-  Rotation operator*(const Rotation& other) const {
-    return {cosine * other.cosine - sine * other.sine, sine * other.cosine + cosine * other.sine};
-  }
-};
-
-/// Rotary position embedding (Su et al. 2021, eq. 34): channels 2i and 2i+1 turn by
-/// position · 10000^(-2i/channels). A last odd channel stays.
-class Rotary {
- public:
-  Rotary(std::int64_t channels, std::int64_t tokens)
-      : bits_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tokens)))) {
-    using Wide = boost::multiprecision::cpp_bin_float_50;
-    for (std::int64_t i = 0; i < channels / 2; ++i) {
-      Wide angle = pow(Wide(10000), -Wide(2 * i) / Wide(channels));
-      for (int bit = 0; bit < bits_; ++bit, angle *= 2) {
-        powers_.push_back({static_cast<double>(cos(angle)), static_cast<double>(sin(angle))});
-      }
-    }
-  }
-
-  /// The turn of every channel pair at this position: the product over the bits of the position.
-  std::vector<Rotation> at(std::int64_t position) const {
-    std::vector<Rotation> turns;
-    for (std::size_t first = 0; first < powers_.size(); first += static_cast<std::size_t>(bits_)) {
-      Rotation turn;
-      for (int bit = 0; bit < bits_; ++bit) {
-        if (position >> bit & 1) turn = turn * powers_[first + static_cast<std::size_t>(bit)];
-      }
-      turns.push_back(turn);
-    }
-    return turns;
-  }
-
- private:
-  int bits_;
-  std::vector<Rotation> powers_;  // (pairs, bits): the turn by 2^bit positions
-};
 
 /// A row of the projection, turned; rounded to the dtype last.
 void write_row(std::span<double> out, std::span<const double> row,

@@ -1,4 +1,5 @@
 # cmake --install: the libraries, their headers, the program, and what find_package(ringlab) needs.
+# Two components, which are two Debian packages: "program", and "development" for other projects.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -16,35 +17,40 @@ endif()
 
 # Headers keep their root-relative names below include/ringlab: "reference/core/mask.h".
 install(TARGETS ${installed} EXPORT ringlab_targets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringlab
-        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringlab)
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/ringlab COMPONENT development
+        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ringlab COMPONENT development)
 set(programs ringlab ringlab-bench ringlab-plugin-host)
 ringlab_final_run_path(${programs})
-install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+add_custom_target(what_is_installed DEPENDS ${installed} ${programs})
 
 # Manual pages and completion are what the program itself says.
-install(CODE "set(program \"$<TARGET_FILE:ringlab>\")")
+# No variable may have the name of a component: policy CMP0054 is not set where this runs.
+install(CODE "set(built_ringlab \"$<TARGET_FILE:ringlab>\")" COMPONENT program)
 install(CODE [[
   set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
   file(MAKE_DIRECTORY "${share}/man/man1" "${share}/bash-completion/completions")
-  execute_process(COMMAND "${program}" help --bash COMMAND_ERROR_IS_FATAL ANY
+  execute_process(COMMAND "${built_ringlab}" help --bash COMMAND_ERROR_IS_FATAL ANY
                   OUTPUT_FILE "${share}/bash-completion/completions/ringlab")
-  foreach(command doctor list run verify trace plan simulate)
-    execute_process(COMMAND "${program}" help ${command} --man COMMAND_ERROR_IS_FATAL ANY
+  execute_process(COMMAND "${built_ringlab}" help --man COMMAND_ERROR_IS_FATAL ANY
+                  OUTPUT_FILE "${share}/man/man1/ringlab.1")
+  foreach(command doctor list run verify trace compare plan simulate)
+    execute_process(COMMAND "${built_ringlab}" help ${command} --man COMMAND_ERROR_IS_FATAL ANY
                     OUTPUT_FILE "${share}/man/man1/ringlab-${command}.1")
   endforeach()
-]])
+]] COMPONENT program)
 
 install(EXPORT ringlab_targets NAMESPACE ringlab:: FILE ringlabTargets.cmake
-        DESTINATION ${config_folder})
+        DESTINATION ${config_folder} COMPONENT development)
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/scripts/cmake/ringlabConfig.cmake.in
   ${PROJECT_BINARY_DIR}/ringlabConfig.cmake INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ringlabConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ringlabConfig.cmake
-              ${PROJECT_BINARY_DIR}/ringlabConfigVersion.cmake DESTINATION ${config_folder})
+              ${PROJECT_BINARY_DIR}/ringlabConfigVersion.cmake
+        DESTINATION ${config_folder} COMPONENT development)
 
 if(RINGLAB_TESTS)
   add_test(NAME find_package.a_project_outside_the_tree_uses_an_installed_ringlab

@@ -79,6 +79,7 @@ class HelpTest(ProgramTest):
         for option in re.findall(r"^  (--[\w-]+)", self.succeeds("plan", "--help").out, re.MULTILINE):
             if option != "--help":
                 self.assertIn(f".B {option}", page)
+        self.assertIn("  simulate ", self.succeeds("help", "--man").out)
 
     def test_version(self):
         self.assertRegex(self.succeeds("--version").out, r"^ringlab \d+\.\d+\.\d+\n$")

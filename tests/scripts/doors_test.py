@@ -16,7 +16,7 @@ from program import ProgramTest, floats, safetensors  # noqa: E402
 # Exit codes that commands of a page may end with. Where there is no GPU, a command that wants one says so
 # (4); that its options exist is known before (2). Commands of lessons, course, claims, labs and grading
 # are run by tests of their own.
-PAGES = {"README.md": {0}, "docs/check.md": {0}, "docs/run.md": {0}, "docs/simulate.md": {0}, "docs/plan.md": {0},
+PAGES = {"README.md": {0}, "docs/check.md": {0}, "docs/run.md": {0}, "docs/install.md": {0}, "docs/simulate.md": {0}, "docs/plan.md": {0},
          "docs/traces.md": {0}, "docs/certificates.md": {0}, "docs/cluster.md": {0}, "docs/gpu.md": {0, 4}}
 # Words that a reader puts something else for, or that take longer than a test may.
 SHORTER = {"--time": "4", "65536": "2048", "1048576": "2048"}
