@@ -82,6 +82,29 @@ std::vector<Trial<Element>> trials() {
   return some;
 }
 
+// Wide rows of some lengths lie apart (wide_rows-inl.h).
+TYPED_TEST(BackwardBlock, has_the_same_bits_where_channels_of_zeros_are_added) {
+  for (const std::string& vectors : available_vectors()) {
+    use_vectors(vectors);
+    for (const Trial<TypeParam>& trial : trials<TypeParam>()) {
+      const std::int64_t head_dim = trial.q_extents.channels, v_dim = trial.v_extents.channels;
+      const auto before = given(trial);
+      const auto narrow = run(trial, before);
+      for (const std::int64_t channels : {128, 131}) {
+        Gradients<TypeParam> more = before;
+        more.dout = wider(before.dout, v_dim, channels);
+        more.dq = wider(before.dq, head_dim, channels);
+        more.dk = wider(before.dk, head_dim, channels);
+        more.dv = wider(before.dv, v_dim, channels);
+        const auto wide = run(wider(trial, channels), more);
+        EXPECT_EQ(wide.dq, wider(narrow.dq, head_dim, channels)) << vectors;
+        EXPECT_EQ(wide.dk, wider(narrow.dk, head_dim, channels)) << vectors;
+        EXPECT_EQ(wide.dv, wider(narrow.dv, v_dim, channels)) << vectors;
+      }
+    }
+  }
+}
+
 TYPED_TEST(BackwardBlock, has_the_same_bits_far_along_a_sequence) {
   for (Trial<TypeParam>& trial : trials<TypeParam>()) {
     trial.modifiers.dropout = 0;

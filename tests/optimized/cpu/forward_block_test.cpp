@@ -178,6 +178,29 @@ TYPED_TEST(ForwardBlock, merges_what_a_few_queries_have_of_slices_of_keys) {
   }
 }
 
+// Wide rows of some lengths lie apart (wide_rows-inl.h).
+TYPED_TEST(ForwardBlock, has_the_same_bits_where_channels_of_zeros_are_added) {
+  for (const std::string& vectors : available_vectors()) {
+    use_vectors(vectors);
+    for (unsigned seed = 0; seed < kForwardTrials / 4; ++seed) {
+      Trial<TypeParam> trial = any_trial<TypeParam>(seed);
+      if (!trial.v.empty() && seed % 3 == 0) {
+        trial.v.back() = static_cast<TypeParam>(std::numeric_limits<double>::infinity());
+      }
+      for (const std::int64_t channels : {128, 131}) {
+        const auto narrow = run(trial), wide = run(wider(trial, channels));
+        EXPECT_EQ(wide.maxima, narrow.maxima) << vectors << ", seed " << seed;
+        EXPECT_EQ(wide.sums, narrow.sums) << vectors << ", seed " << seed;
+        const auto accs = wider(narrow.accs, trial.v_extents.channels, channels);
+        for (std::size_t i = 0; i < accs.size(); ++i) {
+          const bool both_none = std::isnan(accs[i]) && std::isnan(wide.accs[i]);
+          EXPECT_TRUE(wide.accs[i] == accs[i] || both_none) << vectors << ", seed " << seed;
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(ForwardBlock, has_the_same_bits_far_along_a_sequence) {
   for (unsigned seed = 0; seed < kForwardTrials; ++seed) {
     Trial<TypeParam> trial = any_trial<TypeParam>(seed);

@@ -110,6 +110,29 @@ Trial<Element> any_trial(unsigned seed) {
   return trial;
 }
 
+/// Rows of `channels` numbers as rows of more, ended by zeros.
+template <class Number>
+std::vector<Number> wider(const std::vector<Number>& rows, std::int64_t channels,
+                          std::int64_t more) {
+  std::vector<Number> wide;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    wide.push_back(rows[i]);
+    const bool is_last = (static_cast<std::int64_t>(i) + 1) % channels == 0;
+    if (is_last) wide.resize(wide.size() + static_cast<std::size_t>(more - channels));
+  }
+  return wide;
+}
+
+/// The trial with rows of so many channels, the new ones zero: nothing else changes.
+template <class Element>
+Trial<Element> wider(Trial<Element> trial, std::int64_t channels) {
+  trial.q = wider(trial.q, trial.q_extents.channels, channels);
+  trial.k = wider(trial.k, trial.k_extents.channels, channels);
+  trial.v = wider(trial.v, trial.v_extents.channels, channels);
+  trial.q_extents.channels = trial.k_extents.channels = trial.v_extents.channels = channels;
+  return trial;
+}
+
 /// Positions where 16, 31, 32 and more bits end: runs of keys lie across the first of them.
 inline constexpr std::int64_t kFarPositions[] = {(1 << 16) - 50, (std::int64_t{1} << 31) - 50,
                                                  (std::int64_t{1} << 32) - 50,
