@@ -116,7 +116,7 @@ TEST(TransferShare, is_what_a_hop_adds_to_the_block_beside_it) {
   double before = 0;
   for (const double share : {0.0, 0.25, 0.5, 1.0}) {
     machine.transfer_share = share;
-    const double block = load.need.pairs(0, 0), hop = 10 * 40 / 1000.0;
+    const double block = static_cast<double>(load.need.pairs(0, 0)), hop = 10 * 40 / 1000.0;
     const double seconds = load.seconds({.slots = 2}, Pass::forward, machine);
     EXPECT_NEAR(seconds, ranks * block + (ranks - 1) * share * hop, 1e-9) << share;
     EXPECT_GE(seconds, before);
