@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <set>
@@ -161,17 +162,18 @@ TEST(Rounds, end_when_the_time_is_over_and_give_every_subject_its_share) {
       verify_in_rounds({slow, naive_subject()},
                        {.laws = {.cases_per_law = 2, .laws = {"equals_reference", "P3", "U"}},
                         .rounds = INT64_MAX,
-                        .seconds = 0.8,
+                        .seconds = 2,
                         .threads = 1},
                        progress);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  EXPECT_GE(seconds, 0.8);
+  EXPECT_GE(seconds, 2);
   EXPECT_LT(seconds, 20);
   EXPECT_GT(rounds[1].whole_rounds, rounds[0].whole_rounds);
   EXPECT_GT(rounds[0].verdict.laws[0].cases, 0);
-  // A turn is two cases of up to a few runs each; the machine may be busy with other things.
-  EXPECT_NEAR(rounds[0].verdict.seconds, rounds[1].verdict.seconds, 0.5);
+  // Turn by turn the slow one would have many times as much; a busy machine may make some turns long.
+  const double its = rounds[0].verdict.seconds, others = rounds[1].verdict.seconds;
+  EXPECT_LT(std::max(its, others), 3 * std::min(its, others));
 }
 
 TEST(Rounds, end_at_once_when_interrupted_and_say_what_was_not_tried) {
