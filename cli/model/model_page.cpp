@@ -159,11 +159,10 @@ std::string model_page(const ModelQuestion& question, const std::vector<StepChoi
       "not fit.");
   body += chart_figure("Other links", "time of a step", links_chart(question, best),
                        "This split, and the best one where it is another.");
-  body +=
-      "</div>\n<h2>The ring</h2>\n" +
-      job_lanes(ring_job(question, best.way),
-                model::ring_machine(question.machine, best.way.split.tensor * best.way.by_heads),
-                "Attention of one sequence in one layer, forward and backward");
+  body += "</div>\n<h2>The ring</h2>\n" +
+          job_lanes(ring_job(question, best.way),
+                    model::ring_machine(question.machine, best.way.group()),
+                    "Attention of one sequence in one layer, forward and backward");
   body += "<h2>Splits</h2>\n" + splits_table(question, choices);
   return report::html_page(
       {.title = "ringlab plan", .body = body, .more_style = report::trace_style()});

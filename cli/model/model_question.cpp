@@ -65,12 +65,6 @@ std::string model_words(const model::Transformer& m) {
   return words + fmt::format(", vocabulary {}", m.vocabulary);
 }
 
-/// Operations a second of a device's products, as its data sheet has them; attention's where they are
-/// not known.
-double peak_of(const model::Machine& machine) {
-  return machine.product_flops > 0 ? machine.product_flops : machine.forward_flops;
-}
-
 }  // namespace
 
 std::vector<OptionSpec> plan_model_options() {
@@ -148,7 +142,7 @@ Json model_figures(const model::Transformer& model, const model::Machine& machin
   return {{"model", model.name},
           {"shape", model_words(model)},
           {"parameters", model::parameter_count(model)},
-          {"products", fmt::format("{:.4g} TFLOP/s", peak_of(machine) / model::kTera)}};
+          {"products", fmt::format("{:.4g} TFLOP/s", machine.products_per_s() / model::kTera)}};
 }
 
 Json configuration_of(const ModelQuestion& question, const Json& machine) {
@@ -163,7 +157,7 @@ Json configuration_of(const ModelQuestion& question, const Json& machine) {
 
 double utilisation(const ModelQuestion& question, double seconds) {
   return model::step_flops(question.training) /
-         (seconds * peak_of(question.machine) * question.wish.devices);
+         (seconds * question.machine.products_per_s() * question.wish.devices);
 }
 
 std::optional<double> expected_seconds(const ModelQuestion& question, const StepChoice& choice) {
@@ -199,10 +193,9 @@ std::string split_options(const model::StepWay& way) {
 
 model::Job ring_job(const ModelQuestion& question, const model::StepWay& way) {
   const model::Transformer& m = question.training.model;
-  return model::attention_job(
-      question.training, way,
-      model::ring_machine(question.machine, way.split.tensor * way.by_heads),
-      m.windowed_layers == m.layers);
+  return model::attention_job(question.training, way,
+                              model::ring_machine(question.machine, way.group()),
+                              m.windowed_layers == m.layers);
 }
 
 std::string ring_words(const ModelQuestion& question, const model::StepWay& way) {
@@ -214,8 +207,7 @@ std::string ring_words(const ModelQuestion& question, const model::StepWay& way)
       "--ranks {} --layout {} --schedule {} --slots {} --node-ranks {}{}",
       shape.q_tokens, shape.q_heads, shape.kv_heads, shape.head_dim, job.problem.mask.text(),
       options.ranks, layout_name(options.layout), schedule_name(schedule_spec(options)),
-      options.slots,
-      model::ring_machine(question.machine, way.split.tensor * way.by_heads).node_ranks,
+      options.slots, model::ring_machine(question.machine, way.group()).node_ranks,
       question.machine_words);
 }
 

@@ -60,9 +60,11 @@ struct Machine {
   std::optional<Expected> expected = {};  ///< what as_expected() makes of it
   BlockSpeeds blocks = {};                ///< where they differ from flops()
   double merge_bytes = 0;                 ///< see Expected
-  /// Of a device's computing, what is taken while it sends or receives, 0 to 1.
+  /// The share of a device's computing that is taken while it sends or receives, 0 to 1.
   double transfer_share = 0;
 
+  /// Of products with learned matrices: attention's where theirs are not known.
+  double products_per_s() const { return product_flops > 0 ? product_flops : forward_flops; }
   double flops(Pass pass) const { return pass == Pass::forward ? forward_flops : backward_flops; }
   /// Operations a second in a block of so many queries and keys; `cut`: the mask hides a part of it.
   double flops(Pass pass, double tokens, bool cut) const {

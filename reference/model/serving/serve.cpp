@@ -141,8 +141,7 @@ double read_weights(const Transformer& m, double tokens) {
 
 double product_seconds(const Serving& serving, const Split& split, const Machine& machine) {
   const Transformer& m = serving.model;
-  const double flops_per_s =
-      machine.product_flops > 0 ? machine.product_flops : machine.forward_flops;
+  const double flops_per_s = machine.products_per_s();
   const double tokens = device_tokens(serving, split), tensor = split.tensor;
   const auto longer = [&](double flops, double weights) {
     return std::max(flops / flops_per_s, kWeightBytes * weights / machine.memory_bytes_per_s) /

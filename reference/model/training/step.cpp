@@ -156,7 +156,7 @@ Machine ring_machine(const Machine& machine, int group) {
 
 double ring_bytes(const Training& training, const StepWay& way, const Machine& machine,
                   const MemoryOf& memory_of) {
-  const Machine seen = ring_machine(machine, way.split.tensor * way.by_heads);
+  const Machine seen = ring_machine(machine, way.group());
   const bool all_windowed = training.model.windowed_layers == training.model.layers;
   const Job job = attention_job(training, way, seen, all_windowed);
   const int few = std::min(job.options.ranks, std::max(2 * seen.node_ranks, kRanksAsked));
@@ -168,7 +168,7 @@ double ring_bytes(const Training& training, const StepWay& way, const Machine& m
 RingCost ring_cost(const Training& training, const StepWay& way, const Machine& machine,
                    const MemoryOf& memory_of) {
   const Transformer& m = training.model;
-  const Machine seen = ring_machine(machine, way.split.tensor * way.by_heads);
+  const Machine seen = ring_machine(machine, way.group());
   const double windowed = windowed_share(m);
   RingCost cost{.bytes = ring_bytes(training, way, machine, memory_of)};
   for (const bool is_windowed : {false, true}) {
@@ -212,8 +212,7 @@ StepTime step_time(const Training& training, const StepWay& way, const RingCost&
                    const Machine& machine) {
   const Transformer& m = training.model;
   const Device device(training, way.split);
-  const double flops_per_s =
-      machine.product_flops > 0 ? machine.product_flops : machine.forward_flops;
+  const double flops_per_s = machine.products_per_s();
   const double product = device.layers * static_cast<double>(layer_product_flops(m)) *
                          device.tokens / device.tensor / flops_per_s;
   const double logits =

@@ -59,6 +59,8 @@ struct StepWay {
   /// their tokens, for some heads, and a ring of fewer ranks is left. 1: all of it is a ring.
   int by_heads = 1;
   int ring() const { return split.context / by_heads; }
+  /// Devices of one rank of a ring.
+  int group() const { return split.tensor * by_heads; }
 };
 
 /// Bytes of the fullest device.

@@ -54,7 +54,7 @@ std::vector<StepWay> ways_of_split(const Training& training, const SplitWish& wi
     if (!may_deal(training.model, split, by_heads)) continue;
     const StepWay way{.split = split, .by_heads = by_heads};
     ways.push_back(way);
-    const int node = ring_machine(machine, split.tensor * by_heads).node_ranks;
+    const int node = ring_machine(machine, way.group()).node_ranks;
     if (node == 1 || way.ring() <= node || way.ring() % node != 0) continue;
     ways.push_back(way);
     ways.back().by_nodes = true;
