@@ -57,8 +57,9 @@ void backward_block(const Block<Half>& block, const QueryGradients<Half>& given,
 template <>
 void backward_block(const Block<BFloat16>& block, const QueryGradients<BFloat16>& given,
                     const BlockGradients<BFloat16>& sums) {
-  if (bf16_dot_in_use() && bf16_dot::takes(block)) {
-    bf16_dot::backward(block, given, sums);
+  const bf16_dot::Products* const products = bf16_products_in_use();
+  if (products && bf16_dot::takes(block)) {
+    bf16_dot::backward(block, *products, given, sums);
   } else {
     HWY_DYNAMIC_DISPATCH(backward_bf16)(block, given, sums);
   }

@@ -62,8 +62,9 @@ void forward_block(const Block<Half>& block, SoftmaxState<float>* states, float*
 }
 template <>
 void forward_block(const Block<BFloat16>& block, SoftmaxState<float>* states, float* accs) {
-  if (bf16_dot_in_use() && bf16_dot::takes(block)) {
-    bf16_dot::forward(block, states, accs);
+  const bf16_dot::Products* const products = bf16_products_in_use();
+  if (products && bf16_dot::takes(block)) {
+    bf16_dot::forward(block, *products, states, accs);
   } else {
     HWY_DYNAMIC_DISPATCH(forward_bf16)(block, states, accs);
   }

@@ -8,7 +8,7 @@ namespace ringlab::cpu {
 NumericsProfile kernel_profile(DType dtype, std::int64_t blocks) {
   NumericsProfile profile = carried_profile(dtype, blocks);
   profile.exp_error = dtype == DType::f64 ? 0x1.cp-52 : 0x1.cp-23;  // 1.75 ulp
-  if (dtype != DType::bf16 || !bf16_dot_in_use()) return profile;
+  if (dtype != DType::bf16 || !bf16_products_in_use()) return profile;
   // The error of a weight is that of its short polynomial, once; that of a rescaling stays as it
   // is.
   constexpr double weight = bf16_dot::kWeightError;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "optimized/cpu/bf16/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot_amx.h"
 #include "reference/core/error.h"
 
 namespace ringlab::cpu {
@@ -33,11 +34,11 @@ const std::vector<std::int64_t>& targets() {
   return all;
 }
 
-/// A target, and whether bf16 is multiplied as such.
+/// A target, and how bf16 is multiplied as such, if it is.
 struct VectorChoice {
   std::string name;
   std::int64_t target;
-  bool bf16_dot;
+  const bf16_dot::Products* bf16_products;
 };
 
 /// All choices, widest first.
@@ -46,9 +47,12 @@ const std::vector<VectorChoice>& choices() {
     std::vector<VectorChoice> found;
     for (const std::int64_t target : targets()) {
       if (target == HWY_AVX3 && bf16_dot::available()) {
-        found.push_back({.name = "avx512_bf16", .target = target, .bf16_dot = true});
+        if (bf16_dot::amx_available()) {
+          found.push_back({"avx512_amx", target, &bf16_dot::kAmxProducts});
+        }
+        found.push_back({"avx512_bf16", target, &bf16_dot::kDotProducts});
       }
-      found.push_back({.name = name_of(target), .target = target, .bf16_dot = false});
+      found.push_back({name_of(target), target, nullptr});
     }
     return found;
   }();
@@ -70,7 +74,7 @@ std::vector<std::string> available_vectors() {
 
 std::string vectors_in_use() { return in_use()->name; }
 
-bool bf16_dot_in_use() { return in_use()->bf16_dot; }
+const bf16_dot::Products* bf16_products_in_use() { return in_use()->bf16_products; }
 
 void use_vectors(const std::string& name) {
   std::string known;

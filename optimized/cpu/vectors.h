@@ -6,16 +6,21 @@
 
 namespace ringlab::cpu {
 
-/// The vectors that this build has and this processor can, widest first: of "avx512_bf16" (AVX-512
-/// whose kernels for bf16 multiply bf16, see bf16_dot.h), "avx512", "avx2" (with FMA) and "scalar".
+namespace bf16_dot {
+struct Products;
+}
+
+/// The vectors that this build has and this processor can, widest first: of "avx512_amx" and
+/// "avx512_bf16" (AVX-512 whose kernels for bf16 multiply bf16, see bf16_dot.h, as matrices or in
+/// vectors), "avx512", "avx2" (with FMA) and "scalar".
 std::vector<std::string> available_vectors();
 /// The ones that kernels use from the next call on; the widest there is unless chosen.
 std::string vectors_in_use();
 /// Usage error for a name that is not available.
 void use_vectors(const std::string& name);
 
-/// True when those are "avx512_bf16".
-bool bf16_dot_in_use();
+/// How those multiply bf16; null when they widen it.
+const bf16_dot::Products* bf16_products_in_use();
 
 /// The sizes that the forward kernel is fastest with: a few tiles of queries share each block of
 /// keys that stays in the first-level cache.

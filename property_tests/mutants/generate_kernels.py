@@ -29,9 +29,9 @@ GUARD = re.compile(r"^#if defined\((\w+)\) == defined\(HWY_TARGET_TOGGLE\)\n"
 NAMESPACE = "ringlab::cpu::HWY_NAMESPACE"
 # Headers that others need stand first.
 BF16_FILES = tuple(f"{KERNELS}bf16/bf16_dot{part}" for part in (
-    ".h", "_tile.h", "_lanes.h", "_memory.h", "_backward_tile.h", "_backward_memory.h",
-    "_vectors-inl.h", "_tile.cpp", "_backward_tile.cpp", "_lanes.cpp", "_memory.cpp",
-    "_backward_memory.cpp", "_backward.cpp"))
+    "_tile.h", "_backward_tile.h", "_products.h", ".h", "_lanes.h", "_memory.h",
+    "_backward_memory.h", "_vectors-inl.h", "_weights-inl.h", "_tile.cpp", "_backward_tile.cpp", "_products.cpp",
+    "_lanes.cpp", "_memory.cpp", "_backward_memory.cpp", "_backward.cpp"))
 BF16_NAMESPACE = "ringlab::cpu::bf16_dot"
 BF16_TARGETS = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma"
 ANY_INCLUDE = re.compile(r"^(?:#include .*|#pragma once)\n", re.MULTILINE)
@@ -103,7 +103,7 @@ CALLS = {
     "bf16_backward": """void backward(const Block<{element}>& block, const QueryGradients<{element}>& given,
               const BlockGradients<{element}>& sums) {{
   if (!cpu::bf16_dot::takes(block)) return backward_block(block, given, sums);
-  bf16_dot::backward(block, given, sums);
+  bf16_dot::backward(block, bf16_dot::kDotProducts, given, sums);
 }}
 """,
 }

@@ -6,6 +6,7 @@
 #include "cli/bench/cpu/attention_work.h"
 #include "cli/bench/cpu/peak_loop.h"
 #include "cli/bench/measure/families.h"
+#include "optimized/cpu/vectors.h"
 
 namespace ringlab::bench {
 namespace {
@@ -28,6 +29,34 @@ std::shared_ptr<AttentionWork<Element>> one_head(std::int64_t tokens, std::int64
       AttentionSizes{.queries = tokens, .tokens = tokens, .head_dim = head_dim, .mask = mask});
 }
 
+/// Other vectors, as long as this lives.
+class OnVectors {
+ public:
+  explicit OnVectors(const std::string& name) : before_(cpu::vectors_in_use()) {
+    cpu::use_vectors(name);
+  }
+  ~OnVectors() { cpu::use_vectors(before_); }
+  OnVectors(const OnVectors&) = delete;
+  OnVectors& operator=(const OnVectors&) = delete;
+
+ private:
+  const std::string before_;
+};
+
+Findings shares_of_bf16(const Plan& plan, const std::string& family, PeakOperation operation) {
+  const std::string reason = PeakLoop::missing(operation);
+  Findings findings;
+  std::vector<Counted> all;
+  for (const std::int64_t head_dim : {128, 64}) {
+    const std::string id = fmt::format("{}.d{}", family, head_dim);
+    if (!plan.wants(id)) continue;
+    if (!reason.empty()) findings.skip(id, reason);
+    const auto work = one_head<BFloat16>(plan.quick ? 2048 : 4096, head_dim, "full");
+    all.push_back({id, work->forward_flops(), [work] { work->run_kernel(); }});
+  }
+  return all.empty() || !reason.empty() ? findings : findings_of(plan, operation, all);
+}
+
 }  // namespace
 
 Findings measure_forward(const Plan& plan) {
@@ -44,14 +73,12 @@ Findings measure_forward(const Plan& plan) {
 }
 
 Findings measure_bf16(const Plan& plan) {
-  std::vector<Counted> all;
-  for (const std::int64_t head_dim : {128, 64}) {
-    const std::string id = fmt::format("C4.d{}", head_dim);
-    if (!plan.wants(id)) continue;
-    const auto work = one_head<BFloat16>(plan.quick ? 2048 : 4096, head_dim, "full");
-    all.push_back({id, work->forward_flops(), [work] { work->run_kernel(); }});
-  }
-  return findings_of(plan, PeakOperation::bf16_dot, all);
+  Findings findings = shares_of_bf16(plan, "C4.amx", PeakOperation::bf16_matrix);
+  // Where matrices are multiplied, pairs are tried besides.
+  const bool matrices = operation_for_bf16() == PeakOperation::bf16_matrix;
+  const OnVectors pairs(matrices ? "avx512_bf16" : cpu::vectors_in_use());
+  findings.found.merge(shares_of_bf16(plan, "C4", PeakOperation::bf16_dot).found);
+  return findings;
 }
 
 Findings measure_backward(const Plan& plan) {

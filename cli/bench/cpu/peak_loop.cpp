@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "optimized/cpu/bf16/bf16_dot_amx.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/error.h"
 
@@ -56,6 +57,20 @@ __attribute__((target("avx2,fma"))) void f32_256(std::int64_t rounds) {
 __attribute__((target("avx2,fma"))) void f64_256(std::int64_t rounds) {
   RINGLAB_LOOP("vfmadd231pd", "ymm");
 }
+void bf16_tiles(std::int64_t rounds) {
+  const cpu::bf16_dot::Multiplying here(cpu::bf16_dot::kAmxProducts);
+  asm volatile(
+      "tileloadd (%1,%2,1), %%tmm6\ntileloadd (%1,%2,1), %%tmm7\n"  // all rows are the same
+      "tilezero %%tmm0\ntilezero %%tmm1\ntilezero %%tmm2\ntilezero %%tmm3\n"
+      "1:\n"
+      "tdpbf16ps %%tmm7, %%tmm6, %%tmm0\ntdpbf16ps %%tmm7, %%tmm6, %%tmm1\n"
+      "tdpbf16ps %%tmm7, %%tmm6, %%tmm2\ntdpbf16ps %%tmm7, %%tmm6, %%tmm3\n"
+      "dec %0\n"
+      "jnz 1b\n"
+      : "+r"(rounds)
+      : "r"(kFactors), "r"(std::int64_t{0})
+      : "cc", "memory");
+}
 #undef RINGLAB_LOOP
 #undef RINGLAB_CLEAR
 #undef RINGLAB_STEP
@@ -65,6 +80,7 @@ bool has_bf16_dot() { return __builtin_cpu_supports("avx512bf16"); }
 void f32_512(std::int64_t) {}
 void f64_512(std::int64_t) {}
 void bf16_512(std::int64_t) {}
+void bf16_tiles(std::int64_t) {}
 void f32_256(std::int64_t) {}
 void f64_256(std::int64_t) {}
 bool has_bf16_dot() { return false; }
@@ -73,7 +89,11 @@ bool has_bf16_dot() { return false; }
 bool uses_512_bits() { return cpu::vectors_in_use().starts_with("avx512"); }
 bool uses_256_bits() { return cpu::vectors_in_use() == "avx2"; }
 
-int flops_per_lane(PeakOperation operation) { return operation == PeakOperation::bf16_dot ? 4 : 2; }
+double flops_per_round(PeakOperation operation, bool wide) {
+  if (operation == PeakOperation::bf16_matrix) return 4 * (2.0 * 16 * 16 * 32);
+  const int lanes = (wide ? 16 : 8) / (operation == PeakOperation::f64_fma ? 2 : 1);
+  return (operation == PeakOperation::bf16_dot ? 4 : 2) * lanes * kChains;
+}
 
 void run_rounds(PeakOperation operation, bool wide, std::int64_t rounds) {
   switch (operation) {
@@ -83,12 +103,38 @@ void run_rounds(PeakOperation operation, bool wide, std::int64_t rounds) {
       return wide ? f64_512(rounds) : f64_256(rounds);
     case PeakOperation::bf16_dot:
       return bf16_512(rounds);
+    case PeakOperation::bf16_matrix:
+      return bf16_tiles(rounds);
   }
 }
 
 }  // namespace
 
+PeakOperation operation_for_bf16() {
+  if (PeakLoop::missing(PeakOperation::bf16_matrix).empty()) return PeakOperation::bf16_matrix;
+  const bool dots = cpu::bf16_products_in_use() != nullptr;
+  return dots ? PeakOperation::bf16_dot : PeakOperation::f32_fma;
+}
+
+std::string name_of(PeakOperation operation) {
+  switch (operation) {
+    case PeakOperation::f32_fma:
+      return "f32 multiply-add";
+    case PeakOperation::f64_fma:
+      return "f64 multiply-add";
+    case PeakOperation::bf16_dot:
+      return "bf16 dot product";
+    case PeakOperation::bf16_matrix:
+      return "bf16 matrix product";
+  }
+  return "";
+}
+
 std::string PeakLoop::missing(PeakOperation operation) {
+  if (operation == PeakOperation::bf16_matrix) {
+    if (cpu::bf16_products_in_use() == &cpu::bf16_dot::kAmxProducts) return "";
+    return "no bf16 matrix product here: it takes AMX; vectors: " + cpu::vectors_in_use();
+  }
   if (operation == PeakOperation::bf16_dot) {
     if (has_bf16_dot() && uses_512_bits()) return "";
     return "no bf16 dot product here: it takes AVX512_BF16; vectors: " + cpu::vectors_in_use();
@@ -107,8 +153,7 @@ PeakLoop::PeakLoop(PeakOperation operation) : operation_(operation), wide_(uses_
 }
 
 double PeakLoop::run(double flops) const {
-  const int lanes = (wide_ ? 16 : 8) / (operation_ == PeakOperation::f64_fma ? 2 : 1);
-  const double per_round = flops_per_lane(operation_) * lanes * kChains;
+  const double per_round = flops_per_round(operation_, wide_);
   const auto rounds = std::max<std::int64_t>(1, static_cast<std::int64_t>(flops / per_round) + 1);
   run_rounds(operation_, wide_, rounds);
   return static_cast<double>(rounds) * per_round;

@@ -10,8 +10,12 @@
 
 namespace ringlab::bench {
 
-/// Fused multiply-adds in f32 or f64, or dot products of pairs of bf16 summed in f32.
-enum class PeakOperation { f32_fma, f64_fma, bf16_dot };
+/// Fused multiply-adds in f32 or f64, or products of bf16 summed in f32: of pairs or of matrices.
+enum class PeakOperation { f32_fma, f64_fma, bf16_dot, bf16_matrix };
+/// What the kernels for bf16 compute with here.
+PeakOperation operation_for_bf16();
+/// "f32 multiply-add", "bf16 matrix product", …
+std::string name_of(PeakOperation operation);
 
 /// Such operations on registers only, on the widest vectors that the kernels can use here.
 /// Hand-written assembly: compilers reorder or spill such loops.

@@ -49,13 +49,10 @@ RooflinePoint measure_point(const Point& point, int rounds) {
 Roofline measure_roofline(bool quick) {
   const int rounds = quick ? 3 : 7;
   Roofline roofline;
-  const std::pair<const char*, PeakOperation> kinds[] = {
-      {"f32 multiply-add", PeakOperation::f32_fma},
-      {"f64 multiply-add", PeakOperation::f64_fma},
-      {"bf16 dot product", PeakOperation::bf16_dot}};
-  for (const auto& [name, operation] : kinds) {
+  for (const PeakOperation operation : {PeakOperation::f32_fma, PeakOperation::f64_fma,
+                                        PeakOperation::bf16_dot, PeakOperation::bf16_matrix}) {
     if (!PeakLoop::missing(operation).empty()) continue;
-    roofline.ceilings.push_back({name, PeakLoop(operation).flops_per_s()});
+    roofline.ceilings.push_back({name_of(operation), PeakLoop(operation).flops_per_s()});
   }
   roofline.slopes = measure_bandwidths();
   for (const Point& point : points(quick)) roofline.points.push_back(measure_point(point, rounds));

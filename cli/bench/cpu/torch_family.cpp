@@ -18,8 +18,8 @@ constexpr double kBeyondPeak = 1.25;
 
 /// What one thread can do at most; 0 where that is not known.
 double peak_of(DType dtype) {
-  const bool is_bf16 = dtype == DType::bf16;
-  const PeakOperation operation = is_bf16 ? PeakOperation::bf16_dot : PeakOperation::f32_fma;
+  const PeakOperation operation =
+      dtype == DType::bf16 ? operation_for_bf16() : PeakOperation::f32_fma;
   return PeakLoop::missing(operation).empty() ? PeakLoop(operation).flops_per_s() : 0;
 }
 

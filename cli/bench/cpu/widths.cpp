@@ -32,9 +32,8 @@ void add(const std::vector<PeakShare>& shares, WidthKernel& forward, WidthKernel
 }  // namespace
 
 Widths measure_widths(const WidthOptions& options) {
-  const bool dots = PeakLoop::missing(PeakOperation::bf16_dot).empty();
-  const PeakOperation of_bf16 = dots ? PeakOperation::bf16_dot : PeakOperation::f32_fma;
-  const std::string f32 = "f32 multiply-add", bf16 = dots ? "bf16 dot product" : f32;
+  const PeakOperation of_bf16 = operation_for_bf16();
+  const std::string f32 = name_of(PeakOperation::f32_fma), bf16 = name_of(of_bf16);
   WidthKernel forward{"f32 forward", f32, {}}, backward{"f32 backward", f32, {}},
       forward16{"bf16 forward", bf16, {}}, backward16{"bf16 backward", bf16, {}};
   double done = 0;

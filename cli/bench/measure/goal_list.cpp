@@ -18,6 +18,10 @@ void add_kernel_goals(std::vector<Goal>& goals) {
   const std::string dots = "forward bf16, one thread, share of the peak of dot products, head_dim ";
   goals.push_back({"C4.d128", dots + "128", kShare, 0.83, 0.88});
   goals.push_back({"C4.d64", dots + "64", kShare, 0.77, 0.82});
+  const std::string matrices =
+      "forward bf16 in AMX, one thread, share of the peak of matrix products, head_dim ";
+  goals.push_back({"C4.amx.d128", matrices + "128", kShare, 0.45, 0.60});
+  goals.push_back({"C4.amx.d64", matrices + "64", kShare, 0.30, 0.40});
 }
 
 void add_reference_goals(std::vector<Goal>& goals) {

@@ -1,6 +1,7 @@
 // The kernels for bf16 on processors that multiply bf16 (AVX512_BF16).
 #pragma once
 
+#include "optimized/cpu/bf16/bf16_dot_products.h"
 #include "optimized/cpu/block_kernel.h"
 
 namespace ringlab::cpu::bf16_dot {
@@ -17,12 +18,13 @@ bool takes(const Block<BFloat16>& block);
 /// row sums are not. Keys are taken in pairs from the start of each block of keys on, the odd one
 /// of a pair first. An infinite key or query against a subnormal one gives NaN, here a product with
 /// zero. About 0.4 MiB of scratch per thread. Only where available() and takes().
-void forward(const Block<BFloat16>& block, SoftmaxState<float>* states, float* accs);
+void forward(const Block<BFloat16>& block, const Products& products, SoftmaxState<float>* states,
+             float* accs);
 
 /// backward_block() with all five products summed from bf16 products: P and dS are rounded to bf16.
 /// Subnormal numbers count, as in forward(). About 0.7 MiB of scratch per thread at head_dim 128.
 /// Only where available() and takes().
-void backward(const Block<BFloat16>& block, const QueryGradients<BFloat16>& given,
-              const BlockGradients<BFloat16>& sums);
+void backward(const Block<BFloat16>& block, const Products& products,
+              const QueryGradients<BFloat16>& given, const BlockGradients<BFloat16>& sums);
 
 }  // namespace ringlab::cpu::bf16_dot

@@ -20,6 +20,7 @@ struct PairedBackwardJob {
   const Block<BFloat16>& block;
   const QueryGradients<BFloat16>& given;
   const BlockGradients<BFloat16>& sums;
+  const Products& products;
   std::vector<std::int64_t> positions;  ///< of the queries
 };
 
@@ -29,16 +30,17 @@ class PairedBackwardWorker {
   explicit PairedBackwardWorker(const PairedBackwardJob& job)
       : job_(job),
         block_(job.block),
-        channels_{block_.q.extents.channels, block_.v.extents.channels},
-        keys_(block_.tiles.keys, channels_.head_dim),
-        values_(block_.tiles.keys, channels_.v_dim),
+        channels_{block_.q.extents.channels, block_.v.extents.channels, job.products},
+        keys_(block_.tiles.keys, channels_.head_dim, job.products),
+        values_(block_.tiles.keys, channels_.v_dim, job.products),
         // Here K is multiplied by dS, which may be large: its subnormal numbers count.
-        key_panels_(block_.tiles.keys, channels_.head_dim, Apart::not_finite_or_subnormal),
-        queries_(tile_count(block_), channels_.head_dim),
-        douts_(tile_count(block_), channels_.v_dim),
+        key_panels_(block_.tiles.keys, channels_.head_dim, Apart::not_finite_or_subnormal,
+                    job.products),
+        queries_(tile_count(block_), channels_.head_dim, job.products),
+        douts_(tile_count(block_), channels_.v_dim, job.products),
         weights_(tile_count(block_), block_.tiles.keys),
         scores_(aligned_array<float>(2 * kChunk * kWidth)),
-        ds_(aligned_array<std::uint32_t>((block_.tiles.keys + 1) / 2 * kWidth)) {
+        ds_(aligned_array<std::uint32_t>(job.products.pairs_of(block_.tiles.keys) * kWidth)) {
     for (std::int64_t i = 0; i < tile_count(block_); ++i) tiles_.emplace_back(channels_);
     parts_.resize(tiles_.size());
   }
@@ -49,6 +51,7 @@ class PairedBackwardWorker {
 
   void meet_queries(std::int64_t kv_head, const KeySlice& slice, std::int64_t head,
                     const RowRange& rows) {
+    const Multiplying here(channels_.products);
     take_in_queries(head, rows);
     const PositionRun* seen = nullptr;
     for (const KeyRows& keys : slice) {
@@ -117,17 +120,18 @@ class PairedBackwardWorker {
       if (!parts_[i].empty()) meet_part(run, rows.first, i);
       weights_.clear(parts_[i].last, count, tile);
     }
+    weights_.clear_after(static_cast<std::int64_t>(used_), count);
     add_to_keys(at);
   }
 
   /// Rows of the block at hand that a tile looks at, counted from its start: from a whole pair on,
   /// and whole register tiles; keys that nobody sees will be hidden.
-  static RowRange part_of(const RowRange& some, const RowRange& rows) {
+  RowRange part_of(const RowRange& some, const RowRange& rows) const {
     const RowRange seen = common(some, rows);
     if (seen.empty()) return {};
-    const std::int64_t last = (seen.last - rows.first + kKeysAtOnce - 1) / kKeysAtOnce;
-    return {(seen.first - rows.first) / kKeysAtOnce * kKeysAtOnce,
-            std::min(rows.last - rows.first, last * kKeysAtOnce)};
+    const std::int64_t unit = channels_.products.keys;
+    const std::int64_t last = (seen.last - rows.first + unit - 1) / unit;
+    return {(seen.first - rows.first) / unit * unit, std::min(rows.last - rows.first, last * unit)};
   }
 
   /// Computes P, dS and the part of dQ of tile i; `start`: row of the run where the block begins.
@@ -141,8 +145,8 @@ class PairedBackwardWorker {
       hide(tile, run, start, rows);
       differentiate({.scores = scores(),
                      .dp = dp(),
-                     // An odd last key has a partner without weight.
-                     .count = (rows.last - rows.first + 1) / 2 * 2,
+                     // What fills the pairs up has no weight.
+                     .count = 2 * channels_.products.pairs_of(rows.last - rows.first),
                      .scale = static_cast<float>(block_.scale * std::numbers::log2e),
                      .lse = tile.lse(),
                      .delta = tile.delta(),
@@ -151,13 +155,13 @@ class PairedBackwardWorker {
                      .ds = ds_.get() + done / 2 * kWidth});
     }
     // dQ of the tile += dS K, lanes along queries.
-    add_weighted({.weights = ds_.get(),
-                  .pairs = (count + 1) / 2,
-                  .values = key_panels_.pair(part.first),
-                  .panel_stride = key_panels_.panel_stride(),
-                  .panels = panels_of(channels_.head_dim),
-                  .keep = nullptr,
-                  .acc = tile.dq()});
+    channels_.products.add_weighted({.weights = ds_.get(),
+                                     .pairs = channels_.products.pairs_of(count),
+                                     .values = key_panels_.pair(part.first),
+                                     .panel_stride = key_panels_.panel_stride(),
+                                     .panels = channels_.panels_of(channels_.head_dim),
+                                     .keep = nullptr,
+                                     .acc = tile.dq()});
     // What K has of infinite, NaN and subnormal numbers, which the panels hold as zeros.
     key_panels_.add_specials(part.first, count, ds_.get(), tile.dq());
   }
@@ -167,20 +171,20 @@ class PairedBackwardWorker {
     multiply_lanes(tile.queries(), keys_, channels_.head_dim, rows, scores());
     multiply_lanes(tile.douts(), values_, channels_.v_dim, rows, dp());
     const std::int64_t count = rows.last - rows.first;
-    if (count % 2 == 0) return;  // else the last key's partner is nobody's
+    const std::int64_t more = 2 * channels_.products.pairs_of(count) - count;  // is nobody's
     // P of a hidden score is 0 whatever lse is; dP is 0, so that no NaN comes of memory.
-    std::fill_n(scores() + count * kWidth, kWidth, kEmptyRowMax<float>);
-    std::fill_n(dp() + count * kWidth, kWidth, 0.0f);
+    std::fill_n(scores() + count * kWidth, more * kWidth, kEmptyRowMax<float>);
+    std::fill_n(dp() + count * kWidth, more * kWidth, 0.0f);
   }
-  static void multiply_lanes(const LaneRows& lanes, const PairedKeys& keys, std::int64_t channels,
-                             const RowRange& rows, float* products) {
+  void multiply_lanes(const LaneRows& lanes, const PairedKeys& keys, std::int64_t channels,
+                      const RowRange& rows, float* products) const {
     const std::int64_t count = rows.last - rows.first;
-    score({.queries = lanes.pairs(),
-           .keys = keys.pairs(rows.first),
-           .pairs = (channels + 1) / 2,
-           .count = count,
-           .scores = products,
-           .tops = nullptr});
+    channels_.products.score({.queries = lanes.pairs(),
+                              .keys = keys.pairs(rows.first),
+                              .pairs = channels_.products.pairs_of(channels),
+                              .count = count,
+                              .scores = products,
+                              .tops = nullptr});
     if (lanes.has_subnormals()) lanes.add_subnormal_rows(keys.raw(rows.first), count, products);
     if (keys.has_subnormals()) lanes.add_subnormal_keys(keys.raw(rows.first), count, products);
   }
@@ -260,10 +264,13 @@ class PairedBackwardWorker {
 
 }  // namespace
 
-void backward(const Block<BFloat16>& block, const QueryGradients<BFloat16>& given,
-              const BlockGradients<BFloat16>& sums) {
-  const PairedBackwardJob job{
-      .block = block, .given = given, .sums = sums, .positions = block.queries.to_list()};
+void backward(const Block<BFloat16>& block, const Products& products,
+              const QueryGradients<BFloat16>& given, const BlockGradients<BFloat16>& sums) {
+  const PairedBackwardJob job{.block = block,
+                              .given = given,
+                              .sums = sums,
+                              .products = products,
+                              .positions = block.queries.to_list()};
   share_out_slices(block, job.positions, PairedBackwardWorker::rows_at_once(block),
                    [&] { return PairedBackwardWorker(job); });
 }

@@ -9,11 +9,10 @@ namespace ringlab::cpu::bf16_dot {
 
 PairedGradients::PairedGradients(const PairedChannels& channels)
     : channels_(channels),
-      queries_(channels.head_dim),
-      douts_(channels.v_dim),
+      queries_(channels.head_dim, channels.products.pairs_of(channels.head_dim)),
+      douts_(channels.v_dim, channels.products.pairs_of(channels.v_dim)),
       lanes_(aligned_array<float>(2 * kWidth)),  // (lse and delta, lanes)
-      // (panels · kPanel, lanes)
-      dq_(aligned_array<float>(panels_of(channels.head_dim) * kPanel * kWidth)) {}
+      dq_(aligned_array<float>(channels.in_panels(channels.head_dim) * kWidth)) {}
 
 void PairedGradients::load(const PairedGradientRows& rows, const Mask& mask) {
   rows_ = rows;
@@ -27,21 +26,18 @@ void PairedGradients::load(const PairedGradientRows& rows, const Mask& mask) {
     lanes_[static_cast<std::size_t>(lane)] = in_base_2(rows.lse[row]);
     lanes_[static_cast<std::size_t>(kWidth + lane)] = rows.delta[row];
   }
-  std::fill_n(dq_.get(), panels_of(channels_.head_dim) * kPanel * kWidth, 0.0f);
+  std::fill_n(dq_.get(), channels_.in_panels(channels_.head_dim) * kWidth, 0.0f);
 }
 
 void PairedGradients::add_to(float* dq) const {
-  for (std::int64_t row = 0; row < rows_.count; ++row) {
-    const float* from = dq_.get() + row;  // dQ is transposed back on its way
-    for (std::int64_t c = 0; c < channels_.head_dim; ++c, from += kWidth) *dq++ += *from;
-  }
+  add_to_rows(dq_.get(), rows_.count, channels_.head_dim, dq);
 }
 
-RowPanels::RowPanels(std::int64_t tiles, std::int64_t channels)
+RowPanels::RowPanels(std::int64_t tiles, std::int64_t channels, const Products& products)
     : channels_(channels),
-      pairs_(tiles * kTilePairs),
+      products_(products),
       // One line more than needed, so that panels do not share sets.
-      stride_(pairs_ * kWidePanel + 16),
+      stride_((tiles * kTilePairs + kMoreRows / 2) * kWidePanel + 16),
       panels_(aligned_array<std::uint32_t>((channels + kWidePanel - 1) / kWidePanel * stride_)) {}
 
 void RowPanels::load(const BFloat16* values, std::int64_t rows) {
@@ -49,9 +45,9 @@ void RowPanels::load(const BFloat16* values, std::int64_t rows) {
   const bool finite = pack_rows({.values = bits_of(values),
                                  .rows = rows,
                                  .channels = channels_,
-                                 // Up to whole tiles: rows after the last are zeros, so that
+                                 // Whole tiles and more: rows after the last are zeros, so that
                                  // weights of idle lanes meet zeros.
-                                 .pairs = (rows + kWidth - 1) / kWidth * kTilePairs,
+                                 .pairs = (rows + kWidth - 1) / kWidth * kTilePairs + kMoreRows / 2,
                                  .panels = panels_.get(),
                                  .panel_stride = stride_});
   if (finite && !has_subnormal(bits_of(values), rows * channels_)) return;
@@ -70,14 +66,14 @@ void RowPanels::load(const BFloat16* values, std::int64_t rows) {
 void RowPanels::add_to(const WeightedSum& sum) const {
   // From the first tile that looks at these keys to the last one: others have no weight here.
   const std::int64_t first = sum.first_tile * kTilePairs;
-  add_over_queries({.weights = sum.weights + 2 * first,
-                    .weight_stride = sum.weight_stride,
-                    .keys = sum.keys,
-                    .rows = panels_.get() + first * kWidePanel,
-                    .panel_stride = stride_,
-                    .pairs = (sum.last_tile - sum.first_tile) * kTilePairs,
-                    .channels = channels_,
-                    .sums = sum.sums});
+  products_.add_over_queries({.weights = sum.weights + 2 * first,
+                              .weight_stride = sum.weight_stride,
+                              .keys = sum.keys,
+                              .rows = panels_.get() + first * kWidePanel,
+                              .panel_stride = stride_,
+                              .pairs = (sum.last_tile - sum.first_tile) * kTilePairs,
+                              .channels = channels_,
+                              .sums = sum.sums});
   add_specials(sum);
 }
 
@@ -94,11 +90,12 @@ void RowPanels::add_specials(const WeightedSum& sum) const {
   }
 }
 
-// Rows are half a line longer than they need be: a power of two would share sets.
+// Keys come in matrices of 16 and pairs of 16 as well. Rows that are half a line longer do not share sets.
+constexpr std::int64_t kMoreKeys = 32;
 WeightMemory::WeightMemory(std::int64_t tiles, std::int64_t keys)
-    : stride_(tiles * kWidth + 16),
-      p_(aligned_array<std::uint16_t>((keys + 1) * stride_)),
-      ds_(aligned_array<std::uint16_t>((keys + 1) * stride_)) {}
+    : stride_(tiles * kWidth + kMoreRows),
+      p_(aligned_array<std::uint16_t>((keys + kMoreKeys) * stride_)),
+      ds_(aligned_array<std::uint16_t>((keys + kMoreKeys) * stride_)) {}
 
 WeightRows WeightMemory::at(std::int64_t key, std::int64_t tile) const {
   const std::int64_t from = key * stride_ + tile * kWidth;
@@ -106,10 +103,15 @@ WeightRows WeightMemory::at(std::int64_t key, std::int64_t tile) const {
 }
 
 void WeightMemory::clear(std::int64_t first, std::int64_t last, std::int64_t tile) {
-  for (std::int64_t key = first; key < last; ++key) {
-    const WeightRows rows = at(key, tile);
-    std::fill_n(rows.p, kWidth, std::uint16_t{0});
-    std::fill_n(rows.ds, kWidth, std::uint16_t{0});
+  clear(at(first, tile), last - first, kWidth);
+}
+void WeightMemory::clear_after(std::int64_t tiles, std::int64_t keys) {
+  clear(at(0, tiles), keys, kMoreRows);
+}
+void WeightMemory::clear(const WeightRows& rows, std::int64_t keys, std::int64_t queries) {
+  for (std::int64_t key = 0; key < keys; ++key) {
+    std::fill_n(rows.p + key * rows.stride, queries, std::uint16_t{0});
+    std::fill_n(rows.ds + key * rows.stride, queries, std::uint16_t{0});
   }
 }
 

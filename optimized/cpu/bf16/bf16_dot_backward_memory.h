@@ -37,7 +37,7 @@ class PairedGradients {
   const LaneSight& sight() const { return sight_; }
   const float* lse() const { return lanes_.get(); }  ///< in powers of two
   const float* delta() const { return lanes_.get() + kWidth; }
-  float* dq() { return dq_.get(); }  ///< (panels · kPanel, lanes)
+  float* dq() { return dq_.get(); }  ///< (head_dim in panels, lanes)
 
  private:
   PairedChannels channels_;
@@ -47,11 +47,15 @@ class PairedGradients {
   AlignedArray<float> lanes_, dq_;
 };
 
+/// Matrices of 16 pairs reach half of one beyond an odd number of tiles.
+inline constexpr std::int64_t kMoreRows = 16;
+static_assert(kTilePairs % 16 == kMoreRows / 2);
+
 /// Rows of q or dO of a group of tiles as panels of pairs of rows; numbers that are lost in
 /// products are kept apart.
 class RowPanels {
  public:
-  RowPanels(std::int64_t tiles, std::int64_t channels);
+  RowPanels(std::int64_t tiles, std::int64_t channels, const Products& products);
 
   void load(const BFloat16* values, std::int64_t rows);
   /// sums (keys, channels) += weights of the tiles first … last-1 times their rows. weights: the
@@ -68,12 +72,14 @@ class RowPanels {
  private:
   void add_specials(const WeightedSum& sum) const;
 
-  std::int64_t channels_, pairs_, stride_;
+  std::int64_t channels_;
+  const Products& products_;
+  std::int64_t stride_;
   AlignedArray<std::uint32_t> panels_;
   std::vector<LostNumber> specials_;
 };
 
-/// P and dS of a group of tiles and a block of keys.
+/// P and dS of a group of tiles and a block of keys, and kMoreRows queries after the last.
 class WeightMemory {
  public:
   WeightMemory(std::int64_t tiles, std::int64_t keys);
@@ -82,8 +88,12 @@ class WeightMemory {
   WeightRows at(std::int64_t key, std::int64_t tile) const;
   /// Sets the weights of keys first … last-1 for one tile to 0.
   void clear(std::int64_t first, std::int64_t last, std::int64_t tile);
+  /// The same for the queries after so many tiles, of keys 0 … keys-1.
+  void clear_after(std::int64_t tiles, std::int64_t keys);
 
  private:
+  void clear(const WeightRows& rows, std::int64_t keys, std::int64_t queries);
+
   std::int64_t stride_;
   AlignedArray<std::uint16_t> p_, ds_;
 };

@@ -12,8 +12,10 @@ bool is_subnormal(BFloat16 value) {
 // bf16 is the upper half of an f32.
 float widened(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
-LaneRows::LaneRows(std::int64_t channels)
-    : channels_(channels), pairs_(aligned_array<std::uint32_t>((channels + 1) / 2 * kWidth)) {}
+LaneRows::LaneRows(std::int64_t channels, std::int64_t pairs)
+    : channels_(channels), pairs_(aligned_array<std::uint32_t>(pairs * kWidth)) {
+  std::fill_n(pairs_.get(), pairs * kWidth, std::uint32_t{0});
+}
 
 // Idle lanes repeat the last row: they compute something harmless, which nobody stores.
 const BFloat16* LaneRows::row_of(std::int64_t lane) const {
@@ -24,6 +26,7 @@ void LaneRows::load(const BFloat16* rows, std::int64_t count) {
   rows_ = rows;
   count_ = count;
   has_subnormals_ = has_subnormal(bits_of(rows), count * channels_);
+  if (channels_ % 2 == 0) return turn_into_lanes(rows, count, channels_ / 2, pairs_.get());
   for (std::int64_t lane = 0; lane < kWidth; ++lane) {
     const BFloat16* const row = row_of(lane);
     std::uint32_t* to = pairs_.get() + lane;

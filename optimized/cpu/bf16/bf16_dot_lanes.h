@@ -19,10 +19,10 @@ inline const std::uint16_t* bits_of(const BFloat16* values) {
 float widened(std::uint32_t bits);
 bool is_subnormal(BFloat16 value);
 
-/// Up to kWidth rows as pairs of channels; lanes beyond them repeat the last.
+/// Up to kWidth rows as pairs of channels, filled up with zeros; lanes beyond them repeat the last.
 class LaneRows {
  public:
-  explicit LaneRows(std::int64_t channels);
+  LaneRows(std::int64_t channels, std::int64_t pairs);
 
   void load(const BFloat16* rows, std::int64_t count);
   const std::uint32_t* pairs() const { return pairs_.get(); }  ///< (pairs of channels, lanes)

@@ -7,22 +7,20 @@ namespace ringlab::cpu::bf16_dot {
 
 PairedQueries::PairedQueries(const PairedChannels& channels)
     : channels_(channels),
-      queries_(channels.head_dim),
+      queries_(channels.head_dim, channels.products.pairs_of(channels.head_dim)),
       state_(aligned_array<float>(2 * kWidth)),
-      acc_(aligned_array<float>(channels.panels() * kPanel * kWidth)) {}
+      acc_(aligned_array<float>(channels.in_panels(channels.v_dim) * kWidth)) {}
 
 void PairedQueries::load(const PairedQueryRows& rows, const Mask& mask) {
   rows_ = rows;
   queries_.load(rows.q, rows.count);
   sight_.load(rows.positions, rows.count, mask);
   // Channels beyond v_dim have sums as well, of zeros; they are never stored.
-  std::fill_n(acc_.get(), channels_.panels() * kPanel * kWidth, 0.0f);
+  std::fill_n(acc_.get() + channels_.v_dim * kWidth,
+              (channels_.in_panels(channels_.v_dim) - channels_.v_dim) * kWidth, 0.0f);
+  turn_into_lanes(rows.accs, rows.count, channels_.v_dim, acc_.get());
   for (std::int64_t lane = 0; lane < kWidth; ++lane) {
     const std::int64_t row = std::min(lane, rows.count - 1);
-    for (std::int64_t c = 0; c < channels_.v_dim; ++c) {
-      // (v_dim, lanes) from (rows, v_dim)
-      acc_[static_cast<std::size_t>(c * kWidth + lane)] = rows.accs[row * channels_.v_dim + c];
-    }
     row_max()[lane] = rows.states[row].row_max;
     row_sum()[lane] = rows.states[row].row_sum;
   }
@@ -32,29 +30,32 @@ void PairedQueries::store(SoftmaxState<float>* states, float* accs) const {
   for (std::int64_t row = 0; row < rows_.count; ++row) {
     states[row] = {state_[static_cast<std::size_t>(row)],
                    state_[static_cast<std::size_t>(kWidth + row)]};
-    for (std::int64_t c = 0; c < channels_.v_dim; ++c) {
-      accs[row * channels_.v_dim + c] = acc_[static_cast<std::size_t>(c * kWidth + row)];
-    }
   }
+  turn_into_rows(acc_.get(), rows_.count, channels_.v_dim, accs);
 }
 
-PairedKeys::PairedKeys(std::int64_t most_rows, std::int64_t channels)
-    : channels_(channels),
-      padded_(channels % 2 == 0 ? nullptr
-                                : aligned_array<std::uint16_t>(most_rows * (channels + 1))) {}
+PairedKeys::PairedKeys(std::int64_t most_rows, std::int64_t channels, const Products& products)
+    : channels_(channels), width_(2 * products.pairs_of(channels)), unit_(products.rows) {
+  if (width_ == channels && unit_ == 1) return;
+  filled_ = aligned_array<std::uint16_t>((most_rows + unit_ - 1) / unit_ * unit_ * width_);
+}
 
 void PairedKeys::load(const BFloat16* keys, std::int64_t rows) {
   raw_ = keys;
   pairs_ = bits_of(keys);
-  // Copied only where a row has an odd number of channels: pairs must not span two rows.
   has_subnormals_ = has_subnormal(pairs_, rows * channels_);
-  if (!padded_) return;
-  std::uint16_t* to = padded_.get();
+  // Copied only where something is missing: pairs must not span two rows.
+  if (width_ != channels_ || rows % unit_ != 0) fill_up(rows);
+}
+
+void PairedKeys::fill_up(std::int64_t rows) {
+  std::uint16_t* to = filled_.get();
   for (std::int64_t row = 0; row < rows; ++row) {
     to = std::copy_n(bits_of(raw(row)), channels_, to);
-    *to++ = 0;  // the last channel's partner
+    to = std::fill_n(to, width_ - channels_, std::uint16_t{0});
   }
-  pairs_ = padded_.get();
+  std::fill_n(to, (unit_ - rows % unit_) % unit_ * width_, std::uint16_t{0});
+  pairs_ = filled_.get();
 }
 
 std::vector<LostNumber> specials_of(const BFloat16* values, std::int64_t rows,
@@ -73,28 +74,39 @@ std::vector<LostNumber> specials_of(const BFloat16* values, std::int64_t rows,
   return specials;
 }
 
-ValueBlock::ValueBlock(std::int64_t most_rows, std::int64_t channels, Apart apart)
+ValueBlock::ValueBlock(std::int64_t most_rows, std::int64_t channels, Apart apart,
+                       const Products& products)
     : channels_(channels),
       apart_(apart),
-      stride_(((most_rows + 1) / 2 + 2) * kPanel),  // (panel, pair of rows, kPanel)
-      panels_(aligned_array<std::uint32_t>(panels_of(channels) * stride_)) {}
+      products_(products),
+      // (panel, pair of rows, channels of a panel)
+      stride_((products.pairs_of(most_rows) + 2) * products.panel),
+      panels_(aligned_array<std::uint32_t>((channels + products.panel - 1) / products.panel *
+                                           stride_)) {}
+
+// (panel, pairs that are summed together, channel or pair, the other): the first are one pair in
+// vectors, and channels stand first in matrices.
+std::uint32_t& ValueBlock::pair_at(std::int64_t row, std::int64_t channel) {
+  const std::int64_t pair = row / 2, panel = products_.panel, together = products_.pairs;
+  const std::int64_t at = channel / panel * stride_ + pair / together * together * panel +
+                          channel % panel * together + pair % together;
+  return panels_[static_cast<std::size_t>(at)];
+}
 
 void ValueBlock::load(const BFloat16* values, std::int64_t rows) {
   specials_.clear();
-  const bool finite = pack_values({.values = bits_of(values),
-                                   .rows = rows,
-                                   .channels = channels_,
-                                   .panels = panels_.get(),
-                                   .panel_stride = stride_});
+  const bool finite = products_.pack_values({.values = bits_of(values),
+                                             .rows = rows,
+                                             .channels = channels_,
+                                             .panels = panels_.get(),
+                                             .panel_stride = stride_});
   const bool lost =
       apart_ == Apart::not_finite_or_subnormal && has_subnormal(bits_of(values), rows * channels_);
   if (finite && !lost) return;
   specials_ = specials_of(values, rows, channels_, apart_);
   for (const LostNumber& special : specials_) {
-    const std::int64_t row = special.row, c = special.channel;
-    std::uint32_t& pair =
-        panels_[static_cast<std::size_t>(c / kPanel * stride_ + row / 2 * kPanel + c % kPanel)];
-    pair &= row % 2 == 0 ? 0xffff0000u : 0xffffu;  // the number is zero in the product
+    std::uint32_t& pair = pair_at(special.row, special.channel);
+    pair &= special.row % 2 == 0 ? 0xffff0000u : 0xffffu;  // the number is zero in the product
   }
 }
 

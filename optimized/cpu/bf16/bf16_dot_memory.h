@@ -6,20 +6,24 @@
 
 #include "optimized/cpu/aligned_array.h"
 #include "optimized/cpu/bf16/bf16_dot_lanes.h"
-#include "optimized/cpu/bf16/bf16_dot_tile.h"
+#include "optimized/cpu/bf16/bf16_dot_products.h"
 #include "reference/core/mask.h"
 #include "reference/core/small_float.h"
 #include "reference/core/state.h"
 
 namespace ringlab::cpu::bf16_dot {
 
-/// Panels of 8 that so many channels fill.
-inline std::int64_t panels_of(std::int64_t channels) { return (channels + kPanel - 1) / kPanel; }
-
 struct PairedChannels {
   std::int64_t head_dim, v_dim;
-  std::int64_t pairs() const { return (head_dim + 1) / 2; }
-  std::int64_t panels() const { return panels_of(v_dim); }
+  const Products& products;
+
+  /// Panels that so many channels fill, and the channels there are in them.
+  std::int64_t panels_of(std::int64_t channels) const {
+    return (channels + products.panel - 1) / products.panel;
+  }
+  std::int64_t in_panels(std::int64_t channels) const {
+    return panels_of(channels) * products.panel;
+  }
 };
 
 /// Some consecutive queries of a head, with their states.
@@ -45,32 +49,34 @@ class PairedQueries {
   const LaneSight& sight() const { return sight_; }
   float* row_max() { return state_.get(); }
   float* row_sum() { return state_.get() + kWidth; }
-  float* acc() { return acc_.get(); }  ///< (panels · kPanel, lanes)
+  float* acc() { return acc_.get(); }  ///< (v_dim in panels, lanes)
 
  private:
   PairedChannels channels_;
   PairedQueryRows rows_ = {};
   LaneRows queries_;
   LaneSight sight_;
-  AlignedArray<float> state_, acc_;  ///< maxima and sums; (v_dim, lanes)
+  AlignedArray<float> state_, acc_;  ///< maxima and sums; (v_dim in panels, lanes)
 };
 
-/// A block of keys as pairs of channels: as they lie in memory, or with a zero after each row where
-/// the channels are odd.
+/// A block of keys as pairs of channels: as they lie in memory, or filled up with zeros where there
+/// are fewer channels or rows than are multiplied together.
 class PairedKeys {
  public:
-  PairedKeys(std::int64_t most_rows, std::int64_t channels);
+  PairedKeys(std::int64_t most_rows, std::int64_t channels, const Products& products);
 
   void load(const BFloat16* keys, std::int64_t rows);
-  const std::uint16_t* pairs(std::int64_t row) const {
-    return pairs_ + (channels_ + 1) / 2 * 2 * row;
-  }
+  const std::uint16_t* pairs(std::int64_t row) const { return pairs_ + width_ * row; }
   const BFloat16* raw(std::int64_t row) const { return raw_ + row * channels_; }
   bool has_subnormals() const { return has_subnormals_; }
 
  private:
+  void fill_up(std::int64_t rows);
+
   std::int64_t channels_;
-  AlignedArray<std::uint16_t> padded_;
+  std::int64_t width_;  ///< channels, filled up
+  std::int64_t unit_;   ///< of rows
+  AlignedArray<std::uint16_t> filled_;
   const BFloat16* raw_ = nullptr;
   const std::uint16_t* pairs_ = nullptr;
   bool has_subnormals_ = false;
@@ -88,14 +94,17 @@ enum class Apart { not_finite, not_finite_or_subnormal };
 std::vector<LostNumber> specials_of(const BFloat16* values, std::int64_t rows,
                                     std::int64_t channels, Apart apart);
 
-/// A block of values as panels; some are kept apart.
+/// A block of values as panels, in the way that products want them; some are kept apart.
 class ValueBlock {
  public:
-  ValueBlock(std::int64_t most_rows, std::int64_t channels, Apart apart);
+  ValueBlock(std::int64_t most_rows, std::int64_t channels, Apart apart, const Products& products);
 
   void load(const BFloat16* values, std::int64_t rows);
-  /// The pair that row `row`, an even one, begins, in the first panel.
-  const std::uint32_t* pair(std::int64_t row) const { return panels_.get() + row / 2 * kPanel; }
+  /// The pairs that row `row` begins, a multiple of those that are summed together, in the first
+  /// panel.
+  const std::uint32_t* pair(std::int64_t row) const {
+    return panels_.get() + row / 2 * products_.panel;
+  }
   std::int64_t panel_stride() const { return stride_; }
   /// Adds what is kept apart of rows first … first+count-1, where its weight is not 0. weights:
   /// (pairs, lanes), acc: (channels, lanes).
@@ -103,8 +112,11 @@ class ValueBlock {
                     float* acc) const;
 
  private:
+  std::uint32_t& pair_at(std::int64_t row, std::int64_t channel);
+
   std::int64_t channels_;
   Apart apart_;
+  const Products& products_;
   std::int64_t stride_;  ///< one line more than it needs: no power of two, so that sets are shared
   AlignedArray<std::uint32_t> panels_;
   std::vector<LostNumber> specials_;

@@ -80,6 +80,13 @@ struct Packing {
 /// Packs the rows; true when all numbers are finite.
 bool pack_values(const Packing& job);
 
+/// Rows of 32-bit words, `count` of them and dense, that have a lane each: (words, lanes). Lanes
+/// beyond the rows repeat the last, or are left out on the way back.
+void turn_into_lanes(const void* rows, std::int64_t count, std::int64_t words, void* lanes);
+void turn_into_rows(const float* lanes, std::int64_t count, std::int64_t words, float* rows);
+/// turn_into_rows() that adds to the rows.
+void add_to_rows(const float* lanes, std::int64_t count, std::int64_t words, float* rows);
+
 /// True when any of the numbers is subnormal.
 bool has_subnormal(const std::uint16_t* values, std::int64_t count);
 

@@ -53,4 +53,32 @@ inline __mmask32 first_words(std::int64_t count) {
   return count <= 0 ? 0 : (__mmask32{1} << count) - 1;
 }
 
+/// Turns 16 rows of 16 lanes of 32 bits into columns.
+[[gnu::always_inline]] inline void transpose(__m512i (&rows)[16]) {
+  __m512i two[16], four[16], eight[16];
+  for (int i = 0; i < 16; i += 2) {  // pairs of rows, in each quarter
+    two[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+    two[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    four[i] = _mm512_unpacklo_epi64(two[i], two[i + 2]);
+    four[i + 1] = _mm512_unpackhi_epi64(two[i], two[i + 2]);
+    four[i + 2] = _mm512_unpacklo_epi64(two[i + 1], two[i + 3]);
+    four[i + 3] = _mm512_unpackhi_epi64(two[i + 1], two[i + 3]);
+  }
+  // four[4 g + j]: of rows 4 g … 4 g + 3, column 4 q + j in quarter q.
+  for (int j = 0; j < 4; ++j) {
+    eight[j] = _mm512_shuffle_i32x4(four[j], four[4 + j], 0x44);
+    eight[4 + j] = _mm512_shuffle_i32x4(four[j], four[4 + j], 0xee);
+    eight[8 + j] = _mm512_shuffle_i32x4(four[8 + j], four[12 + j], 0x44);
+    eight[12 + j] = _mm512_shuffle_i32x4(four[8 + j], four[12 + j], 0xee);
+  }
+  for (int j = 0; j < 4; ++j) {
+    rows[j] = _mm512_shuffle_i32x4(eight[j], eight[8 + j], 0x88);
+    rows[4 + j] = _mm512_shuffle_i32x4(eight[j], eight[8 + j], 0xdd);
+    rows[8 + j] = _mm512_shuffle_i32x4(eight[4 + j], eight[12 + j], 0x88);
+    rows[12 + j] = _mm512_shuffle_i32x4(eight[4 + j], eight[12 + j], 0xdd);
+  }
+}
+
 }  // namespace ringlab::cpu::bf16_dot

@@ -107,14 +107,15 @@ TEST(AttentionWork, runs_on_tiny_odd_sizes_and_several_threads) {
 }
 
 TEST(PeakLoop, says_how_much_it_did_and_that_is_enough) {
-  for (const PeakOperation operation :
-       {PeakOperation::f32_fma, PeakOperation::f64_fma, PeakOperation::bf16_dot}) {
+  for (const PeakOperation operation : {PeakOperation::f32_fma, PeakOperation::f64_fma,
+                                        PeakOperation::bf16_dot, PeakOperation::bf16_matrix}) {
     if (!PeakLoop::missing(operation).empty()) continue;
     const PeakLoop peak(operation);
     for (const double flops : {0.0, 1.0, 1e6}) {
       const double done = peak.run(flops);
       EXPECT_GE(done, flops);
-      EXPECT_LE(done, flops + 2 * 14 * 4 * 16);
+      const bool matrices = operation == PeakOperation::bf16_matrix;
+      EXPECT_LE(done, flops + (matrices ? 4 * 2 * 16 * 16 * 32 : 2 * 14 * 4 * 16));
     }
     EXPECT_GT(peak.flops_per_s(), 0);
   }

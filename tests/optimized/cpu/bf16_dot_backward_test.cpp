@@ -13,20 +13,14 @@
 #include "optimized/cpu/bf16/bf16_dot.h"
 #include "optimized/cpu/vectors.h"
 #include "reference/core/mask_text.h"
+#include "tests/optimized/cpu/on_vectors.h"
 #include "tests/optimized/cpu/trial.h"
 #include "tests/repetitions.h"
 
 namespace ringlab::cpu {
 namespace {
 
-class Bf16DotBackward : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!available_vectors().front().ends_with("bf16")) GTEST_SKIP() << "no bf16 products here";
-    use_vectors("avx512_bf16");
-  }
-  void TearDown() override { use_vectors(available_vectors().front()); }
-};
+class Bf16DotBackward : public OnVectors {};
 
 struct DotGradients {
   std::vector<float> dq, dk, dv;
@@ -151,7 +145,7 @@ Mask mask_of(const std::string& text, std::int64_t queries, std::int64_t keys) {
       .bind(queries, keys);
 }
 
-TEST_F(Bf16DotBackward, sums_small_integers_exactly_whatever_the_sizes) {
+TEST_P(Bf16DotBackward, sums_small_integers_exactly_whatever_the_sizes) {
   for (const std::int64_t dim : {1, 2, 3, 8, 15, 16, 17, 33, 63, 64, 65, 100, 129}) {
     for (const char* mask : {"full", "causal", "window:5,9", "file:bits", "causal+file:bits"}) {
       const Sizes sizes{.kv_heads = 2,
@@ -166,7 +160,7 @@ TEST_F(Bf16DotBackward, sums_small_integers_exactly_whatever_the_sizes) {
   }
 }
 
-TEST_F(Bf16DotBackward, sums_small_integers_exactly_in_blocks_of_any_size) {
+TEST_P(Bf16DotBackward, sums_small_integers_exactly_in_blocks_of_any_size) {
   const Sizes sizes{
       .kv_heads = 1, .group = 3, .queries = 103, .keys = 61, .head_dim = 5, .v_dim = 7};
   Given given = equal_scores(mask_of("causal", sizes.queries, sizes.keys), sizes);
@@ -184,7 +178,7 @@ Given one_pair(std::int64_t head_dim, std::int64_t v_dim) {
   return empty_block(parse_mask("full").bind(1, 1), {1, 1, 1, 1, head_dim, v_dim});
 }
 
-TEST_F(Bf16DotBackward, rounds_p_and_ds_to_bf16_and_nothing_else) {
+TEST_P(Bf16DotBackward, rounds_p_and_ds_to_bf16_and_nothing_else) {
   for (int i = 0; i < repetitions(2000); ++i) {
     Given given = one_pair(1, 1);
     const float exponent = static_cast<float>(i) * -0x1.3p-7f;
@@ -201,7 +195,7 @@ TEST_F(Bf16DotBackward, rounds_p_and_ds_to_bf16_and_nothing_else) {
   }
 }
 
-TEST_F(Bf16DotBackward, does_not_lose_the_product_of_a_subnormal_and_a_large_number) {
+TEST_P(Bf16DotBackward, does_not_lose_the_product_of_a_subnormal_and_a_large_number) {
   const BFloat16 small(-5 * 0x1p-133), large(0x1p127), some(0x1p100);
   for (const std::int64_t dim : {1, 2, 3, 8, 65}) {
     for (std::size_t c = 0; c < static_cast<std::size_t>(dim); ++c) {
@@ -225,7 +219,7 @@ TEST_F(Bf16DotBackward, does_not_lose_the_product_of_a_subnormal_and_a_large_num
 }
 
 /// Of a row that sees nothing, and of pairs that a bit matrix hides: nothing of a NaN may show.
-TEST_F(Bf16DotBackward, keeps_what_is_no_number_from_keys_and_queries_that_do_not_see_it) {
+TEST_P(Bf16DotBackward, keeps_what_is_no_number_from_keys_and_queries_that_do_not_see_it) {
   const auto nan = std::numeric_limits<double>::quiet_NaN();
   const Sizes sizes{
       .kv_heads = 1, .group = 1, .queries = 53, .keys = 30, .head_dim = 3, .v_dim = 2};
@@ -251,7 +245,7 @@ TEST_F(Bf16DotBackward, keeps_what_is_no_number_from_keys_and_queries_that_do_no
   }
 }
 
-TEST_F(Bf16DotBackward, rows_that_see_nothing_change_nothing) {
+TEST_P(Bf16DotBackward, rows_that_see_nothing_change_nothing) {
   const Sizes sizes{.kv_heads = 1, .group = 1, .queries = 9, .keys = 3, .head_dim = 3, .v_dim = 3};
   Given given = equal_scores(mask_of("causal", sizes.queries, sizes.keys), sizes);
   const DotGradients due = expected(given);
@@ -260,6 +254,8 @@ TEST_F(Bf16DotBackward, rows_that_see_nothing_change_nothing) {
   }
   EXPECT_EQ(given.run(), due);
 }
+
+INSTANTIATE_TEST_SUITE_P(Products, Bf16DotBackward, products_of_bf16(), name_of_vectors);
 
 }  // namespace
 }  // namespace ringlab::cpu

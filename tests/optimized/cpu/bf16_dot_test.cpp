@@ -15,19 +15,14 @@
 #include "optimized/cpu/aligned_array.h"
 #include "optimized/cpu/bf16/bf16_dot_tile.h"
 #include "optimized/cpu/vectors.h"
+#include "tests/optimized/cpu/on_vectors.h"
 #include "tests/optimized/cpu/trial.h"
 #include "tests/repetitions.h"
 
 namespace ringlab::cpu {
 namespace {
 
-class Bf16Dot : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!available_vectors().front().ends_with("bf16")) GTEST_SKIP() << "no bf16 products here";
-  }
-  void TearDown() override { use_vectors(available_vectors().front()); }
-};
+class Bf16Dot : public OnVectors {};
 
 float value_of(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
@@ -42,7 +37,8 @@ std::uint16_t random_bf16(std::mt19937& random, bool any_bits) {
   return static_cast<std::uint16_t>(any_bits ? bits : (bits & 0x807fu) | (124 + bits % 7) << 7);
 }
 
-TEST_F(Bf16Dot, adds_the_high_product_and_then_the_low_one_each_rounded_and_flushed) {
+TEST(Bf16DotInstruction, adds_the_high_product_and_then_the_low_one_each_rounded_and_flushed) {
+  if (!bf16_dot::available()) GTEST_SKIP() << "no bf16 products here";
   std::mt19937 random(1);
   constexpr std::int64_t kPairs = 3;
   const auto queries = aligned_array<std::uint32_t>(kPairs * bf16_dot::kWidth);
@@ -104,7 +100,7 @@ float row_max(const Trial<BFloat16>& trial) {
   return state.row_max;
 }
 
-TEST_F(Bf16Dot, does_not_lose_the_product_of_a_subnormal_and_a_large_number) {
+TEST_P(Bf16Dot, does_not_lose_the_product_of_a_subnormal_and_a_large_number) {
   const double least = 0x1p-133, large = 0x1p127;
   for (const std::int64_t head_dim : {1, 2, 3, 8, 33}) {
     for (std::int64_t channel = 0; channel < head_dim; ++channel) {
@@ -113,7 +109,7 @@ TEST_F(Bf16Dot, does_not_lose_the_product_of_a_subnormal_and_a_large_number) {
       const Trial<BFloat16> query =
           one_product(head_dim, -7 * least, {large / 2, -large, 0, large}, channel);
       for (const Trial<BFloat16>* trial : {&keys, &query}) {
-        use_vectors("avx512_bf16");
+        use_vectors(GetParam());
         const float got = row_max(*trial);
         use_vectors("avx512");
         EXPECT_EQ(got, row_max(*trial)) << "head_dim " << head_dim << ", channel " << channel;
@@ -123,7 +119,7 @@ TEST_F(Bf16Dot, does_not_lose_the_product_of_a_subnormal_and_a_large_number) {
   }
 }
 
-TEST_F(Bf16Dot, leaves_scales_that_are_not_positive_and_normal_to_the_other_kernel) {
+TEST_P(Bf16Dot, leaves_scales_that_are_not_positive_and_normal_to_the_other_kernel) {
   const Trial<BFloat16> trial = random_trial<BFloat16>(1);
   for (const double scale : {0.0, -0.3, 1e-45, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
     Block<BFloat16> block = trial.block();
@@ -133,7 +129,7 @@ TEST_F(Bf16Dot, leaves_scales_that_are_not_positive_and_normal_to_the_other_kern
   }
 }
 
-TEST_F(Bf16Dot, weights_of_the_largest_score_are_exactly_1) {
+TEST_P(Bf16Dot, weights_of_the_largest_score_are_exactly_1) {
   for (const double scale : {0.3, 1.0, 0.088388}) {
     const Trial<BFloat16> trial = one_product(5, 1.375, std::vector<double>(20, 3.3125), 2);
     Block<BFloat16> block = trial.block();
@@ -147,6 +143,8 @@ TEST_F(Bf16Dot, weights_of_the_largest_score_are_exactly_1) {
     EXPECT_EQ(state.row_max, unit * (1.375f * 3.3125f));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Products, Bf16Dot, products_of_bf16(), name_of_vectors);
 
 }  // namespace
 }  // namespace ringlab::cpu

@@ -1,0 +1,17 @@
+#include "optimized/cpu/bf16/bf16_dot_products.h"
+
+namespace ringlab::cpu::bf16_dot {
+
+const Products kDotProducts = {.score = score,
+                               .score_and_weigh = nullptr,
+                               .add_weighted = add_weighted,
+                               .add_over_queries = add_over_queries,
+                               .pack_values = pack_values,
+                               .pairs = 1,
+                               .keys = kKeysAtOnce,
+                               .rows = 1,
+                               .panel = kPanel,
+                               .begin = nullptr,
+                               .end = nullptr};
+
+}  // namespace ringlab::cpu::bf16_dot

@@ -1,0 +1,53 @@
+// How the tiles of the bf16 kernels multiply: pairs in vectors, or matrices in registers of their own.
+#pragma once
+
+#include <cstdint>
+
+#include "optimized/cpu/bf16/bf16_dot_backward_tile.h"
+#include "optimized/cpu/bf16/bf16_dot_tile.h"
+
+namespace ringlab::cpu::bf16_dot {
+
+/// The products of a tile, and what their operands look like in memory.
+struct Products {
+  void (*score)(const Scoring&);
+  /// Both at once, each as it is alone, where they have units of their own; else null. All of
+  /// `next` must be written, its tops as well.
+  bool (*score_and_weigh)(const Scoring& next, const Weighing& now);
+  void (*add_weighted)(const Adding&);
+  void (*add_over_queries)(const Gathering&);
+  bool (*pack_values)(const Packing&);
+  std::int64_t
+      pairs;  ///< that are summed together; what is missing from so many is filled up with 0
+  std::int64_t keys;   ///< parts of a block of keys begin at multiples of so many
+  std::int64_t rows;   ///< of keys in memory, filled up with zeros, are multiples of so many
+  std::int64_t panel;  ///< channels of V that lie together
+  void (*begin)();     ///< on the thread that multiplies, before and after; null where not needed
+  void (*end)();
+
+  /// Pairs of `count` numbers, filled up.
+  std::int64_t pairs_of(std::int64_t count) const {
+    return (count + 2 * pairs - 1) / (2 * pairs) * pairs;
+  }
+};
+
+/// Pairs in vectors: the functions of bf16_dot_tile.h.
+extern const Products kDotProducts;
+
+/// The thread multiplies as long as this lives.
+class Multiplying {
+ public:
+  explicit Multiplying(const Products& products) : products_(products) {
+    if (products_.begin) products_.begin();
+  }
+  ~Multiplying() {
+    if (products_.end) products_.end();
+  }
+  Multiplying(const Multiplying&) = delete;
+  Multiplying& operator=(const Multiplying&) = delete;
+
+ private:
+  const Products& products_;
+};
+
+}  // namespace ringlab::cpu::bf16_dot

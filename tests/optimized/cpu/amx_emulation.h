@@ -1,0 +1,61 @@
+// The eight registers of AMX, emulated: what bf16_dot_amx.h says of TDPBF16PS, number by number.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace ringlab::cpu {
+
+class EmulatedTiles {
+ public:
+  template <int r>
+  void load(const void* from, std::int64_t stride) {
+    for (std::int64_t i = 0; i < 16; ++i) {
+      std::memcpy(registers_[r][static_cast<std::size_t>(i)].data(),
+                  static_cast<const char*>(from) + i * stride, 64);
+    }
+  }
+  template <int r>
+  void store(void* to, std::int64_t stride) {
+    for (std::int64_t i = 0; i < 16; ++i) {
+      std::memcpy(static_cast<char*>(to) + i * stride,
+                  registers_[r][static_cast<std::size_t>(i)].data(), 64);
+    }
+  }
+  template <int r>
+  void zero() {
+    registers_[r] = {};
+  }
+  template <int c, int a, int b>
+  void dot() {
+    for (std::size_t m = 0; m < 16; ++m) {
+      for (std::size_t n = 0; n < 16; ++n) {
+        float even = 0, odd = 0;
+        for (std::size_t t = 0; t < 16; ++t) {
+          const std::uint32_t left = registers_[a][m][t], right = registers_[b][t][n];
+          even = flushed(std::fma(number(left << 16), number(right << 16), even));
+          odd = flushed(std::fma(number(left), number(right), odd));
+        }
+        std::uint32_t& sum = registers_[c][m][n];
+        sum = std::bit_cast<std::uint32_t>(
+            flushed(flushed(std::bit_cast<float>(sum)) + flushed(even + odd)));
+      }
+    }
+  }
+
+ private:
+  static float flushed(float x) {
+    return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+  }
+  /// bf16 in the high half.
+  static float number(std::uint32_t bits) {
+    return flushed(std::bit_cast<float>(bits & 0xffff0000u));
+  }
+
+  std::array<std::array<std::array<std::uint32_t, 16>, 16>, 8> registers_ = {};
+};
+
+}  // namespace ringlab::cpu
