@@ -20,6 +20,16 @@ Case with_tokens(Case c) {
   return fitted(c);
 }
 
+Case some_with_few_queries(Case c) {
+  Shape& s = c.shape;
+  if (c.seed / 2 % 2 != 0 || s.q_tokens == s.kv_tokens) return c;
+  s.q_tokens = std::clamp<std::int64_t>(s.q_tokens, 2, 4);
+  s.kv_tokens = std::max<std::int64_t>(s.kv_tokens, 12);
+  c.tile_keys = std::max<std::int64_t>(c.tile_keys, 32);
+  c.ranks = 1;
+  return fitted(c);
+}
+
 Case with_positive_scale(Case c) {
   if (scale_of(c.scale, c.shape.head_dim) <= 0) c.scale = ScaleKind::rsqrt;
   return c;

@@ -21,8 +21,11 @@ import sys
 from generate import ELEMENTS, MistakeError, apply_edit, load_mistakes, write_if_changed
 
 FIELDS = {"pass", "file", "find", "replace", "edits", "dtype"}
-PASSES = ("forward", "backward", "bf16_backward")
 KERNELS = "optimized/cpu/"
+# The header that has all of a pass, by itself or by what it includes.
+HEADERS = {"forward": "forward_worker-inl.h", "backward": "backward_worker-inl.h",
+           "few": "few_queries-inl.h"}
+PASSES = (*HEADERS, "bf16_backward")
 INCLUDE = re.compile(r'^#include "(optimized/cpu/[\w/-]+-inl\.h)"\n', re.MULTILINE)
 GUARD = re.compile(r"^#if defined\((\w+)\) == defined\(HWY_TARGET_TOGGLE\)\n"
                    r"#ifdef \1\n#undef \1\n#else\n#define \1\n#endif\n", re.MULTILINE)
@@ -100,6 +103,11 @@ CALLS = {
   HWY_NAMESPACE::backward_heads(block, given, sums);
 }}
 """,
+    "few": """void forward(const Block<{element}>& block, SoftmaxState<{real}>* states, {real}* accs) {{
+  if (!HWY_NAMESPACE::has_few_queries(block)) return forward_block(block, states, accs);
+  HWY_NAMESPACE::forward_few(block, states, accs);
+}}
+""",
     "bf16_backward": """void backward(const Block<{element}>& block, const QueryGradients<{element}>& given,
               const BlockGradients<{element}>& sums) {{
   if (!cpu::bf16_dot::takes(block)) return backward_block(block, given, sums);
@@ -124,7 +132,7 @@ def registration(mistake: dict) -> str:
     info = ",\n       ".join(f".{key} = {json.dumps(value, ensure_ascii=False)}"
                             for key, value in fields.items())
     element = ELEMENTS[mistake.get("dtype", "f32")]
-    member = mistake["pass"].removeprefix("bf16_")
+    member = "backward" if mistake["pass"].endswith("backward") else "forward"
     kernel = f"cpu::{mistake['id']}::{member}"
     return (f"  mutants.push_back(planted_kernel<{element}>(\n      {{{info}}},\n"
             f"      {{.{member} = {kernel}}}));\n")
@@ -181,7 +189,7 @@ def generate(kind: str, root: pathlib.Path, path: pathlib.Path, output: pathlib.
     if is_bf16(kind):
         texts = {name: (root / name).read_text() for name in BF16_FILES}
     else:
-        texts = texts_of(root, f"{KERNELS}{kind}_worker-inl.h")
+        texts = texts_of(root, KERNELS + HEADERS[kind])
     ids: list[str] = []
     bodies: list[str] = []
     mistakes: list[dict] = []

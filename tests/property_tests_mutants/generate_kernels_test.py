@@ -49,6 +49,8 @@ class KernelGenerator(unittest.TestCase):
         self.write("forward_worker-inl.h", header("forward_worker", ["tile-inl.h", "plain.h"],
                                                   "bool forward_heads() { return some(1); }"))
         self.write("backward_worker-inl.h", header("backward_worker", ["tile-inl.h"], "int x;"))
+        self.write("few_queries-inl.h", header("few_queries", ["tile-inl.h"],
+                                               "bool forward_few() { return some(1); }"))
 
     def write(self, name, text):
         (self.kernels / name).write_text(text)
@@ -90,6 +92,16 @@ class KernelGenerator(unittest.TestCase):
         ids, text = self.generate(kind="backward")
         self.assertEqual(ids, [])
         self.assertNotIn("kernel_toy", text)
+
+    def test_the_kernel_for_few_queries_leaves_all_others_to_the_library(self):
+        ids, text = self.generate(MISTAKE.replace('"forward"', '"few"'), kind="few")
+        self.assertEqual(ids, ["kernel_toy"])
+        self.assertIn("bool forward_few", text)
+        self.assertNotIn("bool forward_heads", text)
+        self.assertIn("if (!HWY_NAMESPACE::has_few_queries(block)) "
+                      "return forward_block(block, states, accs);\n"
+                      "  HWY_NAMESPACE::forward_few(block, states, accs);", text)
+        self.assertIn("{.forward = cpu::kernel_toy::forward}", text)
 
     def test_the_kernel_is_registered_for_its_type_of_elements(self):
         _, text = self.generate(MISTAKE + 'dtype = "bf16"\n')

@@ -88,6 +88,17 @@ TEST(Mutants, only_rows_of_many_keys_show_a_slice_that_is_added_twice) {
   EXPECT_FALSE(verdict_of(doubled, "gradients_equal_reference").failure);
 }
 
+TEST(Mutants, hidden_keys_beside_seen_ones_show_where_a_few_queries_are_decoded) {
+  if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run them";
+  const verify::Subject& beyond = find_mutant("kernel_few_maximum_beyond_the_keys").subject;
+  for (const char* law : {"P29", "P34"}) EXPECT_TRUE(verdict_of(beyond, law).failure) << law;
+  for (const char* law : {"equals_reference", "many_keys"}) {
+    EXPECT_FALSE(verdict_of(beyond, law).failure) << law;
+  }
+  const verify::Subject& unscored = find_mutant("kernel_few_last_vector_not_scored").subject;
+  EXPECT_TRUE(verdict_of(unscored, "P34").failure);
+}
+
 TEST(Mutants, hundreds_of_queries_show_a_tile_of_queries_that_is_forgotten) {
   if (!can_run_planted_kernels()) GTEST_SKIP() << "this processor cannot run them";
   if (!cpu::bf16_dot::available()) GTEST_SKIP() << "no bf16 products here";

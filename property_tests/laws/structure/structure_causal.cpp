@@ -1,6 +1,7 @@
 // Causal attention: the future does not exist.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "property_tests/generators/draws.h"
 #include "property_tests/laws/structure/structure.h"
@@ -14,6 +15,8 @@ Case causal_case(Case c) {
   if (!c.mask.has<CausalMask>()) c.mask = "causal";
   return c;
 }
+
+Case causal_case_or_decoding(Case c) { return causal_case(some_with_few_queries(std::move(c))); }
 
 /// Holds because a causal row has no term of a later token. Finds masks applied after the softmax
 /// or as a large negative number (NaN shows), and diagonals off by one.
@@ -104,13 +107,15 @@ LawResult one_more_key_raises_the_mean(const Subject& subject, const Case& c) {
 
 std::vector<Law> causal_laws() {
   return {
-      {"P29",
-       "changing_a_later_token_changes_no_earlier_row",
-       "Causal: rows up to i keep their bits when every later q, k and v is overwritten.",
-       true,
-       causal_case,
-       {},
-       future_changes_nothing},
+      {.id = "P29",
+       .name = "changing_a_later_token_changes_no_earlier_row",
+       .statement = "Causal: rows up to i keep their bits when every later q, k and v is "
+                    "overwritten.",
+       .exact = true,
+       .shape_case = causal_case_or_decoding,
+       .not_applicable = {},
+       .check = future_changes_nothing,
+       .shape_simpler_case = causal_case},
       {"P30",
        "a_causal_run_cut_short_gives_the_same_rows",
        "Causal: dropping the last tokens changes none of the rows that are left.",
