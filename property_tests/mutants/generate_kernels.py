@@ -7,7 +7,8 @@ only; many stand in one .cpp, so that Highway is read once. An edit whose text d
 exactly once is an error.
 
 The kernel that multiplies bf16 (optimized/cpu/bf16/bf16_dot*) is made of ordinary files: its mutants
-are the text of all that its pass needs, too, for processors with AVX512_BF16.
+are the text of all that its pass needs, too, for processors with AVX512_BF16. What it does in AMX
+is emulated there.
 
     generate_kernels.py --pass forward --root REPOSITORY --mistakes kernel_mistakes.toml \\
         --output BUILD_FOLDER
@@ -25,7 +26,10 @@ KERNELS = "optimized/cpu/"
 # The header that has all of a pass, by itself or by what it includes.
 HEADERS = {"forward": "forward_worker-inl.h", "backward": "backward_worker-inl.h",
            "few": "few_queries-inl.h"}
-PASSES = (*HEADERS, "bf16_backward")
+BF16_PASSES = ("bf16_backward", "amx")
+PASSES = (*HEADERS, *BF16_PASSES)
+# The kernels that are made of a pass; of the others the forward one.
+MEMBERS = {"backward": ("backward",), "bf16_backward": ("backward",), "amx": ("forward", "backward")}
 INCLUDE = re.compile(r'^#include "(optimized/cpu/[\w/-]+-inl\.h)"\n', re.MULTILINE)
 GUARD = re.compile(r"^#if defined\((\w+)\) == defined\(HWY_TARGET_TOGGLE\)\n"
                    r"#ifdef \1\n#undef \1\n#else\n#define \1\n#endif\n", re.MULTILINE)
@@ -33,8 +37,10 @@ NAMESPACE = "ringlab::cpu::HWY_NAMESPACE"
 # Headers that others need stand first.
 BF16_FILES = tuple(f"{KERNELS}bf16/bf16_dot{part}" for part in (
     "_tile.h", "_backward_tile.h", "_products.h", ".h", "_lanes.h", "_memory.h",
-    "_backward_memory.h", "_vectors-inl.h", "_weights-inl.h", "_tile.cpp", "_backward_tile.cpp", "_products.cpp",
-    "_lanes.cpp", "_memory.cpp", "_backward_memory.cpp", "_backward.cpp"))
+    "_backward_memory.h", "_vectors-inl.h", "_weights-inl.h", "_tile.cpp", "_backward_tile.cpp",
+    "_products.cpp", "_lanes.cpp", "_memory.cpp", "_backward_memory.cpp", "_backward.cpp"))
+AMX_FILES = (*BF16_FILES, *(f"{KERNELS}bf16/bf16_dot{part}" for part in (
+    "_amx_emulated-inl.h", "_amx_tiles-inl.h", "_amx_products-inl.h", ".cpp")))
 BF16_NAMESPACE = "ringlab::cpu::bf16_dot"
 BF16_TARGETS = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,fma"
 ANY_INCLUDE = re.compile(r"^(?:#include .*|#pragma once)\n", re.MULTILINE)
@@ -65,7 +71,7 @@ def without_guard(name: str, text: str) -> str:
 
 
 def is_bf16(kind: str) -> bool:
-    return kind.startswith("bf16_")
+    return kind in BF16_PASSES
 
 
 def edits_of(mistake: dict) -> list[dict]:
@@ -108,6 +114,17 @@ CALLS = {
   HWY_NAMESPACE::forward_few(block, states, accs);
 }}
 """,
+    "amx": """const auto kProducts = bf16_dot::products_in_tiles<bf16_dot::EmulatedTiles>();
+void forward(const Block<{element}>& block, SoftmaxState<{real}>* states, {real}* accs) {{
+  if (!cpu::bf16_dot::takes(block)) return forward_block(block, states, accs);
+  bf16_dot::forward(block, kProducts, states, accs);
+}}
+void backward(const Block<{element}>& block, const QueryGradients<{element}>& given,
+              const BlockGradients<{element}>& sums) {{
+  if (!cpu::bf16_dot::takes(block)) return backward_block(block, given, sums);
+  bf16_dot::backward(block, kProducts, given, sums);
+}}
+""",
     "bf16_backward": """void backward(const Block<{element}>& block, const QueryGradients<{element}>& given,
               const BlockGradients<{element}>& sums) {{
   if (!cpu::bf16_dot::takes(block)) return backward_block(block, given, sums);
@@ -132,10 +149,10 @@ def registration(mistake: dict) -> str:
     info = ",\n       ".join(f".{key} = {json.dumps(value, ensure_ascii=False)}"
                             for key, value in fields.items())
     element = ELEMENTS[mistake.get("dtype", "f32")]
-    member = "backward" if mistake["pass"].endswith("backward") else "forward"
-    kernel = f"cpu::{mistake['id']}::{member}"
+    kernels = ", ".join(f".{member} = cpu::{mistake['id']}::{member}"
+                        for member in MEMBERS.get(mistake["pass"], ("forward",)))
     return (f"  mutants.push_back(planted_kernel<{element}>(\n      {{{info}}},\n"
-            f"      {{.{member} = {kernel}}}));\n")
+            f"      {{{kernels}}}));\n")
 
 
 def bf16_includes(texts: dict[str, str]) -> str:
@@ -187,7 +204,8 @@ def check(mistake: dict, where: str) -> None:
 def generate(kind: str, root: pathlib.Path, path: pathlib.Path, output: pathlib.Path) -> list[str]:
     """Writes the mutants of one pass; returns their ids."""
     if is_bf16(kind):
-        texts = {name: (root / name).read_text() for name in BF16_FILES}
+        files = AMX_FILES if kind == "amx" else BF16_FILES
+        texts = {name: (root / name).read_text() for name in files}
     else:
         texts = texts_of(root, KERNELS + HEADERS[kind])
     ids: list[str] = []

@@ -11,6 +11,7 @@ namespace ringlab::mutants {
 std::vector<Mutant> forward_kernel_mutants();
 std::vector<Mutant> backward_kernel_mutants();
 std::vector<Mutant> few_kernel_mutants();
+std::vector<Mutant> amx_kernel_mutants();
 std::vector<Mutant> bf16_backward_kernel_mutants();
 
 verify::Subject subject_like(const MutantInfo& info, std::vector<DType> dtypes) {
@@ -24,10 +25,10 @@ verify::Subject subject_like(const MutantInfo& info, std::vector<DType> dtypes) 
 const std::vector<Mutant>& all_mutants() {
   static const std::vector<Mutant> mutants = [] {
     std::vector<Mutant> all;
-    for (const auto make :
-         {stage_mutants, input_mutants, output_mutants, gradient_mutants, wire_mutants,
-          schedule_mutants, engine_mutants, modifier_mutants, forward_kernel_mutants,
-          backward_kernel_mutants, few_kernel_mutants, bf16_backward_kernel_mutants}) {
+    for (const auto make : {stage_mutants, input_mutants, output_mutants, gradient_mutants,
+                            wire_mutants, schedule_mutants, engine_mutants, modifier_mutants,
+                            forward_kernel_mutants, backward_kernel_mutants, few_kernel_mutants,
+                            bf16_backward_kernel_mutants, amx_kernel_mutants}) {
       for (Mutant& mutant : make()) all.push_back(std::move(mutant));
     }
     return all;

@@ -4,7 +4,9 @@
 
 namespace ringlab::mutants {
 
+std::vector<Mutant> amx_kernel_mutants();
 std::vector<Mutant> bf16_backward_kernel_mutants();
+std::vector<Mutant> amx_kernel_mutants() { return {}; }
 std::vector<Mutant> bf16_backward_kernel_mutants() { return {}; }
 
 }  // namespace ringlab::mutants

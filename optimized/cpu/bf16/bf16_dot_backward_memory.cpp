@@ -64,14 +64,16 @@ void RowPanels::load(const BFloat16* values, std::int64_t rows) {
 }
 
 void RowPanels::add_to(const WeightedSum& sum) const {
-  // From the first tile that looks at these keys to the last one: others have no weight here.
-  const std::int64_t first = sum.first_tile * kTilePairs;
+  // From the first tile that looks at these keys to the last one, in pairs that are summed together
+  // from the group's first query on: others have no weight here.
+  const std::int64_t together = products_.pairs;
+  const std::int64_t first = sum.first_tile * kTilePairs / together * together;
   products_.add_over_queries({.weights = sum.weights + 2 * first,
                               .weight_stride = sum.weight_stride,
                               .keys = sum.keys,
                               .rows = panels_.get() + first * kWidePanel,
                               .panel_stride = stride_,
-                              .pairs = (sum.last_tile - sum.first_tile) * kTilePairs,
+                              .pairs = sum.last_tile * kTilePairs - first,
                               .channels = channels_,
                               .sums = sum.sums});
   add_specials(sum);

@@ -14,9 +14,9 @@
 
 #include "optimized/cpu/aligned_array.h"
 #include "optimized/cpu/bf16/bf16_dot.h"
+#include "optimized/cpu/bf16/bf16_dot_amx_emulated-inl.h"
 #include "optimized/cpu/bf16/bf16_dot_amx_tiles-inl.h"
 #include "optimized/cpu/bf16/bf16_dot_lanes.h"
-#include "tests/optimized/cpu/amx_emulation.h"
 #include "tests/repetitions.h"
 
 namespace ringlab::cpu::bf16_dot {

@@ -67,7 +67,9 @@ class KernelProfile : public testing::Test {
 
   void expect_within(double measured, double promise, const std::string& what) {
     EXPECT_LE(measured, promise) << what << ", " << vectors_in_use();
-    EXPECT_GE(measured * kMostSlack, promise)
+    // Matrices sum the even and the odd terms apart: half of them are not lost on the other half.
+    const double slack = vectors_in_use() == "avx512_amx" ? 2 * kMostSlack : kMostSlack;
+    EXPECT_GE(measured * slack, promise)
         << what << ", " << vectors_in_use() << ": nothing comes near what is promised";
   }
 };

@@ -1,4 +1,5 @@
-// The eight registers of AMX, emulated: what bf16_dot_amx.h says of TDPBF16PS, number by number.
+// The eight registers of AMX, emulated: what bf16_dot_amx.h says of TDPBF16PS, number by number. For
+// tests and planted mistakes, on any processor.
 #pragma once
 
 #include <array>
@@ -7,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace ringlab::cpu {
+namespace ringlab::cpu::bf16_dot {
 
 class EmulatedTiles {
  public:
@@ -58,4 +59,4 @@ class EmulatedTiles {
   std::array<std::array<std::array<std::uint32_t, 16>, 16>, 8> registers_ = {};
 };
 
-}  // namespace ringlab::cpu
+}  // namespace ringlab::cpu::bf16_dot
