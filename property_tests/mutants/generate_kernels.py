@@ -37,7 +37,7 @@ NAMESPACE = "ringlab::cpu::HWY_NAMESPACE"
 # Headers that others need stand first.
 BF16_FILES = tuple(f"{KERNELS}bf16/bf16_dot{part}" for part in (
     "_tile.h", "_backward_tile.h", "_products.h", ".h", "_lanes.h", "_memory.h",
-    "_backward_memory.h", "_vectors-inl.h", "_weights-inl.h", "_tile.cpp", "_backward_tile.cpp",
+    "_backward_memory.h", "_vectors-inl.h", "_tile.cpp", "_backward_tile.cpp",
     "_products.cpp", "_lanes.cpp", "_memory.cpp", "_backward_memory.cpp", "_backward.cpp"))
 AMX_FILES = (*BF16_FILES, *(f"{KERNELS}bf16/bf16_dot{part}" for part in (
     "_amx_emulated-inl.h", "_amx_tiles-inl.h", "_amx_products-inl.h", ".cpp")))

@@ -35,17 +35,17 @@ class Worker {
         keys_(block.tiles.keys, channels_.head_dim, products),
         values_(block.tiles.keys, channels_.v_dim, Apart::not_finite, products),
         // As many pairs of keys as are summed together: what is missing is hidden.
-        most_scores_(2 * products.pairs_of(block.tiles.keys) * kWidth),
-        scores_(aligned_array<float>(2 * most_scores_)),
-        lanes_(aligned_array<float>(4 * kWidth)) {
-    for (std::int64_t i = 0; i < rows_of(block) / kWidth; ++i) tiles_.emplace_back(channels_);
+        scores_(aligned_array<float>(2 * products.pairs_of(block.tiles.keys) * kWidth)),
+        lanes_(aligned_array<float>(2 * kWidth)) {
+    const std::int64_t tiles = rows_of(block, products) / kWidth;
+    for (std::int64_t i = 0; i < tiles; ++i) tiles_.emplace_back(channels_);
   }
 
-  /// Rows that the tiles of a worker hold: twice as many as wished for if that leaves every thread
-  /// enough to do, because blocks are dear to load when the products are this fast.
-  static std::int64_t rows_of(const Block<BFloat16>& block) {
+  /// Rows that the tiles of a worker hold: more than wished for if that leaves every thread enough
+  /// to do, because blocks are dear to load when the products are this fast.
+  static std::int64_t rows_of(const Block<BFloat16>& block, const Products& products) {
     const Extents& q = block.q.extents;
-    const std::int64_t wished = 2 * block.tiles.queries;
+    const std::int64_t wished = products.groups * block.tiles.queries;
     const bool enough = q.batch * q.heads * (q.tokens / wished) >= kPartsPerThread * block.threads;
     const std::int64_t held = std::min(enough ? wished : block.tiles.queries, q.tokens);
     return std::max(kWidth, rounded_up(held, kWidth));
@@ -93,24 +93,20 @@ class Worker {
 
   /// `start`: row of K and V where the run begins.
   void take_in_rows(const PositionRun& run, const RowRange& rows, std::int64_t start) {
-    parts_.clear();
+    bool loaded = false;
     for (std::size_t i = 0; i < used_; ++i) {
       // Rows that some query of the tile sees; a block that no tile looks at is never packed.
       const RowRange some = common(rows, tiles_[i].sight().view().some);
       if (some.empty()) continue;
+      if (!loaded) load(start + rows.first, rows.last - rows.first);
+      loaded = true;
       // The part is widened to whole pairs and register tiles; keys that nobody sees will be
       // hidden.
       const std::int64_t unit = channels_.products.keys;
       const std::int64_t skipped = (some.first - rows.first) / unit * unit;
       const std::int64_t last = rows.first + rounded_up(some.last - rows.first, unit);
-      parts_.push_back({.tile = &tiles_[i],
-                        .rows = {rows.first + skipped, std::min(rows.last, last)},
-                        .skipped = skipped,
-                        .buffer = channels_.products.score_and_weigh ? std::ssize(parts_) % 2 : 0});
+      take_in_part(tiles_[i], run, {rows.first + skipped, std::min(rows.last, last)}, skipped);
     }
-    if (parts_.empty()) return;
-    load(start + rows.first, rows.last - rows.first);
-    take_in_parts(run);
   }
 
   void load(std::int64_t row, std::int64_t count) {
@@ -118,115 +114,83 @@ class Worker {
     values_.load(block_.v.data + row * channels_.v_dim, count);
   }
 
-  /// What a tile looks at of the block at hand.
-  struct Part {
-    PairedQueries* tile;
-    RowRange rows;         ///< of the run
-    std::int64_t skipped;  ///< rows of the block before them
-    std::int64_t buffer;   ///< for the scores
-    std::int64_t count() const { return rows.last - rows.first; }
-  };
-
-  /// Scores, weights, then the accumulator; the next part's scores beside a part's weights where
-  /// that is possible.
-  void take_in_parts(const PositionRun& run) {
-    const auto together = channels_.products.score_and_weigh;
-    for (std::size_t n = 0; n < parts_.size(); ++n) {
-      const Part& part = parts_[n];
-      const Part* const next = together && n + 1 < parts_.size() ? &parts_[n + 1] : nullptr;
-      if (n == 0 || !together) {
-        channels_.products.score(scoring(part));
-        finish_scores(run, part);
-      }
-      const bool rescale = next ? together(scoring(*next), weighing(part)) : weigh(weighing(part));
-      add(part, rescale);
-      if (next) finish_scores(run, *next);
-    }
-  }
-
-  Scoring scoring(const Part& part) {
-    return {.queries = part.tile->queries().pairs(),
-            .keys = keys_.pairs(part.skipped),
-            .pairs = channels_.products.pairs_of(channels_.head_dim),
-            .count = part.count(),
-            .scores = scores(part),
-            .tops = tops(part)};
-  }
-  Weighing weighing(const Part& part) {
-    return {.scores = scores(part),
-            .count = 2 * channels_.products.pairs_of(part.count()),
-            .tops = tops(part),
-            .scale = scale_of(block_),
-            .row_max = part.tile->row_max(),
-            .row_sum = part.tile->row_sum(),
-            .keep = keep(part)};
-  }
-
-  /// After score(): what it lost, what is hidden, and what fills the pairs up.
-  void finish_scores(const PositionRun& run, const Part& part) {
-    const LaneRows& queries = part.tile->queries();
-    float* const scores = this->scores(part);
-    const std::int64_t count = part.count();
-    // In this order: what was lost is added before scores are hidden, and maxima are taken last.
-    if (queries.has_subnormals())
-      queries.add_subnormal_rows(keys_.raw(part.skipped), count, scores);
-    if (keys_.has_subnormals()) queries.add_subnormal_keys(keys_.raw(part.skipped), count, scores);
-    const RowRange& all = part.tile->sight().view().all;
-    // Part of the rows is unseen by some lane; `all` is what every lane sees.
-    const bool partial = part.rows.first < all.first || part.rows.last > all.last;
-    if (partial) hide_unseen(part.tile->sight().bounds(), part.rows.first, count, scores);
-    if (block_.mask.has_bits()) hide_bits(run, part);
-    // score() found the maxima of scores as they were before any of this changed them.
-    if (partial || queries.has_subnormals() || keys_.has_subnormals() || block_.mask.has_bits()) {
-      find_tops(scores, count, tops(part));
-    }
+  /// Takes `part`, rows of the run; the first of them is row `skipped` of the block at hand: scores,
+  /// weights, then the accumulator.
+  void take_in_part(PairedQueries& tile, const PositionRun& run, const RowRange& part,
+                    std::int64_t skipped) {
+    score_part(tile, run, part, skipped);
+    const std::int64_t count = part.last - part.first;
+    const std::int64_t pairs = channels_.products.pairs_of(count);
     // What fills the pairs up has no weight: its score is -inf.
-    const std::int64_t filled = 2 * channels_.products.pairs_of(count);
-    std::fill_n(scores + count * kWidth, (filled - count) * kWidth, kEmptyRowMax<float>);
-  }
-
-  void add(const Part& part, bool rescale) {
-    const auto* const weights = reinterpret_cast<const std::uint32_t*>(scores(part));
-    float* const acc = part.tile->acc();
+    std::fill_n(scores_.get() + count * kWidth, (2 * pairs - count) * kWidth, kEmptyRowMax<float>);
+    const bool rescale = weigh({.scores = scores_.get(),
+                                .count = 2 * pairs,
+                                .tops = tops(),
+                                .scale = scale_of(block_),
+                                .row_max = tile.row_max(),
+                                .row_sum = tile.row_sum(),
+                                .keep = keep()});
+    const auto* const weights = reinterpret_cast<const std::uint32_t*>(scores_.get());
     channels_.products.add_weighted({.weights = weights,
-                                     .pairs = channels_.products.pairs_of(part.count()),
-                                     .values = values_.pair(part.skipped),
+                                     .pairs = pairs,
+                                     .values = values_.pair(skipped),
                                      .panel_stride = values_.panel_stride(),
                                      .panels = channels_.panels_of(channels_.v_dim),
-                                     .keep = rescale ? keep(part) : nullptr,
-                                     .acc = acc});
+                                     .keep = rescale ? keep() : nullptr,
+                                     .acc = tile.acc()});
     // Infinite and NaN values were packed as zeros; they count where their weight is not 0.
-    values_.add_specials(part.skipped, part.count(), weights, acc);
+    values_.add_specials(skipped, count, weights, tile.acc());
+  }
+
+  void score_part(const PairedQueries& tile, const PositionRun& run, const RowRange& part,
+                  std::int64_t skipped) {
+    const std::int64_t count = part.last - part.first;
+    const LaneRows& queries = tile.queries();
+    float* const scores = scores_.get();
+    channels_.products.score({.queries = queries.pairs(),
+                              .keys = keys_.pairs(skipped),
+                              .pairs = channels_.products.pairs_of(channels_.head_dim),
+                              .count = count,
+                              .scores = scores,
+                              .tops = tops()});
+    // In this order: what was lost is added before scores are hidden, and maxima are taken last.
+    if (queries.has_subnormals()) queries.add_subnormal_rows(keys_.raw(skipped), count, scores);
+    if (keys_.has_subnormals()) queries.add_subnormal_keys(keys_.raw(skipped), count, scores);
+    const RowRange& all = tile.sight().view().all;
+    // Part of the rows is unseen by some lane; `all` is what every lane sees.
+    const bool partial = part.first < all.first || part.last > all.last;
+    if (partial) hide_unseen(tile.sight().bounds(), part.first, count, scores);
+    if (block_.mask.has_bits()) hide_bits(tile, run, part);
+    // score() found the maxima of scores as they were before any of this changed them.
+    if (partial || queries.has_subnormals() || keys_.has_subnormals() || block_.mask.has_bits()) {
+      find_tops(scores, count, tops());
+    }
   }
 
   /// Asks a bit matrix about every pair.
   /// Positions and not rows: the bits of a matrix are asked for global positions.
-  void hide_bits(const PositionRun& run, const Part& part) {
-    const PairedQueryRows& queries = part.tile->rows();
-    for (std::int64_t row = part.rows.first; row < part.rows.last; ++row) {
+  void hide_bits(const PairedQueries& tile, const PositionRun& run, const RowRange& part) {
+    for (std::int64_t row = part.first; row < part.last; ++row) {
       const std::int64_t key = run.first + row * run.stride;
-      float* const scores = this->scores(part) + (row - part.rows.first) * kWidth;
-      for (std::int64_t lane = 0; lane < queries.count; ++lane) {
-        if (!block_.mask.bits_allow(queries.positions[lane], key)) {
+      float* const scores = scores_.get() + (row - part.first) * kWidth;
+      for (std::int64_t lane = 0; lane < tile.rows().count; ++lane) {
+        if (!block_.mask.bits_allow(tile.rows().positions[lane], key)) {
           scores[lane] = kEmptyRowMax<float>;
         }
       }
     }
   }
 
-  float* scores(const Part& part) { return scores_.get() + part.buffer * most_scores_; }
-  float* tops(const Part& part) { return lanes_.get() + 2 * part.buffer * kWidth; }
-  float* keep(const Part& part) { return tops(part) + kWidth; }
+  float* tops() { return lanes_.get(); }
+  float* keep() { return lanes_.get() + kWidth; }
 
   const Block<BFloat16>& block_;
   const std::vector<std::int64_t>& positions_;  ///< of the block's queries
   const PairedChannels channels_;
-  PairedKeys keys_;    ///< the block at hand
-  ValueBlock values_;  ///< the same
-  const std::int64_t most_scores_;
-  AlignedArray<float> scores_;  ///< of two parts: (keys of a block, lanes), then weights
-  AlignedArray<float> lanes_;   ///< tops and keep of both
-  std::vector<Part> parts_;     ///< of the block at hand
+  PairedKeys keys_;             ///< the block at hand
+  ValueBlock values_;           ///< the same
+  AlignedArray<float> scores_;  ///< (keys of a block, lanes), then weights
+  AlignedArray<float> lanes_;   ///< tops and keep of the tile at hand
   std::vector<PairedQueries> tiles_;
   std::size_t used_ = 0;
 };
@@ -249,7 +213,7 @@ void forward(const Block<BFloat16>& block, const Products& products, SoftmaxStat
              float* accs) {
   const std::vector<std::int64_t> positions = block.queries.to_list();
   // A worker for each thread, made by that thread: packing and scratch are its own.
-  share_out_rows(block, Worker::rows_of(block), kWidth, [&] {
+  share_out_rows(block, Worker::rows_of(block, products), kWidth, [&] {
     return [&, worker = Worker(block, positions, products)](std::int64_t head,
                                                             const RowRange& rows) mutable {
       worker.run(head, rows, states, accs);

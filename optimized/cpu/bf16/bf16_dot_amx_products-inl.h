@@ -9,7 +9,6 @@
 #include "optimized/cpu/bf16/bf16_dot_amx_tiles-inl.h"
 #include "optimized/cpu/bf16/bf16_dot_products.h"
 #include "optimized/cpu/bf16/bf16_dot_vectors-inl.h"
-#include "optimized/cpu/bf16/bf16_dot_weights-inl.h"
 
 namespace ringlab::cpu::bf16_dot {
 
@@ -46,24 +45,6 @@ void score_with_tops(const Scoring& job) {
   tops.store(job.tops);
 }
 
-/// In turn: matrices and vectors have units of their own.
-template <class Tiles>
-bool score_and_weigh(const Scoring& next, const Weighing& now) {
-  Tiles tiles;
-  RunningTops tops;
-  WeighedLanes lanes[kVectors];
-  for (int x = 0; x < kVectors; ++x) lanes[x] = WeighedLanes(now, x);
-  for (std::int64_t row = 0; row < next.count || row < now.count; row += kSide) {
-    if (row < next.count) score_side(tiles, next, row);
-    const std::int64_t last = row + kSide < now.count ? row + kSide : now.count;
-    for (WeighedLanes& some : lanes) some.weigh_rows(now, row, last);
-    if (row < next.count) tops.take_in(next, row);
-  }
-  tops.store(next.tops);
-  bool rescale = false;
-  for (const WeighedLanes& some : lanes) rescale |= some.end(now);
-  return rescale;
-}
 /// Pairs of rows become columns: (panel of 16 channels, 16 pairs, channel, pair).
 inline bool pack_matrices(const Packing& job) {
   const __m512i magnitude = _mm512_set1_epi16(0x7fff);
@@ -99,7 +80,6 @@ struct TileRegisters {
 template <class Tiles>
 constexpr Products products_in_tiles(const TileRegisters& registers = {}) {
   return {.score = score_with_tops<Tiles>,
-          .score_and_weigh = score_and_weigh<Tiles>,
           .add_weighted =
               [](const Adding& job) {
                 Tiles tiles;
@@ -115,6 +95,7 @@ constexpr Products products_in_tiles(const TileRegisters& registers = {}) {
           .keys = kKeyStep,
           .rows = kSide,
           .panel = kSide,
+          .groups = 4,
           .begin = registers.begin,
           .end = registers.end};
 }

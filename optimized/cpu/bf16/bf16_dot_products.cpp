@@ -3,7 +3,6 @@
 namespace ringlab::cpu::bf16_dot {
 
 const Products kDotProducts = {.score = score,
-                               .score_and_weigh = nullptr,
                                .add_weighted = add_weighted,
                                .add_over_queries = add_over_queries,
                                .pack_values = pack_values,
@@ -11,6 +10,7 @@ const Products kDotProducts = {.score = score,
                                .keys = kKeysAtOnce,
                                .rows = 1,
                                .panel = kPanel,
+                               .groups = 2,
                                .begin = nullptr,
                                .end = nullptr};
 

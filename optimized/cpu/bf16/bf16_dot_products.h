@@ -11,18 +11,16 @@ namespace ringlab::cpu::bf16_dot {
 /// The products of a tile, and what their operands look like in memory.
 struct Products {
   void (*score)(const Scoring&);
-  /// Both at once, each as it is alone, where they have units of their own; else null. All of
-  /// `next` must be written, its tops as well.
-  bool (*score_and_weigh)(const Scoring& next, const Weighing& now);
   void (*add_weighted)(const Adding&);
   void (*add_over_queries)(const Gathering&);
   bool (*pack_values)(const Packing&);
   std::int64_t
       pairs;  ///< that are summed together; what is missing from so many is filled up with 0
-  std::int64_t keys;   ///< parts of a block of keys begin at multiples of so many
-  std::int64_t rows;   ///< of keys in memory, filled up with zeros, are multiples of so many
-  std::int64_t panel;  ///< channels of V that lie together
-  void (*begin)();     ///< on the thread that multiplies, before and after; null where not needed
+  std::int64_t keys;    ///< parts of a block of keys begin at multiples of so many
+  std::int64_t rows;    ///< of keys in memory, filled up with zeros, are multiples of so many
+  std::int64_t panel;   ///< channels of V that lie together
+  std::int64_t groups;  ///< times as many queries as wished for share a block of keys
+  void (*begin)();      ///< on the thread that multiplies, before and after; null where not needed
   void (*end)();
 
   /// Pairs of `count` numbers, filled up.

@@ -5,7 +5,7 @@
 
 #include <immintrin.h>
 
-#include "optimized/cpu/bf16/bf16_dot_weights-inl.h"
+#include "optimized/cpu/bf16/bf16_dot_vectors-inl.h"
 
 namespace ringlab::cpu::bf16_dot {
 namespace {
@@ -47,6 +47,50 @@ template <int kRows>
       _mm512_store_ps(scores + i * kWidth + 16 * x, sums[i][x]);
     }
   }
+}
+
+/// 2^x within 2^-23, the same with degree 5.
+__m512 factor_of(__m512 x) {
+  const __m512 n = rounded(x), r = _mm512_sub_ps(x, n);
+  __m512 p = _mm512_set1_ps(0x1.5bba14p-10f);
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.3cea88p-7f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.c6b752p-5f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.ebf9bcp-3f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.62e42ap-1f));
+  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+  return _mm512_scalef_ps(p, n);
+}
+
+/// weigh() for the lanes of vector x. Differences and sums are written as products with 1: on some
+/// processors other units do these, and the units that add have enough to do here.
+bool weigh_vector(const Weighing& job, int x) {
+  const __m512 scale = _mm512_set1_ps(job.scale), one = _mm512_set1_ps(1.0f);
+  const __m512 before = _mm512_load_ps(job.row_max + 16 * x);
+  // Scaled only now: the scale is positive, so the largest score is the largest scaled one.
+  const __m512 top = _mm512_max_ps(before, _mm512_mul_ps(_mm512_load_ps(job.tops + 16 * x), scale));
+  _mm512_store_ps(job.row_max + 16 * x, top);
+  // (-inf) - (-inf) must not happen: a row without keys is measured from 0.
+  const __m512 base =
+      _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(top, _mm512_set1_ps(kNone), _CMP_NEQ_UQ), top);
+  const __m512 keep = factor_of(_mm512_sub_ps(before, base));  // 0 where nothing was seen before
+  _mm512_store_ps(job.keep + 16 * x, keep);
+  const float* at = job.scores + 16 * x;
+  float* out = job.scores + 16 * x;
+  __m512 even = _mm512_setzero_ps(), odd = even;  // two chains of sums: one would wait for itself
+  for (std::int64_t j = 0; j < job.count; j += 2, at += 2 * kWidth, out += kWidth) {
+    const __m512 first = _mm512_mul_ps(_mm512_load_ps(at), scale);
+    const __m512 second = _mm512_mul_ps(_mm512_load_ps(at + kWidth), scale);
+    const __m512 w = weight_of(_mm512_fmsub_ps(first, one, base));  // exactly 1 at the maximum
+    const __m512 u = weight_of(_mm512_fmsub_ps(second, one, base));
+    even = _mm512_fmadd_ps(w, one, even);
+    odd = _mm512_fmadd_ps(u, one, odd);
+    // A pair of weights per lane, over the scores of its first key.
+    _mm512_store_si512(out, in_turn(narrowed(w, u)));
+  }
+  const __m512 sum = _mm512_mul_ps(_mm512_load_ps(job.row_sum + 16 * x), keep);
+  _mm512_store_ps(job.row_sum + 16 * x, _mm512_add_ps(sum, _mm512_add_ps(even, odd)));
+  // NaN counts as a factor: then there is something to be rescaled.
+  return _mm512_cmp_ps_mask(keep, _mm512_set1_ps(1.0f), _CMP_NEQ_UQ) != 0;
 }
 
 /// add_weighted() for the panel of channels whose sums are at `acc`.
@@ -154,11 +198,7 @@ void find_tops(const float* scores, std::int64_t count, float* tops) {
 
 bool weigh(const Weighing& job) {
   bool rescale = false;
-  for (int x = 0; x < kVectors; ++x) {
-    WeighedLanes lanes(job, x);
-    lanes.weigh_rows(job, 0, job.count);
-    rescale |= lanes.end(job);
-  }
+  for (int x = 0; x < kVectors; ++x) rescale |= weigh_vector(job, x);
   return rescale;
 }
 
