@@ -86,10 +86,11 @@ class GpuCheckTest(unittest.TestCase):
         path.write_text(text)
         path.chmod(0o755)
 
-    def environment(self, suites=None, fake=None, seconds=100):
+    def environment(self, suites=None, fake=None, seconds=100, suite_seconds=30):
         return {**os.environ, "PATH": f"{self.folder / 'path'}:{os.environ['PATH']}",
                 "GPU_CHECK_BUILD": str(self.folder / "build"), "GPU_CHECK_OUT": str(self.out),
-                "GPU_CHECK_SECONDS": str(seconds), "FAKE": json.dumps(fake or {}),
+                "GPU_CHECK_SECONDS": str(seconds), "GPU_CHECK_SUITE_SECONDS": str(suite_seconds),
+                "FAKE": json.dumps(fake or {}),
                 "SUITES": json.dumps(suites or {"Portable": "pass"})}
 
     def gpu_check(self, *parts, **what):
@@ -133,13 +134,29 @@ class GpuCheckTest(unittest.TestCase):
         for part in ("Fake GPU", "command: scripts/gpu_check", "0 failed", "bench_G9"):
             self.assertIn(part, done.stdout)
 
-    def test_only_the_parts_that_are_asked_for(self):
+    def test_what_is_worth_most_comes_first(self):
+        self.gpu_check(suites={"CudnnOnDevices": "pass", "DelayedMistakes": "pass", "Other": "pass",
+                               "Devices": "pass", "ForwardHopper": "pass", "DeviceMemory": "pass"})
+        found = list(self.rows())
+        wanted = ["tests_DeviceMemory", "tests_ForwardHopper", "tests_Devices", "tests_Other",
+                  "bench_G1_G6", "run_optimized", "bench_ladder", "tests_stages",
+                  "verify_optimized", "tests_DelayedMistakes", "run_cudnn", "verify_cudnn",
+                  "tests_CudnnOnDevices"]
+        self.assertEqual([name for name in found if name in wanted], wanted)
+        self.assertNotIn("bench_quick", found)
+
+    def test_parts_come_in_the_order_in_which_they_are_named(self):
+        self.assertEqual(self.gpu_check("stages", "quick", "tests", "stages").returncode, 0)
+        self.assertEqual(list(self.rows()), ["tests_stages", "bench_quick", "tests_Portable"])
+
+    def test_all_but_what_is_asked_for_is_left_alone(self):
         self.assertEqual(self.gpu_check("tests").returncode, 0)
-        self.assertEqual(set(self.rows()), {"tests_Portable", "tests_stages"})
+        self.assertEqual(set(self.rows()), {"tests_Portable"})
 
     def test_tests_that_were_skipped_for_want_of_a_gpu_have_failed(self):
-        done = self.gpu_check("tests", suites={"Powers": "no NVIDIA GPU: none",
-                                               "Portable": "pass", "I/stages/0": "no CUDA device"})
+        done = self.gpu_check("tests", "stages",
+                              suites={"Powers": "no NVIDIA GPU: none", "Portable": "pass",
+                                      "I/stages/0": "no CUDA device"})
         self.assertEqual(done.returncode, 1)
         rows = self.rows()
         self.assertEqual(rows["tests_Powers"][0], "failed")
@@ -148,7 +165,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(rows["tests_Portable"][0], "held")
 
     def test_tests_that_were_skipped_for_another_reason_are_left_out(self):
-        done = self.gpu_check("tests", suites={"CudnnOnDevices": "no cuDNN: not found"})
+        done = self.gpu_check("cudnn", suites={"CudnnOnDevices": "no cuDNN: not found"})
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.rows()["tests_CudnnOnDevices"], ("left out", "2 skipped: no cuDNN: not found"))
         self.assertIn("1 left out", done.stdout)
@@ -167,6 +184,21 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("timed out", self.rows()["tests_DeviceMemory"][1])
         self.assertEqual(self.rows()["tests_Powers"], ("left out", "no time"))
+
+    def test_a_forward_kernel_that_hangs_is_the_reason_why_the_rest_is_left_out(self):
+        hanging = {"ForwardHopper": "hang", "Portable": "pass", "Devices": "pass"}
+        done = self.gpu_check("tests", "goals", suites=hanging, suite_seconds=6)
+        self.assertEqual(done.returncode, 1)
+        rows = self.rows()
+        self.assertEqual(rows["tests_ForwardHopper"], ("failed", "timed out after 6 s"))
+        for name in ("tests_Portable", "tests_Devices", "bench_G1_G6"):
+            self.assertEqual(rows[name], ("left out", "tests_ForwardHopper timed out after 6 s"))
+
+    def test_a_portable_kernel_that_hangs_is_no_reason_where_hoppers_holds(self):
+        for hopper, devices in (("pass", "held"), ("no NVIDIA GPU: 8.0", "left out")):
+            suites = {"ForwardHopper": hopper, "Portable": "hang", "Devices": "pass"}
+            self.gpu_check("tests", suites=suites, suite_seconds=6)
+            self.assertEqual(self.rows()["tests_Devices"][0], devices)
 
     def test_a_run_that_fails_is_told_with_its_last_words(self):
         done = self.gpu_check("runs", fake={"fails": ["--graph"]})
