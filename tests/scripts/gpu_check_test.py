@@ -57,12 +57,13 @@ wanted = option.get("--gtest_filter", "stages.").split(".")[0]
 what = next((what for name, what in suites.items() if wanted in name.split("/")), "pass")
 if what == "hang": time.sleep(20)
 if what == "crash": os.abort()
-inside = {"pass": "", "fail": "<failure message='no'/>"}.get(what, f"<skipped message='f.cpp:1&#10;{what}'/>")
+lost = "<failure message='f.cpp:1&#10;the wait for K full never ended'/>"
+inside = {"pass": "", "fail": "<failure message='no'/>", "lost": lost}.get(what, f"<skipped message='f.cpp:1&#10;{what}'/>")
 path = option["--gtest_output"].removeprefix("xml:")
 with open(path, "w") as file:
     file.write(f"<testsuites><testsuite><testcase name='one'>{inside}</testcase>"
                f"<testcase name='two'>{inside}</testcase></testsuite></testsuites>")
-sys.exit(1 if what == "fail" else 0)
+sys.exit(1 if what in ("fail", "lost") else 0)
 """
 
 NVIDIA_SMI = "#!/bin/sh\necho 'Fake GPU, 580.1, 80 GiB'\n"
@@ -178,6 +179,11 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual([rows[f"tests_{name}"][0] for name in ("DeviceMemory", "Powers", "Devices")],
                          ["failed", "failed", "held"])
         self.assertIn("0 passed, 2 failed: one", rows["tests_Powers"][1])
+
+    def test_a_wait_that_a_kernel_gave_up_is_told(self):
+        self.gpu_check("tests", suites={"ForwardHopper": "lost"})
+        self.assertEqual(self.rows()["tests_ForwardHopper"][1],
+                         "0 passed, 2 failed: one: the wait for K full never ended")
 
     def test_a_suite_that_hangs_is_ended(self):
         done = self.gpu_check("tests", suites={"DeviceMemory": "hang", "Powers": "pass"}, seconds=7)

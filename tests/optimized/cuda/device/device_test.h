@@ -7,6 +7,7 @@
 
 #include "optimized/cuda/device.h"
 #include "reference/core/error.h"
+#include "tests/optimized/cuda/device/waits_heard.h"
 
 namespace ringlab::cuda {
 
@@ -33,6 +34,12 @@ class DeviceTest : public testing::Test {
     static const std::string reason = why_no_gpu(kNeeds);
     if (!reason.empty()) GTEST_SKIP() << reason;
     select_device(0);
+    const std::string problem = hear_of_lost_waits();
+    if (!problem.empty()) RecordProperty("lost_waits_have_no_names", problem);
+  }
+  void TearDown() override {
+    const std::string lost = lost_wait();
+    if (!lost.empty()) ADD_FAILURE() << lost;
   }
 };
 
