@@ -6,10 +6,15 @@
 #include <string>
 
 #include "optimized/cuda/device.h"
+#include "optimized/cuda/stream_queues.h"
 #include "reference/core/error.h"
 #include "tests/optimized/cuda/device/waits_heard.h"
 
 namespace ringlab::cuda {
+
+/// In every program with such tests, before main() begins. Streams that share a queue wait for each
+/// other, which would hide mistakes; a ring of 5 ranks has 15 streams.
+inline const bool kEveryStreamHasAQueue = ask_for_stream_queues();
 
 enum class Needs { any_kernel, hopper };
 
