@@ -41,7 +41,7 @@ if "--json" in words:
         json.dump(documents[words[0]], file)
 for word in words:
     if word in fake.get("fails", []):
-        sys.exit("ringlab: something: expected this, found that. Do the other.")
+        sys.exit(fake.get("says", "ringlab: something: expected this, found that. Do the other."))
     if word in fake.get("hangs", []): time.sleep(20)
 """
 
@@ -58,7 +58,8 @@ what = next((what for name, what in suites.items() if wanted in name.split("/"))
 if what == "hang": time.sleep(20)
 if what == "crash": os.abort()
 lost = "<failure message='f.cpp:1&#10;the wait for K full never ended'/>"
-inside = {"pass": "", "fail": "<failure message='no'/>", "lost": lost}.get(what, f"<skipped message='f.cpp:1&#10;{what}'/>")
+measured = "<properties><property name='exact_powers' value='250 of 255'/></properties>"
+inside = {"pass": "", "measure": measured, "fail": "<failure message='no'/>", "lost": lost}.get(what, f"<skipped message='f.cpp:1&#10;{what}'/>")
 path = option["--gtest_output"].removeprefix("xml:")
 with open(path, "w") as file:
     file.write(f"<testsuites><testsuite><testcase name='one'>{inside}</testcase>"
@@ -213,6 +214,20 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(rows["run_graph"][0], "failed")
         self.assertIn("expected this, found that", rows["run_graph"][1])
         self.assertEqual(rows["run_optimized"][0], "held")
+
+    def test_what_cudnn_has_no_kernel_for_is_left_out_with_the_reason(self):
+        says = "ringlab: cuDNN has no kernel for 3 x 5, plan: expected success, found no engine."
+        for said, verdict in ((says, "left out"), ("ringlab: wrong", "failed")):
+            self.gpu_check("cudnn", fake={"fails": ["striped"], "says": said})
+            rows = self.rows()
+            self.assertEqual(rows["run_cudnn_ring_backward"][0], verdict)
+            self.assertIn(said, rows["run_cudnn_ring_backward"][1])
+            self.assertEqual(rows["run_cudnn"][0], "held")
+
+    def test_what_tests_measured_stands_beside_their_number(self):
+        self.gpu_check("tests", suites={"Powers": "measure"})
+        self.assertEqual(self.rows()["tests_Powers"],
+                         ("held", "2 passed; exact powers: 250 of 255"))
 
     def test_a_bench_that_hangs_is_told_with_what_it_had_found(self):
         self.gpu_check("goals", fake={"hangs": ["G1,G6"]}, seconds=7)
