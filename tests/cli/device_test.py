@@ -89,9 +89,11 @@ class RefusedTest(DeviceTest):
     def test_score_modifiers_are_refused(self):
         for words in [("--softcap", "3"), ("--alibi", "default"), ("--sinks", "1"),
                       ("--dropout", "0.1")]:
-            with self.subTest(words=words):
-                self.fails(2, [words[0], "no score modifiers with --device cuda"],
-                           *self.on_devices(*words))
+            for gradients in ([], ["--dtype", "bf16", "--backward"]):
+                with self.subTest(words=words, gradients=gradients):
+                    self.fails(2, [words[0], "no score modifiers with --device cuda",
+                                   "Use --device cpu: the CPU engine can."],
+                               *self.on_devices(*words, *gradients))
 
     def test_a_subject_without_kernels_for_devices_is_refused(self):
         for command in ("run", "verify"):
