@@ -422,9 +422,11 @@ template <class Tile>
 RINGLAB_KERNEL_CODE void weigh(ThreadRows<Tile>& rows, float scale) {
   RINGLAB_UNROLL
   for (int i = 0; i < 2; ++i) {
-    float top = kEmptyRowMax<float>;
+    // From the first pair, not from -inf: one instruction less. A NaN is left out by fmaxf() here as
+    // there, and of nothing but NaN the largest raises no row_max.
+    float top = fmaxf(rows.scores[2 * i], rows.scores[2 * i + 1]);
     RINGLAB_UNROLL
-    for (int n = 0; n < Tile::kKeys / 8; ++n) {
+    for (int n = 1; n < Tile::kKeys / 8; ++n) {
       top = fmaxf(top, fmaxf(rows.scores[4 * n + 2 * i], rows.scores[4 * n + 2 * i + 1]));
     }
     raise_row_max(rows, i, max_of_row(top) * scale);
