@@ -3,6 +3,7 @@ left out, and what stays of it."""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,6 +136,54 @@ class GpuCheckTest(unittest.TestCase):
             self.assertEqual(rows[name][0], "held", name)
         for part in ("Fake GPU", "command: scripts/gpu_check", "0 failed", "bench_G9"):
             self.assertIn(part, done.stdout)
+
+    def test_results_are_three_files_in_the_folder_that_was_named(self):
+        self.gpu_check("runs")
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()),
+                         ["logs.tar.gz", "results.json", "table.txt"])
+
+    def test_a_prepared_folder_is_checked_by_the_script_that_lies_in_it(self):
+        shutil.copytree(ROOT / "stages", self.folder / "build/stages", ignore=lambda folder, names: [
+            name for name in names if "." in name and not name.endswith((".h", ".txt"))])
+        for name in ("scripts/gpu_check", "scripts/gpu_checks", "README.md"):
+            (self.folder / "build" / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, self.folder / "build" / name)
+        environment = self.environment()
+        del environment["GPU_CHECK_BUILD"]
+        done = subprocess.run([self.folder / "build/scripts/gpu_check", "tests", "laws"],
+                              capture_output=True, text=True, env=environment, check=False,
+                              cwd=self.folder, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.rows()["tests_Portable"], ("held", "2 passed"))
+        self.assertIn("verify_flash_blocks", self.rows())
+
+    def prepare(self, folder):
+        """In a tree whose build is made up, of programs that need the C library only."""
+        tree = self.folder / "tree"
+        for name in ("scripts/gpu_check", "scripts/gpu_checks", "README.md", "stages/stages.txt",
+                     "stages/00_attention/attention.h"):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+        for name in ("tree/scripts/build", "tree/scripts/cudnn_frontend", "path/nvcc"):
+            self.program(name, "#!/bin/sh\n")
+        (tree / "build-gpu/bin").mkdir(parents=True, exist_ok=True)
+        for name in ("ringlab", "ringlab-bench", "stages_cuda_test", "cuda_device_test"):
+            shutil.copy(shutil.which("true"), tree / "build-gpu/bin" / name)
+        return subprocess.run([tree / "scripts/gpu_check", "--prepare", folder], text=True,
+                              capture_output=True, env=self.environment(), check=False, timeout=100)
+
+    def test_a_folder_has_programs_libraries_and_scripts_and_less_than_48_mib(self):
+        folder = self.folder / "prepared"
+        done = self.prepare(folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"prepared is ready, \d+ MiB")
+        for name in ("bin/cuda_device_test", "lib", "scripts/gpu_checks", "stages/stages.txt",
+                     "stages/00_attention/attention.h", "README.md"):
+            self.assertTrue((folder / name).exists(), name)
+        (folder / "lib/libtoo_much.so").write_bytes(bytes(48 << 20))
+        done = self.prepare(folder)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("it is to have less than 48", done.stderr)
 
     def test_what_is_worth_most_comes_first(self):
         self.gpu_check(suites={"CudnnOnDevices": "pass", "DelayedMistakes": "pass", "Other": "pass",
