@@ -7,7 +7,8 @@
 namespace ringlab::cpu {
 
 /// The vectors that this build has and this processor can, widest first: of "avx512_bf16" (AVX-512
-/// whose kernels for bf16 multiply bf16, see bf16_dot.h), "avx512", "avx2" (with FMA) and "scalar".
+/// whose kernels for bf16 multiply bf16, see bf16_dot.h), "avx512", "avx2" (with FMA) and "scalar"; on Arm
+/// "neon".
 std::vector<std::string> available_vectors();
 /// The ones that kernels use from the next call on; the widest there is unless chosen.
 std::string vectors_in_use();

@@ -104,6 +104,13 @@ std::uint32_t float_mode_changes() {
   if ((mode & kZeroes) != 0) changes |= kFlushToZero;
   if ((mode & kMasks) != kMasks) changes |= kTraps;
   if ((mode & kRound) != 0) changes |= kRounding;
+#elif defined(__aarch64__)
+  constexpr std::uint64_t kZeroes = std::uint64_t{1} << 24;  // flush to zero
+  constexpr std::uint64_t kTrapped = 0x9f00;                 // exceptions that trap
+  std::uint64_t mode = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  if ((mode & kZeroes) != 0) changes |= kFlushToZero;
+  if ((mode & kTrapped) != 0) changes |= kTraps;
 #endif
   return changes;
 }
