@@ -142,8 +142,10 @@ void refuse_without_effect(const Arguments& arguments, const std::vector<verify:
     if (!first) first = std::move(refusal);
   }
   if (!first) return;
+  const bool is_for_cpu = first->expected.ends_with("with --device cuda");
   throw_usage_error({first->option, first->expected, first->subject,
-                     "Try optimized; `ringlab list` shows what each subject can."});
+                     is_for_cpu ? "Use --device cpu: the CPU engine can."
+                                : "Try optimized; `ringlab list` shows what each subject can."});
 }
 
 void check_device_options(const Arguments& arguments, const RunOptions& options) {

@@ -20,6 +20,7 @@
 #include "cli/line/output.h"
 #include "cli/line/shell.h"
 #include "optimized/cpu/vectors.h"
+#include "optimized/cuda/stream_queues.h"
 #include "reference/core/machine/machine_error.h"
 #include "reference/core/machine/plain_text.h"
 
@@ -136,6 +137,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   ringlab::cli::take_precautions();
+  ringlab::cuda::ask_for_stream_queues();
   const int exit_code = run(argc, argv);
   // A full disk behind standard output is noticed here at the latest.
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

@@ -192,6 +192,7 @@ HWY_INLINE void hide(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
 /// has just loaded its sums, since a pass of its own would load and store them once more.
 template <class Real>
 struct Rescaling : JustProducts {
+  HWY_INLINE Rescaling() {}  // an implicit one may not call what is compiled for this target
   Vector<Real> keep[kTileVectors];
   bool needed;  ///< whether any maximum rose
 

@@ -17,8 +17,8 @@ namespace ringlab::cpu::HWY_NAMESPACE {
 
 /// Vectors of channels and rows of keys of a full register tile: 6·4 sums of 32 registers, or 4·3
 /// of 16.
-inline constexpr int kPanelVectors = HWY_TARGET <= HWY_AVX3 ? 4 : 3;
-inline constexpr int kPanelRows = HWY_TARGET <= HWY_AVX3 ? 6 : 4;
+inline constexpr int kPanelVectors = kRegisters == 32 ? 4 : 3;
+inline constexpr int kPanelRows = kRegisters == 32 ? 6 : 4;
 
 /// A matrix of whole vectors, rows `stride` numbers apart, aligned.
 template <class Real>

@@ -18,11 +18,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class Real>
 using Vector = hn::Vec<hn::ScalableTag<Real>>;
 
+/// Vector registers of the processor: AVX-512 and Arm have 32.
+inline constexpr int kRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32 : 16;
 /// Queries of a tile: this many vectors, one query per lane.
 inline constexpr int kTileVectors = 3;
 /// Rows of a full register tile: with 32 registers 8·3 sums, 3 columns and one number; with 16
 /// registers 4·3.
-inline constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+inline constexpr int kTileRows = kRegisters == 32 ? 8 : 4;
 
 template <class Real>
 HWY_INLINE std::int64_t lanes() {
@@ -47,10 +49,22 @@ struct Factors {
 
 /// Terms of a turn of the loop. With 16 registers a term is 12 multiply-adds, and what counts and
 /// jumps beside them is worth saving.
-inline constexpr int kTermsAtOnce = HWY_TARGET <= HWY_AVX3 ? 1 : 4;
+inline constexpr int kTermsAtOnce = kRegisters == 32 ? 1 : 4;
 
-/// sum + column · factor, rounded once, in the register of the sum. Where all 16 registers are
-/// taken, compilers put the result where `factor` was, then run out of registers.
+/// sum + column · factor, rounded once, in the register of the sum. Where all registers are taken,
+/// compilers put the result where `factor` was, or read all factors at once, then run out of
+/// registers.
+#if HWY_ARCH_ARM_A64
+template <class V>
+HWY_INLINE V add_product(V sum, V column, hn::TFromV<V> factor) {
+  if constexpr (sizeof(factor) == 4) {
+    asm("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(sum.raw) : "w"(column.raw), "w"(factor));
+  } else {
+    asm("fmla %0.2d, %1.2d, %2.d[0]" : "+w"(sum.raw) : "w"(column.raw), "w"(factor));
+  }
+  return sum;
+}
+#else
 template <class V>
 HWY_INLINE V add_product(V sum, V column, V factor) {
 #if HWY_TARGET == HWY_AVX2
@@ -63,6 +77,17 @@ HWY_INLINE V add_product(V sum, V column, V factor) {
   return V{result};
 #else
   return hn::MulAdd(column, factor, sum);
+#endif
+}
+#endif
+
+/// A factor as add_product() takes it.
+template <class D>
+HWY_INLINE auto as_factor([[maybe_unused]] D d, hn::TFromD<D> number) {
+#if HWY_ARCH_ARM_A64
+  return number;  // FMLA takes it from a lane
+#else
+  return hn::Set(d, number);
 #endif
 }
 
@@ -140,7 +165,7 @@ struct Terms {
       column[x] = hn::Load(d, columns + t * column_stride + x * lanes<Real>());
     }
     for (int i = 0; i < kRows; ++i) {
-      const auto factor = hn::Set(d, rows[i][t * term_stride]);
+      const auto factor = as_factor(d, rows[i][t * term_stride]);
       for (int x = 0; x < kVectors; ++x) sums[i][x] = add_product(sums[i][x], column[x], factor);
     }
   }

@@ -64,8 +64,8 @@ template <class Real>
 inline constexpr int kPowersAtOnce = HWY_TARGET <= HWY_AVX3 && sizeof(Real) == 4 ? 4 : 2;
 
 /// 2^x for x up to about 1; relative error at most 1.75 units of 2^-23 (2^-52 for doubles). Results
-/// below the normal range are 0, 2^0 is exactly 1, NaN stays NaN. The same bits on AVX2 and
-/// AVX-512.
+/// below the normal range are 0, 2^0 is exactly 1, NaN stays NaN. The same bits on AVX2,
+/// AVX-512 and NEON.
 template <class D>
 class Exp2 {
  public:

@@ -12,7 +12,7 @@ struct Products;
 
 /// The vectors that this build has and this processor can, widest first: of "avx512_amx" and
 /// "avx512_bf16" (AVX-512 whose kernels for bf16 multiply bf16, see bf16_dot.h, as matrices or in
-/// vectors), "avx512", "avx2" (with FMA) and "scalar".
+/// vectors), "avx512", "avx2" (with FMA) and "scalar"; on Arm "neon".
 std::vector<std::string> available_vectors();
 /// The ones that kernels use from the next call on; the widest there is unless chosen.
 std::string vectors_in_use();

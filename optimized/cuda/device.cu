@@ -1,9 +1,12 @@
 #include <cstdio>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "optimized/cuda/check_cuda.h"
 #include "optimized/cuda/device.h"
 #include "optimized/cuda/driver_check.h"
+#include "optimized/cuda/kernel_list.h"
 
 namespace ringlab::cuda {
 namespace {
@@ -50,6 +53,18 @@ bool can_reach(int device, int peer) {
   check_cuda(cudaDeviceCanAccessPeer(&can, device, peer), "cudaDeviceCanAccessPeer",
              name_of(device));
   return can != 0;
+}
+
+/// Loads a kernel, unless it is for other GPUs. Asking for its attributes does it (CUDA programming
+/// guide, "Lazy loading").
+void load(const void* kernel, int device) {
+  cudaFuncAttributes attributes{};
+  const cudaError_t found = cudaFuncGetAttributes(&attributes, kernel);
+  if (found == cudaErrorNoKernelImageForDevice || found == cudaErrorInvalidDeviceFunction) {
+    cudaGetLastError();  // it was dealt with
+    return;
+  }
+  check_cuda(found, "cudaFuncGetAttributes", name_of(device));
 }
 
 }  // namespace
@@ -233,6 +248,16 @@ void wait_for_event(int device, Event event, Stream stream, const std::string& w
 bool has_happened(int device, Event event) {
   select_device(device);
   return is_ready(cudaEventQuery(event), "cudaEventQuery", device);
+}
+
+void load_kernels(int device) {
+  static std::mutex mutex;
+  static std::set<int> loaded;  // devices
+  const std::scoped_lock lock(mutex);
+  if (loaded.contains(device)) return;
+  select_device(device);
+  for (const void* const kernel : listed_kernels()) load(kernel, device);
+  loaded.insert(device);
 }
 
 // NCCL wants a mode that leaves threads alone: it launches from one of its own, which may allocate.

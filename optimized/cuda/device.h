@@ -130,6 +130,11 @@ void wait_for_event(int device, Event event, Stream stream, const std::string& w
 /// events.
 bool has_happened(int device, Event event);
 
+/// Loads all kernels of this program that the device can run, where that was not done before. Else
+/// the driver loads each when it is first launched, which may wait for what runs, and does not go
+/// with a capture.
+void load_kernels(int device);
+
 /// Begins a capture: what this thread puts on `stream`, and on streams that wait for events of it,
 /// is not done but becomes part of a graph. Until it ends the thread may neither allocate nor wait.
 void begin_capture(int device, Stream stream);

@@ -76,8 +76,9 @@ RINGLAB_KERNEL_CODE void arrive(Barrier* barrier);
 /// Arrives, and makes the phase wait for `bytes` more of asynchronous copies.
 RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes);
 /// Waits until the phase of this parity is complete. A new barrier is in phase 0; waiting for
-/// parity 1 on it returns at once.
-RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity);
+/// parity 1 on it returns at once. `name` says what is waited for: in builds for tests a wait that
+/// goes on for ever ends the kernel with it, on the emulated GPU always.
+RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName name);
 
 // Tiles by the tensor memory accelerator (sm_90).
 

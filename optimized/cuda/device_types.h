@@ -23,6 +23,22 @@ struct alignas(8) Barrier {
   std::uint64_t state;
 };
 
+/// What a kernel calls a wait: up to 8 letters in one number, as a wait that never ends can store it.
+class WaitName {
+ public:
+  template <int Size>
+  consteval WaitName(const char (&text)[Size]) {
+    static_assert(Size <= 9, "8 letters and a zero");
+    for (int i = 0; text[i] != 0; ++i) {
+      letters_ |= std::uint64_t{static_cast<unsigned char>(text[i])} << 8 * i;
+    }
+  }
+  constexpr std::uint64_t letters() const { return letters_; }
+
+ private:
+  std::uint64_t letters_ = 0;
+};
+
 /// Describes a dense tensor (batch · heads, rows, channels) of 16-bit elements and boxes of
 /// `box_rows` rows by 64 channels (128 bytes). A box lies in shared memory row after row, 128 bytes
 /// each, swizzled by 128 bytes; aligned to 1024 bytes. Made on the host: make_tensor_map().

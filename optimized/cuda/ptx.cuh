@@ -12,6 +12,7 @@
 
 #include "optimized/cuda/device_types.h"
 #include "optimized/cuda/hopper/wgmma.cuh"
+#include "optimized/cuda/lost_wait.h"
 #include "reference/core/small_float.h"
 
 namespace ringlab::cuda {
@@ -23,8 +24,31 @@ namespace ptx {
 RINGLAB_KERNEL_CODE std::uint32_t address(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
 }
+#ifdef RINGLAB_BOUNDED_WAITS
+inline constexpr std::uint32_t kSuspendNanoseconds = 10'000;
+inline constexpr int kMostPolls = 1 << 20;  // ten seconds where each sleeps as long as it may
+/// False when it woke for the time. "memory": what the phase ended with is not read before.
+RINGLAB_KERNEL_CODE bool is_complete_soon(Barrier* barrier, int parity) {
+  int complete = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .pred complete;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 complete, [%1], %2, %3;\n"
+      "selp.s32 %0, 1, 0, complete;\n"
+      "}"
+      : "=r"(complete)
+      : "r"(address(barrier)), "r"(parity), "r"(kSuspendNanoseconds)
+      : "memory");
+#else
+  __trap();
+#endif
+  return complete != 0;
+}
+#else
 inline constexpr std::uint32_t kSuspendNanoseconds =
     10'000'000;  // a hint: how long a wait may sleep
+#endif
 }  // namespace ptx
 
 RINGLAB_KERNEL_CODE int thread_index() { return static_cast<int>(threadIdx.x); }
@@ -155,7 +179,23 @@ RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes)
   __trap();
 #endif
 }
-RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity) {
+#ifdef RINGLAB_BOUNDED_WAITS
+// For tests: what never comes is named instead of waited for. Everything is an instruction, for a call
+// between products would make the compiler wait for each of them.
+RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName name) {
+  for (int poll = 0; poll < ptx::kMostPolls; ++poll) {
+    if (ptx::is_complete_soon(barrier, parity)) return;
+  }
+  const std::uint64_t place = std::uint64_t{blockIdx.x} << 32 | threadIdx.x;
+  asm volatile(
+      "st.volatile.global.v2.u64 [%0], {%1, %2};\n"
+      "fence.acq_rel.sys;\n"
+      "trap;" ::"l"(kLostWaitAddress),
+      "l"(name.letters()), "l"(place)
+      : "memory");
+}
+#else
+RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName /*name*/) {
 #if __CUDA_ARCH__ >= 900
   // try_wait sleeps for a while and says whether it woke for the phase or for the time.
   asm volatile(
@@ -173,6 +213,7 @@ RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity) {
   __trap();
 #endif
 }
+#endif
 
 // Tiles by the tensor memory accelerator.
 

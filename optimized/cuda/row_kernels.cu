@@ -57,42 +57,42 @@ LaunchPlan plan(const char* name, std::int64_t blocks, Stream stream) {
 }  // namespace
 
 void clear_states(const ClearStates& call, Stream stream) {  // (rows), a warp each
-  launch_kernel(clear_kernel, plan("clear_states", tiles_of(call.rows, kRowWarps), stream), call);
+  launch_kernel<clear_kernel>(plan("clear_states", tiles_of(call.rows, kRowWarps), stream), call);
 }
 
 template <class Element>
 void finish_rows(const FinishRows<Element>& call, Stream stream) {
-  launch_kernel(finish_kernel<Element>, plan("finish_rows", tiles_of(call.rows, kRowWarps), stream),
-                call);
+  launch_kernel<finish_kernel<Element>>(plan("finish_rows", tiles_of(call.rows, kRowWarps), stream),
+                                        call);
 }
 
 template <class Element>
 void merge_rows(const MergeRows<Element>& call, Stream stream) {
-  launch_kernel(merge_kernel<Element>,
-                plan("merge_rows", tiles_of(call.heads * call.count, kRowWarps), stream), call);
+  launch_kernel<merge_kernel<Element>>(
+      plan("merge_rows", tiles_of(call.heads * call.count, kRowWarps), stream), call);
 }
 
 template <class Element>
 void add_rows(const AddRows<Element>& call, Stream stream) {
-  launch_kernel(add_kernel<Element>,
-                plan("add_rows", tiles_of(call.heads * call.count, kRowWarps), stream), call);
+  launch_kernel<add_kernel<Element>>(
+      plan("add_rows", tiles_of(call.heads * call.count, kRowWarps), stream), call);
 }
 
 void pack_rows(const PackRows& call, Stream stream) {  // a thread per row
-  launch_kernel(pack_kernel,
-                plan("pack_rows", tiles_of(call.heads * call.count, kRowThreads), stream), call);
+  launch_kernel<pack_kernel>(
+      plan("pack_rows", tiles_of(call.heads * call.count, kRowThreads), stream), call);
 }
 
 template <class Element>
 void delta_rows(const DeltaRows<Element>& call, Stream stream) {
-  launch_kernel(delta_kernel<Element>, plan("delta_rows", tiles_of(call.rows, kRowWarps), stream),
-                call);
+  launch_kernel<delta_kernel<Element>>(plan("delta_rows", tiles_of(call.rows, kRowWarps), stream),
+                                       call);
 }
 
 template <class Element>
 void scale_to(const ScaleTo<Element>& call, Stream stream) {
-  launch_kernel(scale_kernel<Element>,
-                plan("scale_to", tiles_of(call.count / 2, kRowThreads), stream), call);
+  launch_kernel<scale_kernel<Element>>(
+      plan("scale_to", tiles_of(call.count / 2, kRowThreads), stream), call);
 }
 
 template void finish_rows(const FinishRows<Half>&, Stream);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/kernel_list.h"
 #include "optimized/cuda/stream_kernels.h"
 
 namespace ringlab::cuda {
@@ -28,6 +29,10 @@ __global__ void spin_kernel(std::uint64_t nanoseconds) {
   const std::uint64_t begin = now_ns();
   while (now_ns() - begin < nanoseconds) __nanosleep(100);
 }
+
+[[maybe_unused]] const bool kAreListed =
+    list_kernel(reinterpret_cast<const void*>(add_values_kernel)) &&
+    list_kernel(reinterpret_cast<const void*>(spin_kernel));
 
 }  // namespace
 

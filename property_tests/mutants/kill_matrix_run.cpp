@@ -82,15 +82,18 @@ MutantRecord hunt(const Mutant& mutant, std::uint64_t seed) {
   return record;
 }
 
-void hunt_mutants(const MatrixOptions& options, KillMatrix& matrix) {
+/// Mutants first, first + step, ….
+std::vector<MutantRecord> hunt_every(const MatrixOptions& options, int first, int step) {
   const std::vector<Mutant>& mutants = all_mutants();
-  matrix.mutants.resize(mutants.size());
-  MatrixProgress progress(options, "mutants", static_cast<int>(mutants.size()));
-  in_parallel(options.threads, static_cast<int>(mutants.size()), [&](int i) {
-    const auto at = static_cast<std::size_t>(i);
-    matrix.mutants[at] = hunt(mutants[at], options.seed);
+  const int count = (static_cast<int>(mutants.size()) - first + step - 1) / step;
+  std::vector<MutantRecord> records(static_cast<std::size_t>(count));
+  MatrixProgress progress(options, "mutants", count);
+  in_parallel(options.threads, count, [&](int i) {
+    records[static_cast<std::size_t>(i)] =
+        hunt(mutants[static_cast<std::size_t>(first + i * step)], options.seed);
     progress.step();
   });
+  return records;
 }
 
 enum class LawFinding { nothing, thrown, broken };
@@ -226,10 +229,14 @@ bool KillMatrix::passed() const {
   return !mutants.empty() && survivors().empty() && useless_laws().empty() && false_alarms.empty();
 }
 
+std::vector<MutantRecord> hunt_part(const MatrixOptions& options, int part, int parts) {
+  return hunt_every(options, part - 1, parts);
+}
+
 KillMatrix measure_kill_matrix(const MatrixOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   KillMatrix matrix;
-  hunt_mutants(options, matrix);
+  matrix.mutants = hunt_every(options, 0, 1);
   try_laws(options, matrix);
   try_correct_subjects(options, matrix);
   matrix.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

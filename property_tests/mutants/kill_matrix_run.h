@@ -70,6 +70,8 @@ struct KillMatrix {
 };
 
 KillMatrix measure_kill_matrix(const MatrixOptions& options);
+/// Mutants part - 1, part - 1 + parts, … alone: whether a law finds them. Where all take too long.
+std::vector<MutantRecord> hunt_part(const MatrixOptions& options, int part, int parts);
 
 /// 95 % Wilson score interval of a rate (Wilson 1927). {0, 1} for no trials.
 struct RateInterval {

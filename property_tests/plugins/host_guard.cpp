@@ -33,6 +33,13 @@ bool was_a_write([[maybe_unused]] void* context) {
 #if defined(__x86_64__)
   constexpr long long kWrite = 2;  // bit of the page fault's error code
   return (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & kWrite) != 0;
+#elif defined(__aarch64__)
+  // The instruction says so: bit 22 is set in loads, in those that extend a sign bit 23.
+  const mcontext_t& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+  if (machine.pc == machine.fault_address) return false;  // it could not be read itself
+  const std::uint32_t word = *reinterpret_cast<const std::uint32_t*>(machine.pc);
+  const bool extends_sign = (word >> 24 & 0x3e) == 0x38 && (word >> 23 & 1) != 0;
+  return (word >> 22 & 1) == 0 && !extends_sign;
 #else
   return false;
 #endif
@@ -104,6 +111,13 @@ std::uint32_t float_mode_changes() {
   if ((mode & kZeroes) != 0) changes |= kFlushToZero;
   if ((mode & kMasks) != kMasks) changes |= kTraps;
   if ((mode & kRound) != 0) changes |= kRounding;
+#elif defined(__aarch64__)
+  constexpr std::uint64_t kZeroes = std::uint64_t{1} << 24;  // flush to zero
+  constexpr std::uint64_t kTrapped = 0x9f00;                 // exceptions that trap
+  std::uint64_t mode = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  if ((mode & kZeroes) != 0) changes |= kFlushToZero;
+  if ((mode & kTrapped) != 0) changes |= kTraps;
 #endif
   return changes;
 }

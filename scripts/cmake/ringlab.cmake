@@ -16,6 +16,10 @@ function(ringlab_options target)
   # precompiled headers for copies of more bytes than there can be, too.
   target_compile_options(${target} PRIVATE
     "$<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>")
+  # g++ for Arm tells how structures of doubles and of vectors were passed before g++ 10.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm)" AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(${target} PRIVATE -Wno-psabi)
+  endif()
   # The compiler may not fuse or reorder what the error bounds speak about.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 endfunction()
@@ -132,11 +136,15 @@ function(ringlab_test name)
 endfunction()
 
 # Three targets are compiled and one is chosen at run time, for the whole process: AVX-512, AVX2
-# with FMA, plain C++. Under a sanitizer two, because it makes their compilation slow.
+# with FMA, plain C++. Under a sanitizer two, because it makes their compilation slow. On Arm one:
+# NEON. The registers of SVE have no size that arrays of them could have.
 function(ringlab_vector_targets target)
   set(disabled "HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL")
   if(CMAKE_BUILD_TYPE STREQUAL Sanitize)
     string(APPEND disabled "|HWY_AVX3")
+  endif()
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm)")
+    string(APPEND disabled "|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128")
   endif()
   target_compile_definitions(${target} PUBLIC "HWY_DISABLED_TARGETS=(${disabled})")
 endfunction()

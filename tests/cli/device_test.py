@@ -89,9 +89,11 @@ class RefusedTest(DeviceTest):
     def test_score_modifiers_are_refused(self):
         for words in [("--softcap", "3"), ("--alibi", "default"), ("--sinks", "1"),
                       ("--dropout", "0.1")]:
-            with self.subTest(words=words):
-                self.fails(2, [words[0], "no score modifiers with --device cuda"],
-                           *self.on_devices(*words))
+            for gradients in ([], ["--dtype", "bf16", "--backward"]):
+                with self.subTest(words=words, gradients=gradients):
+                    self.fails(2, [words[0], "no score modifiers with --device cuda",
+                                   "Use --device cpu: the CPU engine can."],
+                               *self.on_devices(*words, *gradients))
 
     def test_a_subject_without_kernels_for_devices_is_refused(self):
         for command in ("run", "verify"):
@@ -240,12 +242,12 @@ class CudnnTest(DeviceTest):
 class DoctorTest(DeviceTest):
     """With a driver of our own that claims to have devices."""
 
-    def doctor(self, version, capabilities):
+    def doctor(self, version, capabilities, **more):
         folder = os.environ.get("RINGLAB_FAKE_DRIVER")
         if not folder:
             self.skipTest("no fake driver was built")
         environment = {"LD_LIBRARY_PATH": folder, "FAKE_DRIVER_VERSION": str(version),
-                       "FAKE_DRIVER_CAPABILITIES": capabilities}
+                       "FAKE_DRIVER_CAPABILITIES": capabilities, **more}
         before = {name: os.environ.get(name) for name in environment}
         os.environ.update(environment)
         try:
@@ -280,6 +282,13 @@ class DoctorTest(DeviceTest):
             self.assertIn(part, effect)
             self.assertEqual("-DCMAKE_CUDA_ARCHITECTURES=" in effect, "no code" in effect)
         self.assertEqual(cuda["driver_problem"], "")
+
+    def test_streams_have_queues_before_cuda_starts_unless_the_user_decides(self):
+        saw = self.folder / "saw"
+        self.doctor(99000, "90", FAKE_DRIVER_SAW=str(saw))
+        self.assertEqual(saw.read_text(), "32")
+        self.doctor(99000, "90", FAKE_DRIVER_SAW=str(saw), CUDA_DEVICE_MAX_CONNECTIONS="5")
+        self.assertEqual(saw.read_text(), "5")
 
     def test_a_driver_older_than_the_runtime_is_told(self):
         _, cuda = self.doctor(9020, "90")

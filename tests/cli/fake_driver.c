@@ -14,7 +14,17 @@ static int capability(int device) {
   return 0;
 }
 
-int cuInit(unsigned flags) { return (int)flags; }
+/* What CUDA would read of the environment, now that it starts. */
+int cuInit(unsigned flags) {
+  const char* path = getenv("FAKE_DRIVER_SAW");
+  FILE* file = path ? fopen(path, "w") : NULL;
+  if (file) {
+    const char* queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    fprintf(file, "%s", queues ? queues : "nothing");
+    fclose(file);
+  }
+  return (int)flags;
+}
 
 int cuDriverGetVersion(int* version) {
   const char* text = getenv("FAKE_DRIVER_VERSION");

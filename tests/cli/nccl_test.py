@@ -361,6 +361,16 @@ class DoctorTest(NcclTest):
             self.assertIn(f"{text} ({nccl['file']})", out)
             self.assertIn("--transport nccl", out)
 
+    def test_it_finds_one_of_a_python_installation(self):
+        packages = self.folder / "env/lib/python3.11/site-packages/nvidia/nccl/lib"
+        packages.mkdir(parents=True)
+        (packages / "libringlab_nccl.so.2").symlink_to(fake_version(self))
+        self.file("env/bin/python3", "")
+        _, nccl = self.doctor("libringlab_nccl.so.2", FAKE_NCCL_VERSION=22809,
+                              PATH=f"{os.environ['PATH']}:{self.folder / 'env/bin'}")
+        self.assertEqual((nccl["found"], nccl["version"]), (True, "2.28.9"))
+        self.assertEqual(nccl["file"], str(packages / "libringlab_nccl.so.2"))
+
     def test_it_tells_why_there_is_none(self):
         library = fake_version(self)
         for where, version, problem in [(library, 2604, "NCCL 2.6.4"),

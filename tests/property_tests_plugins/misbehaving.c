@@ -240,6 +240,12 @@ static void after(const ringlab_call* call) {
   if (is("rounding")) fesetround(FE_UPWARD);
 #if defined(__x86_64__)
   if (is("flush_to_zero")) _mm_setcsr(_mm_getcsr() | 0x8040);
+#elif defined(__aarch64__)
+  if (is("flush_to_zero")) {
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    __asm__ volatile("msr fpcr, %0" : : "r"(mode | UINT64_C(1) << 24));
+  }
 #endif
   static uint32_t calls;
   if (is("sometimes") && size > 0 && (++calls * 2654435761u) >> 30 == 0) o[0] += 1;

@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Manners, MisbehavingPlugin,
     ::testing::Values(Misdeed{"rounding", "a changed floating-point mode behind: another rounding"},
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
                       Misdeed{"flush_to_zero",
                               "a changed floating-point mode behind: subnormals flushed to zero"},
 #endif

@@ -3,6 +3,7 @@ left out, and what stays of it."""
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,7 +42,7 @@ if "--json" in words:
         json.dump(documents[words[0]], file)
 for word in words:
     if word in fake.get("fails", []):
-        sys.exit("ringlab: something: expected this, found that. Do the other.")
+        sys.exit(fake.get("says", "ringlab: something: expected this, found that. Do the other."))
     if word in fake.get("hangs", []): time.sleep(20)
 """
 
@@ -57,12 +58,14 @@ wanted = option.get("--gtest_filter", "stages.").split(".")[0]
 what = next((what for name, what in suites.items() if wanted in name.split("/")), "pass")
 if what == "hang": time.sleep(20)
 if what == "crash": os.abort()
-inside = {"pass": "", "fail": "<failure message='no'/>"}.get(what, f"<skipped message='f.cpp:1&#10;{what}'/>")
+lost = "<failure message='f.cpp:1&#10;the wait for K full never ended'/>"
+measured = "<properties><property name='exact_powers' value='250 of 255'/></properties>"
+inside = {"pass": "", "measure": measured, "fail": "<failure message='no'/>", "lost": lost}.get(what, f"<skipped message='f.cpp:1&#10;{what}'/>")
 path = option["--gtest_output"].removeprefix("xml:")
 with open(path, "w") as file:
     file.write(f"<testsuites><testsuite><testcase name='one'>{inside}</testcase>"
                f"<testcase name='two'>{inside}</testcase></testsuite></testsuites>")
-sys.exit(1 if what == "fail" else 0)
+sys.exit(1 if what in ("fail", "lost") else 0)
 """
 
 NVIDIA_SMI = "#!/bin/sh\necho 'Fake GPU, 580.1, 80 GiB'\n"
@@ -86,10 +89,11 @@ class GpuCheckTest(unittest.TestCase):
         path.write_text(text)
         path.chmod(0o755)
 
-    def environment(self, suites=None, fake=None, seconds=100):
+    def environment(self, suites=None, fake=None, seconds=100, suite_seconds=30):
         return {**os.environ, "PATH": f"{self.folder / 'path'}:{os.environ['PATH']}",
                 "GPU_CHECK_BUILD": str(self.folder / "build"), "GPU_CHECK_OUT": str(self.out),
-                "GPU_CHECK_SECONDS": str(seconds), "FAKE": json.dumps(fake or {}),
+                "GPU_CHECK_SECONDS": str(seconds), "GPU_CHECK_SUITE_SECONDS": str(suite_seconds),
+                "FAKE": json.dumps(fake or {}),
                 "SUITES": json.dumps(suites or {"Portable": "pass"})}
 
     def gpu_check(self, *parts, **what):
@@ -133,13 +137,77 @@ class GpuCheckTest(unittest.TestCase):
         for part in ("Fake GPU", "command: scripts/gpu_check", "0 failed", "bench_G9"):
             self.assertIn(part, done.stdout)
 
-    def test_only_the_parts_that_are_asked_for(self):
+    def test_results_are_three_files_in_the_folder_that_was_named(self):
+        self.gpu_check("runs")
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()),
+                         ["logs.tar.gz", "results.json", "table.txt"])
+
+    def test_a_prepared_folder_is_checked_by_the_script_that_lies_in_it(self):
+        shutil.copytree(ROOT / "stages", self.folder / "build/stages", ignore=lambda folder, names: [
+            name for name in names if "." in name and not name.endswith((".h", ".txt"))])
+        for name in ("scripts/gpu_check", "scripts/gpu_checks", "README.md"):
+            (self.folder / "build" / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, self.folder / "build" / name)
+        environment = self.environment()
+        del environment["GPU_CHECK_BUILD"]
+        done = subprocess.run([self.folder / "build/scripts/gpu_check", "tests", "laws"],
+                              capture_output=True, text=True, env=environment, check=False,
+                              cwd=self.folder, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.rows()["tests_Portable"], ("held", "2 passed"))
+        self.assertIn("verify_flash_blocks", self.rows())
+
+    def prepare(self, folder):
+        """In a tree whose build is made up, of programs that need the C library only."""
+        tree = self.folder / "tree"
+        for name in ("scripts/gpu_check", "scripts/gpu_checks", "README.md", "stages/stages.txt",
+                     "stages/00_attention/attention.h"):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+        for name in ("tree/scripts/build", "tree/scripts/cudnn_frontend", "path/nvcc"):
+            self.program(name, "#!/bin/sh\n")
+        (tree / "build-gpu/bin").mkdir(parents=True, exist_ok=True)
+        for name in ("ringlab", "ringlab-bench", "stages_cuda_test", "cuda_device_test"):
+            shutil.copy(shutil.which("true"), tree / "build-gpu/bin" / name)
+        return subprocess.run([tree / "scripts/gpu_check", "--prepare", folder], text=True,
+                              capture_output=True, env=self.environment(), check=False, timeout=100)
+
+    def test_a_folder_has_programs_libraries_and_scripts_and_less_than_48_mib(self):
+        folder = self.folder / "prepared"
+        done = self.prepare(folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"prepared is ready, \d+ MiB")
+        for name in ("bin/cuda_device_test", "lib", "scripts/gpu_checks", "stages/stages.txt",
+                     "stages/00_attention/attention.h", "README.md"):
+            self.assertTrue((folder / name).exists(), name)
+        (folder / "lib/libtoo_much.so").write_bytes(bytes(48 << 20))
+        done = self.prepare(folder)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("it is to have less than 48", done.stderr)
+
+    def test_what_is_worth_most_comes_first(self):
+        self.gpu_check(suites={"CudnnOnDevices": "pass", "DelayedMistakes": "pass", "Other": "pass",
+                               "Devices": "pass", "ForwardHopper": "pass", "DeviceMemory": "pass"})
+        found = list(self.rows())
+        wanted = ["tests_DeviceMemory", "tests_ForwardHopper", "tests_Devices", "tests_Other",
+                  "bench_G1_G6", "run_optimized", "bench_ladder", "tests_stages",
+                  "verify_optimized", "tests_DelayedMistakes", "run_cudnn", "verify_cudnn",
+                  "tests_CudnnOnDevices"]
+        self.assertEqual([name for name in found if name in wanted], wanted)
+        self.assertNotIn("bench_quick", found)
+
+    def test_parts_come_in_the_order_in_which_they_are_named(self):
+        self.assertEqual(self.gpu_check("stages", "quick", "tests", "stages").returncode, 0)
+        self.assertEqual(list(self.rows()), ["tests_stages", "bench_quick", "tests_Portable"])
+
+    def test_all_but_what_is_asked_for_is_left_alone(self):
         self.assertEqual(self.gpu_check("tests").returncode, 0)
-        self.assertEqual(set(self.rows()), {"tests_Portable", "tests_stages"})
+        self.assertEqual(set(self.rows()), {"tests_Portable"})
 
     def test_tests_that_were_skipped_for_want_of_a_gpu_have_failed(self):
-        done = self.gpu_check("tests", suites={"Powers": "no NVIDIA GPU: none",
-                                               "Portable": "pass", "I/stages/0": "no CUDA device"})
+        done = self.gpu_check("tests", "stages",
+                              suites={"Powers": "no NVIDIA GPU: none", "Portable": "pass",
+                                      "I/stages/0": "no CUDA device"})
         self.assertEqual(done.returncode, 1)
         rows = self.rows()
         self.assertEqual(rows["tests_Powers"][0], "failed")
@@ -148,7 +216,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(rows["tests_Portable"][0], "held")
 
     def test_tests_that_were_skipped_for_another_reason_are_left_out(self):
-        done = self.gpu_check("tests", suites={"CudnnOnDevices": "no cuDNN: not found"})
+        done = self.gpu_check("cudnn", suites={"CudnnOnDevices": "no cuDNN: not found"})
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.rows()["tests_CudnnOnDevices"], ("left out", "2 skipped: no cuDNN: not found"))
         self.assertIn("1 left out", done.stdout)
@@ -162,11 +230,31 @@ class GpuCheckTest(unittest.TestCase):
                          ["failed", "failed", "held"])
         self.assertIn("0 passed, 2 failed: one", rows["tests_Powers"][1])
 
+    def test_a_wait_that_a_kernel_gave_up_is_told(self):
+        self.gpu_check("tests", suites={"ForwardHopper": "lost"})
+        self.assertEqual(self.rows()["tests_ForwardHopper"][1],
+                         "0 passed, 2 failed: one: the wait for K full never ended")
+
     def test_a_suite_that_hangs_is_ended(self):
         done = self.gpu_check("tests", suites={"DeviceMemory": "hang", "Powers": "pass"}, seconds=7)
         self.assertEqual(done.returncode, 1)
         self.assertIn("timed out", self.rows()["tests_DeviceMemory"][1])
         self.assertEqual(self.rows()["tests_Powers"], ("left out", "no time"))
+
+    def test_a_forward_kernel_that_hangs_is_the_reason_why_the_rest_is_left_out(self):
+        hanging = {"ForwardHopper": "hang", "Portable": "pass", "Devices": "pass"}
+        done = self.gpu_check("tests", "goals", suites=hanging, suite_seconds=6)
+        self.assertEqual(done.returncode, 1)
+        rows = self.rows()
+        self.assertEqual(rows["tests_ForwardHopper"], ("failed", "timed out after 6 s"))
+        for name in ("tests_Portable", "tests_Devices", "bench_G1_G6"):
+            self.assertEqual(rows[name], ("left out", "tests_ForwardHopper timed out after 6 s"))
+
+    def test_a_portable_kernel_that_hangs_is_no_reason_where_hoppers_holds(self):
+        for hopper, devices in (("pass", "held"), ("no NVIDIA GPU: 8.0", "left out")):
+            suites = {"ForwardHopper": hopper, "Portable": "hang", "Devices": "pass"}
+            self.gpu_check("tests", suites=suites, suite_seconds=6)
+            self.assertEqual(self.rows()["tests_Devices"][0], devices)
 
     def test_a_run_that_fails_is_told_with_its_last_words(self):
         done = self.gpu_check("runs", fake={"fails": ["--graph"]})
@@ -175,6 +263,20 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(rows["run_graph"][0], "failed")
         self.assertIn("expected this, found that", rows["run_graph"][1])
         self.assertEqual(rows["run_optimized"][0], "held")
+
+    def test_what_cudnn_has_no_kernel_for_is_left_out_with_the_reason(self):
+        says = "ringlab: cuDNN has no kernel for 3 x 5, plan: expected success, found no engine."
+        for said, verdict in ((says, "left out"), ("ringlab: wrong", "failed")):
+            self.gpu_check("cudnn", fake={"fails": ["striped"], "says": said})
+            rows = self.rows()
+            self.assertEqual(rows["run_cudnn_ring_backward"][0], verdict)
+            self.assertIn(said, rows["run_cudnn_ring_backward"][1])
+            self.assertEqual(rows["run_cudnn"][0], "held")
+
+    def test_what_tests_measured_stands_beside_their_number(self):
+        self.gpu_check("tests", suites={"Powers": "measure"})
+        self.assertEqual(self.rows()["tests_Powers"],
+                         ("held", "2 passed; exact powers: 250 of 255"))
 
     def test_a_bench_that_hangs_is_told_with_what_it_had_found(self):
         self.gpu_check("goals", fake={"hangs": ["G1,G6"]}, seconds=7)

@@ -8,6 +8,7 @@
 
 #include "cli/bench/gpu/gpu_works.h"
 #include "reference/core/error.h"
+#include "reference/core/machine/shared_library.h"
 
 namespace ringlab::bench {
 namespace {
@@ -28,9 +29,10 @@ void check(cublasStatus_t status, const char* call) {
 void* open_library() {
   const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
   for (const std::string& file : {name, "/usr/local/cuda/lib64/" + name}) {
-    if (void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    if (void* const library = open_shared_library(file, RTLD_NOW | RTLD_LOCAL)) return library;
   }
-  fail(name + " where libraries are looked for, or in /usr/local/cuda/lib64", "none");
+  fail(name + " where libraries are looked for, in Python's packages, or in /usr/local/cuda/lib64",
+       "none");
 }
 
 /// A function of the library, which is never closed.

@@ -33,7 +33,8 @@ class GpuTimer {
   cuda::Stream stream() const { return stream_.get(); }
   /// Other memory than anybody's takes the place of all that caches hold.
   void flush_caches() const;
-  /// Waits for the work, too.
+  /// The device stands still until the host has issued it: its time is not in the seconds. Waits for
+  /// the work, too.
   double seconds_of(const std::function<void(cuda::Stream)>& issue) const;
 
  private:

@@ -16,13 +16,14 @@ inline void check_cudnn(const cudnn_frontend::error_t& said, const char* step,
                         const std::string& where) {
   using Code = cudnn_frontend::error_code_t;
   if (said.is_good()) return;
-  const ErrorParts parts{.where = where + ", " + step,
-                         .expected = "success",
-                         .actual = said.err_msg,
-                         .hint = "--device cuda with another subject has kernels of its own"};
   const bool refused = said.code == Code::GRAPH_NOT_SUPPORTED ||
                        said.code == Code::HEURISTIC_QUERY_FAILED ||
                        said.code == Code::GRAPH_EXECUTION_PLAN_CREATION_FAILED;
+  // By these words scripts/gpu_checks tells a kernel that is missing from a mistake.
+  const ErrorParts parts{.where = (refused ? "cuDNN has no kernel for " : "") + where + ", " + step,
+                         .expected = "success",
+                         .actual = said.err_msg,
+                         .hint = "--device cuda with another subject has kernels of its own"};
   if (refused) throw Refusal(parts);
   throw MachineError(parts);
 }

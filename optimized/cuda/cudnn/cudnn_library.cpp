@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "reference/core/error.h"
+#include "reference/core/machine/shared_library.h"
 
 namespace ringlab::cudnn {
 namespace {
@@ -41,7 +42,7 @@ std::string library_name() {
 
 CudnnLibrary open_library(const std::string& name) {
   // Loaded globally: its parts find each other by the names of what is loaded.
-  void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* const handle = open_shared_library(name, RTLD_NOW | RTLD_GLOBAL);
   if (!handle) refuse(name, loader_problem());
   auto* const get_version = reinterpret_cast<std::size_t (*)()>(::dlsym(handle, "cudnnGetVersion"));
   if (!get_version) refuse(name, "a library without a cuDNN version");

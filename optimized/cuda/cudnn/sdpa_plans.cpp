@@ -2,6 +2,7 @@
 #include "optimized/cuda/cudnn/sdpa_plans.h"
 
 #include <cudnn_frontend.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +16,7 @@
 #include "optimized/cuda/cudnn/check_cudnn.h"
 #include "optimized/cuda/cudnn/cudnn_library.h"
 #include "optimized/cuda/device.h"
+#include "reference/core/machine/shared_library.h"
 
 namespace cudnn_frontend {
 /// The table that the frontend takes cuDNN's functions from.
@@ -32,6 +34,9 @@ const CudnnLibrary& library() {
   static const CudnnLibrary found = [] {
     CudnnLibrary opened = open_library(library_name());
     fe::cudnn_dlhandle = opened.handle;
+    // The frontend looks for CUDA's runtime where the loader does, and so finds what is loaded.
+    open_shared_library("libcudart.so." + std::to_string(CUDART_VERSION / 1000),
+                        RTLD_NOW | RTLD_GLOBAL);
     return opened;
   }();
   return found;

@@ -95,8 +95,8 @@ RINGLAB_KERNEL_CODE void arrive(Barrier* barrier) { emulator::instructions::arri
 RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
   emulator::instructions::arrive_expecting(barrier, bytes);
 }
-RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity) {
-  emulator::instructions::wait(barrier, parity);
+RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName name) {
+  emulator::instructions::wait(barrier, parity, name);
 }
 
 RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head,

@@ -89,7 +89,7 @@ void MBarriers::complete(MBarrier& barrier, std::uint32_t bytes) {
   end_phase_if_complete(barrier);
 }
 
-void MBarriers::wait(Barrier* barrier, int parity) {
+void MBarriers::wait(Barrier* barrier, int parity, WaitName name) {
   if (parity != 0 && parity != 1) fault("wait(): a parity of {}", parity);
   MBarrier& target = at(barrier, "wait()");
   // Asked again after each wake-up: another phase may have ended meanwhile, and the parity with it.
@@ -97,7 +97,7 @@ void MBarriers::wait(Barrier* barrier, int parity) {
     target.parked.push_back(running_thread());
     block_here().scheduler.park({"barrier at shared offset {}, parity {}",
                                  reinterpret_cast<std::byte*>(barrier) - block_here().shared.data(),
-                                 parity});
+                                 parity, name.letters()});
   }
   block_here().scheduler.maybe_yield();
 }
@@ -112,7 +112,9 @@ void arrive(Barrier* barrier) { block_here().mbarriers.arrive(barrier, 0, "arriv
 void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
   block_here().mbarriers.arrive(barrier, bytes, "arrive_expecting()");
 }
-void wait(Barrier* barrier, int parity) { block_here().mbarriers.wait(barrier, parity); }
+void wait(Barrier* barrier, int parity, WaitName name) {
+  block_here().mbarriers.wait(barrier, parity, name);
+}
 
 }  // namespace instructions
 }  // namespace ringlab::cuda::emulator

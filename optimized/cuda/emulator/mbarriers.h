@@ -27,7 +27,7 @@ class MBarriers {
   void init(Barrier* barrier, int arrivals);
   void publish();
   void arrive(Barrier* barrier, std::uint32_t bytes, const char* what);
-  void wait(Barrier* barrier, int parity);
+  void wait(Barrier* barrier, int parity, WaitName name);
   /// The barrier at `barrier`, known to every thread.
   MBarrier& published(Barrier* barrier, const char* what);
   /// `bytes` of a copy came.
@@ -45,7 +45,7 @@ void init_barrier(Barrier* barrier, int arrivals);
 void publish_barriers();
 void arrive(Barrier* barrier);
 void arrive_expecting(Barrier* barrier, std::uint32_t bytes);
-void wait(Barrier* barrier, int parity);
+void wait(Barrier* barrier, int parity, WaitName name);
 
 }  // namespace instructions
 }  // namespace ringlab::cuda::emulator

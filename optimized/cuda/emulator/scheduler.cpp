@@ -8,6 +8,7 @@
 #include "optimized/cuda/emulator/block.h"
 #include "optimized/cuda/emulator/fault.h"
 #include "optimized/cuda/emulator/here.h"
+#include "optimized/cuda/lost_wait.h"
 
 namespace ringlab::cuda::emulator {
 namespace {
@@ -37,7 +38,8 @@ void throw_fault(const std::string& text) {
 }
 
 std::string Waiting::describe() const {
-  return text ? fmt::format(fmt::runtime(text), first, second) : "nothing";
+  const std::string waiting = format ? fmt::format(fmt::runtime(format), first, second) : "nothing";
+  return name != 0 ? name_of_wait(name) + ", " + waiting : waiting;
 }
 
 Scheduler::Scheduler(std::uint64_t seed)

@@ -15,9 +15,10 @@ struct ThreadBlock;
 
 /// A thread's wait, as a text with two numbers.
 struct Waiting {
-  const char* text = nullptr;  ///< a format with up to two places
+  const char* format = nullptr;  ///< a format with up to two places
   std::int64_t first = 0;
   std::int64_t second = 0;
+  std::uint64_t name = 0;  ///< letters of a WaitName, where the kernel gives one
 
   std::string describe() const;
   bool operator==(const Waiting&) const = default;

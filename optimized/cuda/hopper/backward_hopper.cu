@@ -44,18 +44,18 @@ void launch(const BackwardCall<typename Tile::Element>& call, Stream stream) {
                         .shared_bytes = HopperBackwardShared<Tile>::kBytes,
                         .stream = stream};
   if (!call.deterministic) {
-    launch_kernel(backward_hopper_kernel<Tile, HopperQueryGradients::here>, plan, params);
+    launch_kernel<backward_hopper_kernel<Tile, HopperQueryGradients::here>>(plan, params);
     return;
   }
-  launch_kernel(backward_hopper_kernel<Tile, HopperQueryGradients::elsewhere>, plan, params);
+  launch_kernel<backward_hopper_kernel<Tile, HopperQueryGradients::elsewhere>>(plan, params);
   const std::int64_t tiles = tiles_of(call.shape.queries, Tile::kMaskQueries);
-  launch_kernel(queries_kernel<typename Tile::Element, Tile::kChannels>,
-                {.name = "backward_hopper, dQ",
-                 .blocks = tiles * call.shape.batch * call.shape.q_heads,
-                 .threads = kBackwardThreads,
-                 .shared_bytes = QueryBlockMemory<Tile::kChannels>::kSharedBytes,
-                 .stream = stream},
-                call);
+  launch_kernel<queries_kernel<typename Tile::Element, Tile::kChannels>>(
+      {.name = "backward_hopper, dQ",
+       .blocks = tiles * call.shape.batch * call.shape.q_heads,
+       .threads = kBackwardThreads,
+       .shared_bytes = QueryBlockMemory<Tile::kChannels>::kSharedBytes,
+       .stream = stream},
+      call);
 }
 
 }  // namespace

@@ -240,7 +240,7 @@ struct BackwardProducer {
     const bool is_tile = meeting != TileMeeting::none;
     ProducedRow row;
     if (is_tile && thread < Tile::kQueries) row = read_row(params.call, head, first_query + thread);
-    wait(&shared.barriers().empty[stage], place.parity ^ 1);
+    wait(&shared.barriers().empty[stage], place.parity ^ 1, "Q empty");
     QueryRows<Tile::kQueries>& rows = shared.rows(stage);
     if (thread < Tile::kQueries) {
       rows.lse[thread] = row.lse;
@@ -483,7 +483,7 @@ struct BackwardConsumer {
   }
 
   RINGLAB_KERNEL_CODE void wait_for_tile() const {
-    wait(&shared.barriers().full[place.stage], place.parity);
+    wait(&shared.barriers().full[place.stage], place.parity, "Q full");
   }
   RINGLAB_KERNEL_CODE void release_tile() {
     if (lane_index() == 0) arrive(&shared.barriers().empty[place.stage]);
@@ -594,7 +594,7 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
   for (float& sum : sums.dk) sum = 0;
   RINGLAB_UNROLL
   for (float& sum : sums.dv) sum = 0;
-  wait(&shared.barriers().keys_full, 0);
+  wait(&shared.barriers().keys_full, 0, "KV full");
   clear_not_finite_in<Tile, Tile::kKeyBytes>(shared.k());
   share_with_consumers<Tile>();
   RINGLAB_KEEP_LOOP

@@ -188,21 +188,21 @@ struct Producer {
   PipelinePlace<1> q_place = {};
 
   RINGLAB_KERNEL_CODE void load_q(TilePlace place) {
-    wait(&shared.barriers->q_empty, q_place.parity ^ 1);
+    wait(&shared.barriers->q_empty, q_place.parity ^ 1, "Q empty");
     load_rows<Tile>(shared.q, &params.q, &shared.barriers->q_full, Tile::kQueries, place.head,
                     place.tile * Tile::kQueries);
     q_place.advance();
   }
   RINGLAB_KERNEL_CODE void load_k(int head, int row) {
     const int stage = k_place.stage;
-    wait(&shared.barriers->k_empty[stage], k_place.parity ^ 1);
+    wait(&shared.barriers->k_empty[stage], k_place.parity ^ 1, "K empty");
     load_rows<Tile>(shared.k(stage), &params.k, &shared.barriers->k_full[stage], Tile::kKeys, head,
                     row);
     k_place.advance();
   }
   RINGLAB_KERNEL_CODE void load_v(int head, int row) {
     const int stage = v_place.stage;
-    wait(&shared.barriers->v_empty[stage], v_place.parity ^ 1);
+    wait(&shared.barriers->v_empty[stage], v_place.parity ^ 1, "V empty");
     load_rows<Tile>(shared.v(stage), &params.v, &shared.barriers->v_full[stage], Tile::kKeys, head,
                     row);
     v_place.advance();
@@ -422,9 +422,11 @@ template <class Tile>
 RINGLAB_KERNEL_CODE void weigh(ThreadRows<Tile>& rows, float scale) {
   RINGLAB_UNROLL
   for (int i = 0; i < 2; ++i) {
-    float top = kEmptyRowMax<float>;
+    // From the first pair, not from -inf: one instruction less. A NaN is left out by fmaxf() here as
+    // there, and of nothing but NaN the largest raises no row_max.
+    float top = fmaxf(rows.scores[2 * i], rows.scores[2 * i + 1]);
     RINGLAB_UNROLL
-    for (int n = 0; n < Tile::kKeys / 8; ++n) {
+    for (int n = 1; n < Tile::kKeys / 8; ++n) {
       top = fmaxf(top, fmaxf(rows.scores[4 * n + 2 * i], rows.scores[4 * n + 2 * i + 1]));
     }
     raise_row_max(rows, i, max_of_row(top) * scale);
@@ -494,7 +496,7 @@ struct Consumer {
   RINGLAB_KERNEL_CODE void issue_weighted_sum(ThreadRows<Tile>& rows) const {
     const PipelinePlace<Tile::kStages> v_place = place.before();
     const Operand v{shared.v(v_place.stage), Tile::kKeys};
-    wait(&shared.barriers->v_full[v_place.stage], v_place.parity);
+    wait(&shared.barriers->v_full[v_place.stage], v_place.parity, "V full");
     products_begin();
     RINGLAB_UNROLL
     for (int step = 0; step < Tile::kKeys / 16; ++step) {
@@ -505,7 +507,7 @@ struct Consumer {
   }
 
   RINGLAB_KERNEL_CODE void wait_for_k() const {
-    wait(&shared.barriers->k_full[place.stage], place.parity);
+    wait(&shared.barriers->k_full[place.stage], place.parity, "K full");
   }
   RINGLAB_KERNEL_CODE void release(Barrier* empty) const {
     if (thread_index() % 32 == 0) arrive(empty);
@@ -542,7 +544,7 @@ RINGLAB_KERNEL_CODE void soften(const Consumer<Tile>& consumer, ThreadRows<Tile>
 template <class Tile>
 RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first,
                                      bool last) {
-  wait(&consumer.shared.barriers->q_full, consumer.q_place.parity);
+  wait(&consumer.shared.barriers->q_full, consumer.q_place.parity, "Q full");
   consumer.wait_for_k();
   consumer.issue_scores(rows);
   products_wait<0>();

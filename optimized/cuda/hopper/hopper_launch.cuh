@@ -46,13 +46,12 @@ inline int blocks_of(const ForwardGrid& grid, int tiles) {
 template <class Tile>
 void launch_hopper(const HopperParams<typename Tile::Element>& params, Tile, Stream stream,
                    const ForwardGrid& grid) {
-  launch_kernel(forward_hopper_kernel<Tile>,
-                {.name = "forward_hopper",
-                 .blocks = blocks_of(grid, tile_count(params.order)),
-                 .threads = Tile::kThreads,
-                 .shared_bytes = kHopperSharedBytes<Tile>,
-                 .stream = stream},
-                params);
+  launch_kernel<forward_hopper_kernel<Tile>>({.name = "forward_hopper",
+                                              .blocks = blocks_of(grid, tile_count(params.order)),
+                                              .threads = Tile::kThreads,
+                                              .shared_bytes = kHopperSharedBytes<Tile>,
+                                              .stream = stream},
+                                             params);
 }
 
 }  // namespace ringlab::cuda

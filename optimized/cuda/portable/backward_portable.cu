@@ -38,18 +38,18 @@ template <class Element, int kChannels>
 void launch(const BackwardCall<Element>& call, Stream stream) {
   const LaunchPlan keys = keys_plan<Element, kChannels>(call.shape, stream);
   if (!call.deterministic) {
-    launch_kernel(keys_kernel<Element, kChannels, TileGradients::here>, keys, call);
+    launch_kernel<keys_kernel<Element, kChannels, TileGradients::here>>(keys, call);
     return;
   }
-  launch_kernel(keys_kernel<Element, kChannels, TileGradients::elsewhere>, keys, call);
+  launch_kernel<keys_kernel<Element, kChannels, TileGradients::elsewhere>>(keys, call);
   const std::int64_t tiles = tiles_of(call.shape.queries, BackwardTiles<kChannels>::kQueries);
-  launch_kernel(queries_kernel<Element, kChannels>,
-                {.name = "backward_portable, dQ",
-                 .blocks = tiles * call.shape.batch * call.shape.q_heads,
-                 .threads = kBackwardThreads,
-                 .shared_bytes = QueryBlockMemory<kChannels>::kSharedBytes,
-                 .stream = stream},
-                call);
+  launch_kernel<queries_kernel<Element, kChannels>>(
+      {.name = "backward_portable, dQ",
+       .blocks = tiles * call.shape.batch * call.shape.q_heads,
+       .threads = kBackwardThreads,
+       .shared_bytes = QueryBlockMemory<kChannels>::kSharedBytes,
+       .stream = stream},
+      call);
 }
 
 }  // namespace

@@ -16,13 +16,13 @@ __global__ void __launch_bounds__(kForwardThreads, kChannels > 128 ? 1 : 2)
 template <class Element, int kChannels>
 void launch(const ForwardCall<Element>& call, Stream stream) {
   const std::int64_t tiles = tiles_of(call.shape.queries, kForwardQueries);
-  launch_kernel(forward_kernel<Element, kChannels>,
-                {.name = "forward_portable",
-                 .blocks = tiles * call.shape.batch * call.shape.q_heads,
-                 .threads = kForwardThreads,
-                 .shared_bytes = ForwardTiles<kChannels>::kSharedBytes,
-                 .stream = stream},
-                call);
+  launch_kernel<forward_kernel<Element, kChannels>>(
+      {.name = "forward_portable",
+       .blocks = tiles * call.shape.batch * call.shape.q_heads,
+       .threads = kForwardThreads,
+       .shared_bytes = ForwardTiles<kChannels>::kSharedBytes,
+       .stream = stream},
+      call);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "optimized/cuda/check_cuda.h"
+#include "optimized/cuda/kernel_list.h"
 #include "optimized/cuda/portable/portable.h"
 #include "optimized/cuda/portable/warp_tiles.cuh"
 #include "optimized/cuda/stream.h"
@@ -63,9 +64,14 @@ struct LaunchPlan {
   Stream stream;
 };
 
+/// Of a kernel that is named where it is launched: load_kernels() knows it from the beginning.
+template <auto kKernel>
+inline const bool kIsListed = list_kernel(reinterpret_cast<const void*>(kKernel));
+
 /// Nothing happens for no blocks. Input error for 2^31 blocks or more.
-template <class Call>
-void launch_kernel(void (*kernel)(Call), const LaunchPlan& plan, const Call& call) {
+template <auto kKernel, class Call>
+void launch_kernel(const LaunchPlan& plan, const Call& call) {
+  static_cast<void>(&kIsListed<kKernel>);
   if (plan.blocks == 0) return;
   if (plan.blocks > std::numeric_limits<std::int32_t>::max()) {
     throw_input_error({.where = plan.name,
@@ -74,12 +80,12 @@ void launch_kernel(void (*kernel)(Call), const LaunchPlan& plan, const Call& cal
                        .hint = "Split the batch."});
   }
   if (plan.shared_bytes > 0) {
-    check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+    check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kKernel),
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes),
                "cudaFuncSetAttribute", plan.name);
   }
-  kernel<<<static_cast<unsigned>(plan.blocks), static_cast<unsigned>(plan.threads),
-           static_cast<std::size_t>(plan.shared_bytes), plan.stream>>>(call);
+  kKernel<<<static_cast<unsigned>(plan.blocks), static_cast<unsigned>(plan.threads),
+            static_cast<std::size_t>(plan.shared_bytes), plan.stream>>>(call);
   check_cuda(cudaGetLastError(), "launch", plan.name);
 }
 

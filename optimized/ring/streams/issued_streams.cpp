@@ -28,6 +28,7 @@ IssuedStreams::IssuedStreams(std::vector<int> devices, int first_rank)
     : devices_(std::move(devices)), first_rank_(first_rank) {
   milestones_.resize(devices_.size() * kStreamsPerRank);
   for (const int device : devices_) {
+    cuda::load_kernels(device);
     for (int kind = 0; kind < kStreamsPerRank; ++kind) {
       streams_.push_back(cuda::make_stream(device));
       ends_.push_back(cuda::make_event(device));

@@ -15,7 +15,8 @@ namespace ringlab::ring {
 /// The streams of all ranks. The first one is where a graph begins and ends.
 class IssuedStreams {
  public:
-  /// `devices`: of each rank, from `first_rank` on.
+  /// `devices`: of each rank, from `first_rank` on. All kernels are loaded: neither a capture nor
+  /// what runs beside others may wait for that.
   explicit IssuedStreams(std::vector<int> devices, int first_rank = 0);
 
   cuda::Stream of(int rank, StreamKind kind) const {

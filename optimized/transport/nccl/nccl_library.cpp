@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "reference/core/error.h"
+#include "reference/core/machine/shared_library.h"
 
 namespace ringlab::nccl {
 namespace {
@@ -48,7 +49,7 @@ std::string library_name() {
 }
 
 NcclLibrary open_library(const std::string& name) {
-  void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const handle = open_shared_library(name, RTLD_NOW | RTLD_LOCAL);
   if (!handle) refuse(name, last_problem());
   NcclLibrary library{handle, path_of(handle, name), version_of(handle, name)};
   const bool fits = library.version >= kOldest && library.version < kTooNew;

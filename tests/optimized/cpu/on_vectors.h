@@ -22,7 +22,13 @@ class OnVectors : public testing::TestWithParam<std::string> {
 };
 
 /// For INSTANTIATE_TEST_SUITE_P: the kinds that compute with the same operations, and their names.
-inline auto every_kind_of_vectors() { return testing::Values("avx512", "avx2", "scalar"); }
+inline auto every_kind_of_vectors() {
+#if defined(__aarch64__)
+  return testing::Values("neon");
+#else
+  return testing::Values("avx512", "avx2", "scalar");
+#endif
+}
 /// The kinds that multiply bf16.
 inline auto products_of_bf16() { return testing::Values("avx512_amx", "avx512_bf16"); }
 inline std::string name_of_vectors(const testing::TestParamInfo<std::string>& vectors) {

@@ -174,11 +174,11 @@ struct PipelineBody {
     for (int i = 0; i < kItems; ++i) {
       const int stage = i % 2, round = i / 2 % 2;
       if (thread_index() < 32) {
-        wait(barrier(2 + stage), 1 - round);
+        wait(barrier(2 + stage), 1 - round, "empty");
         numbers[32 * stage + lane] = i + lane;
         arrive(barrier(stage));
       } else {
-        wait(barrier(stage), round);
+        wait(barrier(stage), round, "full");
         mine += numbers[32 * stage + lane];
         arrive(barrier(2 + stage));
       }
@@ -207,7 +207,7 @@ struct LoadBoxBody {
       arrive_expecting(full, kBytes);
       load_box(shared_memory(), &map, full, head, row, channel);
     }
-    wait(full, 0);
+    wait(full, 0, "full");
     for (int i = thread_index(); i < kBoxRows * kBoxChannels; i += kThreads) {
       const std::uint32_t place = swizzle_128(static_cast<std::uint32_t>(2 * i));
       out[i] = *reinterpret_cast<const std::uint16_t*>(shared_memory() + place);

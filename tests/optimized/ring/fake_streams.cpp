@@ -159,6 +159,9 @@ thread_local std::unique_ptr<Capture> deferred;
 thread_local std::uint64_t deferred_seed = 0;
 thread_local bool deferred_by_a_clock = false;
 
+/// Where this thread saw to it that kernels are loaded.
+thread_local std::set<int> devices_with_kernels;
+
 /// What work becomes part of: null when it is done at once.
 Capture* collector() { return capture ? capture.get() : deferred.get(); }
 bool is_collected(const CUstream_st* stream) {
@@ -314,8 +317,14 @@ void wait_for_event(int, Event event, Stream stream, const std::string& where) {
   into->streams[stream].insert(recorded->second.begin(), recorded->second.end());
 }
 
-void begin_capture(int, Stream stream) {
+void load_kernels(int device) {
+  must_not_capture("kernels are loaded");
+  devices_with_kernels.insert(device);
+}
+
+void begin_capture(int device, Stream stream) {
   must_not_capture("a capture begins");
+  demand(devices_with_kernels.contains(device), "a capture begins before kernels are loaded");
   capture = std::make_unique<Capture>();
   capture->origin = stream;
   capture->streams[stream] = {};

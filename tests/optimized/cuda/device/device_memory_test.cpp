@@ -1,7 +1,8 @@
-// Device memory that runs out, and the tests' own canaries.
+// Device memory that runs out, the tests' own canaries, and kernels that are loaded.
 #include <string>
 #include <vector>
 
+#include "optimized/cuda/kernel_list.h"
 #include "tests/optimized/cuda/device/device_test.h"
 #include "tests/optimized/cuda/device/guarded.h"
 
@@ -43,6 +44,15 @@ TEST_F(DeviceMemory, that_is_written_where_it_should_not_be_is_found_out) {
   fill_zeros(0, reinterpret_cast<std::byte*>(changed.data() + 1), 4, nullptr);
   wait_for_device(0);
   EXPECT_THROW(changed.expect_unchanged(values, "values"), std::runtime_error);
+}
+
+/// 22 of the Hopper passes, 24 of the portable ones, 12 of rows, 2 of streams, and the ladder's.
+TEST(ListedKernels, are_all_that_a_run_can_launch) { EXPECT_GT(listed_kernels().size(), 60u); }
+
+TEST_F(DeviceMemory, has_all_kernels_that_the_device_can_run_once_they_are_asked_for) {
+  load_kernels(0);
+  EXPECT_NO_THROW(load_kernels(0));
+  wait_for_device(0);
 }
 
 }  // namespace

@@ -6,9 +6,15 @@
 #include <string>
 
 #include "optimized/cuda/device.h"
+#include "optimized/cuda/stream_queues.h"
 #include "reference/core/error.h"
+#include "tests/optimized/cuda/device/waits_heard.h"
 
 namespace ringlab::cuda {
+
+/// In every program with such tests, before main() begins. Streams that share a queue wait for each
+/// other, which would hide mistakes; a ring of 5 ranks has 15 streams.
+inline const bool kEveryStreamHasAQueue = ask_for_stream_queues();
 
 enum class Needs { any_kernel, hopper };
 
@@ -33,6 +39,12 @@ class DeviceTest : public testing::Test {
     static const std::string reason = why_no_gpu(kNeeds);
     if (!reason.empty()) GTEST_SKIP() << reason;
     select_device(0);
+    const std::string problem = hear_of_lost_waits();
+    if (!problem.empty()) RecordProperty("lost_waits_have_no_names", problem);
+  }
+  void TearDown() override {
+    const std::string lost = lost_wait();
+    if (!lost.empty()) ADD_FAILURE() << lost;
   }
 };
 

@@ -106,11 +106,11 @@ std::function<void()> pipeline(int& sum, const Pipeline& p) {
       const int round = p.parity_flips ? i / p.stages % 2 : 0;
       int* place = numbers() + s * 32 + lane;
       if (thread_index() < 32) {
-        if (p.waits_for_empty) wait(empty(s), 1 - round);
+        if (p.waits_for_empty) wait(empty(s), 1 - round, "empty");
         *place = i + 1;
         arrive(full(s));
       } else if (thread_index() < 64) {
-        wait(full(s), round);
+        wait(full(s), round, "full");
         mine += *place;
         arrive(empty(s));
       }
@@ -146,11 +146,12 @@ TEST(mbarriers, a_new_barrier_is_past_parity_one_and_before_parity_zero) {
         publish_barriers();
       }
       sync_block();
-      wait(barrier_at(64), parity);
+      wait(barrier_at(64), parity, "K full");
     };
   };
   expect_no_fault(kLaunch, kernel(1));
-  expect_fault(kLaunch, kernel(0), "block 0, threads 0-95: barrier at shared offset 64, parity 0");
+  expect_fault(kLaunch, kernel(0),
+               "block 0, threads 0-95: K full, barrier at shared offset 64, parity 0");
 }
 
 TEST(mbarriers, one_arrival_too_many_is_a_fault) {
@@ -185,7 +186,7 @@ TEST(mbarriers, what_is_no_barrier_is_a_fault) {
                "written over");
   expect_fault(kLaunch, with([] {
                  init_barrier(barrier_at(64), 1);
-                 wait(barrier_at(64), 2);
+                 wait(barrier_at(64), 2, "full");
                }),
                "parity of 2");
 }

@@ -73,7 +73,7 @@ TEST(boxes, a_box_lies_swizzled_and_zeros_lie_where_there_is_no_tensor) {
         load_box(shared_memory() + kBytes, &map, box_barrier_at(kBarrier), corner.head, corner.row,
                  corner.channel);
       }
-      wait(box_barrier_at(kBarrier), 0);
+      wait(box_barrier_at(kBarrier), 0, "full");
       if (thread_index() != 3) return;
       for (int r = 0; r < kBoxRows; ++r) {
         for (int c = 0; c < 64; ++c) {
@@ -105,7 +105,7 @@ std::function<void()> two_boxes(const TensorMap& map, double& read, const Habits
       load_box(shared_memory(), &map, box_barrier_at(kBarrier), 0, 0, 0);
       load_box(shared_memory() + kBytes, &map, box_barrier_at(kBarrier), 1, 0, 0);
     }
-    if (habits.waits || thread_index() == 0) wait(box_barrier_at(kBarrier), 0);
+    if (habits.waits || thread_index() == 0) wait(box_barrier_at(kBarrier), 0, "full");
     if (thread_index() == 40) {
       read = static_cast<double>(element_of_box(shared_memory() + kBytes, 2, 3));
     }
@@ -121,7 +121,7 @@ TEST(boxes, a_barrier_must_expect_all_bytes_and_be_waited_for) {
   EXPECT_GT(count_wrong(kBoxLaunch, two_boxes(map, read, {.waits = false}), is_right), 20);
   EXPECT_GT(count_wrong(kBoxLaunch, two_boxes(map, read, {.expected = kBytes}), is_right), 20);
   expect_fault(kBoxLaunch, two_boxes(map, read, {.expected = 3 * kBytes}),
-               "threads 0-63: barrier at shared offset 4096, parity 0");
+               "threads 0-63: full, barrier at shared offset 4096, parity 0");
   expect_fault(kBoxLaunch, two_boxes(map, read, {.barrier_arrivals = 2}), "deadlock");
   expect_fault(kBoxLaunch, two_boxes(map, read, {.publishes = false}), "publish_barriers()");
 }
@@ -139,7 +139,7 @@ TEST(boxes, ordinary_writes_before_a_box_need_a_fence) {
         arrive_expecting(box_barrier_at(kBarrier), kBytes);
         load_box(shared_memory(), &map, box_barrier_at(kBarrier), 0, 0, 0);
       }
-      wait(box_barrier_at(kBarrier), 0);
+      wait(box_barrier_at(kBarrier), 0, "full");
     };
   };
   expect_no_fault(kBoxLaunch, kernel(true));
@@ -158,7 +158,7 @@ TEST(boxes, writes_to_a_box_under_way_and_a_second_box_on_it_are_faults) {
         if (writes) shared_memory()[5] = std::byte{};
         load_box(shared_memory() + second_offset, &map, box_barrier_at(kBarrier), 0, 0, 0);
       }
-      wait(box_barrier_at(kBarrier), 0);
+      wait(box_barrier_at(kBarrier), 0, "full");
     };
   };
   expect_no_fault(kBoxLaunch, kernel(kBytes, false));

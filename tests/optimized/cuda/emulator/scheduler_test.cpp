@@ -102,12 +102,13 @@ TEST(scheduler, a_deadlock_names_what_every_thread_waits_for) {
     } else {
       auto* barrier = reinterpret_cast<Barrier*>(shared_memory() + 8);
       init_barrier(barrier, 1);
-      wait(barrier, 0);
+      wait(barrier, 0, "full");
     }
   });
   EXPECT_NE(found.find("threads 0-31: sync_threads(4, 64)"), std::string::npos) << found;
   EXPECT_NE(found.find("threads 32-39, 41-63: shuffle_xor()"), std::string::npos) << found;
-  EXPECT_NE(found.find("threads 40: barrier at shared offset 8, parity 0"), std::string::npos);
+  EXPECT_NE(found.find("threads 40: full, barrier at shared offset 8, parity 0"),
+            std::string::npos);
 }
 
 TEST(scheduler, launches_that_no_gpu_has_are_usage_errors) {

@@ -1,0 +1,14 @@
+// The kernels of this program by their addresses, so that all can be loaded before a run begins.
+#pragma once
+
+#include <span>
+
+namespace ringlab::cuda {
+
+/// Adds a kernel. True, so that a constant can be made of it, which is before main() begins.
+bool list_kernel(const void* kernel);
+
+/// All that were added.
+std::span<const void* const> listed_kernels();
+
+}  // namespace ringlab::cuda

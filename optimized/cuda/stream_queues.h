@@ -1,0 +1,16 @@
+// How many streams of a device can run beside each other.
+#pragma once
+
+#include <cstdlib>
+
+namespace ringlab::cuda {
+
+/// Asks CUDA for 32 queues for each device, the most that there are, unless the user has decided. By
+/// default there are 8, and streams that share one wait for each other; a rank has three. For the
+/// beginning of a program: CUDA has not started, and no other thread reads the environment. True
+/// when it was written, or was there.
+inline bool ask_for_stream_queues() {
+  return ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0) == 0;
+}
+
+}  // namespace ringlab::cuda

@@ -1,0 +1,90 @@
+#include "reference/core/machine/shared_library.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+#include <system_error>
+
+namespace ringlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+void add_once(std::vector<fs::path>& all, const fs::path& one) {
+  if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+}
+
+/// What is in a folder, sorted; nothing where it cannot be read.
+std::vector<fs::path> children(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code problem;
+  for (fs::directory_iterator at(folder, problem), end; !problem && at != end;
+       at.increment(problem)) {
+    found.push_back(at->path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+/// Folders that have bin/python3: as it is called, which is what a virtual environment is known by,
+/// and as it is when links are followed. Debian's has what pip installs in local/.
+std::vector<fs::path> python_prefixes() {
+  std::vector<fs::path> prefixes;
+  std::istringstream folders(variable("PATH"));
+  std::error_code problem;
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path python = fs::path(folder) / "python3";
+    if (!fs::path(folder).is_absolute() || !fs::exists(python, problem)) continue;
+    add_once(prefixes, fs::path(folder).parent_path());
+    add_once(prefixes, fs::path(folder).parent_path() / "local");
+    const fs::path real = fs::canonical(python, problem);
+    if (!problem) add_once(prefixes, real.parent_path().parent_path());
+  }
+  const std::string home = variable("HOME");
+  if (!home.empty()) add_once(prefixes, fs::path(home) / ".local");
+  return prefixes;
+}
+
+/// Of one prefix: lib/python3*/…-packages/nvidia/*/lib.
+void add_folders(std::vector<fs::path>& folders, const fs::path& prefix) {
+  std::error_code problem;
+  for (const char* const lib : {"lib", "lib64"}) {
+    for (const fs::path& version : children(prefix / lib)) {
+      if (!version.filename().string().starts_with("python3")) continue;
+      for (const char* const packages : {"site-packages", "dist-packages"}) {
+        for (const fs::path& package : children(version / packages / "nvidia")) {
+          if (fs::is_directory(package / "lib", problem)) add_once(folders, package / "lib");
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<fs::path> python_library_folders() {
+  std::vector<fs::path> folders;
+  for (const fs::path& prefix : python_prefixes()) add_folders(folders, prefix);
+  return folders;
+}
+
+void* open_shared_library(const std::string& name, int flags) {
+  if (void* const found = ::dlopen(name.c_str(), flags)) return found;
+  if (name.find('/') != std::string::npos) return nullptr;
+  std::error_code problem;
+  for (const fs::path& folder : python_library_folders()) {
+    const fs::path file = folder / name;
+    if (!fs::exists(file, problem)) continue;
+    if (void* const found = ::dlopen(file.c_str(), flags)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace ringlab
