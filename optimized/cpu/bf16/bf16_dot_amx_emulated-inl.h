@@ -4,7 +4,6 @@
 
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -33,23 +32,29 @@ class EmulatedTiles {
   template <int c, int a, int b>
   void dot() {
     for (std::size_t m = 0; m < 16; ++m) {
-      for (std::size_t n = 0; n < 16; ++n) {
-        float even = 0, odd = 0;
-        for (std::size_t t = 0; t < 16; ++t) {
-          const std::uint32_t left = registers_[a][m][t], right = registers_[b][t][n];
-          even = flushed(std::fma(number(left << 16), number(right << 16), even));
-          odd = flushed(std::fma(number(left), number(right), odd));
+      float even[16] = {}, odd[16] = {};
+      for (std::size_t t = 0; t < 16; ++t) {
+        const std::uint32_t left = registers_[a][m][t];
+        const float low = number(left << 16), high = number(left);
+        for (std::size_t n = 0; n < 16; ++n) {
+          const std::uint32_t right = registers_[b][t][n];
+          even[n] = flushed(__builtin_fmaf(low, number(right << 16), even[n]));
+          odd[n] = flushed(__builtin_fmaf(high, number(right), odd[n]));
         }
+      }
+      for (std::size_t n = 0; n < 16; ++n) {
         std::uint32_t& sum = registers_[c][m][n];
-        sum = std::bit_cast<std::uint32_t>(
-            flushed(flushed(std::bit_cast<float>(sum)) + flushed(even + odd)));
+        const float before = flushed(std::bit_cast<float>(sum));
+        sum = std::bit_cast<std::uint32_t>(flushed(before + flushed(even[n] + odd[n])));
       }
     }
   }
 
  private:
+  /// A zero with the sign where the number is subnormal; in bits, for vectors.
   static float flushed(float x) {
-    return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : x;
   }
   /// bf16 in the high half.
   static float number(std::uint32_t bits) {
