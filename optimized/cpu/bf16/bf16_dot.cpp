@@ -135,7 +135,7 @@ class Worker {
                                      .pairs = pairs,
                                      .values = values_.pair(skipped),
                                      .panel_stride = values_.panel_stride(),
-                                     .panels = channels_.panels_of(channels_.v_dim),
+                                     .panels = channels_.products.panels_of(channels_.v_dim),
                                      .keep = rescale ? keep() : nullptr,
                                      .acc = tile.acc()});
     // Infinite and NaN values were packed as zeros; they count where their weight is not 0.

@@ -37,7 +37,7 @@ void score_with_tops(const Scoring& job) {
   RunningTops tops;
   for (std::int64_t row = 0; row < job.count; row += kSide) {
     score_side(tiles, job, row);
-    // Those before: these are on their way to memory.
+    // The scores before these, which are still on their way to memory.
     if (job.tops && row > 0) tops.take_in(job, row - kSide);
   }
   if (!job.tops) return;

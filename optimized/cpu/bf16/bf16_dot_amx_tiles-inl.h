@@ -14,34 +14,46 @@ namespace ringlab::cpu::bf16_dot {
 
 inline constexpr std::int64_t kSide = 16;            ///< rows and lanes of a matrix
 inline constexpr std::int64_t kKeyStep = 2 * kSide;  ///< keys whose weights are one matrix
-static_assert(kVectors == 3 && kTilePairs % 8 == 0);
+inline constexpr std::int64_t kLaneBytes = 4 * kWidth;
+static_assert(kVectors == 3);
+
+/// Registers 0 to 2, the sums of all lanes, += a matrix times the rows of `lanes`.
+template <class Tiles>
+inline void add_products(Tiles& tiles, const void* matrix, std::int64_t stride,
+                         const std::uint32_t* lanes) {
+  tiles.template load<3>(matrix, stride);
+  tiles.template load<4>(lanes, kLaneBytes);
+  tiles.template dot<0, 3, 4>();
+  tiles.template load<5>(lanes + kSide, kLaneBytes);
+  tiles.template dot<1, 3, 5>();
+  tiles.template load<6>(lanes + 2 * kSide, kLaneBytes);
+  tiles.template dot<2, 3, 6>();
+}
+/// Stores those sums: (kSide, lanes).
+template <class Tiles>
+inline void store_sums(Tiles& tiles, float* to) {
+  tiles.template store<0>(to, kLaneBytes);
+  tiles.template store<1>(to + kSide, kLaneBytes);
+  tiles.template store<2>(to + 2 * kSide, kLaneBytes);
+}
 
 /// Scores of kSide keys from row `row` on; those after the last are of zeros.
 template <class Tiles>
 inline void score_side(Tiles& tiles, const Scoring& job, std::int64_t row) {
-  constexpr std::int64_t kLaneBytes = 4 * kWidth;
   tiles.template zero<0>();
   tiles.template zero<1>();
   tiles.template zero<2>();
   const std::uint16_t* keys = job.keys + row * 2 * job.pairs;
   const std::uint32_t* queries = job.queries;
   for (std::int64_t t = 0; t < job.pairs; t += kSide) {
-    tiles.template load<3>(keys, 4 * job.pairs);
-    tiles.template load<4>(queries, kLaneBytes);
-    tiles.template dot<0, 3, 4>();
-    tiles.template load<5>(queries + kSide, kLaneBytes);
-    tiles.template dot<1, 3, 5>();
-    tiles.template load<6>(queries + 2 * kSide, kLaneBytes);
-    tiles.template dot<2, 3, 6>();
+    add_products(tiles, keys, 4 * job.pairs, queries);
     keys += 2 * kSide;
     queries += kSide * kWidth;
   }
-  float* const scores = job.scores + row * kWidth;
-  tiles.template store<0>(scores, kLaneBytes);
-  tiles.template store<1>(scores + kSide, kLaneBytes);
-  tiles.template store<2>(scores + 2 * kSide, kLaneBytes);
+  store_sums(tiles, job.scores + row * kWidth);
 }
 
+/// Rescales the sums of kSide channels: (kSide, lanes).
 inline void keep_panel(const float* keep, float* acc) {
   for (std::int64_t c = 0; c < kSide; ++c) {
     for (std::int64_t lane = 0; lane < kWidth; ++lane) acc[c * kWidth + lane] *= keep[lane];
@@ -52,7 +64,6 @@ inline void keep_panel(const float* keep, float* acc) {
 /// channel, pair).
 template <class Tiles>
 void add_weighted_in_tiles(Tiles& tiles, const Adding& job) {
-  constexpr std::int64_t kLaneBytes = 4 * kWidth;
   if (job.keep) keep_panel(job.keep, job.acc);
   for (std::int64_t panel = 0; panel < job.panels; ++panel) {
     float* const acc = job.acc + panel * kSide * kWidth;
@@ -64,19 +75,11 @@ void add_weighted_in_tiles(Tiles& tiles, const Adding& job) {
     const std::uint32_t* values = job.values + panel * job.panel_stride;
     const std::uint32_t* weights = job.weights;
     for (std::int64_t t = 0; t < job.pairs; t += kSide) {
-      tiles.template load<3>(values, 4 * kSide);
-      tiles.template load<4>(weights, kLaneBytes);
-      tiles.template dot<0, 3, 4>();
-      tiles.template load<5>(weights + kSide, kLaneBytes);
-      tiles.template dot<1, 3, 5>();
-      tiles.template load<6>(weights + 2 * kSide, kLaneBytes);
-      tiles.template dot<2, 3, 6>();
+      add_products(tiles, values, 4 * kSide, weights);
       values += kSide * kSide;
       weights += kSide * kWidth;
     }
-    tiles.template store<0>(acc, kLaneBytes);
-    tiles.template store<1>(acc + kSide, kLaneBytes);
-    tiles.template store<2>(acc + 2 * kSide, kLaneBytes);
+    store_sums(tiles, acc);
   }
 }
 

@@ -160,7 +160,7 @@ class PairedBackwardWorker {
                                      .pairs = channels_.products.pairs_of(count),
                                      .values = key_panels_.pair(part.first),
                                      .panel_stride = key_panels_.panel_stride(),
-                                     .panels = channels_.panels_of(channels_.head_dim),
+                                     .panels = channels_.products.panels_of(channels_.head_dim),
                                      .keep = nullptr,
                                      .acc = tile.dq()});
     // What K has of infinite, NaN and subnormal numbers, which the panels hold as zeros.

@@ -81,8 +81,7 @@ ValueBlock::ValueBlock(std::int64_t most_rows, std::int64_t channels, Apart apar
       products_(products),
       // (panel, pair of rows, channels of a panel)
       stride_((products.pairs_of(most_rows) + 2) * products.panel),
-      panels_(aligned_array<std::uint32_t>((channels + products.panel - 1) / products.panel *
-                                           stride_)) {}
+      panels_(aligned_array<std::uint32_t>(products.panels_of(channels) * stride_)) {}
 
 // (panel, pairs that are summed together, channel or pair, the other): the first are one pair in
 // vectors, and channels stand first in matrices.

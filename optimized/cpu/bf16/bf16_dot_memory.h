@@ -17,12 +17,9 @@ struct PairedChannels {
   std::int64_t head_dim, v_dim;
   const Products& products;
 
-  /// Panels that so many channels fill, and the channels there are in them.
-  std::int64_t panels_of(std::int64_t channels) const {
-    return (channels + products.panel - 1) / products.panel;
-  }
+  /// Channels there are in the panels that so many fill.
   std::int64_t in_panels(std::int64_t channels) const {
-    return panels_of(channels) * products.panel;
+    return products.panels_of(channels) * products.panel;
   }
 };
 

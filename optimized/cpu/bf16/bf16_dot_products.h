@@ -14,8 +14,7 @@ struct Products {
   void (*add_weighted)(const Adding&);
   void (*add_over_queries)(const Gathering&);
   bool (*pack_values)(const Packing&);
-  std::int64_t
-      pairs;  ///< that are summed together; what is missing from so many is filled up with 0
+  std::int64_t pairs;   ///< that are summed together, filled up with zeros
   std::int64_t keys;    ///< parts of a block of keys begin at multiples of so many
   std::int64_t rows;    ///< of keys in memory, filled up with zeros, are multiples of so many
   std::int64_t panel;   ///< channels of V that lie together
@@ -27,6 +26,8 @@ struct Products {
   std::int64_t pairs_of(std::int64_t count) const {
     return (count + 2 * pairs - 1) / (2 * pairs) * pairs;
   }
+  /// Panels that so many channels fill.
+  std::int64_t panels_of(std::int64_t channels) const { return (channels + panel - 1) / panel; }
 };
 
 /// Pairs in vectors: the functions of bf16_dot_tile.h.

@@ -64,7 +64,7 @@ struct LaunchPlan {
   Stream stream;
 };
 
-/// Of a kernel that is named where it is launched: load_kernels() knows it from the beginning.
+/// Puts a kernel that is launched somewhere on the list of load_kernels(), before main() begins.
 template <auto kKernel>
 inline const bool kIsListed = list_kernel(reinterpret_cast<const void*>(kKernel));
 
