@@ -49,8 +49,10 @@ nb::object exported(nb::handle given) {
       return nb::none();
     }
   };
-  nb::object capsule = export_with(nb::arg("max_version") = nb::make_tuple(1, 1));
-  return capsule.is_none() ? export_with() : capsule;  // older ones take no version
+  // Without a version first: older NumPy refuses one with an error in whose making Python can lose
+  // a KeyboardInterrupt. Arrays that are only read need a version.
+  const nb::object capsule = export_with();
+  return capsule.is_none() ? export_with(nb::arg("max_version") = nb::make_tuple(1, 1)) : capsule;
 }
 
 /// Checks what nanobind would read before it can be asked: DLPack's structures, while they are

@@ -228,7 +228,17 @@ class Callee {
   RunResult run(const AttentionInput& input) {
     if (stop_->is_due()) throw verify::Unsupported("had no more time");
     const nb::gil_scoped_acquire held;
-    const nb::dict results = answer(inputs_of(input));
+    try {
+      return results_of(input);
+    } catch (nb::python_error& error) {  // KeyboardInterrupt: what the function raises is a result
+      stop_->interruption.emplace(std::move(error));
+    }
+    throw verify::Unsupported("was interrupted");
+  }
+
+ private:
+  RunResult results_of(const AttentionInput& input) {
+    const auto results = nb::cast<nb::dict>(call_(inputs_of(input)));
     if (results.contains("unsupported")) {
       throw verify::Refused("says: " + text(results, "unsupported"));
     }
@@ -242,7 +252,6 @@ class Callee {
     return take_results(results, input, gives_lse_);
   }
 
- private:
   static std::string text(const nb::dict& results, const char* name) {
     return nb::cast<std::string>(nb::object(results[name]));
   }
@@ -257,15 +266,6 @@ class Callee {
     describe_problem(input.problem, call);
     last_inputs_ = nb::make_tuple(call["q"], call["k"], call["v"]);
     return call;
-  }
-
-  nb::dict answer(const nb::dict& call) {
-    try {
-      return nb::cast<nb::dict>(call_(call));
-    } catch (nb::python_error& error) {
-      stop_->interruption.emplace(std::move(error));
-    }
-    throw verify::Unsupported("was interrupted");
   }
 
   nb::object call_;

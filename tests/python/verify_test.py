@@ -387,6 +387,25 @@ class Stopping(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             verify(functions.right, cases=100000)
 
+    def test_a_signal_is_not_lost_wherever_it_comes(self):
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        for moment in range(50):
+            signal.setitimer(signal.ITIMER_REAL, 0.03 + 0.001 * moment)
+            with self.assertRaises(KeyboardInterrupt, msg=f"moment {moment}"):
+                verify(functions.right, laws=["U"], cases=20000)
+
+    def test_an_interruption_while_results_are_read_is_one(self):
+        class Interrupted(np.ndarray):
+            def __dlpack__(self, **wishes):
+                raise KeyboardInterrupt
+
+        def fn(q, k, v, *, mask, scale):
+            o, lse = functions.right(q, k, v, mask=mask, scale=scale)
+            return (o.view(Interrupted) if q.shape[2] > 3 else o), lse
+
+        with self.assertRaises(KeyboardInterrupt):
+            verify(fn, laws=["U"], isolate=False)
+
     def test_laws_that_were_not_reached_in_time_are_skipped_by_name(self):
         report = verify(functions.right, cases=100000, seconds=1.0)
         self.assertLess(report.seconds, 10)
