@@ -44,7 +44,7 @@ HWY_INLINE void add_products(const RowFactors<Real>& factors, const Panel<const 
     for (int x = 0; x < kVectors; ++x)
       sums[i][x] = hn::Load(d, out.values + i * out.stride + x * n);
   }
-  products.add_to(sums, terms, [](std::int64_t) {});
+  products.add_to(sums, terms, [](std::int64_t, int) {});
   for (int i = 0; i < kRows; ++i) {
     for (int x = 0; x < kVectors; ++x)
       hn::Store(sums[i][x], d, out.values + i * out.stride + x * n);

@@ -47,9 +47,9 @@ struct Factors {
   std::int64_t term_stride() const { return kSideBySide == SideBySide::terms ? 1 : stride; }
 };
 
-/// Terms of a turn of the loop. With 16 registers a term is 12 multiply-adds, and what counts and
-/// jumps beside them is worth saving.
-inline constexpr int kTermsAtOnce = kRegisters == 32 ? 1 : 4;
+/// Terms of a turn of the loop: what counts and jumps beside the multiply-adds is worth saving, most
+/// where it takes turns with them, as on Intel's ports and with 16 registers.
+inline constexpr int kTermsAtOnce = 4;
 
 /// sum + column · factor, rounded once, in the register of the sum. Where all registers are taken,
 /// compilers put the result where `factor` was, or read all factors at once, then run out of
@@ -95,17 +95,25 @@ HWY_INLINE auto as_factor([[maybe_unused]] D d, hn::TFromD<D> number) {
 /// measured, see docs/performance.md.
 inline constexpr std::int64_t kTermsAhead = 64;
 
-/// Asks for factors that are read soon after term t of these kRows rows: those of the next rows, a
-/// bit with every turn, where terms lie side by side, else those of a later term, which only wide
-/// vectors wait for. What is asked for may lie beyond what there is: the address is not followed.
+/// Asks for factors that are read soon after term t, the `turn`-th of a turn of the loop, of these
+/// kRows rows: those of the next rows, a line at a time, where terms lie side by side, else those of
+/// a later term, which only wide vectors wait for. What is asked for may lie beyond what there is:
+/// the address is not followed.
 template <int kRows, SideBySide kSideBySide, class Real>
-HWY_INLINE void fetch_ahead(const Factors<kSideBySide, Real>& factors, std::int64_t t) {
-  if (kSideBySide == SideBySide::rows && HWY_TARGET > HWY_AVX3) return;
-  const std::int64_t offset = kSideBySide == SideBySide::terms ? kRows * (factors.stride + t)
-                                                               : (t + kTermsAhead) * factors.stride;
-  hwy::Prefetch(reinterpret_cast<const Real*>(reinterpret_cast<std::uintptr_t>(factors.values) +
-                                              static_cast<std::uintptr_t>(offset) * sizeof(Real)));
-}
+struct FetchAhead {
+  const Factors<kSideBySide, Real>& factors;
+  // Inlined always: else g++ 12 sees a function that does nothing, and drops its calls.
+  HWY_INLINE void operator()(std::int64_t t, int turn) const {
+    constexpr int kTermsOfLine = 64 / (kRows * static_cast<int>(sizeof(Real)));
+    constexpr bool kTerms = kSideBySide == SideBySide::terms;
+    if (kTerms ? kTermsOfLine > 1 && turn % kTermsOfLine != 0 : HWY_TARGET > HWY_AVX3) return;
+    const std::int64_t offset =
+        kTerms ? kRows * (factors.stride + t) : (t + kTermsAhead) * factors.stride;
+    hwy::Prefetch(
+        reinterpret_cast<const Real*>(reinterpret_cast<std::uintptr_t>(factors.values) +
+                                      static_cast<std::uintptr_t>(offset) * sizeof(Real)));
+  }
+};
 
 /// Rows of numbers that lie side by side, `stride` numbers from row to row.
 template <class Real>
@@ -145,14 +153,16 @@ struct Terms {
   std::int64_t column_stride;
 
   /// sums[i][x] += Σ_t rows[i](t) · columns(t)[x], t = 0 … terms-1 in this order with one rounding
-  /// each; fetch(t) comes before every turn of the loop.
+  /// each; fetch(t, turn) comes before every term, the turn-th of a turn of the loop.
   template <class Fetch>
   HWY_INLINE void add_to(Vector<Real> (&sums)[kRows][kVectors], std::int64_t terms,
                          const Fetch& fetch) const {
     std::int64_t t = 0;
     for (; t + kTermsAtOnce <= terms; t += kTermsAtOnce) {
-      fetch(t);
-      for (int ahead = 0; ahead < kTermsAtOnce; ++ahead) add(t + ahead, sums);
+      for (int turn = 0; turn < kTermsAtOnce; ++turn) {
+        fetch(t + turn, turn);
+        add(t + turn, sums);
+      }
     }
     for (int left = static_cast<int>(terms - t); left > 0; --left) add(t++, sums);
   }
@@ -189,7 +199,7 @@ HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
     }
   }
   if constexpr (kResult == Result::added) besides.begin(sums);
-  products.add_to(sums, terms, [&](std::int64_t t) { fetch_ahead<kRows>(factors, t); });
+  products.add_to(sums, terms, FetchAhead<kRows, kSideBySide, Real>{factors});
   for (int i = 0; i < kRows; ++i) {
     for (int x = 0; x < kTileVectors; ++x) {
       hn::Store(besides.end(i, x, sums[i][x]), d, out + i * width + x * n);

@@ -26,6 +26,8 @@ FOUND_BY = {"mask_off_by_one": "equals_reference", "without_the_maximum": "P9",
 
 # This one lets the clock go on for a second at times.
 LAWS = [law.id for law in ringlab.laws() if law.id != "same_call"]
+# Where one law is as good as another.
+FEW = ["equals_reference", "gradients_equal_reference", "P1", "P9", "P26", "U"]
 
 
 def verify(fn, **wishes):
@@ -39,7 +41,7 @@ class RightFunctions(unittest.TestCase):
         return report
 
     def test_a_right_one_passes_in_every_dtype(self):
-        report = self.passes(functions.right, dtypes=("f64", "f32", "f16"), cases=40)
+        report = self.passes(functions.right, dtypes=("f64", "f32", "f16"), cases=16)
         self.assertGreater(sum(law.verdict == "held" for law in report.laws), 40)
         self.assertTrue(report.settings["gives_lse"])
         dtypes = {name for law in report.laws for name in law.classes if name.startswith("dtype")}
@@ -58,18 +60,18 @@ class RightFunctions(unittest.TestCase):
         self.passes(checked, dtypes=["bf16"])
 
     def test_without_an_lse_the_laws_about_it_are_skipped(self):
-        report = self.passes(functions.right_without_lse)
+        report = self.passes(functions.right_without_lse, laws=FEW)
         self.assertFalse(report.settings["gives_lse"])
         self.assertEqual([law.skipped for law in report.laws if law.id == "P26"], ["gives no lse"])
 
     def test_gradients_are_compared_too(self):
-        report = self.passes(functions.right_with_gradients, backward=True)
+        report = self.passes(functions.right_with_gradients, backward=True, laws=FEW)
         held = {law.id for law in report.laws if law.verdict == "held"}
         self.assertIn("gradients_equal_reference", held)
 
     def test_partial_gradients_in_a_small_dtype_are_promised(self):
         in_parts = ringlab.Profile(rounds_weights=True, queries_per_store=4, keys_per_store=4)
-        self.passes(functions.gradients_in_parts, dtypes=["f16"], backward=True, profile=in_parts)
+        self.passes(functions.gradients_in_parts, dtypes=["f16"], backward=True, profile=in_parts, cases=4)
         for wish in ("queries_per_store", "keys_per_store"):
             silent = dataclasses.replace(in_parts, **{wish: 0})
             report = verify(functions.gradients_in_parts, dtypes=["f16"], backward=True, profile=silent,
@@ -113,12 +115,12 @@ class RightFunctions(unittest.TestCase):
                 raise NotImplementedError("causal without groups only")
             return functions.right(q, k, v, mask=mask, scale=scale)
 
-        report = verify(causal_only)
+        report = verify(causal_only, laws=FEW)
         self.assertFalse(report.passed or report.broken)
         self.assertIn("not checked", report.headline())
         self.assertIn("it refused", report.gaps[0])
         self.assertTrue(any("causal without groups only" in law.skipped for law in report.laws))
-        report = self.passes(causal_only, masks=("full", "causal"),
+        report = self.passes(causal_only, masks=("full", "causal"), laws=FEW,
                              limits=ringlab.Limits(grouped_heads=False))
         self.assertGreater(sum(law.refused for law in report.laws), 0)
 
@@ -263,18 +265,19 @@ class WrongFunctions(unittest.TestCase):
         self.assertIn("the same with", str(report))
 
     def test_a_known_mistake_has_its_name(self):
-        self.assertIn("this is: ", verify(functions.lse_in_base_2).diagnosis)
-        self.assertIn("this is: ", str(verify(functions.lse_in_base_2)))
+        report = verify(functions.lse_in_base_2, laws=FEW)
+        self.assertIn("this is: ", report.diagnosis)
+        self.assertIn("this is: ", str(report))
 
     def test_arithmetic_that_could_be_declared_is_named(self):
         rounds = functions.rounds_weights
-        report = verify(rounds, dtypes=["f16"])
+        report = verify(rounds, dtypes=["f16"], laws=FEW)
         self.assertTrue(report.broken)
         self.assertIn("passes if weights are rounded to f16", report.passes_if)
         self.assertIn("rounds_weights=True", report.passes_if)
-        self.assertTrue(verify(rounds, dtypes=["f16"],
+        self.assertTrue(verify(rounds, dtypes=["f16"], laws=FEW,
                                profile=ringlab.Profile(rounds_weights=True)).passed)
-        self.assertEqual(verify(functions.scale_of_the_values, dtypes=["f16"]).passes_if, "")
+        self.assertEqual(verify(functions.scale_of_the_values, dtypes=["f16"], laws=FEW).passes_if, "")
 
     def test_a_failure_that_does_not_come_back_is_said_to_be_one(self):
         calls = []
