@@ -48,8 +48,8 @@ struct Factors {
 };
 
 /// Terms of a turn of the loop: what counts and jumps beside the multiply-adds is worth saving, most
-/// where it takes turns with them, as on Intel's ports and with 16 registers.
-inline constexpr int kTermsAtOnce = 4;
+/// where it takes turns with them, as on Intel's ports and with 16 registers. For Arm g++ 12 spills.
+inline constexpr int kTermsAtOnce = HWY_ARCH_ARM_A64 ? 1 : 4;
 
 /// sum + column · factor, rounded once, in the register of the sum. Where all registers are taken,
 /// compilers put the result where `factor` was, or read all factors at once, then run out of
