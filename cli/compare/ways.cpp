@@ -34,7 +34,7 @@ Mask narrowed(const Problem& problem, const std::string& words) {
 }
 
 /// So many tokens in equal parts, as a mask of documents.
-std::string parts_of(std::int64_t tokens) {
+std::string documents_of(std::int64_t tokens) {
   std::string words;
   for (std::int64_t part = 0; part < kShare; ++part) {
     const std::int64_t length = tokens * (part + 1) / kShare - tokens * part / kShare;
@@ -73,7 +73,7 @@ std::vector<Way> ways_of(const Problem& problem, int ranks) {
                   narrowed(problem, fmt::format("window:{},{}", near, near)), true});
   if (problem.shape.q_tokens == keys) {
     ways.push_back({fmt::format("blocks of {} alone", near), "documents_and_windows",
-                    on_ranks(ranks), narrowed(problem, parts_of(keys)), true});
+                    on_ranks(ranks), narrowed(problem, documents_of(keys)), true});
   }
   return ways;
 }

@@ -15,7 +15,7 @@
 namespace ringlab::report {
 namespace {
 
-constexpr std::size_t kWidth = 98;
+constexpr std::size_t kLineWidth = 98;
 constexpr std::size_t kMostMapRows = 8, kMostLaneLines = 10;
 constexpr std::string_view kMore = " …";
 constexpr const char* kLegend =
@@ -122,9 +122,9 @@ std::vector<Block> blocks_of(const std::vector<Lane>& lanes) {
   }
   constexpr std::size_t kNames = 10, kBetween = 3;
   std::vector<Block> blocks;
-  std::size_t taken = kWidth;
+  std::size_t taken = kLineWidth;
   for (const auto& [column, width] : widths) {
-    if (taken + kBetween + width > kWidth) {
+    if (taken + kBetween + width > kLineWidth) {
       blocks.emplace_back();
       taken = kNames;
     }
@@ -140,7 +140,7 @@ std::string line_of(const std::string& name, const Block& block,
   std::string line = fmt::format("{:<10}", name);
   for (const auto& [column, width] : block) line += fmt::format("{:<{}}   ", cell(column), width);
   line.erase(line.find_last_not_of(' ') + 1);
-  if (line.size() > kWidth) line = line.substr(0, kWidth) + std::string(kMore);
+  if (line.size() > kLineWidth) line = line.substr(0, kLineWidth) + std::string(kMore);
   return line;
 }
 
@@ -228,7 +228,8 @@ RankWindow window_of(const verify::Retelling& told, std::size_t most) {
 }
 
 std::vector<std::string> broken_in_two(const std::string& line) {
-  const std::size_t at = line.size() <= kWidth ? std::string::npos : line.rfind(' ', kWidth);
+  const std::size_t at =
+      line.size() <= kLineWidth ? std::string::npos : line.rfind(' ', kLineWidth);
   if (at == std::string::npos) return {line};
   return {line.substr(0, at), "  " + line.substr(at)};
 }
@@ -293,7 +294,7 @@ std::vector<std::string> retelling_lines(const Shown& shown) {
   } else if (told.failed.empty()) {
     lines.emplace_back("o and lse of this run lie within their bounds");
   } else {
-    lines.push_back("no answer: " + told.failed.substr(0, kWidth - 20) + std::string(kMore));
+    lines.push_back("no answer: " + told.failed.substr(0, kLineWidth - 20) + std::string(kMore));
   }
   if (lines.size() > kMostPictureLines) {
     lines.resize(kMostPictureLines - 1);

@@ -45,7 +45,7 @@ include(precompiled_headers)
 # Headers are read once for a few files, which halves the time of a build. The price: names that
 # files of a target keep to themselves must differ, too.
 option(RINGLAB_UNITY "Compile the files of a target a few at a time" OFF)
-set(ringlab_files_together 8)
+set(ringlab_files_together 16)
 function(ringlab_unity target)
   if(NOT RINGLAB_UNITY)
     return()

@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
-constexpr io::JsonLimits kLimits{
+constexpr std::int64_t kMostConfigBytes = std::int64_t{1} << 20;
+constexpr io::JsonLimits kConfigLimits{
     .what = "configuration", .depth = 12, .keys = 4096, .values = 200000};
 // Products of sizes stay below 2^63.
 constexpr std::int64_t kMostHidden = 1 << 18, kMostFeedForward = 1 << 20, kMostHeads = 1 << 12;
@@ -116,7 +116,7 @@ void read_kind(const Configuration& config, Transformer& model) {
 }  // namespace
 
 Transformer transformer_of_json(std::string_view text, const std::string& where) {
-  io::check_json(text, kLimits, where);
+  io::check_json(text, kConfigLimits, where);
   const Json json = Json::parse(text);
   if (!json.is_object()) {
     throw_input_error({.where = where, .expected = "an object", .actual = "another value"});
@@ -152,7 +152,7 @@ Transformer transformer_of_json(std::string_view text, const std::string& where)
 }
 
 Transformer read_transformer(const std::string& path) {
-  const std::vector<std::byte> bytes = io::read_file(path, kMostBytes);
+  const std::vector<std::byte> bytes = io::read_file(path, kMostConfigBytes);
   return transformer_of_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
 }
 
