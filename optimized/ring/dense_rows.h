@@ -35,20 +35,16 @@ RankRows<Element> dense_rows(RankRows<Element> rows) {
     std::shared_ptr<const void> owner;
     std::vector<Tensor<Element>> tensors;
   };
-  const auto packed = std::make_shared<Packed>();
-  packed->owner = rows.owner;
-  packed->tensors.reserve(4);  // views of them are kept
+  const auto kept = std::make_shared<Packed>();
+  kept->owner = rows.owner;
+  kept->tensors.reserve(4);  // views of them are kept
   const auto pack = [&](TensorView<const Element>& view) {
     if (is_dense(view)) return;
-    Tensor<Element>& tensor = packed->tensors.emplace_back(view.extents);
-    Element* next = tensor.values().data();
-    for_each_index(view.extents,
-                   [&](auto b, auto h, auto t, auto c) { *next++ = view(b, h, t, c); });
-    view = std::as_const(tensor).view();
+    view = std::as_const(kept->tensors.emplace_back(dense_copy<Element>(view))).view();
   };
   pack(rows.q), pack(rows.k), pack(rows.v);
   if (rows.dout) pack(*rows.dout);
-  rows.owner = packed;
+  rows.owner = kept;
   return rows;
 }
 

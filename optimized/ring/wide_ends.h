@@ -8,22 +8,12 @@
 
 namespace ringlab::ring {
 
-template <class To, class From>
-Tensor<To> converted(const TensorView<const From>& from) {
-  Tensor<To> to(from.extents);
-  To* next = to.values().data();
-  for_each_index(from.extents, [&](auto b, auto h, auto t, auto c) {
-    *next++ = static_cast<To>(from(b, h, t, c));
-  });
-  return to;
-}
-
 template <class From>
 Tensor<double> widened(Tensor<From>&& from) {
   if constexpr (std::is_same_v<From, double>) {
     return std::move(from);
   } else {
-    return converted<double>(std::as_const(from).view());
+    return dense_copy<double>(std::as_const(from).view());
   }
 }
 
@@ -47,7 +37,7 @@ Ends<Element> narrow_ends(const Ends<double>& wide) {
   return {
       .source =
           [wide](const RankTokens& tokens) {
-            return remade_rows<Element>(wide.source(tokens), converted<Element, double>);
+            return remade_rows<Element>(wide.source(tokens), dense_copy<Element, const double>);
           },
       .sink = [wide](const RankTokens& tokens,
                      RankResult<Element>&& mine) { wide.sink(tokens, widened(std::move(mine))); }};

@@ -108,13 +108,7 @@ GivenArray checked_array(const std::string& name, nb::handle given, DType bits_a
 
 Tensor<double> widened(const GivenArray& given) {
   return with_element_type(given.dtype, [&](auto element) {
-    const auto view = given.view<decltype(element)>();
-    Tensor<double> result(view.extents);
-    double* next = result.values().data();
-    for_each_index(view.extents, [&](auto b, auto h, auto t, auto c) {
-      *next++ = static_cast<double>(view(b, h, t, c));
-    });
-    return result;
+    return dense_copy<double>(given.view<decltype(element)>());
   });
 }
 

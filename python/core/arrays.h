@@ -35,17 +35,6 @@ GivenArray checked_array(const std::string& name, nanobind::handle given,
 /// Every element, exactly. Needs no GIL.
 Tensor<double> widened(const GivenArray& given);
 
-/// Rounds every element to `Element`.
-template <class Element>
-Tensor<Element> narrowed(const TensorView<const double>& values) {
-  Tensor<Element> result(values.extents);
-  Element* next = result.values().data();
-  for_each_index(values.extents, [&](auto b, auto h, auto t, auto c) {
-    *next++ = static_cast<Element>(values(b, h, t, c));
-  });
-  return result;
-}
-
 /// The receiver of an array: NumPy (bf16 as 16-bit unsigned integers), or anybody with DLPack.
 enum class Receiver { numpy, dlpack };
 

@@ -37,8 +37,8 @@ class ResultArrays {
   }
   /// Rounded to `dtype`.
   void add_as(DType dtype, const char* name, const Tensor<double>& tensor) {
-    with_element_type(dtype,
-                      [&](auto element) { add(name, narrowed<decltype(element)>(tensor.view())); });
+    with_element_type(
+        dtype, [&](auto element) { add(name, dense_copy<decltype(element)>(tensor.view())); });
   }
   nb::dict take() { return std::move(by_name_); }
 

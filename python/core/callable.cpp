@@ -195,7 +195,7 @@ void describe_problem(const Problem& problem, nb::dict& call) {
 
 nb::object fresh_array(const TensorView<const double>& values, DType dtype) {
   return with_element_type(dtype, [&](auto element) {
-    return handed_over(narrowed<decltype(element)>(values), Receiver::numpy);
+    return handed_over(dense_copy<decltype(element)>(values), Receiver::numpy);
   });
 }
 

@@ -29,8 +29,8 @@ CallerRows<Element> rows_of_array(const GivenArray& array, const Positions& toke
   const std::vector<std::int64_t> list = tokens.to_list();
   auto packed = std::make_shared<Tensor<Element>>(view.extents);
   Element* next = packed->values().data();
-  for_each_index(view.extents, [&](auto b, auto h, auto t, auto c) {
-    *next++ = view(b, h, list[static_cast<std::size_t>(t)], c);
+  for_each_row(view.extents, [&](auto b, auto h, auto t) {
+    next = copy_row(view, b, h, list[static_cast<std::size_t>(t)], next);
   });
   return {.packed = packed, .view = std::as_const(*packed).view()};
 }
@@ -56,9 +56,10 @@ ring::RankRows<Element> rows_of_rank(const GivenInput& given, const ring::RankTo
 template <class Element>
 void put_rows(const Tensor<Element>& rows, const Positions& tokens, Tensor<Element>& whole) {
   const std::vector<std::int64_t> list = tokens.to_list();
-  const Element* next = rows.values().data();
-  for_each_index(rows.extents(), [&](auto b, auto h, auto t, auto c) {
-    whole(b, h, list[static_cast<std::size_t>(t)], c) = *next++;
+  const TensorView<const Element> from = rows.view();
+  const TensorView<Element> to = whole.view();
+  for_each_row(from.extents, [&](auto b, auto h, auto t) {
+    copy_row(from, b, h, t, to.data + to.offset(b, h, list[static_cast<std::size_t>(t)], 0));
   });
 }
 

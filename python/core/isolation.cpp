@@ -40,12 +40,7 @@ nb::object as_numpy(const std::string& name, nb::handle given) {
   const GivenArray array = checked_array(name, given, DType::bf16);
   return with_element_type(array.dtype, [&](auto element) {
     using Element = decltype(element);
-    Tensor<Element> copy(array.extents);
-    Element* next = copy.values().data();
-    const auto view = array.view<Element>();
-    for_each_index(view.extents,
-                   [&](auto b, auto h, auto t, auto c) { *next++ = view(b, h, t, c); });
-    return handed_over(std::move(copy), Receiver::numpy);
+    return handed_over(dense_copy<Element>(array.view<Element>()), Receiver::numpy);
   });
 }
 

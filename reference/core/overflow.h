@@ -14,15 +14,15 @@ namespace ringlab {
 /// The largest Euclidean norm of a row.
 template <class Element>
 double largest_norm(const TensorView<const Element>& rows) {
-  const Extents& e = rows.extents;
-  double largest = 0, sum = 0;
-  std::int64_t at = 0;
-  for_each_index(e, [&](auto b, auto h, auto t, auto c) {
-    const auto value = static_cast<double>(rows(b, h, t, c));
-    sum += value * value;
-    if (++at % e.channels != 0) return;
+  double largest = 0;
+  for_each_row(rows.extents, [&](auto b, auto h, auto t) {
+    const Element* const row = rows.data + rows.offset(b, h, t, 0);
+    double sum = 0;
+    for (std::int64_t c = 0; c < rows.extents.channels; ++c) {
+      const auto value = static_cast<double>(row[c * rows.strides.channel]);
+      sum += value * value;
+    }
     largest = std::max(largest, sum);
-    sum = 0;
   });
   return std::sqrt(largest);
 }

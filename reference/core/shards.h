@@ -19,8 +19,8 @@ Tensor<T> shard_of(const TensorView<const double>& source, const Positions& posi
   extents.tokens = positions.size();
   Tensor<T> shard(extents);
   T* next = shard.values().data();
-  for_each_index(extents, [&](auto b, auto h, auto t, auto c) {
-    *next++ = static_cast<T>(source(b, h, tokens[static_cast<std::size_t>(t)], c));
+  for_each_row(extents, [&](auto b, auto h, auto t) {
+    next = copy_row(source, b, h, tokens[static_cast<std::size_t>(t)], next);
   });
   return shard;
 }
@@ -29,9 +29,10 @@ Tensor<T> shard_of(const TensorView<const double>& source, const Positions& posi
 template <class T>
 void unshard(const Tensor<T>& shard, const Positions& positions, Tensor<double>& whole) {
   const std::vector<std::int64_t> tokens = positions.to_list();
-  const T* next = shard.values().data();
-  for_each_index(shard.extents(), [&](auto b, auto h, auto t, auto c) {
-    whole(b, h, tokens[static_cast<std::size_t>(t)], c) = static_cast<double>(*next++);
+  const TensorView<const T> rows = shard.view();
+  const TensorView<double> to = whole.view();
+  for_each_row(rows.extents, [&](auto b, auto h, auto t) {
+    copy_row(rows, b, h, t, to.data + to.offset(b, h, tokens[static_cast<std::size_t>(t)], 0));
   });
 }
 

@@ -92,13 +92,42 @@ class Tensor {
   std::vector<T> values_;
 };
 
+/// Calls `visit(b, h, t)` for every row, tokens fastest.
+template <class Visitor>
+void for_each_row(const Extents& e, Visitor&& visit) {
+  for (std::int64_t b = 0; b < e.batch; ++b)
+    for (std::int64_t h = 0; h < e.heads; ++h)
+      for (std::int64_t t = 0; t < e.tokens; ++t) visit(b, h, t);
+}
+
 /// Calls `visit(b, h, t, c)` for every index, channels fastest.
 template <class Visitor>
 void for_each_index(const Extents& e, Visitor&& visit) {
-  for (std::int64_t b = 0; b < e.batch; ++b)
-    for (std::int64_t h = 0; h < e.heads; ++h)
-      for (std::int64_t t = 0; t < e.tokens; ++t)
-        for (std::int64_t c = 0; c < e.channels; ++c) visit(b, h, t, c);
+  for_each_row(e, [&](std::int64_t b, std::int64_t h, std::int64_t t) {
+    for (std::int64_t c = 0; c < e.channels; ++c) visit(b, h, t, c);
+  });
+}
+
+/// Copies row (b, h, t), converted to T, to numbers side by side from `to` on; returns their end.
+template <class From, class T>
+T* copy_row(const TensorView<From>& rows, std::int64_t b, std::int64_t h, std::int64_t t, T* to) {
+  const From* const from = rows.data + rows.offset(b, h, t, 0);
+  const std::int64_t channels = rows.extents.channels, stride = rows.strides.channel;
+  if (stride == 1) {  // a loop of its own, of vectors
+    for (std::int64_t c = 0; c < channels; ++c) to[c] = static_cast<T>(from[c]);
+  } else {
+    for (std::int64_t c = 0; c < channels; ++c) to[c] = static_cast<T>(from[c * stride]);
+  }
+  return to + channels;
+}
+
+/// The same numbers, converted to T, without gaps.
+template <class T, class From>
+Tensor<T> dense_copy(const TensorView<From>& from) {
+  Tensor<T> to(from.extents);
+  T* next = to.values().data();
+  for_each_row(from.extents, [&](auto b, auto h, auto t) { next = copy_row(from, b, h, t, next); });
+  return to;
 }
 
 }  // namespace ringlab
