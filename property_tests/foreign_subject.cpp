@@ -30,10 +30,7 @@ void make_dense(TensorView<const double>& view, std::vector<Tensor<double>>& cop
     view.strides = dense_strides(view.extents);
     return;
   }
-  Tensor<double> copy(view.extents);
-  for_each_index(view.extents,
-                 [&](auto b, auto h, auto t, auto c) { copy(b, h, t, c) = view(b, h, t, c); });
-  copies.push_back(std::move(copy));
+  copies.push_back(dense_copy<double>(view));
   view = std::as_const(copies.back()).view();
 }
 

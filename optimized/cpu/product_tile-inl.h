@@ -106,7 +106,7 @@ struct FetchAhead {
   HWY_INLINE void operator()(std::int64_t t, int turn) const {
     constexpr int kTermsOfLine = 64 / (kRows * static_cast<int>(sizeof(Real)));
     constexpr bool kTerms = kSideBySide == SideBySide::terms;
-    if (kTerms ? kTermsOfLine > 1 && turn % kTermsOfLine != 0 : HWY_TARGET > HWY_AVX3) return;
+    if (kTerms ? turn % kTermsOfLine != 0 : HWY_TARGET > HWY_AVX3) return;
     const std::int64_t offset =
         kTerms ? kRows * (factors.stride + t) : (t + kTermsAhead) * factors.stride;
     hwy::Prefetch(

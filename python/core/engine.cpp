@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "optimized/ring/engine.h"
+#include "reference/core/shards.h"
 
 namespace ringlab::python {
 namespace {
@@ -26,12 +27,7 @@ CallerRows<Element> rows_of_array(const GivenArray& array, const Positions& toke
     view.strides.token *= tokens.runs()[0].stride;
   }
   if (tokens.runs().size() <= 1) return {.view = view};
-  const std::vector<std::int64_t> list = tokens.to_list();
-  auto packed = std::make_shared<Tensor<Element>>(view.extents);
-  Element* next = packed->values().data();
-  for_each_row(view.extents, [&](auto b, auto h, auto t) {
-    next = copy_row(view, b, h, list[static_cast<std::size_t>(t)], next);
-  });
+  auto packed = std::make_shared<Tensor<Element>>(shard_of<Element>(array.view<Element>(), tokens));
   return {.packed = packed, .view = std::as_const(*packed).view()};
 }
 
@@ -54,16 +50,6 @@ ring::RankRows<Element> rows_of_rank(const GivenInput& given, const ring::RankTo
 }
 
 template <class Element>
-void put_rows(const Tensor<Element>& rows, const Positions& tokens, Tensor<Element>& whole) {
-  const std::vector<std::int64_t> list = tokens.to_list();
-  const TensorView<const Element> from = rows.view();
-  const TensorView<Element> to = whole.view();
-  for_each_row(from.extents, [&](auto b, auto h, auto t) {
-    copy_row(from, b, h, t, to.data + to.offset(b, h, list[static_cast<std::size_t>(t)], 0));
-  });
-}
-
-template <class Element>
 EngineResults<Element> room_for(const GivenInput& given) {
   const Shape& shape = given.problem.shape;
   EngineResults<Element> results{.out = Tensor<Element>(shape.out()),
@@ -83,7 +69,7 @@ void keep(ring::RankResult<Element>&& mine, const ring::RankTokens& tokens, bool
     if (is_all) {
       whole = std::move(rows);
     } else {
-      put_rows(rows, positions, whole);
+      unshard(rows, positions, whole);
     }
   };
   put(std::move(mine.out), tokens.queries, results.out);

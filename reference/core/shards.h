@@ -12,8 +12,8 @@
 namespace ringlab {
 
 /// The tokens at `positions`, dense, converted to T. `source` may be strided.
-template <class T>
-Tensor<T> shard_of(const TensorView<const double>& source, const Positions& positions) {
+template <class T, class From>
+Tensor<T> shard_of(const TensorView<From>& source, const Positions& positions) {
   const std::vector<std::int64_t> tokens = positions.to_list();
   Extents extents = source.extents;
   extents.tokens = positions.size();
@@ -25,12 +25,12 @@ Tensor<T> shard_of(const TensorView<const double>& source, const Positions& posi
   return shard;
 }
 
-/// Writes a shard back to the tokens it came from, widened.
-template <class T>
-void unshard(const Tensor<T>& shard, const Positions& positions, Tensor<double>& whole) {
+/// Writes a shard back to the tokens it came from, converted to T.
+template <class T, class From>
+void unshard(const Tensor<From>& shard, const Positions& positions, Tensor<T>& whole) {
   const std::vector<std::int64_t> tokens = positions.to_list();
-  const TensorView<const T> rows = shard.view();
-  const TensorView<double> to = whole.view();
+  const TensorView<const From> rows = shard.view();
+  const TensorView<T> to = whole.view();
   for_each_row(rows.extents, [&](auto b, auto h, auto t) {
     copy_row(rows, b, h, t, to.data + to.offset(b, h, tokens[static_cast<std::size_t>(t)], 0));
   });
