@@ -29,6 +29,7 @@ RINGLAB_KERNEL_CODE std::byte* shared_memory();
 // Threads of a block.
 
 RINGLAB_KERNEL_CODE void sync_block();  ///< __syncthreads()
+RINGLAB_KERNEL_CODE void sync_warp();   ///< __syncwarp(), all lanes
 /// bar.sync, bar.arrive: named barriers 1 … 15; `threads`, a multiple of 32, take part in all.
 RINGLAB_KERNEL_CODE void sync_threads(int barrier, int threads);
 RINGLAB_KERNEL_CODE void arrive_threads(int barrier, int threads);
@@ -62,6 +63,8 @@ RINGLAB_KERNEL_CODE void wait_for_copies();  ///< until at most `Pending` groups
 /// ldmatrix.x4 of b16: lane l gives the address of row l % 8 of matrix l / 8, 16 bytes aligned.
 RINGLAB_KERNEL_CODE void load_matrices(std::uint32_t (&fragments)[4], const void* row);
 RINGLAB_KERNEL_CODE void load_matrices_transposed(std::uint32_t (&fragments)[4], const void* row);
+/// stmatrix.x4 of b16 (sm_90): the opposite of load_matrices().
+RINGLAB_KERNEL_CODE void store_matrices(void* row, const std::uint32_t (&fragments)[4]);
 /// mma.sync.m16n8k16: d += a b, a row-major, b column-major, in the fragments of the PTX ISA.
 template <class Element>
 RINGLAB_KERNEL_CODE void multiply_add(float (&d)[4], const std::uint32_t (&a)[4],
@@ -86,7 +89,20 @@ RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName name);
 /// tensor's rows or channels arrives as zeros; always the box's whole number of bytes.
 RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head,
                                   int row, int channel);
-/// Writes to shared memory become visible to load_box and to the tensor cores' own reads.
+/// Called by one thread. Writes the box, which lies as load_box() leaves one, to (head, row, channel)
+/// of the tensor; what lies outside the tensor is left out.
+RINGLAB_KERNEL_CODE void store_box(const TensorMap* map, const void* shared, int head, int row,
+                                   int channel);
+/// The same, but adds to the numbers of a tensor of f32, each by itself, in any order.
+RINGLAB_KERNEL_CODE void add_box(const TensorMap* map, const void* shared, int head, int row,
+                                 int channel);
+RINGLAB_KERNEL_CODE void commit_boxes();
+/// Waits until shared memory of all boxes that this thread stores or adds has been read, but for the
+/// last `Pending` groups. Before the thread ends, at the latest.
+template <int Pending>
+RINGLAB_KERNEL_CODE void wait_for_boxes();
+/// Writes to shared memory become visible to load_box, store_box, add_box and to the tensor cores'
+/// own reads, and reads of it are done before theirs and before what they write.
 RINGLAB_KERNEL_CODE void fence_async_proxy();
 
 // Matrix products of a warpgroup (wgmma, sm_90a).
@@ -114,6 +130,11 @@ RINGLAB_KERNEL_CODE void compute_before_waiting(float value);
 template <class Element, int N>
 RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], Operand a, Operand b, int channel,
                                        bool accumulate);
+/// The same with A (64, 16 channels) in registers, as four packed pairs in the order of an mma A
+/// fragment. N a multiple of 64.
+template <class Element, int N>
+RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], const std::uint32_t (&a)[4], Operand b,
+                                       int channel, bool accumulate);
 /// d (64, N) += P V for 16 keys: P (64, 16) in registers as four packed pairs, in the order of an
 /// mma A fragment; V (keys, N channels): keys `key` … key + 15, channels 0 … N - 1 (N a multiple of
 /// 64).

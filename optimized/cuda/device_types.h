@@ -39,8 +39,8 @@ class WaitName {
   std::uint64_t letters_ = 0;
 };
 
-/// Describes a dense tensor (batch · heads, rows, channels) of 16-bit elements and boxes of
-/// `box_rows` rows by 64 channels (128 bytes). A box lies in shared memory row after row, 128 bytes
+/// Describes a dense tensor (batch · heads, rows, channels) of 16-bit elements or f32, and boxes of
+/// `box_rows` rows by 64 channels, or 32 of f32 (128 bytes). A box lies in shared memory row after row, 128 bytes
 /// each, swizzled by 128 bytes; aligned to 1024 bytes. Made on the host: make_tensor_map().
 struct alignas(128) TensorMap {
   std::uint64_t opaque[16];  ///< a CUtensorMap

@@ -59,6 +59,7 @@ RINGLAB_KERNEL_CODE std::byte* shared_memory() { return dynamic_shared_memory; }
 // Threads of a block.
 
 RINGLAB_KERNEL_CODE void sync_block() { __syncthreads(); }
+RINGLAB_KERNEL_CODE void sync_warp() { __syncwarp(); }
 RINGLAB_KERNEL_CODE void sync_threads(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
@@ -129,6 +130,16 @@ RINGLAB_KERNEL_CODE void load_matrices_transposed(std::uint32_t (&fragments)[4],
                : "=r"(fragments[0]), "=r"(fragments[1]), "=r"(fragments[2]), "=r"(fragments[3])
                : "r"(ptx::address(row))
                : "memory");
+}
+RINGLAB_KERNEL_CODE void store_matrices(void* row, const std::uint32_t (&fragments)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(ptx::address(row)),
+      "r"(fragments[0]), "r"(fragments[1]), "r"(fragments[2]), "r"(fragments[3])
+      : "memory");
+#else
+  __trap();
+#endif
 }
 
 #define RINGLAB_MMA(TYPE)                                                             \
@@ -229,6 +240,45 @@ RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* b
   __trap();
 #endif
 }
+RINGLAB_KERNEL_CODE void store_box(const TensorMap* map, const void* shared, int head, int row,
+                                   int channel) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(
+          map),
+      "r"(channel), "r"(row), "r"(head), "r"(ptx::address(shared))
+      : "memory");
+#else
+  __trap();
+#endif
+}
+RINGLAB_KERNEL_CODE void add_box(const TensorMap* map, const void* shared, int head, int row,
+                                 int channel) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group "
+      "[%0, {%1, %2, %3}], [%4];" ::"l"(map),
+      "r"(channel), "r"(row), "r"(head), "r"(ptx::address(shared))
+      : "memory");
+#else
+  __trap();
+#endif
+}
+RINGLAB_KERNEL_CODE void commit_boxes() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#else
+  __trap();
+#endif
+}
+template <int Pending>
+RINGLAB_KERNEL_CODE void wait_for_boxes() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+#else
+  __trap();
+#endif
+}
 RINGLAB_KERNEL_CODE void fence_async_proxy() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -244,6 +294,12 @@ RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], Operand a, Operand b, 
                                        bool accumulate) {
   ptx::wgmma<Element, N>(d, rows_descriptor(ptx::address(a.shared), a.box_rows, channel),
                          rows_descriptor(ptx::address(b.shared), b.box_rows, channel), accumulate);
+}
+template <class Element, int N>
+RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], const std::uint32_t (&a)[4], Operand b,
+                                       int channel, bool accumulate) {
+  ptx::wgmma_by_rows<Element, N>(d, a, rows_descriptor(ptx::address(b.shared), b.box_rows, channel),
+                                 accumulate);
 }
 template <class Element, int N>
 RINGLAB_KERNEL_CODE void multiply_weights(float (&d)[N / 2], const std::uint32_t (&p)[4], Operand v,

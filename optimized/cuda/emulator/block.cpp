@@ -31,6 +31,7 @@ ThreadBlock::ThreadBlock(Scheduler& its_scheduler, const Launch& its_launch, int
       warps(static_cast<std::size_t>(launch.threads / 32)),
       named_barriers(launch.threads),
       copies(launch.threads),
+      box_stores(launch.threads),
       warpgroups(static_cast<std::size_t>((launch.threads + 127) / 128)),
       registers(launch.threads, launch.registers_per_thread) {
   for (int i = 0; i < launch.threads; ++i) {
@@ -43,8 +44,12 @@ void ThreadBlock::end_thread(const Thread& thread) {
   named_barriers.end_thread();
   warpgroups[static_cast<std::size_t>(thread.index / 128)].end_thread(thread.index % 128);
   if (++ended_threads < launch.threads) return;
-  if (copies.under_way() > 0) fault("ends with copy_16_bytes() under way that nobody waited for");
+  if (copies.groups().under_way() > 0)
+    fault("ends with copy_16_bytes() under way that nobody waited for");
   if (boxes.under_way() > 0) fault("ends with load_box() under way that nobody waited for");
+  if (box_stores.groups().under_way() > 0) {
+    fault("ends with store_box() or add_box() under way that nobody waited for");
+  }
   shared.check_edges();
 }
 

@@ -16,6 +16,7 @@
 #include "optimized/cuda/emulator/registers.h"
 #include "optimized/cuda/emulator/scheduler.h"
 #include "optimized/cuda/emulator/shared_memory.h"
+#include "optimized/cuda/emulator/stores.h"
 #include "optimized/cuda/emulator/warp.h"
 #include "optimized/fibres/fibre.h"
 
@@ -45,6 +46,7 @@ struct ThreadBlock {
   MBarriers mbarriers;
   Copies copies;
   Boxes boxes;
+  BoxStores box_stores;
   std::vector<Warpgroup> warpgroups;
   Registers registers;
 };

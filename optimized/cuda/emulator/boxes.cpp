@@ -12,27 +12,15 @@ namespace ringlab::cuda::emulator {
 namespace {
 
 constexpr int kUnitBytes = 16;
-constexpr int kUnitChannels = 8;
 
-struct TensorBox {
-  MapFields map;
-  std::int64_t head;
-  std::int64_t row;
-  std::int64_t channel;
-};
-
-/// Eight channels; zeros outside the tensor, whose channels are a multiple of 8.
-std::array<std::byte, kUnitBytes> read_unit(const TensorBox& box, std::int64_t row,
-                                            std::int64_t channel) {
+/// 16 bytes of a row, from `channel` of the box on; zeros outside the tensor.
+std::array<std::byte, kUnitBytes> read_unit(const TensorBox& box, int row, int channel) {
   std::array<std::byte, kUnitBytes> unit = {};
+  const int size = static_cast<int>(box.map.element_bytes);
   // Channels are asked one by one: a box may hang over any edge of the tensor.
-  for (int i = 0; i < kUnitChannels; ++i) {
-    const std::int64_t c = channel + i;
-    const bool inside = box.head >= 0 && box.head < box.map.heads && row >= 0 &&
-                        row < box.map.rows && c >= 0 && c < box.map.channels;
-    if (!inside) continue;
-    const std::int64_t index = (box.head * box.map.rows + row) * box.map.channels + c;
-    std::memcpy(unit.data() + 2 * i, box.map.base + 2 * index, 2);
+  for (int i = 0; i < kUnitBytes / size; ++i) {
+    const std::byte* element = element_at(box, row, channel + i);
+    if (element) std::memcpy(unit.data() + size * i, element, static_cast<std::size_t>(size));
   }
   return unit;
 }
@@ -44,9 +32,10 @@ void land(SharedWindow& shared, const TensorBox& box, std::uint32_t address) {
     fault("shared memory from offset {} was written while a load_box() to it was under way",
           address - kFirstAddress);
   }
+  const int unit_channels = kUnitBytes / static_cast<int>(box.map.element_bytes);
   for (int r = 0; r < box.map.box_rows; ++r) {
-    for (int unit = 0; unit < kBoxChannels / kUnitChannels; ++unit) {
-      const auto data = read_unit(box, box.row + r, box.channel + unit * kUnitChannels);
+    for (int unit = 0; unit < static_cast<int>(kBoxRowBytes) / kUnitBytes; ++unit) {
+      const auto data = read_unit(box, r, unit * unit_channels);
       const std::uint32_t place = address + static_cast<std::uint32_t>(r) * kBoxRowBytes +
                                   static_cast<std::uint32_t>(unit * kUnitBytes);
       // The 128-byte swizzle of the tensor map, by which products find their rows again.

@@ -21,6 +21,7 @@
 #include "optimized/cuda/emulator/numbers.h"
 #include "optimized/cuda/emulator/products.h"
 #include "optimized/cuda/emulator/registers.h"
+#include "optimized/cuda/emulator/stores.h"
 #include "optimized/cuda/emulator/warp.h"
 #include "reference/core/dtype.h"
 
@@ -32,6 +33,7 @@ RINGLAB_KERNEL_CODE int block_count() { return emulator::here.blocks; }
 RINGLAB_KERNEL_CODE std::byte* shared_memory() { return emulator::here.shared; }
 
 RINGLAB_KERNEL_CODE void sync_block() { emulator::instructions::sync_block(); }
+RINGLAB_KERNEL_CODE void sync_warp() { emulator::instructions::sync_warp(); }
 RINGLAB_KERNEL_CODE void sync_threads(int barrier, int threads) {
   emulator::instructions::sync_threads(barrier, threads);
 }
@@ -62,7 +64,7 @@ RINGLAB_KERNEL_CODE int atomic_add(int* counter, int value) {
 RINGLAB_KERNEL_CODE float exp2_approx(float x) { return emulator::exp2_approx(x); }
 template <class Element>
 RINGLAB_KERNEL_CODE std::uint32_t pack(float low, float high) {
-  emulator::instructions::note_packed();
+  emulator::instructions::note_operands();
   return std::uint32_t{Element(static_cast<double>(high)).bits} << 16 |
          Element(static_cast<double>(low)).bits;
 }
@@ -80,6 +82,9 @@ RINGLAB_KERNEL_CODE void load_matrices(std::uint32_t (&fragments)[4], const void
 }
 RINGLAB_KERNEL_CODE void load_matrices_transposed(std::uint32_t (&fragments)[4], const void* row) {
   emulator::instructions::load_matrices_transposed(fragments, row);
+}
+RINGLAB_KERNEL_CODE void store_matrices(void* row, const std::uint32_t (&fragments)[4]) {
+  emulator::instructions::store_matrices(row, fragments);
 }
 template <class Element>
 RINGLAB_KERNEL_CODE void multiply_add(float (&d)[4], const std::uint32_t (&a)[4],
@@ -103,6 +108,19 @@ RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* b
                                   int row, int channel) {
   emulator::instructions::load_box(shared, map, barrier, head, row, channel);
 }
+RINGLAB_KERNEL_CODE void store_box(const TensorMap* map, const void* shared, int head, int row,
+                                   int channel) {
+  emulator::instructions::store_box(map, shared, head, row, channel);
+}
+RINGLAB_KERNEL_CODE void add_box(const TensorMap* map, const void* shared, int head, int row,
+                                 int channel) {
+  emulator::instructions::add_box(map, shared, head, row, channel);
+}
+RINGLAB_KERNEL_CODE void commit_boxes() { emulator::instructions::commit_boxes(); }
+template <int Pending>
+RINGLAB_KERNEL_CODE void wait_for_boxes() {
+  emulator::instructions::wait_for_boxes(Pending);
+}
 RINGLAB_KERNEL_CODE void fence_async_proxy() { emulator::instructions::fence_async_proxy(); }
 
 RINGLAB_KERNEL_CODE void products_begin() { emulator::instructions::products_begin(); }
@@ -121,6 +139,18 @@ RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], Operand a, Operand b, 
   emulator::instructions::multiply_rows({.type = dtype_of<Element>,
                                          .n = N,
                                          .form = emulator::ProductForm::rows,
+                                         .a = 0,
+                                         .b = 0,
+                                         .accumulate = accumulate},
+                                        d, a, b, channel);
+}
+template <class Element, int N>
+RINGLAB_KERNEL_CODE void multiply_rows(float (&d)[N / 2], const std::uint32_t (&a)[4], Operand b,
+                                       int channel, bool accumulate) {
+  static_assert(N % 64 == 0 && N >= 64 && N <= 256);
+  emulator::instructions::multiply_rows({.type = dtype_of<Element>,
+                                         .n = N,
+                                         .form = emulator::ProductForm::left_registers,
                                          .a = 0,
                                          .b = 0,
                                          .accumulate = accumulate},

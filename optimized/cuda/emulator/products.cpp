@@ -35,8 +35,7 @@ void for_fragment(int thread, int n, Visitor visit) {
 }
 
 /// (64, 16) from the four pairs of every thread, in the order of an mma A fragment.
-std::vector<float> unpack_rows(DType type,
-                               const std::array<std::array<std::uint32_t, 4>, kThreads>& p) {
+std::vector<float> unpack_rows(DType type, const FourPairs& p) {
   std::vector<float> a(64 * 16);
   for (std::size_t thread = 0; thread < kThreads; ++thread) {
     const std::size_t row = 16 * (thread / 32) + thread % 32 / 4;
@@ -47,26 +46,43 @@ std::vector<float> unpack_rows(DType type,
   return a;
 }
 
-/// (16, n) with the rows of a K-major matrix (n, 16) as columns.
-std::vector<float> read_transposed(SharedWindow& shared, const ProductShape& shape) {
-  const auto n = static_cast<std::size_t>(shape.n);
-  std::vector<float> rows(n * 16);
-  read_rows(shared, shape.type, shape.b, shape.n, rows.data());
-  std::vector<float> b(n * 16);
-  for (std::size_t column = 0; column < n; ++column) {
-    for (std::size_t k = 0; k < 16; ++k) b[k * n + column] = rows[column * 16 + k];
+/// (columns, rows) of a matrix (rows, columns).
+std::vector<float> transposed(const std::vector<float>& matrix, std::size_t rows,
+                              std::size_t columns) {
+  std::vector<float> result(matrix.size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      result[column * rows + row] = matrix[row * columns + column];
+    }
   }
-  return b;
+  return result;
 }
 
-/// (64, 16) of which the columns are rows in shared memory.
-std::vector<float> read_transposed_left(SharedWindow& shared, const ProductShape& shape) {
-  std::vector<float> rows(16 * 64), a(64 * 16);
-  read_columns(shared, shape.type, shape.a, 64, rows.data());
-  for (std::size_t k = 0; k < 16; ++k) {
-    for (std::size_t m = 0; m < 64; ++m) a[m * 16 + k] = rows[k * 64 + m];
+/// A (64, 16): from registers, or from shared memory, where it is columns in one form.
+std::vector<float> left_operand(SharedWindow& shared, const ProductShape& shape,
+                                const FourPairs& p) {
+  if (shape.form == ProductForm::weights || shape.form == ProductForm::left_registers) {
+    return unpack_rows(shape.type, p);
   }
-  return a;
+  std::vector<float> a(64 * 16);
+  if (shape.form == ProductForm::rows) {
+    read_rows(shared, shape.type, shape.a, 64, a.data());
+    return a;
+  }
+  read_columns(shared, shape.type, shape.a, 64, a.data());
+  return transposed(a, 16, 64);
+}
+
+/// B (16, n): in shared memory it lies like this, or as rows of 16 channels.
+std::vector<float> right_operand(SharedWindow& shared, const ProductShape& shape) {
+  const auto n = static_cast<std::size_t>(shape.n);
+  std::vector<float> b(n * 16);
+  if (shape.form == ProductForm::weights || shape.form == ProductForm::columns) {
+    read_columns(shared, shape.type, shape.b, shape.n, b.data());
+    return b;
+  }
+  read_rows(shared, shape.type, shape.b, shape.n, b.data());
+  return transposed(b, n, 16);
 }
 
 /// d (64, n) = or += a (64, 16) b (16, n); the sum of the 16 products first.
@@ -102,12 +118,12 @@ Warpgroup::Member& Warpgroup::mine() {
 
 void Warpgroup::begin() {
   mine().has_begun = true;
-  mine().has_packed = false;
+  mine().has_new_operands = false;
 }
 
 void Warpgroup::commit() { mine().groups.push_back(mine().issued); }
 
-void Warpgroup::note_packed() { mine().has_packed = true; }
+void Warpgroup::note_operands() { mine().has_new_operands = true; }
 
 // Products are numbered from the first one of the warpgroup; the queue holds those from done_ on.
 // Whichever thread comes first makes the entry, the others must issue the same.
@@ -156,8 +172,8 @@ void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* 
     fault("matrix product: a warpgroup has four warps, this one fewer");
   }
   Member& member = mine();
-  if (p && member.has_packed) {
-    fault("matrix product: registers were packed, and no products_begin() followed");
+  if (p && member.has_new_operands) {
+    fault("matrix product: operands in registers changed, and no products_begin() followed");
   }
   // Done only when all 128 threads have issued it, since warps need not be in step.
   IssuedProduct& next = product(shape, member.issued++);
@@ -180,20 +196,10 @@ void Warpgroup::issue(const ProductShape& shape, float* d, const std::uint32_t* 
 void Warpgroup::do_next(ThreadBlock& block, int first_thread) {
   IssuedProduct& next = queue_.front();
   const ProductShape& shape = next.shape;
-  std::vector<float> a(64 * 16);  // (64, 16)
-  std::vector<float> b;           // (16, n)
-  if (shape.form != ProductForm::rows) {
-    a = shape.form == ProductForm::weights ? unpack_rows(shape.type, next.p)
-                                           : read_transposed_left(block.shared, shape);
-    b.resize(static_cast<std::size_t>(16 * shape.n));
-    read_columns(block.shared, shape.type, shape.b, shape.n, b.data());
-  } else {
-    // Both operands are rows of 16 channels: A (64, 16) and B (n, 16), transposed on reading.
-    read_rows(block.shared, shape.type, shape.a, 64, a.data());
-    b = read_transposed(block.shared, shape);
-  }
   // Operands are read here and not when the product was issued: a buffer that was filled again too
   // early gives wrong numbers.
+  const std::vector<float> a = left_operand(block.shared, shape, next.p);
+  const std::vector<float> b = right_operand(block.shared, shape);
   multiply(shape, a.data(), b.data(), next.tile->values.data());
   queue_.pop_front();
   ++done_;
@@ -269,6 +275,14 @@ void multiply_rows(const ProductShape& without_descriptors, float* d, const Oper
   warpgroup_here().issue(shape, d, nullptr);
 }
 
+void multiply_rows(const ProductShape& without_descriptors, float* d, const std::uint32_t (&a)[4],
+                   const Operand& b, int channel) {
+  check_begin(channel);
+  ProductShape shape = without_descriptors;
+  shape.b = rows_descriptor(operand_address(b), b.box_rows, channel);
+  warpgroup_here().issue(shape, d, a);
+}
+
 void multiply_weights(const ProductShape& without_descriptors, float* d,
                       const std::uint32_t (&p)[4], const Operand& v, int key) {
   check_begin(key);
@@ -289,7 +303,7 @@ void multiply_columns(const ProductShape& without_descriptors, float* d, const O
 void products_begin() { warpgroup_here().begin(); }
 void products_commit() { warpgroup_here().commit(); }
 void products_wait(int pending) { warpgroup_here().wait(pending); }
-void note_packed() { warpgroup_here().note_packed(); }
+void note_operands() { warpgroup_here().note_operands(); }
 
 void fence_async_proxy() {
   block_here().shared.fence();

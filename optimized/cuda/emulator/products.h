@@ -16,10 +16,14 @@ struct ThreadBlock;
 
 /// The source of A, and which operands are transposed.
 enum class ProductForm {
-  rows,     ///< shared memory; neither
-  weights,  ///< registers; B
-  columns,  ///< shared memory; both
+  rows,            ///< shared memory; neither
+  left_registers,  ///< registers; neither
+  weights,         ///< registers; B
+  columns,         ///< shared memory; both
 };
+
+/// What each of 128 threads holds of a left operand: four packed pairs.
+using FourPairs = std::array<std::array<std::uint32_t, 4>, 128>;
 
 /// A wgmma instruction's fields, the same for all 128 threads.
 struct ProductShape {
@@ -49,7 +53,7 @@ class Warpgroup {
   void begin();
   void commit();
   void wait(int pending);
-  void note_packed();  ///< a register that may be an operand has changed
+  void note_operands();  ///< registers that may be operands have changed
   /// A thread's part: its accumulators and, where A comes from registers, its four pairs.
   void issue(const ProductShape& shape, float* d, const std::uint32_t* p);
   void end_thread(int thread);
@@ -59,7 +63,7 @@ class Warpgroup {
     ProductShape shape;
     std::shared_ptr<AccumulatorTile> tile;
     bool is_first_on_tile = false;
-    std::array<std::array<std::uint32_t, 4>, 128> p = {};
+    FourPairs p = {};
     int issued_by = 0;
   };
   struct HeldRegisters {  ///< registers that belong to products under way
@@ -73,7 +77,7 @@ class Warpgroup {
     std::vector<HeldRegisters> held;
     std::uint64_t awaited = 0;  ///< parked until so many products happened
     bool has_begun = false;
-    bool has_packed = false;
+    bool has_new_operands = false;
   };
   Member& mine();
   IssuedProduct& product(const ProductShape& shape, std::uint64_t number);
@@ -92,6 +96,8 @@ namespace instructions {
 /// Make the descriptors and issue.
 void multiply_rows(const ProductShape& without_descriptors, float* d, const Operand& a,
                    const Operand& b, int channel);
+void multiply_rows(const ProductShape& without_descriptors, float* d, const std::uint32_t (&a)[4],
+                   const Operand& b, int channel);
 void multiply_weights(const ProductShape& without_descriptors, float* d,
                       const std::uint32_t (&p)[4], const Operand& v, int key);
 void multiply_columns(const ProductShape& without_descriptors, float* d, const Operand& a,
@@ -99,7 +105,7 @@ void multiply_columns(const ProductShape& without_descriptors, float* d, const O
 void products_begin();
 void products_commit();
 void products_wait(int pending);
-void note_packed();
+void note_operands();
 void fence_async_proxy();
 
 }  // namespace instructions

@@ -35,10 +35,14 @@ std::uint32_t shuffle_from(const char* what, std::uint32_t value, int source) {
   return mine.result;
 }
 
-/// Where a lane's row begins in shared memory, and the registers that the lane gets.
+/// Where a lane's row begins in shared memory, and the registers that the lane gets or gives.
 struct MatrixLoad {
   const std::byte* row;
   std::uint32_t* fragments;
+};
+struct MatrixStore {
+  std::byte* row;
+  const std::uint32_t* fragments;
 };
 
 // Lane 8 m + r has given the address of row r of matrix m.
@@ -67,12 +71,25 @@ void do_load(const Warp::Operands& operands) {
   }
 }
 
+/// The opposite of do_load<false>.
+void do_store(const Warp::Operands& operands) {
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto& mine = *static_cast<MatrixStore*>(operands[static_cast<std::size_t>(lane)]);
+    for (int matrix = 0; matrix < 4; ++matrix) {
+      const auto& to =
+          *static_cast<MatrixStore*>(operands[static_cast<std::size_t>(8 * matrix + lane / 4)]);
+      std::memcpy(to.row + 4 * (lane % 4), &mine.fragments[matrix], sizeof(std::uint32_t));
+    }
+  }
+}
+
 // The row is 16 bytes and begins at a multiple of 16, as ldmatrix wants it.
 void load(const char* what, std::uint32_t (&fragments)[4], const void* row,
           void (*act)(const Warp::Operands&)) {
   running_thread()->block->shared.address(row, 16, 16, what);
   MatrixLoad mine{static_cast<const std::byte*>(row), fragments};
   warp_here().meet(what, &mine, act);
+  instructions::note_operands();
 }
 
 struct Multiply {
@@ -163,6 +180,10 @@ void Warp::end_lane(int lane) {
 
 namespace instructions {
 
+void sync_warp() {
+  warp_here().meet("sync_warp()", nullptr, [](const Warp::Operands&) {});
+}
+
 float shuffle_xor(float value, int mask) {
   const int lane = running_thread()->index % 32;
   return __builtin_bit_cast(
@@ -179,6 +200,12 @@ void load_matrices(std::uint32_t (&fragments)[4], const void* row) {
 
 void load_matrices_transposed(std::uint32_t (&fragments)[4], const void* row) {
   load("load_matrices_transposed()", fragments, row, do_load<true>);
+}
+
+void store_matrices(void* row, const std::uint32_t (&fragments)[4]) {
+  running_thread()->block->shared.address(row, 16, 16, "store_matrices()");
+  MatrixStore mine{static_cast<std::byte*>(row), fragments};
+  warp_here().meet("store_matrices()", &mine, do_store);
 }
 
 void multiply_add(DType type, float (&d)[4], const std::uint32_t (&a)[4],

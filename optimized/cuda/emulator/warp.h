@@ -27,10 +27,12 @@ class Warp {
 
 namespace instructions {
 
+void sync_warp();
 float shuffle_xor(float value, int mask);
 std::uint32_t shuffle(std::uint32_t value, int lane);
 void load_matrices(std::uint32_t (&fragments)[4], const void* row);
 void load_matrices_transposed(std::uint32_t (&fragments)[4], const void* row);
+void store_matrices(void* row, const std::uint32_t (&fragments)[4]);
 void multiply_add(DType type, float (&d)[4], const std::uint32_t (&a)[4],
                   const std::uint32_t (&b)[2]);
 

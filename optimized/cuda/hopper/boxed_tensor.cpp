@@ -12,7 +12,7 @@ constexpr std::int64_t kMaxHeadBytes = (std::int64_t{1} << 40);  // strides are 
 void check_sizes(const BoxedTensor& tensor) {
   const bool fits = tensor.heads > 0 && tensor.rows > 0 && tensor.channels > 0 &&
                     tensor.heads < kMaxSize && tensor.rows < kMaxSize && tensor.channels % 8 == 0 &&
-                    tensor.rows < kMaxHeadBytes / 2 / tensor.channels;
+                    tensor.rows < kMaxHeadBytes / 4 / tensor.channels;
   if (fits) return;
   throw_usage_error({.where = "tensor map",
                      .expected = "sizes from 1 to 2^31 - 1, channels a multiple of 8",
@@ -25,9 +25,9 @@ void check_sizes(const BoxedTensor& tensor) {
 
 void check_boxed_tensor(const BoxedTensor& tensor) {
   check_sizes(tensor);
-  if (tensor.type != DType::f16 && tensor.type != DType::bf16) {
+  if (tensor.type != DType::f16 && tensor.type != DType::bf16 && tensor.type != DType::f32) {
     throw_usage_error({.where = "tensor map",
-                       .expected = "f16 or bf16",
+                       .expected = "f16, bf16 or f32",
                        .actual = std::string(dtype_info(tensor.type).name)});
   }
   if (tensor.box_rows < 8 || tensor.box_rows > 256 || tensor.box_rows % 8 != 0) {

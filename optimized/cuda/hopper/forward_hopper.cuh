@@ -21,7 +21,8 @@
 //   Q   [ channels 0-63: kQueries rows ][ channels 64-127 ]
 //   K   stage 0 [ 0-63: kKeys rows ][ 64-127 ]   stage 1 [ … ][ … ]
 //   V   stage 0 [ 0-63: kKeys rows ][ 64-127 ]   stage 1 [ … ][ … ]
-//   barriers: a "full" and an "empty" one for Q and for every stage of K and of V
+//   results, and two tiles that are told, where these are chosen
+//   barriers: a "full" and an "empty" one for Q and for every stage of K and of V; "told", "heard"
 //
 // "full" completes when the producer has announced its bytes and all of them have arrived; "empty"
 // when every warp of every consumer has said that its products have read the buffer. By warp, since
@@ -40,131 +41,31 @@
 // uses the same row_max the result is the same. Running states so hold a reference, not a maximum;
 // for merge_state() that makes no difference.
 //
+// Three things it can do besides (HopperTactics; no device has told yet what they are worth). Q in
+// registers: a quarter of what products read of shared memory at 128 channels is Q, again for every
+// block; read once, it leaves its buffer to the next tile. Results in boxes: 16 rows of a warp go to
+// shared memory by stmatrix, and from there in one copy, which cuts at the tensor's edges. Tiles told:
+// a warp that has nothing else to do finds out the next tile, its walk and what each of its queries
+// sees, while the others work on this one.
+//
 // What is not finite. Keys that a row does not see get the weight 0 by selection, whatever K holds.
 // But 0 · NaN in P V is NaN, and a block of V is multiplied for all rows of a tile; so where the
 // tile has keys that only some rows see and a row ended as no number, its warp does it again,
 // key by key (redo_rows). A NaN or infinity thus reaches rows that see it, and no others.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
-#include "optimized/cuda/attention_call.h"
-#include "optimized/cuda/device_code.h"
 #include "optimized/cuda/hopper/exp2_polynomial.h"
-#include "optimized/cuda/hopper/tile_order.h"
+#include "optimized/cuda/hopper/forward_hopper_rows.cuh"
+#include "optimized/cuda/hopper/forward_hopper_tile.cuh"
 #include "optimized/cuda/portable/widen.cuh"
 #include "optimized/cuda/uniform.cuh"
 #include "reference/core/state.h"
 
 namespace ringlab::cuda {
-
-// --- sizes -------------------------------------------------------------------------------------
-
-/// The kernel's tactics, piece by piece, so that what each is worth can be measured
-/// (forward_hopper_ladder.h). The defaults are the kernel.
-struct HopperTactics {
-  bool scores_ahead = true;       ///< S of the next block is issued before P V of this one
-  bool takes_turns = true;        ///< consumers take turns in issuing products
-  bool knows_full_blocks = true;  ///< blocks that all queries see have no comparisons
-  bool waits_late = true;         ///< ptxas is kept from waiting for P V before the softmax
-  int slack = 8;                  ///< how far scores may exceed their row_max, in base 2
-  int polynomials = 0;            ///< of 8 weights, how many are made by multiply-adds
-};
-
-/// A shape of the kernel. Consumers: 2 or 3. Keys: of a block, a multiple of 16.
-template <class ElementType, int kPaddedChannels, int kConsumerGroups, int kBlockKeys,
-          int kPipelineStages, HopperTactics kHopperTactics = HopperTactics{}>
-struct HopperTile {
-  using Element = ElementType;
-  static constexpr HopperTactics kTactics = kHopperTactics;
-  static constexpr int kChannels = kPaddedChannels;
-  static constexpr int kConsumers = kConsumerGroups;
-  static constexpr int kKeys = kBlockKeys;
-  static constexpr int kStages = kPipelineStages;
-  static constexpr int kQueries = 64 * kConsumers;
-  static constexpr int kThreads = 128 * (1 + kConsumers);
-  /// With more channels products take longer than the softmax and hide it by themselves.
-  static constexpr bool kTakesTurns = kTactics.takes_turns && kChannels <= 128;
-  /// The 64 Ki registers of a multiprocessor, in steps of 8 per thread.
-  static constexpr int kProducerRegisters = kConsumers == 2 ? 24 : 32;
-  static constexpr int kConsumerRegisters = kConsumers == 2 ? 240 : 160;
-  static constexpr int kQueryBytes = kQueries * kChannels * 2;
-  static constexpr int kBlockBytes = kKeys * kChannels * 2;
-  static_assert(kConsumers == 2 || kConsumers == 3);
-  static_assert(kChannels % 64 == 0 && kKeys % 16 == 0 && kStages >= 2);
-};
-
-template <class Tile>
-struct HopperBarriers {
-  Barrier q_full, q_empty;
-  Barrier k_full[Tile::kStages], k_empty[Tile::kStages];
-  Barrier v_full[Tile::kStages], v_empty[Tile::kStages];
-};
-
-template <class Tile>
-inline constexpr int kHopperSharedBytes = Tile::kQueryBytes + 2 * Tile::kStages* Tile::kBlockBytes +
-                                          static_cast<int>(sizeof(HopperBarriers<Tile>));
-
-/// The kernel's parameters. `call.scale` > 0: the largest score has the largest weight.
-template <class Element>
-struct HopperParams {
-  ForwardCall<Element> call;
-  TensorMap q, k, v;  ///< boxes of kQueries rows, and of kKeys rows
-  TileOrder order;
-};
-
-/// The layout of shared memory.
-template <class Tile>
-struct HopperShared {
-  std::byte* q;
-  HopperBarriers<Tile>* barriers;
-
-  RINGLAB_KERNEL_CODE std::byte* k(int stage) const {
-    return q + Tile::kQueryBytes + stage * Tile::kBlockBytes;
-  }
-  RINGLAB_KERNEL_CODE std::byte* v(int stage) const { return k(Tile::kStages + stage); }
-};
-
-template <class Tile>
-RINGLAB_KERNEL_CODE HopperShared<Tile> lay_out_shared() {
-  std::byte* const start = shared_memory();
-  std::byte* const barriers = start + Tile::kQueryBytes + 2 * Tile::kStages * Tile::kBlockBytes;
-  return {start, reinterpret_cast<HopperBarriers<Tile>*>(barriers)};
-}
-
-/// Called by one thread. A buffer is full after one announcement and its bytes, empty after a word
-/// of each consumer warp.
-template <class Tile>
-RINGLAB_KERNEL_CODE void init_hopper_barriers(HopperBarriers<Tile>* barriers) {
-  constexpr int kWarps = 4 * Tile::kConsumers;
-  init_barrier(&barriers->q_full, 1);
-  init_barrier(&barriers->q_empty, kWarps);
-  for (int stage = 0; stage < Tile::kStages; ++stage) {
-    init_barrier(&barriers->k_full[stage], 1);
-    init_barrier(&barriers->v_full[stage], 1);
-    init_barrier(&barriers->k_empty[stage], kWarps);
-    init_barrier(&barriers->v_empty[stage], kWarps);
-  }
-  publish_barriers();
-}
-
-/// Calls work(place, walk) for every tile of this thread block. Producer and consumers go through
-/// the same tiles and the same blocks of keys, which is what keeps their barriers in step.
-template <class Tile, class Work>
-RINGLAB_KERNEL_CODE void for_each_tile(const HopperParams<typename Tile::Element>& params,
-                                       Work&& work) {
-  const std::int64_t count = tile_count(params.order);
-  for (int round = 0; std::int64_t{round} * block_count() < count; ++round) {
-    const std::int64_t turn = turn_of(block_index(), block_count(), round);
-    if (turn >= count) continue;
-    const TilePlace place = tile_at(params.order, static_cast<std::int32_t>(turn));
-    const TileKeys keys = params.call.mask.tiles[place.tile];
-    work(place, walk_of(keys.any, keys.all, Tile::kKeys));
-  }
-}
 
 // --- the producer ------------------------------------------------------------------------------
 
@@ -215,7 +116,7 @@ RINGLAB_KERNEL_CODE void produce(const HopperParams<typename Tile::Element>& par
   const BlockShape& shape = params.call.shape;
   const int group = shape.q_heads / shape.kv_heads;
   Producer<Tile> producer{params, shared};
-  for_each_tile<Tile>(params, [&](TilePlace place, KeyWalk walk) {
+  take_tiles<Tile>(params, shared, true, [&](TilePlace place, KeyWalk walk, const KeyRange*) {
     if (walk.blocks == 0) return;
     // batch · q_heads / group = batch · kv_heads: heads of all batches are numbered through.
     const int kv_head = place.head / group;
@@ -227,156 +128,6 @@ RINGLAB_KERNEL_CODE void produce(const HopperParams<typename Tile::Element>& par
       producer.load_v(kv_head, row_of(block));
     }
   });
-}
-
-// --- a consumer: its registers -----------------------------------------------------------------
-
-/// The rows a thread works on, and its part of them: columns (of scores: keys, of acc: channels)
-/// 8 n + 2 t and the next one of its two rows. Arrays are [4 n + 2 i + (0 or 1)], see
-/// device_code.h.
-template <class Tile>
-struct ThreadRows {
-  float scores[Tile::kKeys / 2];
-  std::uint32_t weights[Tile::kKeys / 16][4];
-  float acc[Tile::kChannels / 2];
-  float row_max[2];  ///< -inf, or at most `slack` below the largest of this row so far
-  float row_sum[2];  ///< of this thread's columns only
-  float factor[2];   ///< what acc has yet to be multiplied by
-  KeyRange sees[2];  ///< less first_column()
-  std::int32_t query[2];
-  std::int32_t head;
-};
-
-RINGLAB_KERNEL_CODE int lane_of_row() { return thread_index() % 4; }
-RINGLAB_KERNEL_CODE int first_column() { return 2 * lane_of_row(); }
-
-/// The sum over the four lanes that share a row.
-RINGLAB_KERNEL_CODE float sum_of_row(float value) {
-  value += shuffle_xor(value, 1);
-  return value + shuffle_xor(value, 2);
-}
-/// NaN loses against a number: it shows in the row's sum, where nothing hides it.
-RINGLAB_KERNEL_CODE float max_of_row(float value) {
-  value = fmaxf(value, shuffle_xor(value, 1));
-  return fmaxf(value, shuffle_xor(value, 2));
-}
-
-/// The number of a row among those of all heads.
-template <class Tile>
-RINGLAB_KERNEL_CODE std::int64_t row_number(const BlockShape& shape, const ThreadRows<Tile>& rows,
-                                            int i) {
-  return std::int64_t{rows.head} * shape.queries + rows.query[i];
-}
-
-/// Two neighbours in memory, read or written at once.
-template <class Value>
-struct alignas(2 * sizeof(Value)) PairOf {
-  Value low, high;
-};
-
-/// Calls act(column of v, index of the first of two accumulators) for what exists of row i.
-template <class Tile, class Act>
-RINGLAB_KERNEL_CODE void for_pairs_of_row(const BlockShape& shape, const ThreadRows<Tile>& rows,
-                                          int i, Act&& act) {
-  if (rows.query[i] >= shape.queries) return;
-  RINGLAB_UNROLL
-  for (int n = 0; n < Tile::kChannels / 8; ++n) {
-    const int column = 8 * n + first_column();
-    if (column < shape.v_dim) act(column, 4 * n + 2 * i);
-  }
-}
-
-// --- a consumer: states in and out -------------------------------------------------------------
-
-/// The row's state: empty, or where the block before left it.
-template <class Tile>
-RINGLAB_KERNEL_CODE void begin_state(const ForwardCall<typename Tile::Element>& call,
-                                     ThreadRows<Tile>& rows) {
-  RINGLAB_UNROLL
-  for (float& value : rows.acc) value = 0;
-  RINGLAB_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    rows.row_max[i] = kEmptyRowMax<float>;
-    rows.row_sum[i] = 0;
-    rows.factor[i] = 1;
-    if (call.begins || rows.query[i] >= call.shape.queries) continue;
-    const std::int64_t number = row_number(call.shape, rows, i);
-    const SoftmaxState<float> state = call.running.states[number];
-    rows.row_max[i] = state.row_max;
-    // Once: this thread's sum is added to those of the row's other lanes at the end.
-    rows.row_sum[i] = lane_of_row() == 0 ? state.row_sum : 0;
-    if (state.row_max == kEmptyRowMax<float>) continue;
-    const float* acc = call.running.accs + number * call.shape.v_dim;
-    for_pairs_of_row(call.shape, rows, i, [&](int column, int at) {
-      const auto pair = *reinterpret_cast<const PairOf<float>*>(acc + column);
-      rows.acc[at] = pair.low;
-      rows.acc[at + 1] = pair.high;
-    });
-  }
-}
-
-template <class Tile>
-RINGLAB_KERNEL_CODE void begin_rows(const ForwardCall<typename Tile::Element>& call,
-                                    TilePlace place, int consumer, ThreadRows<Tile>& rows) {
-  const int thread = thread_index() % 128;
-  rows.head = place.head;
-  RINGLAB_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    rows.query[i] =
-        place.tile * Tile::kQueries + 64 * consumer + 16 * (thread / 32) + thread % 32 / 4 + 8 * i;
-    KeyRange sees;
-    if (rows.query[i] < call.shape.queries) sees = call.mask.rows[rows.query[i]];
-    rows.sees[i] = {sees.first - first_column(), sees.last - first_column()};
-  }
-  begin_state(call, rows);
-}
-
-/// Leaves the state in memory for the block that comes next.
-template <class Tile>
-RINGLAB_KERNEL_CODE void leave_state(const ForwardCall<typename Tile::Element>& call,
-                                     const ThreadRows<Tile>& rows, int i) {
-  if (rows.query[i] >= call.shape.queries) return;
-  const std::int64_t number = row_number(call.shape, rows, i);
-  if (lane_of_row() == 0) call.running.states[number] = {rows.row_max[i], rows.row_sum[i]};
-  float* acc = call.running.accs + number * call.shape.v_dim;
-  for_pairs_of_row(call.shape, rows, i, [&](int column, int at) {
-    *reinterpret_cast<PairOf<float>*>(acc + column) = {rows.acc[at], rows.acc[at + 1]};
-  });
-}
-
-/// out = acc / row_sum, straight from registers. A row that saw nothing has the sum 0, and its acc
-/// is 0; a row that saw nothing but NaN has a row_max of -inf too, but the sum NaN.
-template <class Tile>
-RINGLAB_KERNEL_CODE void write_out(const ForwardCall<typename Tile::Element>& call,
-                                   const ThreadRows<Tile>& rows, int i) {
-  if (rows.query[i] >= call.shape.queries) return;
-  constexpr float kLn2 = 0.693147180559945309f;
-  const std::int64_t number = row_number(call.shape, rows, i);
-  const float sum = rows.row_sum[i];
-  const float inverse = sum == 0 ? 0 : 1 / sum;
-  if (lane_of_row() == 0) {
-    call.lse[number] = sum == 0 ? kEmptyRowMax<float> : rows.row_max[i] * kLn2 + logf(sum);
-  }
-  using Element = typename Tile::Element;
-  Element* out = call.out + number * call.shape.v_dim;
-  for_pairs_of_row(call.shape, rows, i, [&](int column, int at) {
-    const auto pair = pack<Element>(rows.acc[at] * inverse, rows.acc[at + 1] * inverse);
-    *reinterpret_cast<PairOf<Element>*>(out + column) = std::bit_cast<PairOf<Element>>(pair);
-  });
-}
-
-template <class Tile>
-RINGLAB_KERNEL_CODE void end_rows(const ForwardCall<typename Tile::Element>& call,
-                                  ThreadRows<Tile>& rows) {
-  RINGLAB_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    rows.row_sum[i] = sum_of_row(rows.row_sum[i]);
-    if (call.finishes) {
-      write_out(call, rows, i);
-    } else {
-      leave_state(call, rows, i);
-    }
-  }
 }
 
 // --- a consumer: softmax -----------------------------------------------------------------------
@@ -482,14 +233,32 @@ struct Consumer {
 
   /// S = Q Kᵀ, whose buffers are full.
   RINGLAB_KERNEL_CODE void issue_scores(ThreadRows<Tile>& rows) const {
+    using Element = typename Tile::Element;
     const Operand q{shared.q + number * 64 * 128, Tile::kQueries};
     const Operand k{shared.k(place.stage), Tile::kKeys};
     products_begin();
     RINGLAB_UNROLL
     for (int channel = 0; channel < Tile::kChannels; channel += 16) {
-      multiply_rows<typename Tile::Element, Tile::kKeys>(rows.scores, q, k, channel, channel > 0);
+      if constexpr (Tile::kTactics.keeps_queries) {
+        multiply_rows<Element, Tile::kKeys>(rows.scores, rows.queries[channel / 16], k, channel,
+                                            channel > 0);
+      } else {
+        multiply_rows<Element, Tile::kKeys>(rows.scores, q, k, channel, channel > 0);
+      }
     }
     products_commit();
+  }
+
+  /// Q goes to registers, and its buffer to the next tile.
+  RINGLAB_KERNEL_CODE void keep_queries(ThreadRows<Tile>& rows) const {
+    const std::byte* const of_warp = shared.q + (thread_index() / 32 - 4) * kWarpBoxBytes;
+    RINGLAB_UNROLL
+    for (int channel = 0; channel < Tile::kChannels; channel += 16) {
+      const int box = channel / kBoxChannels * Tile::kQueries * static_cast<int>(kBoxRowBytes);
+      load_matrices(rows.queries[channel / 16], of_warp + box + fragment_place(channel));
+    }
+    fence_async_proxy();
+    release(&shared.barriers->q_empty);
   }
 
   /// acc += P V of the block before.
@@ -515,7 +284,7 @@ struct Consumer {
   RINGLAB_KERNEL_CODE void release_k() const { release(&shared.barriers->k_empty[place.stage]); }
   /// `last`: Q was read for the last time by the scores that are there now.
   RINGLAB_KERNEL_CODE void release_q(bool last) const {
-    if (last) release(&shared.barriers->q_empty);
+    if (last && !Tile::kTactics.keeps_queries) release(&shared.barriers->q_empty);
   }
   RINGLAB_KERNEL_CODE void release_v() const {
     release(&shared.barriers->v_empty[place.before().stage]);
@@ -545,6 +314,7 @@ template <class Tile>
 RINGLAB_KERNEL_CODE void first_block(Consumer<Tile>& consumer, ThreadRows<Tile>& rows, int first,
                                      bool last) {
   wait(&consumer.shared.barriers->q_full, consumer.q_place.parity, "Q full");
+  if constexpr (Tile::kTactics.keeps_queries) consumer.keep_queries(rows);
   consumer.wait_for_k();
   consumer.issue_scores(rows);
   products_wait<0>();
@@ -724,9 +494,9 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
   Consumer<Tile> consumer{params, shared, consumer_number()};
   ThreadRows<Tile> rows;
   if (consumer.number == Tile::kConsumers - 1) consumer.pass_turn();
-  for_each_tile<Tile>(params, [&](TilePlace place, KeyWalk walk) {
+  const auto work = [&](TilePlace place, KeyWalk walk, const KeyRange* sees) {
     walk = uniform_walk(walk);
-    begin_rows(params.call, place, consumer.number, rows);
+    begin_rows(params.call, place, sees, consumer.number, rows);
     if (walk.blocks > 0) {
       walk_keys(consumer, rows, walk);
       const bool some_are_partial = walk.full_end - walk.full_begin < walk.blocks;
@@ -734,8 +504,10 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
         redo_rows(params, rows, params.call.mask.tiles[place.tile].any);
       }
     }
-    end_rows(params.call, rows);
-  });
+    end_rows(params, shared.out(thread_index() / 32 - 4), rows);
+  };
+  take_tiles<Tile>(params, shared, false, work);
+  if (Tile::kTactics.stores_boxes && thread_index() % 32 == 0) wait_for_boxes<0>();
   if (consumer.number == 0) consumer.take_turn();  // what the last consumer passed on
 }
 
@@ -748,6 +520,7 @@ RINGLAB_KERNEL_CODE void forward_hopper_tiles(const HopperParams<typename Tile::
   if (thread_index() < 128) {
     give_registers<Tile::kProducerRegisters>();
     if (thread_index() == 0) produce<Tile>(params, shared);
+    if (Tile::kTactics.tells_tiles && thread_index() / 32 == 1) tell_tiles<Tile>(params, shared);
   } else {
     take_registers<Tile::kConsumerRegisters>();
     consume<Tile>(params, shared);

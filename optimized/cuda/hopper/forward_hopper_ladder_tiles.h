@@ -20,6 +20,11 @@ inline constexpr HopperTactics kTwoLoops{.slack = 0};
 inline constexpr HopperTactics kEarlyWait{.waits_late = false};
 inline constexpr HopperTactics kOneInEight{.polynomials = 1};
 inline constexpr HopperTactics kTwoInEight{.polynomials = 2};
+inline constexpr HopperTactics kKeptQueries{.keeps_queries = true};
+inline constexpr HopperTactics kBoxes{.stores_boxes = true};
+inline constexpr HopperTactics kTold{.tells_tiles = true};
+inline constexpr HopperTactics kTogether{
+    .keeps_queries = true, .stores_boxes = true, .tells_tiles = true};
 
 /// A tile with as many consumers, and keys in a block, as the kernel has.
 template <int kChannels, HopperTactics kTactics = HopperTactics{}>
@@ -68,6 +73,15 @@ constexpr void for_each_aside(Visitor& visit) {
                                                       .what = "weights by multiply-adds",
                                                       .kind = kAside,
                                                       .exp_error = kPolynomialError});
+  if constexpr (kChannels == 128) {  // with 64, three consumers have no registers for it
+    visit_version<Tile<kChannels, kKeptQueries>>(
+        visit, {.name = "kept queries", .what = "Q in registers for a whole tile", .kind = kAside});
+  }
+  visit_version<Tile<kChannels, kBoxes>>(
+      visit,
+      {.name = "boxes out", .what = "results by way of shared memory, in boxes", .kind = kAside});
+  visit_version<Tile<kChannels, kTold>>(
+      visit, {.name = "told tiles", .what = "a warp finds out the next tile", .kind = kAside});
 }
 
 }  // namespace ladder
@@ -87,6 +101,9 @@ constexpr void for_each_hopper_version(Visitor&& visit) {
               .what = "176 keys, where all is seen",
               .needs_everything_seen = true});
   ladder::for_each_aside<128>(visit);
+  ladder::visit_version<ladder::Tile<128, ladder::kTogether>>(
+      visit,
+      {.name = "together", .what = "kept queries, boxes out and told tiles", .kind = kAside});
   ladder::visit_version<HopperTile<BFloat16, 128, 2, 128, 3>>(
       visit, {.name = "three stages", .what = "K and V two blocks ahead", .kind = kAside});
 }

@@ -45,10 +45,14 @@ HopperParams<typename Tile::Element> hopper_params(const ForwardCall<typename Ti
       .q = map(call.q, shape.q_heads, shape.queries, shape.head_dim, Tile::kQueries),
       .k = {},
       .v = {},
+      .out = {},
       .order = {
           .heads = heads,
           .tiles = (shape.queries - 1) / Tile::kQueries + 1,
           .section_heads = heads_of_section(head_bytes, shape.q_heads / shape.kv_heads, heads)}};
+  if (Tile::kTactics.stores_boxes && call.finishes) {
+    params.out = map(call.out, shape.q_heads, shape.queries, shape.v_dim, kWarpRows);
+  }
   if (shape.keys == 0) return params;  // no tile sees any: the maps are not used
   params.k = map(call.k, shape.kv_heads, shape.keys, shape.head_dim, Tile::kKeys);
   params.v = map(call.v, shape.kv_heads, shape.keys, shape.v_dim, Tile::kKeys);

@@ -35,6 +35,17 @@ PFN_cuTensorMapEncodeTiled_v12000 encoder() {
   return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
 }
 
+CUtensorMapDataType type_of(DType type) {
+  switch (type) {
+    case DType::f16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    default:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  }
+}
+
 }  // namespace
 
 TensorMap make_tensor_map(const BoxedTensor& tensor) {
@@ -44,15 +55,15 @@ TensorMap make_tensor_map(const BoxedTensor& tensor) {
   const cuuint64_t sizes[3] = {static_cast<cuuint64_t>(tensor.channels),
                                static_cast<cuuint64_t>(tensor.rows),
                                static_cast<cuuint64_t>(tensor.heads)};
-  const cuuint64_t stride_bytes[2] = {sizes[0] * 2, sizes[0] * sizes[1] * 2};
-  const cuuint32_t box[3] = {kBoxChannels, static_cast<cuuint32_t>(tensor.box_rows), 1};
+  const cuuint64_t bytes = dtype_info(tensor.type).bytes;
+  const cuuint64_t stride_bytes[2] = {sizes[0] * bytes, sizes[0] * sizes[1] * bytes};
+  const cuuint32_t box[3] = {static_cast<cuuint32_t>(kBoxRowBytes / bytes),
+                             static_cast<cuuint32_t>(tensor.box_rows), 1};
   const cuuint32_t element_strides[3] = {1, 1, 1};
-  const auto type = tensor.type == DType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                              : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   CUtensorMap map;
   const CUresult status =
-      encode(&map, type, 3, const_cast<void*>(tensor.base), sizes, stride_bytes, box,
-             element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      encode(&map, type_of(tensor.type), 3, const_cast<void*>(tensor.base), sizes, stride_bytes,
+             box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     throw_environment_error({.where = kWhere,

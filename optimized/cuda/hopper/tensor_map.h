@@ -1,4 +1,4 @@
-// Tensor maps: how load_box() is told of a tensor and of the boxes it is cut into.
+// Tensor maps: how load_box(), store_box() and add_box() are told of a tensor and of its boxes.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace ringlab::cuda {
 
-/// A dense tensor (heads, rows, channels) of f16 or bf16 in the device's memory, and boxes of
-/// `box_rows` rows by 64 channels. No size is 0; channels are a multiple of 8, box_rows one up to
+/// A dense tensor (heads, rows, channels) of f16, bf16 or f32 in the device's memory, and boxes of
+/// `box_rows` rows by 128 bytes: 64 channels, or 32 of f32. No size is 0; channels are a multiple of 8, box_rows one up to
 /// 256; `base` is aligned to 16 bytes.
 struct BoxedTensor {
   const void* base;

@@ -9,6 +9,7 @@
 
 #include "optimized/cuda/device_code.h"
 #include "optimized/cuda/hopper/descriptor.h"
+#include "optimized/cuda/hopper/warp_boxes.cuh"
 
 namespace ringlab::cuda {
 
@@ -215,6 +216,51 @@ struct LoadBoxBody {
   }
 };
 
+/// A box of 16 rows goes to a tensor: element (r, c) is 64 r + c, by stmatrix.
+struct StoreBoxBody {
+  static constexpr int kThreads = 32;
+  static constexpr int kSharedBytes = kWarpBoxBytes;
+  TensorMap map;
+  int head, row, channel;
+  RINGLAB_KERNEL_CODE void operator()() const {
+    const int lane = thread_index();
+    for (int first = 0; first < kBoxChannels; first += 16) {
+      const auto pair = [&](int r, int c) {
+        const int low = 64 * (lane / 4 + r) + first + 2 * (lane % 4) + c;
+        return static_cast<std::uint32_t>(low | (low + 1) << 16);
+      };
+      store_matrices(shared_memory() + fragment_place(first),
+                     {pair(0, 0), pair(8, 0), pair(0, 8), pair(8, 8)});
+    }
+    fence_async_proxy();
+    sync_warp();
+    if (lane != 0) return;
+    store_box(&map, shared_memory(), head, row, channel);
+    commit_boxes();
+    wait_for_boxes<0>();
+  }
+};
+
+/// A box of 16 rows of f32 is added to a tensor by every block: element (r, c) is 32 r + c.
+struct AddBoxBody {
+  static constexpr int kThreads = 32;
+  static constexpr int kSharedBytes = kWarpBoxBytes;
+  TensorMap map;
+  int head, row, channel;
+  RINGLAB_KERNEL_CODE void operator()() const {
+    for (int i = thread_index(); i < kWarpBoxBytes / 4; i += kThreads) {
+      const std::uint32_t place = swizzle_128(static_cast<std::uint32_t>(4 * i));
+      *reinterpret_cast<float*>(shared_memory() + place) = static_cast<float>(i);
+    }
+    fence_async_proxy();
+    sync_warp();
+    if (thread_index() != 0) return;
+    add_box(&map, shared_memory(), head, row, channel);
+    commit_boxes();
+    wait_for_boxes<0>();
+  }
+};
+
 /// A matrix (rows, columns), dense, as boxes of 64 channels; by all threads.
 template <class Element>
 RINGLAB_KERNEL_CODE void store_as_boxes(std::byte* shared, const Element* matrix, int rows,
@@ -249,8 +295,9 @@ RINGLAB_KERNEL_CODE void end_products(float (&sum)[N / 2], float* d) {
   for (int i = 0; i < N / 2; ++i) d[place_of_register<N>(i)] = sum[i];
 }
 
-/// d (64, N) = a (64, channels) times b (N, channels) transposed, channels from `first` on.
-template <class Element, int N>
+/// d (64, N) = a (64, channels) times b (N, channels) transposed, channels from `first` on; a comes
+/// from shared memory or from registers.
+template <class Element, int N, bool kLeftInRegisters = false>
 struct RowProductBody {
   static constexpr int kThreads = 128;
   static constexpr int kChannels = 192;
@@ -269,11 +316,32 @@ struct RowProductBody {
     float sum[N / 2];
     RINGLAB_UNROLL
     for (int i = 0; i < N / 2; ++i) sum[i] = 1000;  // overwritten
-    products_begin();
-    for (int channel = first; channel < kChannels; channel += 16) {
-      multiply_rows<Element, N>(sum, {left, 64}, {right, N}, channel, channel > first);
+    if constexpr (kLeftInRegisters) {
+      multiply_registers(sum, left, right);
+    } else {
+      products_begin();
+      for (int channel = first; channel < kChannels; channel += 16) {
+        multiply_rows<Element, N>(sum, {left, 64}, {right, N}, channel, channel > first);
+      }
     }
     end_products<N>(sum, d);
+  }
+  RINGLAB_KERNEL_CODE void multiply_registers(float (&sum)[N / 2], const std::byte* left,
+                                              std::byte* right) const {
+    std::uint32_t fragments[kChannels / 16][4];
+    RINGLAB_UNROLL
+    for (int step = 0; step < kChannels / 16; ++step) {
+      const int box = 16 * step / kBoxChannels * 64 * static_cast<int>(kBoxRowBytes);
+      load_matrices(fragments[step],
+                    left + box + thread_index() / 32 * kWarpBoxBytes + fragment_place(16 * step));
+    }
+    products_begin();
+    RINGLAB_UNROLL
+    for (int step = 0; step < kChannels / 16; ++step) {
+      const int channel = 16 * step;
+      if (channel < first) continue;
+      multiply_rows<Element, N>(sum, fragments[step], {right, N}, channel, channel > first);
+    }
   }
 };
 

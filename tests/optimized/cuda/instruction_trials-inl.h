@@ -176,9 +176,54 @@ TEST_F(HopperInstructions, a_box_lies_swizzled_and_zeros_lie_where_there_is_no_t
   }
 }
 
-template <class Element, int N>
+TEST_F(HopperInstructions, a_box_goes_to_what_exists_of_its_place) {
+  constexpr int kHeads = 3, kRows = 21, kChannels = 72;
+  constexpr int kCorners[][3] = {{0, 0, 0}, {1, 9, 64}, {2, -3, 8}, {1, 40, 0}};
+  for (const auto& [head, row, channel] : kCorners) {
+    const auto tensor = Machine::of(filled<BFloat16>(kHeads * kRows * kChannels, BFloat16(0.0)));
+    Machine::run(StoreBoxBody{Machine::map({.base = tensor.data(),
+                                            .type = DType::bf16,
+                                            .heads = kHeads,
+                                            .rows = kRows,
+                                            .channels = kChannels,
+                                            .box_rows = kWarpRows}),
+                              head, row, channel});
+    const auto got = tensor.values();
+    for (int i = 0; i < static_cast<int>(got.size()); ++i) {
+      const int r = i / kChannels % kRows - row, c = i % kChannels - channel;
+      const bool inside =
+          i / kChannels / kRows == head && r >= 0 && r < kWarpRows && c >= 0 && c < kBoxChannels;
+      ASSERT_EQ(got[static_cast<std::size_t>(i)].bits, inside ? 64 * r + c : 0) << i;
+    }
+  }
+}
+
+TEST_F(HopperInstructions, boxes_are_added_to_what_exists_of_their_place) {
+  constexpr int kHeads = 2, kRows = 21, kChannels = 40, kBlocks = 5;
+  constexpr int kCorners[][3] = {{0, 0, 0}, {1, 9, 32}, {1, -3, 8}, {0, 40, 0}};
+  for (const auto& [head, row, channel] : kCorners) {
+    const auto tensor = Machine::of(filled<float>(kHeads * kRows * kChannels, 7));
+    Machine::run(AddBoxBody{Machine::map({.base = tensor.data(),
+                                          .type = DType::f32,
+                                          .heads = kHeads,
+                                          .rows = kRows,
+                                          .channels = kChannels,
+                                          .box_rows = kWarpRows}),
+                            head, row, channel},
+                 kBlocks);
+    const auto got = tensor.values();
+    for (int i = 0; i < static_cast<int>(got.size()); ++i) {
+      const int r = i / kChannels % kRows - row, c = i % kChannels - channel;
+      const bool inside =
+          i / kChannels / kRows == head && r >= 0 && r < kWarpRows && c >= 0 && c < 32;
+      ASSERT_EQ(got[static_cast<std::size_t>(i)], 7 + (inside ? kBlocks * (32 * r + c) : 0)) << i;
+    }
+  }
+}
+
+template <class Element, int N, bool kLeftInRegisters = false>
 void check_rows(int first) {
-  using Body = RowProductBody<Element, N>;
+  using Body = RowProductBody<Element, N, kLeftInRegisters>;
   const auto a = small_integers<Element>(64 * Body::kChannels, N);
   const auto b = small_integers<Element>(N * Body::kChannels, N + 1);
   const auto on_a = Machine::of(a), on_b = Machine::of(b);
@@ -208,6 +253,16 @@ void check_all_rows() {
 TEST_F(HopperInstructions, products_of_rows_are_right_for_every_number_of_keys) {
   check_all_rows<Half>();
   check_all_rows<BFloat16>();
+}
+template <class Element>
+void check_rows_of_registers() {
+  check_rows<Element, 64, true>(0);
+  check_rows<Element, 128, true>(48);
+  check_rows<Element, 192, true>(0);
+}
+TEST_F(HopperInstructions, products_of_rows_in_registers_are_right) {
+  check_rows_of_registers<Half>();
+  check_rows_of_registers<BFloat16>();
 }
 
 template <class Element, int N>

@@ -24,7 +24,8 @@ def portable_entry(mistake: dict) -> str:
 
 
 def hopper_entry(mistake: dict) -> str:
-    return f'&{mistake["id"]}::emulate_hopper_tile<{mistake["id"]}::SmallHopperTile<BFloat16>>'
+    tile = mistake.get("tile", "SmallHopperTile")
+    return f'&{mistake["id"]}::emulate_hopper_tile<{mistake["id"]}::{tile}<BFloat16>>'
 
 
 def hopper_backward_entry(mistake: dict) -> str:
@@ -53,7 +54,8 @@ FAMILIES = {
         list="std::vector<PlantedMistake> planted_mistakes()",
         entry=portable_entry),
     "hopper": Family(
-        files=["hopper/forward_hopper.cuh", "hopper/forward_hopper_shapes.h"],
+        files=["hopper/forward_hopper_tile.cuh", "hopper/forward_hopper_rows.cuh",
+               "hopper/forward_hopper.cuh", "hopper/forward_hopper_shapes.h"],
         headers=["optimized/cuda/emulator/tensor_map.h",
                  "tests/optimized/cuda/hopper/hopper_mistakes.h"],
         copies="tests/optimized/cuda/hopper/hopper_kernels-inl.h",

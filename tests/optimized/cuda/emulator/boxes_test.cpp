@@ -210,7 +210,7 @@ TEST(tensor_map, sizes_that_no_map_has_are_usage_errors) {
   refused([](BoxedTensor& t) { t.box_rows = 0; });
   refused([](BoxedTensor& t) { t.box_rows = 264; });
   refused([](BoxedTensor& t) { t.box_rows = 12; });
-  refused([](BoxedTensor& t) { t.type = DType::f32; });
+  refused([](BoxedTensor& t) { t.type = DType::f64; });
   refused([](BoxedTensor& t) { t.base = static_cast<const BFloat16*>(t.base) + 1; });
   refused([](BoxedTensor& t) { t.base = nullptr; });
 }

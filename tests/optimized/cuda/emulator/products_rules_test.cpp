@@ -115,7 +115,7 @@ std::function<void()> weights_of_ones(bool begins_after) {
 
 TEST(products_rules, weights_packed_after_products_begin_are_a_fault) {
   expect_no_fault(kProductLaunch, weights_of_ones(true));
-  expect_fault(kProductLaunch, weights_of_ones(false), "registers were packed");
+  expect_fault(kProductLaunch, weights_of_ones(false), "operands in registers changed");
 }
 
 /// Two products on the same operand while the first one's result is used: as kernels overlap them.

@@ -16,3 +16,9 @@ void emulate_hopper_tile(const ForwardCall<typename Tile::Element>& call,
 /// The shape that most mistakes are tried in.
 template <class Element>
 using SmallHopperTile = HopperTile<Element, 64, 3, 128, 2>;
+
+/// The same with the tactics that the kernel as it is does not have.
+inline constexpr HopperTactics kAllTactics{
+    .keeps_queries = true, .stores_boxes = true, .tells_tiles = true};
+template <class Element>
+using TacticalHopperTile = HopperTile<Element, 64, 3, 128, 2, kAllTactics>;

@@ -14,4 +14,8 @@ void emulated_forward_hopper(const ForwardCall<Element>& call, const EmulatedGri
 template void emulated_forward_hopper(const ForwardCall<Half>&, const EmulatedGrid&);
 template void emulated_forward_hopper(const ForwardCall<BFloat16>&, const EmulatedGrid&);
 
+void emulated_tactical_hopper(const ForwardCall<BFloat16>& call, const EmulatedGrid& grid) {
+  emulate_hopper_tile<TacticalHopperTile<BFloat16>>(call, grid);
+}
+
 }  // namespace ringlab::cuda

@@ -21,4 +21,7 @@ using EmulatedHopper =
 template <class Element>
 void emulated_forward_hopper(const ForwardCall<Element>& call, const EmulatedGrid& grid);
 
+/// The kernel with the tactics that it does not have as it is, up to 64 channels.
+void emulated_tactical_hopper(const ForwardCall<BFloat16>& call, const EmulatedGrid& grid);
+
 }  // namespace ringlab::cuda

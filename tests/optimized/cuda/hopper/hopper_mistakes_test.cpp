@@ -90,6 +90,7 @@ INSTANTIATE_TEST_SUITE_P(All, HopperMistakes, testing::ValuesIn(hopper_mistakes(
 
 TEST(HopperMistakes, none_is_found_where_there_is_none) {
   EXPECT_EQ(find_mistake(&emulated_forward_hopper<BFloat16>), "");
+  EXPECT_EQ(find_mistake(&emulated_tactical_hopper), "");
 }
 
 }  // namespace

@@ -1,0 +1,32 @@
+// store_box, add_box: boxes of shared memory to a tensor by the tensor memory accelerator.
+#pragma once
+
+#include "optimized/cuda/device_types.h"
+#include "optimized/cuda/emulator/async_groups.h"
+#include "optimized/cuda/emulator/tensor_map.h"
+
+namespace ringlab::cuda::emulator {
+
+/// The box in shared memory is read, and the tensor written, at a random time after the issue. Faults:
+/// a box that holds unfenced writes, or that changes before it has been read.
+class BoxStores {
+ public:
+  explicit BoxStores(int threads) : groups_(threads) {}
+
+  enum class Kind { replaces, adds };
+  void store(Kind kind, const TensorBox& box, const void* shared);
+  AsyncGroups& groups() { return groups_; }
+
+ private:
+  AsyncGroups groups_;
+};
+
+namespace instructions {
+
+void store_box(const TensorMap* map, const void* shared, int head, int row, int channel);
+void add_box(const TensorMap* map, const void* shared, int head, int row, int channel);
+void commit_boxes();
+void wait_for_boxes(int pending);
+
+}  // namespace instructions
+}  // namespace ringlab::cuda::emulator
