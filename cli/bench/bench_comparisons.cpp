@@ -72,7 +72,8 @@ auto measure_each(const std::vector<Case>& cases, const Measure& measure, const 
 }
 
 Json ladder_json(const bench::Ladder& ladder) {
-  Json json = {{"mask", ladder.attention.mask},
+  Json json = {{"pass", pass_name(ladder.attention.pass)},
+               {"mask", ladder.attention.mask},
                {"tokens", ladder.attention.tokens},
                {"head_dim", ladder.attention.head_dim},
                {"versions", Json::array()}};
@@ -90,7 +91,8 @@ Json ladder_json(const bench::Ladder& ladder) {
 }
 
 void print_ladder(const bench::Ladder& ladder, Output& output) {
-  TextTable table({{ladder.attention.text()},
+  const bench::GpuCase& one = ladder.attention;
+  TextTable table({{fmt::format("{}, {}", pass_name(one.pass), one.text())},
                    {"TFLOP/s", Align::right},
                    {"speed / kernel (p10 to p90)", Align::right},
                    {"what it adds, or changes"}});

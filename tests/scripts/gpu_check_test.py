@@ -34,7 +34,7 @@ documents = {
     "list": {"subjects": [{"name": name, "devices": ["cpu", "cuda"]} for name in names]},
     "verify": {"subjects": [subject]},
     "bench": {"goals": fake.get("goals", [goal]), "overlaps": [1, 2],
-              "ladders": [{"head_dim": 64, "mask": "full", "versions": [version]}]},
+              "ladders": [{"pass": "forward", "head_dim": 64, "mask": "full", "versions": [version]}]},
     "run": {},
 }
 if "--json" in words:

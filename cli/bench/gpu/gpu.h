@@ -69,7 +69,7 @@ class Gpu {
   /// shot.
   virtual GpuWork ring(const GpuCase& one, int ranks, RingClock clock) = 0;
   virtual GpuWork hops(const HopCase& one) = 0;
-  /// The versions of the forward kernel that compute this case; the last step is the kernel itself.
+  /// The versions of the Hopper kernel that compute this case; the last step is the kernel itself.
   /// Environment error on a device that it is not for.
   virtual std::vector<GpuVersion> versions(const GpuCase& one) = 0;
 };

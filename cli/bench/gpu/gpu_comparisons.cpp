@@ -52,13 +52,16 @@ void fill_in(const GpuBench& bench, const HopCase& one, const TimingOptions& opt
 
 std::vector<GpuCase> ladder_cases(bool quick) {
   std::vector<GpuCase> all;
-  for (const std::int64_t head_dim : {64, 128}) {
-    for (const char* mask : {"full", "causal"}) {
-      all.push_back({.mask = mask,
-                     .tokens = quick ? 4096 : 16384,
-                     .head_dim = head_dim,
-                     .q_heads = quick ? 16 : 64,
-                     .kv_heads = quick ? 2 : 8});
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    for (const std::int64_t head_dim : {64, 128}) {
+      for (const char* mask : {"full", "causal"}) {
+        all.push_back({.pass = pass,
+                       .mask = mask,
+                       .tokens = quick ? 4096 : 16384,
+                       .head_dim = head_dim,
+                       .q_heads = quick ? 16 : 64,
+                       .kv_heads = quick ? 2 : 8});
+      }
     }
   }
   return all;

@@ -1,4 +1,4 @@
-// What is measured on a device in place of goals: the versions of the forward kernel against each
+// What is measured on a device in place of goals: the versions of the Hopper kernels against each
 // other, and what the kernel and the copies of a hop cost each other.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Ladder {
   std::vector<LadderRung> rungs;
 };
 
-/// 64 and 128 channels, full and causal.
+/// Forward and backward, 64 and 128 channels, full and causal.
 std::vector<GpuCase> ladder_cases(bool quick);
 
 /// Everything in turn. Environment error where the device has no such kernel.

@@ -2,12 +2,14 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <span>
 #include <utility>
 
 #include "cli/bench/gpu/gpu_attention.h"
 #include "cli/bench/gpu/gpu_works.h"
 #include "optimized/cuda/check_cuda.h"
 #include "optimized/cuda/cudnn/sdpa_plans.h"
+#include "optimized/cuda/hopper/backward_hopper_ladder.h"
 #include "optimized/cuda/hopper/forward_hopper_ladder.h"
 #include "optimized/ring/streams/device_kernels.h"
 #include "optimized/ring/vendor/cudnn_kernels.h"
@@ -49,16 +51,47 @@ void check_device() {
 bool computes(const cuda::HopperVersion& version, const GpuCase& one) {
   return version.channels == one.head_dim && (one.mask == "full" || !version.needs_everything_seen);
 }
+bool computes(const cuda::HopperBackwardVersion& version, const GpuCase& one) {
+  return version.channels == one.head_dim;
+}
+
+ring::DeviceKernels<BFloat16> hopper_kernels(const GpuCase& one) {
+  return ring::device_kernels<BFloat16>(ring::ForwardKernel::hopper, problem_of(one).shape);
+}
 
 GpuWork work_of(const GpuTimer& timer, const cuda::HopperVersion& version, const GpuCase& one) {
-  ring::DeviceKernels<BFloat16> kernels =
-      ring::device_kernels<BFloat16>(ring::ForwardKernel::hopper, problem_of(one).shape);
+  ring::DeviceKernels<BFloat16> kernels = hopper_kernels(one);
   kernels.forward_tile_queries = version.tile_queries;
   kernels.forward = [version](const cuda::ForwardCall<BFloat16>& call, cuda::Stream stream) {
     cuda::forward_hopper_version(version, call, stream);
   };
   const auto attention = std::make_shared<GpuAttention>(kDevice, one, kernels);
   return make_pass(timer, std::string(version.name), attention, version.exp_error);
+}
+
+GpuWork work_of(const GpuTimer& timer, const cuda::HopperBackwardVersion& version,
+                const GpuCase& one) {
+  ring::DeviceKernels<BFloat16> kernels = hopper_kernels(one);
+  kernels.backward = [version](const cuda::BackwardCall<BFloat16>& call, cuda::Stream stream) {
+    cuda::backward_hopper_version(version, call, stream);
+  };
+  return make_pass(timer, std::string(version.name),
+                   std::make_shared<GpuAttention>(kDevice, one, kernels));
+}
+
+/// Those of the versions that compute the case.
+template <class Version>
+std::vector<GpuVersion> works_of(const GpuTimer& timer, std::span<const Version> versions,
+                                 const GpuCase& one) {
+  std::vector<GpuVersion> all;
+  for (const Version& version : versions) {
+    if (!computes(version, one)) continue;
+    all.push_back({.name = std::string(version.name),
+                   .what = std::string(version.what),
+                   .is_step = version.kind == cuda::HopperVersionKind::step,
+                   .work = work_of(timer, version, one)});
+  }
+  return all;
 }
 
 class CudaGpu : public Gpu {
@@ -108,15 +141,10 @@ class CudaGpu : public Gpu {
   GpuWork hops(const HopCase& one) override { return make_hops(timer_, one); }
   std::vector<GpuVersion> versions(const GpuCase& one) override {
     check_device();
-    std::vector<GpuVersion> all;
-    for (const cuda::HopperVersion& version : cuda::hopper_versions()) {
-      if (!computes(version, one)) continue;
-      all.push_back({.name = std::string(version.name),
-                     .what = std::string(version.what),
-                     .is_step = version.kind == cuda::HopperVersionKind::step,
-                     .work = work_of(timer_, version, one)});
+    if (one.pass == Pass::backward) {
+      return works_of(timer_, cuda::hopper_backward_versions(), one);
     }
-    return all;
+    return works_of(timer_, cuda::hopper_versions(), one);
   }
 
  private:

@@ -20,8 +20,9 @@ thread_local Thread* running = nullptr;
 constexpr std::array kEagerness{0.0, 0.01, 0.2, 1.0};
 // Threads that are drawn before the one of the highest priority runs: 1 is a uniform order, more of
 // them let favoured warps run ahead.
-constexpr std::array kCandidates{1, 3, 8};
-constexpr int kPicksPerMood = 512;
+constexpr std::array kCandidates{1, 3, 8, 64};
+// How long a warp stays favoured: some steps of each thread of a block, or whole tiles of work.
+constexpr std::array kPicksPerMood{512, 16384};
 
 }  // namespace
 
@@ -46,6 +47,7 @@ Scheduler::Scheduler(std::uint64_t seed)
     : random_(seed * 0x9e3779b97f4a7c15u + 1),  // seeds that follow each other begin far apart
       eagerness_(kEagerness[below(kEagerness.size())]),
       candidates_(kCandidates[below(kCandidates.size())]),
+      picks_per_mood_(kPicksPerMood[below(kPicksPerMood.size())]),
       priorities_(32) {}  // one per warp of the largest block
 
 bool Scheduler::chance(double probability) {
@@ -85,7 +87,7 @@ void Scheduler::maybe_yield() {
 
 Thread* Scheduler::pick() {
   // Another mood now and then, so that no warp lags behind for a whole run.
-  if (picks_++ % kPicksPerMood == 0) {
+  if (picks_++ % picks_per_mood_ == 0) {
     for (std::uint32_t& priority : priorities_) priority = static_cast<std::uint32_t>(random_());
   }
   const auto priority = [this](std::size_t i) {

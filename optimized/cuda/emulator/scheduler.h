@@ -32,8 +32,8 @@ struct Thread {
   Waiting waiting = {};
 };
 
-/// The order of everything. A third of the seeds lets threads run in a uniform order, the others
-/// favour some warps for a while; asynchronous work happens at once, soon, late, or only when no
+/// The order of everything. A quarter of the seeds lets threads run in a uniform order, the others
+/// favour some warps for a while, short or long; asynchronous work happens at once, soon, late, or only when no
 /// thread can go on without it.
 class Scheduler {
  public:
@@ -64,6 +64,7 @@ class Scheduler {
   std::mt19937_64 random_;
   double eagerness_;
   int candidates_;
+  int picks_per_mood_;
   std::vector<std::uint32_t> priorities_;  // of warps
   int picks_ = 0;
   std::vector<Thread*> ready_;

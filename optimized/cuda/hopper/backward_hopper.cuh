@@ -64,6 +64,7 @@
 #include "optimized/cuda/hopper/descriptor.h"
 #include "optimized/cuda/hopper/query_walk.h"
 #include "optimized/cuda/hopper/tile_order.h"
+#include "optimized/cuda/hopper/warp_boxes.cuh"
 #include "optimized/cuda/portable/backward_tiles.cuh"
 #include "optimized/cuda/uniform.cuh"
 
@@ -71,17 +72,24 @@ namespace ringlab::cuda {
 
 // --- sizes -------------------------------------------------------------------------------------
 
+/// How a piece of dQ is added to memory: by atomic additions of two numbers, or by way of shared
+/// memory, in boxes of 16 rows by 32 channels.
+enum class HopperAdding { pairs, boxes };
+
 /// A shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ, 64
 /// queries by 64 channels, are as many as the consumers in both.
-template <class ElementType, int kPaddedChannels>
+template <class ElementType, int kPaddedChannels, HopperAdding kHowToAdd = HopperAdding::pairs>
 struct HopperBackwardTile {
   using Element = ElementType;
+  static constexpr HopperAdding kAdding = kHowToAdd;
   static constexpr int kChannels = kPaddedChannels;
   static constexpr int kConsumers = 2;
   static constexpr int kKeys = 64 * kConsumers;
   static constexpr int kQueries = 64 * 128 / kChannels;
   static constexpr int kMaskQueries = BackwardTiles<kChannels>::kQueries;
   static constexpr int kStages = 2;
+  /// lse and delta are read under the products before: there are registers for 64 queries.
+  static constexpr bool kReadsEarly = kQueries == 64;
   static constexpr int kConsumerThreads = 128 * kConsumers;
   static constexpr int kThreads = 128 + kConsumerThreads;
   static constexpr int kProducerRegisters = 24;
@@ -89,6 +97,7 @@ struct HopperBackwardTile {
   static constexpr int kKeyBytes = kKeys * kChannels * 2;
   static constexpr int kQueryBytes = kQueries * kChannels * 2;
   static constexpr int kDsBytes = kKeys * kQueries * 2;
+  static constexpr int kDqBytes = kAdding == HopperAdding::boxes ? kConsumers * 64 * 64 * 4 : 0;
   static_assert(kChannels == 64 || kChannels == 128);
   static_assert(kQueries / 64 * (kChannels / 64) == kConsumers);
   static_assert(kQueries % kMaskQueries == 0 && kQueries <= 128);
@@ -122,7 +131,8 @@ struct HopperBackwardShared {
   using Rows = QueryRows<Tile::kQueries>;
   static constexpr int kQPlace = 2 * Tile::kKeyBytes;
   static constexpr int kDsPlace = kQPlace + 2 * Tile::kStages * Tile::kQueryBytes;
-  static constexpr int kRowsPlace = kDsPlace + Tile::kStages * Tile::kDsBytes;
+  static constexpr int kDqPlace = kDsPlace + Tile::kStages * Tile::kDsBytes;
+  static constexpr int kRowsPlace = kDqPlace + Tile::kDqBytes;
   static constexpr int kBarriersPlace = kRowsPlace + Tile::kStages * static_cast<int>(sizeof(Rows));
   static constexpr int kBytes =
       kBarriersPlace + static_cast<int>(sizeof(HopperBackwardBarriers<Tile>));
@@ -136,6 +146,10 @@ struct HopperBackwardShared {
   RINGLAB_KERNEL_CODE std::byte* dout(int stage) const { return q(Tile::kStages + stage); }
   RINGLAB_KERNEL_CODE std::byte* ds(int stage) const {
     return start + kDsPlace + stage * Tile::kDsBytes;
+  }
+  /// The part of dQ that a consumer warp adds: two boxes.
+  RINGLAB_KERNEL_CODE std::byte* dq(int warp) const {
+    return start + kDqPlace + warp * 2 * kWarpBoxBytes;
   }
   RINGLAB_KERNEL_CODE Rows& rows(int stage) const {
     return reinterpret_cast<Rows*>(start + kRowsPlace)[stage];
@@ -151,6 +165,7 @@ struct HopperBackwardParams {
   BackwardCall<Element> call;
   TensorMap q, dout;  ///< boxes of kQueries rows
   TensorMap k, v;     ///< boxes of kKeys rows
+  TensorMap dq;       ///< boxes of 16 rows, where dQ is added in boxes
 };
 
 /// The place where dQ is made: here, by additions in any order, or by another kernel.
@@ -321,12 +336,27 @@ RINGLAB_KERNEL_CODE void for_query_pairs(Act&& act) {
   for (int n = 0; n < Tile::kQueries / 8; ++n) act(8 * n + 2 * (lane_index() % 4), 4 * n);
 }
 
+/// A number of each query of a thread's pairs.
+template <class Tile>
+struct OfQueries {
+  FloatPair pairs[Tile::kQueries / 8];
+};
+template <class Tile>
+RINGLAB_KERNEL_CODE OfQueries<Tile> read_queries(const float (&numbers)[Tile::kQueries]) {
+  OfQueries<Tile> mine;
+  for_query_pairs<Tile>([&](int query, int at) {
+    mine.pairs[at / 4] = *reinterpret_cast<const FloatPair*>(numbers + query);
+  });
+  return mine;
+}
+
 /// Scores become weights: 2^(scale S - lse), and 0 for pairs that do not see each other.
 template <TileMeeting kMeeting, class Tile>
-RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Tile::kQueries>& rows,
-                                     float scale, int first_key) {
+RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const OfQueries<Tile>& lses,
+                                     const QueryRows<Tile::kQueries>& rows, float scale,
+                                     int first_key) {
   for_query_pairs<Tile>([&](int query, int at) {
-    const auto lse = *reinterpret_cast<const FloatPair*>(rows.lse + query);
+    const FloatPair lse = lses.pairs[at / 4];
     RINGLAB_UNROLL
     for (int i = 0; i < 2; ++i) {
       float& low = parts.p[at + 2 * i];
@@ -344,9 +374,9 @@ RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const QueryRows<Til
 /// dP becomes dS.
 template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void differentiate_pairs(PairParts<Tile>& parts,
-                                             const QueryRows<Tile::kQueries>& rows) {
-  for_query_pairs<Tile>([&](int query, int at) {
-    const auto delta = *reinterpret_cast<const FloatPair*>(rows.delta + query);
+                                             const OfQueries<Tile>& deltas) {
+  for_query_pairs<Tile>([&](int, int at) {
+    const FloatPair delta = deltas.pairs[at / 4];
     RINGLAB_UNROLL
     for (int i = 0; i < 4; ++i) {
       const float p = parts.p[at + i];
@@ -403,24 +433,14 @@ RINGLAB_KERNEL_CODE void share_with_consumers() {
   sync_threads(1, Tile::kConsumerThreads);
 }
 
-/// dSᵀ (keys, queries) goes to its place in boxes of 64 queries. Eight neighbouring keys have
-/// their 16-byte units in eight different groups of banks. What is eight keys or a box further on
-/// lies a constant further on: eight addresses are enough.
+/// dSᵀ (keys, queries) goes to its place in boxes of 64 queries; `of_warp`: the first of the warp's 16
+/// rows. All lanes.
 template <class Tile>
-RINGLAB_KERNEL_CODE void store_ds(std::byte* ds, const PairParts<Tile>& parts, int key) {
+RINGLAB_KERNEL_CODE void store_ds(std::byte* of_warp, const PairParts<Tile>& parts) {
   RINGLAB_UNROLL
-  for (int unit = 0; unit < 8; ++unit) {
-    const int place = key * 128 + unit * 16 + lane_index() % 4 * 4;
-    std::byte* const to = ds + swizzle_128(static_cast<std::uint32_t>(place));
-    RINGLAB_UNROLL
-    for (int n = unit; n < Tile::kQueries / 8; n += 8) {
-      RINGLAB_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        auto* const pair =
-            reinterpret_cast<std::uint32_t*>(to + (n / 8 * Tile::kKeys + 8 * i) * 128);
-        *pair = parts.rounded_ds[n / 2][n % 2 * 2 + i];
-      }
-    }
+  for (int query = 0; query < Tile::kQueries; query += 16) {
+    store_matrices(of_warp + query / kBoxChannels * Tile::kKeys * 128 + fragment_place(query),
+                   parts.rounded_ds[query / 16]);
   }
 }
 
@@ -519,6 +539,36 @@ RINGLAB_KERNEL_CODE void add_dq(const BackwardConsumer<Tile>& consumer, QueryPla
   }
 }
 
+/// The same by way of shared memory: 16 rows of the piece by this warp. All lanes.
+template <class Tile>
+RINGLAB_KERNEL_CODE void add_dq_boxes(const BackwardConsumer<Tile>& consumer, QueryPlace place,
+                                      const float (&dq)[32]) {
+  std::byte* const boxes = consumer.shared.dq(warp_index() - 4);
+  const bool leads = lane_index() == 0;
+  if (leads) wait_for_boxes<0>();  // the tile before is out of this memory
+  sync_warp();
+  RINGLAB_UNROLL
+  for (int n = 0; n < 8; ++n) {
+    const int first = n % 4 * 32 + lane_index() % 4 * 8;  // bytes in the row of a box
+    std::byte* const to = boxes + n / 4 * kWarpBoxBytes +
+                          swizzle_128(static_cast<std::uint32_t>(lane_index() / 4 * 128 + first));
+    RINGLAB_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      *reinterpret_cast<FloatPair*>(to + 8 * i * 128) = {dq[4 * n + 2 * i], dq[4 * n + 2 * i + 1]};
+    }
+  }
+  fence_async_proxy();
+  sync_warp();
+  if (!leads) return;
+  const int row = place.first_query + consumer.piece_query() + warp_index() % 4 * kWarpRows;
+  for (int box = 0; box < 2; ++box) {
+    const int channel = consumer.piece_channel() + 32 * box;
+    if (channel >= consumer.params.call.shape.head_dim) continue;
+    add_box(&consumer.params.dq, boxes + box * kWarpBoxBytes, place.head, row, channel);
+  }
+  commit_boxes();
+}
+
 /// Adds what one tile of queries brings to the gradients.
 template <TileMeeting kMeeting, HopperQueryGradients kWhere, class Tile>
 RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
@@ -535,18 +585,23 @@ RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Til
   PairParts<Tile> parts;
   consumer.issue_rows(parts.p, shared.k(), q);
   consumer.issue_rows(parts.ds, shared.v(), dout);
+  OfQueries<Tile> lses, deltas;
+  if constexpr (Tile::kReadsEarly) lses = read_queries<Tile>(rows.lse);
   products_wait<1>();  // S is there; dP is under way
   hold(parts.p);
-  weigh_pairs<kMeeting>(parts, rows, consumer.params.call.scale, first_key + consumer.key());
+  if constexpr (!Tile::kReadsEarly) lses = read_queries<Tile>(rows.lse);
+  weigh_pairs<kMeeting>(parts, lses, rows, consumer.params.call.scale, first_key + consumer.key());
   round_pairs<typename Tile::Element>(parts.rounded_p, parts.p);
   consumer.issue_sums(sums.dv, parts.rounded_p, dout);
+  if constexpr (Tile::kReadsEarly) deltas = read_queries<Tile>(rows.delta);
   products_wait<1>();  // dP is there; dV is under way
   hold(parts.ds);
-  differentiate_pairs<kMeeting>(parts, rows);
+  if constexpr (!Tile::kReadsEarly) deltas = read_queries<Tile>(rows.delta);
+  differentiate_pairs<kMeeting>(parts, deltas);
   round_pairs<typename Tile::Element>(parts.rounded_ds, parts.ds);
   if constexpr (kWhere == HopperQueryGradients::here) {
     std::byte* const ds = shared.ds(consumer.place.stage);
-    store_ds(ds, parts, consumer.key());
+    store_ds(ds + (warp_index() - 4) * kWarpBoxBytes, parts);
     share_with_consumers<Tile>();
     // Read now: once dK is issued, a lane that is ahead of others may release the stage.
     const QueryPlace tile = rows.place;
@@ -555,7 +610,11 @@ RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Til
     consumer.issue_sums(sums.dk, parts.rounded_ds, q);
     products_wait<1>();  // dQ and dV are there; dK is under way
     hold(dq);
-    add_dq(consumer, tile, dq);
+    if constexpr (Tile::kAdding == HopperAdding::boxes) {
+      add_dq_boxes(consumer, tile, dq);
+    } else {
+      add_dq(consumer, tile, dq);
+    }
   } else {
     consumer.issue_sums(sums.dk, parts.rounded_ds, q);
   }
@@ -605,6 +664,7 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
       meet_tile<TileMeeting::partial, kWhere>(consumer, sums, block.first_key);
     }
   }
+  if (Tile::kAdding == HopperAdding::boxes && lane_index() == 0) wait_for_boxes<0>();
   const auto& call = params.call;
   const BlockShape& shape = call.shape;
   const std::int64_t first = std::int64_t{block.kv_head} * shape.keys;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "optimized/cuda/hopper/backward_hopper.cuh"
 #include "optimized/cuda/hopper/tensor_map.h"
@@ -30,20 +31,26 @@ template <class Tile, class MakeMap>
 HopperBackwardParams<typename Tile::Element> hopper_backward_params(
     const BackwardCall<typename Tile::Element>& call, MakeMap&& make_map) {
   const BlockShape& shape = call.shape;
-  const auto map = [&](const void* base, std::int32_t heads, std::int32_t rows,
+  const auto map = [&](const auto* base, std::int32_t heads, std::int32_t rows,
                        std::int32_t channels, int box_rows) {
     return make_map(BoxedTensor{.base = base,
-                                .type = dtype_of<typename Tile::Element>,
+                                .type = dtype_of<std::remove_cvref_t<decltype(*base)>>,
                                 .heads = std::int64_t{shape.batch} * heads,
                                 .rows = rows,
                                 .channels = channels,
                                 .box_rows = box_rows});
   };
-  return {.call = call,
-          .q = map(call.q, shape.q_heads, shape.queries, shape.head_dim, Tile::kQueries),
-          .dout = map(call.dout, shape.q_heads, shape.queries, shape.v_dim, Tile::kQueries),
-          .k = map(call.k, shape.kv_heads, shape.keys, shape.head_dim, Tile::kKeys),
-          .v = map(call.v, shape.kv_heads, shape.keys, shape.v_dim, Tile::kKeys)};
+  HopperBackwardParams<typename Tile::Element> params{
+      .call = call,
+      .q = map(call.q, shape.q_heads, shape.queries, shape.head_dim, Tile::kQueries),
+      .dout = map(call.dout, shape.q_heads, shape.queries, shape.v_dim, Tile::kQueries),
+      .k = map(call.k, shape.kv_heads, shape.keys, shape.head_dim, Tile::kKeys),
+      .v = map(call.v, shape.kv_heads, shape.keys, shape.v_dim, Tile::kKeys),
+      .dq = {}};
+  if constexpr (Tile::kAdding == HopperAdding::boxes) {
+    params.dq = map(call.dq, shape.q_heads, shape.queries, shape.head_dim, kWarpRows);
+  }
+  return params;
 }
 
 }  // namespace ringlab::cuda

@@ -11,11 +11,11 @@
 namespace ringlab::bench {
 namespace {
 
-TEST(Ladder, has_every_width_and_mask) {
-  std::set<std::string> texts;
-  for (const GpuCase& one : ladder_cases(false)) texts.insert(one.text());
-  EXPECT_EQ(texts.size(), 4u);
-  EXPECT_TRUE(texts.contains("causal, 16k tokens, head_dim 64"));
+TEST(Ladder, has_every_pass_width_and_mask) {
+  std::set<std::pair<Pass, std::string>> cases;
+  for (const GpuCase& one : ladder_cases(false)) cases.insert({one.pass, one.text()});
+  EXPECT_EQ(cases.size(), 8u);
+  EXPECT_TRUE(cases.contains({Pass::backward, "causal, 16k tokens, head_dim 64"}));
 }
 
 TEST(Ladder, compares_every_version_with_the_last_step) {

@@ -30,7 +30,8 @@ def hopper_entry(mistake: dict) -> str:
 
 def hopper_backward_entry(mistake: dict) -> str:
     name = mistake["id"]
-    return (f"&{name}::emulate_backward_hopper<{name}::HopperBackwardTile<BFloat16, 64>, "
+    adding = f'{name}::HopperAdding::{mistake.get("adding", "pairs")}'
+    return (f"&{name}::emulate_backward_hopper<{name}::HopperBackwardTile<BFloat16, 64, {adding}>, "
             f"{name}::HopperQueryGradients::here>")
 
 

@@ -155,6 +155,13 @@ void device_forward_hopper_version(const HopperVersion& version,
   });
 }
 
+void device_backward_hopper_version(const HopperBackwardVersion& version,
+                                    const BackwardCall<BFloat16>& call) {
+  backward(call, [&](const BackwardCall<BFloat16>& on_device, Stream stream) {
+    backward_hopper_version(version, on_device, stream);
+  });
+}
+
 template <class Element>
 void device_backward_hopper(const BackwardCall<Element>& call, std::uint64_t) {
   backward(call, backward_hopper<Element>);

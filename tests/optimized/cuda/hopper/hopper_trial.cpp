@@ -104,12 +104,12 @@ std::string judge_hopper(const RingTrial& trial, const AttentionOutput& got, dou
   return report.passed() ? "" : report.summary();
 }
 
-std::string label(const HopperVersion& version) {
-  std::string name = std::string(version.name) + "_" + std::to_string(version.channels);
-  for (char& letter : name) {
+std::string label(std::string_view name, std::int32_t channels) {
+  std::string text = std::string(name) + "_" + std::to_string(channels);
+  for (char& letter : text) {
     if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
   }
-  return name;
+  return text;
 }
 
 }  // namespace ringlab::cuda

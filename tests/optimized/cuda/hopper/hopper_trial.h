@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <ostream>
 #include <string>
+#include <string_view>
 
+#include "optimized/cuda/hopper/backward_hopper_ladder.h"
 #include "optimized/cuda/hopper/forward_hopper_ladder.h"
 #include "tests/optimized/cuda/hopper/hopper_kernels.h"
 #include "tests/optimized/cuda/ring_trial.h"
@@ -26,7 +28,12 @@ RingTrial backwards(RingTrial trial);
 std::string judge_hopper(const RingTrial& trial, const AttentionOutput& got, double exp_error = 0);
 
 /// The version's name and channels, as a test's: "lazy_rescaling_64".
-std::string label(const HopperVersion& version);
+std::string label(std::string_view name, std::int32_t channels);
+inline std::string label(const HopperVersion& v) { return label(v.name, v.channels); }
+inline std::string label(const HopperBackwardVersion& v) { return label(v.name, v.channels); }
 inline void PrintTo(const HopperVersion& version, std::ostream* out) { *out << label(version); }
+inline void PrintTo(const HopperBackwardVersion& version, std::ostream* out) {
+  *out << label(version);
+}
 
 }  // namespace ringlab::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "optimized/cuda/attention_call.h"
 
@@ -10,8 +11,8 @@ namespace ringlab::cuda {
 /// `seed` is the emulator's.
 template <class Element>
 struct PortableKernels {
-  void (*forward)(const ForwardCall<Element>& call, std::uint64_t seed);
-  void (*backward)(const BackwardCall<Element>& call, std::uint64_t seed);
+  std::function<void(const ForwardCall<Element>& call, std::uint64_t seed)> forward;
+  std::function<void(const BackwardCall<Element>& call, std::uint64_t seed)> backward;
 };
 
 template <class Element>

@@ -1,0 +1,46 @@
+// The versions of backward_hopper_ladder.h and the tiles that they are compiled with.
+#pragma once
+
+#include <vector>
+
+#include "optimized/cuda/hopper/backward_hopper.cuh"
+#include "optimized/cuda/hopper/backward_hopper_ladder.h"
+
+namespace ringlab::cuda {
+
+/// Calls visit(version, tile) for each of hopper_backward_versions(), in their order.
+template <class Visitor>
+constexpr void for_each_hopper_backward_version(Visitor&& visit) {
+  const auto with_channels = [&]<class AsItIs, class Boxes>(AsItIs kernel, Boxes boxes) {
+    visit(HopperBackwardVersion{.name = "as it is",
+                                .what = "dQ is added to memory by pairs of numbers",
+                                .channels = AsItIs::kChannels},
+          kernel);
+    visit(HopperBackwardVersion{.name = "boxes of dQ",
+                                .what = "by way of shared memory, 16 rows at a time",
+                                .kind = HopperVersionKind::aside,
+                                .channels = AsItIs::kChannels},
+          boxes);
+  };
+  with_channels(HopperBackwardTile<BFloat16, 64>{},
+                HopperBackwardTile<BFloat16, 64, HopperAdding::boxes>{});
+  with_channels(HopperBackwardTile<BFloat16, 128>{},
+                HopperBackwardTile<BFloat16, 128, HopperAdding::boxes>{});
+}
+
+/// Calls visit(tile) for that one of them.
+template <class Visitor>
+void with_hopper_backward_version(const HopperBackwardVersion& version, Visitor&& visit) {
+  for_each_hopper_backward_version([&](const HopperBackwardVersion& one, auto tile) {
+    if (one.name == version.name && one.channels == version.channels) visit(tile);
+  });
+}
+
+inline std::vector<HopperBackwardVersion> list_hopper_backward_versions() {
+  std::vector<HopperBackwardVersion> all;
+  for_each_hopper_backward_version(
+      [&](const HopperBackwardVersion& version, auto) { all.push_back(version); });
+  return all;
+}
+
+}  // namespace ringlab::cuda
