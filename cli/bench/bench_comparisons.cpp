@@ -12,6 +12,7 @@
 #include "cli/bench/gpu/gpu_comparisons.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
+#include "reference/core/schedule/operation_words.h"
 
 namespace ringlab::cli {
 namespace {
