@@ -23,6 +23,9 @@ namespace ringlab::cuda {
 RINGLAB_KERNEL_CODE int thread_index();  ///< threadIdx.x
 RINGLAB_KERNEL_CODE int block_index();   ///< blockIdx.x
 RINGLAB_KERNEL_CODE int block_count();   ///< gridDim.x
+/// The block's number in its cluster: blocks that run at the same time and reach each other's shared
+/// memory, 1 where the launch says nothing (sm_90).
+RINGLAB_KERNEL_CODE int cluster_rank();
 /// The block's dynamic shared memory, aligned to 1024 bytes. Holds garbage at first.
 RINGLAB_KERNEL_CODE std::byte* shared_memory();
 
@@ -30,6 +33,8 @@ RINGLAB_KERNEL_CODE std::byte* shared_memory();
 
 RINGLAB_KERNEL_CODE void sync_block();  ///< __syncthreads()
 RINGLAB_KERNEL_CODE void sync_warp();   ///< __syncwarp(), all lanes
+/// barrier.cluster: all threads of all blocks of the cluster.
+RINGLAB_KERNEL_CODE void sync_cluster();
 /// bar.sync, bar.arrive: named barriers 1 … 15; `threads`, a multiple of 32, take part in all.
 RINGLAB_KERNEL_CODE void sync_threads(int barrier, int threads);
 RINGLAB_KERNEL_CODE void arrive_threads(int barrier, int threads);
@@ -76,6 +81,8 @@ RINGLAB_KERNEL_CODE void multiply_add(float (&d)[4], const std::uint32_t (&a)[4]
 RINGLAB_KERNEL_CODE void init_barrier(Barrier* barrier, int arrivals);
 RINGLAB_KERNEL_CODE void publish_barriers();  ///< fence.mbarrier_init and fence.proxy.async
 RINGLAB_KERNEL_CODE void arrive(Barrier* barrier);
+/// Arrives at the barrier in the same place of block `rank` of the cluster, which has not ended.
+RINGLAB_KERNEL_CODE void arrive_at(Barrier* barrier, int rank);
 /// Arrives, and makes the phase wait for `bytes` more of asynchronous copies.
 RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes);
 /// Waits until the phase of this parity is complete. A new barrier is in phase 0; waiting for
@@ -89,6 +96,10 @@ RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName name);
 /// tensor's rows or channels arrives as zeros; always the box's whole number of bytes.
 RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head,
                                   int row, int channel);
+/// The same box for the first `blocks` blocks of the cluster: it goes to the same place of each, and
+/// the barrier in the same place of each hears of its bytes.
+RINGLAB_KERNEL_CODE void load_box_for_all(void* shared, const TensorMap* map, Barrier* barrier,
+                                          int blocks, int head, int row, int channel);
 /// Called by one thread. Writes the box, which lies as load_box() leaves one, to (head, row, channel)
 /// of the tensor; what lies outside the tensor is left out.
 RINGLAB_KERNEL_CODE void store_box(const TensorMap* map, const void* shared, int head, int row,

@@ -54,12 +54,29 @@ inline constexpr std::uint32_t kSuspendNanoseconds =
 RINGLAB_KERNEL_CODE int thread_index() { return static_cast<int>(threadIdx.x); }
 RINGLAB_KERNEL_CODE int block_index() { return static_cast<int>(blockIdx.x); }
 RINGLAB_KERNEL_CODE int block_count() { return static_cast<int>(gridDim.x); }
+RINGLAB_KERNEL_CODE int cluster_rank() {
+  int rank = 0;
+#if __CUDA_ARCH__ >= 900
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+  return rank;
+}
 RINGLAB_KERNEL_CODE std::byte* shared_memory() { return dynamic_shared_memory; }
 
 // Threads of a block.
 
 RINGLAB_KERNEL_CODE void sync_block() { __syncthreads(); }
 RINGLAB_KERNEL_CODE void sync_warp() { __syncwarp(); }
+RINGLAB_KERNEL_CODE void sync_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "barrier.cluster.arrive.release;\n"
+      "barrier.cluster.wait.acquire;" ::
+          : "memory");
+#else
+  __trap();
+#endif
+}
 RINGLAB_KERNEL_CODE void sync_threads(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
@@ -180,6 +197,20 @@ RINGLAB_KERNEL_CODE void arrive(Barrier* barrier) {
   __trap();
 #endif
 }
+RINGLAB_KERNEL_CODE void arrive_at(Barrier* barrier, int rank) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+      "}" ::"r"(ptx::address(barrier)),
+      "r"(rank)
+      : "memory");
+#else
+  __trap();
+#endif
+}
 RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
@@ -235,6 +266,19 @@ RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* b
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(ptx::address(shared)),
       "l"(map), "r"(channel), "r"(row), "r"(head), "r"(ptx::address(barrier))
+      : "memory");
+#else
+  __trap();
+#endif
+}
+RINGLAB_KERNEL_CODE void load_box_for_all(void* shared, const TensorMap* map, Barrier* barrier,
+                                          int blocks, int head, int row, int channel) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(ptx::address(shared)),
+      "l"(map), "r"(channel), "r"(row), "r"(head), "r"(ptx::address(barrier)),
+      "h"(static_cast<std::uint16_t>((1 << blocks) - 1))
       : "memory");
 #else
   __trap();

@@ -1,6 +1,7 @@
 #include "optimized/cuda/emulator/block.h"
 
 #include <map>
+#include <utility>
 
 #include "optimized/cuda/emulator/fault.h"
 
@@ -22,18 +23,23 @@ std::string ranges(const std::vector<int>& threads) {
 
 }  // namespace
 
-ThreadBlock::ThreadBlock(Scheduler& its_scheduler, const Launch& its_launch, int its_index)
+ThreadBlock::ThreadBlock(Scheduler& its_scheduler, const Launch& its_launch, int its_index,
+                         std::shared_ptr<ThreadCluster> its_cluster)
     : scheduler(its_scheduler),
       launch(its_launch),
       index(its_index),
+      cluster(std::move(its_cluster)),
+      cluster_rank(static_cast<int>(cluster->blocks.size())),
       threads(static_cast<std::size_t>(launch.threads)),
       shared(launch.shared_bytes),
       warps(static_cast<std::size_t>(launch.threads / 32)),
       named_barriers(launch.threads),
+      mbarriers(*this),
       copies(launch.threads),
       box_stores(launch.threads),
       warpgroups(static_cast<std::size_t>((launch.threads + 127) / 128)),
       registers(launch.threads, launch.registers_per_thread) {
+  cluster->blocks.push_back(this);
   for (int i = 0; i < launch.threads; ++i) {
     threads[static_cast<std::size_t>(i)] = {.block = this, .index = i};
   }

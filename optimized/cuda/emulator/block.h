@@ -3,10 +3,12 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "optimized/cuda/emulator/boxes.h"
+#include "optimized/cuda/emulator/cluster.h"
 #include "optimized/cuda/emulator/copies.h"
 #include "optimized/cuda/emulator/emulate.h"
 #include "optimized/cuda/emulator/here.h"
@@ -23,10 +25,12 @@
 namespace ringlab::cuda::emulator {
 
 struct ThreadBlock {
-  ThreadBlock(Scheduler& its_scheduler, const Launch& its_launch, int its_index);
+  /// Joins the cluster.
+  ThreadBlock(Scheduler& its_scheduler, const Launch& its_launch, int its_index,
+              std::shared_ptr<ThreadCluster> its_cluster);
 
   ThreadPlace place_of(const Thread& thread) {
-    return {thread.index, index, launch.blocks, shared.data()};
+    return {thread.index, index, launch.blocks, cluster_rank, shared.data()};
   }
   /// Called by a thread at its end: faults if others count on it.
   void end_thread(const Thread& thread);
@@ -37,6 +41,8 @@ struct ThreadBlock {
   Scheduler& scheduler;
   const Launch& launch;
   int index;
+  std::shared_ptr<ThreadCluster> cluster;
+  int cluster_rank;
   int ended_threads = 0;
   std::deque<Fibre> fibres;
   std::vector<Thread> threads;

@@ -61,10 +61,7 @@ void Boxes::end(std::uint32_t address) {
   std::erase_if(targets_, [address](const BoxTarget& target) { return target.address == address; });
 }
 
-void Boxes::load(void* shared, const TensorMap& map, Barrier* barrier,
-                 const std::int64_t (&begin)[3]) {
-  ThreadBlock& block = *running_thread()->block;
-  const TensorBox box{fields_of(map), begin[0], begin[1], begin[2]};
+void Boxes::load(ThreadBlock& block, void* shared, const TensorBox& box, Barrier* barrier) {
   const auto bytes = static_cast<std::uint32_t>(box.map.box_rows) * kBoxRowBytes;
   const BoxTarget target{
       block.shared.address(shared, static_cast<int>(bytes), kSwizzlePeriodBytes, "load_box()"),
@@ -81,14 +78,26 @@ void Boxes::load(void* shared, const TensorMap& map, Barrier* barrier,
     end(target.address);
     MBarriers::complete(notified, target.bytes);
   });
-  block.scheduler.maybe_yield();
 }
 
 namespace instructions {
 
 void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head, int row,
               int channel) {
-  running_thread()->block->boxes.load(shared, *map, barrier, {head, row, channel});
+  ThreadBlock& block = block_here();
+  block.boxes.load(block, shared, {fields_of(*map), head, row, channel}, barrier);
+  block.scheduler.maybe_yield();
+}
+
+void load_box_for_all(void* shared, const TensorMap* map, Barrier* barrier, int blocks, int head,
+                      int row, int channel) {
+  ThreadBlock& here = block_here();
+  for (int rank = 0; rank < blocks; ++rank) {
+    ThreadBlock& there = here.cluster->block_at(rank, "load_box_for_all()");
+    there.boxes.load(there, same_place(here, shared, there), {fields_of(*map), head, row, channel},
+                     reinterpret_cast<Barrier*>(same_place(here, barrier, there)));
+  }
+  here.scheduler.maybe_yield();
 }
 
 }  // namespace instructions

@@ -9,12 +9,15 @@
 
 namespace ringlab::cuda::emulator {
 
+struct ThreadBlock;
+
 /// The box in shared memory is poison from the issue on and filled at a random later time; the
 /// tensor is read at that time. Faults: a box on unfenced writes or on another box under way,
 /// writes to it meanwhile.
 class Boxes {
  public:
-  void load(void* shared, const TensorMap& map, Barrier* barrier, const std::int64_t (&begin)[3]);
+  /// The box goes to this block's shared memory, whoever issues it.
+  void load(ThreadBlock& block, void* shared, const TensorBox& box, Barrier* barrier);
   std::size_t under_way() const { return targets_.size(); }
 
  private:
@@ -31,6 +34,8 @@ class Boxes {
 namespace instructions {
 
 void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head, int row, int channel);
+void load_box_for_all(void* shared, const TensorMap* map, Barrier* barrier, int blocks, int head,
+                      int row, int channel);
 
 }  // namespace instructions
 }  // namespace ringlab::cuda::emulator

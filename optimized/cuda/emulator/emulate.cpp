@@ -1,5 +1,6 @@
 #include "optimized/cuda/emulator/emulate.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -15,14 +16,17 @@ constexpr std::size_t kStackBytes = 128 << 10;  // of a thread
 
 void check_launch(const Launch& launch) {
   const bool fits = launch.threads >= 32 && launch.threads <= 1024 && launch.threads % 32 == 0 &&
-                    launch.blocks >= 0 && launch.blocks_at_once >= 1 && launch.shared_bytes >= 0 &&
+                    launch.blocks >= 0 && launch.blocks_at_once >= 1 && launch.cluster >= 1 &&
+                    launch.blocks % launch.cluster == 0 && launch.shared_bytes >= 0 &&
                     launch.shared_bytes <= kMaxSharedBytes;
   if (fits) return;
   throw_usage_error(
       {.where = "emulated GPU",
-       .expected = "whole warps up to 1024 threads, at most 232448 bytes of shared memory",
-       .actual = fmt::format("{} blocks of {} threads with {} bytes, {} at once", launch.blocks,
-                             launch.threads, launch.shared_bytes, launch.blocks_at_once)});
+       .expected = "whole warps up to 1024 threads, whole clusters, at most 232448 bytes of shared "
+                   "memory",
+       .actual = fmt::format("{} blocks of {} threads with {} bytes, {} at once, clusters of {}",
+                             launch.blocks, launch.threads, launch.shared_bytes,
+                             launch.blocks_at_once, launch.cluster)});
 }
 
 /// A grid on its way.
@@ -56,20 +60,35 @@ class EmulatedMachine {
 
   void start_blocks() {
     while (next_ < launch_.blocks && static_cast<int>(resident_.size()) < launch_.blocks_at_once) {
-      resident_.push_back(std::make_unique<ThreadBlock>(scheduler_, launch_, next_++));
-      ThreadBlock& block = *resident_.back();
-      for (Thread& thread : block.threads) {
-        thread.fibre = &block.fibres.emplace_back(stacks_, [this, &thread] { run_thread(thread); });
-        scheduler_.add(&thread);
-      }
+      const auto cluster = std::make_shared<ThreadCluster>();
+      for (int rank = 0; rank < launch_.cluster; ++rank) start_block(cluster);
     }
   }
 
-  void end_blocks() {
-    // Only between steps: nothing of a block that has ended runs any more.
-    if (std::erase_if(resident_, [](const auto& block) { return block->has_ended(); }) > 0) {
-      start_blocks();
+  void start_block(const std::shared_ptr<ThreadCluster>& cluster) {
+    resident_.push_back(std::make_unique<ThreadBlock>(scheduler_, launch_, next_++, cluster));
+    ThreadBlock& block = *resident_.back();
+    for (Thread& thread : block.threads) {
+      thread.fibre = &block.fibres.emplace_back(stacks_, [this, &thread] { run_thread(thread); });
     }
+    // Blocks of a cluster are there together, but one may do its first step much later than another.
+    const auto begin = [this, &block] {
+      for (Thread& thread : block.threads) scheduler_.add(&thread);
+    };
+    if (launch_.cluster == 1) return begin();
+    scheduler_.post(begin);
+  }
+
+  void end_blocks() {
+    // Only between steps: nothing of a block that has ended runs any more. Clusters go as a whole.
+    const auto is_over = [](const auto& block) {
+      return block->has_ended() && block->cluster->has_ended();
+    };
+    if (!std::ranges::any_of(resident_, is_over)) return;
+    const auto over = std::stable_partition(resident_.begin(), resident_.end(),
+                                            [&](const auto& block) { return !is_over(block); });
+    resident_.erase(over, resident_.end());
+    start_blocks();
   }
 
   void run_thread(const Thread& thread) {

@@ -16,6 +16,7 @@ struct Launch {
   int shared_bytes = 0;
   std::uint64_t seed = 0;
   int blocks_at_once = 1;        ///< blocks that run interleaved; the others follow
+  int cluster = 1;               ///< blocks of a cluster, which begin together
   int registers_per_thread = 0;  ///< 0: as many as the machine has for so many threads
 };
 

@@ -9,6 +9,7 @@ struct ThreadPlace {
   int thread = 0;
   int block = 0;
   int blocks = 0;
+  int cluster_rank = 0;
   std::byte* shared = nullptr;
 };
 

@@ -14,6 +14,7 @@
 
 #include "optimized/cuda/device_types.h"
 #include "optimized/cuda/emulator/boxes.h"
+#include "optimized/cuda/emulator/cluster.h"
 #include "optimized/cuda/emulator/copies.h"
 #include "optimized/cuda/emulator/here.h"
 #include "optimized/cuda/emulator/mbarriers.h"
@@ -30,10 +31,12 @@ namespace ringlab::cuda {
 RINGLAB_KERNEL_CODE int thread_index() { return emulator::here.thread; }
 RINGLAB_KERNEL_CODE int block_index() { return emulator::here.block; }
 RINGLAB_KERNEL_CODE int block_count() { return emulator::here.blocks; }
+RINGLAB_KERNEL_CODE int cluster_rank() { return emulator::here.cluster_rank; }
 RINGLAB_KERNEL_CODE std::byte* shared_memory() { return emulator::here.shared; }
 
 RINGLAB_KERNEL_CODE void sync_block() { emulator::instructions::sync_block(); }
 RINGLAB_KERNEL_CODE void sync_warp() { emulator::instructions::sync_warp(); }
+RINGLAB_KERNEL_CODE void sync_cluster() { emulator::instructions::sync_cluster(); }
 RINGLAB_KERNEL_CODE void sync_threads(int barrier, int threads) {
   emulator::instructions::sync_threads(barrier, threads);
 }
@@ -97,6 +100,9 @@ RINGLAB_KERNEL_CODE void init_barrier(Barrier* barrier, int arrivals) {
 }
 RINGLAB_KERNEL_CODE void publish_barriers() { emulator::instructions::publish_barriers(); }
 RINGLAB_KERNEL_CODE void arrive(Barrier* barrier) { emulator::instructions::arrive(barrier); }
+RINGLAB_KERNEL_CODE void arrive_at(Barrier* barrier, int rank) {
+  emulator::instructions::arrive_at(barrier, rank);
+}
 RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
   emulator::instructions::arrive_expecting(barrier, bytes);
 }
@@ -107,6 +113,10 @@ RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName name) {
 RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* barrier, int head,
                                   int row, int channel) {
   emulator::instructions::load_box(shared, map, barrier, head, row, channel);
+}
+RINGLAB_KERNEL_CODE void load_box_for_all(void* shared, const TensorMap* map, Barrier* barrier,
+                                          int blocks, int head, int row, int channel) {
+  emulator::instructions::load_box_for_all(shared, map, barrier, blocks, head, row, channel);
 }
 RINGLAB_KERNEL_CODE void store_box(const TensorMap* map, const void* shared, int head, int row,
                                    int channel) {

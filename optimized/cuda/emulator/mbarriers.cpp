@@ -25,7 +25,7 @@ void end_phase_if_complete(MBarrier& barrier) {
 
 MBarrier& MBarriers::at(const Barrier* barrier, const char* what) {
   const std::uint32_t address =
-      block_here().shared.address(barrier, sizeof(Barrier), alignof(Barrier), what);
+      block_.shared.address(barrier, sizeof(Barrier), alignof(Barrier), what);
   const auto found = barriers_.find(address);
   if (found == barriers_.end()) {
     fault("{}: there is no barrier yet at shared offset {}", what, address - kFirstAddress);
@@ -45,7 +45,7 @@ MBarrier& MBarriers::published(Barrier* barrier, const char* what) {
 
 void MBarriers::init(Barrier* barrier, int arrivals) {
   const std::uint32_t address =
-      block_here().shared.address(barrier, sizeof(Barrier), alignof(Barrier), "init_barrier()");
+      block_.shared.address(barrier, sizeof(Barrier), alignof(Barrier), "init_barrier()");
   if (arrivals < 1 || arrivals > kMaxArrivals) fault("init_barrier(): {} arrivals", arrivals);
   // On a GPU the waiting threads would be lost.
   const auto found = barriers_.find(address);
@@ -67,7 +67,7 @@ void MBarriers::publish() {
     if (barrier.unpublished_by == running_thread()) barrier.unpublished_by = nullptr;
   }
   // The same fence makes ordinary writes visible to the asynchronous proxy.
-  block_here().shared.fence();
+  block_.shared.fence();
 }
 
 void MBarriers::arrive(Barrier* barrier, std::uint32_t bytes, const char* what) {
@@ -75,13 +75,13 @@ void MBarriers::arrive(Barrier* barrier, std::uint32_t bytes, const char* what) 
   // One arrival too many would end the next phase too early.
   if (target.pending == 0) {
     fault("{}: the {} arrivals of this phase at shared offset {} have come already", what,
-          target.arrivals, reinterpret_cast<std::byte*>(barrier) - block_here().shared.data());
+          target.arrivals, reinterpret_cast<std::byte*>(barrier) - block_.shared.data());
   }
   target.pending_bytes += bytes;
   if (target.pending_bytes > kMaxBytes) fault("{}: {} bytes expected", what, target.pending_bytes);
   --target.pending;
   end_phase_if_complete(target);
-  block_here().scheduler.maybe_yield();
+  block_.scheduler.maybe_yield();
 }
 
 void MBarriers::complete(MBarrier& barrier, std::uint32_t bytes) {
@@ -95,11 +95,11 @@ void MBarriers::wait(Barrier* barrier, int parity, WaitName name) {
   // Asked again after each wake-up: another phase may have ended meanwhile, and the parity with it.
   while (static_cast<int>(target.phase & 1) == parity) {
     target.parked.push_back(running_thread());
-    block_here().scheduler.park({"barrier at shared offset {}, parity {}",
-                                 reinterpret_cast<std::byte*>(barrier) - block_here().shared.data(),
-                                 parity, name.letters()});
+    block_.scheduler.park({"barrier at shared offset {}, parity {}",
+                           reinterpret_cast<std::byte*>(barrier) - block_.shared.data(), parity,
+                           name.letters()});
   }
-  block_here().scheduler.maybe_yield();
+  block_.scheduler.maybe_yield();
 }
 
 namespace instructions {

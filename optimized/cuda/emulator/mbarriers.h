@@ -10,6 +10,7 @@
 namespace ringlab::cuda::emulator {
 
 struct Thread;
+struct ThreadBlock;
 
 /// An mbarrier: its phase ends when all arrivals came and no bytes are outstanding.
 struct MBarrier {
@@ -24,6 +25,8 @@ struct MBarrier {
 
 class MBarriers {
  public:
+  explicit MBarriers(ThreadBlock& block) : block_(block) {}
+
   void init(Barrier* barrier, int arrivals);
   void publish();
   void arrive(Barrier* barrier, std::uint32_t bytes, const char* what);
@@ -36,6 +39,7 @@ class MBarriers {
  private:
   MBarrier& at(const Barrier* barrier, const char* what);
 
+  ThreadBlock& block_;
   std::unordered_map<std::uint32_t, MBarrier> barriers_;  // by address; references stay valid
 };
 

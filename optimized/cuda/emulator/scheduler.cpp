@@ -23,6 +23,8 @@ constexpr std::array kEagerness{0.0, 0.01, 0.2, 1.0};
 constexpr std::array kCandidates{1, 3, 8, 64};
 // How long a warp stays favoured: some steps of each thread of a block, or whole tiles of work.
 constexpr std::array kPicksPerMood{512, 16384};
+constexpr std::size_t kWarps = 32;  // of the largest block
+constexpr std::size_t kBlocks = 2;  // neighbours are favoured one without the other
 
 }  // namespace
 
@@ -48,7 +50,7 @@ Scheduler::Scheduler(std::uint64_t seed)
       eagerness_(kEagerness[below(kEagerness.size())]),
       candidates_(kCandidates[below(kCandidates.size())]),
       picks_per_mood_(kPicksPerMood[below(kPicksPerMood.size())]),
-      priorities_(32) {}  // one per warp of the largest block
+      priorities_(kWarps * kBlocks) {}
 
 bool Scheduler::chance(double probability) {
   return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
@@ -91,7 +93,8 @@ Thread* Scheduler::pick() {
     for (std::uint32_t& priority : priorities_) priority = static_cast<std::uint32_t>(random_());
   }
   const auto priority = [this](std::size_t i) {
-    return priorities_[static_cast<std::size_t>(ready_[i]->index) / 32 % priorities_.size()];
+    const auto block = static_cast<std::size_t>(ready_[i]->block->index) % kBlocks;
+    return priorities_[kWarps * block + static_cast<std::size_t>(ready_[i]->index) / 32];
   };
   std::size_t best = below(ready_.size());
   for (int i = 1; i < candidates_; ++i) {

@@ -1,6 +1,7 @@
 #include "optimized/cuda/emulator/stores.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "optimized/cuda/emulator/block.h"
@@ -48,16 +49,28 @@ void BoxStores::store(Kind kind, const TensorBox& box, const void* shared) {
       block.shared.address(shared, count, kSwizzlePeriodBytes, name_of(kind));
   block.shared.check_fenced(address, count, name_of(kind));
   const std::byte* const begin = block.shared.at(address, count, name_of(kind));
-  block.scheduler.post([this, kind, box, begin, work = groups_.begin(),
-                        bytes = std::vector<std::byte>(begin, begin + count)] {
+  const auto job = [this, kind, box, begin, work = groups_.begin(),
+                    bytes = std::vector<std::byte>(begin, begin + count)] {
     // What is read must still be there: a write in between is a race.
     if (std::memcmp(begin, bytes.data(), bytes.size()) != 0) {
       fault("shared memory was written while {} from it was under way", name_of(kind));
     }
     write_box(kind, box, bytes);
     groups_.end(work);
-  });
+  };
+  if (issued_++ % 2 == 0) {
+    held_[static_cast<std::size_t>(running_thread()->index)].push_back(job);
+  } else {
+    block.scheduler.post(job);
+  }
   block.scheduler.maybe_yield();
+}
+
+void BoxStores::wait(int pending) {
+  auto& held = held_[static_cast<std::size_t>(running_thread()->index)];
+  for (auto& job : held) block_here().scheduler.post(std::move(job));
+  held.clear();
+  groups_.wait("wait_for_boxes<{}>()", pending);
 }
 
 namespace instructions {
@@ -71,9 +84,7 @@ void add_box(const TensorMap* map, const void* shared, int head, int row, int ch
                                 shared);
 }
 void commit_boxes() { block_here().box_stores.groups().commit(); }
-void wait_for_boxes(int pending) {
-  block_here().box_stores.groups().wait("wait_for_boxes<{}>()", pending);
-}
+void wait_for_boxes(int pending) { block_here().box_stores.wait(pending); }
 
 }  // namespace instructions
 }  // namespace ringlab::cuda::emulator

@@ -41,12 +41,14 @@
 // uses the same row_max the result is the same. Running states so hold a reference, not a maximum;
 // for merge_state() that makes no difference.
 //
-// Three things it can do besides (HopperTactics; no device has told yet what they are worth). Q in
+// Four things it can do besides (HopperTactics; no device has told yet what they are worth). Q in
 // registers: a quarter of what products read of shared memory at 128 channels is Q, again for every
 // block; read once, it leaves its buffer to the next tile. Results in boxes: 16 rows of a warp go to
 // shared memory by stmatrix, and from there in one copy, which cuts at the tensor's edges. Tiles told:
 // a warp that has nothing else to do finds out the next tile, its walk and what each of its queries
-// sees, while the others work on this one.
+// sees, while the others work on this one. Pairs of heads: two blocks of a cluster have a query head
+// each of one K/V head, and so the same walk; each copies half of every block of keys to both, and says
+// to both when it has read.
 //
 // What is not finite. Keys that a row does not see get the weight 0 by selection, whatever K holds.
 // But 0 · NaN in P V is NaN, and a block of V is multiplied for all rows of a tile; so where the
@@ -79,6 +81,22 @@ RINGLAB_KERNEL_CODE void load_rows(std::byte* to, const TensorMap* map, Barrier*
   }
 }
 
+/// A block of keys or values from row `row` on: alone, or each block of the cluster a part, for all.
+template <class Tile>
+RINGLAB_KERNEL_CODE void load_keys(std::byte* to, const TensorMap* map, Barrier* full, int head,
+                                   int row) {
+  if constexpr (Tile::kCluster == 1) {
+    load_rows<Tile>(to, map, full, Tile::kKeys, head, row);
+  } else {
+    const int first = cluster_rank() * Tile::kBoxKeys;
+    arrive_expecting(full, Tile::kBlockBytes);
+    for (int channel = 0; channel < Tile::kChannels; channel += 64) {
+      load_box_for_all(to + Tile::kKeys * 2 * channel + first * 128, map, full, Tile::kCluster,
+                       head, row + first, channel);
+    }
+  }
+}
+
 /// The producer's thread. K of a block goes ahead of V of the block before it, as consumers need
 /// them.
 template <class Tile>
@@ -97,15 +115,13 @@ struct Producer {
   RINGLAB_KERNEL_CODE void load_k(int head, int row) {
     const int stage = k_place.stage;
     wait(&shared.barriers->k_empty[stage], k_place.parity ^ 1, "K empty");
-    load_rows<Tile>(shared.k(stage), &params.k, &shared.barriers->k_full[stage], Tile::kKeys, head,
-                    row);
+    load_keys<Tile>(shared.k(stage), &params.k, &shared.barriers->k_full[stage], head, row);
     k_place.advance();
   }
   RINGLAB_KERNEL_CODE void load_v(int head, int row) {
     const int stage = v_place.stage;
     wait(&shared.barriers->v_empty[stage], v_place.parity ^ 1, "V empty");
-    load_rows<Tile>(shared.v(stage), &params.v, &shared.barriers->v_full[stage], Tile::kKeys, head,
-                    row);
+    load_keys<Tile>(shared.v(stage), &params.v, &shared.barriers->v_full[stage], head, row);
     v_place.advance();
   }
 };
@@ -281,13 +297,20 @@ struct Consumer {
   RINGLAB_KERNEL_CODE void release(Barrier* empty) const {
     if (thread_index() % 32 == 0) arrive(empty);
   }
-  RINGLAB_KERNEL_CODE void release_k() const { release(&shared.barriers->k_empty[place.stage]); }
+  /// K and V of a stage: every block of the cluster copies to it.
+  RINGLAB_KERNEL_CODE void release_keys(Barrier* empty) const {
+    if constexpr (Tile::kCluster == 1) return release(empty);
+    if (thread_index() % 32 < Tile::kCluster) arrive_at(empty, thread_index() % 32);
+  }
+  RINGLAB_KERNEL_CODE void release_k() const {
+    release_keys(&shared.barriers->k_empty[place.stage]);
+  }
   /// `last`: Q was read for the last time by the scores that are there now.
   RINGLAB_KERNEL_CODE void release_q(bool last) const {
     if (last && !Tile::kTactics.keeps_queries) release(&shared.barriers->q_empty);
   }
   RINGLAB_KERNEL_CODE void release_v() const {
-    release(&shared.barriers->v_empty[place.before().stage]);
+    release_keys(&shared.barriers->v_empty[place.before().stage]);
   }
 
   /// Named barrier 1 + c is consumer c's turn: it waits, the one before it arrives. In a ring; the
@@ -511,12 +534,21 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
   if (consumer.number == 0) consumer.take_turn();  // what the last consumer passed on
 }
 
+template <class Tile>
+RINGLAB_KERNEL_CODE void sync_blocks() {
+  if constexpr (Tile::kCluster > 1) {
+    sync_cluster();
+  } else {
+    sync_block();
+  }
+}
+
 /// A block of kThreads threads and kHopperSharedBytes per multiprocessor, or fewer blocks.
 template <class Tile>
 RINGLAB_KERNEL_CODE void forward_hopper_tiles(const HopperParams<typename Tile::Element>& params) {
   const HopperShared<Tile> shared = lay_out_shared<Tile>();
   if (thread_index() == 0) init_hopper_barriers<Tile>(shared.barriers);
-  sync_block();  // nobody waits at a barrier that is not there yet
+  sync_blocks<Tile>();  // nobody waits at a barrier that is not there yet
   if (thread_index() < 128) {
     give_registers<Tile::kProducerRegisters>();
     if (thread_index() == 0) produce<Tile>(params, shared);
@@ -525,6 +557,7 @@ RINGLAB_KERNEL_CODE void forward_hopper_tiles(const HopperParams<typename Tile::
     take_registers<Tile::kConsumerRegisters>();
     consume<Tile>(params, shared);
   }
+  if constexpr (Tile::kCluster > 1) sync_cluster();  // nobody copies to a block that has ended
 }
 
 }  // namespace ringlab::cuda

@@ -10,6 +10,7 @@ namespace {
 bool takes(const HopperVersion& version, const ForwardCall<BFloat16>& call) {
   const std::int32_t channels = std::max(call.shape.head_dim, call.shape.v_dim);
   return channels <= version.channels &&
+         call.shape.q_heads / call.shape.kv_heads % version.heads_together == 0 &&
          (call.mask.hides_nothing || !version.needs_everything_seen);
 }
 
@@ -26,9 +27,12 @@ void forward_hopper_version(const HopperVersion& version, const ForwardCall<BFlo
   if (!takes(version, call)) {
     throw_input_error({.where = "forward_hopper, " + std::string(version.name),
                        .expected = "at most " + std::to_string(version.channels) + " channels" +
+                                   (version.heads_together > 1 ? ", even groups of heads" : "") +
                                    (version.needs_everything_seen ? ", and no mask" : ""),
                        .actual = "head_dim = " + std::to_string(call.shape.head_dim) +
-                                 ", v_dim = " + std::to_string(call.shape.v_dim) +
+                                 ", v_dim = " + std::to_string(call.shape.v_dim) + ", " +
+                                 std::to_string(call.shape.q_heads / call.shape.kv_heads) +
+                                 " query heads in a group" +
                                  (call.mask.hides_nothing ? "" : ", a mask"),
                        .hint = "forward_hopper() takes it."});
   }

@@ -22,6 +22,7 @@ struct HopperVersion {
   std::int32_t channels = 128;         ///< head_dim and v_dim that it is compiled for: 64 or 128
   std::int32_t tile_queries = 128;     ///< of BlockMask::tiles
   bool needs_everything_seen = false;  ///< BlockMask::hides_nothing
+  std::int32_t heads_together = 1;     ///< the query heads of a group are a multiple of this
   bool persistent = true;              ///< thread blocks stay and take tile after tile
   bool sections = true;  ///< heads come in sections whose K and V stay in the L2 cache
   double exp_error = 0;  ///< relative, of its weights; 0: that of hopper_profile()

@@ -23,8 +23,11 @@ inline constexpr HopperTactics kTwoInEight{.polynomials = 2};
 inline constexpr HopperTactics kKeptQueries{.keeps_queries = true};
 inline constexpr HopperTactics kBoxes{.stores_boxes = true};
 inline constexpr HopperTactics kTold{.tells_tiles = true};
+inline constexpr HopperTactics kPairs{.cluster = 2};
 inline constexpr HopperTactics kTogether{
     .keeps_queries = true, .stores_boxes = true, .tells_tiles = true};
+inline constexpr HopperTactics kTogetherInPairs{
+    .keeps_queries = true, .stores_boxes = true, .cluster = 2, .tells_tiles = true};
 
 /// A tile with as many consumers, and keys in a block, as the kernel has.
 template <int kChannels, HopperTactics kTactics = HopperTactics{}>
@@ -34,6 +37,7 @@ template <class Tile, class Visitor>
 constexpr void visit_version(Visitor& visit, HopperVersion version) {
   version.channels = Tile::kChannels;
   version.tile_queries = Tile::kQueries;
+  version.heads_together = Tile::kCluster;
   visit(version, Tile{});
 }
 
@@ -80,6 +84,9 @@ constexpr void for_each_aside(Visitor& visit) {
   visit_version<Tile<kChannels, kBoxes>>(
       visit,
       {.name = "boxes out", .what = "results by way of shared memory, in boxes", .kind = kAside});
+  visit_version<Tile<kChannels, kPairs>>(
+      visit,
+      {.name = "pairs of heads", .what = "two blocks share copies of K and V", .kind = kAside});
   visit_version<Tile<kChannels, kTold>>(
       visit, {.name = "told tiles", .what = "a warp finds out the next tile", .kind = kAside});
 }
@@ -104,6 +111,8 @@ constexpr void for_each_hopper_version(Visitor&& visit) {
   ladder::visit_version<ladder::Tile<128, ladder::kTogether>>(
       visit,
       {.name = "together", .what = "kept queries, boxes out and told tiles", .kind = kAside});
+  ladder::visit_version<ladder::Tile<128, ladder::kTogetherInPairs>>(
+      visit, {.name = "together, in pairs", .what = "and pairs of heads", .kind = kAside});
   ladder::visit_version<HopperTile<BFloat16, 128, 2, 128, 3>>(
       visit, {.name = "three stages", .what = "K and V two blocks ahead", .kind = kAside});
 }

@@ -38,7 +38,9 @@ HopperParams<typename Tile::Element> hopper_params(const ForwardCall<typename Ti
                                 .channels = channels,
                                 .box_rows = box_rows});
   };
-  const std::int32_t heads = shape.batch * shape.q_heads;
+  // The heads of a cluster count as one: they are of one group, see the same keys, and go together.
+  const std::int32_t heads = shape.batch * shape.q_heads / Tile::kCluster;
+  const std::int32_t group = shape.q_heads / shape.kv_heads / Tile::kCluster;
   const std::int64_t head_bytes = std::int64_t{shape.keys} * (shape.head_dim + shape.v_dim) * 2;
   HopperParams<typename Tile::Element> params{
       .call = call,
@@ -46,16 +48,15 @@ HopperParams<typename Tile::Element> hopper_params(const ForwardCall<typename Ti
       .k = {},
       .v = {},
       .out = {},
-      .order = {
-          .heads = heads,
-          .tiles = (shape.queries - 1) / Tile::kQueries + 1,
-          .section_heads = heads_of_section(head_bytes, shape.q_heads / shape.kv_heads, heads)}};
+      .order = {.heads = heads,
+                .tiles = (shape.queries - 1) / Tile::kQueries + 1,
+                .section_heads = heads_of_section(head_bytes, group, heads)}};
   if (Tile::kTactics.stores_boxes && call.finishes) {
     params.out = map(call.out, shape.q_heads, shape.queries, shape.v_dim, kWarpRows);
   }
   if (shape.keys == 0) return params;  // no tile sees any: the maps are not used
-  params.k = map(call.k, shape.kv_heads, shape.keys, shape.head_dim, Tile::kKeys);
-  params.v = map(call.v, shape.kv_heads, shape.keys, shape.v_dim, Tile::kKeys);
+  params.k = map(call.k, shape.kv_heads, shape.keys, shape.head_dim, Tile::kBoxKeys);
+  params.v = map(call.v, shape.kv_heads, shape.keys, shape.v_dim, Tile::kBoxKeys);
   return params;
 }
 

@@ -25,6 +25,7 @@ struct HopperTactics {
   int polynomials = 0;            ///< of 8 weights, how many are made by multiply-adds
   bool keeps_queries = false;     ///< Q goes to registers when a tile begins
   bool stores_boxes = false;      ///< results leave by way of shared memory, 16 rows at a time
+  int cluster = 1;                ///< blocks that copy K and V for each other, a query head each
   bool tells_tiles = false;       ///< a warp of the producer finds out what the next tile is
 };
 
@@ -39,20 +40,22 @@ struct HopperTile {
   static constexpr int kKeys = kBlockKeys;
   static constexpr int kStages = kPipelineStages;
   static constexpr int kQueries = 64 * kConsumers;
+  static constexpr int kCluster = kTactics.cluster;
+  static constexpr int kBoxKeys = kKeys / kCluster;  ///< what a block of the cluster copies
   static constexpr int kThreads = 128 * (1 + kConsumers);
   /// With more channels products take longer than the softmax and hide it by themselves.
   static constexpr bool kTakesTurns = kTactics.takes_turns && kChannels <= 128;
   /// The 64 Ki registers of a multiprocessor, in steps of 8 per thread.
-  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : kTactics.tells_tiles ? 40 : 24;
-  static constexpr int kConsumerRegisters = kConsumers == 3        ? 160
-                                            : kTactics.tells_tiles ? 232
-                                                                   : 240;
+  static constexpr bool kBusyProducer = kTactics.tells_tiles || kTactics.cluster > 1;
+  static constexpr int kProducerRegisters = kConsumers == 3 ? 32 : kBusyProducer ? 40 : 24;
+  static constexpr int kConsumerRegisters = kConsumers == 3 ? 160 : kBusyProducer ? 232 : 240;
   static constexpr int kQueryBytes = kQueries * kChannels * 2;
   static constexpr int kBlockBytes = kKeys * kChannels * 2;
   static constexpr int kOutBytes = kTactics.stores_boxes ? kQueryBytes : 0;
   static constexpr int kTickets = kTactics.tells_tiles ? 2 : 0;
   static_assert(kConsumers == 2 || kConsumers == 3);
   static_assert(kChannels % 64 == 0 && kKeys % 16 == 0 && kStages >= 2);
+  static_assert(kCluster == 1 || (kBoxKeys % 8 == 0 && kBoxKeys * kCluster == kKeys));
 };
 
 /// A tile, as it is told: where it is, and the keys that it and each of its queries see.
@@ -76,9 +79,9 @@ struct HopperBarriers {
 template <class Element>
 struct HopperParams {
   ForwardCall<Element> call;
-  TensorMap q, k, v;  ///< boxes of kQueries rows, and of kKeys rows
+  TensorMap q, k, v;  ///< boxes of kQueries rows, and of kBoxKeys rows
   TensorMap out;      ///< boxes of 16 rows, where results leave in boxes
-  TileOrder order;
+  TileOrder order;    ///< of the query heads of a cluster together, where there are clusters
 };
 
 /// The layout of shared memory.
@@ -125,8 +128,8 @@ RINGLAB_KERNEL_CODE void init_hopper_barriers(HopperBarriers<Tile>* barriers) {
   for (int stage = 0; stage < Tile::kStages; ++stage) {
     init_barrier(&barriers->k_full[stage], 1);
     init_barrier(&barriers->v_full[stage], 1);
-    init_barrier(&barriers->k_empty[stage], kWarps);
-    init_barrier(&barriers->v_empty[stage], kWarps);
+    init_barrier(&barriers->k_empty[stage], kWarps * Tile::kCluster);
+    init_barrier(&barriers->v_empty[stage], kWarps * Tile::kCluster);
   }
   for (int stage = 0; stage < 2; ++stage) {
     init_barrier(&barriers->told[stage], 32);
@@ -141,10 +144,12 @@ template <class Tile, class Work>
 RINGLAB_KERNEL_CODE void for_each_tile(const HopperParams<typename Tile::Element>& params,
                                        Work&& work) {
   const std::int64_t count = tile_count(params.order);
-  for (int round = 0; std::int64_t{round} * block_count() < count; ++round) {
-    const std::int64_t turn = turn_of(block_index(), block_count(), round);
+  const int cluster = block_index() / Tile::kCluster, clusters = block_count() / Tile::kCluster;
+  for (int round = 0; std::int64_t{round} * clusters < count; ++round) {
+    const std::int64_t turn = turn_of(cluster, clusters, round);
     if (turn >= count) continue;
-    const TilePlace place = tile_at(params.order, static_cast<std::int32_t>(turn));
+    TilePlace place = tile_at(params.order, static_cast<std::int32_t>(turn));
+    if constexpr (Tile::kCluster > 1) place.head = place.head * Tile::kCluster + cluster_rank();
     const TileKeys keys = params.call.mask.tiles[place.tile];
     work(place, walk_of(keys.any, keys.all, Tile::kKeys));
   }

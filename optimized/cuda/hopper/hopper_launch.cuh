@@ -35,23 +35,47 @@ void check_hopper_call(const ForwardCall<Element>& call) {
                      .hint = "The portable kernels take every GPU since 8.0, and every scale."});
 }
 
-/// Thread blocks of a grid: one for each tile, or fewer.
-inline int blocks_of(const ForwardGrid& grid, int tiles) {
+/// The clusters of a kernel that can be on the device at the same time: those of one block are as many
+/// as there are multiprocessors.
+template <class Tile>
+int most_clusters() {
+  if constexpr (Tile::kCluster == 1) {
+    return attribute_here(cudaDevAttrMultiProcessorCount, "forward_hopper");
+  }
+  const auto kernel = reinterpret_cast<const void*>(forward_hopper_kernel<Tile>);
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  kHopperSharedBytes<Tile>),
+             "cudaFuncSetAttribute", "forward_hopper");
+  const ClusterLaunch launch({.name = "forward_hopper",
+                              .blocks = Tile::kCluster,
+                              .threads = Tile::kThreads,
+                              .shared_bytes = kHopperSharedBytes<Tile>,
+                              .stream = nullptr,
+                              .cluster = Tile::kCluster});
+  int clusters = 0;
+  check_cuda(cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch.config),
+             "cudaOccupancyMaxActiveClusters", "forward_hopper");
+  return clusters;
+}
+
+/// Clusters of a grid: one for each tile, or fewer.
+template <class Tile>
+int clusters_of(const ForwardGrid& grid, int tiles) {
   if (!grid.stays) return tiles;
-  const int free =
-      attribute_here(cudaDevAttrMultiProcessorCount, "forward_hopper") - grid.left_free;
-  return std::clamp(free, 1, tiles);
+  return std::clamp(most_clusters<Tile>() - grid.left_free, 1, tiles);
 }
 
 template <class Tile>
 void launch_hopper(const HopperParams<typename Tile::Element>& params, Tile, Stream stream,
                    const ForwardGrid& grid) {
-  launch_kernel<forward_hopper_kernel<Tile>>({.name = "forward_hopper",
-                                              .blocks = blocks_of(grid, tile_count(params.order)),
-                                              .threads = Tile::kThreads,
-                                              .shared_bytes = kHopperSharedBytes<Tile>,
-                                              .stream = stream},
-                                             params);
+  launch_kernel<forward_hopper_kernel<Tile>>(
+      {.name = "forward_hopper",
+       .blocks = std::int64_t{clusters_of<Tile>(grid, tile_count(params.order))} * Tile::kCluster,
+       .threads = Tile::kThreads,
+       .shared_bytes = kHopperSharedBytes<Tile>,
+       .stream = stream,
+       .cluster = Tile::kCluster},
+      params);
 }
 
 }  // namespace ringlab::cuda

@@ -62,6 +62,25 @@ struct LaunchPlan {
   int threads;
   int shared_bytes;
   Stream stream;
+  int cluster = 1;  ///< blocks that are on the device together, a divisor of `blocks` (sm_90)
+};
+
+/// The plan as CUDA wants it. Stays where it is: it points to itself.
+struct ClusterLaunch {
+  explicit ClusterLaunch(const LaunchPlan& plan) {
+    config.gridDim = dim3(static_cast<unsigned>(plan.blocks));
+    config.blockDim = dim3(static_cast<unsigned>(plan.threads));
+    config.dynamicSmemBytes = static_cast<std::size_t>(plan.shared_bytes);
+    config.stream = plan.stream;
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {static_cast<unsigned>(plan.cluster), 1, 1};
+    config.attrs = &attribute;
+    config.numAttrs = plan.cluster > 1 ? 1 : 0;
+  }
+  ClusterLaunch(const ClusterLaunch&) = delete;
+
+  cudaLaunchAttribute attribute = {};
+  cudaLaunchConfig_t config = {};
 };
 
 /// Puts a kernel that is launched somewhere on the list of load_kernels(), before main() begins.
@@ -84,9 +103,8 @@ void launch_kernel(const LaunchPlan& plan, const Call& call) {
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes),
                "cudaFuncSetAttribute", plan.name);
   }
-  kKernel<<<static_cast<unsigned>(plan.blocks), static_cast<unsigned>(plan.threads),
-            static_cast<std::size_t>(plan.shared_bytes), plan.stream>>>(call);
-  check_cuda(cudaGetLastError(), "launch", plan.name);
+  const ClusterLaunch launch(plan);
+  check_cuda(cudaLaunchKernelEx(&launch.config, kKernel, call), "launch", plan.name);
 }
 
 }  // namespace ringlab::cuda

@@ -25,7 +25,9 @@ def portable_entry(mistake: dict) -> str:
 
 def hopper_entry(mistake: dict) -> str:
     tile = mistake.get("tile", "SmallHopperTile")
-    return f'&{mistake["id"]}::emulate_hopper_tile<{mistake["id"]}::{tile}<BFloat16>>'
+    together = 2 if tile == "PairedHopperTile" else 1
+    return (f'&{mistake["id"]}::emulate_hopper_tile<{mistake["id"]}::{tile}<BFloat16>>, '
+            f'{together}')
 
 
 def hopper_backward_entry(mistake: dict) -> str:

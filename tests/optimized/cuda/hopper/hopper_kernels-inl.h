@@ -5,11 +5,13 @@ void emulate_hopper_tile(const ForwardCall<typename Tile::Element>& call,
                          const EmulatedGrid& grid) {
   if (call.shape.queries == 0) return;
   const auto params = hopper_params<Tile>(call, emulator::make_tensor_map);
-  emulator::emulate({.blocks = grid.blocks,
+  const int blocks = grid.blocks * Tile::kCluster;
+  emulator::emulate({.blocks = blocks,
                      .threads = Tile::kThreads,
                      .shared_bytes = kHopperSharedBytes<Tile>,
                      .seed = grid.seed,
-                     .blocks_at_once = grid.blocks},
+                     .blocks_at_once = blocks,
+                     .cluster = Tile::kCluster},
                     [&] { forward_hopper_tiles<Tile>(params); });
 }
 
@@ -22,3 +24,6 @@ inline constexpr HopperTactics kAllTactics{
     .keeps_queries = true, .stores_boxes = true, .tells_tiles = true};
 template <class Element>
 using TacticalHopperTile = HopperTile<Element, 64, 3, 128, 2, kAllTactics>;
+inline constexpr HopperTactics kPairsOfHeads{.cluster = 2};
+template <class Element>
+using PairedHopperTile = HopperTile<Element, 64, 3, 128, 2, kPairsOfHeads>;

@@ -18,4 +18,8 @@ void emulated_tactical_hopper(const ForwardCall<BFloat16>& call, const EmulatedG
   emulate_hopper_tile<TacticalHopperTile<BFloat16>>(call, grid);
 }
 
+void emulated_paired_hopper(const ForwardCall<BFloat16>& call, const EmulatedGrid& grid) {
+  emulate_hopper_tile<PairedHopperTile<BFloat16>>(call, grid);
+}
+
 }  // namespace ringlab::cuda

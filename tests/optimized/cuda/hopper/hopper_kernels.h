@@ -23,5 +23,7 @@ void emulated_forward_hopper(const ForwardCall<Element>& call, const EmulatedGri
 
 /// The kernel with the tactics that it does not have as it is, up to 64 channels.
 void emulated_tactical_hopper(const ForwardCall<BFloat16>& call, const EmulatedGrid& grid);
+/// The kernel in clusters of two blocks, up to 64 channels; query heads in even groups.
+void emulated_paired_hopper(const ForwardCall<BFloat16>& call, const EmulatedGrid& grid);
 
 }  // namespace ringlab::cuda

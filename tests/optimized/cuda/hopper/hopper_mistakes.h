@@ -1,6 +1,7 @@
 // The Hopper kernel with one mistake each (hopper_mistakes.toml).
 #pragma once
 
+#include <cstdint>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ struct HopperMistake {
   std::string id;
   std::string breaks;
   EmulatedHopper<BFloat16> kernel;
+  std::int64_t heads_together = 1;  ///< the query heads of a group must be a multiple of it
 };
 inline void PrintTo(const HopperMistake& mistake, std::ostream* out) { *out << mistake.id; }
 std::vector<HopperMistake> hopper_mistakes();

@@ -28,7 +28,10 @@ std::vector<RingCase> cases() {
   const Shape one_head{.q_tokens = 250, .kv_tokens = 700, .head_dim = 24, .v_dim = 40};
   // Nothing is hidden, so no row is done again: what was read too early, as NaN, stays. Two tiles.
   const Shape all_full{.q_tokens = 200, .kv_tokens = 256, .head_dim = 24, .v_dim = 40};
+  const Shape two_heads{
+      .q_heads = 2, .q_tokens = 200, .kv_tokens = 520, .head_dim = 24, .v_dim = 16};
   return {{.shape = all_full},
+          {.shape = two_heads, .seed = 8},
           {.shape = grouped, .mask = "causal"},
           {.shape = one_head, .inputs = InputKind::late_maxima, .seed = 1},
           {.shape = one_head, .mask = "causal", .seed = 2},
@@ -58,9 +61,10 @@ std::string check_hidden_nan(EmulatedHopper<BFloat16> kernel) {
 }
 
 /// Empty, or how the first case that shows it shows that the kernel is wrong.
-std::string find_mistake(EmulatedHopper<BFloat16> kernel) {
+std::string find_mistake(EmulatedHopper<BFloat16> kernel, std::int64_t heads_together = 1) {
   constexpr std::uint64_t kSeeds = 6;
   for (const RingCase& c : cases()) {
+    if (c.shape.q_heads / c.shape.kv_heads % heads_together != 0) continue;
     // Late maxima would be met first.
     const RingTrial trial = backwards(make_trial(c, DType::bf16));
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -73,14 +77,14 @@ std::string find_mistake(EmulatedHopper<BFloat16> kernel) {
       }
     }
   }
-  return check_hidden_nan(kernel);
+  return heads_together == 1 ? check_hidden_nan(kernel) : "";
 }
 
 class HopperMistakes : public testing::TestWithParam<HopperMistake> {};
 
 TEST_P(HopperMistakes, is_found) {
   const HopperMistake& mistake = GetParam();
-  const std::string found = find_mistake(mistake.kernel);
+  const std::string found = find_mistake(mistake.kernel, mistake.heads_together);
   EXPECT_NE(found, "") << mistake.id << " survives: " << mistake.breaks;
   RecordProperty("found", found);
 }
@@ -91,6 +95,7 @@ INSTANTIATE_TEST_SUITE_P(All, HopperMistakes, testing::ValuesIn(hopper_mistakes(
 TEST(HopperMistakes, none_is_found_where_there_is_none) {
   EXPECT_EQ(find_mistake(&emulated_forward_hopper<BFloat16>), "");
   EXPECT_EQ(find_mistake(&emulated_tactical_hopper), "");
+  EXPECT_EQ(find_mistake(&emulated_paired_hopper, 2), "");
 }
 
 }  // namespace
