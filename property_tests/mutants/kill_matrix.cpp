@@ -20,13 +20,14 @@ using namespace ringlab;
 
 constexpr const char* kHelp =
     "kill_matrix [--quick] [--full] [--cases N] [--threads N] [--seed N] [--part I --parts N]\n"
-    "            [--json FILE] [--markdown FILE] [--summary FILE]\n"
+    "            [--known FILE] [--json FILE] [--markdown FILE] [--summary FILE]\n"
     "  --quick     2000 cases on what is correct instead of 20600\n"
     "  --full      every law against every mutant, not only until one kills\n"
     "  --cases N   cases on the correct stages and their legal variants\n"
     "  --threads N how many to use (default: one per core)\n"
     "  --seed N    of the cases (default 1)\n"
     "  --part I --parts N  only whether mistakes I, I + N, I + 2 N … are found, of 1, 2, 3 …\n"
+    "  --known FILE  begin with what killed when FILE, docs/mutants.md, was written\n"
     "  --json FILE, --markdown FILE  write the result there too\n"
     "  --summary FILE  write the figures that certificates quote (docs/mutants.json)\n";
 
@@ -48,6 +49,16 @@ Number parse_number(std::string_view option, std::string_view text, Number least
                        .hint = ""});
   }
   return value;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file) {
+    throw_input_error(
+        {.where = path, .expected = "a file to read", .actual = "a failure", .hint = ""});
+  }
+  return text;
 }
 
 MatrixSettings parse(int count, char** words) {
@@ -76,6 +87,8 @@ MatrixSettings parse(int count, char** words) {
       settings.part = parse_number(option, value(), 1);
     else if (option == "--parts")
       settings.parts = parse_number(option, value(), 1);
+    else if (option == "--known")
+      settings.matrix.known = mutants::known_kills(read_file(std::string(value())));
     else if (option == "--json")
       settings.json_file = value();
     else if (option == "--markdown")
@@ -133,6 +146,8 @@ int run(int count, char** words) {
     fmt::print("{}", kHelp);
     return 0;
   }
+  // Only these files show cases.
+  settings.matrix.shrink = !settings.json_file.empty() || !settings.markdown_file.empty();
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (terminal) {
     settings.matrix.progress = [](const std::string& phase, int done, int total) {

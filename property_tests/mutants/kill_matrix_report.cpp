@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
+#include "property_tests/law.h"
 #include "property_tests/sha256.h"
 
 namespace ringlab::mutants {
@@ -183,6 +186,27 @@ std::string to_markdown(const KillMatrix& matrix) {
                         law.example.empty() ? "**none**" : "`" + law.example + "`");
   }
   return text;
+}
+
+KnownKills known_kills(const std::string& page) {
+  static const std::regex mutant_row(
+      R"(\| `(\w+)` \|.* \| (\S+)(?: \(threw\))? \| \d+ \| [^|]* \| \d+ \|)");
+  static const std::regex law_row(R"(\| (\S+) \| \w+ \| (?:yes)? \| \d+ \| \d+ \| `(\w+)` \|)");
+  const auto is_law = [](const std::string& id) {
+    const auto& all = verify::all_laws();
+    return std::ranges::find(all, id, &verify::Law::id) != all.end();
+  };
+  KnownKills known;
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (std::regex_match(line, found, mutant_row) && is_law(found[2])) {
+      known.first_laws[found[1]] = found[2];
+    } else if (std::regex_match(line, found, law_row)) {
+      known.examples[found[1]] = found[2];
+    }
+  }
+  return known;
 }
 
 }  // namespace ringlab::mutants

@@ -15,5 +15,7 @@ nlohmann::json to_summary(const KillMatrix& matrix, const MatrixOptions& options
 std::string to_text(const KillMatrix& matrix);
 /// The page docs/mutants.md. Holds no times, so that equal runs give equal pages.
 std::string to_markdown(const KillMatrix& matrix);
+/// What such a page says of laws that there still are.
+KnownKills known_kills(const std::string& page);
 
 }  // namespace ringlab::mutants

@@ -59,26 +59,38 @@ verify::LawVerdict try_law(const Mutant& mutant, const Law& law, std::uint64_t s
 /// Whether the subject threw, rather than gave an answer that the law rejects.
 bool threw(const verify::LawFailure& failure) { return failure.message.starts_with("it threw"); }
 
-/// Rounds of all laws until one breaks.
-MutantRecord hunt(const Mutant& mutant, std::uint64_t seed) {
-  MutantRecord record{.info = mutant.info, .kill = {}, .cases = 0, .killers = {}};
+/// Rounds of these laws until one breaks.
+void hunt_with(const std::vector<const Law*>& laws, const Mutant& mutant,
+               const MatrixOptions& options, MutantRecord& record) {
+  std::uint64_t seed = options.seed;
   for (const int cases : kRounds) {
-    for (const Law& law : verify::all_laws()) {
-      const verify::LawVerdict verdict = try_law(mutant, law, seed, cases, true);
+    for (const Law* law : laws) {
+      const verify::LawVerdict verdict = try_law(mutant, *law, seed, cases, options.shrink);
       record.cases += verdict.cases;
       if (!verdict.failure) continue;
       ++record.cases;
-      record.kill = Kill{.law = law.id,
+      record.kill = Kill{.law = law->id,
                          .cases = record.cases,
                          .shrunk = verdict.failure->shrunk,
                          .token = verdict.failure->token,
                          .message = verdict.failure->message,
                          .threw = threw(*verdict.failure),
                          .shrinks = verdict.failure->shrinks};
-      return record;
+      return;
     }
     seed += 1000;
   }
+}
+
+MutantRecord hunt(const Mutant& mutant, const MatrixOptions& options) {
+  MutantRecord record{.info = mutant.info, .kill = {}, .cases = 0, .killers = {}};
+  const auto& first_laws = options.known.first_laws;
+  if (const auto first = first_laws.find(mutant.info.id); first != first_laws.end()) {
+    hunt_with({&verify::find_law(first->second)}, mutant, options, record);
+  }
+  std::vector<const Law*> laws;
+  for (const Law& law : verify::all_laws()) laws.push_back(&law);
+  if (!record.kill) hunt_with(laws, mutant, options, record);
   return record;
 }
 
@@ -90,7 +102,7 @@ std::vector<MutantRecord> hunt_every(const MatrixOptions& options, int first, in
   MatrixProgress progress(options, "mutants", count);
   in_parallel(options.threads, count, [&](int i) {
     records[static_cast<std::size_t>(i)] =
-        hunt(mutants[static_cast<std::size_t>(first + i * step)], options.seed);
+        hunt(mutants[static_cast<std::size_t>(first + i * step)], options);
     progress.step();
   });
   return records;
@@ -108,7 +120,8 @@ LawFinding finding(const Law& law, const Mutant& mutant, std::uint64_t seed) {
   return LawFinding::nothing;
 }
 
-/// In full runs as they come; else those first that this law was the first to kill.
+/// In full runs as they come; else the known example first, and then those that this law was the
+/// first to kill.
 std::vector<const Mutant*> worth_trying(const Law& law, const MatrixOptions& options,
                                         const std::vector<MutantRecord>& hunted) {
   std::vector<const Mutant*> order;
@@ -120,6 +133,10 @@ std::vector<const Mutant*> worth_trying(const Law& law, const MatrixOptions& opt
     return found != hunted.end() && found->kill && found->kill->law == law.id;
   };
   std::stable_partition(order.begin(), order.end(), is_killed);
+  const auto example = options.known.examples.find(law.id);
+  std::stable_partition(order.begin(), order.end(), [&](const Mutant* mutant) {
+    return example != options.known.examples.end() && mutant->info.id == example->second;
+  });
   return order;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,11 +13,19 @@
 
 namespace ringlab::mutants {
 
+/// Where to begin; all others are tried if that kills nothing.
+struct KnownKills {
+  std::map<std::string, std::string> first_laws = {};  ///< ids, by that of the mutant
+  std::map<std::string, std::string> examples = {};    ///< ids of mutants, by that of the law
+};
+
 struct MatrixOptions {
   std::uint64_t seed = 1;
   int threads = 2;
   int correct_cases = 20600;  ///< drawn for what is correct, over all laws; some are discarded
   bool full = false;          ///< every law against every mutant, not only until one kills
+  bool shrink = true;         ///< a case that kills is made simpler: only records show it
+  KnownKills known = {};
   /// Called from one thread at a time with what is being done and how far it is.
   std::function<void(const std::string& phase, int done, int total)> progress;
 };

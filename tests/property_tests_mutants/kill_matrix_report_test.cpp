@@ -53,6 +53,20 @@ TEST(KillMatrix, markdown_has_a_row_per_mutant_and_escapes_bars) {
   EXPECT_EQ(page.find(" s\n"), std::string::npos) << "times differ from run to run";
 }
 
+TEST(KillMatrix, page_says_what_kills) {
+  KillMatrix matrix = small_matrix();
+  matrix.mutants.push_back(matrix.mutants[0]);
+  matrix.mutants[1].info.id = "b";
+  matrix.mutants[1].kill->threw = true;
+  matrix.mutants.push_back({{"c", "ring", "x", "Why?", "classic"}, {}, 900, {}});
+  matrix.laws.push_back({"P59", "says_the_bits", true, 0, 1, 3, "b"});
+  matrix.laws.push_back({"P60", "says_nothing", false, 0, 0, 3, ""});
+  const KnownKills known = known_kills(to_markdown(matrix));
+  using Ids = std::map<std::string, std::string>;
+  EXPECT_EQ(known.first_laws, (Ids{{"a", "P58"}, {"b", "P58"}}));
+  EXPECT_EQ(known.examples, (Ids{{"P58", "a"}, {"P59", "b"}}));
+}
+
 TEST(KillMatrix, summary_has_the_figures_and_a_digest_of_the_mistakes) {
   const nlohmann::json summary =
       to_summary(small_matrix(), {.seed = 5, .full = true, .progress = {}});
