@@ -40,8 +40,8 @@ class Doors(ProgramTest):
         """What the commands take to be there: a plugin, tensors, a built program."""
         (self.folder / "build").mkdir()
         os.symlink(os.environ["RINGLAB_BUILD"] + "/bin", self.folder / "build/bin")
-        shutil.copy(ROOT / "README.md", self.folder)
-        shutil.copy(ROOT / "README.md", self.folder / "FILE")
+        for name in ("README.md", "FILE"):  # each byte is a token
+            (self.folder / name).write_bytes((ROOT / "README.md").read_bytes()[:400])
         shutil.copy(os.environ["RINGLAB_PLUGIN"], self.folder / "libmine.so")
         self.run_here("build/bin/ringlab run ring --random --tokens 64 --ranks 2 --output made")
         (self.folder / "qkv.safetensors").write_bytes(
@@ -75,7 +75,7 @@ class Doors(ProgramTest):
         if "TOKEN" in words:
             return [words[0], "verify", os.environ["RINGLAB_BROKEN"], "--replay", self.token], {1}
         if words[1:2] == ["verify"] and "--check-certificate" not in words:
-            words += ["--cases", "2"]
+            words += ["--cases", "1", "--quick", "--rows", "256"]
         return words, None
 
     def test_every_command_runs(self):
