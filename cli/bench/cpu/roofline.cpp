@@ -16,14 +16,14 @@ struct Point {
 };
 
 std::vector<Point> points(bool quick) {
-  constexpr std::int64_t kTokens = 2048;
+  const std::int64_t tokens = quick ? 1024 : 2048;
   const std::int64_t long_tokens = quick ? 16384 : 65536;
   std::vector<Point> all;
   for (const std::int64_t head_dim : {64, 128}) {
     for (const std::int64_t tile : {48, 96, 192, 384}) {
       all.push_back({fmt::format("d={}, {} queries share K and V", head_dim, tile),
-                     {.queries = kTokens,
-                      .tokens = kTokens,
+                     {.queries = tokens,
+                      .tokens = tokens,
                       .head_dim = head_dim,
                       .tiles = {tile, cpu::kTileKeys}}});
     }
