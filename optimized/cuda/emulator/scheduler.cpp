@@ -24,7 +24,7 @@ constexpr std::array kCandidates{1, 3, 8, 64};
 // How long a warp stays favoured: some steps of each thread of a block, or whole tiles of work.
 constexpr std::array kPicksPerMood{512, 16384};
 constexpr std::size_t kWarps = 32;  // of the largest block
-constexpr std::size_t kBlocks = 2;  // neighbours are favoured one without the other
+constexpr std::size_t kBlocks = 4;  // neighbours are favoured one without the other
 
 }  // namespace
 

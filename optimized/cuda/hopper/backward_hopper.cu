@@ -18,11 +18,12 @@ __global__ void __launch_bounds__(kBackwardThreads)
 
 template <class Tile>
 void launch(const BackwardCall<typename Tile::Element>& call, Stream stream) {
+  const auto params = hopper_backward_params<Tile>(call, make_tensor_map);
   if (!call.deterministic) {
-    launch_backward_hopper<Tile, HopperQueryGradients::here>(call, stream);
+    launch_backward_hopper<Tile, HopperQueryGradients::here>(params, stream);
     return;
   }
-  launch_backward_hopper<Tile, HopperQueryGradients::elsewhere>(call, stream);
+  launch_backward_hopper<Tile, HopperQueryGradients::elsewhere>(params, stream);
   const std::int64_t tiles = tiles_of(call.shape.queries, Tile::kMaskQueries);
   launch_kernel<queries_kernel<typename Tile::Element, Tile::kChannels>>(
       {.name = "backward_hopper, dQ",

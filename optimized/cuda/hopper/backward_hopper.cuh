@@ -163,9 +163,10 @@ struct HopperBackwardShared {
 template <class Element>
 struct HopperBackwardParams {
   BackwardCall<Element> call;
-  TensorMap q, dout;  ///< boxes of kQueries rows
-  TensorMap k, v;     ///< boxes of kKeys rows
-  TensorMap dq;       ///< boxes of 16 rows, where dQ is added in boxes
+  TensorMap q, dout;           ///< boxes of kQueries rows
+  TensorMap k, v;              ///< boxes of kKeys rows
+  TensorMap dq;                ///< boxes of 16 rows, where dQ is added in boxes
+  std::int32_t section_heads;  ///< K/V heads whose blocks come together
 };
 
 /// The place where dQ is made: here, by additions in any order, or by another kernel.
@@ -679,7 +680,8 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
 template <class Tile, HopperQueryGradients kWhere>
 RINGLAB_KERNEL_CODE void backward_hopper_block(
     const HopperBackwardParams<typename Tile::Element>& params) {
-  const BlockKeys block = key_block_at(params.call.shape, block_index(), Tile::kKeys);
+  const BlockKeys block =
+      key_block_at(params.call.shape, block_index(), Tile::kKeys, params.section_heads);
   const HopperBackwardShared<Tile> shared{shared_memory()};
   if (thread_index() == 0) init_backward_barriers(shared.barriers());
   sync_block();  // nobody waits at a barrier that is not there yet

@@ -24,7 +24,10 @@ void backward_hopper_version(const HopperBackwardVersion& version,
   }
   if (call.shape.queries == 0 || call.shape.keys == 0) return;
   with_hopper_backward_version(version, [&](auto tile) {
-    launch_backward_hopper<decltype(tile), HopperQueryGradients::here>(call, stream);
+    using Tile = decltype(tile);
+    auto params = hopper_backward_params<Tile>(call, make_tensor_map);
+    if (version.sections) params.section_heads = heads_of_backward_section(call.shape);
+    launch_backward_hopper<Tile, HopperQueryGradients::here>(params, stream);
   });
 }
 

@@ -21,6 +21,18 @@ constexpr void for_each_hopper_backward_version(Visitor&& visit) {
                                 .kind = HopperVersionKind::aside,
                                 .channels = AsItIs::kChannels},
           boxes);
+    visit(HopperBackwardVersion{.name = "sections",
+                                .what = "heads whose dQ fits into the L2 cache together",
+                                .kind = HopperVersionKind::aside,
+                                .channels = AsItIs::kChannels,
+                                .sections = true},
+          kernel);
+    visit(HopperBackwardVersion{.name = "boxes in sections",
+                                .what = "both",
+                                .kind = HopperVersionKind::aside,
+                                .channels = AsItIs::kChannels,
+                                .sections = true},
+          boxes);
   };
   with_channels(HopperBackwardTile<BFloat16, 64>{},
                 HopperBackwardTile<BFloat16, 64, HopperAdding::boxes>{});

@@ -32,14 +32,15 @@ inline void check_backward_hopper_shape(const BlockShape& shape) {
 }
 
 template <class Tile, HopperQueryGradients kWhere>
-void launch_backward_hopper(const BackwardCall<typename Tile::Element>& call, Stream stream) {
+void launch_backward_hopper(const HopperBackwardParams<typename Tile::Element>& params,
+                            Stream stream) {
   launch_kernel<backward_hopper_kernel<Tile, kWhere>>(
       {.name = "backward_hopper",
-       .blocks = hopper_backward_blocks<Tile>(call.shape),
+       .blocks = hopper_backward_blocks<Tile>(params.call.shape),
        .threads = Tile::kThreads,
        .shared_bytes = HopperBackwardShared<Tile>::kBytes,
        .stream = stream},
-      hopper_backward_params<Tile>(call, make_tensor_map));
+      params);
 }
 
 }  // namespace ringlab::cuda

@@ -46,11 +46,19 @@ HopperBackwardParams<typename Tile::Element> hopper_backward_params(
       .dout = map(call.dout, shape.q_heads, shape.queries, shape.v_dim, Tile::kQueries),
       .k = map(call.k, shape.kv_heads, shape.keys, shape.head_dim, Tile::kKeys),
       .v = map(call.v, shape.kv_heads, shape.keys, shape.v_dim, Tile::kKeys),
-      .dq = {}};
+      .dq = {},
+      .section_heads = shape.batch * shape.kv_heads};
   if constexpr (Tile::kAdding == HopperAdding::boxes) {
     params.dq = map(call.dq, shape.q_heads, shape.queries, shape.head_dim, kWarpRows);
   }
   return params;
+}
+
+/// K/V heads whose dQ, of all their query heads, stays in the L2 cache.
+inline std::int32_t heads_of_backward_section(const BlockShape& shape) {
+  const std::int32_t group = shape.q_heads / shape.kv_heads;
+  const std::int64_t dq_bytes = std::int64_t{group} * shape.queries * shape.head_dim * 4;
+  return heads_of_section(dq_bytes, 1, shape.batch * shape.kv_heads);
 }
 
 }  // namespace ringlab::cuda

@@ -74,15 +74,21 @@ struct QueryWalk {
 };
 
 /// The keys of a K/V head that a thread block has. Early keys come first: under masks that look
-/// back most queries see them, and what takes longest should not begin last.
+/// back most queries see them, and what takes longest should not begin last. Heads come in sections of
+/// `section_heads`, of which the last may hold fewer: all keys of the one before those of the next, so
+/// that what a section's blocks add to and read, dQ, Q and dO, stays in the L2 cache.
 struct BlockKeys {
   std::int32_t first_key;
   std::int32_t kv_head;  ///< of all batches, numbered through
 };
 RINGLAB_HD constexpr BlockKeys key_block_at(const BlockShape& shape, std::int32_t index,
-                                            std::int32_t block_keys) {
-  const std::int32_t heads = shape.batch * shape.kv_heads;
-  return {index / heads * block_keys, index % heads};
+                                            std::int32_t block_keys, std::int32_t section_heads) {
+  const std::int32_t blocks = (shape.keys - 1) / block_keys + 1;
+  const std::int32_t first = index / (section_heads * blocks) * section_heads;
+  const std::int32_t left = shape.batch * shape.kv_heads - first;
+  const std::int32_t heads = left < section_heads ? left : section_heads;
+  const std::int32_t within = index - first * blocks;
+  return {within / heads * block_keys, first + within % heads};
 }
 
 }  // namespace ringlab::cuda

@@ -108,14 +108,21 @@ TEST(QueryWalk, has_no_tile_where_there_are_no_queries) {
 
 TEST(QueryWalk, gives_every_block_of_keys_of_every_head_to_one_thread_block) {
   const BlockShape shape{.batch = 2, .q_heads = 6, .kv_heads = 3, .keys = 300};
-  std::set<std::pair<int, int>> given;
-  for (int index = 0; index < 18; ++index) {
-    const BlockKeys block = key_block_at(shape, index, 128);
-    EXPECT_EQ(block.first_key, index / 6 * 128);
-    given.emplace(block.kv_head, block.first_key);
+  for (int section : {1, 2, 4, 6}) {
+    std::set<std::pair<int, int>> given;
+    for (int index = 0; index < 18; ++index) {
+      const BlockKeys block = key_block_at(shape, index, 128, section);
+      const int first = index / (3 * section) * section;
+      EXPECT_GE(block.kv_head, first);
+      EXPECT_LT(block.kv_head, first + section);
+      if (section == 6) {
+        EXPECT_EQ(block.first_key, index / 6 * 128) << "all heads, and early keys first";
+      }
+      given.emplace(block.kv_head, block.first_key);
+    }
+    EXPECT_EQ(given.size(), 18u) << section;
+    EXPECT_EQ(given.rbegin()->first, 5) << section;
   }
-  EXPECT_EQ(given.size(), 18u);
-  EXPECT_EQ(given.rbegin()->first, 5);
 }
 
 }  // namespace
