@@ -38,8 +38,8 @@
 //                  because there are two stages: who writes that of tile n + 2 has met the other
 //                  consumer at tile n + 1, where that one had waited for its products of tile n.
 //
-// dSᵀ is written by ordinary stores and read by the tensor cores, that is by another proxy: every
-// thread that wrote fences before it says so at the named barrier.
+// dSᵀ is written by stmatrix, which is an ordinary store, and read by the tensor cores, that is by
+// another proxy: every thread that wrote fences before it says so at the named barrier.
 //
 // Time in a consumer:
 //
@@ -48,9 +48,9 @@
 //
 // In full tiles the two consumers meet once only, so that one's products run under the other's exp.
 //
-// dQ is added to memory by red.add, two channels at once, in whatever order thread blocks come by;
-// where the bits are to be the same from run to run, another kernel makes dQ
-// (HopperQueryGradients).
+// dQ is added to memory by red.add, two channels at once, or by way of shared memory in boxes of 16
+// rows (HopperAdding), in whatever order thread blocks come by; where the bits are to be the same from
+// run to run, another kernel makes dQ (HopperQueryGradients).
 //
 // What is not finite: as in backward_tiles.cuh, a gradient is changed by pairs that see each other
 // and no others. P is chosen by the mask, and dS is 0 where P is, whatever dP holds. Right operands
