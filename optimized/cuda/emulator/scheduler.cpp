@@ -20,7 +20,7 @@ thread_local Thread* running = nullptr;
 constexpr std::array kEagerness{0.0, 0.01, 0.2, 1.0};
 // Threads that are drawn before the one of the highest priority runs: 1 is a uniform order, more of
 // them let favoured warps run ahead.
-constexpr std::array kCandidates{1, 3, 8, 64};
+constexpr std::array kCandidates{1, 3, 8, 16};
 // How long a warp stays favoured: some steps of each thread of a block, or whole tiles of work.
 constexpr std::array kPicksPerMood{512, 16384};
 constexpr std::size_t kWarps = 32;  // of the largest block
@@ -54,6 +54,12 @@ Scheduler::Scheduler(std::uint64_t seed)
 
 bool Scheduler::chance(double probability) {
   return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
+}
+
+void Scheduler::add(Thread* thread) {
+  const auto block = static_cast<std::size_t>(thread->block->index) % kBlocks;
+  thread->favoured_with = kWarps * block + static_cast<std::size_t>(thread->index) / 32;
+  ready_.push_back(thread);
 }
 
 void Scheduler::post(std::function<void()> job) {
@@ -92,10 +98,7 @@ Thread* Scheduler::pick() {
   if (picks_++ % picks_per_mood_ == 0) {
     for (std::uint32_t& priority : priorities_) priority = static_cast<std::uint32_t>(random_());
   }
-  const auto priority = [this](std::size_t i) {
-    const auto block = static_cast<std::size_t>(ready_[i]->block->index) % kBlocks;
-    return priorities_[kWarps * block + static_cast<std::size_t>(ready_[i]->index) / 32];
-  };
+  const auto priority = [this](std::size_t i) { return priorities_[ready_[i]->favoured_with]; };
   std::size_t best = below(ready_.size());
   for (int i = 1; i < candidates_; ++i) {
     const std::size_t other = below(ready_.size());

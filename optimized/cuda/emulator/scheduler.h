@@ -30,6 +30,7 @@ struct Thread {
   int index = 0;
   Fibre* fibre = nullptr;
   Waiting waiting = {};
+  std::size_t favoured_with = 0;  ///< the number of its warp in the scheduler's eyes
 };
 
 /// The order of everything. A quarter of the seeds lets threads run in a uniform order, the others
@@ -39,7 +40,7 @@ class Scheduler {
  public:
   explicit Scheduler(std::uint64_t seed);
 
-  void add(Thread* thread) { ready_.push_back(thread); }
+  void add(Thread* thread);
   /// Parks the running thread until somebody wakes it.
   void park(Waiting waiting);
   void wake(Thread* thread);
@@ -56,7 +57,8 @@ class Scheduler {
 
  private:
   bool chance(double probability);
-  std::size_t below(std::size_t count) { return random_() % count; }
+  /// Below 2^32, and without a division.
+  std::size_t below(std::size_t count) { return (random_() >> 32) * count >> 32; }
   Thread* pick();
   void run_a_job();
   void suspend();
