@@ -18,8 +18,8 @@ struct CudaStatus {
   std::string
       text;  ///< one line: "not compiled in", why no device was found, or the devices' names
   std::optional<ErrorParts> problem = {};  ///< of a driver that is missing or too old
-  /// "NAME, compute capability 7.0" when the first device, on which all ranks run, cannot run the
-  /// kernels of this build; else empty.
+  /// "NAME, compute capability 7.0" of the first device that cannot run the kernels of this build;
+  /// empty where all can. Ranks take the devices in turn.
   std::string unfit = {};
   /// The compute capabilities that the kernels were compiled for: "8.0, 9.0".
   std::string compiled_for = {};

@@ -1,6 +1,9 @@
 // What the CUDA driver says about this machine.
 #include <cuda_runtime.h>
 
+#include <set>
+#include <utility>
+
 #include "optimized/cuda/driver_check.h"
 #include "stages/cuda/kernels.h"
 
@@ -23,8 +26,9 @@ std::string compiled_capabilities() {
   return text;
 }
 
-/// Whether the current device can run the kernels of this build, just in time compilation included.
-bool can_run_kernels() {
+/// Whether the device can run the kernels of this build, just in time compilation included.
+bool can_run_kernels(int device) {
+  cudaSetDevice(device);
   cudaFuncAttributes attributes{};
   const cudaError_t found = cudaFuncGetAttributes(&attributes, do_nothing);
   cudaGetLastError();  // it was dealt with
@@ -50,14 +54,21 @@ CudaStatus device_status() {
     status.text = cudaGetErrorString(found);
     return status;
   }
+  std::set<std::pair<int, int>> fit;  // compute capabilities: asking a device takes a while
   for (int device = 0; device < status.devices; ++device) {
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) continue;
     status.text += (status.text.empty() ? "" : ", ") + std::string(properties.name);
-    if (device > 0 || can_run_kernels()) continue;
+    const std::pair capability{properties.major, properties.minor};
+    if (!status.unfit.empty() || fit.contains(capability)) continue;
+    if (can_run_kernels(device)) {
+      fit.insert(capability);
+      continue;
+    }
     status.unfit = std::string(properties.name) + ", compute capability " +
                    capability_text(properties.major, properties.minor);
   }
+  cudaSetDevice(0);  // as it was
   return status;
 }
 

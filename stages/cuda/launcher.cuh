@@ -1,4 +1,4 @@
-// Runs one kernel type on the current device.
+// Runs one kernel type on the device of a rank.
 #pragma once
 
 #include <memory>
@@ -60,6 +60,8 @@ void put_on_stream(const Kernel& kernel, const StreamLaunch& launch) {
 template <class Kernel>
 void launch_kernel(const void* host_kernel, const CudaLaunch& launch) {
   LaunchTurn turn("rank " + std::to_string(launch.rank) + ", stage " + launch.stage);
+  // Ranks have the devices in turn: arrays come from the host, and go back to it.
+  ringlab::cuda::select_device(launch.rank % ringlab::cuda::device_count());
   Kernel kernel = *static_cast<const Kernel*>(host_kernel);
   StreamLaunch on_default{.blocks = launch.blocks, .threads = launch.threads, .rank = launch.rank};
   on_default.memory = memory_of(kernel, on_default);
