@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kLeastSeconds = 20;  // many processes start at once, perhaps on a busy machine
 constexpr double kMostSeconds = 1e9;
-// The time left after SIGTERM to the end of a job that is all right; launchers leave a second
-// before SIGKILL.
-constexpr std::chrono::milliseconds kStillToEnd{300};
+// The time left after SIGTERM to the end of a job that is all right, on a busy machine too; launchers
+// leave a second before SIGKILL.
+constexpr std::chrono::milliseconds kStillToEnd{600};
 
 std::string what_happened(EndWish wish, double waited_s) {
   switch (wish) {
