@@ -81,10 +81,9 @@ class EmulatedMachine {
 
   void end_blocks() {
     // Only between steps: nothing of a block that has ended runs any more. Clusters go as a whole.
-    const auto is_over = [](const auto& block) {
-      return block->has_ended() && block->cluster->has_ended();
-    };
+    const auto is_over = [](const auto& block) { return block->cluster->has_ended(); };
     if (!std::ranges::any_of(resident_, is_over)) return;
+    // Parted first: a cluster is asked while all of its blocks are there.
     const auto over = std::stable_partition(resident_.begin(), resident_.end(),
                                             [&](const auto& block) { return !is_over(block); });
     resident_.erase(over, resident_.end());

@@ -1,6 +1,7 @@
 // The versions of backward_hopper_ladder.h and the tiles that they are compiled with.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "optimized/cuda/hopper/backward_hopper.cuh"
@@ -12,27 +13,21 @@ namespace ringlab::cuda {
 template <class Visitor>
 constexpr void for_each_hopper_backward_version(Visitor&& visit) {
   const auto with_channels = [&]<class AsItIs, class Boxes>(AsItIs kernel, Boxes boxes) {
+    const auto aside = [&](auto tile, std::string_view name, std::string_view what, bool sections) {
+      visit(HopperBackwardVersion{.name = name,
+                                  .what = what,
+                                  .kind = HopperVersionKind::aside,
+                                  .channels = AsItIs::kChannels,
+                                  .sections = sections},
+            tile);
+    };
     visit(HopperBackwardVersion{.name = "as it is",
                                 .what = "dQ is added to memory by pairs of numbers",
                                 .channels = AsItIs::kChannels},
           kernel);
-    visit(HopperBackwardVersion{.name = "boxes of dQ",
-                                .what = "by way of shared memory, 16 rows at a time",
-                                .kind = HopperVersionKind::aside,
-                                .channels = AsItIs::kChannels},
-          boxes);
-    visit(HopperBackwardVersion{.name = "sections",
-                                .what = "heads whose dQ fits into the L2 cache together",
-                                .kind = HopperVersionKind::aside,
-                                .channels = AsItIs::kChannels,
-                                .sections = true},
-          kernel);
-    visit(HopperBackwardVersion{.name = "boxes in sections",
-                                .what = "both",
-                                .kind = HopperVersionKind::aside,
-                                .channels = AsItIs::kChannels,
-                                .sections = true},
-          boxes);
+    aside(boxes, "boxes of dQ", "by way of shared memory, 16 rows at a time", false);
+    aside(kernel, "sections", "heads whose dQ fits into the L2 cache together", true);
+    aside(boxes, "boxes in sections", "both", true);
   };
   with_channels(HopperBackwardTile<BFloat16, 64>{},
                 HopperBackwardTile<BFloat16, 64, HopperAdding::boxes>{});

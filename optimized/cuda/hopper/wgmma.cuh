@@ -124,22 +124,18 @@ namespace ptx {
 #define RINGLAB_WGMMA_COLUMNS(SHAPE, TYPE, COUNT, A, B, KEEP) \
   RINGLAB_WGMMA_BOTH_SHARED(SHAPE, TYPE, COUNT, A, B, KEEP, "1, 1")
 
-// A in registers, B transposed.
-#define RINGLAB_WGMMA_REGISTERS(SHAPE, TYPE, COUNT, A0, A1, A2, A3, B)                          \
-  asm volatile("{ .reg .pred keep; setp.ne.b32 keep, 1, 0; wgmma.mma_async.sync.aligned." SHAPE \
-               ".f32." TYPE "." TYPE " {" RINGLAB_UP_TO_##COUNT                                 \
-               "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", keep, 1, 1, 1; }"         \
-               : RINGLAB_D_##COUNT                                                              \
-               : "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "l"(b))
-
-// A in registers, B not transposed.
-#define RINGLAB_WGMMA_BY_ROWS(SHAPE, TYPE, COUNT, A0, A1, A2, A3, B, KEEP)                       \
-  asm volatile(                                                                                  \
-      "{ .reg .pred keep; setp.ne.b32 keep, %" #KEEP ", 0; wgmma.mma_async.sync.aligned." SHAPE  \
-      ".f32." TYPE "." TYPE " {" RINGLAB_UP_TO_##COUNT "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 \
-                                                       "}, %" #B ", keep, 1, 1, 0; }"            \
-      : RINGLAB_D_##COUNT                                                                        \
+// A in registers; B in shared memory, TRANSPOSED or not.
+#define RINGLAB_WGMMA_REGISTERS(SHAPE, TYPE, COUNT, A0, A1, A2, A3, B, KEEP, TRANSPOSED)           \
+  asm volatile(                                                                                    \
+      "{ .reg .pred keep; setp.ne.b32 keep, %" #KEEP ", 0; wgmma.mma_async.sync.aligned." SHAPE    \
+      ".f32." TYPE "." TYPE " {" RINGLAB_UP_TO_##COUNT "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3   \
+                                                       "}, %" #B ", keep, 1, 1, " TRANSPOSED "; }" \
+      : RINGLAB_D_##COUNT                                                                          \
       : "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "l"(b), "r"(static_cast<int>(accumulate)))
+#define RINGLAB_WGMMA_BY_ROWS(SHAPE, TYPE, COUNT, A0, A1, A2, A3, B, KEEP) \
+  RINGLAB_WGMMA_REGISTERS(SHAPE, TYPE, COUNT, A0, A1, A2, A3, B, KEEP, "0")
+#define RINGLAB_WGMMA_WEIGHTS(SHAPE, TYPE, COUNT, A0, A1, A2, A3, B, KEEP) \
+  RINGLAB_WGMMA_REGISTERS(SHAPE, TYPE, COUNT, A0, A1, A2, A3, B, KEEP, "1")
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define RINGLAB_WGMMA_CASE(FORM, N_VALUE, ...)                   \
@@ -180,10 +176,11 @@ template <class Element, int N>
 RINGLAB_KERNEL_CODE void wgmma(float (&d)[N / 2], const std::uint32_t (&p)[4], std::uint64_t b) {
   static_assert(std::is_same_v<Element, Half> || std::is_same_v<Element, BFloat16>);
   static_assert(N % 64 == 0 && N >= 64 && N <= 256);
-  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_REGISTERS, 64, 32, 32, 33, 34, 35, 36)
-  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_REGISTERS, 128, 64, 64, 65, 66, 67, 68)
-  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_REGISTERS, 192, 96, 96, 97, 98, 99, 100)
-  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_REGISTERS, 256, 128, 128, 129, 130, 131, 132)
+  [[maybe_unused]] constexpr bool accumulate = true;
+  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_WEIGHTS, 64, 32, 32, 33, 34, 35, 36, 37)
+  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_WEIGHTS, 128, 64, 64, 65, 66, 67, 68, 69)
+  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_WEIGHTS, 192, 96, 96, 97, 98, 99, 100, 101)
+  RINGLAB_WGMMA_CASE(RINGLAB_WGMMA_WEIGHTS, 256, 128, 128, 129, 130, 131, 132, 133)
 }
 
 template <class Element, int N>
@@ -211,6 +208,7 @@ RINGLAB_KERNEL_CODE void wgmma_columns(float (&d)[N / 2], std::uint64_t a, std::
 #undef RINGLAB_WGMMA_CASE
 #undef RINGLAB_WGMMA_REGISTERS
 #undef RINGLAB_WGMMA_BY_ROWS
+#undef RINGLAB_WGMMA_WEIGHTS
 #undef RINGLAB_WGMMA_COLUMNS
 #undef RINGLAB_WGMMA_SHARED
 #undef RINGLAB_WGMMA_BOTH_SHARED

@@ -73,7 +73,7 @@ class cluster : public testing::Test {
         kPair, [&] { halves_for_both(map_, wrong_, habits)(); },
         [&] { return std::exchange(wrong_, 0) == 0; });
   }
-  alignas(16) std::vector<BFloat16> rows_ = numbered_rows();
+  std::vector<BFloat16> rows_ = numbered_rows();
   TensorMap map_ = emulator::make_tensor_map({.base = rows_.data(),
                                               .type = DType::bf16,
                                               .heads = 1,
