@@ -101,7 +101,7 @@ RINGLAB_KERNEL_CODE void load_box(void* shared, const TensorMap* map, Barrier* b
 RINGLAB_KERNEL_CODE void load_box_for_all(void* shared, const TensorMap* map, Barrier* barrier,
                                           int blocks, int head, int row, int channel);
 /// Called by one thread. Writes the box, which lies as load_box() leaves one, to (head, row, channel)
-/// of the tensor; what lies outside the tensor is left out.
+/// of the tensor, none of them negative; what lies outside the tensor is left out.
 RINGLAB_KERNEL_CODE void store_box(const TensorMap* map, const void* shared, int head, int row,
                                    int channel);
 /// The same, but adds to the numbers of a tensor of f32, each by itself, in any order.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ctime>
 #include <limits>
+#include <random>
 #include <utility>
 
 namespace ringlab::bench {
@@ -81,9 +82,14 @@ std::vector<Timing> time_in_turn(const std::vector<Contender>& contenders,
   std::vector<Runner> runners;
   for (const Contender& contender : contenders) runners.push_back({contender});
   for (Runner& runner : runners) runner.run();
+  std::vector<Runner*> order;
+  for (Runner& runner : runners) order.push_back(&runner);
+  std::mt19937_64 dice(1);
   for (int round = 0; round < options.rounds; ++round) {
+    // What ran before leaves a processor hot or cold: no contender has always the same one before it.
+    std::shuffle(order.begin(), order.end(), dice);
+    for (Runner* runner : order) runner->seconds.push_back(runner->run());
     for (Runner& runner : runners) {
-      runner.seconds.push_back(runner.run());
       runner.ratios.push_back(runner.seconds.back() / runners[0].seconds.back());
     }
     if (options.progress) options.progress(round + 1, options.rounds);

@@ -1,5 +1,5 @@
-// The numerics asked of cuDNN's attention. NVIDIA promises nothing of the kind, and no device has
-// shown yet that it is kept: it is what a kernel of its published algorithm keeps.
+// The numerics asked of cuDNN's attention. NVIDIA promises nothing of the kind: it is what a
+// kernel of its published algorithm keeps. The laws try it on a device (`ringlab verify cudnn`).
 #pragma once
 
 #include <cstdint>

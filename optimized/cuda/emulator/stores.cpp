@@ -1,5 +1,6 @@
 #include "optimized/cuda/emulator/stores.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -43,6 +44,10 @@ void BoxStores::store(Kind kind, const TensorBox& box, const void* shared) {
   ThreadBlock& block = block_here();
   if (kind == Kind::adds && box.map.element_bytes != sizeof(float)) {
     fault("add_box(): elements of {} bytes, expected f32", box.map.element_bytes);
+  }
+  if (std::min({box.head, box.row, box.channel}) < 0) {  // an illegal instruction on an H100
+    fault("{} at ({}, {}, {}): a box that is stored may not begin in front of its tensor",
+          name_of(kind), box.head, box.row, box.channel);
   }
   const int count = static_cast<int>(box.map.box_rows) * static_cast<int>(kBoxRowBytes);
   const std::uint32_t address =

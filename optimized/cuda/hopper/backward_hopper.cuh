@@ -78,7 +78,7 @@ enum class HopperAdding { pairs, boxes };
 
 /// A shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ, 64
 /// queries by 64 channels, are as many as the consumers in both.
-template <class ElementType, int kPaddedChannels, HopperAdding kHowToAdd = HopperAdding::pairs>
+template <class ElementType, int kPaddedChannels, HopperAdding kHowToAdd = HopperAdding::boxes>
 struct HopperBackwardTile {
   using Element = ElementType;
   static constexpr HopperAdding kAdding = kHowToAdd;
@@ -163,10 +163,10 @@ struct HopperBackwardShared {
 template <class Element>
 struct HopperBackwardParams {
   BackwardCall<Element> call;
-  TensorMap q, dout;           ///< boxes of kQueries rows
-  TensorMap k, v;              ///< boxes of kKeys rows
-  TensorMap dq;                ///< boxes of 16 rows, where dQ is added in boxes
-  std::int32_t section_heads;  ///< K/V heads whose blocks come together
+  TensorMap q, dout;  ///< boxes of kQueries rows
+  TensorMap k, v;     ///< boxes of kKeys rows
+  TensorMap dq;       ///< boxes of 16 rows, where dQ is added in boxes
+  BackwardOrder order;
 };
 
 /// The place where dQ is made: here, by additions in any order, or by another kernel.
@@ -281,16 +281,16 @@ struct BackwardProducer {
   }
 };
 
-/// The walk over the keys of a block, over all query heads that read their K/V head; all lanes of a
-/// warp.
+/// The walk over the keys of a block, over its query heads; all lanes of a warp.
 template <class Tile>
-RINGLAB_KERNEL_CODE QueryWalk begin_walk(const BackwardCall<typename Tile::Element>& call,
+RINGLAB_KERNEL_CODE QueryWalk begin_walk(const HopperBackwardParams<typename Tile::Element>& params,
                                          BlockKeys block) {
+  const BackwardCall<typename Tile::Element>& call = params.call;
   QueryWalk walk{.mask_tiles = call.mask.tiles,
                  .mask_queries = Tile::kMaskQueries,
                  .parts = Tile::kQueries / Tile::kMaskQueries,
                  .queries = call.shape.queries,
-                 .heads = call.shape.q_heads / call.shape.kv_heads,
+                 .heads = params.order.block_heads,
                  .first_key = block.first_key,
                  .block_keys = Tile::kKeys,
                  .span = {}};
@@ -303,10 +303,10 @@ template <class Tile>
 RINGLAB_KERNEL_CODE void produce_queries(const HopperBackwardParams<typename Tile::Element>& params,
                                          HopperBackwardShared<Tile> shared, BlockKeys block) {
   BackwardProducer<Tile> producer{params, shared};
-  QueryWalk walk = begin_walk<Tile>(params.call, block);
+  QueryWalk walk = begin_walk<Tile>(params, block);
   if (walk.span.first < walk.span.last) producer.load_keys(block);
   while (walk.advance()) {
-    producer.send(block.kv_head * walk.heads + walk.head, walk.first_query(), walk.meeting);
+    producer.send(block.first_head + walk.head, walk.first_query(), walk.meeting);
   }
   producer.send(0, 0, TileMeeting::none);
 }
@@ -548,14 +548,20 @@ RINGLAB_KERNEL_CODE void add_dq_boxes(const BackwardConsumer<Tile>& consumer, Qu
   const bool leads = lane_index() == 0;
   if (leads) wait_for_boxes<0>();  // the tile before is out of this memory
   sync_warp();
+  // Half a warp, four rows, stores at once. Odd rows store the pieces n and n ^ 2 the other way round,
+  // so that the four go to different banks.
+  const bool is_odd = lane_index() / 4 % 2 == 1;
+  const int turned = is_odd ? 2 : 0;
   RINGLAB_UNROLL
   for (int n = 0; n < 8; ++n) {
-    const int first = n % 4 * 32 + lane_index() % 4 * 8;  // bytes in the row of a box
+    const int first = (n % 4 ^ turned) * 32 + lane_index() % 4 * 8;  // bytes in the row of a box
     std::byte* const to = boxes + n / 4 * kWarpBoxBytes +
                           swizzle_128(static_cast<std::uint32_t>(lane_index() / 4 * 128 + first));
     RINGLAB_UNROLL
     for (int i = 0; i < 2; ++i) {
-      *reinterpret_cast<FloatPair*>(to + 8 * i * 128) = {dq[4 * n + 2 * i], dq[4 * n + 2 * i + 1]};
+      const int at = 4 * n + 2 * i, other = 4 * (n ^ 2) + 2 * i;
+      *reinterpret_cast<FloatPair*>(to + 8 * i * 128) = {is_odd ? dq[other] : dq[at],
+                                                         is_odd ? dq[other + 1] : dq[at + 1]};
     }
   }
   fence_async_proxy();
@@ -625,10 +631,12 @@ RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Til
   consumer.release_tile();
 }
 
-/// A thread's sums are added to a gradient in memory, (keys, channels): nobody else has these keys.
+/// A thread's sums are added to a gradient in memory, (keys, channels); `shared`: other blocks add to
+/// those of these keys.
 template <class Tile>
 RINGLAB_KERNEL_CODE void leave_sums(const float (&sums)[Tile::kChannels / 2], float* head,
-                                    std::int32_t keys, std::int32_t channels, int first_key) {
+                                    std::int32_t keys, std::int32_t channels, int first_key,
+                                    bool shared) {
   RINGLAB_UNROLL
   for (int i = 0; i < 2; ++i) {
     const int key = first_key + 8 * i;
@@ -638,7 +646,8 @@ RINGLAB_KERNEL_CODE void leave_sums(const float (&sums)[Tile::kChannels / 2], fl
     for (int n = 0; n < Tile::kChannels / 8; ++n) {
       const int channel = 8 * n + 2 * (lane_index() % 4);
       if (channel >= channels) continue;
-      add_pair(to + channel, sums[4 * n + 2 * i], sums[4 * n + 2 * i + 1]);
+      const float low = sums[4 * n + 2 * i], high = sums[4 * n + 2 * i + 1];
+      shared ? atomic_add_pair(to + channel, low, high) : add_pair(to + channel, low, high);
     }
   }
 }
@@ -670,18 +679,20 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
   const BlockShape& shape = call.shape;
   const std::int64_t first = std::int64_t{block.kv_head} * shape.keys;
   const int key = block.first_key + consumer.key();
-  leave_sums<Tile>(sums.dk, call.dk + first * shape.head_dim, shape.keys, shape.head_dim, key);
-  leave_sums<Tile>(sums.dv, call.dv + first * shape.v_dim, shape.keys, shape.v_dim, key);
+  const bool others = params.order.block_heads * shape.kv_heads < shape.q_heads;
+  leave_sums<Tile>(sums.dk, call.dk + first * shape.head_dim, shape.keys, shape.head_dim, key,
+                   others);
+  leave_sums<Tile>(sums.dv, call.dv + first * shape.v_dim, shape.keys, shape.v_dim, key, others);
 }
 
 // --- the kernel --------------------------------------------------------------------------------
 
-/// A block of kThreads threads; there are batch · kv_heads · ceil(keys / kKeys).
+/// A block of kThreads threads; there are hopper_backward_blocks().
 template <class Tile, HopperQueryGradients kWhere>
 RINGLAB_KERNEL_CODE void backward_hopper_block(
     const HopperBackwardParams<typename Tile::Element>& params) {
   const BlockKeys block =
-      key_block_at(params.call.shape, block_index(), Tile::kKeys, params.section_heads);
+      key_block_at(params.call.shape, params.order, block_index());
   const HopperBackwardShared<Tile> shared{shared_memory()};
   if (thread_index() == 0) init_backward_barriers(shared.barriers());
   sync_block();  // nobody waits at a barrier that is not there yet

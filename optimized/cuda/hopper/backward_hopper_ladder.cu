@@ -25,8 +25,9 @@ void backward_hopper_version(const HopperBackwardVersion& version,
   if (call.shape.queries == 0 || call.shape.keys == 0) return;
   with_hopper_backward_version(version, [&](auto tile) {
     using Tile = decltype(tile);
-    auto params = hopper_backward_params<Tile>(call, make_tensor_map);
-    if (version.sections) params.section_heads = heads_of_backward_section(call.shape);
+    const auto order = version.by_heads ? order_by_heads(call.shape, Tile::kKeys)
+                                        : order_by_groups(call.shape, Tile::kKeys);
+    const auto params = hopper_backward_params<Tile>(call, order, make_tensor_map);
     launch_backward_hopper<Tile, HopperQueryGradients::here>(params, stream);
   });
 }

@@ -17,7 +17,7 @@ struct HopperBackwardVersion {
   std::string_view what;  ///< what is done, in a few words
   HopperVersionKind kind = HopperVersionKind::step;
   std::int32_t channels = 128;  ///< head_dim and v_dim that it is compiled for: 64 or 128
-  bool sections = false;        ///< K/V heads come in sections whose dQ stays in the L2 cache
+  bool by_heads = false;        ///< order_by_heads(); else order_by_groups()
 };
 
 /// All of them: those for 64 channels, then those for 128.

@@ -12,27 +12,20 @@ namespace ringlab::cuda {
 /// Calls visit(version, tile) for each of hopper_backward_versions(), in their order.
 template <class Visitor>
 constexpr void for_each_hopper_backward_version(Visitor&& visit) {
-  const auto with_channels = [&]<class AsItIs, class Boxes>(AsItIs kernel, Boxes boxes) {
-    const auto aside = [&](auto tile, std::string_view name, std::string_view what, bool sections) {
-      visit(HopperBackwardVersion{.name = name,
-                                  .what = what,
-                                  .kind = HopperVersionKind::aside,
-                                  .channels = AsItIs::kChannels,
-                                  .sections = sections},
+  const auto with_channels = [&]<class Pairs, class Boxes>(Pairs pairs, Boxes boxes) {
+    const auto step = [&](auto tile, std::string_view name, std::string_view what, bool by_heads) {
+      visit(HopperBackwardVersion{
+                .name = name, .what = what, .channels = Pairs::kChannels, .by_heads = by_heads},
             tile);
     };
-    visit(HopperBackwardVersion{.name = "as it is",
-                                .what = "dQ is added to memory by pairs of numbers",
-                                .channels = AsItIs::kChannels},
-          kernel);
-    aside(boxes, "boxes of dQ", "by way of shared memory, 16 rows at a time", false);
-    aside(kernel, "sections", "heads whose dQ fits into the L2 cache together", true);
-    aside(boxes, "boxes in sections", "both", true);
+    step(pairs, "pairs of dQ", "dQ is added to memory by pairs of numbers", false);
+    step(boxes, "boxes of dQ", "by way of shared memory, 16 rows at a time", false);
+    step(boxes, "by heads", "a block has one query head, heads come in sections", true);
   };
-  with_channels(HopperBackwardTile<BFloat16, 64>{},
-                HopperBackwardTile<BFloat16, 64, HopperAdding::boxes>{});
-  with_channels(HopperBackwardTile<BFloat16, 128>{},
-                HopperBackwardTile<BFloat16, 128, HopperAdding::boxes>{});
+  with_channels(HopperBackwardTile<BFloat16, 64, HopperAdding::pairs>{},
+                HopperBackwardTile<BFloat16, 64>{});
+  with_channels(HopperBackwardTile<BFloat16, 128, HopperAdding::pairs>{},
+                HopperBackwardTile<BFloat16, 128>{});
 }
 
 /// Calls visit(tile) for that one of them.

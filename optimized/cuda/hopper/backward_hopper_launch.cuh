@@ -36,7 +36,7 @@ void launch_backward_hopper(const HopperBackwardParams<typename Tile::Element>& 
                             Stream stream) {
   launch_kernel<backward_hopper_kernel<Tile, kWhere>>(
       {.name = "backward_hopper",
-       .blocks = hopper_backward_blocks<Tile>(params.call.shape),
+       .blocks = hopper_backward_blocks(params.call.shape, params.order),
        .threads = Tile::kThreads,
        .shared_bytes = HopperBackwardShared<Tile>::kBytes,
        .stream = stream},

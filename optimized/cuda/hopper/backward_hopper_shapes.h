@@ -19,17 +19,30 @@ void with_hopper_backward_tile(const BackwardCall<Element>& call, Visitor&& visi
 }
 
 /// The number of thread blocks.
-template <class Tile>
-std::int64_t hopper_backward_blocks(const BlockShape& shape) {
-  const std::int64_t blocks = (std::int64_t{shape.keys} + Tile::kKeys - 1) / Tile::kKeys;
-  return blocks * shape.batch * shape.kv_heads;
+inline std::int64_t hopper_backward_blocks(const BlockShape& shape, const BackwardOrder& order) {
+  return std::int64_t{key_blocks(shape, order)} * shape.batch * shape.q_heads / order.block_heads;
+}
+
+/// A query head for each block, in sections whose Q, dO and dQ stay in the L2 cache: short blocks, so
+/// that multiprocessors end together.
+inline BackwardOrder order_by_heads(const BlockShape& shape, std::int32_t block_keys) {
+  const std::int64_t bytes =
+      std::int64_t{shape.queries} * (shape.head_dim * (4 + 2) + shape.v_dim * 2);
+  const std::int32_t heads = shape.batch * shape.q_heads;
+  return {block_keys, 1, heads_of_section(bytes, 1, heads)};
+}
+
+/// All query heads of a K/V head for each block, which alone adds to the gradients of its keys.
+inline BackwardOrder order_by_groups(const BlockShape& shape, std::int32_t block_keys) {
+  return {block_keys, shape.q_heads / shape.kv_heads, shape.batch * shape.q_heads};
 }
 
 /// `make_map` is make_tensor_map(), of the device or of its emulation. There is at least one query,
 /// and one key.
 template <class Tile, class MakeMap>
 HopperBackwardParams<typename Tile::Element> hopper_backward_params(
-    const BackwardCall<typename Tile::Element>& call, MakeMap&& make_map) {
+    const BackwardCall<typename Tile::Element>& call, const BackwardOrder& order,
+    MakeMap&& make_map) {
   const BlockShape& shape = call.shape;
   const auto map = [&](const auto* base, std::int32_t heads, std::int32_t rows,
                        std::int32_t channels, int box_rows) {
@@ -47,18 +60,11 @@ HopperBackwardParams<typename Tile::Element> hopper_backward_params(
       .k = map(call.k, shape.kv_heads, shape.keys, shape.head_dim, Tile::kKeys),
       .v = map(call.v, shape.kv_heads, shape.keys, shape.v_dim, Tile::kKeys),
       .dq = {},
-      .section_heads = shape.batch * shape.kv_heads};
+      .order = order};
   if constexpr (Tile::kAdding == HopperAdding::boxes) {
     params.dq = map(call.dq, shape.q_heads, shape.queries, shape.head_dim, kWarpRows);
   }
   return params;
-}
-
-/// K/V heads whose dQ, of all their query heads, stays in the L2 cache.
-inline std::int32_t heads_of_backward_section(const BlockShape& shape) {
-  const std::int32_t group = shape.q_heads / shape.kv_heads;
-  const std::int64_t dq_bytes = std::int64_t{group} * shape.queries * shape.head_dim * 4;
-  return heads_of_section(dq_bytes, 1, shape.batch * shape.kv_heads);
 }
 
 }  // namespace ringlab::cuda

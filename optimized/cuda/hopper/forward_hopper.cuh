@@ -519,6 +519,8 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
   if (consumer.number == Tile::kConsumers - 1) consumer.pass_turn();
   const auto work = [&](TilePlace place, KeyWalk walk, const KeyRange* sees) {
     walk = uniform_walk(walk);
+    const bool state_stays = !params.call.begins && !params.call.finishes;
+    if (walk.blocks == 0 && state_stays) return;  // as for half of a zigzag ring's hops
     begin_rows(params.call, place, sees, consumer.number, rows);
     if (walk.blocks > 0) {
       walk_keys(consumer, rows, walk);

@@ -73,22 +73,39 @@ struct QueryWalk {
   }
 };
 
-/// The keys of a K/V head that a thread block has. Early keys come first: under masks that look
-/// back most queries see them, and what takes longest should not begin last. Heads come in sections of
-/// `section_heads`, of which the last may hold fewer: all keys of the one before those of the next, so
-/// that what a section's blocks add to and read, dQ, Q and dO, stays in the L2 cache.
+/// The keys of a K/V head that a thread block has, and those of the query heads reading it that come
+/// by.
 struct BlockKeys {
   std::int32_t first_key;
-  std::int32_t kv_head;  ///< of all batches, numbered through
+  std::int32_t kv_head;     ///< of all batches, numbered through
+  std::int32_t first_head;  ///< a query head of all batches
 };
-RINGLAB_HD constexpr BlockKeys key_block_at(const BlockShape& shape, std::int32_t index,
-                                            std::int32_t block_keys, std::int32_t section_heads) {
-  const std::int32_t blocks = (shape.keys - 1) / block_keys + 1;
-  const std::int32_t first = index / (section_heads * blocks) * section_heads;
-  const std::int32_t left = shape.batch * shape.kv_heads - first;
-  const std::int32_t heads = left < section_heads ? left : section_heads;
+
+/// How the work is cut and in which order it comes. Early keys come first: under masks that look back
+/// most queries see them, and what takes longest should not begin last. Query heads come in sections,
+/// of which the last may hold fewer: all keys of the one before those of the next, so that what a
+/// section's blocks add to and read, dQ, Q and dO, stays in the L2 cache.
+struct BackwardOrder {
+  std::int32_t block_keys;
+  std::int32_t block_heads;    ///< query heads of a thread block: 1, or all that read a K/V head
+  std::int32_t section_heads;  ///< query heads of a section: a multiple of block_heads
+};
+
+RINGLAB_HD constexpr std::int32_t key_blocks(const BlockShape& shape, const BackwardOrder& order) {
+  return (shape.keys - 1) / order.block_keys + 1;
+}
+
+/// 0 <= index < key_blocks · batch · q_heads / block_heads. There is at least one key.
+RINGLAB_HD constexpr BlockKeys key_block_at(const BlockShape& shape, const BackwardOrder& order,
+                                            std::int32_t index) {
+  const std::int32_t in_section = order.section_heads / order.block_heads;
+  const std::int32_t blocks = key_blocks(shape, order);
+  const std::int32_t first = index / (in_section * blocks) * in_section;
+  const std::int32_t left = shape.batch * shape.q_heads / order.block_heads - first;
+  const std::int32_t now = left < in_section ? left : in_section;
   const std::int32_t within = index - first * blocks;
-  return {within / heads * block_keys, first + within % heads};
+  const std::int32_t head = (first + within % now) * order.block_heads;
+  return {within / now * order.block_keys, head / (shape.q_heads / shape.kv_heads), head};
 }
 
 }  // namespace ringlab::cuda

@@ -178,7 +178,7 @@ TEST_F(HopperInstructions, a_box_lies_swizzled_and_zeros_lie_where_there_is_no_t
 
 TEST_F(HopperInstructions, a_box_goes_to_what_exists_of_its_place) {
   constexpr int kHeads = 3, kRows = 21, kChannels = 72;
-  constexpr int kCorners[][3] = {{0, 0, 0}, {1, 9, 64}, {2, -3, 8}, {1, 40, 0}};
+  constexpr int kCorners[][3] = {{0, 0, 0}, {1, 9, 64}, {2, 3, 8}, {1, 40, 0}};
   for (const auto& [head, row, channel] : kCorners) {
     const auto tensor = Machine::of(filled<BFloat16>(kHeads * kRows * kChannels, BFloat16(0.0)));
     Machine::run(StoreBoxBody{Machine::map({.base = tensor.data(),
@@ -200,7 +200,7 @@ TEST_F(HopperInstructions, a_box_goes_to_what_exists_of_its_place) {
 
 TEST_F(HopperInstructions, boxes_are_added_to_what_exists_of_their_place) {
   constexpr int kHeads = 2, kRows = 21, kChannels = 40, kBlocks = 5;
-  constexpr int kCorners[][3] = {{0, 0, 0}, {1, 9, 32}, {1, -3, 8}, {0, 40, 0}};
+  constexpr int kCorners[][3] = {{0, 0, 0}, {1, 9, 32}, {1, 3, 8}, {0, 40, 0}};
   for (const auto& [head, row, channel] : kCorners) {
     const auto tensor = Machine::of(filled<float>(kHeads * kRows * kChannels, 7));
     Machine::run(AddBoxBody{Machine::map({.base = tensor.data(),

@@ -32,7 +32,7 @@ def hopper_entry(mistake: dict) -> str:
 
 def hopper_backward_entry(mistake: dict) -> str:
     name = mistake["id"]
-    adding = f'{name}::HopperAdding::{mistake.get("adding", "pairs")}'
+    adding = f'{name}::HopperAdding::{mistake.get("adding", "boxes")}'
     return (f"&{name}::emulate_backward_hopper<{name}::HopperBackwardTile<BFloat16, 64, {adding}>, "
             f"{name}::HopperQueryGradients::here>")
 

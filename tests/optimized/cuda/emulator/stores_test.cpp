@@ -30,6 +30,7 @@ struct AddHabits {
   bool syncs = true;
   bool commits = true;
   bool waits = true;
+  int row = 0;
 };
 
 /// Ones, and then twos, are added by way of the same shared memory.
@@ -44,7 +45,7 @@ std::function<void()> add_twice(const TensorMap& map, const AddHabits& habits) {
       if (habits.fences) fence_async_proxy();
       if (habits.syncs) sync_warp();
       if (!leads) continue;
-      add_box(&map, shared_memory(), 0, 0, 0);
+      add_box(&map, shared_memory(), 0, habits.row, 0);
       if (habits.commits) commit_boxes();
     }
     if (leads) wait_for_boxes<0>();
@@ -73,6 +74,13 @@ TEST(stores, need_fences_waits_and_groups) {
   expect_fault(kStoreLaunch, add_twice(map, {.commits = false}), "under way");
   expect_fault(kStoreLaunch, add_twice(map, {.waits = false}), "was written while add_box()");
   EXPECT_FALSE(faults_of(kStoreLaunch, add_twice(map, {.syncs = false})).empty());
+}
+
+TEST(stores, may_not_begin_in_front_of_their_tensor) {
+  Memory memory;
+  const TensorMap map = memory.map();
+  expect_no_fault(kStoreLaunch, add_twice(map, {.row = 9}));
+  expect_fault(kStoreLaunch, add_twice(map, {.row = -3}), "in front of its tensor");
 }
 
 TEST(stores, add_nothing_but_f32_and_begin_where_a_period_begins) {

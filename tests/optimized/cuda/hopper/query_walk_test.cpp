@@ -108,20 +108,26 @@ TEST(QueryWalk, has_no_tile_where_there_are_no_queries) {
 
 TEST(QueryWalk, gives_every_block_of_keys_of_every_head_to_one_thread_block) {
   const BlockShape shape{.batch = 2, .q_heads = 6, .kv_heads = 3, .keys = 300};
-  for (int section : {1, 2, 4, 6}) {
-    std::set<std::pair<int, int>> given;
-    for (int index = 0; index < 18; ++index) {
-      const BlockKeys block = key_block_at(shape, index, 128, section);
-      const int first = index / (3 * section) * section;
-      EXPECT_GE(block.kv_head, first);
-      EXPECT_LT(block.kv_head, first + section);
-      if (section == 6) {
-        EXPECT_EQ(block.first_key, index / 6 * 128) << "all heads, and early keys first";
+  for (int of_block : {1, 2}) {
+    for (int section = of_block; section <= 12; section += of_block) {
+      const BackwardOrder order{128, of_block, section};
+      const int count = 3 * 12 / of_block;
+      std::set<std::pair<int, int>> given;
+      for (int index = 0; index < count; ++index) {
+        const BlockKeys block = key_block_at(shape, order, index);
+        const int first = index / (3 * section / of_block) * section;
+        EXPECT_GE(block.first_head, first);
+        EXPECT_LT(block.first_head, first + section);
+        EXPECT_EQ(block.first_head % of_block, 0);
+        EXPECT_EQ(block.kv_head, block.first_head / 2);
+        if (section == 12) {
+          EXPECT_EQ(block.first_key, index / (12 / of_block) * 128) << "all heads, early keys first";
+        }
+        given.emplace(block.first_head, block.first_key);
       }
-      given.emplace(block.kv_head, block.first_key);
+      EXPECT_EQ(given.size(), static_cast<std::size_t>(count)) << section;
+      EXPECT_EQ(given.rbegin()->first, 12 - of_block) << section;
     }
-    EXPECT_EQ(given.size(), 18u) << section;
-    EXPECT_EQ(given.rbegin()->first, 5) << section;
   }
 }
 
