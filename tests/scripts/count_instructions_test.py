@@ -50,8 +50,8 @@ class CountInstructions(unittest.TestCase):
                          "tiles, 1/8 polynomials")
 
     def test_the_page_has_a_row_for_every_tactic(self):
-        page = (ROOT / "docs/gpu.md").read_text()
-        table = page[page.index(count_instructions.BEGIN):page.index(count_instructions.END)]
+        table = count_instructions.marked.part((ROOT / "docs/gpu.md").read_text(),
+                                               count_instructions.PART)
         for rule in filter(None, count_instructions.TACTICS):
             self.assertIn(rule[1], table)
         source = (ROOT / "optimized/cuda/hopper/forward_hopper_tile.cuh").read_text()

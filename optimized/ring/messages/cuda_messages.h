@@ -1,7 +1,7 @@
 // One rank of a ring of processes: its message program on the streams of its device.
 //
 // Who carries the messages is for the caller to say: NCCL (optimized/transport/nccl/nccl_group.h),
-// or what tests put in its place. No CUDA header is seen here. Has run on no GPU yet.
+// or what tests put in its place. No CUDA header is seen here.
 #pragma once
 
 #include <span>

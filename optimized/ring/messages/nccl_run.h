@@ -1,6 +1,7 @@
 // One rank of a ring of processes over NCCL, from finding the others to the result.
 //
-// Has run on no GPU yet. Tests run it with a NCCL and devices that are threads and memory.
+// Tests run it with a NCCL and devices that are threads and memory; on GPUs only a rank that is alone
+// has run.
 #pragma once
 
 #include <utility>

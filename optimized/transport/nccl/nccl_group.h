@@ -1,7 +1,7 @@
 // The ranks of a NCCL communicator as a value: messages between devices, put on a stream.
 //
-// No NCCL or CUDA header is seen here, and NCCL is loaded at run time (nccl_library.h). Has run on
-// no GPU yet; tests load a NCCL of their own.
+// No NCCL or CUDA header is seen here, and NCCL is loaded at run time (nccl_library.h). Tests
+// load a NCCL of their own; of a real one only a rank's messages to itself have been seen.
 #pragma once
 
 #include <chrono>
