@@ -33,7 +33,7 @@ Capabilities abilities_on_devices() {
   can.modifiers = {};
   can.bit_masks = false;
   can.counts_traffic = false;  // copies, not messages: closed forms of messages do not apply
-  can.powers_next_to_0_are_1 = false;
+  can.powers_next_to_0_are_1 = can.same_bits_beside_nan = false;
   return can;
 }
 

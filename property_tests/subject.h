@@ -117,9 +117,13 @@ struct Capabilities {
   /// The row sum divides once, when all is summed up. false where weights are divided before they
   /// meet V: then not even a mean of integers is exact.
   bool divides_last = true;
-  /// A power of a number next to 0 is exactly 1. false where approximate powers are promised, which
-  /// may be a step off there as anywhere else.
+  /// A power of a number next to 0 is exactly 1, and so is the weight of a best key. false where
+  /// approximate powers are promised, which may be a step off there as anywhere else, and where fused
+  /// products leave what a scaled score was rounded by.
   bool powers_next_to_0_are_1 = true;
+  /// A row keeps its bits beside NaN and infinities that it does not see. false for kernels that
+  /// then compute it again, in another order: it stays within its bounds.
+  bool same_bits_beside_nan = true;
   ModifierAbilities modifiers = {};
 
   // What the implementations of others may leave out; everything else takes all of it.

@@ -31,7 +31,7 @@ Subject subject_of(const stages::Stage& stage) {
   subject.costs = stage.costs;
   can.traces = false;
   if (stage.tensor_cores) {
-    can.powers_next_to_0_are_1 = false;
+    can.powers_next_to_0_are_1 = can.same_bits_beside_nan = false;
     can.messages = can.tiles = false;  // copies, and kernels with tiles of their own
   }
   subject.can_on_devices = std::move(can);

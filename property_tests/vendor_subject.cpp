@@ -25,7 +25,7 @@ Capabilities cudnn_abilities() {
   can.sums_keys_in_order = false;
   can.same_bits_per_row = false;
   can.divides_last = false;  // outputs are divided piece by piece
-  can.powers_next_to_0_are_1 = false;
+  can.powers_next_to_0_are_1 = can.same_bits_beside_nan = false;
   can.max_head_dim = 256;
   return can;
 }

@@ -118,6 +118,16 @@ LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
               matches("lse", got.lse, answer.expected.lse, lse));
 }
 
+LawResult exact_where_powers_are(const Subject& subject, const Trial& trial,
+                                 const IntegerScores& scores) {
+  const NumericsProfile profile = subject.profile(trial.problem, trial.options);
+  const bool is_careful = profile.exp_error <= 4 * profile.u_accumulate;
+  if (subject.can.powers_next_to_0_are_1 && is_careful) {
+    return exact_up_to_division(subject, trial, scores);
+  }
+  return equals_exact(measure(subject, trial));
+}
+
 double ln_2_as_scale(DType dtype) {
   const double ln2 = std::log(2.0);
   // As far as a kernel in f32 has it: its scale is the float nearest to ln 2.

@@ -49,7 +49,7 @@ LawResult subset(const Subject& subject, const Case& c) {
   });
   IntegerScores scores = integer_scores(trial, 1);
   scores.weight = only_the_maximum;
-  return exact_up_to_division(subject, trial, scores);
+  return exact_where_powers_are(subject, trial, scores);
 }
 
 /// Holds because one weight is 1 and all others are 0. Finds values that travel through a narrower

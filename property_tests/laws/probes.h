@@ -46,6 +46,10 @@ IntegerScores integer_scores(const Trial& trial, double unit);
 /// the output's own rounding remain. |o - exact| <= half an ulp + 4u|o|.
 LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
                                const IntegerScores& scores);
+/// The same for scores that are not 0, where the subject's powers next to 0 are 1; else its bounds.
+/// An exponential that is declared to be worse than a careful one need not give 1 there.
+LawResult exact_where_powers_are(const Subject& subject, const Trial& trial,
+                                 const IntegerScores& scores);
 
 /// The check of probe Y.
 LawResult dyadic_probe(const Subject& subject, const Case& c);

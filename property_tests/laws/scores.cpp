@@ -86,17 +86,6 @@ LawResult permuted_channels(const Subject& subject, const Case& c) {
       both(same_out(before, after), shifted_lse(before, after, [](auto...) { return 0.0; })));
 }
 
-/// The mean of all: every weight is 1, or as near as powers are. An exponential that is declared to
-/// be worse than a careful one need not give 1 beside 0.
-LawResult mean_of_all(const Subject& subject, const Trial& trial, const IntegerScores& scores) {
-  const NumericsProfile profile = subject.profile(trial.problem, trial.options);
-  const bool is_careful = profile.exp_error <= 4 * profile.u_accumulate;
-  if (subject.can.powers_next_to_0_are_1 && is_careful) {
-    return exact_up_to_division(subject, trial, scores);
-  }
-  return equals_exact(measure(subject, trial));
-}
-
 /// Both ends of the temperature. Towards 0 the mean of all visible values comes out, towards
 /// infinity that of the values at the maximum: 2^-80 makes every weight exactly 1, 2^10 makes every
 /// gap of an integer score 0.
@@ -108,11 +97,11 @@ LawResult temperature_limits(const Subject& subject, const Case& c) {
   trial.problem.scale = 0x1p-80;
   IntegerScores scores = integer_scores(trial, 0x1p-80);
   scores.weight = all;
-  const LawResult flat = mean_of_all(subject, trial, scores);
+  const LawResult flat = exact_where_powers_are(subject, trial, scores);
   trial.problem.scale = 1024;
   scores.unit = 1024;
   scores.weight = only_top;
-  return both(flat, exact_up_to_division(subject, trial, scores));
+  return both(flat, exact_where_powers_are(subject, trial, scores));
 }
 
 /// Holds because softmax divides a common factor out. Finds exponentials taken without subtracting

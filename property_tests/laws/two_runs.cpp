@@ -12,23 +12,6 @@
 namespace ringlab::verify {
 namespace {
 
-LawResult same_tensor(const std::string& what, const std::string& name, const Tensor<double>& got,
-                      const Tensor<double>& want, const RowFilter& rows) {
-  if (!(got.extents() == want.extents())) return broken(what + ": the shapes differ");
-  LawResult result;
-  for_each_index(got.extents(), [&](auto b, auto h, auto t, auto c) {
-    // The first difference only; +0 and -0 are the same, and NaN is never the same as anything.
-    const bool looked_at = result.outcome == Outcome::held && (!rows || rows(t));
-    if (!looked_at || got(b, h, t, c) == want(b, h, t, c)) return;
-    result =
-        broken(fmt::format("{}: {}[batch {}, head {}, token {}, channel {}] became {:.17g}, "
-                           "was {:.17g}, and must be the same bits",
-                           what, name, b, h, t, c, got(b, h, t, c), want(b, h, t, c)));
-    result.worst = Element{name, b, h, t, c};
-  });
-  return result;
-}
-
 LawResult within(const std::string& name, const Tensor<double>& got, const Tensor<double>& want,
                  const Tensor<double>& got_allowed, const Tensor<double>& want_allowed) {
   // Each run may be off by its own bound, in opposite directions.
@@ -58,10 +41,46 @@ double largest_score(const Trial& trial, std::int64_t row, std::int64_t key) {
 
 }  // namespace
 
+LawResult same_at(const std::string& name, const Tensor<double>& got, const Tensor<double>& want,
+                  const RowFilter& tokens, const Tensor<double>* allowed) {
+  if (!(got.extents() == want.extents())) return broken("the shapes of " + name + " differ");
+  LawResult result;
+  for_each_index(got.extents(), [&](auto b, auto h, auto t, auto c) {
+    // The first difference only; +0 and -0 are the same, and NaN is never the same as anything.
+    if (result.outcome == Outcome::broken || (tokens && !tokens(t))) return;
+    const double now = got(b, h, t, c), before = want(b, h, t, c);
+    const double most = allowed ? (*allowed)(b, h, t, c) : 0;
+    const double moved = now == before ? 0 : std::abs(now - before);  // of equal infinities, too
+    if (std::isfinite(moved) && moved <= most) return;
+    result =
+        broken(fmt::format("{}[batch {}, head {}, token {}, channel {}] became {:.17g}, was "
+                           "{:.17g}, and must be {}",
+                           name, b, h, t, c, now, before,
+                           allowed ? fmt::format("within {:.6g}", most) : "the same bits"));
+    result.worst = Element{name, b, h, t, c};
+  });
+  return result;
+}
+
 LawResult same_rows(const std::string& what, const AttentionOutput& got,
-                    const AttentionOutput& want, const RowFilter& rows) {
-  return all_held({same_tensor(what, "o", got.out, want.out, rows),
-                   same_tensor(what, "lse", got.lse, want.lse, rows)});
+                    const AttentionOutput& want, const RowFilter& rows,
+                    const std::optional<ForwardTolerance>& allowed) {
+  LawResult result =
+      all_held({same_at("o", got.out, want.out, rows, allowed ? &allowed->out : nullptr),
+                same_at("lse", got.lse, want.lse, rows, allowed ? &allowed->lse : nullptr)});
+  if (result.outcome == Outcome::broken) result.message = what + ": " + result.message;
+  return result;
+}
+
+bool keeps_bits_beside(const Subject& subject, double value) {
+  return subject.can.same_bits_beside_nan || std::isfinite(value);
+}
+
+std::optional<ForwardTolerance> allowed_beside(const Subject& subject, const Trial& trial,
+                                               double value) {
+  if (keeps_bits_beside(subject, value)) return std::nullopt;
+  const ForwardTolerance once = judge(subject, trial).allowed;
+  return ForwardTolerance{added(once.out, once.out), added(once.lse, once.lse)};
 }
 
 BoundedAnswer run_with_bounds(const Subject& subject, const AttentionInput& input,
@@ -127,17 +146,14 @@ LawResult unchanged_under(const Subject& subject, const Case& c, const std::stri
   for (const double poison : poisons(subject)) {
     Trial changed = base;
     overwrite(changed.data, poison);
-    results.push_back(
-        same_rows(fmt::format("{} = {}", what, poison), attend(subject, changed), before, rows));
+    results.push_back(same_rows(fmt::format("{} = {}", what, poison), attend(subject, changed),
+                                before, rows, allowed_beside(subject, base, poison)));
   }
   return all_held(results);
 }
 
 LawResult row_is_value(const Subject& subject, const Trial& trial, const AttentionOutput& got,
                        const RowAndKey& only) {
-  const Tensor<double> errors =
-      added(value_errors(subject, trial),
-            merging_errors(subject, trial, largest_score(trial, only.row, only.key)));
   Extents row = got.out.extents();
   row.tokens = 1;
   const auto of_key = [&](const Tensor<double>& tensor) {
@@ -145,8 +161,13 @@ LawResult row_is_value(const Subject& subject, const Trial& trial, const Attenti
       return tensor(b, h / trial.group(), only.key, channel);
     });
   };
+  const Tensor<double> allowed =
+      subject.can.powers_next_to_0_are_1
+          ? of_key(added(value_errors(subject, trial),
+                         merging_errors(subject, trial, largest_score(trial, only.row, only.key))))
+          : rows_of(judge(subject, trial).allowed.out, only.row, 1);
   return matches(fmt::format("o of row {}, which sees only key {},", only.row, only.key),
-                 rows_of(got.out, only.row, 1), of_key(trial.data.v), of_key(errors));
+                 rows_of(got.out, only.row, 1), of_key(trial.data.v), allowed);
 }
 
 Case several_ranks(Case c) {

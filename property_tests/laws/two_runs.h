@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,20 @@ namespace ringlab::verify {
 /// The query tokens that a comparison looks at.
 using RowFilter = std::function<bool(std::int64_t token)>;
 
-/// Broken unless every number of `got` on these rows (all when empty) equals its twin; NaN equals
-/// nothing, +0 equals -0. `what` says what was changed between the runs.
+/// Broken unless every number of `got` on these tokens (all when empty) equals its twin, or is at
+/// most `allowed` from it where that is given; NaN equals nothing, +0 equals -0.
+LawResult same_at(const std::string& name, const Tensor<double>& got, const Tensor<double>& want,
+                  const RowFilter& tokens, const Tensor<double>* allowed);
+/// The same of o and lse. `what` says what was changed between the runs.
 LawResult same_rows(const std::string& what, const AttentionOutput& got,
-                    const AttentionOutput& want, const RowFilter& rows = {});
+                    const AttentionOutput& want, const RowFilter& rows = {},
+                    const std::optional<ForwardTolerance>& allowed = {});
+
+/// Whether rows keep their bits when numbers that they do not see become `value`.
+bool keeps_bits_beside(const Subject& subject, double value);
+/// What such rows may be off by then: both tolerances where they do not keep their bits.
+std::optional<ForwardTolerance> allowed_beside(const Subject& subject, const Trial& trial,
+                                               double value);
 
 /// An answer and how far it may be from the exact one.
 struct BoundedAnswer {
@@ -61,7 +72,8 @@ struct RowAndKey {
   std::int64_t row = 0, key = 0;
 };
 /// out of query `row` against v of key `key`, to the bit where values travel exactly, else within
-/// their value_errors(): the weight of a single key is 1.
+/// their value_errors(): the weight of a single key is 1. Within the subject's bounds where powers
+/// next to 0 need not be 1.
 LawResult row_is_value(const Subject& subject, const Trial& trial, const AttentionOutput& got,
                        const RowAndKey& only);
 

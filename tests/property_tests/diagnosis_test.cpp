@@ -100,6 +100,21 @@ INSTANTIATE_TEST_SUITE_P(Diagnosis, UnnamedMistake,
                                            Mistake::row_maximum_carried,
                                            Mistake::odd_keys_favoured));
 
+TEST(Diagnosis, other_low_bits_beside_nan_are_no_masked_value_where_it_is_said) {
+  Subject subject = naive_subject();
+  subject.can.dtypes = {DType::f32};
+  subject.can.same_bits_beside_nan = false;
+  subject.run = [run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    RunResult result = run(input, options);
+    bool has_nan = false;
+    for_each_index(input.v.extents,
+                   [&](auto... at) { has_nan = has_nan || std::isnan(input.v(at...)); });
+    if (has_nan) result.output.out = scaled(result.output.out, 1 + 0x1p-26);
+    return result;
+  };
+  EXPECT_THAT(names_of(subject), IsEmpty());
+}
+
 TEST(Diagnosis, a_subject_that_always_throws_gets_no_name) {
   Subject subject = naive_subject();
   subject.run = [](const AttentionInput&, const RunOptions&) -> RunResult {

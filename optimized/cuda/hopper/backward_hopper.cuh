@@ -32,25 +32,29 @@
 //                  dO have arrived. The thread that copies announces them as it arrives.
 //   empty[stage]   every warp of the consumers is done with the stage: its last product that reads
 //                  it, dSᵀ Q, has ended, and so have all earlier ones.
-//   named 1        both consumers, once for every tile: dSᵀ is all there (and once before, for
-//                  tiles that are seen in part: what is not finite is gone). That a fast consumer
-//                  does not overwrite what a slow one still multiplies needs no second barrier,
-//                  because there are two stages: who writes that of tile n + 2 has met the other
-//                  consumer at tile n + 1, where that one had waited for its products of tile n.
+//   ds_full[stage] every warp of the consumers has written its dSᵀ of the tile. That a fast consumer
+//                  does not overwrite what a slow one still multiplies needs no "empty", because
+//                  there are two stages: who writes that of tile n + 2 has seen "full" of tile
+//                  n + 1, before which the other one had waited for its product dS K of tile n.
+//   named 1        both consumers: K, once, and tiles that are seen in part have lost what is not
+//                  finite.
 //
 // dSᵀ is written by stmatrix, which is an ordinary store, and read by the tensor cores, that is by
-// another proxy: every thread that wrote fences before it says so at the named barrier.
+// another proxy: every thread that wrote fences before its warp says so at the barrier.
 //
-// Time in a consumer:
+// Time in a consumer at tile n:
 //
-//   tensor cores   S  dP      dV          dQ    dK              S  dP
-//   other units         P ──►   dS, store   ·     dQ to memory
+//   tensor cores   S      dV, dQ of tile n - 1   dP                      dK
+//   other units      P ►                           dQ to memory, dS, store ►
 //
-// In full tiles the two consumers meet once only, so that one's products run under the other's exp.
+// A consumer wants the other one's dSᵀ of tile n - 1 only after its own weights of tile n: the two
+// need not keep in step, and one's products run under the other's exponentials.
 //
-// dQ is added to memory by red.add, two channels at once, or by way of shared memory in boxes of 16
-// rows (HopperAdding), in whatever order thread blocks come by; where the bits are to be the same from
-// run to run, another kernel makes dQ (HopperQueryGradients).
+// dQ is added to memory by way of shared memory in boxes of 16 rows, in whatever order thread blocks
+// come by; where the bits are to be the same from run to run, another kernel makes dQ
+// (HopperQueryGradients). Versions for comparison (backward_hopper_ladder.h) add it by red.add, two
+// channels at once (HopperAdding), or multiply dQ with its own tile (meet_tile): the consumers meet
+// at every tile, once dSᵀ is there.
 //
 // What is not finite: as in backward_tiles.cuh, a gradient is changed by pairs that see each other
 // and no others. P is chosen by the mask, and dS is 0 where P is, whatever dP holds. Right operands
@@ -78,10 +82,13 @@ enum class HopperAdding { pairs, boxes };
 
 /// A shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ, 64
 /// queries by 64 channels, are as many as the consumers in both.
-template <class ElementType, int kPaddedChannels, HopperAdding kHowToAdd = HopperAdding::boxes>
+template <class ElementType, int kPaddedChannels, HopperAdding kHowToAdd = HopperAdding::boxes,
+          bool kOneTileLater = true>
 struct HopperBackwardTile {
   using Element = ElementType;
   static constexpr HopperAdding kAdding = kHowToAdd;
+  /// dQ of a tile is multiplied with the next one's: consumers need not keep in step.
+  static constexpr bool kLater = kOneTileLater;
   static constexpr int kChannels = kPaddedChannels;
   static constexpr int kConsumers = 2;
   static constexpr int kKeys = 64 * kConsumers;
@@ -99,6 +106,7 @@ struct HopperBackwardTile {
   static constexpr int kDsBytes = kKeys * kQueries * 2;
   static constexpr int kDqBytes = kAdding == HopperAdding::boxes ? kConsumers * 64 * 64 * 4 : 0;
   static_assert(kChannels == 64 || kChannels == 128);
+  static_assert(kAdding == HopperAdding::boxes || !kLater);
   static_assert(kQueries / 64 * (kChannels / 64) == kConsumers);
   static_assert(kQueries % kMaskQueries == 0 && kQueries <= 128);
 };
@@ -123,6 +131,7 @@ template <class Tile>
 struct HopperBackwardBarriers {
   Barrier keys_full;
   Barrier full[Tile::kStages], empty[Tile::kStages];
+  Barrier ds_full[Tile::kStages];
 };
 
 /// The layout of shared memory.
@@ -179,6 +188,7 @@ RINGLAB_KERNEL_CODE void init_backward_barriers(HopperBackwardBarriers<Tile>& ba
   for (int stage = 0; stage < Tile::kStages; ++stage) {
     init_barrier(&barriers.full[stage], 128);
     init_barrier(&barriers.empty[stage], Tile::kConsumerThreads / 32);
+    init_barrier(&barriers.ds_full[stage], Tile::kConsumerThreads / 32);
   }
   publish_barriers();
 }
@@ -434,6 +444,14 @@ RINGLAB_KERNEL_CODE void share_with_consumers() {
   sync_threads(1, Tile::kConsumerThreads);
 }
 
+/// Q and dO lose what is not finite; by all consumers.
+template <class Tile>
+RINGLAB_KERNEL_CODE void clear_not_finite(std::byte* q, std::byte* dout) {
+  clear_not_finite_in<Tile, Tile::kQueryBytes>(q);
+  clear_not_finite_in<Tile, Tile::kQueryBytes>(dout);
+  share_with_consumers<Tile>();
+}
+
 /// dSᵀ (keys, queries) goes to its place in boxes of 64 queries; `of_warp`: the first of the warp's 16
 /// rows. All lanes.
 template <class Tile>
@@ -454,6 +472,7 @@ struct BackwardConsumer {
   HopperBackwardShared<Tile> shared;
   int number;  ///< among the consumers
   PipelinePlace<Tile::kStages> place = {};
+  QueryPlace before = {-1, 0};  ///< the tile whose dQ is still to be multiplied; head -1: none
 
   /// The number of this thread's first row among the keys of the block.
   RINGLAB_KERNEL_CODE int key() const {
@@ -509,6 +528,12 @@ struct BackwardConsumer {
   RINGLAB_KERNEL_CODE void release_tile() {
     if (lane_index() == 0) arrive(&shared.barriers().empty[place.stage]);
     place.advance();
+  }
+  /// By all lanes: this warp's dS of the tile is in shared memory.
+  RINGLAB_KERNEL_CODE void tell_ds() const {
+    fence_async_proxy();
+    sync_warp();
+    if (lane_index() == 0) arrive(&shared.barriers().ds_full[place.stage]);
   }
 };
 
@@ -576,6 +601,64 @@ RINGLAB_KERNEL_CODE void add_dq_boxes(const BackwardConsumer<Tile>& consumer, Qu
   commit_boxes();
 }
 
+/// dQ of the tile before, once the dS of both consumers is there. issue() comes when all products are
+/// done: it issues others, under which dQ goes to memory.
+template <class Tile, class Issue>
+RINGLAB_KERNEL_CODE void add_dq_of_tile_before(BackwardConsumer<Tile>& consumer, Issue&& issue) {
+  if (consumer.before.head < 0) {
+    products_wait<0>();
+    return issue();
+  }
+  const PipelinePlace<Tile::kStages> place = consumer.place.before();
+  wait(&consumer.shared.barriers().ds_full[place.stage], place.parity, "dS full");
+  float dq[32];
+  consumer.issue_dq(dq, consumer.shared.ds(place.stage));
+  products_wait<0>();
+  hold(dq);
+  issue();
+  add_dq_boxes(consumer, consumer.before, dq);
+}
+
+/// Adds what one tile of queries brings to the gradients, but for its dQ, and dQ of the tile before.
+template <TileMeeting kMeeting, class Tile>
+RINGLAB_KERNEL_CODE void meet_tile_later(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
+                                         int first_key) {
+  const auto& shared = consumer.shared;
+  const auto& rows = consumer.rows();
+  const int stage = consumer.place.stage;
+  std::byte* const q = shared.q(stage);
+  std::byte* const dout = shared.dout(stage);
+  if constexpr (kMeeting == TileMeeting::partial) clear_not_finite<Tile>(q, dout);
+  PairParts<Tile> parts;
+  consumer.issue_rows(parts.p, shared.k(), q);
+  OfQueries<Tile> lses;
+  if constexpr (Tile::kReadsEarly) lses = read_queries<Tile>(rows.lse);
+  products_wait<0>();
+  hold(parts.p);
+  if constexpr (!Tile::kReadsEarly) lses = read_queries<Tile>(rows.lse);
+  weigh_pairs<kMeeting>(parts, lses, rows, consumer.params.call.scale, first_key + consumer.key());
+  round_pairs<typename Tile::Element>(parts.rounded_p, parts.p);
+  consumer.issue_sums(sums.dv, parts.rounded_p, dout);
+  add_dq_of_tile_before(consumer, [&] {
+    hold(sums.dv);
+    consumer.issue_rows(parts.ds, shared.v(), dout);
+  });
+  OfQueries<Tile> deltas;
+  if constexpr (Tile::kReadsEarly) deltas = read_queries<Tile>(rows.delta);
+  products_wait<0>();
+  hold(parts.ds);
+  if constexpr (!Tile::kReadsEarly) deltas = read_queries<Tile>(rows.delta);
+  differentiate_pairs<kMeeting>(parts, deltas);
+  round_pairs<typename Tile::Element>(parts.rounded_ds, parts.ds);
+  store_ds(shared.ds(stage) + (warp_index() - 4) * kWarpBoxBytes, parts);
+  consumer.tell_ds();
+  consumer.issue_sums(sums.dk, parts.rounded_ds, q);
+  consumer.before = rows.place;
+  products_wait<0>();
+  hold(sums.dk);
+  consumer.release_tile();
+}
+
 /// Adds what one tile of queries brings to the gradients.
 template <TileMeeting kMeeting, HopperQueryGradients kWhere, class Tile>
 RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Tile>& sums,
@@ -584,11 +667,7 @@ RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Til
   const auto& rows = consumer.rows();
   std::byte* const q = shared.q(consumer.place.stage);
   std::byte* const dout = shared.dout(consumer.place.stage);
-  if constexpr (kMeeting == TileMeeting::partial) {
-    clear_not_finite_in<Tile, Tile::kQueryBytes>(q);
-    clear_not_finite_in<Tile, Tile::kQueryBytes>(dout);
-    share_with_consumers<Tile>();
-  }
+  if constexpr (kMeeting == TileMeeting::partial) clear_not_finite<Tile>(q, dout);
   PairParts<Tile> parts;
   consumer.issue_rows(parts.p, shared.k(), q);
   consumer.issue_rows(parts.ds, shared.v(), dout);
@@ -668,12 +747,21 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
   share_with_consumers<Tile>();
   RINGLAB_KEEP_LOOP
   for (; consumer.rows().meeting != TileMeeting::none; consumer.wait_for_tile()) {
-    if (consumer.rows().meeting == TileMeeting::full) {
+    constexpr bool kIsLater = Tile::kLater && kWhere == HopperQueryGradients::here;
+    const bool is_full = consumer.rows().meeting == TileMeeting::full;
+    if constexpr (kIsLater) {
+      if (is_full) {
+        meet_tile_later<TileMeeting::full>(consumer, sums, block.first_key);
+      } else {
+        meet_tile_later<TileMeeting::partial>(consumer, sums, block.first_key);
+      }
+    } else if (is_full) {
       meet_tile<TileMeeting::full, kWhere>(consumer, sums, block.first_key);
     } else {
       meet_tile<TileMeeting::partial, kWhere>(consumer, sums, block.first_key);
     }
   }
+  add_dq_of_tile_before(consumer, [] {});
   if (Tile::kAdding == HopperAdding::boxes && lane_index() == 0) wait_for_boxes<0>();
   const auto& call = params.call;
   const BlockShape& shape = call.shape;

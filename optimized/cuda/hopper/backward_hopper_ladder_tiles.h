@@ -12,20 +12,22 @@ namespace ringlab::cuda {
 /// Calls visit(version, tile) for each of hopper_backward_versions(), in their order.
 template <class Visitor>
 constexpr void for_each_hopper_backward_version(Visitor&& visit) {
-  const auto with_channels = [&]<class Pairs, class Boxes>(Pairs pairs, Boxes boxes) {
+  const auto with_channels = [&]<int kChannels>() {
     const auto step = [&](auto tile, std::string_view name, std::string_view what, bool by_heads) {
       visit(HopperBackwardVersion{
-                .name = name, .what = what, .channels = Pairs::kChannels, .by_heads = by_heads},
+                .name = name, .what = what, .channels = kChannels, .by_heads = by_heads},
             tile);
     };
-    step(pairs, "pairs of dQ", "dQ is added to memory by pairs of numbers", false);
-    step(boxes, "boxes of dQ", "by way of shared memory, 16 rows at a time", false);
-    step(boxes, "by heads", "a block has one query head, heads come in sections", true);
+    using Pairs = HopperBackwardTile<BFloat16, kChannels, HopperAdding::pairs, false>;
+    using InStep = HopperBackwardTile<BFloat16, kChannels, HopperAdding::boxes, false>;
+    step(Pairs{}, "pairs of dQ", "dQ is added to memory by pairs of numbers", false);
+    step(InStep{}, "boxes of dQ", "by way of shared memory, 16 rows at a time", false);
+    step(InStep{}, "by heads", "a block has one query head, heads come in sections", true);
+    step(HopperBackwardTile<BFloat16, kChannels>{}, "one tile later",
+         "dQ is multiplied with the next tile: consumers need not keep in step", true);
   };
-  with_channels(HopperBackwardTile<BFloat16, 64, HopperAdding::pairs>{},
-                HopperBackwardTile<BFloat16, 64>{});
-  with_channels(HopperBackwardTile<BFloat16, 128, HopperAdding::pairs>{},
-                HopperBackwardTile<BFloat16, 128>{});
+  with_channels.template operator()<64>();
+  with_channels.template operator()<128>();
 }
 
 /// Calls visit(tile) for that one of them.

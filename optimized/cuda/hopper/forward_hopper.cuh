@@ -41,7 +41,7 @@
 // uses the same row_max the result is the same. Running states so hold a reference, not a maximum;
 // for merge_state() that makes no difference.
 //
-// Four things it can do besides (HopperTactics; no device has told yet what they are worth). Q in
+// Four things it can do besides (HopperTactics; docs/gpu.md has what they are worth). Q in
 // registers: a quarter of what products read of shared memory at 128 channels is Q, again for every
 // block; read once, it leaves its buffer to the next tile. Results in boxes: 16 rows of a warp go to
 // shared memory by stmatrix, and from there in one copy, which cuts at the tensor's edges. Tiles told:
@@ -54,6 +54,10 @@
 // But 0 · NaN in P V is NaN, and a block of V is multiplied for all rows of a tile; so where the
 // tile has keys that only some rows see and a row ended as no number, its warp does it again,
 // key by key (redo_rows). A NaN or infinity thus reaches rows that see it, and no others.
+//
+// What is far away. Exponents are score · scale - row_max in one multiply-add, which is exact but for
+// one rounding; row_max itself is rounded, and the largest weight is 2 to the power of what that left.
+// Beyond 2^24 this is more than 1: a warp with such rows does them again, too.
 #pragma once
 
 #include <cmath>
@@ -435,7 +439,7 @@ RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, ThreadRows<Tile>& r
   last_products(consumer, rows);
 }
 
-// --- a consumer: rows that ended as no number --------------------------------------------------
+// --- a consumer: rows that ended as no number, or are out of reach ------------------------------
 
 /// True when any thread of the warp has an accumulator that is infinite or NaN. All lanes.
 template <class Tile>
@@ -446,6 +450,21 @@ RINGLAB_KERNEL_CODE bool any_not_finite(const ThreadRows<Tile>& rows) {
   RINGLAB_UNROLL
   for (int mask = 1; mask < 32; mask *= 2) probe += shuffle_xor(probe, mask);
   return !(probe == 0);
+}
+
+/// True when any row of the warp has a reference so large that what rounding left of it, half a unit
+/// in its last place, is an exponent that matters: the largest weight is that power of 2. All lanes.
+template <class Tile>
+RINGLAB_KERNEL_CODE bool any_out_of_reach(const ThreadRows<Tile>& rows) {
+  float most = 0;
+  RINGLAB_UNROLL
+  for (const float reference : rows.row_max) {
+    const float size = fabsf(reference);
+    if (size <= 0x1.fffffep127f) most = fmaxf(most, size);
+  }
+  RINGLAB_UNROLL
+  for (int mask = 4; mask < 32; mask *= 2) most = fmaxf(most, shuffle_xor(most, mask));
+  return most > 0x1p24f;
 }
 
 /// q · k of row i, over the channels of all four lanes. All lanes.
@@ -483,7 +502,8 @@ RINGLAB_KERNEL_CODE void add_key(const ForwardCall<typename Tile::Element>& call
 }
 
 /// The warp's 16 rows again from their states in memory, which nobody has touched yet. Reads what
-/// each row sees and nothing else. Slow, and for inputs that are not finite only.
+/// each row sees and nothing else, and scales scores before it subtracts. Slow, and for inputs only
+/// that are not finite or have scores beyond 2^24.
 template <class Tile>
 RINGLAB_KERNEL_CODE void redo_rows(const HopperParams<typename Tile::Element>& params,
                                    ThreadRows<Tile>& rows, KeyRange any) {
@@ -525,7 +545,7 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
     if (walk.blocks > 0) {
       walk_keys(consumer, rows, walk);
       const bool some_are_partial = walk.full_end - walk.full_begin < walk.blocks;
-      if (some_are_partial && any_not_finite(rows)) {
+      if ((some_are_partial && any_not_finite(rows)) || any_out_of_reach(rows)) {
         redo_rows(params, rows, params.call.mask.tiles[place.tile].any);
       }
     }

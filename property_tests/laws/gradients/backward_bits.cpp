@@ -102,8 +102,11 @@ LawResult keys_depend_on_later_rows(const Subject& subject, const Case& c) {
     fill_tokens(changed.dout, 0, cut, poison);
     const AttentionGradients after = differentiate(subject, changed);
     const std::string what = fmt::format("q and dout of rows before {} = {}: ", cut, poison);
-    results.push_back(same_bits_at(what + "dk", after.dk, before.dk, later));
-    results.push_back(same_bits_at(what + "dv", after.dv, before.dv, later));
+    const std::optional<BackwardTolerance> allowed = allowed_beside(subject, trial, poison);
+    results.push_back(
+        same_at(what + "dk", after.dk, before.dk, later, allowed ? &allowed->dk : nullptr));
+    results.push_back(
+        same_at(what + "dv", after.dv, before.dv, later, allowed ? &allowed->dv : nullptr));
   }
   return all_held(results);
 }
@@ -119,10 +122,11 @@ LawResult rows_depend_on_earlier_keys(const Subject& subject, const Case& c) {
     GradientTrial changed = trial;
     fill_tokens(changed.base.data.k, first_key, c.shape.kv_tokens, poison);
     fill_tokens(changed.base.data.v, first_key, c.shape.kv_tokens, poison);
-    results.push_back(
-        same_bits_at(fmt::format("k and v of keys from {} on = {}: dq", first_key, poison),
-                     differentiate(subject, changed).dq, before.dq,
-                     [&](std::int64_t row) { return row < cut; }));
+    const std::optional<BackwardTolerance> allowed = allowed_beside(subject, trial, poison);
+    results.push_back(same_at(
+        fmt::format("k and v of keys from {} on = {}: dq", first_key, poison),
+        differentiate(subject, changed).dq, before.dq, [&](std::int64_t row) { return row < cut; },
+        allowed ? &allowed->dq : nullptr));
   }
   return all_held(results);
 }

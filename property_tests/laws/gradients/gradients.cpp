@@ -88,13 +88,12 @@ LawResult same_gradient_bits(const std::string& what, const AttentionGradients& 
                     both(same_bits("dk", got.dk, want.dk), same_bits("dv", got.dv, want.dv))));
 }
 
-LawResult same_bits_at(const std::string& what, const Tensor<double>& got,
-                       const Tensor<double>& want, const RowFilter& tokens) {
-  Indices kept;
-  for (std::int64_t t = 0; t < got.extents().tokens; ++t) {
-    if (tokens(t)) kept.push_back(t);
-  }
-  return same_bits(what, pick_tokens(got, kept), pick_tokens(want, kept));
+std::optional<BackwardTolerance> allowed_beside(const Subject& subject, const GradientTrial& trial,
+                                                double value) {
+  if (keeps_bits_beside(subject, value)) return std::nullopt;
+  const BackwardTolerance once = measure_gradients(subject, trial).allowed;
+  return BackwardTolerance{added(once.dq, once.dq), added(once.dk, once.dk),
+                           added(once.dv, once.dv)};
 }
 
 void GradientSum::add(double factor, double got, double allowed, double exact) {

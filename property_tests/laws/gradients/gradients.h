@@ -1,6 +1,7 @@
 // What the laws about gradients share.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "property_tests/laws/findings.h"
@@ -43,9 +44,9 @@ LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
 /// Equal values in all three; NaN is broken.
 LawResult same_gradient_bits(const std::string& what, const AttentionGradients& got,
                              const AttentionGradients& want);
-/// Equal values at the tokens that `tokens` picks.
-LawResult same_bits_at(const std::string& what, const Tensor<double>& got,
-                       const Tensor<double>& want, const RowFilter& tokens);
+/// As for outputs: both tolerances where bits may change beside `value`.
+std::optional<BackwardTolerance> allowed_beside(const Subject& subject, const GradientTrial& trial,
+                                                double value);
 
 /// Σ factor · gradient, with what it may be off by.
 class GradientSum {

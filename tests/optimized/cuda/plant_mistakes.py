@@ -33,7 +33,9 @@ def hopper_entry(mistake: dict) -> str:
 def hopper_backward_entry(mistake: dict) -> str:
     name = mistake["id"]
     adding = f'{name}::HopperAdding::{mistake.get("adding", "boxes")}'
-    return (f"&{name}::emulate_backward_hopper<{name}::HopperBackwardTile<BFloat16, 64, {adding}>, "
+    later = mistake.get("later", "true")
+    return (f"&{name}::emulate_backward_hopper<"
+            f"{name}::HopperBackwardTile<BFloat16, 64, {adding}, {later}>, "
             f"{name}::HopperQueryGradients::here>")
 
 
