@@ -17,6 +17,14 @@ RINGLAB_KERNEL_CODE int uniform(int x) {
   return static_cast<int>(shuffle(static_cast<std::uint32_t>(x), 0));
 }
 
+/// True for all lanes when it is for one. All lanes.
+RINGLAB_KERNEL_CODE bool any_lane(bool mine) {
+  std::uint32_t any = mine ? 1 : 0;
+  RINGLAB_UNROLL
+  for (int mask = 1; mask < 32; mask *= 2) any |= shuffle(any, thread_index() % 32 ^ mask);
+  return any != 0;
+}
+
 /// 0 for the first warpgroup that computes; the one before it copies.
 RINGLAB_KERNEL_CODE int consumer_number() { return uniform(thread_index() / 128 - 1); }
 

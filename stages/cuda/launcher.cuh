@@ -47,11 +47,10 @@ template <class Kernel>
 void put_on_stream(const Kernel& kernel, const StreamLaunch& launch) {
   const auto bytes = static_cast<std::size_t>(launch.memory.block);
   const bool fits = launch.memory.scratch == 0;
-  if (fits) {
-    check_cuda(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes)),
-               "cudaFuncSetAttribute", launch.rank);
-  }
+  // As much as there may be, always the same: ranks are threads, and what one sets holds for all.
+  check_cuda(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(shared_memory_limit(launch.rank))),
+             "cudaFuncSetAttribute", launch.rank);
   run_kernel<Kernel><<<static_cast<unsigned>(launch.blocks), static_cast<unsigned>(launch.threads),
                        fits ? bytes : 0, launch.stream>>>(kernel, launch.scratch, bytes);
   check_cuda(cudaGetLastError(), "kernel launch", launch.rank);

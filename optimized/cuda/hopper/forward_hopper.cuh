@@ -52,12 +52,12 @@
 //
 // What is not finite. Keys that a row does not see get the weight 0 by selection, whatever K holds.
 // But 0 · NaN in P V is NaN, and a block of V is multiplied for all rows of a tile; so where the
-// tile has keys that only some rows see and a row ended as no number, its warp does it again,
+// tile has keys that only some rows see and a row ended as no number, its warp does this row again,
 // key by key (redo_rows). A NaN or infinity thus reaches rows that see it, and no others.
 //
 // What is far away. Exponents are score · scale - row_max in one multiply-add, which is exact but for
 // one rounding; row_max itself is rounded, and the largest weight is 2 to the power of what that left.
-// Beyond 2^24 this is more than 1: a warp with such rows does them again, too.
+// Beyond 2^24 this is more than 1: such rows are done again, too.
 #pragma once
 
 #include <cmath>
@@ -441,30 +441,38 @@ RINGLAB_KERNEL_CODE void walk_keys(Consumer<Tile>& consumer, ThreadRows<Tile>& r
 
 // --- a consumer: rows that ended as no number, or are out of reach ------------------------------
 
-/// True when any thread of the warp has an accumulator that is infinite or NaN. All lanes.
+/// True for all lanes of row i when an accumulator is infinite or NaN.
 template <class Tile>
-RINGLAB_KERNEL_CODE bool any_not_finite(const ThreadRows<Tile>& rows) {
+RINGLAB_KERNEL_CODE bool is_not_finite(const ThreadRows<Tile>& rows, int i) {
   float probe = 0;  // stays 0 or becomes NaN
   RINGLAB_UNROLL
-  for (const float value : rows.acc) probe = fmaf(value, 0.0f, probe);
-  RINGLAB_UNROLL
-  for (int mask = 1; mask < 32; mask *= 2) probe += shuffle_xor(probe, mask);
-  return !(probe == 0);
+  for (int n = 0; n < Tile::kChannels / 8; ++n) {
+    probe = fmaf(rows.acc[4 * n + 2 * i], 0.0f, probe);
+    probe = fmaf(rows.acc[4 * n + 2 * i + 1], 0.0f, probe);
+  }
+  return !(sum_of_row(probe) == 0);
 }
 
-/// True when any row of the warp has a reference so large that what rounding left of it, half a unit
-/// in its last place, is an exponent that matters: the largest weight is that power of 2. All lanes.
+/// True when the reference of row i is so large that what rounding left of it, half a unit in its last
+/// place, is an exponent that matters: the largest weight is that power of 2.
 template <class Tile>
-RINGLAB_KERNEL_CODE bool any_out_of_reach(const ThreadRows<Tile>& rows) {
-  float most = 0;
+RINGLAB_KERNEL_CODE bool is_out_of_reach(const ThreadRows<Tile>& rows, int i) {
+  const float size = fabsf(rows.row_max[i]);
+  return size > 0x1p24f && size <= 0x1.fffffep127f;
+}
+
+/// The rows of a thread that have to be done again. all_see_all: no row sees less than the others.
+struct LostRows {
+  bool are_lost[2];
+};
+template <class Tile>
+RINGLAB_KERNEL_CODE LostRows lost_rows(const ThreadRows<Tile>& rows, bool all_see_all) {
+  LostRows lost;
   RINGLAB_UNROLL
-  for (const float reference : rows.row_max) {
-    const float size = fabsf(reference);
-    if (size <= 0x1.fffffep127f) most = fmaxf(most, size);
+  for (int i = 0; i < 2; ++i) {
+    lost.are_lost[i] = is_out_of_reach(rows, i) || (!all_see_all && is_not_finite(rows, i));
   }
-  RINGLAB_UNROLL
-  for (int mask = 4; mask < 32; mask *= 2) most = fmaxf(most, shuffle_xor(most, mask));
-  return most > 0x1p24f;
+  return lost;
 }
 
 /// q · k of row i, over the channels of all four lanes. All lanes.
@@ -501,16 +509,19 @@ RINGLAB_KERNEL_CODE void add_key(const ForwardCall<typename Tile::Element>& call
   });
 }
 
-/// The warp's 16 rows again from their states in memory, which nobody has touched yet. Reads what
-/// each row sees and nothing else, and scales scores before it subtracts. Slow, and for inputs only
-/// that are not finite or have scores beyond 2^24.
+/// Lost rows again from their states in memory, which nobody has touched yet. Reads what each row
+/// sees and nothing else, and scales scores before it subtracts. Slow, and for inputs only that are
+/// not finite or have scores beyond 2^24. All lanes.
 template <class Tile>
 RINGLAB_KERNEL_CODE void redo_rows(const HopperParams<typename Tile::Element>& params,
-                                   ThreadRows<Tile>& rows, KeyRange any) {
+                                   ThreadRows<Tile>& rows, KeyRange any, LostRows lost) {
   const ForwardCall<typename Tile::Element>& call = params.call;
   const BlockShape& shape = call.shape;
   const std::int64_t kv_head = rows.head / (shape.q_heads / shape.kv_heads);
-  begin_state(call, rows);
+  RINGLAB_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    if (lost.are_lost[i]) begin_state(call, rows, i);
+  }
   RINGLAB_KEEP_LOOP
   for (int key = any.first; key < any.last; ++key) {
     const std::int64_t number = kv_head * shape.keys + key;
@@ -518,6 +529,7 @@ RINGLAB_KERNEL_CODE void redo_rows(const HopperParams<typename Tile::Element>& p
     for (int i = 0; i < 2; ++i) {
       const float product = score_of(call, rows, i, call.k + number * shape.head_dim);
       const int column = key - first_column();
+      if (!lost.are_lost[i]) continue;
       if (column < rows.sees[i].first || column >= rows.sees[i].last) continue;
       add_key(call, rows, i, product * call.scale, call.v + number * shape.v_dim);
     }
@@ -544,9 +556,10 @@ RINGLAB_KERNEL_CODE void consume(const HopperParams<typename Tile::Element>& par
     begin_rows(params.call, place, sees, consumer.number, rows);
     if (walk.blocks > 0) {
       walk_keys(consumer, rows, walk);
-      const bool some_are_partial = walk.full_end - walk.full_begin < walk.blocks;
-      if ((some_are_partial && any_not_finite(rows)) || any_out_of_reach(rows)) {
-        redo_rows(params, rows, params.call.mask.tiles[place.tile].any);
+      const bool all_see_all = walk.full_end - walk.full_begin == walk.blocks;
+      const LostRows lost = lost_rows(rows, all_see_all);
+      if (any_lane(lost.are_lost[0] || lost.are_lost[1])) {
+        redo_rows(params, rows, params.call.mask.tiles[place.tile].any, lost);
       }
     }
     end_rows(params, shared.out(thread_index() / 32 - 4), rows);

@@ -16,7 +16,7 @@ inline constexpr HopperTactics kInOrder{
 inline constexpr HopperTactics kAhead{.takes_turns = false, .knows_full_blocks = false, .slack = 0};
 inline constexpr HopperTactics kTurns{.knows_full_blocks = false, .slack = 0};
 inline constexpr HopperTactics kTwoLoops{.slack = 0};
-// Tactics of the kernel with one thing changed.
+// The usual tactics with one thing changed.
 inline constexpr HopperTactics kEarlyWait{.waits_late = false};
 inline constexpr HopperTactics kOneInEight{.polynomials = 1};
 inline constexpr HopperTactics kTwoInEight{.polynomials = 2};
@@ -24,8 +24,6 @@ inline constexpr HopperTactics kKeptQueries{.keeps_queries = true};
 inline constexpr HopperTactics kBoxes{.stores_boxes = true};
 inline constexpr HopperTactics kTold{.tells_tiles = true};
 inline constexpr HopperTactics kPairs{.cluster = 2};
-inline constexpr HopperTactics kTogether{
-    .keeps_queries = true, .stores_boxes = true, .tells_tiles = true};
 inline constexpr HopperTactics kTogetherInPairs{
     .keeps_queries = true, .stores_boxes = true, .cluster = 2, .tells_tiles = true};
 
@@ -103,14 +101,14 @@ constexpr void for_each_hopper_version(Visitor&& visit) {
       visit,
       {.name = "two consumers", .what = "of 240 registers, not three of 160", .kind = kAside});
   ladder::for_each_step<128>(visit);
+  ladder::visit_version<ladder::Tile<128, kTacticsAt128>>(
+      visit, {.name = "together", .what = "kept queries, boxes out and told tiles"});
+  ladder::for_each_aside<128>(visit);
   ladder::visit_version<HopperTile<BFloat16, 128, 2, 176, 2>>(
       visit, {.name = "wide blocks",
               .what = "176 keys, where all is seen",
+              .kind = kAside,
               .needs_everything_seen = true});
-  ladder::for_each_aside<128>(visit);
-  ladder::visit_version<ladder::Tile<128, ladder::kTogether>>(
-      visit,
-      {.name = "together", .what = "kept queries, boxes out and told tiles", .kind = kAside});
   ladder::visit_version<ladder::Tile<128, ladder::kTogetherInPairs>>(
       visit, {.name = "together, in pairs", .what = "and pairs of heads", .kind = kAside});
   ladder::visit_version<HopperTile<BFloat16, 128, 2, 128, 3>>(

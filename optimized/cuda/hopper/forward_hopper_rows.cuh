@@ -72,31 +72,31 @@ RINGLAB_KERNEL_CODE void for_pairs_of_row(const BlockShape& shape, const ThreadR
 
 // --- a consumer: states in and out -------------------------------------------------------------
 
-/// The row's state: empty, or where the block before left it.
+/// The state of row i: empty, or where the block before left it.
 template <class Tile>
 RINGLAB_KERNEL_CODE void begin_state(const ForwardCall<typename Tile::Element>& call,
-                                     ThreadRows<Tile>& rows) {
+                                     ThreadRows<Tile>& rows, int i) {
   RINGLAB_UNROLL
-  for (float& value : rows.acc) value = 0;
-  RINGLAB_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    rows.row_max[i] = kEmptyRowMax<float>;
-    rows.row_sum[i] = 0;
-    rows.factor[i] = 1;
-    if (call.begins || rows.query[i] >= call.shape.queries) continue;
-    const std::int64_t number = row_number(call.shape, rows, i);
-    const SoftmaxState<float> state = call.running.states[number];
-    rows.row_max[i] = state.row_max;
-    // Once: this thread's sum is added to those of the row's other lanes at the end.
-    rows.row_sum[i] = lane_of_row() == 0 ? state.row_sum : 0;
-    if (state.row_max == kEmptyRowMax<float>) continue;
-    const float* acc = call.running.accs + number * call.shape.v_dim;
-    for_pairs_of_row(call.shape, rows, i, [&](int column, int at) {
-      const auto pair = *reinterpret_cast<const PairOf<float>*>(acc + column);
-      rows.acc[at] = pair.low;
-      rows.acc[at + 1] = pair.high;
-    });
+  for (int n = 0; n < Tile::kChannels / 8; ++n) {
+    rows.acc[4 * n + 2 * i] = 0;
+    rows.acc[4 * n + 2 * i + 1] = 0;
   }
+  rows.row_max[i] = kEmptyRowMax<float>;
+  rows.row_sum[i] = 0;
+  rows.factor[i] = 1;
+  if (call.begins || rows.query[i] >= call.shape.queries) return;
+  const std::int64_t number = row_number(call.shape, rows, i);
+  const SoftmaxState<float> state = call.running.states[number];
+  rows.row_max[i] = state.row_max;
+  // Once: this thread's sum is added to those of the row's other lanes at the end.
+  rows.row_sum[i] = lane_of_row() == 0 ? state.row_sum : 0;
+  if (state.row_max == kEmptyRowMax<float>) return;
+  const float* acc = call.running.accs + number * call.shape.v_dim;
+  for_pairs_of_row(call.shape, rows, i, [&](int column, int at) {
+    const auto pair = *reinterpret_cast<const PairOf<float>*>(acc + column);
+    rows.acc[at] = pair.low;
+    rows.acc[at + 1] = pair.high;
+  });
 }
 
 template <class Tile>
@@ -112,8 +112,8 @@ RINGLAB_KERNEL_CODE void begin_rows(const ForwardCall<typename Tile::Element>& c
     KeyRange sees;
     if (rows.query[i] < call.shape.queries) sees = tile_sees[row];
     rows.sees[i] = {sees.first - first_column(), sees.last - first_column()};
+    begin_state(call, rows, i);
   }
-  begin_state(call, rows);
 }
 
 /// Leaves the state in memory for the block that comes next.

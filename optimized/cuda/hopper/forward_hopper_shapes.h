@@ -11,15 +11,11 @@ namespace ringlab::cuda {
 
 /// Calls `visit` with the HopperTile for a call. Registers decide: with C channels and T
 /// keys in a block a thread holds C / 2 accumulators, T / 2 scores and T / 4 packed weights.
-/// Without a mask blocks may be larger, because none of them is partial.
 template <class Element, class Visitor>
 void with_hopper_tile(const ForwardCall<Element>& call, Visitor&& visit) {
   const std::int32_t channels = std::max(call.shape.head_dim, call.shape.v_dim);
   if (channels <= 64) return visit(HopperTile<Element, 64, 3, 128, 2>{});
-  if (channels <= 128 && call.mask.hides_nothing) {
-    return visit(HopperTile<Element, 128, 2, 176, 2>{});
-  }
-  if (channels <= 128) return visit(HopperTile<Element, 128, 2, 128, 2>{});
+  if (channels <= 128) return visit(HopperTile<Element, 128, 2, 128, 2, kTacticsAt128>{});
   if (channels <= 192) return visit(HopperTile<Element, 192, 2, 96, 2>{});
   return visit(HopperTile<Element, 256, 2, 80, 2>{});
 }

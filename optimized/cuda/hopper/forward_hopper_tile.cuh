@@ -29,6 +29,10 @@ struct HopperTactics {
   bool tells_tiles = false;       ///< a warp of the producer finds out what the next tile is
 };
 
+/// What pays at 128 channels, as measured (docs/gpu.md).
+inline constexpr HopperTactics kTacticsAt128{
+    .keeps_queries = true, .stores_boxes = true, .tells_tiles = true};
+
 /// A shape of the kernel. Consumers: 2 or 3. Keys: of a block, a multiple of 16.
 template <class ElementType, int kPaddedChannels, int kConsumerGroups, int kBlockKeys,
           int kPipelineStages, HopperTactics kHopperTactics = HopperTactics{}>
