@@ -42,7 +42,10 @@ class CountInstructions(unittest.TestCase):
                 f"short>, {channels}, {consumers}, 128, {stages}, "
                 f"ringlab::cuda::HopperTactics{{{tactics}}}> >")[1]
         kernel = "true, true, true, true, 8, 0, false, false, 1, false"
-        self.assertEqual(name(128, 2, 2, kernel), "128 channels, 128 keys: the kernel")
+        self.assertEqual(name(64, 3, 2, kernel), "64 channels, 128 keys: the kernel")
+        self.assertEqual(name(128, 2, 2, kernel), "128 channels, 128 keys: none of these")
+        self.assertEqual(name(128, 2, 2, "true, true, true, true, 8, 0, true, true, 1, true"),
+                         "128 channels, 128 keys: the kernel")
         self.assertEqual(name(64, 2, 2, kernel), "64 channels, 128 keys: two consumers")
         self.assertEqual(name(128, 2, 3, kernel), "128 channels, 128 keys: three stages")
         self.assertEqual(name(128, 2, 2, "true, true, true, true, 8, 1, true, true, 2, true"),

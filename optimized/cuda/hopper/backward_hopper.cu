@@ -19,8 +19,8 @@ __global__ void __launch_bounds__(kBackwardThreads)
 template <class Tile>
 void launch(const BackwardCall<typename Tile::Element>& call, Stream stream) {
   const BlockShape& shape = call.shape;
-  const auto order = call.deterministic ? order_by_groups(shape, Tile::kKeys)
-                                        : order_by_heads(shape, Tile::kKeys);
+  const auto order =
+      call.deterministic ? order_by_groups(shape, Tile::kKeys) : order_by_heads(shape, Tile::kKeys);
   const auto params = hopper_backward_params<Tile>(call, order, make_tensor_map);
   if (!call.deterministic) {
     launch_backward_hopper<Tile, HopperQueryGradients::here>(params, stream);

@@ -779,8 +779,7 @@ RINGLAB_KERNEL_CODE void consume_queries(const HopperBackwardParams<typename Til
 template <class Tile, HopperQueryGradients kWhere>
 RINGLAB_KERNEL_CODE void backward_hopper_block(
     const HopperBackwardParams<typename Tile::Element>& params) {
-  const BlockKeys block =
-      key_block_at(params.call.shape, params.order, block_index());
+  const BlockKeys block = key_block_at(params.call.shape, params.order, block_index());
   const HopperBackwardShared<Tile> shared{shared_memory()};
   if (thread_index() == 0) init_backward_barriers(shared.barriers());
   sync_block();  // nobody waits at a barrier that is not there yet

@@ -14,9 +14,10 @@ template <class Visitor>
 constexpr void for_each_hopper_backward_version(Visitor&& visit) {
   const auto with_channels = [&]<int kChannels>() {
     const auto step = [&](auto tile, std::string_view name, std::string_view what, bool by_heads) {
-      visit(HopperBackwardVersion{
-                .name = name, .what = what, .channels = kChannels, .by_heads = by_heads},
-            tile);
+      visit(
+          HopperBackwardVersion{
+              .name = name, .what = what, .channels = kChannels, .by_heads = by_heads},
+          tile);
     };
     using Pairs = HopperBackwardTile<BFloat16, kChannels, HopperAdding::pairs, false>;
     using InStep = HopperBackwardTile<BFloat16, kChannels, HopperAdding::boxes, false>;

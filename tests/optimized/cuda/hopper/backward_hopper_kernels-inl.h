@@ -3,8 +3,8 @@
 template <class Tile, HopperQueryGradients kWhere>
 void emulate_backward_hopper(const BackwardCall<typename Tile::Element>& call, std::uint64_t seed) {
   const bool by_heads = kWhere == HopperQueryGradients::here && seed % 3 > 0;
-  BackwardOrder order = by_heads ? order_by_heads(call.shape, Tile::kKeys)
-                                 : order_by_groups(call.shape, Tile::kKeys);
+  BackwardOrder order =
+      by_heads ? order_by_heads(call.shape, Tile::kKeys) : order_by_groups(call.shape, Tile::kKeys);
   if (seed % 2 == 1) order.section_heads = order.block_heads;
   const auto params = hopper_backward_params<Tile>(call, order, emulator::make_tensor_map);
   emulator::emulate({.blocks = static_cast<int>(hopper_backward_blocks(call.shape, order)),

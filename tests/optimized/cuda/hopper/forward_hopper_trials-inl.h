@@ -105,12 +105,13 @@ TYPED_TEST(ForwardHopper, rescales_what_came_before_a_new_maximum) {
 /// Equal scores of up to 2^45, whatever rounding leaves of them, and no masked key: the mean.
 TYPED_TEST(ForwardHopper, weighs_scores_of_any_size) {
   constexpr std::int64_t kTokens = 384;
-  const RingCase c{.shape = {.q_tokens = kTokens, .kv_tokens = kTokens, .head_dim = 16, .v_dim = 16},
-                   .seed = 8};
+  const RingCase c{
+      .shape = {.q_tokens = kTokens, .kv_tokens = kTokens, .head_dim = 16, .v_dim = 16}, .seed = 8};
   RingTrial trial = make_trial(c, dtype_of<TypeParam>);
   trial.problem.scale = 0x1p40 / 3;
   auto& [q, k, v] = trial.tensors;
-  for_each_index(k.extents(), [&](auto b, auto h, auto t, auto ch) { k(b, h, t, ch) = k(b, h, 0, ch); });
+  for_each_index(k.extents(),
+                 [&](auto b, auto h, auto t, auto ch) { k(b, h, t, ch) = k(b, h, 0, ch); });
   const AttentionOutput got = run<TypeParam>(trial, {1, 3});
   for (std::int64_t channel = 0; channel < 16; ++channel) {
     double mean = 0;

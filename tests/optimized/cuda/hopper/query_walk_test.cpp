@@ -121,7 +121,8 @@ TEST(QueryWalk, gives_every_block_of_keys_of_every_head_to_one_thread_block) {
         EXPECT_EQ(block.first_head % of_block, 0);
         EXPECT_EQ(block.kv_head, block.first_head / 2);
         if (section == 12) {
-          EXPECT_EQ(block.first_key, index / (12 / of_block) * 128) << "all heads, early keys first";
+          EXPECT_EQ(block.first_key, index / (12 / of_block) * 128)
+              << "all heads, early keys first";
         }
         given.emplace(block.first_head, block.first_key);
       }
