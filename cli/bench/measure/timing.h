@@ -55,7 +55,7 @@ struct Timing {
 };
 
 struct TimingOptions {
-  int rounds = 11;  ///< every contender once per round, A B C A B C …
+  int rounds = 11;  ///< every contender once per round, in an order of its own
   std::function<void(int done, int total)> progress = {};
 };
 
