@@ -236,7 +236,8 @@ class GpuCheckTest(unittest.TestCase):
                          "0 passed, 2 failed: one: the wait for K full never ended")
 
     def test_a_suite_that_hangs_is_ended(self):
-        done = self.gpu_check("tests", suites={"DeviceMemory": "hang", "Powers": "pass"}, seconds=7)
+        done = self.gpu_check("tests", suites={"DeviceMemory": "hang", "Powers": "pass"},
+                              seconds=10, suite_seconds=6)
         self.assertEqual(done.returncode, 1)
         self.assertIn("timed out", self.rows()["tests_DeviceMemory"][1])
         self.assertEqual(self.rows()["tests_Powers"], ("left out", "no time"))
@@ -281,9 +282,13 @@ class GpuCheckTest(unittest.TestCase):
     def test_a_bench_that_hangs_is_told_with_what_it_had_found(self):
         self.gpu_check("goals", fake={"hangs": ["G1,G6"]}, seconds=7)
         verdict, found = self.rows()["bench_G1_G6"]
-        self.assertEqual(verdict, "failed")
-        self.assertIn("timed out", found)
+        self.assertEqual(verdict, "left out")
+        self.assertIn("no time: timed out", found)
         self.assertIn("G1.full 0.950 (at least)", found)
+
+    def test_a_pattern_behind_a_part_chooses_among_its_checks(self):
+        self.gpu_check("goals:G[25]")
+        self.assertEqual(list(self.rows()), ["bench_G2", "bench_G5"])
 
     def test_laws_alone_are_not_enough(self):
         skipped = {"input": {"passed": True, "skipped": "does not compute in f32"}}
