@@ -126,7 +126,7 @@ class GpuRecord(unittest.TestCase):
         for goal in self.kept["goals"]:
             if "cuDNN" in goal["what"]:
                 self.assertIn("peer, TFLOP/s", goal.get("beside", {}), goal["id"])
-                # "Faster than cuDNN forward, and as fast backward": README.md and docs/status.md.
+                # "Faster than cuDNN forward, as fast backward": docs/status.md.
                 self.assertGreater(goal["spread"][0], 0.97 if "G5" in goal["id"] else 1, goal["id"])
 
 
