@@ -361,6 +361,19 @@ RINGLAB_KERNEL_CODE OfQueries<Tile> read_queries(const float (&numbers)[Tile::kQ
   return mine;
 }
 
+/// Waits for the products of d, all but the last kPending groups, and reads a number of each query:
+/// under them where there are registers.
+template <int kPending, class Tile>
+RINGLAB_KERNEL_CODE OfQueries<Tile> read_under_products(float (&d)[Tile::kQueries / 2],
+                                                        const float (&numbers)[Tile::kQueries]) {
+  OfQueries<Tile> mine;
+  if constexpr (Tile::kReadsEarly) mine = read_queries<Tile>(numbers);
+  products_wait<kPending>();
+  hold(d);
+  if constexpr (!Tile::kReadsEarly) mine = read_queries<Tile>(numbers);
+  return mine;
+}
+
 /// Scores become weights: 2^(scale S - lse), and 0 for pairs that do not see each other.
 template <TileMeeting kMeeting, class Tile>
 RINGLAB_KERNEL_CODE void weigh_pairs(PairParts<Tile>& parts, const OfQueries<Tile>& lses,
@@ -631,11 +644,7 @@ RINGLAB_KERNEL_CODE void meet_tile_later(BackwardConsumer<Tile>& consumer, KeySu
   if constexpr (kMeeting == TileMeeting::partial) clear_not_finite<Tile>(q, dout);
   PairParts<Tile> parts;
   consumer.issue_rows(parts.p, shared.k(), q);
-  OfQueries<Tile> lses;
-  if constexpr (Tile::kReadsEarly) lses = read_queries<Tile>(rows.lse);
-  products_wait<0>();
-  hold(parts.p);
-  if constexpr (!Tile::kReadsEarly) lses = read_queries<Tile>(rows.lse);
+  const auto lses = read_under_products<0, Tile>(parts.p, rows.lse);
   weigh_pairs<kMeeting>(parts, lses, rows, consumer.params.call.scale, first_key + consumer.key());
   round_pairs<typename Tile::Element>(parts.rounded_p, parts.p);
   consumer.issue_sums(sums.dv, parts.rounded_p, dout);
@@ -643,11 +652,7 @@ RINGLAB_KERNEL_CODE void meet_tile_later(BackwardConsumer<Tile>& consumer, KeySu
     hold(sums.dv);
     consumer.issue_rows(parts.ds, shared.v(), dout);
   });
-  OfQueries<Tile> deltas;
-  if constexpr (Tile::kReadsEarly) deltas = read_queries<Tile>(rows.delta);
-  products_wait<0>();
-  hold(parts.ds);
-  if constexpr (!Tile::kReadsEarly) deltas = read_queries<Tile>(rows.delta);
+  const auto deltas = read_under_products<0, Tile>(parts.ds, rows.delta);
   differentiate_pairs<kMeeting>(parts, deltas);
   round_pairs<typename Tile::Element>(parts.rounded_ds, parts.ds);
   store_ds(shared.ds(stage) + (warp_index() - 4) * kWarpBoxBytes, parts);
@@ -671,18 +676,11 @@ RINGLAB_KERNEL_CODE void meet_tile(BackwardConsumer<Tile>& consumer, KeySums<Til
   PairParts<Tile> parts;
   consumer.issue_rows(parts.p, shared.k(), q);
   consumer.issue_rows(parts.ds, shared.v(), dout);
-  OfQueries<Tile> lses, deltas;
-  if constexpr (Tile::kReadsEarly) lses = read_queries<Tile>(rows.lse);
-  products_wait<1>();  // S is there; dP is under way
-  hold(parts.p);
-  if constexpr (!Tile::kReadsEarly) lses = read_queries<Tile>(rows.lse);
+  const auto lses = read_under_products<1, Tile>(parts.p, rows.lse);  // dP is under way
   weigh_pairs<kMeeting>(parts, lses, rows, consumer.params.call.scale, first_key + consumer.key());
   round_pairs<typename Tile::Element>(parts.rounded_p, parts.p);
   consumer.issue_sums(sums.dv, parts.rounded_p, dout);
-  if constexpr (Tile::kReadsEarly) deltas = read_queries<Tile>(rows.delta);
-  products_wait<1>();  // dP is there; dV is under way
-  hold(parts.ds);
-  if constexpr (!Tile::kReadsEarly) deltas = read_queries<Tile>(rows.delta);
+  const auto deltas = read_under_products<1, Tile>(parts.ds, rows.delta);  // dV is under way
   differentiate_pairs<kMeeting>(parts, deltas);
   round_pairs<typename Tile::Element>(parts.rounded_ds, parts.ds);
   if constexpr (kWhere == HopperQueryGradients::here) {
