@@ -10,7 +10,6 @@
 #include "cli/run/run_print.h"
 #include "optimized/ring/device_engine.h"
 #include "optimized/ring/engine.h"
-#include "optimized/transport/faulty_communicator.h"
 #include "optimized/transport/tell_all.h"
 #include "property_tests/sampled_check.h"
 
@@ -18,14 +17,6 @@ namespace ringlab::cli {
 namespace {
 
 constexpr int kVerdictTag = (1 << 20) + 5;
-
-ring::EngineParts parts_with_faults() {
-  ring::EngineParts parts;
-  if (const std::optional<FaultPlan> faults = fault_plan_of_environment()) {
-    parts.wrap = [faults](Communicator& network) { return make_faulty(network, *faults); };
-  }
-  return parts;
-}
 
 // Without the messages by which the ranks of a job agreed before it.
 void subtract(const Traffic& before, RankStats& stats) {
@@ -92,7 +83,10 @@ void print_job(const RunPlan& plan, const JobResult& job, Output& output) {
 
 RunResult run_on_processor(const RunPlan& plan, const std::optional<JobClock>& clock,
                            Communicator& network) {
-  ring::EngineParts parts = parts_with_faults();
+  ring::EngineParts parts;
+  if (plan.fault) {
+    parts.wrap = [&plan](Communicator& below) { return make_faulty(below, *plan.fault); };
+  }
   if (clock) parts.clock_zero = clock->zero;
   const Traffic before = network.traffic();
   RunResult result = ring::Engine(parts).run(plan.problem(), plan.options, plan.input.shard(),

@@ -10,6 +10,7 @@
 #include "cli/inputs/shard_input.h"
 #include "cli/run/run_costs.h"
 #include "cli/run/run_output.h"
+#include "optimized/transport/faulty_communicator.h"
 #include "optimized/transport/job_session.h"
 #include "property_tests/gradient_identities.h"
 #include "property_tests/subject.h"
@@ -28,6 +29,7 @@ struct RunPlan {
   RankInput input = {};                 ///< in this process only what was loaded
   std::vector<std::int64_t> rows = {};  ///< those of --check-rows
   std::set<std::string> defaults = {};  ///< names of what was not given
+  std::optional<FaultPlan> fault = {};  ///< that one rank of a job is to have
 
   const Problem& problem() const { return input.loaded.problem; }
   Pass last_pass() const { return backward ? Pass::backward : Pass::forward; }
@@ -40,7 +42,7 @@ struct RunPlan {
 };
 
 /// The whole command line, checked, with the input. `session`: that of a job, null in this process;
-/// its ranks get their own rows. Environment error where CUDA, NCCL, a device or memory is missing.
+/// its ranks get their own rows, and what RINGLAB_FAULT says. Environment error where CUDA, NCCL, a device or memory is missing.
 RunPlan take_run_plan(Arguments& arguments, const JobSession* session);
 
 }  // namespace ringlab::cli

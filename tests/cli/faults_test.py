@@ -185,9 +185,7 @@ class FaultsTest(JobTest):
 
     def test_a_fault_plan_that_makes_no_sense_is_a_usage_error(self):
         for fault in ("1:0:before_send:explode", "0:0:after_receive:flip=1"):
-            job = self.job(2, "--input", self.source, fault=fault)
-            self.assertEqual(job.code, 2, job.said())
-            self.assertIn("RINGLAB_FAULT: expected", job.errs[0], job.said())
+            self.refused_once(2, 2, "RINGLAB_FAULT: expected", "--input", self.source, fault=fault)
 
 
 if __name__ == "__main__":

@@ -139,3 +139,12 @@ class JobTest(ProgramTest):
         self.assertEqual(job.code, code, job.said())
         self.assertLessEqual(set(job.codes), {str(code), "143", ""}, job.said())
         self.assertIn(str(code), job.codes, job.said())
+
+    def refused_once(self, ranks, code, message, *words, **options):
+        """The job ends with this code, and the first rank alone says why, in one line."""
+        job = self.job(ranks, *words, "--timeout", "20", **options)
+        self.ended_with(job, code)
+        said = [err.replace("Terminated\n", "") for err in job.errs]  # as the shell remarks
+        self.assertIn(message, said[0])
+        self.assertEqual(said[0].count("\n"), 1, job.said())
+        self.assertEqual(said[1:], [""] * (ranks - 1), job.said())

@@ -152,15 +152,6 @@ class MpiTest(JobTest):
             # Each of the two ranks may be off by that much; times are microseconds, cut to 1 ns.
             self.assertGreaterEqual(ends[key] + 2 * uncertainty * 1e6 + 0.002, begin, key)
 
-    def refused_once(self, ranks, code, message, *words):
-        """The job ends with this code, and the first rank alone says why, in one line."""
-        job = self.job(ranks, *words, "--timeout", "20")
-        self.ended_with(job, code)
-        said = [err.replace("Terminated\n", "") for err in job.errs]  # as the shell remarks
-        self.assertIn(message, said[0])
-        self.assertEqual(said[0].count("\n"), 1, job.said())
-        self.assertEqual(said[1:], [""] * (ranks - 1), job.said())
-
     def test_what_is_wrong_with_the_command_line_is_said_once(self):
         source = self.tensors()
         for message, *words in [
