@@ -238,12 +238,13 @@ bool all_say(const std::string& text, Communicator& network) {
     // still read what it was given.
     const Opinion mine = opinion;
     Opinion heard;
-    const PostedBuffers posted(network);
-    const Request in =
-        network.post_receive((rank + ranks - distance) % ranks, tag, writable_bytes_of(&heard, 1));
-    const Request out = network.post_send((rank + distance) % ranks, tag, bytes_of(&mine, 1));
-    network.wait(in);
-    network.wait(out);
+    let_go_on_error(network, [&] {
+      const Request in = network.post_receive((rank + ranks - distance) % ranks, tag,
+                                              writable_bytes_of(&heard, 1));
+      const Request out = network.post_send((rank + distance) % ranks, tag, bytes_of(&mine, 1));
+      network.wait(in);
+      network.wait(out);
+    });
     // A peer of another version makes the interval as wide as can be, and that spreads like a hash.
     const bool speaks_alike = heard.version == kMessageVersion;
     opinion.least = speaks_alike ? std::min(opinion.least, heard.least) : 0;

@@ -44,27 +44,27 @@ class Communicator {
   /// Returns when the operation is complete: the receive buffer is full, the send buffer reusable.
   virtual void wait(Request request) = 0;
   /// To be called by a rank that fails, before the buffers go of operations that it has not waited
-  /// for: nothing reads or writes them from now on. The rank posts nothing any more.
-  virtual void let_go() noexcept {}
+  /// for: nothing reads or writes them from now on. The rank posts nothing any more. `why` is for
+  /// others, if they have to be told at once.
+  virtual void let_go([[maybe_unused]] const char* why) noexcept {}
 
   virtual const Traffic& traffic() const = 0;
 };
 
-/// Declared behind the buffers of operations: lets go of them when an error takes them away.
-class PostedBuffers {
- public:
-  explicit PostedBuffers(Communicator& network)
-      : network_(network), errors_before_(std::uncaught_exceptions()) {}
-  ~PostedBuffers() {
-    if (std::uncaught_exceptions() > errors_before_) network_.let_go();
+/// Runs what posts operations and waits for them. Buffers that outlive the call may die behind it: they
+/// are let go of when it fails.
+template <class Body>
+void let_go_on_error(Communicator& network, const Body& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    network.let_go(error.what());
+    throw;
+  } catch (...) {
+    network.let_go("an unknown error");
+    throw;
   }
-  PostedBuffers(const PostedBuffers&) = delete;
-  PostedBuffers& operator=(const PostedBuffers&) = delete;
-
- private:
-  Communicator& network_;
-  int errors_before_;
-};
+}
 
 /// Bytes of an array, for sending and receiving.
 template <class T>

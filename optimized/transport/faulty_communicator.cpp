@@ -117,7 +117,7 @@ class FaultyCommunicator final : public Communicator {
     network_.wait(request);
     if (receives_.erase(request.id) > 0 && is_due(FaultPhase::after_receive)) strike();
   }
-  void let_go() noexcept override { network_.let_go(); }
+  void let_go(const char* why) noexcept override { network_.let_go(why); }
 
  private:
   bool is_due(FaultPhase phase) {

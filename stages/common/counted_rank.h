@@ -36,7 +36,7 @@ class CountedRank : public Communicator {
     has_posted_ = false;
     network_.wait(request);
   }
-  void let_go() noexcept override { network_.let_go(); }
+  void let_go(const char* why) noexcept override { network_.let_go(why); }
 
  private:
   Communicator& network_;

@@ -189,12 +189,11 @@ class HostRank {
     Exchange exchange(
         {.agreement = agreement_, .integrity = options().integrity, .pass = direction}, network_,
         recorder_, step_times_, waits_);
-    // After an error no transport may touch buffers that are about to be freed (communicator.h).
-    const PostedBuffers posted(network_);
     // The first step begins with the first post of the pass.
     step_begin_ns_ = recorder_.now() - waits_.stood_ns();
     Noted<PassOfRank> noted{*this, pass, direction};
-    execute(schedule, exchange, noted);
+    // After an error no transport may touch buffers that are about to be freed.
+    let_go_on_error(network_, [&] { execute(schedule, exchange, noted); });
   }
 
   void note(TraceKind kind, const Operation& operation, Pass direction, std::int64_t begin) {

@@ -221,10 +221,7 @@ void MpiCommunicator::abort(const std::string& why) noexcept {
   try {
     Lock lock(mpi_);
     if (failed_) return;
-    control_.announce({.finder = rank(),
-                       .suspect = rank(),
-                       .why = "rank " + std::to_string(rank()) + " failed (" + why + ")"});
-    leave_mpi(lock);
+    leave_with(why, lock);
   } catch (...) {  // the others find out at their deadline
     failed_ = true;
     control_.abandon();
@@ -245,7 +242,7 @@ bool MpiCommunicator::is_idle() {
 
 // What is half-way cannot be taken back: then the others are told now, while there are buffers, and
 // MPI is left.
-void MpiCommunicator::let_go() noexcept {
+void MpiCommunicator::let_go(const char* why) noexcept {
   try {
     Lock lock(mpi_);
     if (failed_) return;
@@ -257,12 +254,7 @@ void MpiCommunicator::let_go() noexcept {
     }
     const auto end = Clock::now() + kFarewell;
     while (!is_idle()) {
-      if (Clock::now() >= end) {
-        control_.announce({.finder = rank(),
-                           .suspect = rank(),
-                           .why = "rank " + std::to_string(rank()) + " failed"});
-        return leave_mpi(lock);
-      }
+      if (Clock::now() >= end) return leave_with(why, lock);
       lock.unlock();
       std::this_thread::sleep_for(kPollPause);
       lock.lock();
@@ -272,6 +264,12 @@ void MpiCommunicator::let_go() noexcept {
     failed_ = true;
     control_.abandon();
   }
+}
+
+void MpiCommunicator::leave_with(const std::string& why, Lock& lock) {
+  control_.announce(
+      {.finder = rank(), .suspect = rank(), .why = name_of(rank()) + " failed (" + why + ")"});
+  leave_mpi(lock);
 }
 
 // After a failure MPI may hang in any call (the peer may be dead), so it is left without

@@ -39,7 +39,7 @@ class MpiCommunicator final : public Communicator {
   Request post_send(int to, int tag, std::span<const std::byte> bytes) override;
   Request post_receive(int from, int tag, std::span<std::byte> buffer) override;
   void wait(Request request) override;
-  void let_go() noexcept override;
+  void let_go(const char* why) noexcept override;
   const Traffic& traffic() const override { return traffic_; }
 
   /// Calls of JobSession.
@@ -81,6 +81,7 @@ class MpiCommunicator final : public Communicator {
   /// True when MPI uses no buffer of a posted operation any more.
   bool is_idle();
   /// Gives news of the failure time to leave, then never calls MPI again.
+  void leave_with(const std::string& why, Lock& lock);
   void leave_mpi(Lock& lock);
 
   MpiOptions options_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/optimized/transport/mpi_networks.h"
@@ -107,9 +108,10 @@ TEST(MpiFailures, buffers_that_a_failing_rank_lets_go_of_are_touched_no_more) {
         }
         if (message_comes_first) stay_away(0.3);
         try {
-          const PostedBuffers posted(network);
-          network.post_receive(1, 3, buffer);
-          throw std::bad_alloc();
+          let_go_on_error(network, [&] {
+            network.post_receive(1, 3, buffer);
+            throw std::bad_alloc();
+          });
         } catch (const std::bad_alloc&) {
           std::ranges::fill(buffer, kFree);  // as if somebody else had it now
         }
@@ -119,6 +121,26 @@ TEST(MpiFailures, buffers_that_a_failing_rank_lets_go_of_are_touched_no_more) {
       });
     }
   }
+}
+
+// What it sends is half-way, so that MPI has to be left before anybody could say more.
+TEST(MpiFailures, a_rank_that_lets_go_of_a_message_half_way_says_why) {
+  run_on_job(2, {.timeout_s = 20}, [&](mpi::MpiCommunicator& network) {
+    if (network.rank() == 1) {
+      const std::vector<std::byte> large(std::size_t{64} << 20);
+      EXPECT_THROW(let_go_on_error(network,
+                                   [&] {
+                                     network.post_send(0, 3, large);
+                                     throw std::runtime_error("the disk is on fire");
+                                   }),
+                   std::runtime_error);
+      return;
+    }
+    const RankFailure failure = failure_of([&] { receive_ints(network, 1, 4, 1); });
+    EXPECT_EQ(failure.suspect, 1);
+    EXPECT_NE(failure.reason.find("rank 1 failed (the disk is on fire)"), std::string::npos)
+        << failure.reason;
+  });
 }
 
 TEST(MpiFailures, a_rank_that_is_late_but_within_the_deadline_is_no_error) {
