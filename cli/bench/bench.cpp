@@ -208,6 +208,7 @@ Command bench_command() {
                       "ringlab bench gpu --only G1,G2 --json gpu.json",
                       "ringlab bench gpu --ladder",
                       "ringlab bench gpu --overlap --quick",
+                      "ringlab bench gpu --machine here.json",
                       "ringlab bench --tokens 4096 --ranks 8 --json bench.json"};
   command.more =
       "With cpu: how near the kernels come to the processor's peak and to other libraries, as "

@@ -81,6 +81,11 @@ int bench_gpu(Arguments& arguments);
 void bench_ladder(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
                   Output& output);
 
+/// Measures with the rounds and sizes of `plan`, prints a table and writes the machine to `path`, named
+/// as the file is. "speeds" of the record grow by one row after another.
+void bench_machine(const std::string& path, const bench::GpuBench& bench, const bench::Plan& plan,
+                   BenchRecord& record, Output& output);
+
 /// Measures with the rounds and sizes of `plan` and prints a table. "overlaps" of the record grow by
 /// one row after another.
 void bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,

@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <vector>
 
 #include "cli/bench/bench.h"
+#include "cli/bench/bench_machine.h"
 #include "cli/bench/cpu/widths.h"
 #include "cli/bench/gpu/gpu_comparisons.h"
 #include "cli/line/progress.h"
@@ -125,6 +127,34 @@ Json overlap_json(const bench::Overlap& one) {
   return json;
 }
 
+Json speeds_json(const bench::PassSpeeds& one) {
+  Json json = {{"mask", one.attention.mask},
+               {"tokens", one.attention.tokens},
+               {"head_dim", one.attention.head_dim}};
+  if (!one.failure.empty()) {
+    json["failure"] = one.failure;
+    return json;
+  }
+  json["forward_flops_per_s"] = one.forward;
+  json["backward_flops_per_s"] = one.backward;
+  return json;
+}
+
+void print_speeds(const std::vector<bench::PassSpeeds>& speeds, Output& output) {
+  TextTable table({{"attention, bf16"},
+                   {"forward, TFLOP/s", Align::right},
+                   {"backward, TFLOP/s", Align::right}});
+  const auto tera = [](double flops) { return fmt::format("{:.0f}", flops * 1e-12); };
+  for (const bench::PassSpeeds& one : speeds) {
+    if (one.failure.empty()) {
+      table.add({one.attention.text(), tera(one.forward), tera(one.backward)});
+    } else {
+      table.add({one.attention.text(), "-", one.failure});
+    }
+  }
+  output.print("\n{}", table.text());
+}
+
 void print_overlaps(const std::vector<bench::Overlap>& overlaps, Output& output) {
   TextTable table({{"copies by"},
                    {"the kernel"},
@@ -194,6 +224,25 @@ void bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, BenchR
   print_overlaps(measure_each(bench::overlap_options(), measure, overlap_json,
                               {"timing kernels under copies", plan.rounds, "overlaps", record}),
                  output);
+}
+
+void bench_machine(const std::string& path, const bench::GpuBench& bench, const bench::Plan& plan,
+                   BenchRecord& record, Output& output) {
+  const auto measure = [&](const bench::GpuCase& one, const bench::TimingOptions& timing) {
+    return bench::measure_passes(bench, one, timing);
+  };
+  const std::vector<bench::PassSpeeds> speeds =
+      measure_each(bench::speed_cases(plan.quick), measure, speeds_json,
+                   {"timing both passes", plan.rounds, "speeds", record});
+  print_speeds(speeds, output);
+  const std::string name = std::filesystem::path(path).stem().string();
+  output.files().write(path,
+                       device_machine(name, bench.gpu.facts(), speeds,
+                                      bench::measure_figures(bench, {.rounds = plan.rounds})));
+  output.write_at_the_end(
+      fmt::format("wrote {}: try ringlab plan --model llama-3.1-8b "
+                  "--tokens 131072 --devices 8 --machine {}",
+                  path, path));
 }
 
 }  // namespace ringlab::cli

@@ -54,6 +54,9 @@ std::vector<OptionSpec> bench_goal_options() {
       {"widths", "", "no goals: the kernels at head_dim 1 to 256, odd ones too", "with cpu"},
       {"ladder", "", "no goals: the Hopper kernel's versions against each other", "with gpu"},
       {"overlap", "", "no goals: kernels and the copies of a hop beside each other", "with gpu"},
+      {"machine", "FILE.json",
+       "no goals: both passes by mask and length, written as a machine for simulate and plan",
+       "with gpu"},
       {"timeout", "S", "seconds for each piece of work on the device (120)", "with gpu"},
       {"torch-python", "PATH", "a Python with PyTorch (RINGLAB_TORCH_PYTHON)", "with cpu or gpu"},
       {"html", "FILE", "write a report with pictures", "with cpu or gpu"}};

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/bench/bench.h"
 #include "cli/bench/gpu/gpu.h"
@@ -9,6 +12,7 @@
 #include "cli/bench/gpu/gpu_goals.h"
 #include "cli/inputs/run_options.h"
 #include "cli/line/endings.h"
+#include "cli/model/model_options.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
 
@@ -43,24 +47,24 @@ struct Clocks {
 
 /// What `bench gpu` can measure in place of goals.
 struct WithoutGoals {
-  const char* option;
-  void (*measure)(const bench::GpuBench&, const bench::Plan&, BenchRecord&, Output&);
+  std::string option;
+  std::function<void(const bench::GpuBench&, const bench::Plan&, BenchRecord&, Output&)> measure;
 };
-constexpr WithoutGoals kWithoutGoals[] = {{"ladder", bench_ladder}, {"overlap", bench_overlap}};
 
-/// The one that was asked for; null for none. Usage error for two, and for goals beside one.
-const WithoutGoals* take_other(Arguments& arguments) {
-  const WithoutGoals* found = nullptr;
-  for (const WithoutGoals& one : kWithoutGoals) {
-    if (!arguments.take_switch(one.option)) continue;
-    const std::string option = std::string("--") + one.option;
-    if (found) {
-      throw_usage_error({option, std::string("no --") + found->option + " beside it", "both", ""});
-    }
-    refuse_goals_beside(arguments, option);
-    found = &one;
+/// The one that was asked for, if any. Usage error for two, and for goals beside one.
+std::optional<WithoutGoals> take_other(Arguments& arguments) {
+  std::vector<WithoutGoals> asked;
+  if (arguments.take_switch("ladder")) asked.push_back({"--ladder", bench_ladder});
+  if (arguments.take_switch("overlap")) asked.push_back({"--overlap", bench_overlap});
+  if (const auto path = take_machine_file(arguments, "machine")) {
+    asked.push_back({"--machine", std::bind_front(bench_machine, *path)});
   }
-  return found;
+  if (asked.empty()) return {};
+  if (asked.size() > 1) {
+    throw_usage_error({asked[1].option, "no " + asked[0].option + " beside it", "both", ""});
+  }
+  refuse_goals_beside(arguments, asked.front().option);
+  return asked.front();
 }
 
 }  // namespace
@@ -68,7 +72,7 @@ const WithoutGoals* take_other(Arguments& arguments) {
 int bench_gpu(Arguments& arguments) {
   Output output(arguments);
   const bench::Plan plan = take_plan(arguments, bench::gpu_goals());
-  const WithoutGoals* const other = take_other(arguments);
+  const std::optional<WithoutGoals> other = take_other(arguments);
   const std::optional<std::string> page = other ? std::nullopt : take_file(arguments, "html");
   const double timeout_s = take_number(arguments, "timeout", kTimeoutSeconds);
   arguments.reject_unused();

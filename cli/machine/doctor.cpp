@@ -12,6 +12,7 @@
 #include "cli/machine/findings.h"
 #include "cli/machine/machine.h"
 #include "cli/machine/measure.h"
+#include "cli/model/model_options.h"
 #include "cli/report/human.h"
 #include "optimized/cpu/vectors.h"
 #include "optimized/cuda/cudnn/cudnn_library.h"
@@ -19,7 +20,6 @@
 #include "optimized/ring/vendor/cudnn_engine.h"
 #include "optimized/transport/mpi/mpi_session.h"
 #include "optimized/transport/nccl/nccl_library.h"
-#include "reference/core/error.h"
 
 namespace ringlab::cli {
 namespace {
@@ -94,12 +94,8 @@ Finding mpi_finding(const Library& mpi) {
 
 /// Measures this machine and writes its file, named as the file is.
 void write_measured(const ThisMachine& machine, const std::string& path, Output& output) {
-  const std::filesystem::path file(path);
-  if (file.extension() != ".json") {
-    throw_usage_error({"--measure", "a file whose name ends in .json", path,
-                       "`simulate --machine` knows files by that."});
-  }
-  output.files().write(path, measured_machine(machine, file.stem().string()));
+  output.files().write(path,
+                       measured_machine(machine, std::filesystem::path(path).stem().string()));
   output.write_at_the_end(
       fmt::format("wrote {}: try ringlab simulate --machine {} --dtype f32 --ranks {}", path, path,
                   std::max(machine.processor.threads, 1)));
@@ -107,7 +103,7 @@ void write_measured(const ThisMachine& machine, const std::string& path, Output&
 
 int doctor(Arguments& arguments) {
   Output output(arguments);
-  const std::optional<std::string> measured = take_file(arguments, "measure");
+  const std::optional<std::string> measured = take_machine_file(arguments, "measure");
   arguments.reject_unused();
   const BuildInfo build = build_info();
   const ThisMachine machine = find_machine();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/line/progress.h"
+#include "cli/machine/machine_json.h"
 #include "optimized/transport/run_network.h"
 #include "property_tests/case.h"
 #include "property_tests/engine_subject.h"
@@ -102,30 +103,20 @@ PassSeconds pass_seconds(const Setting& setting) {
   return {forward, std::max(busy_seconds(engine, input) - forward, forward * 1e-3)};
 }
 
-double tflops(const Setting& setting, Pass pass, double seconds) {
-  const Problem problem = verify::make_problem(case_of(setting));
-  const auto pairs = static_cast<double>(problem.mask.count_all());
-  return pairs * static_cast<double>(model::work_of(problem, pass).flops_per_pair) / seconds /
-         model::kTera;
-}
-
-Json rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
-Json figure(double value, const std::string& source) {
-  return {{"value", rounded(value)}, {"source", source}};
-}
-
-Json speed_json(const Setting& setting, bool with_place, const std::string& source) {
+model::KernelSpeed speed_of(const Setting& setting, const std::string& source) {
   const PassSeconds seconds = pass_seconds(setting);
-  Json json = {{"dtype", std::string(dtype_info(setting.dtype).name)},
-               {"head_dim", setting.head_dim}};
-  if (with_place) {
-    json["mask"] = setting.causal ? "causal" : "full";
-    json["tokens"] = setting.tokens;
-  }
-  json["forward_tflops"] = rounded(tflops(setting, Pass::forward, seconds.forward));
-  json["backward_tflops"] = rounded(tflops(setting, Pass::backward, seconds.backward));
-  json["source"] = source;
-  return json;
+  const Problem problem = verify::make_problem(case_of(setting));
+  const auto flops = [&](Pass pass) {
+    return static_cast<double>(problem.mask.count_all()) *
+           static_cast<double>(model::work_of(problem, pass).flops_per_pair);
+  };
+  return {.dtype = setting.dtype,
+          .head_dim = setting.head_dim,
+          .causal = setting.causal,
+          .tokens = setting.tokens,
+          .forward_flops = flops(Pass::forward) / seconds.forward,
+          .backward_flops = flops(Pass::backward) / seconds.backward,
+          .source = source};
 }
 
 /// Bytes a second of copying a buffer that no cache holds: what is read and what is written.
@@ -198,11 +189,12 @@ std::string measured_machine(const ThisMachine& machine, const std::string& name
     for (const std::int64_t width : kWidths) {
       const std::string what = fmt::format("{}, {} channels", dtype_info(dtype).name, width);
       next(what);
-      ideal.push_back(speed_json({dtype, width, kLengths.back(), false}, false, measured));
+      ideal.push_back(
+          speed_json(speed_of({dtype, width, kLengths.back(), false}, measured), false));
       for (const bool causal : {false, true}) {
         for (const std::int64_t tokens : kLengths) {
           next(what);
-          expected.push_back(speed_json({dtype, width, tokens, causal}, true, measured));
+          expected.push_back(speed_json(speed_of({dtype, width, tokens, causal}, measured), true));
         }
       }
     }

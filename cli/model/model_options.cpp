@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 #include "cli/inputs/problem_options.h"
 #include "cli/inputs/run_options.h"
 #include "cli/run/run_costs.h"
 #include "optimized/ring/closed_forms.h"
+#include "reference/core/error.h"
 #include "reference/model/machine_file.h"
 #include "reference/model/named.h"
 
@@ -108,6 +110,15 @@ std::int64_t largest_memory(const model::Job& job, const model::JobNeeds& needs)
     most = std::max(most, given.inputs + given.outputs + costs[rank].peak_bytes);
   }
   return most;
+}
+
+std::optional<std::string> take_machine_file(Arguments& arguments, const std::string& option) {
+  std::optional<std::string> path = take_file(arguments, option);
+  if (path && std::filesystem::path(*path).extension() != ".json") {
+    throw_usage_error({"--" + option, "a file whose name ends in .json", *path,
+                       "`simulate --machine` knows files by that."});
+  }
+  return path;
 }
 
 std::vector<OptionSpec> machine_options() {

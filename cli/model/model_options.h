@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ Json modelled_job_figures(const model::Job& job);
 /// Inputs, outputs and all that the engine holds on the fullest rank, by the closed forms that runs
 /// are held to.
 std::int64_t largest_memory(const model::Job& job, const model::JobNeeds& needs);
+
+/// The file that `option` names, if it is given. Usage error unless its name ends in .json, by which
+/// `--machine` knows files.
+std::optional<std::string> take_machine_file(Arguments& arguments, const std::string& option);
 
 /// The options that take_machine() takes.
 std::vector<OptionSpec> machine_options();

@@ -195,7 +195,9 @@ class BenchTest(ProgramTest):
         for words, said in [(["--only", "G99"], "G99"), (["--only", "C1"], "C1"),
                             (["--only", "G1,"], "''"), (["--rounds", "2"], "--rounds"),
                             (["--ranks", "2"], "--ranks"), (["--html", "-"], "--html"),
-                            (["--timeout", "0"], "--timeout"), (["--timeout", "x"], "--timeout")]:
+                            (["--timeout", "0"], "--timeout"), (["--timeout", "x"], "--timeout"),
+                            (["--machine", "m.txt"], ".json"), (["--machine", "m.json", "--only", "G1"], "--only"),
+                            (["--ladder", "--machine", "m.json"], "no --ladder beside it")]:
             self.fails(2, said, "bench", "gpu", *words)
         self.fails(2, ["--timeout", "with gpu"], "bench", "cpu", "--only", "C10.p2", "--timeout", "9")
         self.fails(4, "--html", "bench", "gpu", "--html", "/no/such/folder/x.html")

@@ -33,7 +33,7 @@ documents = {
     "doctor": {"cuda": cuda, "nccl": library, "cudnn": library},
     "list": {"subjects": [{"name": name, "devices": ["cpu", "cuda"]} for name in names]},
     "verify": {"subjects": [subject]},
-    "bench": {"goals": fake.get("goals", [goal]), "overlaps": [1, 2],
+    "bench": {"goals": fake.get("goals", [goal]), "overlaps": [1, 2], "speeds": [{"forward_flops_per_s": 1}],
               "ladders": [{"pass": "forward", "head_dim": 64, "mask": "full", "versions": [version]}]},
     "run": {},
 }
@@ -132,6 +132,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(rows["tests_Portable"], ("held", "2 passed"))
         self.assertEqual(rows["bench_G2"], ("held", "G1.full 0.950 (at least)"))
         self.assertIn("64 full: turns 1.250", rows["bench_ladder"][1])
+        self.assertEqual(rows["bench_machine"], ("held", "1 cases measured"))
         for name in ("run_nccl_graph", "run_16k_causal_128", "verify_cudnn", "verify_ring"):
             self.assertEqual(rows[name][0], "held", name)
         for part in ("Fake GPU", "command: scripts/gpu_check", "0 failed", "bench_G9"):

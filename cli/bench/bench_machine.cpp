@@ -1,0 +1,123 @@
+#include "cli/bench/bench_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "cli/machine/machine_json.h"
+#include "reference/core/error.h"
+#include "reference/model/machine_file.h"
+
+namespace ringlab::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kMeasured = "measured: ringlab bench gpu --machine";
+
+/// The words of a device's name, in small letters.
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words(1);
+  for (const char letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter))) {
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
+/// The file of the known machine that is named after the device; one without links' figures of its own
+/// where there is none.
+Json machine_with(const bench::GpuFacts& facts, const bench::DeviceFigures& figures) {
+  const std::vector<std::string> words = words_of(facts.name);
+  for (const model::MachineText& known : model::machine_texts()) {
+    const bool is_device = std::ranges::any_of(known.name, [](unsigned char letter) {
+      return std::isdigit(letter) != 0;  // laptops are no devices
+    });
+    if (is_device && std::ranges::count(words, known.name) > 0) return Json::parse(known.text);
+  }
+  const double host = figures.host_bytes_per_s / model::kGiga;
+  return {{"schema", 1},
+          {"attention", Json::array()},
+          {"node",
+           {{"ranks", 1},
+            {"wiring", "shared"},
+            {"gb_per_s", host > 0 ? figure(host, kMeasured) : figure(25, "assumed: PCIe 4")},
+            {"latency_us", figure(10, "assumed")}}},
+          {"between_nodes",
+           {{"gb_per_s", figure(1.25, "assumed: 10 Gb/s")}, {"latency_us", figure(30, "assumed")}}},
+          {"memory_gb_per_s", figure(500, "assumed")},
+          {"block_us", figure(5, "assumed")},
+          {"expected", Json::object()}};
+}
+
+model::KernelSpeed speed_of(const bench::PassSpeeds& speeds) {
+  return {.dtype = DType::bf16,
+          .head_dim = speeds.attention.head_dim,
+          .causal = speeds.attention.mask == "causal",
+          .tokens = speeds.attention.tokens,
+          .forward_flops = speeds.forward,
+          .backward_flops = speeds.backward,
+          .source = kMeasured};
+}
+
+/// Ideally a width is as fast as the fastest of its cases; other types are as they were.
+Json ideal(const std::vector<model::KernelSpeed>& speeds, const Json& known) {
+  Json all = Json::array();
+  for (const std::int64_t head_dim : {64, 128}) {
+    model::KernelSpeed best{.dtype = DType::bf16, .head_dim = head_dim, .source = kMeasured};
+    for (const model::KernelSpeed& speed : speeds) {
+      if (speed.head_dim != head_dim) continue;
+      best.forward_flops = std::max(best.forward_flops, speed.forward_flops);
+      best.backward_flops = std::max(best.backward_flops, speed.backward_flops);
+    }
+    if (best.forward_flops > 0) all.push_back(speed_json(best, false));
+  }
+  for (const Json& line : known) {
+    if (line.at("dtype") != "bf16") all.push_back(line);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string device_machine(const std::string& name, const bench::GpuFacts& facts,
+                           const std::vector<bench::PassSpeeds>& speeds,
+                           const bench::DeviceFigures& figures) {
+  std::vector<model::KernelSpeed> known;
+  for (const bench::PassSpeeds& one : speeds) {
+    if (one.failure.empty()) known.push_back(speed_of(one));
+  }
+  if (known.empty()) {
+    throw_environment_error({"--machine", "a kernel that runs on this device",
+                             speeds.empty() ? "none" : speeds.front().failure, ""});
+  }
+  Json json = machine_with(facts, figures);
+  json["name"] = name;
+  json["title"] = fmt::format("{}, attention of ringlab's kernels", facts.name);
+  json["attention"] = ideal(known, json.at("attention"));
+  json["memory_gb"] =
+      figure(static_cast<double>(facts.memory_bytes) / model::kGiga, "what the driver says");
+  const auto replace = [&](const char* key, double value) {
+    if (value > 0) json[key] = figure(value, kMeasured);
+  };
+  replace("memory_gb_per_s", figures.memory_bytes_per_s / model::kGiga);
+  replace("block_us", figures.block_s / model::kMicro);
+  replace("product_tflops", figures.product_flops / model::kTera);
+  Json& expected = json["expected"];
+  if (figures.product_flops > 0) expected.erase("product_share");
+  expected["attention"] = Json::array();
+  for (const model::KernelSpeed& speed : known) {
+    expected["attention"].push_back(speed_json(speed, true));
+  }
+  expected["transfer_share"] = figure(figures.transfer_share, kMeasured);
+  std::string text = json.dump(2) + "\n";
+  model::machine_of_json(text, name);  // what is written can be read
+  return text;
+}
+
+}  // namespace ringlab::cli

@@ -1,0 +1,36 @@
+// What a device is measured to do, for simulations of machines that have it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/bench/gpu/gpu_families.h"
+#include "cli/bench/measure/timing.h"
+
+namespace ringlab::bench {
+
+/// Both passes of a case, operations a second, medians.
+struct PassSpeeds {
+  GpuCase attention = {};
+  double forward = 0;
+  double backward = 0;
+  std::string failure = {};  ///< why it has none; empty when it has
+};
+
+/// 64 and 128 channels, full and causal, three lengths.
+std::vector<GpuCase> speed_cases(bool quick);
+
+/// The passes in turn. What cannot be had here, or is wrong, says so in `failure`.
+PassSpeeds measure_passes(const GpuBench& bench, const GpuCase& one, const TimingOptions& options);
+
+/// What else a simulation asks for. 0 where it cannot be had here, but for shares.
+struct DeviceFigures {
+  double block_s = 0;             ///< one block of 128 queries and keys
+  double product_flops = 0;       ///< per second, of large products of bf16
+  double memory_bytes_per_s = 0;  ///< what a copy reads and writes
+  double host_bytes_per_s = 0;    ///< of copies from pinned memory
+  double transfer_share = 0;      ///< of a kernel's speed, what copies on the device take
+};
+DeviceFigures measure_figures(const GpuBench& bench, const TimingOptions& options);
+
+}  // namespace ringlab::bench

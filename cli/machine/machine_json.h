@@ -1,0 +1,17 @@
+// What the commands share that write machines' files (docs/formats.md).
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "reference/model/kernel_speeds.h"
+
+namespace ringlab::cli {
+
+/// A figure with four digits, and where it comes from.
+nlohmann::ordered_json figure(double value, const std::string& source);
+
+/// A line of "attention": with mask and length where real runs are spoken of.
+nlohmann::ordered_json speed_json(const model::KernelSpeed& speed, bool with_place);
+
+}  // namespace ringlab::cli
