@@ -15,6 +15,9 @@ namespace {
 
 using RoundsClock = std::chrono::steady_clock;
 
+/// So many laws that a crash broke are made simple and tried again; of more only the case is told.
+constexpr int kCrashesLookedInto = 3;
+
 double seconds_since(RoundsClock::time_point start) {
   return std::chrono::duration<double>(RoundsClock::now() - start).count();
 }
@@ -32,6 +35,7 @@ struct LawTurns {
 struct SubjectTurns {
   const Subject* subject;
   std::vector<LawTurns> laws;
+  int crashes = 0;       ///< laws that a crash broke
   std::size_t next = 0;  ///< turns given, over all rounds
   int at_work = 0;
   double spent_s = 0;  ///< by its laws, over all threads
@@ -54,6 +58,7 @@ struct Turn {
   SubjectTurns* subject;
   LawTurns* law;
   std::uint64_t round;
+  bool knows_crashes;  ///< what crashes all the time takes a new process each time
 };
 
 class Rounds {
@@ -129,7 +134,10 @@ class Rounds {
           law && (law->is_at_work || (subject.subject->can.foreign && subject.at_work > 0));
       if (!law || is_busy || (best && best->subject->share() <= subject.share())) continue;
       // The round that this turn belongs to.
-      best = Turn{&subject, law, subject.next / subject.laws.size()};
+      best = Turn{.subject = &subject,
+                  .law = law,
+                  .round = subject.next / subject.laws.size(),
+                  .knows_crashes = subject.crashes >= kCrashesLookedInto};
     }
     return best;
   }
@@ -143,6 +151,7 @@ class Rounds {
     VerifyOptions options = options_.laws;
     options.round = turn.round;
     options.progress = {};
+    options.shrink = options.shrink && !turn.knows_crashes;
     options.haste = [this] {
       const Haste now = haste();
       progress_.cases += now == Haste::none;  // counts cases that are begun while there is time
@@ -170,6 +179,7 @@ class Rounds {
     const bool does_not_apply = found.cases == 0 && found.discarded == 0 && was_whole;
     law.is_done = law.verdict.failure || does_not_apply;
     progress_.broken += found.failure.has_value();
+    turn.subject->crashes += found.failure && found.failure->ending == Ending::crashed;
     ++progress_.turns;
   }
 

@@ -75,7 +75,9 @@ class Search {
 
   /// What remains to be said when all cases have been tried.
   void conclude() {
-    runner_.conclude([this] { return haste() == Haste::at_once; });
+    const bool says_enough =
+        verdict_.failure && verdict_.failure->ending == Ending::crashed && !options_.shrink;
+    runner_.conclude([&] { return says_enough || haste() == Haste::at_once; });
   }
 
  private:

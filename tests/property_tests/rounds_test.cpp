@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <set>
@@ -131,6 +132,30 @@ TEST(Rounds, leave_a_broken_law_alone_and_try_the_others_on) {
     return naive_subject(Mistake::lse_in_base_two);
   });
   EXPECT_EQ(replayed.result.outcome, Outcome::broken);
+}
+
+TEST(Rounds, look_into_a_few_crashes_only_and_tell_the_case_of_all) {
+  Subject subject = naive_subject();
+  std::atomic<int> calls = 0;
+  subject.run = [&](const AttentionInput&, const RunOptions&) -> RunResult {
+    ++calls;
+    throw SubjectLost(Ending::crashed, {"naive", "an answer", "it crashed", ""});
+  };
+  const SubjectRounds rounds = rounds_of(subject, {.laws = {.seed = 3, .cases_per_law = 5}});
+  int broken = 0, looked_into = 0;
+  for (const LawVerdict& law : rounds.verdict.laws) {
+    if (!law.failure) continue;
+    ++broken;
+    EXPECT_FALSE(law.failure->token.empty());
+    looked_into += law.failure->repeats > 0;
+    if (broken > 3) {
+      EXPECT_EQ(law.failure->shrinks, 0) << law.id;
+      EXPECT_EQ(law.failure->doubt(), "") << law.id;
+    }
+  }
+  EXPECT_GT(broken, 20);
+  EXPECT_EQ(looked_into, 3);
+  EXPECT_LT(calls, 3 * 100 + 2 * broken);
 }
 
 TEST(Rounds, find_in_a_later_round_what_an_earlier_one_missed) {
