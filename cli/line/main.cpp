@@ -137,6 +137,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   ringlab::cli::take_precautions();
+  ringlab::cli::keep_freed_memory();
   ringlab::cuda::ask_for_stream_queues();
   const int exit_code = run(argc, argv);
   // A full disk behind standard output is noticed here at the latest.

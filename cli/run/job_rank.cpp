@@ -165,8 +165,10 @@ JobResult compute_job(const RunPlan& plan, JobSession& session, RunResult& resul
   if (plan.trace_path) clock = align_clocks(network);
   JobResult job;
   RankReport mine;
-  result = plan.place.transport == TransportKind::nccl ? run_on_device(plan, session, job, mine)
+  result = run_in_rounds(plan.rounds, [&](bool) {
+    return plan.place.transport == TransportKind::nccl ? run_on_device(plan, session, job, mine)
                                                        : run_on_processor(plan, clock, network);
+  });
   mine.stats = result.ranks.front();
   mine.seconds = result.seconds;
   mine.clock_uncertainty_s = clock ? clock->uncertainty_s : 0;

@@ -34,14 +34,17 @@ namespace {
                            "that it " + reason, "`optimized` has kernels of its own."});
 }
 
-Json print_result(const RunResult& result, Output& output) {
+Json print_result(const RunPlan& plan, const RunResult& result, Output& output) {
   const report::RunTotals totals = report::totals_of(result);
   std::vector<RankReport> ranks(result.ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) ranks[r].stats = result.ranks[r];
   const Json json = print_ranks(ranks, output);
-  output.print("\ntime {}  moved {} in {} messages  peak memory per rank {}\n",
-               report::human_seconds(result.seconds), report::human_bytes(totals.sent_bytes),
-               report::human_count(totals.sent_messages), report::human_bytes(totals.peak_bytes));
+  const std::string of_rounds =
+      plan.rounds > 0 ? fmt::format(" (median of {})", plan.rounds) : std::string();
+  output.print("\ntime {}{}  moved {} in {} messages  peak memory per rank {}\n",
+               report::human_seconds(result.seconds), of_rounds,
+               report::human_bytes(totals.sent_bytes), report::human_count(totals.sent_messages),
+               report::human_bytes(totals.peak_bytes));
   return {{"seconds", result.seconds},
           {"sent_bytes", totals.sent_bytes},
           {"sent_messages", totals.sent_messages},
@@ -156,8 +159,9 @@ int run_here(Arguments& arguments) {
   std::optional<verify::GradientIdentities> identities;
   if (plan.checks_sums()) identities.emplace(plan.problem(), plan.profile());
   verify::GradientIdentities* const sums = identities ? &*identities : nullptr;
-  const RunResult result = run_plan(plan, sums);
-  document.update(print_result(result, output));
+  const RunResult result = run_in_rounds(
+      plan.rounds, [&](bool is_last) { return run_plan(plan, is_last ? sums : nullptr); });
+  document.update(print_result(plan, result, output));
   document.update(print_paces(plan, result, output));
   print_costs(plan, result, document, output);
   if (plan.trace_path) {

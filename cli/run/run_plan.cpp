@@ -121,6 +121,20 @@ RunAccount RunPlan::account(const std::vector<RankStats>& ranks) const {
   return account;
 }
 
+RunResult run_in_rounds(std::int64_t rounds, const std::function<RunResult(bool)>& run) {
+  RunResult result = run(rounds == 0);
+  if (rounds == 0) return result;
+  std::vector<double> seconds;
+  for (std::int64_t round = 1; round <= rounds; ++round) {
+    result = run(round == rounds);
+    seconds.push_back(result.seconds);
+  }
+  const auto middle = seconds.begin() + rounds / 2;
+  std::ranges::nth_element(seconds, middle);
+  result.seconds = *middle;
+  return result;
+}
+
 RunPlan take_run_plan(Arguments& arguments, const JobSession* session) {
   RunPlan plan{.subject = subject_named(arguments.operands()[0], arguments),
                .place = place_of(arguments),
@@ -132,6 +146,7 @@ RunPlan take_run_plan(Arguments& arguments, const JobSession* session) {
   plan.defaults = left_to_defaults(arguments);
   plan.check = arguments.take_switch("check");
   plan.check_rows = take_check_rows(arguments);
+  if (arguments.given("rounds")) plan.rounds = take_whole(arguments, "rounds", 0);
   plan.backward = arguments.take_switch("backward");
   plan.output = take_job_output(arguments, plan.place);
   take_trace(arguments, session, plan);

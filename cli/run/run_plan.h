@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +25,7 @@ struct RunPlan {
   bool check = false;
   bool backward = false;
   std::int64_t check_rows = 0;
+  std::int64_t rounds = 0;  ///< that are timed, after one that is not; 0: one run
   std::optional<JobOutput> output = {};
   std::optional<std::string> trace_path = {};
   RankInput input = {};                 ///< in this process only what was loaded
@@ -40,6 +42,10 @@ struct RunPlan {
   /// Gradients of what is too long for a reference are checked by their sums.
   bool checks_sums() const { return input.loaded.by_rows && backward && check_rows > 0; }
 };
+
+/// One run, or those of --rounds: the last one's result, with the median of the seconds of all but the
+/// first. `run` is told whether it is the last.
+RunResult run_in_rounds(std::int64_t rounds, const std::function<RunResult(bool)>& run);
 
 /// The whole command line, checked, with the input. `session`: that of a job, null in this process;
 /// its ranks get their own rows, and what RINGLAB_FAULT says. Environment error where CUDA, NCCL, a device or memory is missing.

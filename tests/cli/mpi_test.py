@@ -152,6 +152,9 @@ class MpiTest(JobTest):
             # Each of the two ranks may be off by that much; times are microseconds, cut to 1 ns.
             self.assertGreaterEqual(ends[key] + 2 * uncertainty * 1e6 + 0.002, begin, key)
 
+    def test_rounds_write_what_one_run_writes(self):
+        self.compare(3, "--mask", "causal", "--rounds", "2")
+
     def test_what_is_wrong_with_the_command_line_is_said_once(self):
         source = self.tensors()
         for message, *words in [

@@ -105,5 +105,16 @@ class RunCostsTest(ProgramTest):
         self.assertNotIn("closed forms", result.out)
 
 
+    def test_rounds_are_timed_and_leave_results_and_costs_as_they_are(self):
+        one = self.run_one("zigzag", "ring", 2, tokens=90)
+        several = self.run_one("zigzag", "ring", 2, "--rounds", 3, "--check", tokens=90)
+        for once, again in zip(one["ranks"], several["ranks"]):
+            self.assertEqual([once[figure] for figure in FIGURES], [again[figure] for figure in FIGURES])
+        self.assertTrue(several["passed"])
+        self.assertIn("(median of 3)", self.succeeds("run", "ring", "--random", "--tokens", 8, "--rounds", 3).out)
+        self.fails(2, ["--rounds"], "run", "ring", "--random", "--tokens", 8, "--rounds", 0)
+        self.fails(2, ["--rounds"], "run", "reference", "--random", "--tokens", 8, "--rounds", 3)
+
+
 if __name__ == "__main__":
     unittest.main()

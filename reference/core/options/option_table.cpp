@@ -202,6 +202,10 @@ const RunOption kOptions[] = {
       "answer; "
       "gradients from intervals"},
      {}},
+    {{checks, "rounds", "R",
+      "run once more than R times: the time is the median of all but the first, whose memory they "
+      "use"},
+     {.least = 1, .most = 10000}},
     {{checks, "trace", "FILE", "write what each rank did when, as JSON; see `ringlab trace`"},
      {.needs = Feature::traces}},
 };

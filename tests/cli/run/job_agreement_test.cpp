@@ -232,6 +232,7 @@ class JobAgreement : public ::testing::Test {
          {"--check-rows", "2"},
          {"--check-rows", "3"},
          "--check-rows is 2 on rank 0 and 3 on rank 1"},
+        {"rounds", {"--rounds", "2"}, {}, "--rounds is 2 on rank 0 and not given on rank 1"},
         {"trace",
          {},
          {"--trace", place("t.json")},
