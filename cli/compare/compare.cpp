@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "cli/compare/pooled.h"
 #include "cli/compare/ways.h"
 #include "cli/inputs/problem_options.h"
 #include "cli/inputs/run_options.h"
@@ -97,7 +98,8 @@ struct Comparison {
 };
 
 Outcome outcome_of(const Way& way, const Comparison& all) {
-  const verify::Subject subject = verify::find_subject(way.subject);
+  const verify::Subject subject =
+      way.group > 0 ? pooled_subject(way.group) : verify::find_subject(way.subject);
   AttentionInput input = all.loaded.input();
   const AttentionInput asked = input;
   input.problem.mask = way.mask;

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "cli/compare/pooled.h"
 #include "reference/core/mask_text.h"
 
 namespace ringlab::cli {
 namespace {
 
-/// Tokens that a window or a block of the approximations has, of N.
-constexpr std::int64_t kShare = 8;
+/// Tokens that a window or a block of the approximations has, of N; and those of a mean.
+constexpr std::int64_t kShare = 8, kGroup = 16;
 
 RunOptions on_ranks(int ranks, LayoutKind layout = LayoutKind::contiguous) {
   RunOptions options;
@@ -74,6 +75,10 @@ std::vector<Way> ways_of(const Problem& problem, int ranks) {
   if (problem.shape.q_tokens == keys) {
     ways.push_back({fmt::format("blocks of {} alone", near), "documents_and_windows",
                     on_ranks(ranks), narrowed(problem, documents_of(keys)), true});
+  }
+  if (ranks > 1 && can_be_pooled(problem)) {
+    ways.push_back({fmt::format("means of {} beyond a chunk", kGroup), "pooled", on_ranks(ranks),
+                    problem.mask, true, false, kGroup});
   }
   return ways;
 }

@@ -1,6 +1,7 @@
 // The ways to attention over a long sequence that `ringlab compare` runs side by side.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,11 @@ struct Way {
   Mask mask = {};             ///< bound; the problem's, or less of it
   bool approximates = false;  ///< looks at fewer pairs than were asked for
   bool by_heads = false;      ///< ranks have some of the heads, with all their pairs
+  std::int64_t group = 0;  ///< tokens that a mean stands for: pooled_subject(); 0: find_subject()
 };
 
 /// Every way that can take this problem on so many ranks: all keys gathered, heads dealt to ranks,
-/// rings in each layout and schedule, a narrow wire, and two that look at fewer pairs. One device is
+/// rings in each layout and schedule, a narrow wire, and three that look at fewer pairs. One device is
 /// the first. Rings of rings have nodes of half of the ranks, where there are four and more.
 std::vector<Way> ways_of(const Problem& problem, int ranks);
 

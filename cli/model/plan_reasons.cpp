@@ -27,7 +27,7 @@ bool same_schedule(const RunOptions& a, const RunOptions& b) {
   return a.schedule == b.schedule && a.node_ranks == b.node_ranks;
 }
 
-std::vector<Part> parts_of(const RunOptions& chosen) {
+std::vector<Part> what_was_chosen(const RunOptions& chosen) {
   std::vector<Part> parts = {
       {"layout", [](const RunOptions& way) { return std::string(layout_name(way.layout)); },
        [](const RunOptions& a, const RunOptions& b) {
@@ -83,7 +83,7 @@ std::vector<Reason> reasons_for(const std::vector<Choice>& ways, std::size_t cho
                                 const model::PlanLimits& limits) {
   std::vector<Reason> reasons;
   const Choice& choice = ways[chosen];
-  for (const Part& part : parts_of(choice.options)) {
+  for (const Part& part : what_was_chosen(choice.options)) {
     const std::string own = part.value(choice.options);
     std::vector<std::string> others;
     for (const Choice& way : fastest_others(ways, choice, part)) {

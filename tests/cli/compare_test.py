@@ -1,8 +1,9 @@
 """`ringlab compare`: every way is run, counted and judged."""
 import json
+import struct
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, safetensors
 
 SMALL = ["--tokens", 240, "--heads", 6, "--kv-heads", 3, "--head-dim", 8]
 
@@ -50,6 +51,37 @@ class CompareTest(ProgramTest):
         narrow = ways["ring, zigzag, fp8 wire"]
         self.assertLess(narrow["sent_bytes"], ways["ring, zigzag"]["sent_bytes"] / 2)
         self.assertGreater(narrow["worst_error"], ways["ring, zigzag"]["worst_error"])
+
+    def test_means_are_sent_once_to_every_rank_that_sees_them(self):
+        for mask, seen in (("causal", 3 + 2 + 1), ("full", 4 * 3)):
+            ways, _ = self.compare(*SMALL, "--ranks", 4, "--mask", mask)
+            means = ways["means of 16 beyond a chunk"]
+            groups, chunk = 4, 60  # the last group has 12 tokens
+            self.assertFalse(means["exact"])
+            self.assertEqual(means["sent_bytes"], seen * groups * 3 * (8 + 8) * 4)
+            own = chunk * (chunk + 1) // 2 if mask == "causal" else chunk * chunk
+            self.assertEqual(means["pairs"], 6 * (4 * own + seen * groups * chunk))
+            self.assertGreater(means["wrong_numbers"], 0)
+        self.assertNotIn("means of 16 beyond a chunk", self.compare(*SMALL, "--ranks", 1)[0])
+        self.assertNotIn("means of 16 beyond a chunk", self.compare(*SMALL, "--mask", "window:9,0")[0])
+
+    def test_means_of_tokens_that_are_alike_are_exact(self):
+        heads, channels, group = 2, 8, 16
+
+        def alike(tokens):
+            def rows(seed, same):
+                return struct.pack(f"<{tokens * heads * channels}f", *(
+                    ((token // same * 7919 + head * 31 + c * 104729 + seed) % 1000 - 500) / 250
+                    for head in range(heads) for token in range(tokens) for c in range(channels)))
+            return self.file("alike.safetensors", safetensors({
+                name: ("F32", (1, heads, tokens, channels), rows(seed, same))
+                for name, seed, same in (("q", 1, 1), ("k", 2, group), ("v", 3, group))}))
+        # The last group of a causal chunk may be half of one; others would lie across two chunks.
+        for mask, tokens in (("causal", 176), ("full", 192)):
+            ways, _ = self.compare("--input", alike(tokens), "--ranks", 2, "--mask", mask)
+            means = ways["means of 16 beyond a chunk"]
+            self.assertTrue(means["passed"], (mask, means))
+            self.assertLess(means["sent_bytes"], ways["ring, contiguous"]["sent_bytes"] / 10)
 
     def test_a_window_that_sees_all_is_no_approximation(self):
         ways, text = self.compare(*SMALL, "--mask", "window:10,0")

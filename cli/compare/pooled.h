@@ -1,0 +1,18 @@
+// Attention that sees its own chunk key by key, and of other chunks means of keys.
+#pragma once
+
+#include <cstdint>
+
+#include "property_tests/subject.h"
+
+namespace ringlab::cli {
+
+/// Of a causal mask or of none, for as many queries as keys.
+bool can_be_pooled(const Problem& problem);
+
+/// Ranks send each other the mean key and the mean value of every `group` tokens of their chunk, which
+/// stand for so many tokens that are alike. Two levels of the hierarchy of H-Transformer-1D (Zhu and
+/// Soricut 2021), the upper one between ranks. Exact where the tokens of a group are alike.
+verify::Subject pooled_subject(std::int64_t group);
+
+}  // namespace ringlab::cli
