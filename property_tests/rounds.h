@@ -54,10 +54,11 @@ struct SubjectRounds {
 
 /// Takes turns: one law of one round of one subject, the subject that had least time first, so that
 /// each gets the same share of it. A round takes all laws in order; a law that was broken is not
-/// tried again, nor one that does not apply. Of a subject that crashes under many laws only the first
-/// ones are made simpler, for every try takes a new process. Cases depend on seed, round, law and their number per
-/// law alone: neither on the threads nor on the time. The implementations of others are called by
-/// one thread at a time.
+/// tried again, nor one that does not apply. Cases depend on seed, round, law and their number per
+/// law alone: neither on the threads nor on the time. Of a subject that crashes under many laws only
+/// the first ones that end are made simpler, for every try takes a new process: of libraries that
+/// several threads call, which ones those are may change. The implementations of others are called
+/// by one thread at a time.
 std::vector<SubjectRounds> verify_in_rounds(const std::vector<Subject>& subjects,
                                             const RoundsOptions& options, RoundsProgress& progress);
 

@@ -48,8 +48,7 @@ Json machine_with(const bench::GpuFacts& facts, const bench::DeviceFigures& figu
             {"wiring", "shared"},
             {"gb_per_s", host > 0 ? figure(host, kMeasured) : figure(25, "assumed: PCIe 4")},
             {"latency_us", figure(10, "assumed")}}},
-          {"between_nodes",
-           {{"gb_per_s", figure(1.25, "assumed: 10 Gb/s")}, {"latency_us", figure(30, "assumed")}}},
+          {"between_nodes", assumed_network()},
           {"memory_gb_per_s", figure(500, "assumed")},
           {"block_us", figure(5, "assumed")},
           {"expected", Json::object()}};
@@ -115,9 +114,7 @@ std::string device_machine(const std::string& name, const bench::GpuFacts& facts
     expected["attention"].push_back(speed_json(speed, true));
   }
   expected["transfer_share"] = figure(figures.transfer_share, kMeasured);
-  std::string text = json.dump(2) + "\n";
-  model::machine_of_json(text, name);  // what is written can be read
-  return text;
+  return machine_text(json);
 }
 
 }  // namespace ringlab::cli

@@ -127,7 +127,6 @@ template <class Element>
 void attend(RankProblem<Element>& r, std::int64_t group) {
   const SeenKeys seen = seen_keys(r, group);
   Problem mine = r.problem;
-  mine.modifiers = {};
   mine.shape.q_tokens = r.q.extents.tokens;
   mine.shape.kv_tokens = seen.k().extents.tokens;
   mine.shape.head_dim += 1;

@@ -1,7 +1,6 @@
 #include "cli/line/endings.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <limits>
 #include <new>
 #include <system_error>
 
@@ -89,14 +87,6 @@ void say(std::string_view message) noexcept {
                    {const_cast<char*>("\n"), 1}};
   std::fflush(stderr);
   if (::writev(STDERR_FILENO, parts, 3) < 0) return;
-}
-
-void keep_freed_memory() noexcept {
-#ifdef M_TRIM_THRESHOLD
-  constexpr int kMostKept = 32 << 20;  // glibc's own limit; what is larger goes back at once
-  ::mallopt(M_MMAP_THRESHOLD, kMostKept);
-  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-#endif
 }
 
 void take_precautions() noexcept {

@@ -20,11 +20,6 @@ void say(std::string_view message) noexcept;
 ///    that failed, not with SIGABRT.
 void take_precautions() noexcept;
 
-/// To be called before all else, too. What a run frees is kept for the next one: on a processor, where
-/// memory that is new costs a fault for every page, short runs are up to twice as fast with what is
-/// there already.
-void keep_freed_memory() noexcept;
-
 /// While one of these lives, the first SIGINT or SIGTERM only sets a flag; the second ends the
 /// program. One at a time.
 class Interruption {

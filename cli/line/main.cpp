@@ -1,10 +1,12 @@
 // The program: picks the command, and turns what it throws into a message and an exit code.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -133,11 +135,20 @@ int run(int argc, char** argv) {
   }
 }
 
+/// What a run frees is kept for the next one: new memory costs a fault for every page.
+void keep_freed_memory() {
+#ifdef M_TRIM_THRESHOLD
+  constexpr int kMostKept = 32 << 20;  // glibc's own limit; what is larger goes back at once
+  ::mallopt(M_MMAP_THRESHOLD, kMostKept);
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   ringlab::cli::take_precautions();
-  ringlab::cli::keep_freed_memory();
+  keep_freed_memory();
   ringlab::cuda::ask_for_stream_queues();
   const int exit_code = run(argc, argv);
   // A full disk behind standard output is noticed here at the latest.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "reference/model/machine.h"
+#include "reference/model/machine_file.h"
 
 namespace ringlab::cli {
 namespace {
@@ -27,6 +28,16 @@ Json speed_json(const model::KernelSpeed& speed, bool with_place) {
   json["backward_tflops"] = rounded(speed.backward_flops / model::kTera);
   json["source"] = speed.source;
   return json;
+}
+
+Json assumed_network() {
+  return {{"gb_per_s", figure(1.25, "assumed: 10 Gb/s")}, {"latency_us", figure(30, "assumed")}};
+}
+
+std::string machine_text(const Json& machine) {
+  std::string text = machine.dump(2) + "\n";
+  model::machine_of_json(text, machine.at("name").get<std::string>());
+  return text;
 }
 
 }  // namespace ringlab::cli

@@ -14,4 +14,10 @@ nlohmann::ordered_json figure(double value, const std::string& source);
 /// A line of "attention": with mask and length where real runs are spoken of.
 nlohmann::ordered_json speed_json(const model::KernelSpeed& speed, bool with_place);
 
+/// "between_nodes" of a machine that shows nothing of its network.
+nlohmann::ordered_json assumed_network();
+
+/// The text of a machine's file. What is written can be read: the errors of machine_of_json().
+std::string machine_text(const nlohmann::ordered_json& machine);
+
 }  // namespace ringlab::cli

@@ -17,7 +17,6 @@
 #include "optimized/transport/run_network.h"
 #include "property_tests/case.h"
 #include "property_tests/engine_subject.h"
-#include "reference/model/machine_file.h"
 #include "reference/model/work.h"
 
 namespace ringlab::cli {
@@ -218,13 +217,10 @@ std::string measured_machine(const ThisMachine& machine, const std::string& name
         {"gb_per_s",
          figure(static_cast<double>(kLongMessage) / (way - latency) / model::kGiga, measured)},
         {"latency_us", figure(latency / model::kMicro, measured)}}},
-      {"between_nodes",
-       {{"gb_per_s", figure(1.25, "assumed: 10 Gb/s")}, {"latency_us", figure(30, "assumed")}}},
+      {"between_nodes", assumed_network()},
       {"expected",
        {{"attention", expected}, {"transfer_share", figure(taken_by_transfers(), measured)}}}};
-  std::string text = json.dump(2) + "\n";
-  model::machine_of_json(text, name);  // what is written can be read
-  return text;
+  return machine_text(json);
 }
 
 }  // namespace ringlab::cli

@@ -151,8 +151,11 @@ RunPlan take_run_plan(Arguments& arguments, const JobSession* session) {
   plan.output = take_job_output(arguments, plan.place);
   take_trace(arguments, session, plan);
   plan.input = take_input(arguments, plan, session);
-  if (session == nullptr) choose_way(arguments, plan);
-  if (session != nullptr) plan.fault = fault_plan_of_environment();
+  if (session == nullptr) {
+    choose_way(arguments, plan);
+  } else {
+    plan.fault = fault_plan_of_environment();
+  }
   arguments.reject_unused();
   check_row_count(plan.check_rows, plan.problem());
   plan.rows = verify::sample_rows(

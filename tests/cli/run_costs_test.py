@@ -104,7 +104,6 @@ class RunCostsTest(ProgramTest):
         result = self.succeeds("run", "backward", "--random", "--tokens", 16, "--backward")
         self.assertNotIn("closed forms", result.out)
 
-
     def test_rounds_are_timed_and_leave_results_and_costs_as_they_are(self):
         one = self.run_one("zigzag", "ring", 2, tokens=90)
         several = self.run_one("zigzag", "ring", 2, "--rounds", 3, "--check", tokens=90)

@@ -80,8 +80,9 @@ class MpiCommunicator final : public Communicator {
   void throw_if_told(Lock& lock, const WaitingFor& activity, Clock::time_point begin);
   /// True when MPI uses no buffer of a posted operation any more.
   bool is_idle();
-  /// Gives news of the failure time to leave, then never calls MPI again.
+  /// Tells the others that this rank has failed, and leave_mpi().
   void leave_with(const std::string& why, Lock& lock);
+  /// Gives news of the failure time to leave, then never calls MPI again.
   void leave_mpi(Lock& lock);
 
   MpiOptions options_;
