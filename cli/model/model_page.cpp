@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "cli/model/model_options.h"
 #include "cli/model/page_pieces.h"
@@ -42,15 +41,6 @@ std::optional<StepChoice> choice_of(const ModelQuestion& question) {
   return choices.front();
 }
 
-report::BarChart parts_chart(const std::string& what, const Parts& parts,
-                             const std::function<std::string(double)>& human) {
-  report::BarChart chart{.description = what, .rows = {}, .marks = {}};
-  for (const auto& [part, amount] : parts) {
-    if (amount > 0) chart.rows.push_back({part, {{amount, human(amount), "first", ""}}});
-  }
-  return chart;
-}
-
 /// The memory of the chosen split, the sequence longer and longer.
 report::BarChart lengths_chart(const ModelQuestion& question, const StepChoice& best) {
   const double memory = question.machine.memory_bytes;
@@ -85,25 +75,6 @@ report::BarChart devices_chart(const ModelQuestion& question) {
         {fmt::format("{} devices: {}, {}", other.wish.devices, report::human_seconds(seconds),
                      split_product(choice->way.split)),
          {{share, report::human_percent(share), holds(other, *choice) ? "first" : "bad", ""}}});
-  }
-  return chart;
-}
-
-/// Links slower and faster: the choice as it is, and the best split then.
-report::BarChart links_chart(const ModelQuestion& question, const StepChoice& best) {
-  report::BarChart chart{
-      .description = "time of a step by the speed of links", .rows = {}, .marks = {}};
-  for (const double times : {0.125, 0.25, 0.5, 1.0, 2.0}) {
-    const OtherLinks links = with_links(question, best, times);
-    const double then = links.best.time.total();
-    report::BarRow row{
-        fmt::format("links {:.3g} times as fast", times),
-        {{links.seconds, report::human_seconds(links.seconds), "first", "this split"}}};
-    if (!links.same) {
-      row.name += ": best is " + split_product(links.best.way.split);
-      row.bars.push_back({then, report::human_seconds(then), "second", "the best split then"});
-    }
-    chart.rows.push_back(row);
   }
   return chart;
 }
@@ -157,8 +128,11 @@ std::string model_page(const ModelQuestion& question, const std::vector<StepChoi
       "More devices", "context × tensor × stages × replicas", devices_chart(question),
       "How much of their peak a step uses in the best split, the same sequences. Red does "
       "not fit.");
-  body += chart_figure("Other links", "time of a step", links_chart(question, best),
-                       "This split, and the best one where it is another.");
+  body += links_figure("time of a step", [&](double times) {
+    const auto links = with_links(question, best, times);
+    return AtLinks{links.seconds, links.best.time.total(),
+                   links.same ? "" : split_product(links.best.way.split)};
+  });
   body += "</div>\n<h2>The ring</h2>\n" +
           job_lanes(ring_job(question, best.way),
                     model::ring_machine(question.machine, best.way.group()),

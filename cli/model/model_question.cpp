@@ -102,6 +102,7 @@ model::SplitWish take_split(Arguments& arguments, std::int64_t most) {
   wish.context = take_number(arguments, "context");
   wish.tensor = take_number(arguments, "tensor");
   wish.stages = take_number(arguments, "stages");
+  wish.by_heads = take_number(arguments, "by-heads");
   return wish;
 }
 
@@ -128,7 +129,6 @@ ModelQuestion take_model_question(Arguments& arguments) {
   training.sequences = arguments.take_integer(
       "sequences", usual_sequences(training.tokens, wish.devices), 1, kMostModelTokens);
   wish.replicas = take_number(arguments, "replicas");
-  wish.by_heads = take_number(arguments, "by-heads");
   wish.kept = take_word(arguments, "keep", kKeptWords);
   wish.sharded = take_word(arguments, "shard", kShardedWords);
   question.machine = take_model_machine(arguments, training.model);
@@ -183,12 +183,16 @@ double hours_per_billion_tokens(const ModelQuestion& question, double seconds) {
 std::string keep_word(Kept kept) { return word_for(kKeptWords, kept); }
 std::string shard_word(Sharded sharded) { return word_for(kShardedWords, sharded); }
 
+std::string context_options(int context, int by_heads) {
+  return fmt::format("--context {}", context) +
+         (by_heads > 1 ? fmt::format(" --by-heads {}", by_heads) : "");
+}
+
 std::string split_options(const model::StepWay& way) {
   const model::Split& split = way.split;
-  const std::string by_heads = way.by_heads > 1 ? fmt::format(" --by-heads {}", way.by_heads) : "";
-  return fmt::format("--context {}{} --tensor {} --stages {} --replicas {} --keep {} --shard {}",
-                     split.context, by_heads, split.tensor, split.stages, split.replicas,
-                     keep_word(way.kept), shard_word(way.sharded));
+  return fmt::format("{} --tensor {} --stages {} --replicas {} --keep {} --shard {}",
+                     context_options(split.context, way.by_heads), split.tensor, split.stages,
+                     split.replicas, keep_word(way.kept), shard_word(way.sharded));
 }
 
 model::Job ring_job(const ModelQuestion& question, const model::StepWay& way) {
@@ -211,12 +215,13 @@ std::string ring_words(const ModelQuestion& question, const model::StepWay& way)
       question.machine_words);
 }
 
-OtherLinks with_links(const ModelQuestion& question, const StepChoice& choice, double times) {
+OtherLinks<StepChoice> with_links(const ModelQuestion& question, const StepChoice& choice,
+                                  double times) {
   ModelQuestion other = question;
   model::scale_links(other.machine, times);
   const model::RingCost ring =
       model::ring_cost(other.training, choice.way, other.machine, largest_memory);
-  OtherLinks links{
+  OtherLinks<StepChoice> links{
       .seconds = model::step_time(other.training, choice.way, ring, other.machine).total(),
       .best =
           model::weigh_training(other.training, other.wish, other.machine, largest_memory).front()};

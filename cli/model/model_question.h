@@ -54,20 +54,16 @@ double hours_per_billion_tokens(const ModelQuestion& question, double seconds);
 
 std::string keep_word(model::Kept kept);
 std::string shard_word(model::Sharded sharded);
+/// The options that fix a context.
+std::string context_options(int context, int by_heads);
 /// The options that fix a way.
 std::string split_options(const model::StepWay& way);
 /// The job and the command that simulate the ring of a layer.
 model::Job ring_job(const ModelQuestion& question, const model::StepWay& way);
 std::string ring_words(const ModelQuestion& question, const model::StepWay& way);
 
-/// A choice when links are so many times as fast: what it takes, and the best choice then.
-struct OtherLinks {
-  double seconds = 0;
-  model::StepChoice best = {};
-  /// The split is still as good as any.
-  bool same = true;
-};
-OtherLinks with_links(const ModelQuestion& question, const model::StepChoice& choice, double times);
+OtherLinks<model::StepChoice> with_links(const ModelQuestion& question,
+                                         const model::StepChoice& choice, double times);
 
 Parts parts_of(const model::StepMemory& memory);
 Parts parts_of(const model::StepTime& time);

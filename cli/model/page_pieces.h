@@ -1,8 +1,11 @@
 // Pieces of pages about what the model says.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
+#include "cli/model/plan_parts.h"
 #include "cli/report/bars.h"
 #include "reference/model/job.h"
 
@@ -11,6 +14,25 @@ namespace ringlab::cli {
 /// A chart with a heading, a remark at its right and a caption.
 std::string chart_figure(const std::string& heading, const std::string& remark,
                          const report::BarChart& chart, const std::string& caption);
+
+/// Named parts as bars; those of no amount not.
+report::BarChart parts_chart(const std::string& what, const Parts& parts,
+                             const std::function<std::string(double)>& human);
+
+/// Seconds of a choice where links are faster or slower; `best` names a better one, if there is one then.
+struct AtLinks {
+  double seconds = 0, best_seconds = 0;
+  std::string best = {};
+};
+/// Links an eighth to twice as fast: the choice as it is, and the best one then. `what` takes the time.
+std::string links_figure(const std::string& what, const std::function<AtLinks(double)>& at_links);
+
+/// Lanes of some ranks of so many. `what` is the caption's beginning.
+std::string lanes_figure(const std::vector<TraceEvent>& events, const std::string& what, int shown,
+                         int all);
+
+/// The most lanes of a picture, where nodes are small.
+inline constexpr int kMostLanes = 8;
 
 /// What each rank does when, for as many ranks as can be looked at: eight, or two of the job's own nodes,
 /// with chunks as long; all ranks where the job has no other length. `what` is the caption's beginning.

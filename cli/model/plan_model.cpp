@@ -125,17 +125,9 @@ void print_choice(const ModelQuestion& question, const std::vector<StepChoice>& 
                  report::human_percent(utilisation(question, *expected)));
   }
   json["reasons"] = print_reasons(question, choices, output);
-  const OtherLinks links = with_links(question, best, 0.5);
-  output.print(
-      "what if       with links half as fast: {}{}\n", report::human_seconds(links.seconds),
-      links.same
-          ? ""
-          : fmt::format(", and {} then with {}", report::human_seconds(links.best.time.total()),
-                        split_options(links.best.way)));
-  json["what_if"] = {{{"change", "links half as fast"},
-                      {"seconds", links.seconds},
-                      {"same_choice", links.same},
-                      {"best", choice_json(question, links.best)}}};
+  const auto links = with_links(question, best, 0.5);
+  json["what_if"] = print_half_links(links, split_options(links.best.way),
+                                     choice_json(question, links.best), output);
   print_parts("memory of a device", parts_of(best.memory), bytes_text, output);
   print_parts("time of a step", parts_of(best.time), report::human_seconds, output);
   json["device_hours_per_billion_tokens"] = hours_per_billion_tokens(question, seconds);

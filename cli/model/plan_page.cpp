@@ -31,23 +31,6 @@ report::BarChart efficiency_chart(const DrawnPlan& plan) {
   return chart;
 }
 
-report::BarChart other_links_chart(const DrawnPlan& plan) {
-  report::BarChart chart{.description = "time by the speed of links", .rows = {}, .marks = {}};
-  for (const double times : {0.125, 0.25, 0.5, 1.0, 2.0}) {
-    const WhatIf what =
-        with_other_links(plan.job, plan.machine, plan.choice, plan.limits, largest_memory, times);
-    report::BarRow row{what.change,
-                       {{what.seconds, report::human_seconds(what.seconds), "first", "this way"}}};
-    if (!what.same) {
-      row.name += ": best is " + in_words(what.best.options);
-      row.bars.push_back({what.best.seconds, report::human_seconds(what.best.seconds), "second",
-                          "the best way then"});
-    }
-    chart.rows.push_back(row);
-  }
-  return chart;
-}
-
 }  // namespace
 
 std::string plan_page(const DrawnPlan& plan) {
@@ -63,8 +46,11 @@ std::string plan_page(const DrawnPlan& plan) {
   body += chart_figure("More ranks", "efficiency", efficiency_chart(plan),
                        "The best way of each number of ranks. Red does not keep the limits.");
   if (plan.choice.options.ranks > 1) {
-    body += chart_figure("Other links", "time", other_links_chart(plan),
-                         "This way, and the best one where it is another.");
+    body += links_figure("time", [&](double times) {
+      const WhatIf what =
+          with_other_links(plan.job, plan.machine, plan.choice, plan.limits, largest_memory, times);
+      return AtLinks{what.seconds, what.best.seconds, what.same ? "" : in_words(what.best.options)};
+    });
   }
   body += "</div>\n<h2>The ring</h2>\n" + job_lanes(plan.job, plan.machine, "All passes");
   return report::html_page(

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/line/output.h"
+#include "cli/report/human.h"
 #include "reference/model/planner.h"
 
 namespace ringlab::cli {
@@ -51,6 +52,31 @@ std::string reason_for(const std::vector<Choice>& choices, double memory_bytes, 
   }
   if (others.empty()) return "";
   return fmt::format("{}: {}", words(part(choices.front().way)), fmt::join(others, ", "));
+}
+
+/// A choice when links are so many times as fast: what it takes, and the best choice then.
+template <class Choice>
+struct OtherLinks {
+  double seconds = 0;
+  Choice best = {};
+  /// The split is still as good as any.
+  bool same = true;
+};
+
+/// The same choice and the best one where links are half as fast, in a line and as JSON. `options` are the
+/// words of the best way then, `best` its JSON.
+template <class Choice>
+Json print_half_links(const OtherLinks<Choice>& links, const std::string& options, Json best,
+                      Output& output) {
+  output.print("what if       with links half as fast: {}{}\n",
+               report::human_seconds(links.seconds),
+               links.same ? ""
+                          : fmt::format(", and {} then with {}",
+                                        report::human_seconds(links.best.time.total()), options));
+  return {{{"change", "links half as fast"},
+           {"seconds", links.seconds},
+           {"same_choice", links.same},
+           {"best", std::move(best)}}};
 }
 
 /// Prints each part's sentence, but empty ones.

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 
+#include "cli/inputs/run_options.h"
 #include "cli/line/progress.h"
 #include "cli/line/text_table.h"
 #include "cli/model/model_options.h"
+#include "cli/model/serve_page.h"
 #include "cli/model/serve_question.h"
 #include "cli/report/human.h"
 #include "reference/core/error.h"
@@ -21,17 +25,14 @@ constexpr std::size_t kShownWays = 8;
 using model::Passed;
 using model::ServeChoice;
 
-std::string time_name(const ServeQuestion& question) {
-  return question.serving.decodes() ? "time of a token" : "time to the first token";
-}
-
 double passed_by(const ServeQuestion& question, const ServeChoice& choice, Passed passed) {
-  return model::passed_bytes(question.serving, {choice.way.split, passed});
+  return model::passed_bytes(question.serving, {choice.way.split, passed, choice.way.by_heads});
 }
 
 Json choice_json(const ServeQuestion& question, const ServeChoice& choice) {
   const model::Split& split = choice.way.split;
   return {{"context", split.context},
+          {"by_heads", choice.way.by_heads},
           {"tensor", split.tensor},
           {"stages", split.stages},
           {"pass", pass_word(choice.way.passed)},
@@ -56,6 +57,7 @@ std::vector<ServeChoice> weighed(const ServeQuestion& question) {
 void print_ways(const ServeQuestion& question, const std::vector<ServeChoice>& choices,
                 Output& output) {
   TextTable table({{"context", Align::right},
+                   {"by heads", Align::right},
                    {"tensor", Align::right},
                    {"stages", Align::right},
                    {"passed"},
@@ -67,10 +69,9 @@ void print_ways(const ServeQuestion& question, const std::vector<ServeChoice>& c
     const ServeChoice& choice = choices[at];
     const model::Split& split = choice.way.split;
     const double seconds = choice.time.total();
-    table.add({fmt::format("{}", split.context), fmt::format("{}", split.tensor),
-               fmt::format("{}", split.stages),
-               split.context == 1 ? "nothing" : pass_word(choice.way.passed),
-               report::human_seconds(seconds),
+    table.add({fmt::format("{}", split.context), fmt::format("{}", choice.way.by_heads),
+               fmt::format("{}", split.tensor), fmt::format("{}", split.stages),
+               passed_words(choice.way), report::human_seconds(seconds),
                fmt::format("{:.4g}", model::tokens_per_second(question.serving, seconds)),
                bytes_text(choice.memory.total()),
                choice.memory.total() <= question.memory_bytes() ? "" : "too much memory"});
@@ -81,7 +82,7 @@ void print_ways(const ServeQuestion& question, const std::vector<ServeChoice>& c
 /// What travels, and what else would: bytes decide it, and what of them is hidden.
 std::string pass_reason(const ServeQuestion& question, const std::vector<ServeChoice>& choices) {
   const ServeChoice& best = choices.front();
-  if (best.way.split.context == 1) return "";
+  if (best.way.ring() == 1) return "";
   const std::string keys = "keys and values " + bytes_text(passed_by(question, best, Passed::keys));
   const std::string queries =
       "queries and answers " + bytes_text(passed_by(question, best, Passed::queries));
@@ -89,7 +90,8 @@ std::string pass_reason(const ServeQuestion& question, const std::vector<ServeCh
   std::string sentence = fmt::format("{}: a layer sends {}, not {}", pass_word(best.way.passed),
                                      sends_keys ? keys : queries, sends_keys ? queries : keys);
   const auto other = std::ranges::find_if(choices, [&](const ServeChoice& choice) {
-    return choice.way.split == best.way.split && choice.way.passed != best.way.passed;
+    return choice.way.split == best.way.split && choice.way.by_heads == best.way.by_heads &&
+           choice.way.passed != best.way.passed;
   });
   if (other == choices.end()) return sentence;
   const double ratio = other->time.total() / best.time.total();
@@ -106,6 +108,7 @@ Json print_reasons(const ServeQuestion& question, const std::vector<ServeChoice>
     return reason_for(choices, question.memory_bytes(), part, number);
   };
   return print_sentences({{"context", of([](const Way& way) { return way.split.context; })},
+                          {"by-heads", of([](const Way& way) { return way.by_heads; })},
                           {"tensor", of([](const Way& way) { return way.split.tensor; })},
                           {"stages", of([](const Way& way) { return way.split.stages; })},
                           {"pass", pass_reason(question, choices)}},
@@ -138,7 +141,7 @@ void print_rest(const ServeQuestion& question, const ServeChoice& best, Json& js
     output.print("next tokens   {} each, on the same devices\n",
                  report::human_seconds(json["next_token_seconds"]));
     const double below =
-        model::pass_q_below(model::serve_problem(serving, best.way.split, false), serving.cached);
+        model::pass_q_below(model::serve_problem(serving, best.way, false), serving.cached);
     json["queries_pay_below_tokens"] = below;
     if (serving.cached > 0) {
       output.print("criterion     queries send less than keys and values below {} new tokens\n",
@@ -161,6 +164,11 @@ void print_choice(const ServeQuestion& question, const std::vector<ServeChoice>&
     output.print("expected      {} on real devices\n", report::human_seconds(*expected));
   }
   json["reasons"] = print_reasons(question, choices, output);
+  if (best.way.split.devices() > 1) {
+    const auto links = with_links(question, best, 0.5);
+    json["what_if"] = print_half_links(links, serve_options(question, links.best.way),
+                                       choice_json(question, links.best), output);
+  }
   print_parts("memory of a device", parts_of(best.memory), bytes_text, output);
   print_parts(time_name(question), parts_of(best.time), report::human_seconds, output);
   print_rest(question, best, json, output);
@@ -169,6 +177,7 @@ void print_choice(const ServeQuestion& question, const std::vector<ServeChoice>&
 int plan_serve(Arguments& arguments, ServeQuestion (*take)(Arguments&)) {
   Output output(arguments);
   const ServeQuestion question = take(arguments);
+  const std::optional<std::string> html = take_file(arguments, "html");
   arguments.reject_unused();
   output.print_configuration(configuration_of(question, machine_figures(question.machine)));
   const std::vector<ServeChoice> choices = weighed(question);
@@ -185,6 +194,7 @@ int plan_serve(Arguments& arguments, ServeQuestion (*take)(Arguments&)) {
   }
   document["choice"] = choice_json(question, choices.front());
   print_choice(question, choices, document["choice"], output);
+  if (html) output.files().write(*html, serve_page(question, choices));
   output.finish("plan", document);
   return 0;
 }

@@ -9,11 +9,10 @@ namespace ringlab::cli {
 namespace {
 
 constexpr std::int64_t kMostSequences = 1 << 16;
-constexpr std::int64_t kMostOfPrefill = 4 * model::kLongestServedRing;
 
-ServeQuestion take_serving(Arguments& arguments, std::int64_t most_devices) {
+ServeQuestion take_serving(Arguments& arguments) {
   ServeQuestion question{.serving = {.model = take_model(arguments)}};
-  question.wish.split = take_split(arguments, most_devices);
+  question.wish.split = take_split(arguments, kMostDevices);
   question.machine = take_model_machine(arguments, question.serving.model);
   return question;
 }
@@ -21,7 +20,7 @@ ServeQuestion take_serving(Arguments& arguments, std::int64_t most_devices) {
 }  // namespace
 
 ServeQuestion take_prefill(Arguments& arguments) {
-  ServeQuestion question = take_serving(arguments, kMostOfPrefill);
+  ServeQuestion question = take_serving(arguments);
   model::Serving& serving = question.serving;
   serving.tokens = take_tokens(arguments, 2);
   serving.cached = arguments.take_integer("cached", 0, 0, kMostModelTokens);
@@ -36,7 +35,7 @@ ServeQuestion take_prefill(Arguments& arguments) {
 }
 
 ServeQuestion take_decode(Arguments& arguments) {
-  ServeQuestion question = take_serving(arguments, kMostDevices);
+  ServeQuestion question = take_serving(arguments);
   question.serving.cached = take_tokens(arguments, 1);
   question.serving.sequences = arguments.take_integer("sequences", 1, 1, kMostSequences);
   return question;
@@ -58,7 +57,7 @@ Json configuration_of(const ServeQuestion& question, const Json& machine) {
 }
 
 std::optional<double> expected_seconds(const ServeQuestion& question, const model::ServeWay& way) {
-  const Problem problem = model::serve_problem(question.serving, way.split, false);
+  const Problem problem = model::serve_problem(question.serving, way, false);
   const auto expected = model::as_expected(question.machine, problem);
   if (!expected) return std::nullopt;
   return model::serve_time(question.serving, way, *expected).total();
@@ -68,18 +67,39 @@ double next_token_seconds(const ServeQuestion& question, const model::ServeWay& 
   model::Serving next = question.serving;
   next.cached = question.serving.keys();
   next.tokens = 1;
-  return model::serve_time(next, {way.split, model::Passed::queries}, question.machine).total();
+  const model::ServeWay then{way.split, model::Passed::queries, way.by_heads};
+  return model::serve_time(next, then, question.machine).total();
+}
+
+OtherLinks<model::ServeChoice> with_links(const ServeQuestion& question,
+                                          const model::ServeChoice& choice, double times) {
+  model::Machine other = question.machine;
+  model::scale_links(other, times);
+  OtherLinks<model::ServeChoice> links{
+      .seconds = model::serve_time(question.serving, choice.way, other).total(),
+      .best = model::weigh_serving(question.serving, question.wish, other, largest_memory).front()};
+  links.same = links.seconds <= links.best.time.total() * (1 + model::kAsFast);
+  return links;
+}
+
+std::string time_name(const ServeQuestion& question) {
+  return question.serving.decodes() ? "time of a token" : "time to the first token";
 }
 
 std::string pass_word(model::Passed passed) {
   return passed == model::Passed::keys ? "keys" : "queries";
 }
 
+std::string passed_words(const model::ServeWay& way) {
+  return way.ring() == 1 ? "nothing" : pass_word(way.passed);
+}
+
 std::string serve_options(const ServeQuestion& question, const model::ServeWay& way) {
   const model::Split& split = way.split;
-  const std::string words = fmt::format("--context {} --tensor {} --stages {}", split.context,
-                                        split.tensor, split.stages);
-  return question.serving.decodes() ? words : words + " --pass " + pass_word(way.passed);
+  const std::string words = context_options(split.context, way.by_heads) +
+                            fmt::format(" --tensor {} --stages {}", split.tensor, split.stages);
+  const bool nothing_passes = question.serving.decodes() || way.ring() == 1;
+  return nothing_passes ? words : words + " --pass " + pass_word(way.passed);
 }
 
 Parts parts_of(const model::ServeMemory& memory) {
@@ -88,11 +108,9 @@ Parts parts_of(const model::ServeMemory& memory) {
 }
 
 Parts parts_of(const model::ServeTime& time) {
-  return {{"products", time.products},
-          {"attention", time.attention},
-          {"partial answers", time.answers},
-          {"tensor exchange", time.tensor},
-          {"between stages", time.stages}};
+  return {{"products", time.products},       {"attention", time.attention},
+          {"partial answers", time.answers}, {"head exchange", time.heads},
+          {"tensor exchange", time.tensor},  {"between stages", time.stages}};
 }
 
 }  // namespace ringlab::cli

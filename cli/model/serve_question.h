@@ -32,7 +32,15 @@ std::optional<double> expected_seconds(const ServeQuestion& question, const mode
 /// A token more behind a prefill, on the same devices: its seconds.
 double next_token_seconds(const ServeQuestion& question, const model::ServeWay& way);
 
+/// A way with links so many times as fast, and the best one then.
+OtherLinks<model::ServeChoice> with_links(const ServeQuestion& question,
+                                          const model::ServeChoice& choice, double times);
+
+/// "time of a token", or "time to the first token".
+std::string time_name(const ServeQuestion& question);
 std::string pass_word(model::Passed passed);
+/// What goes round in the ring of a way, or "nothing".
+std::string passed_words(const model::ServeWay& way);
 /// The options that fix a way.
 std::string serve_options(const ServeQuestion& question, const model::ServeWay& way);
 

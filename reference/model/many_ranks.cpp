@@ -42,15 +42,23 @@ Job with_ranks(const Job& job, int ranks) {
   return other;
 }
 
+double seconds_on_line(int ranks, int most, const std::function<double(int)>& seconds_of) {
+  if (ranks <= most) return seconds_of(ranks);
+  const int half = most / 2;
+  const double of_most = seconds_of(most);
+  return of_most + (ranks - most) * (of_most - seconds_of(half)) / (most - half);
+}
+
 double seconds_of_many(const Job& job, const Machine& machine) {
   if (!is_continued(job, machine)) return executed(job, machine);
-  const int most = most_executed(machine), half = most / 2, ranks = job.options.ranks;
+  const int most = most_executed(machine);
   const Job many = with_ranks(job, most);
   const JobNeeds needs = needs_of(many.problem, many.options);
-  const double of_most = simulate_job(many, needs, machine).seconds;
-  if (needs.need.pairs(most - 1, 0) == 0) return of_most;  // a window: more ranks add nothing
-  const double of_half = executed(with_ranks(job, half), machine);
-  return of_most + (ranks - most) * (of_most - of_half) / (most - half);
+  if (needs.need.pairs(most - 1, 0) == 0) {  // a window: more ranks add nothing
+    return simulate_job(many, needs, machine).seconds;
+  }
+  return seconds_on_line(job.options.ranks, most,
+                         [&](int ranks) { return executed(with_ranks(job, ranks), machine); });
 }
 
 JobTimes times_of_many(const Job& job, const Machine& machine) {

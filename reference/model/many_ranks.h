@@ -1,6 +1,8 @@
 // Runs of thousands of ranks, from runs of some.
 #pragma once
 
+#include <functional>
+
 #include "reference/model/job.h"
 
 namespace ringlab::model {
@@ -17,6 +19,10 @@ bool is_continued(const Job& job, const Machine& machine);
 
 /// The same job for so many ranks with chunks as long as before, where it has any length.
 Job with_ranks(const Job& job, int ranks);
+
+/// The seconds of so many ranks, given those of any fewer, all with chunks of one length: each rank more
+/// adds as much as the one before it, so the line through most / 2 and `most` ranks goes on.
+double seconds_on_line(int ranks, int most, const std::function<double(int)>& seconds_of);
 
 /// The seconds of simulate_job(), for any number of ranks in the time of some dozens. With chunks of one
 /// length each rank more adds as much as the one before it: four and eight nodes are executed, and

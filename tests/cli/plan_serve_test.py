@@ -42,7 +42,7 @@ class PlanServeTest(ProgramTest):
             command, _, rest = block.partition("\n")
             said = {" ".join(line.split()) for line in self.succeeds(*shlex.split(command)).out.splitlines()}
             shown = re.findall(r"^    (.+)$", rest, re.MULTILINE)
-            self.assertGreater(len(shown), 10)
+            self.assertGreater(len(shown), 2)
             for line in shown:
                 self.assertIn(" ".join(line.split()), said)
 
@@ -54,7 +54,7 @@ class PlanServeTest(ProgramTest):
 
     def test_bytes_of_a_prefill_are_those_of_runs(self):
         document, text = self.plan("prefill", "--model", self.small(), "--tokens", 20, "--cached", 44, "--devices", 4,
-                                   "--context", 4)
+                                   "--context", 4, "--by-heads", 1)
         choice = document["choice"]
         # Stages have no headers; a ring in which everybody needs everything, and the stage whose queries travel.
         self.assertEqual(choice["keys_bytes"], self.sent("ring", 64, 20, "--layout", "contiguous"))
@@ -63,10 +63,10 @@ class PlanServeTest(ProgramTest):
 
     def test_bytes_of_a_decode_are_those_of_runs(self):
         document, _ = self.plan("decode", "--model", self.small(), "--tokens", 63, "--sequences", 1, "--devices", 4,
-                                "--context", 4)
+                                "--context", 4, "--by-heads", 1)
         self.assertEqual(document["choice"]["queries_bytes"], self.sent("decode", 64, 1))
         four, _ = self.plan("decode", "--model", self.small(), "--tokens", 63, "--sequences", 4, "--devices", 4,
-                            "--context", 4)
+                            "--context", 4, "--by-heads", 1)
         self.assertEqual(four["choice"]["queries_bytes"], 4 * self.sent("decode", 64, 1))
 
     def test_parts_add_up_and_the_choice_is_the_fastest_that_fits(self):
@@ -95,7 +95,7 @@ class PlanServeTest(ProgramTest):
                                (32 * json.loads(simulated.read_text())["seconds"]), 1)
 
     def test_a_long_cache_and_few_tokens_pass_queries(self):
-        slow = ["--bandwidth", 25, "--devices", 8, "--context", 8]
+        slow = ["--bandwidth", 25, "--devices", 8, "--context", 8, "--by-heads", 1]
         few, text = self.plan("prefill", *LLAMA, "--tokens", 512, "--cached", 1000000, *slow)
         self.assertEqual(few["choice"]["pass"], "queries")
         self.assertLess(512, few["choice"]["queries_pay_below_tokens"])
@@ -119,6 +119,38 @@ class PlanServeTest(ProgramTest):
         self.succeeds(*asked, longest - 1)
         self.refused(4, "Ask for more --devices", *asked, longest * 9 // 8)
 
+    def test_heads_that_are_dealt_shorten_rings(self):
+        long = ["--tokens", 1048576, "--devices", 512, "--context", 512]
+        best = self.plan("prefill", *LLAMA, *long)[0]["choice"]
+        self.assertEqual(best["by_heads"], 8)
+        ring, text = self.plan("prefill", *LLAMA, *long, "--by-heads", 1)
+        self.assertGreater(ring["choice"]["seconds"], 2 * best["seconds"])
+        self.assertEqual({way["by_heads"] for way in ring["ways"]}, {1})
+        for phase in ("prefill", "decode"):
+            document, text = self.plan(phase, *LLAMA, "--tokens", 65536, "--devices", 8, "--context", 8, "--by-heads", 4)
+            self.assertIn("--context 8 --by-heads 4", text)
+            self.assertGreater(document["choice"]["time"]["head exchange"], 0)
+
+    def test_slow_links_change_the_choice(self):
+        words = [*LLAMA, "--tokens", 4096, "--cached", 1048576, "--devices", 16, "--context", 16, "--by-heads", 1]
+        what = self.plan("prefill", *words)[0]["choice"]["what_if"][0]
+        slow = self.plan("prefill", *words, "--bandwidth", 225, "--node-bandwidth", 25)[0]
+        self.assertAlmostEqual(slow["choice"]["seconds"] / what["best"]["seconds"], 1)
+
+    def test_pages_of_pictures(self):
+        page = self.folder / "plan.html"
+        for phase, words, pictures, says in (
+                ("prefill", ["--tokens", 4096, "--cached", 1048576, "--context", 16, "--by-heads", 1], 7,
+                 ("A prompt of llama-3.1-8b on 16 h100", "16 384 tokens", "8 of 16 ranks", "keys and values go round")),
+                ("decode", ["--tokens", 65536, "--sequences", 8], 6,
+                 ("A token of llama-3.1-8b on 16 h100", "32 sequences: ", "262 148 keys", "64 devices"))):
+            self.succeeds("plan", "--phase", phase, *LLAMA, *words, "--devices", 16, "--html", page)
+            html = page.read_text()
+            self.assertEqual(html.count("<svg"), pictures)
+            for word in (*says, "links 0.125 times as fast", "74.5 GiB of a device"):
+                self.assertIn(word, html)
+            self.assertNotRegex(html, r'(src|href)="https?:')
+
     def test_what_has_no_effect_is_refused(self):
         for option, words in (("--cached", ["--cached", 5]), ("--pass", ["--pass", "keys"]),
                               ("--phase", ["--phase", "prefill"])):
@@ -133,7 +165,7 @@ class PlanServeTest(ProgramTest):
         self.fails(2, "prefill", *gpt2, "serve")
         self.fails(2, "keys", *gpt2, "prefill", "--pass", "values")
         self.fails(2, "2 to", *gpt2, "prefill", "--tokens", 1)
-        self.fails(2, "1 to 1024", *gpt2, "prefill", "--devices", 2048)
+        self.fails(2, "1 to 131072", *gpt2, "prefill", "--devices", 262144)
         self.refused(2, "product is 8", *gpt2, "decode", "--context", 3)
         self.refused(4, "Ask for more --devices", "plan", "--model", "llama-3.1-405b", "--phase", "decode", "--devices", 2,
                      "--machine", "h100")

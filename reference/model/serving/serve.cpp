@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "reference/model/closed_forms.h"
+#include "reference/model/many_ranks.h"
 #include "reference/model/simulation.h"
 #include "reference/model/training/amounts.h"
+#include "reference/model/training/dealing.h"
 
 namespace ringlab::model {
 namespace {
@@ -22,11 +24,18 @@ double device_tokens(const Serving& serving, const Split& split) {
   return ceil_of(at_once(serving, split) * serving.tokens, split.context);
 }
 
+/// New tokens of a rank of a ring: of all who deal heads.
+double rank_tokens(const Serving& serving, const ServeWay& way) {
+  return ceil_of(at_once(serving, way.split) * serving.tokens, way.ring());
+}
+
 /// Keys that a new token of a layer can see, or the window before all of them.
 std::int64_t seen_keys(const Serving& serving, bool windowed) {
   return windowed ? std::min(serving.model.window + serving.tokens - 1, serving.keys())
                   : serving.keys();
 }
+
+bool all_windowed(const Transformer& m) { return m.windowed_layers == m.layers; }
 
 /// The mean of all layers, those with a window and the others.
 template <class Cost>
@@ -40,9 +49,9 @@ double kv_bytes(const Problem& problem) {
   return static_cast<double>(work_of(problem, Pass::forward).kv_bytes_per_token);
 }
 
-Job prefill_job(const Serving& serving, const Split& split, bool windowed) {
-  Job job{.problem = serve_problem(serving, split, windowed)};
-  job.options.ranks = split.context;
+Job prefill_job(const Serving& serving, const ServeWay& way, bool windowed) {
+  Job job{.problem = serve_problem(serving, way, windowed)};
+  job.options.ranks = way.ring();
   job.options.layout = windowed ? LayoutKind::contiguous : LayoutKind::zigzag;
   return job;
 }
@@ -80,7 +89,7 @@ NeedMatrix exchanged(const NeedMatrix& need) {
 }
 
 /// A ring of queries: each rank computes on its own keys with queries that visit it.
-double queries_seconds(const Job& job, const JobNeeds& needs, const Machine& machine) {
+Simulation queries_ring(const Job& job, const JobNeeds& needs, const Machine& machine) {
   const Shape& s = job.problem.shape;
   const NeedMatrix need = exchanged(needs.need);
   const Layout queries = make_layout(job.options, s.q_tokens, job.options.q_layout);
@@ -92,26 +101,62 @@ double queries_seconds(const Job& job, const JobNeeds& needs, const Machine& mac
   work.kv_bytes_per_token = s.batch * s.q_heads * s.head_dim * dtype_info(job.problem.dtype).bytes;
   work.out_numbers_per_token = 0;  // answers are merged once, by those who asked
   const Schedule schedule = build_schedule(schedule_spec(job.options), need, Pass::forward);
-  return simulate({schedule, need, tokens, work, CutBlocks::own}, machine).seconds;
+  return simulate({schedule, need, tokens, work, CutBlocks::own}, machine);
+}
+
+/// A ring of a prefill on other ranks, with chunks as long as before.
+struct Prefill {
+  Serving serving;
+  ServeWay way;
+};
+Prefill with_ranks(const Prefill& prefill, int ranks) {
+  if (ranks == prefill.way.ring()) return prefill;
+  const auto longer = [&](std::int64_t tokens) {
+    return static_cast<std::int64_t>(ceil_of(tokens, prefill.way.ring())) * ranks;
+  };
+  Prefill other = prefill;
+  other.serving.tokens = longer(prefill.serving.tokens);
+  other.serving.cached = longer(prefill.serving.cached);
+  other.way.split.context = ranks * prefill.way.by_heads;
+  return other;
+}
+
+/// Of a layer, all ranks.
+JobTimes executed(const Prefill& prefill, const Machine& machine, bool windowed) {
+  const Job job = prefill_job(prefill.serving, prefill.way, windowed);
+  const JobNeeds needs = prefill_needs(prefill.serving, job, windowed);
+  if (prefill.way.passed == Passed::keys) return simulate_job(job, needs, machine);
+  const Simulation ring = queries_ring(job, needs, machine);
+  JobTimes times{.ranks = ring.ranks, .seconds = ring.seconds};
+  for (const auto& rank : ring.events) {
+    times.events.insert(times.events.end(), rank.begin(), rank.end());
+  }
+  return times;
 }
 
 /// Of a layer, for a prefill: the ring, and no less than reading keys and values of all chunks.
 double ring_seconds(const Serving& serving, const ServeWay& way, const Machine& machine,
                     bool windowed) {
-  const Job job = prefill_job(serving, way.split, windowed);
-  const JobNeeds needs = prefill_needs(serving, job, windowed);
-  const double reading = static_cast<double>(seen_keys(serving, windowed)) * kv_bytes(job.problem) /
+  const Prefill prefill{serving, way};
+  const int most = most_executed(machine);
+  // Ranks beyond those that a window reaches add nothing.
+  const bool is_near =
+      windowed && serving.model.window <= (most - 2) * (serving.tokens / way.ring());
+  const int ranks = is_near ? std::min(way.ring(), most) : way.ring();
+  const double ring = seconds_on_line(ranks, most, [&](int few) {
+    return executed(with_ranks(prefill, few), machine, windowed).seconds;
+  });
+  const double reading = static_cast<double>(seen_keys(serving, windowed)) *
+                         kv_bytes(serve_problem(serving, way, windowed)) /
                          machine.memory_bytes_per_s;
-  const double ring = way.passed == Passed::keys ? simulate_job(job, needs, machine).seconds
-                                                 : queries_seconds(job, needs, machine);
   return std::max(ring, reading);
 }
 
 /// Of a layer, for a decode: the own share of all caches is read once.
-double reading_seconds(const Serving& serving, const Split& split, const Machine& machine,
+double reading_seconds(const Serving& serving, const ServeWay& way, const Machine& machine,
                        bool windowed) {
-  const Problem problem = serve_problem(serving, split, windowed);
-  const double keys = ceil_of(seen_keys(serving, windowed), split.context);
+  const Problem problem = serve_problem(serving, way, windowed);
+  const double keys = ceil_of(seen_keys(serving, windowed), way.ring());
   const double flops = static_cast<double>(work_of(problem, Pass::forward).flops_per_pair) * keys;
   return machine.block_s + std::max(keys * kv_bytes(problem) / machine.memory_bytes_per_s,
                                     flops / machine.forward_flops);
@@ -119,11 +164,11 @@ double reading_seconds(const Serving& serving, const Split& split, const Machine
 
 /// Of a layer: what asks, which a ring of a prefill has hidden or waited for, and answers.
 double answer_seconds(const Serving& serving, const ServeWay& way, const Machine& machine) {
-  const int ranks = way.split.context;
+  const int ranks = way.ring();
   if (ranks == 1 || way.passed == Passed::keys) return 0;
-  const Problem problem = serve_problem(serving, way.split, false);
+  const Problem problem = serve_problem(serving, way, false);
   const Shape& s = problem.shape;
-  const double heads = static_cast<double>(s.q_heads) * device_tokens(serving, way.split);
+  const double heads = static_cast<double>(s.q_heads) * rank_tokens(serving, way);
   const double query = static_cast<double>(s.head_dim * dtype_info(problem.dtype).bytes);
   const double state = static_cast<double>((s.v_dim + 2) * accumulator_bytes(problem.dtype));
   return (serving.decodes() ? exchange_seconds(heads * query, ranks, machine) : 0) +
@@ -155,53 +200,70 @@ double product_seconds(const Serving& serving, const Split& split, const Machine
   return static_cast<double>(m.layers) * layer + longer(kOperations * matrix * last, matrix);
 }
 
+/// New tokens that those who deal heads have together, with all heads of a tensor group.
+Problem dealt_problem(const Serving& serving, const ServeWay& way) {
+  Problem problem = serve_problem(serving, {.split = way.split}, false);
+  problem.shape.batch = 1;
+  problem.shape.q_tokens = problem.shape.kv_tokens =
+      static_cast<std::int64_t>(device_tokens(serving, way.split)) * way.by_heads;
+  return problem;
+}
+
 /// Queries and what they are answered with: those of all ranks, until they have gone home.
-double queries_bytes(const Serving& serving, const Split& split) {
-  const Problem problem = serve_problem(serving, split, false);
+double queries_bytes(const Serving& serving, const ServeWay& way) {
+  const Problem problem = serve_problem(serving, way, false);
   const Shape& s = problem.shape;
-  const double own = device_tokens(serving, split), all = own * split.context;
+  const double own = rank_tokens(serving, way), all = own * way.ring();
   const double query = kActivationBytes * static_cast<double>(s.q_heads * s.head_dim);
   const double state =
       static_cast<double>(s.q_heads * (s.v_dim + 2) * accumulator_bytes(problem.dtype));
   const double visiting =
-      serving.decodes() ? all : own * std::min(RunOptions{}.slots, split.context - 1);
+      serving.decodes() ? all : own * std::min(RunOptions{}.slots, way.ring() - 1);
   return query * (2 * own + visiting) + state * all;
 }
 
+/// Asked of a ring of few ranks with as long chunks, for one of many holds no more.
+double keys_bytes(const Prefill& prefill, const MemoryOf& memory_of) {
+  const bool windowed = all_windowed(prefill.serving.model);
+  const Prefill few = with_ranks(prefill, std::min(prefill.way.ring(), kRanksAsked));
+  const Job job = prefill_job(few.serving, few.way, windowed);
+  return static_cast<double>(memory_of(job, prefill_needs(few.serving, job, windowed)));
+}
+
 double attention_bytes(const Serving& serving, const ServeWay& way, const MemoryOf& memory_of) {
-  if (way.passed == Passed::queries || serving.decodes()) return queries_bytes(serving, way.split);
-  const Transformer& m = serving.model;
-  const bool windowed = m.windowed_layers == m.layers;
-  const Job job = prefill_job(serving, way.split, windowed);
-  return static_cast<double>(memory_of(job, prefill_needs(serving, job, windowed)));
+  const bool passes_queries = way.passed == Passed::queries || serving.decodes();
+  return dealt_bytes(dealt_problem(serving, way), way.by_heads) +
+         (passes_queries ? queries_bytes(serving, way) : keys_bytes({serving, way}, memory_of));
 }
 
 }  // namespace
 
-Problem serve_problem(const Serving& serving, const Split& split, bool windowed) {
+Problem serve_problem(const Serving& serving, const ServeWay& way, bool windowed) {
   const Transformer& m = serving.model;
-  const std::int64_t tensor = split.tensor;
+  const std::int64_t dealt = way.group();
+  const std::int64_t keys =
+      serving.tokens + (windowed ? std::min(serving.cached, m.window - 1) : serving.cached);
   Problem problem;
-  problem.shape = {.batch = at_once(serving, split),
-                   .q_heads = (m.heads + tensor - 1) / tensor,
-                   .kv_heads = (m.kv_heads + tensor - 1) / tensor,
+  problem.shape = {.batch = at_once(serving, way.split),
+                   .q_heads = (m.heads + dealt - 1) / dealt,
+                   .kv_heads = (m.kv_heads + dealt - 1) / dealt,
                    .q_tokens = serving.tokens,
-                   .kv_tokens = serving.keys(),
+                   .kv_tokens = keys,
                    .head_dim = m.head_dim,
                    .v_dim = m.head_dim};
   problem.dtype = DType::bf16;
   problem.scale = default_scale(m.head_dim);
   const std::string mask =
       windowed ? "causal+window:" + std::to_string(m.window - 1) + ",0" : "causal";
-  problem.mask = parse_mask(mask).bind(serving.tokens, serving.keys());
+  problem.mask = parse_mask(mask).bind(serving.tokens, keys);
   return problem;
 }
 
 double passed_bytes(const Serving& serving, const ServeWay& way) {
-  const Problem problem = serve_problem(serving, way.split, false);
-  const std::int64_t bytes = way.passed == Passed::keys ? pass_kv_bytes(problem, way.split.context)
-                                                        : pass_q_bytes(problem, way.split.context);
-  return static_cast<double>(bytes) * way.split.tensor;
+  const Problem problem = serve_problem(serving, way, false);
+  const std::int64_t bytes = way.passed == Passed::keys ? pass_kv_bytes(problem, way.ring())
+                                                        : pass_q_bytes(problem, way.ring());
+  return static_cast<double>(bytes) * way.group();
 }
 
 ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const MemoryOf& memory_of) {
@@ -209,9 +271,9 @@ ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const Memo
   const Split& split = way.split;
   const DeviceWeights weights = device_weights(m, split);
   ServeMemory memory{.weights = kWeightBytes * weights.all()};
-  const Problem one = serve_problem({.model = m}, split, false);
+  const Problem one = serve_problem({.model = m}, way, false);
   const double keys = mean_of_layers(
-      m, [&](bool windowed) { return ceil_of(seen_keys(serving, windowed), split.context); });
+      m, [&](bool windowed) { return ceil_of(seen_keys(serving, windowed), way.ring()); });
   memory.cache = weights.layers * static_cast<double>(serving.sequences) * keys * kv_bytes(one);
   const double tokens = device_tokens(serving, split), tensor = split.tensor;
   const double block = serving.block_tokens > 0
@@ -230,16 +292,18 @@ ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const Memo
 ServeTime serve_time(const Serving& serving, const ServeWay& way, const Machine& machine) {
   const Transformer& m = serving.model;
   const Split& split = way.split;
-  const Machine ring = ring_machine(machine, split.tensor);
+  const Machine ring = ring_machine(machine, way.group());
   const auto layers = static_cast<double>(m.layers);
   const double between =
       kActivationBytes * device_tokens(serving, split) * static_cast<double>(m.hidden);
   ServeTime time{.products = product_seconds(serving, split, machine)};
   time.attention = layers * mean_of_layers(m, [&](bool windowed) {
-                     return serving.decodes() ? reading_seconds(serving, split, ring, windowed)
+                     return serving.decodes() ? reading_seconds(serving, way, ring, windowed)
                                               : ring_seconds(serving, way, ring, windowed);
                    });
   time.answers = layers * answer_seconds(serving, way, ring);
+  time.heads = layers * dealing_seconds(dealt_problem(serving, way), way.by_heads,
+                                        ring_machine(machine, split.tensor));
   if (split.tensor > 1) {
     time.tensor =
         layers * kCollectives * exchange_seconds(between / split.tensor, split.tensor, machine);
@@ -248,6 +312,12 @@ ServeTime serve_time(const Serving& serving, const ServeWay& way, const Machine&
   const LinkSpeed& link = in_node ? machine.inside : machine.outside;
   time.stages = (split.stages - 1) * (link.latency_s + between / split.tensor / link.bytes_per_s);
   return time;
+}
+
+JobTimes prefill_times(const Serving& serving, const ServeWay& way, const Machine& machine,
+                       int ranks) {
+  return executed(with_ranks({serving, way}, std::min(ranks, way.ring())),
+                  ring_machine(machine, way.group()), all_windowed(serving.model));
 }
 
 double tokens_per_second(const Serving& serving, double seconds) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "reference/model/job.h"
 #include "reference/model/machine.h"
 #include "reference/model/planner.h"
 #include "reference/model/training/step.h"
@@ -35,6 +36,10 @@ enum class Passed { keys, queries };
 struct ServeWay {
   Split split = {};
   Passed passed = Passed::keys;
+  int by_heads = 1;  ///< neighbours that deal heads, as of a StepWay; the cache lies with its heads
+  int ring() const { return split.context / by_heads; }
+  /// Devices of one rank of a ring.
+  int group() const { return split.tensor * by_heads; }
 };
 
 /// Bytes of the fullest device.
@@ -50,23 +55,32 @@ struct ServeTime {
   double products = 0;   ///< with learned matrices, or reading them
   double attention = 0;  ///< its ring, waiting too, or reading the cache
   double answers = 0;    ///< queries of a decode on their way, and partial answers
+  double heads = 0;      ///< all-to-alls before and after, where heads are dealt
   double tensor = 0;     ///< exchanges between devices of a tensor group
   double stages = 0;     ///< from one stage to the next
-  double total() const { return products + attention + answers + tensor + stages; }
+  double total() const { return products + attention + answers + heads + tensor + stages; }
 };
 
-/// Attention of one layer on the ranks of a ring, which have the heads of one tensor group.
-Problem serve_problem(const Serving& serving, const Split& split, bool windowed);
+/// Attention of one layer on the ranks of a ring, which have some heads of one tensor group. Of a layer
+/// with a window, cached tokens that none of the new ones see do not count.
+Problem serve_problem(const Serving& serving, const ServeWay& way, bool windowed);
 
-/// Bytes that all devices of all rings send in a layer without a window, by closed form.
+/// Bytes that all devices of all rings send in a layer without a window, by closed form; those of heads
+/// that are dealt not.
 double passed_bytes(const Serving& serving, const ServeWay& way);
 
 /// `memory_of` is asked for a prefill whose keys travel.
 ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const MemoryOf& memory_of);
 
-/// A prefill's rings are simulated, with queries in the place of keys where these travel; a decode's
-/// exchange has a closed form, for all ranks send at once. Errors as simulate_job().
+/// A prefill's rings are simulated, with queries in the place of keys where these travel, of more than
+/// most_executed() ranks by seconds_on_line(); a decode's exchange has a closed form, for all ranks
+/// send at once. Errors as simulate_job().
 ServeTime serve_time(const Serving& serving, const ServeWay& way, const Machine& machine);
+
+/// What ranks of a prefill's ring do when, in one layer: of so many ranks, or all where they are fewer,
+/// with chunks as long. The layer has a window where all of them have one.
+JobTimes prefill_times(const Serving& serving, const ServeWay& way, const Machine& machine,
+                       int ranks);
 
 /// New tokens a second, of all sequences.
 double tokens_per_second(const Serving& serving, double seconds);

@@ -6,6 +6,18 @@
 
 namespace ringlab::model {
 
+namespace {
+
+/// What may travel in a ring of so many ranks, keys before queries; where it is one, any is as good.
+std::vector<Passed> passed_in(const Serving& serving, const ServeWish& wish, int ranks) {
+  if (wish.passed) return {*wish.passed};
+  if (serving.decodes()) return {ranks == 1 ? Passed::keys : Passed::queries};
+  if (ranks == 1) return {Passed::keys};
+  return {Passed::keys, Passed::queries};
+}
+
+}  // namespace
+
 std::vector<ServeWay> ways_to_serve(const Serving& serving, const ServeWish& wish,
                                     const Machine& machine) {
   SplitWish one = wish.split;
@@ -13,14 +25,10 @@ std::vector<ServeWay> ways_to_serve(const Serving& serving, const ServeWish& wis
   const Training sizes{.model = serving.model, .tokens = serving.keys()};
   std::vector<ServeWay> ways;
   for (const Split& split : splits_for(sizes, one, machine)) {
-    if (split.context == 1) {
-      ways.push_back({split, wish.passed.value_or(Passed::keys)});
-      continue;
-    }
-    if (!serving.decodes() && split.context > kLongestServedRing) continue;
-    for (const Passed passed : {Passed::keys, Passed::queries}) {
-      if (serving.decodes() && passed == Passed::keys) continue;
-      if (passed == wish.passed.value_or(passed)) ways.push_back({split, passed});
+    for (const int by_heads : neighbours_that_deal(serving.model, wish.split, machine, split)) {
+      for (const Passed passed : passed_in(serving, wish, split.context / by_heads)) {
+        ways.push_back({split, passed, by_heads});
+      }
     }
   }
   return ways;

@@ -16,10 +16,8 @@ struct ServeWish {
   std::optional<Passed> passed = {};  ///< of a prefill: in a decode queries travel
 };
 
-/// The longest rings of prefills that are weighed: they are executed rank by rank.
-inline constexpr int kLongestServedRing = 256;
-
-/// Ways on all of splits_for() without replicas, the simplest first; keys before queries.
+/// Ways on all of splits_for() without replicas and for all neighbours_that_deal(), the simplest first;
+/// keys before queries.
 std::vector<ServeWay> ways_to_serve(const Serving& serving, const ServeWish& wish,
                                     const Machine& machine);
 

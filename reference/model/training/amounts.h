@@ -13,6 +13,10 @@ inline constexpr double kWeightBytes = 2, kActivationBytes = 2, kLogitBytes = 4;
 /// Collectives of a layer in a tensor group, in either direction: two gather and two scatter.
 inline constexpr double kCollectives = 4;
 
+/// Ranks of a ring that is asked for its memory, where nodes are small: one of more with as long chunks
+/// holds as much.
+inline constexpr int kRanksAsked = 8;
+
 /// The largest of so many parts.
 inline double ceil_of(std::int64_t whole, std::int64_t parts) {
   const std::int64_t up = (whole + parts - 1) / parts;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "reference/model/closed_forms.h"
 #include "reference/model/many_ranks.h"
 #include "reference/model/training/amounts.h"
+#include "reference/model/training/dealing.h"
 
 namespace ringlab::model {
 namespace {
@@ -14,7 +14,6 @@ constexpr double kGradientBytes = 4, kOptimizerBytes = 12, kLseBytes = 4;
 /// Of an update, for each weight: moments, gradient and weight are read, the first two and both forms
 /// of the weight written.
 constexpr double kUpdateBytes = 30;
-constexpr int kRanksAsked = 8;  // for memory, where nodes are small
 
 /// A step on one device, in numbers that all parts need.
 struct Device {
@@ -87,24 +86,6 @@ Problem dealt_problem(const Training& training, const StepWay& way) {
   return problem;
 }
 
-/// Of a pass. Going backward, gradients of what came back go there, and of what went there come back.
-double dealing_seconds(const Training& training, const StepWay& way, const Machine& machine) {
-  const double peers = way.by_heads - 1;
-  const auto all =
-      static_cast<double>(deal_heads_bytes(dealt_problem(training, way), way.by_heads));
-  const double to_each = all / way.by_heads / peers;
-  const Machine seen = ring_machine(machine, way.split.tensor);
-  return 2 * exchange_seconds(to_each / 2, way.by_heads, seen);  // there and back
-}
-
-/// Bytes of q, k, v and out of a device's own tokens and all heads, and their gradients.
-double dealt_bytes(const Training& training, const StepWay& way) {
-  const Shape s = dealt_problem(training, way).shape;
-  const std::int64_t numbers =
-      s.q_tokens / way.by_heads * (s.q_heads + s.kv_heads) * (s.head_dim + s.v_dim);
-  return 2 * kActivationBytes * static_cast<double>(numbers);
-}
-
 }  // namespace
 
 DeviceWeights device_weights(const Transformer& model, const Split& split) {
@@ -162,7 +143,8 @@ double ring_bytes(const Training& training, const StepWay& way, const Machine& m
   const int few = std::min(job.options.ranks, std::max(2 * seen.node_ranks, kRanksAsked));
   const Job asked = with_ranks(job, few);
   const double ring = static_cast<double>(memory_of(asked, needs_of(asked.problem, asked.options)));
-  return ring + (way.by_heads > 1 ? dealt_bytes(training, way) : 0);
+  // Gradients, too.
+  return ring + 2 * dealt_bytes(dealt_problem(training, way), way.by_heads);
 }
 
 RingCost ring_cost(const Training& training, const StepWay& way, const Machine& machine,
@@ -180,7 +162,9 @@ RingCost ring_cost(const Training& training, const StepWay& way, const Machine& 
     job.passes = {Pass::backward};
     cost.backward_s += share * seconds_of_many(job, seen);
   }
-  if (way.by_heads > 1) cost.heads_s = dealing_seconds(training, way, machine);
+  // Going backward, gradients of what came back go there, and of what went there come back.
+  cost.heads_s = dealing_seconds(dealt_problem(training, way), way.by_heads,
+                                 ring_machine(machine, way.split.tensor));
   return cost;
 }
 

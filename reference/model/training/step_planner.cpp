@@ -40,18 +40,11 @@ bool fits(const Training& training, const SplitWish& wish, const Machine& machin
          training.tokens >= std::int64_t{kLeastTokens} * split.context;
 }
 
-bool may_deal(const Transformer& m, const Split& split, int by_heads) {
-  const std::int64_t heads = m.heads / split.tensor, kv_heads = m.kv_heads / split.tensor;
-  return split.context % by_heads == 0 && heads % by_heads == 0 &&
-         (kv_heads % by_heads == 0 || by_heads % kv_heads == 0);
-}
-
 /// Rings and all-to-alls on the devices of a context, the simplest first.
 std::vector<StepWay> ways_of_split(const Training& training, const SplitWish& wish,
                                    const Machine& machine, const Split& split) {
   std::vector<StepWay> ways;
-  for (const int by_heads : powers(wish.by_heads, machine.node_ranks / split.tensor)) {
-    if (!may_deal(training.model, split, by_heads)) continue;
+  for (const int by_heads : neighbours_that_deal(training.model, wish, machine, split)) {
     const StepWay way{.split = split, .by_heads = by_heads};
     ways.push_back(way);
     const int node = ring_machine(machine, way.group()).node_ranks;
@@ -99,6 +92,17 @@ std::vector<Split> splits_for(const Training& training, const SplitWish& wish,
       }
     }
   }
+  return all;
+}
+
+std::vector<int> neighbours_that_deal(const Transformer& m, const SplitWish& wish,
+                                      const Machine& machine, const Split& split) {
+  const std::int64_t heads = m.heads / split.tensor, kv_heads = m.kv_heads / split.tensor;
+  std::vector<int> all = powers(wish.by_heads, machine.node_ranks / split.tensor);
+  std::erase_if(all, [&](int by_heads) {
+    return split.context % by_heads != 0 || heads % by_heads != 0 ||
+           (kv_heads % by_heads != 0 && by_heads % kv_heads != 0);
+  });
   return all;
 }
 

@@ -24,8 +24,12 @@ struct SplitWish {
 std::vector<Split> splits_for(const Training& training, const SplitWish& wish,
                               const Machine& machine);
 
-/// All ways of all splits_for(), in their order. Heads are dealt to 1, 2, 4 … neighbours in a node: to as
-/// many as divide the context and the query heads, and divide the K/V heads or are divided by them.
+/// To how many neighbours in a node heads may be dealt, the fewest first: 1, 2, 4 … that divide the
+/// context and the query heads, and divide the K/V heads or are divided by them.
+std::vector<int> neighbours_that_deal(const Transformer& model, const SplitWish& wish,
+                                      const Machine& machine, const Split& split);
+
+/// All ways of all splits_for(), in their order, for all neighbours_that_deal().
 std::vector<StepWay> ways_to_train(const Training& training, const SplitWish& wish,
                                    const Machine& machine);
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "reference/core/schedule/schedule_costs.h"
 #include "reference/model/closed_forms.h"
+#include "reference/model/many_ranks.h"
 #include "reference/model/network.h"
 #include "reference/model/serving/serve_planner.h"
 #include "reference/model/training/transformer_file.h"
@@ -146,25 +148,95 @@ Machine links_alone() {
   return machine;
 }
 
-TEST(Serve, what_rings_and_exchanges_take_is_what_closed_forms_say_of_their_bytes) {
-  const Transformer& m = find_transformer("llama-3.1-8b");
-  const Machine machine = links_alone();
-  for (const int tensor : {1, 2}) {
-    for (const int ranks : {2, 4}) {
-      for (const Passed passed : {Passed::keys, Passed::queries}) {
-        const ServeWay way{.split = {.context = ranks, .tensor = tensor}, .passed = passed};
-        const Serving prefill{.model = m, .tokens = 4096, .cached = 8192};
-        const Serving decode{.model = m, .cached = 8191, .sequences = 16};
-        for (const Serving& serving : {prefill, decode}) {
-          if (serving.decodes() && passed == Passed::keys) continue;
-          const ServeTime time = serve_time(serving, way, machine);
-          const double sent = (time.attention + time.answers) / static_cast<double>(m.layers) *
-                              machine.inside.bytes_per_s * way.split.devices();
-          EXPECT_NEAR(sent / passed_bytes(serving, way), 1, 1e-6);
+/// Ways of at most a node: rings of 2 and 4 ranks, each of 1 to 4 devices.
+std::vector<ServeWay> ways_in_a_node() {
+  std::vector<ServeWay> ways;
+  for (const int ranks : {2, 4}) {
+    for (const int tensor : {1, 2}) {
+      for (const int by_heads : {1, 2, 4}) {
+        if (ranks * tensor * by_heads > 8) continue;
+        for (const Passed passed : {Passed::keys, Passed::queries}) {
+          ways.push_back({{.context = ranks * by_heads, .tensor = tensor}, passed, by_heads});
         }
       }
     }
   }
+  return ways;
+}
+
+/// All devices send as much as they can for so many seconds of all layers: the bytes of one layer.
+double sent_in(double seconds, const Transformer& m, const Machine& machine, const ServeWay& way) {
+  return seconds / static_cast<double>(m.layers) * machine.inside.bytes_per_s * way.split.devices();
+}
+
+TEST(Serve, what_rings_and_exchanges_take_is_what_closed_forms_say_of_their_bytes) {
+  const Transformer& m = find_transformer("llama-3.1-8b");
+  const Machine machine = links_alone();
+  const Serving prefill{.model = m, .tokens = 4096, .cached = 8192};
+  const Serving decode{.model = m, .cached = 8191, .sequences = 16};
+  for (const ServeWay& way : ways_in_a_node()) {
+    for (const Serving& serving : {prefill, decode}) {
+      if (serving.decodes() && way.passed == Passed::keys) continue;
+      const ServeTime time = serve_time(serving, way, machine);
+      const double sent = sent_in(time.attention + time.answers, m, machine, way);
+      EXPECT_NEAR(sent / passed_bytes(serving, way), 1, 1e-6);
+    }
+  }
+}
+
+// q, k and v of new tokens go to those who have their heads, and out and lse come back; cached ones stay.
+TEST(Serve, heads_that_are_dealt_take_what_they_send) {
+  const Transformer& m = find_transformer("llama-3.1-8b");
+  const Machine machine = links_alone();
+  for (const std::int64_t cached : {0, 8192}) {
+    const Serving serving{.model = m, .tokens = 4096, .cached = cached};
+    for (const ServeWay& way : ways_in_a_node()) {
+      const ServeTime time = serve_time(serving, way, machine);
+      double sent = 0;
+      const double to_others = 1.0 - 1.0 / way.by_heads;  // of what each device has
+      for (std::int64_t token = 0; token < serving.tokens; ++token) {
+        const auto heads = static_cast<double>(m.heads);
+        const auto kv_heads = static_cast<double>(m.kv_heads);
+        const auto channels = static_cast<double>(m.head_dim);
+        sent += to_others * (2 * heads * channels + 2 * kv_heads * channels) * 2;  // bf16
+        sent += to_others * heads * 4;                                             // lse
+      }
+      EXPECT_NEAR(sent_in(time.heads, m, machine, way), sent, 1e-6 * sent + 1e-9);
+    }
+  }
+}
+
+TEST(Serve, rings_of_many_ranks_go_on_as_rings_of_some) {
+  Machine few = find_machine("h100"), all = few;
+  few.inside = all.inside = few.outside;  // so that nodes change nothing but how many are executed
+  all.node_ranks = 64;
+  for (const char* name : {"llama-3.1-8b", "mistral-7b"}) {
+    const Serving serving{.model = find_transformer(name), .tokens = 1 << 19, .cached = 1 << 20};
+    for (const Passed passed : {Passed::keys, Passed::queries}) {
+      for (const int by_heads : {1, 2}) {
+        const ServeWay way{{.context = 256}, passed, by_heads};
+        ASSERT_LT(most_executed(ring_machine(few, by_heads)), way.ring());
+        ASSERT_GE(most_executed(ring_machine(all, by_heads)), way.ring());
+        EXPECT_NEAR(
+            serve_time(serving, way, few).attention / serve_time(serving, way, all).attention, 1,
+            0.02)
+            << name << " " << by_heads;
+      }
+    }
+  }
+}
+
+TEST(Serve, memory_is_asked_of_few_ranks_with_chunks_as_long) {
+  const Serving serving{.model = find_transformer("llama-3.1-8b"), .tokens = 4096, .cached = 65536};
+  std::vector<std::int64_t> ranks, chunk;
+  const auto note = [&](const Job& job, const JobNeeds& needs) {
+    ranks.push_back(job.options.ranks);
+    chunk.push_back(needs.tokens.front());
+    return std::int64_t{0};
+  };
+  for (const int context : {4, 512}) serve_memory(serving, {{.context = context}}, note);
+  EXPECT_EQ(ranks, (std::vector<std::int64_t>{4, 8}));
+  EXPECT_EQ(chunk, (std::vector<std::int64_t>{(4096 + 65536) / 4, (4096 + 65536) / 512}));
 }
 
 TEST(Serve, where_links_are_free_it_is_the_same_who_travels) {
@@ -246,12 +318,18 @@ TEST(Serve, all_devices_together_hold_the_model_and_its_cache_once) {
   }
   for (const Split& split : {Split{}, Split{.context = 4}, Split{.tensor = 4}, Split{.stages = 4},
                              Split{.context = 2, .tensor = 2, .stages = 2}}) {
-    const ServeMemory memory = serve_memory(serving, {split, Passed::queries}, no_bytes);
-    EXPECT_EQ(memory.cache * split.devices(), static_cast<double>(cache));
-    if (split.context * split.tensor * split.stages == split.context) {
-      EXPECT_EQ(memory.weights, 2.0 * static_cast<double>(parameter_count(m)));
+    for (int by_heads = 1; by_heads <= split.context; by_heads *= 2) {
+      const ServeWay way{split, Passed::queries, by_heads};
+      const ServeMemory memory = serve_memory(serving, way, no_bytes);
+      EXPECT_EQ(memory.cache * split.devices(), static_cast<double>(cache));
+      if (split.context * split.tensor * split.stages == split.context) {
+        EXPECT_EQ(memory.weights, 2.0 * static_cast<double>(parameter_count(m)));
+      }
     }
   }
+  // Eight K/V heads that sixteen deal lie twice.
+  const ServeWay sixteen{{.context = 16}, Passed::queries, 16};
+  EXPECT_EQ(serve_memory(serving, sixteen, no_bytes).cache * 16, 2 * static_cast<double>(cache));
 }
 
 TEST(Serve, a_window_keeps_what_it_sees) {
@@ -264,7 +342,7 @@ TEST(Serve, a_window_keeps_what_it_sees) {
 TEST(ServePlanner, few_new_tokens_pass_queries_and_many_pass_keys) {
   Machine machine = find_machine("h100");
   scale_links(machine, 0.1);
-  const ServeWish wish{.split = {.devices = 8, .context = 8}};
+  const ServeWish wish{.split = {.devices = 8, .context = 8, .by_heads = 1}};
   Serving serving{.model = find_transformer("llama-3.1-8b"), .tokens = 512, .cached = 1 << 20};
   const auto first = [&] {
     return weigh_serving(serving, wish, machine, no_bytes).front().way.passed;
