@@ -6,6 +6,7 @@
 
 #include "optimized/cpu/bf16/bf16_dot.h"
 #include "optimized/cpu/few_queries-inl.h"
+#include "optimized/cpu/few_queries.h"
 #include "optimized/cpu/forward_worker-inl.h"
 #include "optimized/cpu/vectors.h"
 
@@ -63,7 +64,7 @@ void forward_block(const Block<Half>& block, SoftmaxState<float>* states, float*
 template <>
 void forward_block(const Block<BFloat16>& block, SoftmaxState<float>* states, float* accs) {
   const bf16_dot::Products* const products = bf16_products_in_use();
-  if (products && bf16_dot::takes(block)) {
+  if (products && bf16_dot::takes(block) && !has_few_queries(block)) {
     bf16_dot::forward(block, *products, states, accs);
   } else {
     HWY_DYNAMIC_DISPATCH(forward_bf16)(block, states, accs);

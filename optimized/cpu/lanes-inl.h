@@ -29,7 +29,7 @@ using SquareTag = hn::Full128<Real>;
 template <class Real>
 inline constexpr std::int64_t kSquare = hn::MaxLanes(SquareTag<Real>());
 
-/// rows[i] column j <-> rows[j] column i.
+/// rows[i] column j <-> rows[j] column i, in every block of 128 bits.
 template <class D, class V>
 HWY_INLINE void transpose(D d, V (&rows)[1]) {
   (void)d, (void)rows;
@@ -47,12 +47,83 @@ HWY_INLINE void transpose(D d, V (&rows)[4]) {
   const V high = hn::InterleaveUpper(d, rows[0], rows[1]);
   const V other_low = hn::InterleaveLower(d, rows[2], rows[3]);
   const V other_high = hn::InterleaveUpper(d, rows[2], rows[3]);
-  rows[0] = hn::ConcatLowerLower(d, other_low, low);
-  rows[1] = hn::ConcatUpperUpper(d, other_low, low);
-  rows[2] = hn::ConcatLowerLower(d, other_high, high);
-  rows[3] = hn::ConcatUpperUpper(d, other_high, high);
+  const hn::Repartition<double, D> pairs;
+  const auto lower = [&](V a, V b) {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  const auto upper = [&](V a, V b) {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  rows[0] = lower(low, other_low);
+  rows[1] = upper(low, other_low);
+  rows[2] = lower(high, other_high);
+  rows[3] = upper(high, other_high);
 }
 #endif
+
+/// kSquare channels of the rows 0, kSquare, 2 kSquare … from `rows` on, one block of 128 bits each.
+template <class D, class Real>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const Real* rows, [[maybe_unused]] std::int64_t channels) {
+  constexpr std::int64_t kSide = kSquare<Real>;
+  constexpr int kBlocks = hn::MaxLanes(D()) / kSide;
+  if constexpr (kBlocks == 1) return hn::LoadU(d, rows);
+#if HWY_TARGET != HWY_SCALAR
+  auto blocks = hn::LoadDup128(d, rows);
+  for (int block = 1; block < kBlocks; ++block) {
+    const auto next = hn::LoadDup128(d, rows + block * kSide * channels);
+    blocks = kBlocks == 2 ? hn::ConcatUpperLower(d, next, blocks)
+                          : hn::IfThenElse(hn::FirstN(d, block * kSide), blocks, next);
+  }
+  return blocks;
+#endif
+}
+
+/// The transposed words of a vector of rows, `words` of them a row, whole squares: store(word, vector). The
+/// rows behind them are fetched ahead.
+template <class Real, class Store>
+HWY_INLINE void turn_words(const Real* rows, std::int64_t words, const Store& store) {
+  const hn::ScalableTag<Real> d;
+  constexpr std::int64_t kSide = kSquare<Real>;
+  const Real* const ahead = rows + lanes<Real>() * words;
+  for (std::int64_t word = 0; word < words; word += kSide) {
+    Vector<Real> square[kSide];
+    for (std::int64_t i = 0; i < kSide; ++i) {
+      square[i] = load_blocks(d, rows + i * words + word, words);
+      hwy::Prefetch(ahead + word * lanes<Real>() + i * (64 / sizeof(Real)));
+    }
+    transpose(d, square);
+    for (std::int64_t i = 0; i < kSide; ++i) store(word + i, square[i]);
+  }
+}
+
+/// Channels that turn_words() takes as a square: those of bf16 lie in pairs.
+template <class Real, class From>
+inline constexpr std::int64_t kChannelsOfSquare =
+    std::is_same_v<From, Real> ? kSquare<Real>
+                               : (std::is_same_v<From, BFloat16> ? 2 * kSquare<Real> : 0);
+
+/// to[channel][lane] = rows[lane][channel] of a vector of lanes, widened.
+template <class Real>
+HWY_INLINE void vector_into_lanes(const Real* rows, std::int64_t channels, Real* to,
+                                  std::int64_t stride) {
+  const hn::ScalableTag<Real> d;
+  turn_words(rows, channels, [&](std::int64_t channel, Vector<Real> lane) HWY_ATTR {
+    hn::StoreU(lane, d, to + channel * stride);
+  });
+}
+HWY_INLINE void vector_into_lanes(const BFloat16* rows, std::int64_t channels, float* to,
+                                  std::int64_t stride) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> bits;
+  const auto high = hn::Set(bits, 0xFFFF0000);
+  const auto turn = [&](std::int64_t pair, Vector<float> lane) HWY_ATTR {
+    const auto both = hn::BitCast(bits, lane);
+    float* const even = to + 2 * pair * stride;
+    hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(both)), d, even);
+    hn::StoreU(hn::BitCast(d, hn::And(both, high)), d, even + stride);
+  };
+  turn_words(reinterpret_cast<const float*>(rows), channels / 2, turn);
+}
 
 /// to[channel][lane] = rows[lane][channel], widened; lanes from `count` on repeat the last row.
 /// `rows` are dense, `to` has `width` lanes a row, whole squares, `stride` numbers from row to row.
@@ -60,8 +131,15 @@ template <class Real, class From>
 void into_lanes(const From* rows, std::int64_t count, std::int64_t channels, Real* to,
                 std::int64_t width, std::int64_t stride) {
   const SquareTag<Real> d;
-  constexpr std::int64_t kSide = kSquare<Real>;
-  for (std::int64_t lane = 0; lane < width; lane += kSide) {
+  constexpr std::int64_t kSide = kSquare<Real>, kWhole = kChannelsOfSquare<Real, From>;
+  std::int64_t lane = 0;
+  if constexpr (kWhole > 0) {
+    const bool whole = channels % kWhole == 0;
+    for (; whole && lane + lanes<Real>() <= count; lane += lanes<Real>()) {
+      vector_into_lanes(rows + lane * channels, channels, to + lane, stride);
+    }
+  }
+  for (; lane < width; lane += kSide) {
     const From* from[kSide];
     for (std::int64_t i = 0; i < kSide; ++i) {
       from[i] = rows + std::min(lane + i, count - 1) * channels;

@@ -110,7 +110,7 @@ CALLS = {
 }}
 """,
     "few": """void forward(const Block<{element}>& block, SoftmaxState<{real}>* states, {real}* accs) {{
-  if (!HWY_NAMESPACE::has_few_queries(block)) return forward_block(block, states, accs);
+  if (!has_few_queries(block)) return forward_block(block, states, accs);
   HWY_NAMESPACE::forward_few(block, states, accs);
 }}
 """,

@@ -98,7 +98,7 @@ class KernelGenerator(unittest.TestCase):
         self.assertEqual(ids, ["kernel_toy"])
         self.assertIn("bool forward_few", text)
         self.assertNotIn("bool forward_heads", text)
-        self.assertIn("if (!HWY_NAMESPACE::has_few_queries(block)) "
+        self.assertIn("if (!has_few_queries(block)) "
                       "return forward_block(block, states, accs);\n"
                       "  HWY_NAMESPACE::forward_few(block, states, accs);", text)
         self.assertIn("{.forward = cpu::kernel_toy::forward}", text)

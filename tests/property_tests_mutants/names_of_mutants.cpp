@@ -64,6 +64,8 @@ std::map<std::string, std::string> names_beyond_lessons() {
       {"kernel_last_channel_skipped", "channels.odd_value_dropped"},
       {"kernel_log2e_forgotten", "softmax.log2e_forgotten"},
       {"kernel_scaled_twice", "scale.twice"},
+      {"kernel_few_infinity_of_another_row", "mask.masked_value_read"},
+      {"kernel_few_nothing_set_apart", "mask.masked_value_read"},
       {"kernel_infinite_value_lost", "values.infinity_misplaced"},
       {"kernel_kv_head_modulo", "heads.modulo"},
       {"kernel_state_not_loaded", "ring.only_last_chunk"},

@@ -43,6 +43,7 @@ std::vector<TorchCase> torch_cases() {
   for (const std::int64_t heads : {1, 8}) {
     cases.push_back({.head_dim = 64, .threads = 2, .heads = heads, .decoded = 1});
   }
+  cases.push_back({.dtype = DType::bf16, .threads = 2, .decoded = 1});
   return cases;
 }
 
