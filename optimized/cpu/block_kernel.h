@@ -3,7 +3,8 @@
 // Vectors with their lanes along queries (forward_tile-inl.h, backward_tile-inl.h), as wide as the
 // processor has them (vectors.h). No sum depends on the width of the vectors, so the bits do not,
 // except that the scalar kernels have no fused multiply-add, and that processors which multiply
-// bf16 do so in both passes (bf16_dot.h). What they promise: kernel_profile.h.
+// bf16 do so in both passes (bf16_dot.h), but for few queries (few_queries.h). What they promise:
+// kernel_profile.h.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ struct Block {
 /// base 2: log2 e times scores, see natural_state() in base_2.h. One rescale per key block at most.
 /// Sums in f32 (f64 for f64), in the order of channels and keys; exp2 within 1.75 ulp. Rows that
 /// see nothing of the block keep their state; masked keys and values are not used, whatever they
-/// hold. About 0.2 MiB of scratch per thread.
+/// hold. About 0.2 MiB of scratch per thread; where few queries share a K/V head, their scores of a
+/// block of keys.
 template <class Element>
 void forward_block(const Block<Element>& block, SoftmaxState<Accumulator<Element>>* states,
                    Accumulator<Element>* accs);

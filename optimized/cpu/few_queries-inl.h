@@ -38,8 +38,8 @@ namespace ringlab::cpu::HWY_NAMESPACE {
 inline constexpr std::int64_t kSliceBlocks = 8;
 /// Keys that are transposed together: their channels stay in the first-level cache.
 inline constexpr std::int64_t kStripKeys = 64;
-/// Numbers from channel to channel of a strip: a line more, so that what is written does not look like what
-/// is read next.
+/// Numbers from channel to channel of a strip: a line more, so that what is written does not look
+/// like what is read next.
 template <class Real>
 inline constexpr std::int64_t kStripStride = kStripKeys + 64 / sizeof(Real);
 /// Queries that share what is loaded.
@@ -53,8 +53,7 @@ struct QueryRows {
   Real* of(std::int64_t query) const { return values + query * stride; }
 };
 
-/// scores[i][j] = unit · Σ_c keys[c][j] q[i][c], c in order, of kVectors vectors of keys; channels of
-/// `keys` are kStripKeys numbers apart.
+/// scores[i][j] = unit · Σ_c keys[c][j] q[i][c], c in order, of kVectors vectors of a strip's keys.
 template <int kVectors, int kQueries, class Real>
 HWY_INLINE void score_keys(const Real* HWY_RESTRICT keys, const Rows<Real>& q,
                            std::int64_t channels, Real unit, const QueryRows<Real>& scores) {
@@ -80,8 +79,9 @@ HWY_INLINE void score_keys(const Real* HWY_RESTRICT keys, const Rows<Real>& q,
   }
 }
 
-/// acc[i][c] = keep[i] · acc[i][c] + Σ_j weights[i][j] values[j][c], j in order, of kVectors vectors of
-/// channels. Where a sum is not finite and `even_so` is false, nothing is written, and false is the answer.
+/// acc[i][c] = keep[i] · acc[i][c] + Σ_j weights[i][j] values[j][c], j in order, of kVectors vectors
+/// of channels. Where a sum is not finite and `even_so` is false, nothing is written, and false is
+/// the answer.
 template <int kVectors, int kQueries, class D, class Element, class Real = hn::TFromD<D>>
 HWY_INLINE bool add_values(D d, const Rows<Element>& values, std::int64_t count,
                            const QueryRows<Real>& weights, const Real* keep,
@@ -190,8 +190,8 @@ class FewQueriesWorker {
     }
   }
 
-  /// Scores of a query and `count` keys become weights, which are 0 where it does not see the key. Returns
-  /// the factor of what came before.
+  /// Scores of a query and `count` keys become weights, which are 0 where it does not see the key.
+  /// Returns the factor of what came before.
   static Real weigh(const RowRange& seen, std::int64_t count, Real* scores,
                     SoftmaxState<Real>& state) {
     if (seen.empty()) {
@@ -238,8 +238,8 @@ class FewQueriesWorker {
     }
     for (; i < rows_; ++i) add_up_of<1>(i, values, count, accs);
   }
-  /// Numbers that are not finite are looked for where they have come through: a weight of 0 does not keep
-  /// them out of a product.
+  /// Numbers that are not finite are looked for where they have come through: a weight of 0 does not
+  /// keep them out of a product.
   template <int kQueries>
   void add_up_of(std::int64_t i, const Element* values, std::int64_t count, Real* all_accs) {
     const std::int64_t channels = block_.v.extents.channels;

@@ -78,8 +78,8 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const Real* rows, [[maybe_unused]] std::i
 #endif
 }
 
-/// The transposed words of a vector of rows, `words` of them a row, whole squares: store(word, vector). The
-/// rows behind them are fetched ahead.
+/// The transposed words of a vector of rows, `words` of them a row, whole squares: store(word,
+/// vector). The rows behind them are fetched ahead.
 template <class Real, class Store>
 HWY_INLINE void turn_words(const Real* rows, std::int64_t words, const Store& store) {
   const hn::ScalableTag<Real> d;
