@@ -112,6 +112,20 @@ class GpuRecord(unittest.TestCase):
                          [("G1.a", [2]), ("G1", [1]), ("G2", [2])])
         self.assertEqual([one["date"] for one in both["runs"]], ["1", "2"])
 
+    def test_a_known_machine_gets_the_speeds_that_were_measured(self):
+        self.assertEqual(gpu_record.machines(self.run_of_it), {})  # of no known device
+        ladder = [{"pass": direction, "mask": "full", "tokens": 16384, "head_dim": 128, "tflops": [speed, 0, 0]}
+                  for direction, speed in (("forward", 600), ("forward", 700), ("backward", 500))]
+        alone = {"pass": "forward", "mask": "causal", "tokens": 16384, "head_dim": 128, "tflops": [9, 0, 0]}
+        run = {**self.run_of_it, "device": "NVIDIA H100 80GB HBM3, 580", "versions_of_kernels": [*ladder, alone]}
+        (path, text), = gpu_record.machines(run).items()
+        self.assertEqual(path.name, "h100-ringlab.json")
+        machine = json.loads(text)
+        row, = machine["expected"]["attention"]
+        self.assertEqual((row["forward_tflops"], row["backward_tflops"], row["mask"]), (700, 500, "full"))
+        self.assertEqual(row["source"], "scripts/gpu_check on one NVIDIA H100 80GB HBM3, 2030-01-02")
+        self.assertEqual([row["forward_tflops"] for row in machine["attention"] if row["dtype"] == "bf16"], [700])
+
     def test_pages_say_what_is_kept(self):
         done = subprocess.run([SCRIPT, "--check"], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, ""))

@@ -25,7 +25,8 @@ TEST(Machines, that_are_not_known_are_refused_with_the_names_of_those_that_are) 
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_NE(std::string(error.what())
-                  .find("h200, h100, h800, a100, b200, tpu-v4, tpu-v5e, pcie, ethernet, laptop"),
+                  .find("h200, h100, h100-ringlab, h800, a100, b200, tpu-v4, tpu-v5e, pcie, "
+                        "ethernet, laptop"),
               std::string::npos);
   }
 }
