@@ -196,10 +196,9 @@ std::string split_options(const model::StepWay& way) {
 }
 
 model::Job ring_job(const ModelQuestion& question, const model::StepWay& way) {
-  const model::Transformer& m = question.training.model;
   return model::attention_job(question.training, way,
                               model::ring_machine(question.machine, way.group()),
-                              m.windowed_layers == m.layers);
+                              question.training.model.all_windowed());
 }
 
 std::string ring_words(const ModelQuestion& question, const model::StepWay& way) {

@@ -35,8 +35,6 @@ std::int64_t seen_keys(const Serving& serving, bool windowed) {
                   : serving.keys();
 }
 
-bool all_windowed(const Transformer& m) { return m.windowed_layers == m.layers; }
-
 /// The mean of all layers, those with a window and the others.
 template <class Cost>
 double mean_of_layers(const Transformer& m, const Cost& cost) {
@@ -224,7 +222,7 @@ double queries_bytes(const Serving& serving, const ServeWay& way) {
 
 /// Asked of a ring of few ranks with as long chunks, for one of many holds no more.
 double keys_bytes(const Prefill& prefill, const MemoryOf& memory_of) {
-  const bool windowed = all_windowed(prefill.serving.model);
+  const bool windowed = prefill.serving.model.all_windowed();
   const Prefill few = with_ranks(prefill, std::min(prefill.way.ring(), kRanksAsked));
   const Job job = prefill_job(few.serving, few.way, windowed);
   return static_cast<double>(memory_of(job, prefill_needs(few.serving, job, windowed)));
@@ -317,7 +315,7 @@ ServeTime serve_time(const Serving& serving, const ServeWay& way, const Machine&
 JobTimes prefill_times(const Serving& serving, const ServeWay& way, const Machine& machine,
                        int ranks) {
   return executed(with_ranks({serving, way}, std::min(ranks, way.ring())),
-                  ring_machine(machine, way.group()), all_windowed(serving.model));
+                  ring_machine(machine, way.group()), serving.model.all_windowed());
 }
 
 double tokens_per_second(const Serving& serving, double seconds) {

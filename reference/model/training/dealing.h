@@ -1,4 +1,4 @@
-// What it costs that neighbours deal heads among them (Jacobs et al. 2023): two all-to-alls, before
+// Costs of heads that neighbours deal among them (Jacobs et al. 2023): two all-to-alls, before
 // attention and after it.
 #pragma once
 

@@ -138,8 +138,7 @@ Machine ring_machine(const Machine& machine, int group) {
 double ring_bytes(const Training& training, const StepWay& way, const Machine& machine,
                   const MemoryOf& memory_of) {
   const Machine seen = ring_machine(machine, way.group());
-  const bool all_windowed = training.model.windowed_layers == training.model.layers;
-  const Job job = attention_job(training, way, seen, all_windowed);
+  const Job job = attention_job(training, way, seen, training.model.all_windowed());
   const int few = std::min(job.options.ranks, std::max(2 * seen.node_ranks, kRanksAsked));
   const Job asked = with_ranks(job, few);
   const double ring = static_cast<double>(memory_of(asked, needs_of(asked.problem, asked.options)));

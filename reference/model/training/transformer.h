@@ -25,6 +25,7 @@ struct Transformer {
   std::int64_t windowed_layers = 0;
   bool qkv_bias = false, other_biases = false;
   bool norm_bias = false, head_norm = false;  ///< head_norm: q and k have norms of their own
+  bool all_windowed() const { return windowed_layers == layers; }
 };
 
 /// Numbers that are learned.
