@@ -118,6 +118,20 @@ class BenchTest(ProgramTest):
                 self.check_goal(other)
                 self.assertIsNotNone(other["value"])
 
+    def test_peers_keep_to_the_vectors_that_were_chosen(self):
+        path = self.folder / "machine.json"
+        self.succeeds("doctor", "--json", path)
+        widest, *others = json.loads(path.read_text())["processor"]["available_vectors"]
+        if "avx2" not in others:
+            self.skipTest(f"no vectors narrower than {widest} that libraries know")
+        python = self.fake_python("echo cannot do more than \"${ATEN_CPU_CAPABILITY:-all}\"")
+        for vectors, said in [(widest, "more than all"), ("avx2", "more than avx2")]:
+            with self.subTest(vectors):
+                found, _ = self.bench("--only", "C8.forward.f32.causal.d64.t1", "--torch-python",
+                                      python,
+                                      environment={**self.environment, "RINGLAB_VECTORS": vectors})
+                self.assertIn(said, found["goals"][0]["reason"])
+
     def until(self, condition):
         last = time.monotonic() + 60
         while not condition():

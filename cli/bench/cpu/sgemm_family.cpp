@@ -6,6 +6,7 @@
 
 #include "cli/bench/cpu/attention_work.h"
 #include "cli/bench/cpu/peak_loop.h"
+#include "cli/bench/cpu/peer_vectors.h"
 #include "cli/bench/measure/families.h"
 #include "cli/bench/measure/peer.h"
 #include "optimized/cpu/vectors.h"
@@ -25,8 +26,8 @@ struct Candidate {
 /// OpenBLAS as it comes, OpenBLAS with the kernels for AVX-512 (it falls back to older ones on
 /// processors that it does not know), and oneDNN.
 std::vector<Candidate> candidates(const std::string& folder) {
-  const std::vector<std::pair<std::string, std::string>> one_thread = {
-      {"OPENBLAS_NUM_THREADS", "1"}, {"OMP_NUM_THREADS", "1"}};
+  Environment one_thread = keep_to(cpu::vectors_in_use());
+  one_thread.insert(one_thread.end(), {{"OPENBLAS_NUM_THREADS", "1"}, {"OMP_NUM_THREADS", "1"}});
   const std::string openblas = folder + "/ringlab-sgemm-openblas";
   std::vector<Candidate> all;
   all.push_back({{"OpenBLAS", {openblas}, one_thread}});

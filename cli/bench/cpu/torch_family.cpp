@@ -5,9 +5,11 @@
 
 #include "cli/bench/cpu/attention_work.h"
 #include "cli/bench/cpu/peak_loop.h"
+#include "cli/bench/cpu/peer_vectors.h"
 #include "cli/bench/cpu/torch_cases.h"
 #include "cli/bench/measure/families.h"
 #include "cli/bench/measure/peer.h"
+#include "optimized/cpu/vectors.h"
 #include "reference/core/error.h"
 
 namespace ringlab::bench {
@@ -92,8 +94,9 @@ Findings measure_against_torch(const Plan& plan) {
                              .hint = "Name one with --torch-python or RINGLAB_TORCH_PYTHON; "
                                      "scripts/torch_peer makes one."});
   }
-  Peer peer(
-      {.name = "PyTorch", .words = {plan.torch_python, "-c", std::string(torch_peer_source())}});
+  Peer peer({.name = "PyTorch",
+             .words = {plan.torch_python, "-c", std::string(torch_peer_source())},
+             .environment = keep_to(cpu::vectors_in_use())});
   Match match(peer, plan.quick ? 1024 : 2048);
   const std::vector<TorchCase> cases = wanted_cases(plan);
   Findings findings;

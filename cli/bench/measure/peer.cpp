@@ -28,8 +28,7 @@ constexpr std::size_t kLongestLine = 4096;
 constexpr std::chrono::milliseconds kTimeToLeave{500};
 
 /// This process's environment with some names set anew.
-std::vector<std::string> environment_with(
-    const std::vector<std::pair<std::string, std::string>>& changes) {
+std::vector<std::string> environment_with(const Environment& changes) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;

@@ -14,10 +14,13 @@
 
 namespace ringlab::bench {
 
+/// Names and values of environment variables.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
 struct PeerCommand {
   std::string name;                ///< for messages
   std::vector<std::string> words;  ///< the program, looked up in PATH, and its arguments
-  std::vector<std::pair<std::string, std::string>> environment = {};  ///< set on top of this one's
+  Environment environment = {};    ///< set on top of this one's
   std::chrono::milliseconds start_timeout{120'000};
   std::chrono::milliseconds answer_timeout{60'000};
 };
