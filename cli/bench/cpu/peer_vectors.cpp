@@ -10,8 +10,7 @@ Environment keep_to(const std::string& vectors) {
   static const std::map<std::string, Environment> all = {
       {"avx512_bf16",
        {{"MKL_ENABLE_INSTRUCTIONS", "AVX512_E3"}, {"ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"}}},
-      {"avx512",
-       {{"MKL_ENABLE_INSTRUCTIONS", "AVX512"}, {"ONEDNN_MAX_CPU_ISA", "AVX512_CORE"}}},
+      {"avx512", {{"MKL_ENABLE_INSTRUCTIONS", "AVX512"}, {"ONEDNN_MAX_CPU_ISA", "AVX512_CORE"}}},
       {"avx2",
        {{"ATEN_CPU_CAPABILITY", "avx2"},
         {"MKL_ENABLE_INSTRUCTIONS", "AVX2"},
