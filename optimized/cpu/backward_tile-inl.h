@@ -162,7 +162,9 @@ class GradientTile {
   void score_block(const KeyBlock<Real>& block, Real* scores) const {
     score(tile_, block, channels_, scores);
   }
-  void hide_block(const KeyBlock<Real>& block, Real* scores) const { hide(tile_, block, scores); }
+  void hide_block(const KeyBlock<Real>& block, Real* scores) const {
+    hide(tile_, block, whole(block.count), scores);
+  }
   /// dP = dO Vᵀ of the block: (block.count, lanes).
   void multiply_values(const KeyBlock<Real>& block, Real* dp) const {
     multiply<Result::replaced>(block.v.by_row(), block.count, static_cast<const Real*>(douts_),

@@ -12,6 +12,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -35,6 +36,7 @@ struct QueryTile {
   Index<Real>* first;  ///< (lanes) rows of the run that the lane's query sees: first …
   Index<Real>* last;   ///< … last-1
   TileView view = {};
+  std::int64_t ends[kTileVectors] = {};  ///< no query of vector x sees rows of the run from ends[x]
 };
 
 /// Rows first … first+count-1 of a run of keys.
@@ -46,6 +48,30 @@ struct KeyBlock {
   std::int64_t count;
 };
 
+/// How many keys of a block, from its first, the queries of each vector go through, and how many of
+/// them all vectors together: on the diagonal the first vectors end before the last.
+struct Reach {
+  std::int64_t together;
+  std::int64_t of[kTileVectors];
+};
+
+/// Where all vectors go through all keys.
+HWY_INLINE Reach whole(std::int64_t count) {
+  Reach reach{.together = count, .of = {}};
+  for (std::int64_t& keys : reach.of) keys = count;
+  return reach;
+}
+
+template <class Real>
+HWY_INLINE Reach reach_of(const QueryTile<Real>& tile, const KeyBlock<Real>& block) {
+  Reach reach = whole(block.count);
+  for (int x = 0; kVectorsGoAlone && x < kTileVectors; ++x) {
+    reach.of[x] = std::clamp<std::int64_t>(tile.ends[x] - block.first, 0, block.count);
+    reach.together = std::min(reach.together, reach.of[x]);
+  }
+  return reach;
+}
+
 template <class Real>
 struct Channels {
   std::int64_t head_dim, v_dim;
@@ -54,7 +80,7 @@ struct Channels {
 
 /// Hides the scores of keys that a lane's query does not see.
 template <class Real>
-HWY_INLINE void hide_unseen(const QueryTile<Real>& tile, std::int64_t first, std::int64_t count,
+HWY_INLINE void hide_unseen(const QueryTile<Real>& tile, std::int64_t first, const Reach& reach,
                             Real* HWY_RESTRICT scores) {
   const hn::ScalableTag<Real> d;
   const hn::RebindToSigned<decltype(d)> di;
@@ -62,7 +88,7 @@ HWY_INLINE void hide_unseen(const QueryTile<Real>& tile, std::int64_t first, std
   for (int x = 0; x < kTileVectors; ++x) {
     const auto from = hn::Load(di, tile.first + x * lanes<Real>());
     const auto to = hn::Load(di, tile.last + x * lanes<Real>());
-    for (std::int64_t j = 0; j < count; ++j) {
+    for (std::int64_t j = 0; j < reach.of[x]; ++j) {
       Real* const at = scores + j * tile_width<Real>() + x * lanes<Real>();
       const auto row = hn::Set(di, static_cast<Index<Real>>(first + j));
       const auto seen = hn::RebindMask(d, hn::AndNot(hn::Lt(row, from), hn::Lt(row, to)));
@@ -71,36 +97,36 @@ HWY_INLINE void hide_unseen(const QueryTile<Real>& tile, std::int64_t first, std
   }
 }
 
-/// The largest score of each query of a tile; takes scores one by one.
-template <class Real>
+/// The largest score of each query of some vectors; takes scores one by one.
+template <class Real, int kVectors = kTileVectors>
 struct Tops {
   HWY_INLINE Tops() {
     const hn::ScalableTag<Real> d;
     for (auto& top : of) top = hn::Set(d, -std::numeric_limits<Real>::infinity());
   }
   HWY_INLINE void operator()(int x, Vector<Real> score) { of[x] = hn::Max(of[x], score); }
-  Vector<Real> of[kTileVectors];
+  Vector<Real> of[kVectors];
 };
 
-/// The largest of scores (count, lanes), per lane.
+/// The largest score of each query.
 template <class Real>
-HWY_INLINE Tops<Real> find_tops(const Real* HWY_RESTRICT scores, std::int64_t count) {
+HWY_INLINE Tops<Real> find_tops(const Real* HWY_RESTRICT scores, const Reach& reach) {
   const hn::ScalableTag<Real> d;
   Tops<Real> tops;
-  for (std::int64_t j = 0; j < count; ++j) {
-    for (int x = 0; x < kTileVectors; ++x) {
+  for (int x = 0; x < kTileVectors; ++x) {
+    for (std::int64_t j = 0; j < reach.of[x]; ++j) {
       tops(x, hn::Load(d, scores + j * tile_width<Real>() + x * lanes<Real>()));
     }
   }
   return tops;
 }
 
-/// scores -> weights in place for one vector of queries whose largest score of the block is
-/// `block_top`; returns the factor for what was summed before. Rows that have seen nothing keep
-/// their state.
+/// scores -> weights in place for one vector of queries, which goes through `count` keys of a block
+/// of `all`, and whose largest score of them is `block_top`; other keys get weights of 0. Returns the
+/// factor for what was summed before. Rows that have seen nothing keep their state.
 template <class Real>
 HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, Vector<Real> block_top,
-                              std::int64_t count, Real* HWY_RESTRICT scores) {
+                              std::int64_t count, std::int64_t all, Real* HWY_RESTRICT scores) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
   Real* const at = scores + x * n;
@@ -131,6 +157,7 @@ HWY_INLINE Vector<Real> weigh(QueryTile<Real>& tile, int x, Vector<Real> block_t
     hn::Store(weight, d, at + j * width);
     sum = hn::Add(sum, weight);
   }
+  for (; j < all; ++j) hn::Store(hn::Zero(d), d, at + j * width);
   hn::Store(sum, d, tile.row_sum + x * n);
   return keep;
 }
@@ -145,10 +172,10 @@ struct IntoScores : JustProducts {
 };
 
 /// Makes scores as IntoScores does, and takes the largest.
-template <class Real>
+template <class Real, int kVectors = kTileVectors>
 struct IntoScoresAndTops : JustProducts {
   Vector<Real> unit;
-  Tops<Real> tops = {};
+  Tops<Real, kVectors> tops = {};
   HWY_INLINE Vector<Real> end([[maybe_unused]] int row, int x, Vector<Real> product) {
     const auto score = hn::Mul(product, unit);
     tops(x, score);
@@ -167,12 +194,31 @@ HWY_INLINE Into score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
   return into;
 }
 
-/// score(), and the largest score of each query.
+/// The scores of vector x and `count` keys, of the block's from `first`; returns the largest.
+template <class Real>
+HWY_NOINLINE Vector<Real> score_alone(const QueryTile<Real>& tile, int x, const Rows<Real>& keys,
+                                      std::int64_t count, const Channels<Real>& channels,
+                                      Real* HWY_RESTRICT scores) {
+  IntoScoresAndTops<Real, 1> into{{}, hn::Set(hn::ScalableTag<Real>(), channels.score_unit)};
+  const Real* const queries = tile.queries + x * lanes<Real>();
+  multiply<Result::replaced, 1>(keys.by_row(), count, queries, channels.head_dim, scores, into);
+  return into.tops.of[0];
+}
+
+/// score(), as far as each vector goes, and the largest score of each query.
 template <class Real>
 HWY_INLINE Tops<Real> score_and_find_tops(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
-                                          const Channels<Real>& channels,
+                                          const Reach& reach, const Channels<Real>& channels,
                                           Real* HWY_RESTRICT scores) {
-  return score<Real, IntoScoresAndTops<Real>>(tile, block, channels, scores).tops;
+  const KeyBlock<Real> together{block.k, block.v, block.first, reach.together};
+  Tops<Real> tops = score<Real, IntoScoresAndTops<Real>>(tile, together, channels, scores).tops;
+  for (int x = 0; kVectorsGoAlone && x < kTileVectors; ++x) {
+    const std::int64_t alone = reach.of[x] - reach.together;
+    if (alone == 0) continue;
+    tops(x, score_alone(tile, x, block.k.from(reach.together), alone, channels,
+                        scores + reach.together * tile_width<Real>() + x * lanes<Real>()));
+  }
+  return tops;
 }
 
 /// True when there is a query that does not see the block whole.
@@ -183,24 +229,24 @@ HWY_INLINE bool hides_some(const QueryTile<Real>& tile, const KeyBlock<Real>& bl
 
 /// Hides the scores of a block that not every query of the tile sees whole.
 template <class Real>
-HWY_INLINE void hide(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
+HWY_INLINE void hide(const QueryTile<Real>& tile, const KeyBlock<Real>& block, const Reach& reach,
                      Real* HWY_RESTRICT scores) {
-  if (hides_some(tile, block)) hide_unseen(tile, block.first, block.count, scores);
+  if (hides_some(tile, block)) hide_unseen(tile, block.first, reach, scores);
 }
 
 /// The factor of the accumulator before it takes a block in, applied by every register tile that
 /// has just loaded its sums, since a pass of its own would load and store them once more.
-template <class Real>
+template <class Real, int kVectors = kTileVectors>
 struct Rescaling : JustProducts {
   HWY_INLINE Rescaling() {}  // an implicit one may not call what is compiled for this target
-  Vector<Real> keep[kTileVectors];
+  Vector<Real> keep[kVectors];
   bool needed;  ///< whether any maximum rose
 
   template <class Sums>
   HWY_INLINE void begin(Sums& sums) const {
     if (!needed) return;
     for (auto& row : sums) {
-      for (int x = 0; x < kTileVectors; ++x) row[x] = hn::Mul(row[x], keep[x]);
+      for (int x = 0; x < kVectors; ++x) row[x] = hn::Mul(row[x], keep[x]);
     }
   }
 };
@@ -209,23 +255,47 @@ struct Rescaling : JustProducts {
 /// queries; `tops` are the largest scores. Returns what add_weighted() has to know.
 template <class Real>
 HWY_INLINE Rescaling<Real> take_in_weights(QueryTile<Real>& tile, const Tops<Real>& tops,
-                                           std::int64_t count, Real* HWY_RESTRICT scores) {
+                                           const Reach& reach, std::int64_t count,
+                                           Real* HWY_RESTRICT scores) {
   const hn::ScalableTag<Real> d;
   Rescaling<Real> rescaling;
   bool rescale = false;
   for (int x = 0; x < kTileVectors; ++x) {
-    rescaling.keep[x] = weigh(tile, x, tops.of[x], count, scores);
+    rescaling.keep[x] = weigh(tile, x, tops.of[x], reach.of[x], count, scores);
     rescale |= !hn::AllTrue(d, hn::Eq(rescaling.keep[x], hn::Set(d, Real(1))));
   }
   rescaling.needed = rescale;
   return rescaling;
 }
 
-/// acc = acc · rescaling + weights · values.
+/// acc = acc · rescaling + weights · values for a vector of queries and `count` keys.
 template <class Real>
-HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block, std::int64_t v_dim,
-                             const Rescaling<Real>& rescaling, const Real* HWY_RESTRICT weights) {
-  multiply<Result::added>(block.v.by_number(), v_dim, weights, block.count, tile.acc, rescaling);
+HWY_NOINLINE void add_weighted_alone(Real* HWY_RESTRICT acc, const Rows<Real>& values,
+                                     std::int64_t count, std::int64_t v_dim,
+                                     const Rescaling<Real, 1>& rescaling,
+                                     const Real* HWY_RESTRICT weights) {
+  multiply<Result::added, 1>(values.by_number(), v_dim, weights, count, acc, rescaling);
+}
+
+/// acc = acc · rescaling + weights · values, as far as each vector goes.
+template <class Real>
+HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block, const Reach& reach,
+                             std::int64_t v_dim, const Rescaling<Real>& rescaling,
+                             const Real* HWY_RESTRICT weights) {
+  if (reach.together > 0) {
+    multiply<Result::added>(block.v.by_number(), v_dim, weights, reach.together, tile.acc,
+                            rescaling);
+  }
+  for (int x = 0; kVectorsGoAlone && x < kTileVectors; ++x) {
+    const std::int64_t alone = reach.of[x] - reach.together;
+    if (alone == 0) continue;
+    Rescaling<Real, 1> of_vector;
+    of_vector.keep[0] = rescaling.keep[x];
+    of_vector.needed = rescaling.needed && reach.together == 0;
+    add_weighted_alone(tile.acc + x * lanes<Real>(), block.v.from(reach.together), alone, v_dim,
+                       of_vector,
+                       weights + reach.together * tile_width<Real>() + x * lanes<Real>());
+  }
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

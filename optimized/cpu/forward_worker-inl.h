@@ -111,20 +111,22 @@ class ForwardWorker {
       loaded = true;
       const std::int64_t skipped = part.first - rows.first, count = part.last - part.first;
       const KeyBlock<Real> block{keys_.raw(skipped), values_.finite(skipped), part.first, count};
-      const Tops<Real> tops = score_tile(i, run, block, positions);
-      const auto rescaling = take_in_weights(tile, tops, count, scores_.get());
+      const Reach reach = reach_of(tile, block);
+      const Tops<Real> tops = score_tile(i, run, block, reach, positions);
+      const auto rescaling = take_in_weights(tile, tops, reach, count, scores_.get());
       modifiers_[i].drop(keys_of(run, block), scores_.get());
-      add_weighted(tile, block, channels_.v_dim, rescaling, scores_.get());
+      add_weighted(tile, block, reach, channels_.v_dim, rescaling, scores_.get());
       values_.add_specials(skipped, count, scores_.get(), tile.acc);
     }
   }
   /// Computes the scores of tile i, mask and modifiers included; returns the largest ones.
   HWY_INLINE Tops<Real> score_tile(std::size_t i, const PositionRun& run,
-                                   const KeyBlock<Real>& block, const std::int64_t* positions) {
+                                   const KeyBlock<Real>& block, const Reach& reach,
+                                   const std::int64_t* positions) {
     const QueryTile<Real>& tile = tiles_[i].tile();
-    const Tops<Real> tops = score_and_find_tops(tile, block, channels_, scores_.get());
+    const Tops<Real> tops = score_and_find_tops(tile, block, reach, channels_, scores_.get());
     modifiers_[i].change_scores(keys_of(run, block), scores_.get());
-    hide(tile, block, scores_.get());
+    hide(tile, block, reach, scores_.get());
     const bool has_bits = block_.mask.has_bits();
     if (has_bits) {
       hide_bits(block_.mask, run, block,
@@ -132,7 +134,7 @@ class ForwardWorker {
                 scores_.get());
     }
     if (!modifiers_[i].changes_scores() && !hides_some(tile, block) && !has_bits) return tops;
-    return find_tops(scores_.get(), block.count);
+    return find_tops(scores_.get(), reach);
   }
   void load(const Element* k, const Element* v, const RowRange& rows) {
     keys_.load(k + rows.first * channels_.head_dim, rows.last - rows.first);

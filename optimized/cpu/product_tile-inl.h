@@ -22,9 +22,13 @@ using Vector = hn::Vec<hn::ScalableTag<Real>>;
 inline constexpr int kRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32 : 16;
 /// Queries of a tile: this many vectors, one query per lane.
 inline constexpr int kTileVectors = 3;
+/// Whether a vector goes on alone where others of its tile see no more keys: it pays where vectors
+/// have 16 queries.
+inline constexpr bool kVectorsGoAlone = HWY_TARGET <= HWY_AVX3;
 /// Rows of a full register tile: with 32 registers 8·3 sums, 3 columns and one number; with 16
-/// registers 4·3.
-inline constexpr int kTileRows = kRegisters == 32 ? 8 : 4;
+/// registers 4·3. Of a vector alone always 8, since a sum has to wait for itself.
+template <int kVectors>
+inline constexpr int kTileRows = kRegisters == 32 || kVectors == 1 ? 8 : 4;
 
 template <class Real>
 HWY_INLINE std::int64_t lanes() {
@@ -134,7 +138,7 @@ enum class Result { replaced, added };
 /// The last step of sums while they are in registers, besides adding products: nothing. Others
 /// derive from it and say what they do.
 struct JustProducts {
-  /// Sums[kRows][kTileVectors] as they were in memory.
+  /// Sums[kRows][kVectors] as they were in memory.
   template <class Sums>
   HWY_INLINE void begin(Sums&) const {}
   /// The number that is stored of vector x of a row.
@@ -182,48 +186,51 @@ struct Terms {
 };
 
 /// out[row][lane] = Σ_t factors(row, t) · columns[t][lane], or out += Σ…; rows 0 … kRows-1, summed
-/// in the order of t with one rounding per term. columns and out have tile_width() lanes a row,
-/// aligned. `besides`: see JustProducts.
-template <int kRows, Result kResult, SideBySide kSideBySide, class Real, class Besides>
+/// in the order of t with one rounding per term. kVectors of lanes; columns and out have tile_width()
+/// lanes a row, aligned. `besides`: see JustProducts.
+template <int kRows, int kVectors, Result kResult, SideBySide kSideBySide, class Real,
+          class Besides>
 HWY_INLINE void multiply_rows(const Factors<kSideBySide, Real>& factors,
                               const Real* HWY_RESTRICT columns, std::int64_t terms,
                               Real* HWY_RESTRICT out, Besides& besides) {
   const hn::ScalableTag<Real> d;
   const std::int64_t n = lanes<Real>(), width = tile_width<Real>();
-  Vector<Real> sums[kRows][kTileVectors];
-  Terms<kRows, kTileVectors, Real> products{{}, factors.term_stride(), columns, width};
+  Vector<Real> sums[kRows][kVectors];
+  Terms<kRows, kVectors, Real> products{{}, factors.term_stride(), columns, width};
   for (int i = 0; i < kRows; ++i) {
     products.rows[i] = factors.values + i * factors.row_stride();
-    for (int x = 0; x < kTileVectors; ++x) {
+    for (int x = 0; x < kVectors; ++x) {
       sums[i][x] = kResult == Result::added ? hn::Load(d, out + i * width + x * n) : hn::Zero(d);
     }
   }
   if constexpr (kResult == Result::added) besides.begin(sums);
   products.add_to(sums, terms, FetchAhead<kRows, kSideBySide, Real>{factors});
   for (int i = 0; i < kRows; ++i) {
-    for (int x = 0; x < kTileVectors; ++x) {
+    for (int x = 0; x < kVectors; ++x) {
       hn::Store(besides.end(i, x, sums[i][x]), d, out + i * width + x * n);
     }
   }
 }
 
 /// multiply_rows for any number of rows: full register tiles, then smaller ones.
-template <Result kResult, SideBySide kSideBySide, class Real, class Besides>
+template <Result kResult, int kVectors = kTileVectors, SideBySide kSideBySide, class Real,
+          class Besides>
 HWY_INLINE void multiply(Factors<kSideBySide, Real> factors, std::int64_t rows, const Real* columns,
                          std::int64_t terms, Real* out, Besides& besides) {
+  constexpr int kRows = kTileRows<kVectors>;
   const auto advance = [&](std::int64_t by) {
     factors.values += by * factors.row_stride();
     out += by * tile_width<Real>();
   };
-  for (; rows >= kTileRows; rows -= kTileRows) {
-    multiply_rows<kTileRows, kResult>(factors, columns, terms, out, besides);
-    advance(kTileRows);
+  for (; rows >= kRows; rows -= kRows) {
+    multiply_rows<kRows, kVectors, kResult>(factors, columns, terms, out, besides);
+    advance(kRows);
   }
   for (; rows >= 2; rows -= 2) {
-    multiply_rows<2, kResult>(factors, columns, terms, out, besides);
+    multiply_rows<2, kVectors, kResult>(factors, columns, terms, out, besides);
     advance(2);
   }
-  if (rows == 1) multiply_rows<1, kResult>(factors, columns, terms, out, besides);
+  if (rows == 1) multiply_rows<1, kVectors, kResult>(factors, columns, terms, out, besides);
 }
 template <Result kResult, SideBySide kSideBySide, class Real>
 HWY_INLINE void multiply(Factors<kSideBySide, Real> factors, std::int64_t rows, const Real* columns,

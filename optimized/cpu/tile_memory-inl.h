@@ -38,6 +38,7 @@ class TileSight {
 
   /// Lanes from `count` on repeat the last row, so that they never make a block look less full.
   void load(const std::int64_t* positions, const Mask& mask, std::int64_t count) {
+    count_ = count;
     for (std::int64_t lane = 0; lane < tile_width<Real>(); ++lane) {
       seen_[static_cast<std::size_t>(lane)] = mask.interval(positions[std::min(lane, count - 1)]);
     }
@@ -48,17 +49,23 @@ class TileSight {
     tile.first = bounds_.get();
     tile.last = bounds_.get() + width;
     tile.view = {};
+    std::fill_n(tile.ends, kTileVectors, std::int64_t{0});
+    // A vector alone is faster than three, and two alone are not.
+    const std::int64_t rows_that_count = count_ <= lanes<Real>() ? count_ : width;
     for (std::int64_t lane = 0; lane < width; ++lane) {
       const RowRange rows = rows_in(run, seen_[static_cast<std::size_t>(lane)]);
       tile.first[lane] = static_cast<Index<Real>>(rows.first);
       tile.last[lane] = static_cast<Index<Real>>(rows.last);
       tile.view.add(rows, lane == 0);
+      std::int64_t& end = tile.ends[lane / lanes<Real>()];
+      if (lane < rows_that_count) end = std::max(end, rows.last);
     }
   }
 
  private:
   AlignedArray<Index<Real>> bounds_;
   std::vector<KeyInterval> seen_;
+  std::int64_t count_ = 0;  ///< lanes that are rows
 };
 
 /// Asks a bit matrix about every pair of the block's keys and the first `count` lanes, whose

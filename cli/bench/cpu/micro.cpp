@@ -40,8 +40,8 @@ void micro_weigh(float* scores, std::int64_t count, float* row_max, float* row_s
   QueryTile<float> tile = {};
   tile.row_max = row_max;
   tile.row_sum = row_sum;
-  const Tops<float> tops = find_tops<float>(scores, count);
-  for (int x = 0; x < kTileVectors; ++x) weigh(tile, x, tops.of[x], count, scores);
+  const Tops<float> tops = find_tops<float>(scores, whole(count));
+  for (int x = 0; x < kTileVectors; ++x) weigh(tile, x, tops.of[x], count, count, scores);
 }
 /// What a block costs whose maxima rose: all sums times a factor.
 void micro_rescale(float* sums, std::int64_t count) {
