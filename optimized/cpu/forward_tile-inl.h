@@ -194,7 +194,7 @@ HWY_INLINE Into score(const QueryTile<Real>& tile, const KeyBlock<Real>& block,
   return into;
 }
 
-/// The scores of vector x and `count` keys, of the block's from `first`; returns the largest.
+/// The scores of vector x and `count` rows of keys; returns the largest.
 template <class Real>
 HWY_NOINLINE Vector<Real> score_alone(const QueryTile<Real>& tile, int x, const Rows<Real>& keys,
                                       std::int64_t count, const Channels<Real>& channels,
