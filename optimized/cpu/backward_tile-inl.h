@@ -154,7 +154,7 @@ class GradientTile {
   }
   /// Adds its dQ to rows of the whole.
   void add_to(Real* dq) const { out_of_lanes<Leave::adding>(dq_, count_, channels_.head_dim, dq); }
-  void look_at(const PositionRun& run) { sight_.look_at(run, tile_); }
+  void look_at(const PositionRun& run) { sight_.look_at(run, count_, tile_); }
   const TileView& view() const { return tile_.view; }
   std::int64_t count() const { return count_; }
 

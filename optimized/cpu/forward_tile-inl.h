@@ -72,6 +72,16 @@ HWY_INLINE Reach reach_of(const QueryTile<Real>& tile, const KeyBlock<Real>& blo
   return reach;
 }
 
+/// Calls visit(x, keys, lanes_at) for each vector that goes on alone: its keys, and where its lanes
+/// of the first of them lie in scores.
+template <class Real, class Visit>
+HWY_INLINE void for_each_alone(const Reach& reach, const Visit& visit) {
+  for (int x = 0; kVectorsGoAlone && x < kTileVectors; ++x) {
+    const std::int64_t keys = reach.of[x] - reach.together;
+    if (keys > 0) visit(x, keys, reach.together * tile_width<Real>() + x * lanes<Real>());
+  }
+}
+
 template <class Real>
 struct Channels {
   std::int64_t head_dim, v_dim;
@@ -212,12 +222,9 @@ HWY_INLINE Tops<Real> score_and_find_tops(const QueryTile<Real>& tile, const Key
                                           Real* HWY_RESTRICT scores) {
   const KeyBlock<Real> together{block.k, block.v, block.first, reach.together};
   Tops<Real> tops = score<Real, IntoScoresAndTops<Real>>(tile, together, channels, scores).tops;
-  for (int x = 0; kVectorsGoAlone && x < kTileVectors; ++x) {
-    const std::int64_t alone = reach.of[x] - reach.together;
-    if (alone == 0) continue;
-    tops(x, score_alone(tile, x, block.k.from(reach.together), alone, channels,
-                        scores + reach.together * tile_width<Real>() + x * lanes<Real>()));
-  }
+  for_each_alone<Real>(reach, [&](int x, std::int64_t keys, std::int64_t lanes_at) HWY_ATTR {
+    tops(x, score_alone(tile, x, block.k.from(reach.together), keys, channels, scores + lanes_at));
+  });
   return tops;
 }
 
@@ -286,16 +293,13 @@ HWY_INLINE void add_weighted(QueryTile<Real>& tile, const KeyBlock<Real>& block,
     multiply<Result::added>(block.v.by_number(), v_dim, weights, reach.together, tile.acc,
                             rescaling);
   }
-  for (int x = 0; kVectorsGoAlone && x < kTileVectors; ++x) {
-    const std::int64_t alone = reach.of[x] - reach.together;
-    if (alone == 0) continue;
+  for_each_alone<Real>(reach, [&](int x, std::int64_t keys, std::int64_t lanes_at) HWY_ATTR {
     Rescaling<Real, 1> of_vector;
     of_vector.keep[0] = rescaling.keep[x];
     of_vector.needed = rescaling.needed && reach.together == 0;
-    add_weighted_alone(tile.acc + x * lanes<Real>(), block.v.from(reach.together), alone, v_dim,
-                       of_vector,
-                       weights + reach.together * tile_width<Real>() + x * lanes<Real>());
-  }
+    add_weighted_alone(tile.acc + x * lanes<Real>(), block.v.from(reach.together), keys, v_dim,
+                       of_vector, weights + lanes_at);
+  });
 }
 
 }  // namespace ringlab::cpu::HWY_NAMESPACE

@@ -26,9 +26,8 @@ inline constexpr int kTileVectors = 3;
 /// have 16 queries.
 inline constexpr bool kVectorsGoAlone = HWY_TARGET <= HWY_AVX3;
 /// Rows of a full register tile: with 32 registers 8·3 sums, 3 columns and one number; with 16
-/// registers 4·3. Of a vector alone always 8, since a sum has to wait for itself.
-template <int kVectors>
-inline constexpr int kTileRows = kRegisters == 32 || kVectors == 1 ? 8 : 4;
+/// registers 4·3.
+inline constexpr int kTileRows = kRegisters == 32 ? 8 : 4;
 
 template <class Real>
 HWY_INLINE std::int64_t lanes() {
@@ -217,14 +216,13 @@ template <Result kResult, int kVectors = kTileVectors, SideBySide kSideBySide, c
           class Besides>
 HWY_INLINE void multiply(Factors<kSideBySide, Real> factors, std::int64_t rows, const Real* columns,
                          std::int64_t terms, Real* out, Besides& besides) {
-  constexpr int kRows = kTileRows<kVectors>;
   const auto advance = [&](std::int64_t by) {
     factors.values += by * factors.row_stride();
     out += by * tile_width<Real>();
   };
-  for (; rows >= kRows; rows -= kRows) {
-    multiply_rows<kRows, kVectors, kResult>(factors, columns, terms, out, besides);
-    advance(kRows);
+  for (; rows >= kTileRows; rows -= kTileRows) {
+    multiply_rows<kTileRows, kVectors, kResult>(factors, columns, terms, out, besides);
+    advance(kTileRows);
   }
   for (; rows >= 2; rows -= 2) {
     multiply_rows<2, kVectors, kResult>(factors, columns, terms, out, besides);

@@ -38,20 +38,19 @@ class TileSight {
 
   /// Lanes from `count` on repeat the last row, so that they never make a block look less full.
   void load(const std::int64_t* positions, const Mask& mask, std::int64_t count) {
-    count_ = count;
     for (std::int64_t lane = 0; lane < tile_width<Real>(); ++lane) {
       seen_[static_cast<std::size_t>(lane)] = mask.interval(positions[std::min(lane, count - 1)]);
     }
   }
-  /// Turns a tile to the next run of keys.
-  void look_at(const PositionRun& run, QueryTile<Real>& tile) {
+  /// Turns a tile, whose first `count` lanes are rows, to the next run of keys.
+  void look_at(const PositionRun& run, std::int64_t count, QueryTile<Real>& tile) {
     const std::int64_t width = tile_width<Real>();
     tile.first = bounds_.get();
     tile.last = bounds_.get() + width;
     tile.view = {};
     std::fill_n(tile.ends, kTileVectors, std::int64_t{0});
     // A vector alone is faster than three, and two alone are not.
-    const std::int64_t rows_that_count = count_ <= lanes<Real>() ? count_ : width;
+    const std::int64_t rows_that_count = count <= lanes<Real>() ? count : width;
     for (std::int64_t lane = 0; lane < width; ++lane) {
       const RowRange rows = rows_in(run, seen_[static_cast<std::size_t>(lane)]);
       tile.first[lane] = static_cast<Index<Real>>(rows.first);
@@ -65,7 +64,6 @@ class TileSight {
  private:
   AlignedArray<Index<Real>> bounds_;
   std::vector<KeyInterval> seen_;
-  std::int64_t count_ = 0;  ///< lanes that are rows
 };
 
 /// Asks a bit matrix about every pair of the block's keys and the first `count` lanes, whose
@@ -122,7 +120,7 @@ class TileMemory {
       states[row] = {tile_.row_max[row], tile_.row_sum[row]};
     }
   }
-  void look_at(const PositionRun& run) { sight_.look_at(run, tile_); }
+  void look_at(const PositionRun& run) { sight_.look_at(run, count_, tile_); }
   std::int64_t count() const { return count_; }
 
  private:
