@@ -1,4 +1,5 @@
 """scripts/gpu_record on what a gpu_check that is made up has written, and on the run that is kept."""
+import contextlib
 import importlib.machinery
 import importlib.util
 import io
@@ -9,6 +10,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts/gpu_record"
@@ -50,7 +52,7 @@ LOGS = {
                              "devices": [{"multiprocessors": 132}]},
                     "cudnn": {"version": "9.1"}, "nccl": {}},
     "bench_G1.json": {"date": "1", "goals": GOALS, "clocks": {"before_hz": 1.98e9, "after_hz": 1.9e9}},
-    "bench_ladder.json": {"date": "2", "ladders": LADDERS},
+    "bench_ladder.json": {"date": "2030-01-02T04:00:00Z", "ladders": LADDERS},
     "run_nccl.json": {"date": "3"}}
 
 
@@ -111,6 +113,22 @@ class GpuRecord(unittest.TestCase):
         self.assertEqual([(goal["id"], goal["spread"]) for goal in both["goals"]],
                          [("G1.a", [2]), ("G1", [1]), ("G2", [2])])
         self.assertEqual([one["date"] for one in both["runs"]], ["1", "2"])
+
+    def test_a_run_comes_after_what_is_kept_of_its_device_and_another_devices_is_refused(self):
+        def kept_after(device, *words):
+            with tempfile.TemporaryDirectory() as name, \
+                    mock.patch.multiple(gpu_record, RECORD=pathlib.Path(name) / "kept.json",
+                                        record=lambda folder: self.run_of_it,
+                                        pages=lambda run: {}, machines=lambda run: {}):
+                gpu_record.RECORD.write_text(json.dumps({**self.run_of_it, "device": device}))
+                with contextlib.redirect_stderr(io.StringIO()) as told:
+                    code = gpu_record.main([*words, "folder"])
+                return code, len(json.loads(gpu_record.RECORD.read_text())["runs"]), told.getvalue()
+        self.assertEqual(kept_after(self.run_of_it["device"]), (0, 2, ""))
+        self.assertEqual(kept_after("another"), (2, 1, mock.ANY))
+        self.assertIn("NVIDIA H900", kept_after("another")[2])
+        self.assertIn("--anew", kept_after("another")[2])
+        self.assertEqual(kept_after("another", "--anew"), (0, 1, ""))
 
     def test_a_known_machine_gets_the_speeds_that_were_measured(self):
         self.assertEqual(gpu_record.machines(self.run_of_it), {})  # of no known device

@@ -16,23 +16,31 @@ constexpr double kInfinity = HUGE_VAL;
 struct Row {
   std::vector<std::int64_t> keys;
   std::vector<double> scores;
+  std::vector<double> weights;  ///< not divided by their sum
   double top = -kInfinity;
   double sum = 0;
   double products = 0;  ///< max_j scale Σ|q k|
   double wire = 0;      ///< max_j of what the way of k_j between ranks does to its score
 };
 
-/// wire_error() of element c of a token.
-double wire_error_of(const TensorView<const double>& tensor, const NumericsProfile& profile,
-                     std::int64_t b, std::int64_t h, std::int64_t j, std::int64_t c) {
-  double largest = 0;
-  for (std::int64_t other = 0; other < tensor.extents.channels; ++other) {
-    largest = std::max(largest, std::abs(tensor(b, h, j, other)));
-  }
-  return wire_error(profile, std::abs(tensor(b, h, j, c)), largest);
+/// wire_error() of every element: of its token's largest.
+Tensor<double> wire_errors(const TensorView<const double>& tensor, const NumericsProfile& profile) {
+  Tensor<double> errors(tensor.extents);
+  Extents tokens = tensor.extents;
+  tokens.channels = 1;
+  for_each_index(tokens, [&](auto b, auto h, auto j, auto) {
+    double largest = 0;
+    for (std::int64_t c = 0; c < tensor.extents.channels; ++c) {
+      largest = std::max(largest, std::abs(tensor(b, h, j, c)));
+    }
+    for (std::int64_t c = 0; c < tensor.extents.channels; ++c) {
+      errors(b, h, j, c) = wire_error(profile, std::abs(tensor(b, h, j, c)), largest);
+    }
+  });
+  return errors;
 }
 
-Row scores_of(const AttentionInput& input, const NumericsProfile& profile, std::int64_t b,
+Row scores_of(const AttentionInput& input, const Tensor<double>& wire_errors_of_k, std::int64_t b,
               std::int64_t h, std::int64_t i) {
   const Shape& s = input.problem.shape;
   const std::int64_t kv_head = h / (s.q_heads / s.kv_heads);
@@ -44,8 +52,8 @@ Row scores_of(const AttentionInput& input, const NumericsProfile& profile, std::
       const double product = input.q(b, h, i, c) * input.k(b, kv_head, j, c);
       score += product * input.problem.scale;
       products += std::abs(product * input.problem.scale);
-      wire += std::abs(input.q(b, h, i, c) * input.problem.scale) *
-              wire_error_of(input.k, profile, b, kv_head, j, c);
+      wire +=
+          std::abs(input.q(b, h, i, c) * input.problem.scale) * wire_errors_of_k(b, kv_head, j, c);
     }
     row.wire = std::max(row.wire, wire);
     row.keys.push_back(j);
@@ -53,7 +61,8 @@ Row scores_of(const AttentionInput& input, const NumericsProfile& profile, std::
     row.top = std::max(row.top, score);
     row.products = std::max(row.products, products);
   }
-  for (const double score : row.scores) row.sum += std::exp(score - row.top);
+  for (const double score : row.scores) row.weights.push_back(std::exp(score - row.top));
+  for (const double weight : row.weights) row.sum += weight;
   return row;
 }
 
@@ -81,8 +90,9 @@ NaiveResult naive_attention(const AttentionInput& input, const NumericsProfile& 
   const Shape& s = input.problem.shape;
   NaiveResult result{{Tensor<double>(s.out()), Tensor<double>(s.lse())},
                      {Tensor<double>(s.out()), Tensor<double>(s.lse())}};
+  const Tensor<double> of_k = wire_errors(input.k, profile), of_v = wire_errors(input.v, profile);
   for_each_index(s.lse(), [&](auto b, auto h, auto i, auto) {
-    const Row row = scores_of(input, profile, b, h, i);
+    const Row row = scores_of(input, of_k, b, h, i);
     const RowError error = error_of(row, profile, s.head_dim);
     const bool empty = row.keys.empty();
     const double lse = empty ? -kInfinity : row.top + std::log(row.sum);
@@ -96,9 +106,9 @@ NaiveResult naive_attention(const AttentionInput& input, const NumericsProfile& 
       double out = 0, largest = 0, wire = 0;
       for (std::size_t j = 0; j < row.keys.size(); ++j) {
         const double value = input.v(b, kv_head, row.keys[j], c);
-        out += std::exp(row.scores[j] - row.top) / row.sum * value;
+        out += row.weights[j] / row.sum * value;
         largest = std::max(largest, std::abs(value));
-        wire = std::max(wire, wire_error_of(input.v, profile, b, kv_head, row.keys[j], c));
+        wire = std::max(wire, of_v(b, kv_head, row.keys[j], c));
       }
       result.exact.out(b, h, i, c) = out;
       result.allowed.out(b, h, i, c) =

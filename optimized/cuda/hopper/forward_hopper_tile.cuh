@@ -168,14 +168,15 @@ RINGLAB_KERNEL_CODE void tell_tiles(const HopperParams<typename Tile::Element>& 
   const auto tell = [&](TilePlace place, KeyWalk walk, bool is_last) {
     wait(&shared.barriers->heard[told.stage], told.parity ^ 1, "heard");
     TileTicket<Tile>& ticket = shared.ticket(told.stage);
-    // There are few registers on this side, and there is a whole tile's time.
-    RINGLAB_KEEP_LOOP
-    for (int row = lane; row < Tile::kQueries; row += 32) {
-      const int query = place.tile * Tile::kQueries + row;
-      KeyRange sees;
-      if (query < params.call.shape.queries) sees = params.call.mask.rows[query];
-      ticket.sees[row] = sees;
+    // All are on their way at once: nothing begins before the first tile is told.
+    KeyRange sees[Tile::kQueries / 32];
+    RINGLAB_UNROLL
+    for (int n = 0; n < Tile::kQueries / 32; ++n) {
+      const int query = place.tile * Tile::kQueries + 32 * n + lane;
+      if (query < params.call.shape.queries) sees[n] = params.call.mask.rows[query];
     }
+    RINGLAB_UNROLL
+    for (int n = 0; n < Tile::kQueries / 32; ++n) ticket.sees[32 * n + lane] = sees[n];
     if (lane == 0) {
       ticket.walk = walk;
       ticket.place = place;

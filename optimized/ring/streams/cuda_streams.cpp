@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -28,6 +29,13 @@ std::vector<int> devices_of_ranks(int ranks, int devices) {
   std::vector<int> of;
   for (int rank = 0; rank < ranks; ++rank) of.push_back(rank * std::min(devices, ranks) / ranks);
   return of;
+}
+
+/// Held by the run that has the devices. Memory that is freed waits for all that its device does, so
+/// runs side by side would wait for each other's kernels at everything they free.
+std::mutex& devices_turn() {
+  static std::mutex turn;
+  return turn;
 }
 
 template <class Element>
@@ -293,6 +301,7 @@ RunSummary OnStreams<Element>::run(const AnyRun& any) const {
   check_kernels(problem, kernels_);
   check_launches(run_.issue_as, run_.launches);
   check_trace_wish(options, run_.issue_as);
+  const std::scoped_lock turn(devices_turn());
   const int there = cuda::device_count();
   if (run_.devices != 0) check_range("devices", run_.devices, 1, there);
   const int devices = run_.devices == 0 ? there : run_.devices;

@@ -84,8 +84,9 @@ struct DeviceRun {
 };
 
 /// Ranks that are streams of this process, with kernels of the caller's choice: exact wire, no
-/// modifiers, no bit matrices, rows in increasing order. Source and sink are called by this thread,
-/// rank after rank; between them all rows are on the devices. Of RankStats, what was sent, received
+/// modifiers, no bit matrices, rows in increasing order. Runs of several threads come one after the
+/// other. Source and sink are called by this thread, rank after rank, and must not run another one;
+/// between them all rows are on the devices. Of RankStats, what was sent, received
 /// and held is filled in; a message is a copy, without a header. Environment errors name device,
 /// rank and operation; when memory is short, how much the whole run needs and how much is free,
 /// before any is allocated. Half and BFloat16.
