@@ -1,8 +1,13 @@
 // The executor of stream programs, on devices that are plain memory and with kernels that count.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <thread>
 
 #include "optimized/ring/streams/cuda_streams.h"
 #include "optimized/ring/streams/device_copies.h"
@@ -126,6 +131,42 @@ TEST(Devices, that_end_in_time_keep_a_deadline) {
   EXPECT_GT(asked, 20);
   fake_devices().has_ended = {};
   EXPECT_EQ(fake_devices().live_bytes, 0);
+}
+
+/// Ends that count the runs between their first source and their last sink: `most` at the same time.
+Ends<Half> counted(const Ends<Half>& ends, int ranks, std::atomic<int>& inside,
+                   std::atomic<int>& most) {
+  const auto sources = std::make_shared<int>(0), sinks = std::make_shared<int>(0);
+  return {.source =
+              [&ends, &inside, &most, sources](const RankTokens& tokens) {
+                if ((*sources)++ == 0) most = std::max<int>(most, ++inside);
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                return ends.source(tokens);
+              },
+          .sink =
+              [&ends, &inside, ranks, sinks](const RankTokens& tokens, RankResult<Half>&& result) {
+                ends.sink(tokens, std::move(result));
+                if (++*sinks == ranks) --inside;
+              }};
+}
+
+TEST(Devices, have_the_runs_of_several_threads_one_after_the_other) {
+  Draws draws(13);
+  const Trial trial = counting_trial(draws, DType::f16);
+  fake_devices().devices = 1;
+  std::atomic<int> inside = 0, most = 0;
+  const auto run_some = [&] {
+    for (int i = 0; i < 5; ++i) {
+      const Bits bits = bits_of_run<Half>(trial, [&](const Ends<Half>& ends) {
+        Engine().run(trial.problem, trial.options, counted(ends, trial.options.ranks, inside, most),
+                     OnStreams<Half>(counting_kernels<Half>()));
+      });
+      EXPECT_EQ(bits, expected_bits<Half>(trial));
+    }
+  };
+  { const std::jthread one(run_some), other(run_some); }
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(inside, 0);
 }
 
 RunSummary summary_of(const Trial& trial, const DeviceRun& run) {
