@@ -61,8 +61,9 @@ Row scores_of(const AttentionInput& input, const Tensor<double>& wire_errors_of_
     row.top = std::max(row.top, score);
     row.products = std::max(row.products, products);
   }
-  for (const double score : row.scores) row.weights.push_back(std::exp(score - row.top));
-  for (const double weight : row.weights) row.sum += weight;
+  for (const double score : row.scores) {
+    row.sum += row.weights.emplace_back(std::exp(score - row.top));
+  }
   return row;
 }
 
