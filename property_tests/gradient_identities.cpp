@@ -17,9 +17,10 @@ double square(double x) { return x * x; }
 
 /// |off| over `likely`, for sums that are off by nothing, too.
 double compared(double off, double likely) {
-  if (off == 0) return 0;
-  // Sums that are not finite are wrong whatever is likely; 0 over 0 is no error.
-  return std::isfinite(off) ? std::abs(off) / likely : std::numeric_limits<double>::infinity();
+  if (off == 0) return 0;  // 0 over 0 is no error
+  // Sums that are not finite are wrong whatever is likely, and so are any where that is NaN.
+  const double ratio = std::abs(off) / likely;
+  return std::isfinite(off) && !std::isnan(ratio) ? ratio : std::numeric_limits<double>::infinity();
 }
 
 void keep_worst(Identity& identity, double ratio, const std::string& where) {

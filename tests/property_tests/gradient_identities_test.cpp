@@ -239,6 +239,22 @@ TEST(GradientIdentities, of_weights_that_do_not_sum_to_one_leave_out_the_sum_of_
   EXPECT_THAT(laws_of(run), ElementsAre("P42", "P43"));
 }
 
+TEST(GradientIdentities, do_not_hold_where_nothing_can_be_said_of_one_head) {
+  Computed computed = compute(causal_run(DType::f64, 40, 2));
+  // The first K/V head: queries whose squares overflow, and outputs of zero. So its error is NaN,
+  // and the heads after it are right.
+  for (std::int64_t h = 0; h < 2; ++h) {
+    for (std::int64_t i = 0; i < 40; ++i) {
+      computed.data.q(0, h, i, 0) = 1e200;
+      for (std::int64_t c = 0; c < 8; ++c) computed.out(0, h, i, c) = 0;
+    }
+  }
+  const Identity linear = computed.identities()[2];
+  EXPECT_EQ(linear.law, "P43");
+  EXPECT_FALSE(linear.holds()) << linear.worst;
+  EXPECT_EQ(linear.where, "batch 0, K/V head 0");
+}
+
 TEST(GradientIdentities, do_not_count_queries_that_see_nothing) {
   IdentityRun run = causal_run(DType::f32, 60, 2);
   run.problem.shape.kv_tokens = 20;  // the first 40 queries come before all keys
