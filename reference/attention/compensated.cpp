@@ -63,7 +63,7 @@ double compensated_rounding(std::int64_t count) {
 double Dot::error(std::int64_t count) const {
   return (kUnitRoundoff * std::abs(value) + compensated_rounding(count) * magnitude) *
              (1 + 0x1p-40) +
-         4 * static_cast<double>(count) * kUnderflow;
+         underflow_of(4 * count);
 }
 
 Dot dot(const double* x, const double* y, std::int64_t count, bool exact_products) {
@@ -112,7 +112,7 @@ double BoundedSums::error(std::int64_t c) const {
   // The last factor: this bound is itself a plain sum.
   return (error_[static_cast<std::size_t>(c)] + kUnitRoundoff * std::abs(value(c))) *
              (1 + (2 * added_ + 16) * kUnitRoundoff) +
-         2 * added_ * kUnderflow;
+         underflow_of(2 * static_cast<std::int64_t>(added_));
 }
 
 void BoundedSums::clear() {

@@ -17,7 +17,7 @@
 //    Row sum and P·V both lose at most nφ, nφV.
 // 5. Sums: kBlockKeys terms at most in a chain, then two roundings per block:
 //    γ = γ_{kBlockKeys+2b+4} of Σ weights, and of V Σ weights; products that underflow:
-//    ν = (4n + 16) 2^-1074 in all; kUnderflow, which stands for 2^-1074, is more.
+//    ν = (4n + 16) 2^-1074 in all, taken for 2^-1000 each.
 // 6. Division as a product with the reciprocal: 3u |ô|.
 // The row sum ℓ̂ is at least 1 (the largest weight is 2^0 and never shrinks), but the bound takes it
 // as it is.

@@ -44,6 +44,20 @@ TEST(Compensated, promises_no_less_than_its_source_allows) {
   }
 }
 
+// f64 subjects are tried on subnormal numbers: a bound that is generous there would test nothing.
+TEST(Compensated, promises_a_few_of_the_least_numbers_where_all_products_underflow) {
+  EXPECT_EQ(underflow_of(0), 0);
+  EXPECT_EQ(underflow_of(1), kUnderflow);
+  EXPECT_EQ(underflow_of(std::int64_t{1} << 52), 0x1p-1022);
+  const std::vector<double> tiny(9, 0x1p-540);
+  const Dot product = dot(tiny.data(), tiny.data(), 9, false);
+  EXPECT_EQ(product.value, 0);
+  EXPECT_EQ(product.error(9), 36 * kUnderflow);
+  BoundedSums sums(1, 9);
+  for (const double x : tiny) sums.add(0x1p-540, 0, &x);
+  EXPECT_EQ(sums.error(0), 18 * kUnderflow);
+}
+
 TEST(Compensated, bounded_sums_promise_for_every_term_and_every_factor) {
   BoundedSums sums(2, 3);
   const std::vector<double> first = {1, -4}, second = {2, 4}, third = {-8, 0};
