@@ -23,7 +23,9 @@ std::vector<double> random_slopes(std::int64_t heads, std::uint64_t seed) {
   std::vector<double> slopes;
   for (std::int64_t h = 0; h < heads; ++h) {
     Draws draws(seed, {kSlopeStream, h});
-    const double slope = std::ldexp(1 + draws.unit(), -static_cast<int>(draws.between(1, 9)));
+    // A draw a statement: compilers differ in which argument of a call they work out first.
+    const auto halvings = static_cast<int>(draws.between(1, 9));
+    const double slope = std::ldexp(1 + draws.unit(), -halvings);
     slopes.push_back(draws.chance(12) ? 0 : slope);
   }
   return slopes;

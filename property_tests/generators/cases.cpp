@@ -98,8 +98,8 @@ void take_kernel_sizes(Draws& draws, Case& c) {
 std::int64_t channels_at_a_boundary(Draws& draws) {
   constexpr std::array<std::int64_t, 4> kUnits = {8, 16, 64, 128};
   const std::int64_t unit = kUnits[static_cast<std::size_t>(draws.below(std::ssize(kUnits)))];
-  const std::int64_t channels =
-      unit * draws.between(1, kMostChannels / unit) + draws.between(-1, 1);
+  const std::int64_t whole = unit * draws.between(1, kMostChannels / unit);
+  const std::int64_t channels = whole + draws.between(-1, 1);
   return std::min(channels, kMostChannels);
 }
 

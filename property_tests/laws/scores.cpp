@@ -112,7 +112,8 @@ LawResult shifted_scores(const Subject& subject, const Case& c) {
   const double shift = power_of_two(Draws(c.seed).between(0, 9));
   base.data.q = with_channel(base.data.q, last, [&](auto b, auto h, auto i) {
     Draws draws(c.seed, {b, h, i});
-    return draws.sign() * power_of_two(draws.between(0, 5));
+    const double sign = draws.sign();
+    return sign * power_of_two(draws.between(0, 5));
   });
   base.data.k = with_channel(base.data.k, last, [](auto...) { return 0.0; });
   Trial shifted = base;
