@@ -83,12 +83,16 @@ void print_checked_rows(const RunPlan& plan, Json& document, Output& output) {
 void print_check(const Report& report, Output& output) {
   for (const TensorReport& tensor : report.tensors) {
     const WorstElement& worst = tensor.worst;
+    const char* right = tensor.unbounded > 0 ? "open " : "ok   ";
     output.print(
         "check  {:<4} {}  worst error/bound {} at [{}, {}, {}, {}]: got {:.9g}, exact {:.9g}, "
-        "allowed ±{:.3g}; {} of {} wrong\n",
-        tensor.tensor, tensor.passed() ? "ok   " : "WRONG", report::human_ratio(worst.ratio),
+        "allowed ±{:.3g}; {} of {} wrong{}\n",
+        tensor.tensor, tensor.passed() ? right : "WRONG", report::human_ratio(worst.ratio),
         worst.batch, worst.head, worst.token, worst.channel, worst.got, worst.exact, worst.allowed,
-        report::human_count(tensor.failed), report::human_count(tensor.compared));
+        report::human_count(tensor.failed), report::human_count(tensor.compared),
+        tensor.unbounded == 0 ? ""
+                              : fmt::format(", {} have no bound and were not checked",
+                                            report::human_count(tensor.unbounded)));
   }
 }
 

@@ -12,6 +12,7 @@ Json report_json(const Report& report) {
                        {"passed", tensor.passed()},
                        {"compared", tensor.compared},
                        {"failed", tensor.failed},
+                       {"unbounded", tensor.unbounded},
                        {"worst",
                         {{"at", {worst.batch, worst.head, worst.token, worst.channel}},
                          {"got", json_number(worst.got)},

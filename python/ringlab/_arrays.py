@@ -39,6 +39,9 @@ class Exchanged:
         self.is_bits = False
         self.data = array
         if isinstance(array, np.ndarray):
+            if array.dtype.hasobject or array.dtype.itemsize > 8:
+                raise InputError(f"{name}: expected float64, float32, float16 or bfloat16, found "
+                                 f"{array.dtype}", where=name)
             if not array.dtype.isnative:
                 raise InputError(f"{name}: expected the byte order of this machine, found "
                                  f"{array.dtype}", where=name)
@@ -47,8 +50,11 @@ class Exchanged:
         elif not hasattr(array, "__dlpack__"):
             raise InputError(f"{name}: expected a NumPy array, or one that can be read through DLPack, "
                              f"found {type(array).__name__}", where=name)
-        elif getattr(array, "requires_grad", False):
-            self.data = array.detach()
+        else:
+            if getattr(array, "requires_grad", False):
+                self.data = self.data.detach()
+            if hasattr(array, "is_neg"):  # PyTorch's memory may hold the negative of what it shows
+                self.data = self.data.resolve_neg()
 
 
 def exchange(arrays: dict[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -26,6 +26,18 @@ def refuse_tracked(what: str) -> None:
 def _function() -> Any:
     import torch
 
+    class OnceOnly(torch.autograd.Function):
+        """Passes a gradient on, and refuses to be differentiated itself."""
+
+        @staticmethod
+        def forward(ctx: Any, gradient: Any, *sources: Any) -> Any:
+            return gradient.view_as(gradient)
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            raise usage_error("gradients", "to be differentiated once", "a second time",
+                              "Leave create_graph=True out, or use PyTorch's own attention there")
+
     class Attention(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, q: Any, k: Any, v: Any, compute: Callable[..., Any]) -> Any:
@@ -35,15 +47,18 @@ def _function() -> Any:
             return compute(q, k, v, return_lse=True)
 
         @staticmethod
-        @torch.autograd.function.once_differentiable
         def backward(ctx: Any, dout: Any, dlse: Any) -> Any:
             if dlse is not None:
                 raise usage_error("lse", "a loss of o alone", "one of lse, too",
                                   "Only o has gradients: use lse.detach()")
             if dout is None:
                 return None, None, None, None
-            results = ctx.compute(*ctx.saved_tensors, dout=dout)
+            with torch.no_grad():
+                results = ctx.compute(*ctx.saved_tensors, dout=dout)
             gradients = (results.dq, results.dk, results.dv)
+            if torch.is_grad_enabled():  # with create_graph=True
+                sources = (*ctx.saved_tensors, dout)
+                gradients = tuple(OnceOnly.apply(gradient, *sources) for gradient in gradients)
             needed = zip(gradients, ctx.needs_input_grad)
             return *(gradient if is_needed else None for gradient, is_needed in needed), None
 

@@ -65,7 +65,11 @@ TensorReport compare(std::string tensor, const TensorView<const double>& got,
                        .exact = exact(b, h, t, c),
                        .allowed = allowed(b, h, t, c),
                        .ratio = ratio_of(got(b, h, t, c), exact(b, h, t, c), allowed(b, h, t, c))};
-                   if (!within(here.got, here.exact, here.allowed)) ++report.failed;
+                   const bool is_within = within(here.got, here.exact, here.allowed);
+                   if (!is_within) ++report.failed;
+                   if (is_within && here.got != here.exact && std::isinf(here.allowed)) {
+                     ++report.unbounded;
+                   }
                    if (report.compared == 0 || here.ratio > report.worst.ratio) report.worst = here;
                    ++report.compared;
                  });

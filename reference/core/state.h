@@ -50,10 +50,16 @@ RINGLAB_HD void merge_state(SoftmaxState<Real>& state, Real* acc, const SoftmaxS
   for (std::int64_t c = 0; c < channels; ++c) acc[c] = acc[c] * mine + other_acc[c] * theirs;
 }
 
+/// True where no key has been taken in. Scores that are NaN leave row_max as it was, but not row_sum.
+template <class Real>
+RINGLAB_HD bool is_empty(const SoftmaxState<Real>& state) {
+  return state.row_max == kEmptyRowMax<Real> && state.row_sum == 0;
+}
+
 /// acc -> out in place; returns lse (natural log). An empty row finishes as out = 0, lse = -inf.
 template <class Real>
 RINGLAB_HD Real finish_state(const SoftmaxState<Real>& state, Real* acc, std::int64_t channels) {
-  if (state.row_max == kEmptyRowMax<Real>) {
+  if (is_empty(state)) {
     for (std::int64_t c = 0; c < channels; ++c) acc[c] = Real(0);
     return kEmptyRowMax<Real>;
   }

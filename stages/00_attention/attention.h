@@ -64,7 +64,7 @@ struct Kernel {
       }
       row_sums[thread] = row_sum;
       // [gap: lse]
-      lse[at] = row_max == kMasked ? kMasked : row_max + std::log(row_sum);
+      lse[at] = row_sum == 0 ? kMasked : row_max + std::log(row_sum);
       // end [gap: lse]
     });
     block.each([&](int thread) {  // weighted sum of the values; masked values are never read

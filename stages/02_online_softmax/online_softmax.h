@@ -56,7 +56,7 @@ struct Kernel {
         // end [gap: update]
       }
       // [gap: finish]
-      const bool sees_nothing = state.row_max == kNothing;  // 0/0 otherwise
+      const bool sees_nothing = is_empty(state);  // 0/0 otherwise
       lse[at] = sees_nothing ? kNothing : state.row_max + std::log(state.row_sum);
       for (std::int64_t c = 0; c < shape.v_dim; ++c) {
         const Real value = sees_nothing ? Real(0) : acc[c] / state.row_sum;

@@ -94,7 +94,7 @@ struct Kernel {
       if (thread >= tile.rows) return;
       const std::int64_t at = tile.head * shape.queries + tile.first + thread;
       const SoftmaxState<Real>& state = running[thread];
-      const bool sees_nothing = state.row_max == kNothing;  // 0/0 otherwise
+      const bool sees_nothing = is_empty(state);  // 0/0 otherwise
       lse[at] = sees_nothing ? kNothing : state.row_max + std::log(state.row_sum);
       for (std::int64_t c = 0; c < dv; ++c) {
         const Real value = sees_nothing ? Real(0) : acc_rows[thread * dv + c] / state.row_sum;

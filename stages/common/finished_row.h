@@ -10,7 +10,7 @@ namespace ringlab::stages {
 
 template <class Real>
 RINGLAB_HD bool saw_nothing(const SoftmaxState<Real>& state) {
-  return state.row_max == kEmptyRowMax<Real>;
+  return is_empty(state);
 }
 
 /// One element of out: acc / row_sum, rounded to Element; 0 for a row that saw nothing, where it

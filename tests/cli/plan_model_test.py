@@ -114,9 +114,29 @@ class PlanModelTest(ProgramTest):
         narrow = self.plan("--model", self.config(sliding_window=128), "--tokens", 65536, "--devices", 4)[0]
         self.assertLess(narrow["choice"]["time"]["attention"], wide["choice"]["time"]["attention"] / 10)
 
+    def test_windows_are_in_the_layers_that_have_them(self):
+        for changes, windowed in (
+                ({}, 12), ({"sliding_window_pattern": 6}, 10), ({"sliding_window_pattern": 5}, 10), ({"model_type": "gemma2"}, 6),
+                ({"model_type": "gemma3_text"}, 10), ({"model_type": "cohere2"}, 9),
+                ({"model_type": "gemma3_text", "sliding_window_pattern": 4}, 9), ({"use_sliding_window": False}, 0),
+                ({"model_type": "qwen2", "use_sliding_window": True, "max_window_layers": 8}, 4),
+                ({"model_type": "mistral", "max_window_layers": 8}, 12),
+                ({"layer_types": ["sliding_attention", "full_attention"] * 6, "sliding_window_pattern": 3}, 6)):
+            config = self.config(num_hidden_layers=12, sliding_window=128, **changes)
+            text = self.plan("--model", config, "--tokens", 512, "--devices", 2)[1]
+            self.assertEqual(f"a window of 128 in {windowed} layers" in text, windowed > 0, (changes, text))
+            self.assertEqual("a window of" in text, windowed > 0, (changes, text))
+
+    def test_heads_of_keys_have_several_names(self):
+        for changes, heads in (({}, 8), ({"multi_query": True}, 1), ({"multi_query": True, "num_kv_heads": 4}, 4)):
+            text = self.plan("--model", self.config(num_key_value_heads=None, **changes), "--tokens", 512, "--devices", 2)[1]
+            self.assertRegex(text, rf"\({heads} of keys\)", changes)
+
     def test_what_cannot_be_is_refused(self):
         for changes, says in (({"hidden_size": None}, "hidden_size"), ({"num_hidden_layers": 0}, "1 to 1024"),
                               ({"num_key_value_heads": 3}, "a divisor of 8"), ({"kv_lora_rank": 512}, "not modelled"),
+                              ({"attn_layer_period": 8}, "not modelled"), ({"attention_chunk_size": 8192}, "not modelled"),
+                              ({"layer_types": ["linear_attention"] * 4}, "another kind"), ({"layer_types": []}, "for each layer"),
                               ({"vocab_size": "many"}, '"many"'), ({"hidden_size": 1e30}, "1 to 262144")):
             self.fails(3, says, "plan", "--model", self.config(**changes), "--tokens", 64)
         self.fails(3, "configuration", "plan", "--model", self.file("broken.json", b"{"))

@@ -29,6 +29,14 @@ class RandomInputTest(ProgramTest):
                     self.assertEqual(o["compared"], 20 * 4 * 16)
                     self.assertEqual(lse["compared"], 20 * 4)
 
+    def test_what_has_no_bound_is_not_called_right(self):
+        words = ["optimized", "--random", "--tokens", 64, "--head-dim", 16, "--mask", "causal", "--wire", "fp8"]
+        said = self.succeeds("run", *words, "--ranks", 4, "--scale", 25, "--check").out
+        self.assertRegex(said, r"check  o    open .*, [0-9 ]+ have no bound and were not checked\n")
+        tensors = self.document(*words, "--ranks", 4, "--scale", 25, "--check")["check"]["tensors"]
+        self.assertGreater(tensors[0]["unbounded"], 1000)
+        self.assertEqual({one["unbounded"] for one in self.document(*words, "--check")["check"]["tensors"]}, {0})
+
     def test_more_ranks_than_tokens_and_a_single_row(self):
         for tokens, ranks, rows in ((3, 7, 3), (1, 1, 1), (1, 4, 1), (9, 2, 1)):
             document = self.document("optimized", "--random", "--tokens", tokens, "--ranks", ranks,

@@ -58,6 +58,22 @@ class Tensors(unittest.TestCase):
         compute = lambda *x: ringlab.attention(*x, mask="causal", subject="optimized", ranks=2)
         self.assertTrue(torch.autograd.gradcheck(compute, (q, k, v.requires_grad_())))
 
+    def test_gradients_have_no_gradients_and_say_so(self):
+        q = torch.randn(1, 1, 3, 2, requires_grad=True)
+        o = ringlab.attention(q, q, q)
+        for loss in (o.sum(), (o**2).sum()):
+            slope, = torch.autograd.grad(loss, q, create_graph=True)
+            with self.assertRaisesRegex(ringlab.UsageError, "differentiated once"):
+                (slope**2).sum().backward(retain_graph=True)
+
+    def test_tensors_that_are_negated_lazily_have_their_sign(self):
+        q = torch.randn(1, 2, 5, 4, dtype=torch.complex64).conj().imag
+        self.assertTrue(q.is_neg())
+        for subject in ("reference", "optimized"):
+            torch.testing.assert_close(ringlab.attention(q, q, -q, subject=subject),
+                                       ringlab.attention(q.resolve_neg(), q.resolve_neg(), (-q).resolve_neg(),
+                                                         subject=subject), rtol=0, atol=0)
+
     def test_what_cannot_have_gradients_is_refused(self):
         q = torch.ones(1, 1, 2, 2, requires_grad=True)
         for wishes in ({"subject": "broadcast"}, {"with_error": True}):

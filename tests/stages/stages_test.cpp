@@ -107,6 +107,20 @@ TEST_P(StageTest, a_row_that_sees_nothing_gives_zero_and_minus_infinity) {
   }
 }
 
+TEST_P(StageTest, a_query_that_is_nan_has_nan_for_its_answer) {
+  const Problem problem = make_problem({1, 1, 1, 13, 13, 3, 2}, "full");
+  RunOptions options;
+  options.ranks = 3;
+  options.tile_keys = 4;
+  AttentionTensors tensors = random_tensors(problem, 6);
+  tensors.q(0, 0, 4, 1) = std::nan("");
+  const AttentionOutput got = stage().run(tensors.input(problem), options).output;
+  for (std::int64_t row = 0; row < 13; ++row) {
+    EXPECT_EQ(std::isnan(got.out(0, 0, row, 0)), row == 4) << row;
+    EXPECT_EQ(std::isnan(got.lse(0, 0, row, 0)), row == 4) << row;
+  }
+}
+
 TEST_P(StageTest, masked_keys_and_values_may_be_nan) {
   const std::int64_t tokens = 13, blind = 9;  // nobody sees keys 9 … 12
   Problem problem = make_problem({1, 2, 1, tokens, tokens, 3, 2}, "full");

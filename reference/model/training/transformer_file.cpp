@@ -81,30 +81,55 @@ class Configuration {
 };
 
 void refuse_what_is_not_modelled(const Configuration& config) {
-  for (const char* key : {"kv_lora_rank", "shared_expert_intermediate_size", "n_shared_experts",
-                          "ssm_state_size", "linear_num_key_heads"}) {
+  for (const char* key :
+       {"kv_lora_rank", "shared_expert_intermediate_size", "n_shared_experts", "ssm_state_size",
+        "linear_num_key_heads", "attn_layer_period", "attention_chunk_size"}) {
     if (config.find({key})) config.fail(key, "none: it is not modelled", "one");
   }
 }
 
+/// How many layers `layer_types` gives a window. Of kinds that are neither it says that it cannot.
+std::int64_t windows_listed(const Configuration& config, const Json& kinds, std::int64_t layers) {
+  const bool is_list = kinds.is_array() && static_cast<std::int64_t>(kinds.size()) == layers;
+  if (!is_list) config.fail("layer_types", "a list with a kind for each layer", "another one");
+  const std::int64_t windowed = std::ranges::count(kinds, "sliding_attention");
+  if (windowed + std::ranges::count(kinds, "full_attention") != layers) {
+    config.fail("layer_types", "full_attention and sliding_attention: others are not modelled",
+                "another kind");
+  }
+  return windowed;
+}
+
+/// Which layers have a window where no list says it, as the models' code has it.
+std::int64_t windows_by_rule(const Configuration& config, std::int64_t layers) {
+  const std::string kind = config.text("model_type", "llama");
+  const std::int64_t usual = kind == "gemma2"             ? 2
+                             : kind.starts_with("gemma3") ? 6
+                             : kind == "cohere2"          ? 4
+                                                          : 0;
+  if (usual > 0 || config.find({"sliding_window_pattern"})) {  // the last of so many sees all
+    return layers - layers / config.size({"sliding_window_pattern"}, kMostLayers, usual);
+  }
+  if (!kind.starts_with("qwen2") || !config.find({"max_window_layers"})) return layers;
+  return layers - std::min(layers, config.size({"max_window_layers"}, kMostLayers));
+}
+
 void read_windows(const Configuration& config, Transformer& model) {
   const bool used = config.flag("use_sliding_window", true);
-  if (!used || !config.find({"sliding_window"})) return;
-  model.window = config.size({"sliding_window"}, kMostTokens);
-  model.windowed_layers = model.layers;
-  if (const Json* kinds = config.find({"layer_types"})) {
-    const bool is_list =
-        kinds->is_array() && static_cast<std::int64_t>(kinds->size()) == model.layers;
-    if (!is_list) config.fail("layer_types", "a list with a kind for each layer", "another one");
-    model.windowed_layers = std::ranges::count(*kinds, "sliding_attention");
-  }
-  if (model.windowed_layers == 0) model.window = 0;
+  const Json* kinds = config.find({"layer_types"});
+  if (kinds) model.windowed_layers = windows_listed(config, *kinds, model.layers);
+  if (!used || !config.find({"sliding_window"}))
+    model.windowed_layers = 0;
+  else if (!kinds)
+    model.windowed_layers = windows_by_rule(config, model.layers);
+  if (model.windowed_layers > 0) model.window = config.size({"sliding_window"}, kMostTokens);
 }
 
 void read_kind(const Configuration& config, Transformer& model) {
   const std::string kind = config.text("model_type", "llama");
   const bool is_gpt2 = kind == "gpt2";
-  model.gated = !is_gpt2 && kind != "gpt_neox" && kind != "phi" && kind != "starcoder2";
+  model.gated = !is_gpt2 && kind != "gpt_neox" && kind != "phi" && kind != "starcoder2" &&
+                kind != "falcon" && kind != "gpt_bigcode";
   model.tied = config.flag("tie_word_embeddings", is_gpt2 || kind.starts_with("gemma"));
   model.qkv_bias = is_gpt2 || config.flag("attention_bias", kind == "qwen2");
   model.other_biases = is_gpt2;
@@ -131,7 +156,8 @@ Transformer transformer_of_json(std::string_view text, const std::string& where)
   model.layers = config.size({"num_hidden_layers", "n_layer"}, kMostLayers);
   model.hidden = config.size({"hidden_size", "n_embd"}, kMostHidden);
   model.heads = config.size({"num_attention_heads", "n_head"}, kMostHeads);
-  model.kv_heads = config.size({"num_key_value_heads"}, kMostHeads, model.heads);
+  model.kv_heads = config.size({"num_key_value_heads", "num_kv_heads"}, kMostHeads,
+                               config.flag("multi_query", false) ? 1 : model.heads);
   if (model.heads % model.kv_heads != 0) {
     config.fail("num_key_value_heads", "a divisor of " + std::to_string(model.heads),
                 std::to_string(model.kv_heads));

@@ -139,6 +139,27 @@ TEST_P(OddSizes, give_results_within_their_bounds_on_every_kind_of_vectors) {
   EXPECT_GT(counts.finite, counts.bounds * 9LL / 10) << "a tolerance without bound is no test";
 }
 
+/// NaN is no number: a query of it sees keys all the same, and may not look as if it saw none.
+TEST_P(OddSizes, a_query_that_is_nan_has_nan_for_its_answer) {
+  for (const std::string& vectors : cpu::available_vectors()) {
+    cpu::use_vectors(vectors);
+    for (std::int64_t i = 0; i < 24; ++i) {
+      verify::Case c = odd_case(GetParam(), i);
+      c.mask = "full";
+      const Problem problem = verify::make_problem(c);
+      AttentionTensors data = verify::make_tensors(c);
+      const std::int64_t row = i % c.shape.q_tokens;
+      data.q(0, 0, row, i % c.shape.head_dim) = std::nan("");
+      const RunResult run = Engine().run(data.input(problem), verify::make_options(c));
+      const std::string where = vectors + ", " + verify::to_token(c);
+      for (std::int64_t at = 0; at < c.shape.q_tokens; ++at) {
+        ASSERT_EQ(std::isnan(run.output.out(0, 0, at, 0)), at == row) << where << ", row " << at;
+        ASSERT_EQ(std::isnan(run.output.lse(0, 0, at, 0)), at == row) << where << ", row " << at;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(DTypes, OddSizes,
                          testing::Values(DType::f64, DType::f32, DType::f16, DType::bf16),
                          [](const auto& dtype) {

@@ -79,6 +79,13 @@ TEST(CompareTest, an_infinite_allowance_passes_every_finite_value) {
   EXPECT_FALSE(compare_one(1e308, -1e308, 1e308).passed());
 }
 
+TEST(CompareTest, elements_that_only_an_infinite_allowance_passes_are_counted) {
+  const TensorReport report =
+      compare_values({1, 9, 9, 2, kNaN}, {1, 1, 1, 1, 1}, {kInfinity, kInfinity, 1, 2, kInfinity});
+  EXPECT_EQ(report.unbounded, 1);
+  EXPECT_EQ(report.failed, 2);
+}
+
 TEST(CompareTest, the_worst_element_is_found_with_its_address) {
   const Extents extents = {2, 3, 4, 5};
   Tensor<double> got(extents), exact(extents), allowed(extents, 1.0);
