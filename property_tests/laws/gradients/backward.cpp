@@ -11,7 +11,9 @@ namespace {
 LawResult gradients_equal_reference(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
-  LawResult result = equal_exact(m);
+  const Judgement truth = judge(subject, trial.base);
+  const LawResult result =
+      both(equal_exact(m), compared(compare_forward(m.outputs, truth.exact, truth.allowed)));
   if (result.outcome == Outcome::held && zero_gradients_would_pass(trial, m)) {
     return discarded("gradients of zeros would pass");
   }
@@ -24,7 +26,9 @@ std::vector<Law> backward_laws() {
   std::vector<Law> laws = {
       {.id = "gradients_equal_reference",
        .name = "gradients_equal_the_exact_reference",
-       .statement = "dq, dk and dv lie within the a-priori bound of the exact gradients",
+       .statement =
+           "dq, dk and dv, and o and lse of the same call, lie within the a-priori bounds of "
+           "the exact ones",
        .exact = false,
        .shape_case = {},
        .not_applicable = needs_backward,

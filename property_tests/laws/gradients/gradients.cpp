@@ -54,7 +54,9 @@ AttentionGradients differentiate(const Subject& subject, const GradientTrial& tr
 
 MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial) {
   const AttentionInput input = trial.input();
-  MeasuredGradients measured{differentiate(subject, trial), exact_backward(input, *input.dout), {}};
+  RunResult run = run_both_passes(subject, input, trial.base.options);
+  MeasuredGradients measured{
+      std::move(*run.gradients), exact_backward(input, *input.dout), {}, std::move(run.output)};
   measured.allowed = backward_tolerance(input, *input.dout, measured.exact,
                                         subject.profile(trial.base.problem, trial.base.options));
   return measured;

@@ -30,6 +30,7 @@ struct MeasuredGradients {
   AttentionGradients got;
   ExactBackward exact;
   BackwardTolerance allowed;
+  AttentionOutput outputs = {};  ///< o and lse of the same call
 };
 MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial);
 /// dq, dk and dv lie within what the oracle allows.
