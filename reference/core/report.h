@@ -24,10 +24,10 @@ struct TensorReport {
   std::string tensor;  ///< "o", "lse", "dq", "dk", "dv"
   std::int64_t compared = 0;
   std::int64_t failed = 0;
-  std::int64_t unbounded = 0;  ///< passed because anything finite does: `allowed` is +inf
   WorstElement worst;
   /// What `exact` is in a sentence, where it is not the exact answer: "other run".
   std::string against = "exact";
+  std::int64_t unbounded = 0;  ///< passed because anything finite does: `allowed` is +inf
   bool passed() const { return failed == 0; }
 };
 
