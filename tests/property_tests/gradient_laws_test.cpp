@@ -48,6 +48,21 @@ TEST(GradientLaws, do_not_apply_without_gradients) {
   }
 }
 
+TEST(GradientLaws, see_outputs_that_are_wrong_only_beside_gradients) {
+  for (const bool in_lse : {false, true}) {
+    Subject subject = find_subject("backward");
+    subject.run = [run = subject.run, in_lse](const AttentionInput& input,
+                                              const RunOptions& options) {
+      RunResult result = run(input, options);
+      Tensor<double>& output = in_lse ? result.output.lse : result.output.out;
+      if (input.dout) output = scaled(output, 1.5);
+      return result;
+    };
+    EXPECT_TRUE(breaks(subject, "gradients_equal_reference")) << in_lse;
+    EXPECT_FALSE(breaks(subject, "equals_reference")) << in_lse;
+  }
+}
+
 TEST(GradientLaws, see_dk_that_is_lost) {
   expect_broken(
       [](AttentionGradients& g, const AttentionInput&) {
