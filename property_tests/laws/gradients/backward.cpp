@@ -12,7 +12,7 @@ LawResult gradients_equal_reference(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const MeasuredGradients m = measure_gradients(subject, trial);
   const Judgement truth = judge(subject, trial.base);
-  const LawResult result =
+  LawResult result =
       both(equal_exact(m), compared(compare_forward(m.outputs, truth.exact, truth.allowed)));
   if (result.outcome == Outcome::held && zero_gradients_would_pass(trial, m)) {
     return discarded("gradients of zeros would pass");
