@@ -2,6 +2,7 @@
 #include "property_tests/case.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "property_tests/generators/masks.h"
 
@@ -21,7 +22,9 @@ Case fitted(Case c) {
   c.threads = std::max(1, c.threads);
   c.mask = fitted(c.mask, s);
   for (const ModifierKind kind : kModifierKinds) {
-    c.modifiers.set(kind, std::clamp(c.modifiers.level(kind), 0, words_of(kind).most));
+    const ModifierWords known = words_of(kind);
+    const double whole = std::ceil(c.modifiers.level(kind) / known.step) * known.step;
+    c.modifiers.set(kind, std::clamp(whole, 0.0, known.most));
   }
   return c;
 }

@@ -105,7 +105,7 @@ inline constexpr std::int64_t kMostDrawnPairs = 1 << 20;
 /// One word without shell metacharacters; from_token(to_token(c)) == c. Malformed tokens are usage
 /// errors that say which field. Example:
 /// b1.h2.g1.q7.k9.d3.v2.r3.f32.unit.zigzag.next.peaked.threads.buffered.n0.x4.y4.double:2.c3.
-/// causal.s123, with modifiers …causal.with:cap8-alibi-sinks-drop30.s123, with more threads than one
+/// causal.s123, with modifiers …causal.with:cap8,5-alibi-sinks-drop30.s123, with more threads than one
 /// …c3.t4.causal.s123
 std::string to_token(const Case& c);
 Case from_token(const std::string& token);
@@ -122,7 +122,8 @@ bool has_an_empty_row(const Problem& problem);
 /// Deterministic in c on every machine (own generator, no std:: distributions); values are exactly
 /// representable in c.dtype.
 AttentionTensors make_tensors(const Case& c);
-/// The gradient that comes from above, in the extents of out: integers for small_ints, else normal.
+/// The gradient that comes from above, in the extents of out: integers for small_ints, else normal,
+/// and in three cases of ten much larger or smaller, as losses are that were scaled.
 Tensor<double> make_dout(const Case& c);
 
 }  // namespace ringlab::verify

@@ -7,16 +7,20 @@
 namespace ringlab::verify {
 namespace {
 
+/// As large as scores mostly are; in one case of four up to ten times that, so that sinks outweigh all
+/// keys or none.
 std::vector<double> random_sinks(std::int64_t heads, std::uint64_t seed) {
   constexpr std::int64_t kSinkStream = -2;  // tensors are drawn from others
+  const double most = Draws(seed, {kSinkStream}).chance(25) ? 30 : 3;
   std::vector<double> sinks;
   for (std::int64_t h = 0; h < heads; ++h) {
-    sinks.push_back(3 * Draws(seed, {kSinkStream, h}).symmetric());
+    sinks.push_back(most * Draws(seed, {kSinkStream, h}).symmetric());
   }
   return sinks;
 }
 
-/// The customary slopes in one case of four; else each head has its own, and one in eight has none.
+/// The customary slopes in one case of four; else each head has its own up to 4, and one in eight has
+/// none.
 std::vector<double> random_slopes(std::int64_t heads, std::uint64_t seed) {
   constexpr std::int64_t kSlopeStream = -3;
   if (Draws(seed, {kSlopeStream}).chance(25)) return default_alibi_slopes(heads);
@@ -24,7 +28,7 @@ std::vector<double> random_slopes(std::int64_t heads, std::uint64_t seed) {
   for (std::int64_t h = 0; h < heads; ++h) {
     Draws draws(seed, {kSlopeStream, h});
     // A draw a statement: compilers differ in which argument of a call they work out first.
-    const auto halvings = static_cast<int>(draws.between(1, 9));
+    const auto halvings = static_cast<int>(draws.between(-1, 9));
     const double slope = std::ldexp(1 + draws.unit(), -halvings);
     slopes.push_back(draws.chance(12) ? 0 : slope);
   }
@@ -33,7 +37,7 @@ std::vector<double> random_slopes(std::int64_t heads, std::uint64_t seed) {
 
 /// What a modifier is made from.
 struct Wanted {
-  int level;
+  double level;
   const Shape* shape;
   std::uint64_t seed;
 };
@@ -61,7 +65,8 @@ void add(ModifierKind kind, const Wanted& wanted, Modifiers& made) {
 ModifierWords words_of(ModifierKind kind) {
   switch (kind) {
     case ModifierKind::softcap:
-      return {.token = "cap", .most = 64, .most_drawn = 30, .phrase = "soft cap {}"};
+      return {
+          .token = "cap", .step = 0.25, .most = 1024, .most_drawn = 30, .phrase = "soft cap {}"};
     case ModifierKind::alibi:
       return {.token = "alibi", .phrase = "ALiBi"};
     case ModifierKind::sinks:
@@ -72,7 +77,7 @@ ModifierWords words_of(ModifierKind kind) {
   return {};
 }
 
-int CaseModifiers::level(ModifierKind kind) const {
+double CaseModifiers::level(ModifierKind kind) const {
   switch (kind) {
     case ModifierKind::softcap:
       return softcap;
@@ -86,7 +91,7 @@ int CaseModifiers::level(ModifierKind kind) const {
   return 0;
 }
 
-void CaseModifiers::set(ModifierKind kind, int level) {
+void CaseModifiers::set(ModifierKind kind, double level) {
   switch (kind) {
     case ModifierKind::softcap:
       softcap = level;
@@ -98,7 +103,7 @@ void CaseModifiers::set(ModifierKind kind, int level) {
       sinks = level != 0;
       break;
     case ModifierKind::dropout:
-      dropout_percent = level;
+      dropout_percent = static_cast<int>(level);
       break;
   }
 }
@@ -106,7 +111,7 @@ void CaseModifiers::set(ModifierKind kind, int level) {
 Modifiers make_modifiers(const CaseModifiers& modifiers, const Shape& shape, std::uint64_t seed) {
   Modifiers made;
   for (const ModifierKind kind : kModifierKinds) {
-    const int level = modifiers.level(kind);
+    const double level = modifiers.level(kind);
     if (level != 0) add(kind, {level, &shape, seed}, made);
   }
   return made;

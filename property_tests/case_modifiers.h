@@ -13,14 +13,14 @@ namespace ringlab::verify {
 /// Slopes are the customary ones; sinks, one per query head, and the pairs that are dropped come
 /// from the seed of the case.
 struct CaseModifiers {
-  int softcap = 0;  ///< 0: none, else 1 … 64
+  double softcap = 0;  ///< 0: none, else 0.25 … 1024, in quarters
   bool alibi = false;
   bool sinks = false;
   int dropout_percent = 0;  ///< 0 … 90
 
   /// How strong a kind is; 0: none.
-  int level(ModifierKind kind) const;
-  void set(ModifierKind kind, int level);
+  double level(ModifierKind kind) const;
+  void set(ModifierKind kind, double level);
   bool any() const { return *this != CaseModifiers(); }
   friend bool operator==(const CaseModifiers&, const CaseModifiers&) = default;
 };
@@ -28,8 +28,9 @@ struct CaseModifiers {
 /// What there is to say of a kind in cases.
 struct ModifierWords {
   std::string_view token;   ///< "cap" of "cap8"
-  int most = 1;             ///< the largest level; 1: there or not, and its token has no number
-  int most_drawn = 1;       ///< in random cases
+  double step = 1;          ///< levels are its multiples
+  double most = 1;          ///< the largest level; 1: there or not, and its token has no number
+  int most_drawn = 1;       ///< in random cases, before the levels between whole numbers
   std::string_view phrase;  ///< in a sentence about the case; {} stands for the level
 };
 ModifierWords words_of(ModifierKind kind);

@@ -101,13 +101,13 @@ std::string LawFailure::doubt() const {
 LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,
                             const CaseRunner::IsOver& is_over) {
   failure.repeats = failure.repeated = 0;
-  if (failure.ending == Ending::timed_out) return failure;  // each would take its deadline
   const auto until = Clock::now() + kLongestRepeating;
   // Three times the same is taken for certain; a single difference asks for many more runs.
   int wanted = kSureRepeats;
   while (failure.repeats < wanted && Clock::now() < until && !(is_over && is_over())) {
-    ++failure.repeats;
     const LawResult result = run_law(subject, law, failure.shrunk);
+    if (result.outcome == Outcome::discarded && failure.ending == Ending::timed_out) break;
+    ++failure.repeats;
     if (result.outcome == Outcome::broken) {
       ++failure.repeated;
       if (failure.message.empty()) failure.message = result.message;
@@ -174,9 +174,21 @@ void CaseRunner::run_again(const IsOver& is_over) {
   if (first.repeated > 0) failure = std::move(first);
 }
 
+// A deadline says as much of the machine as of the subject.
+void CaseRunner::excuse_lateness() {
+  const LawFailure& failure = *verdict_.failure;
+  if (failure.ending != Ending::timed_out || failure.repeated > 0) return;
+  if (failure.repeats < kSureRepeats) return;
+  verdict_.late = failure.message;
+  verdict_.failure.reset();
+}
+
 void CaseRunner::conclude(const IsOver& is_over) {
-  if (verdict_.failure) run_again(is_over);
-  const bool says_something = verdict_.failure || verdict_.cases > 0;
+  if (verdict_.failure) {
+    run_again(is_over);
+    excuse_lateness();
+  }
+  const bool says_something = verdict_.failure || !verdict_.late.empty() || verdict_.cases > 0;
   if (says_something || verdict_.discarded > 0) verdict_.case_digest = tried_.finish();
   if (says_something) return;
   const bool had_time = verdict_.discarded > 0 && !(is_over && is_over());

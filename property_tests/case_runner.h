@@ -38,13 +38,14 @@ class CaseRunner {
   /// Whether enough was tried to make the failing case simpler; asked once per try.
   bool shrunk_enough();
   /// What remains to be said when all cases were tried. A failing case is run again, and 50 times
-  /// where it does not fail each time.
+  /// where it does not fail each time. One that only took too long, once, breaks no law.
   void conclude(const IsOver& is_over = {});
 
  private:
   void count_held(const Case& c, const LawResult& result);
   void remember(const Case& c, const LawResult& result);
   void run_again(const IsOver& is_over);
+  void excuse_lateness();
 
   Recorder recorder_;
   const Law& law_;
@@ -58,7 +59,8 @@ class CaseRunner {
 
 /// Runs the case of `failure` again until it is clear whether it always breaks the law: three
 /// times, and 50 times where one of those held. Ends early after ten seconds, and when `is_over`.
-/// A message that is empty becomes that of the first run that broke it.
+/// A message that is empty becomes that of the first run that broke it. A subject that is no longer
+/// called, for the time it has cost, is not asked either.
 LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,
                             const CaseRunner::IsOver& is_over = {});
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -127,37 +128,40 @@ auto read_named(TokenFields& fields, const char* name, Parse parse) {
 
 constexpr std::string_view kWith = "with:";
 
-/// "with:cap8-alibi-sinks-drop30", empty for no modifiers.
+/// "with:cap8,5-alibi-sinks-drop30", empty for no modifiers. Points part the fields of a token.
 std::string modifiers_word(const CaseModifiers& modifiers) {
   std::vector<std::string> words;
   for (const ModifierKind kind : kModifierKinds) {
-    const int level = modifiers.level(kind);
+    const double level = modifiers.level(kind);
     if (level == 0) continue;
     const ModifierWords known = words_of(kind);
     words.emplace_back(known.token);
-    if (known.most > 1) words.back() += std::to_string(level);
+    if (known.most > 1) words.back() += with_letters(fmt::format("{}", level), '.', ',');
   }
   return words.empty() ? "" : fmt::format("{}{}", kWith, fmt::join(words, "-"));
 }
 
 /// The level that `word` asks for; 0 where it is not about this kind, or out of range.
-int level_in(std::string_view word, const ModifierWords& known) {
+double level_in(std::string_view word, const ModifierWords& known) {
   if (!word.starts_with(known.token)) return 0;
   if (known.most == 1) return word == known.token ? 1 : 0;
-  int level = 0;
-  const auto [stop, error] =
-      std::from_chars(word.data() + known.token.size(), word.data() + word.size(), level);
-  const bool whole = error == std::errc{} && stop == word.data() + word.size();
+  const std::string number = with_letters(std::string(word.substr(known.token.size())), ',', '.');
+  double level = 0;
+  const char* end = number.data() + number.size();
+  const auto [stop, error] = std::from_chars(number.data(), end, level);
+  const bool whole = error == std::errc{} && stop == end && std::fmod(level, known.step) == 0;
   return whole && level > 0 && level <= known.most ? level : 0;
 }
 
-/// "cap1 … cap64, alibi, …".
+/// "cap0,25 … cap1024, alibi, …".
 std::string known_modifiers() {
   std::vector<std::string> words;
   for (const ModifierKind kind : kModifierKinds) {
     const ModifierWords known = words_of(kind);
     words.emplace_back(known.token);
-    if (known.most > 1) words.back() += fmt::format("1 … {}{}", known.token, known.most);
+    if (known.most == 1) continue;
+    const std::string least = with_letters(fmt::format("{}", known.step), '.', ',');
+    words.back() += fmt::format("{} … {}{}", least, known.token, known.most);
   }
   return fmt::format("{}, joined by -", fmt::join(words, ", "));
 }
@@ -170,7 +174,7 @@ CaseModifiers read_modifiers(TokenFields& fields) {
     const std::size_t end = std::min(text.find('-', begin), text.size());
     const std::string_view word = std::string_view(text).substr(begin, end - begin);
     for (const ModifierKind kind : kModifierKinds) {
-      if (const int level = level_in(word, words_of(kind))) modifiers.set(kind, level);
+      if (const double level = level_in(word, words_of(kind))) modifiers.set(kind, level);
     }
     begin = end + 1;
   }
@@ -289,7 +293,7 @@ std::string describe(const Case& c) {
   if (c.direction == RingDirection::previous) text += ", ring towards the previous rank";
   if (c.schedule != ScheduleKind::ring) text += ", schedule " + schedule_text(c);
   for (const ModifierKind kind : kModifierKinds) {
-    const int level = c.modifiers.level(kind);
+    const double level = c.modifiers.level(kind);
     if (level != 0) text += ", " + fmt::format(fmt::runtime(words_of(kind).phrase), level);
   }
   if (c.slots != 2) text += fmt::format(", {} {}", c.slots, c.slots == 1 ? "slot" : "slots");

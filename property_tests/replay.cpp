@@ -121,7 +121,9 @@ Replay replay(const std::string& token, const std::function<Subject(const std::s
   const Case replayed = from_token(token.substr(second + 1));
   Replay again{
       .subject = find(token.substr(0, first)), .law = law, .replayed = replayed, .result = {}};
-  again.result = run_law(again.subject, again.law, again.replayed);
+  const std::string why = why_not_applicable(law, again.subject);
+  again.result = why.empty() ? run_law(again.subject, again.law, again.replayed)
+                             : LawResult{Outcome::discarded, 0, why};
   return again;
 }
 

@@ -222,6 +222,7 @@ void add_round(LawVerdict& total, const LawVerdict& round) {
   for (const auto& [name, count] : round.classes) total.classes[name] += count;
   // Laws are not asked again once they broke, so this is the last word.
   total.failure = round.failure;
+  if (total.late.empty()) total.late = round.late;
   const bool was_tried = !round.case_digest.empty();
   if (total.case_digest.empty()) {
     total.skipped = round.skipped;

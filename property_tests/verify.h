@@ -56,6 +56,8 @@ struct LawVerdict {
   std::optional<Element> worst_at = {};  ///< what worst_ratio was measured at, where that is known
   std::string skipped;  ///< reason, empty when it ran; also when every case was discarded
   std::optional<LawFailure> failure;
+  /// What was said when a call took too long once and was answered each time after.
+  std::string late = {};
   std::map<std::string, int>
       classes;  ///< how many cases fell in each class (mask, layout, family…)
   /// SHA-256 of the tokens of all cases that were tried, in order, without those of shrinking; of

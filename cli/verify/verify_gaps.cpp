@@ -46,6 +46,16 @@ void add_required(const VerifyPlan& plan, const SubjectResult& subject,
   }
 }
 
+void add_late_answers(const SubjectResult& subject, std::vector<std::string>& gaps) {
+  for (const verify::LawVerdict& law : subject.laws.laws) {
+    if (law.late.empty()) continue;
+    gaps.push_back(fmt::format(
+        "{}: {}; the same call was answered each time after. Run it again where nothing else runs, "
+        "or with a longer --timeout",
+        law.id, law.late));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> take_required(Arguments& arguments) {
@@ -73,6 +83,7 @@ std::vector<std::string> gaps_of(const VerifyPlan& plan, const SubjectResult& su
   if (plan.wants_gradients && plan.is_named && !subject.subject.can.backward) {
     gaps.emplace_back("--backward: it gives no gradients");
   }
+  add_late_answers(subject, gaps);
   const verify::Coverage& coverage = subject.coverage;
   if (coverage.refuses_most()) {
     gaps.push_back(fmt::format("it refused {} of {} cases that it claims to take", coverage.refused,

@@ -97,6 +97,9 @@ int replay_token(Arguments& arguments, Output& output) {
   std::vector<std::string> picture;
   if (draws) {
     picture = report::retelling_lines(shown_of(again));
+    const std::string& law = again.law.id;
+    const bool takes_it_as_it_is = law == "equals_reference" || law == "gradients_equal_reference";
+    if (!takes_it_as_it_is) output.print("\nthe case as it is, before the law changes it:\n");
     output.print("\n{}\n", fmt::join(picture, "\n"));
   }
   Json document = {{"replay", token},

@@ -274,7 +274,23 @@ void drop_tails(Model& model, std::int64_t vector, std::int64_t kept) {
   });
 }
 
+/// Drops the last tile of the keys of a row that are whole tiles, as loops do that count a tail.
+void drop_last_whole_tile(Model& model, std::int64_t tile) {
+  const Mask mask = model.trial.problem.mask;
+  count_pairs(model, [&](auto i, auto j) {
+    const KeyInterval seen = mask.interval(i);
+    const bool is_whole = seen.size() > tile && seen.size() % tile == 0;
+    return is_whole && j >= seen.end - tile ? 0.0 : 1.0;
+  });
+}
+
 void add_lengths(std::vector<Hypothesis>& all) {
+  for (const std::int64_t tile : {16, 32, 48, 64, 128}) {
+    all.push_back(by_model({"mask.whole_tile_of_" + std::to_string(tile) + "_dropped",
+                            "of a row's visible keys that fill tiles of " + std::to_string(tile) +
+                                " without a rest, the last tile is dropped"},
+                           [=](Model& model) { drop_last_whole_tile(model, tile); }));
+  }
   for (const std::int64_t vector : {4, 8, 16, 32, 64, 128}) {
     for (const std::int64_t kept : {std::int64_t{0}, vector}) {
       all.push_back(by_model({"mask.tail_of_" + std::to_string(vector) + "_dropped",

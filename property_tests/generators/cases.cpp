@@ -75,7 +75,7 @@ CaseModifiers random_modifiers(Draws& draws) {
   for (const ModifierKind kind : kModifierKinds) {
     const int most = words_of(kind).most_drawn;
     if (!draws.chance(50)) continue;
-    modifiers.set(kind, most > 1 ? static_cast<int>(draws.between(1, most)) : 1);
+    modifiers.set(kind, most > 1 ? static_cast<double>(draws.between(1, most)) : 1);
   }
   return modifiers;
 }
@@ -108,9 +108,21 @@ void shorten(Shape& s, std::int64_t most_tokens) {
   s.kv_tokens = std::min(s.kv_tokens, most_tokens);
 }
 
-/// Takes one case in five to one of the places where few kernels are ever tried: a scale below 0 or
-/// of 0, heads as wide as kernels take them, large groups, three masks, many batches. Sequences are
-/// short where something else is large.
+/// One to four queries behind many keys, of which mostly whole tiles are filled: kernels that split keys
+/// among threads take another way then.
+void decode(Draws& draws, Case& c) {
+  constexpr std::array<std::int64_t, 4> kTiles = {48, 64, 96, 128};
+  const std::int64_t tile = kTiles[static_cast<std::size_t>(draws.below(std::ssize(kTiles)))];
+  Shape& s = c.shape;
+  s.batch = 1;
+  s.q_tokens = draws.chance(50) ? 1 : draws.between(2, 4);
+  s.kv_tokens = tile * draws.between(1, 300 / tile) + (draws.chance(30) ? draws.between(-1, 1) : 0);
+  c.mask = random_mask(draws, s);
+}
+
+/// Takes one case in four to one of the places where few kernels are ever tried: a scale below 0 or
+/// of 0, heads as wide as kernels take them, large groups, three masks, many batches, a few queries
+/// behind many keys. Sequences are short where something else is large.
 void take_a_rare_region(Draws& draws, Case& c) {
   Shape& s = c.shape;
   const std::int64_t region = draws.below(100);
@@ -122,6 +134,7 @@ void take_a_rare_region(Draws& draws, Case& c) {
     s.head_dim = channels_at_a_boundary(draws);
     s.v_dim = draws.chance(50) ? s.head_dim : channels_at_a_boundary(draws);
     shorten(s, 40);
+    if (draws.chance(40)) c.mask = random_window(draws, s);
   } else if (region < 14) {
     s.kv_heads = std::min<std::int64_t>(s.kv_heads, 2);
     s.q_heads = s.kv_heads * draws.between(4, 16);
@@ -131,6 +144,8 @@ void take_a_rare_region(Draws& draws, Case& c) {
   } else if (region < 21) {
     s.batch = draws.between(4, 6);
     shorten(s, 16);
+  } else if (region < 25) {
+    decode(draws, c);
   }
 }
 

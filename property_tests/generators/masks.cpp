@@ -126,6 +126,14 @@ CaseMask random_mask(Draws& draws, const Shape& shape) {
   return terms;
 }
 
+CaseMask random_window(Draws& draws, const Shape& shape) {
+  WindowMask window;
+  draw(window, draws, shape);
+  Terms terms = {window};
+  if (draws.chance(50)) terms.emplace_back(CausalMask{});
+  return terms;
+}
+
 CaseMask three_masks(Draws& draws, const Shape& shape) {
   std::vector<CaseTerm> kinds = blank_terms();
   if (draws.chance(70)) std::erase_if(kinds, holds<DrawnBits>);

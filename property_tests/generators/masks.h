@@ -14,6 +14,8 @@ std::vector<CaseTerm> blank_terms();
 
 /// A quarter hides nothing, a fifth is causal, the others are one term of any kind, or two.
 CaseMask random_mask(Draws& draws, const Shape& shape);
+/// A window, in half of the cases causal too.
+CaseMask random_window(Draws& draws, const Shape& shape);
 /// Three kinds of mask at once, seldom a matrix of bits among them.
 CaseMask three_masks(Draws& draws, const Shape& shape);
 

@@ -205,12 +205,26 @@ AttentionTensors make_tensors(const Case& c) {
   return data;
 }
 
+namespace {
+
+/// 1 mostly, else a power of two that leaves sums of gradients in the range of the type.
+double size_of_dout(const Case& c) {
+  constexpr std::int64_t kSizeStream = -7;
+  Draws draws(c.seed, {kSizeStream});
+  const std::int64_t kind = draws.below(10);
+  const int powers = c.dtype == DType::f16 ? 5 : 12;
+  return kind < 7 ? 1 : std::ldexp(1.0, kind < 9 ? powers : -powers);
+}
+
+}  // namespace
+
 Tensor<double> make_dout(const Case& c) {
   Tensor<double> dout(c.shape.out());
+  const bool integers = c.family == Family::small_ints;
+  const double size = integers ? 1 : size_of_dout(c);
   for_each_index(dout.extents(), [&](auto b, auto h, auto i, auto channel) {
     Draws draws(c.seed, {b, h, i, channel, 5});
-    const bool integers = c.family == Family::small_ints;
-    const double x = integers ? static_cast<double>(draws.between(-4, 4)) : draws.normal();
+    const double x = integers ? static_cast<double>(draws.between(-4, 4)) : size * draws.normal();
     dout(b, h, i, channel) = round_to(c.dtype, x);
   });
   return dout;

@@ -26,8 +26,14 @@ AttentionTensors other_numbers(Case c) {
   return make_tensors(c);
 }
 
+void keep_first_head(Modifiers& changed, const Modifiers& before) {
+  for (auto numbers : {&Modifiers::alibi_slopes, &Modifiers::sinks}) {
+    if (!(changed.*numbers).empty()) (changed.*numbers).front() = (before.*numbers).front();
+  }
+}
+
 /// The same shapes with other numbers and, in half of the cases, other limits of the masks and other
-/// modifiers; in some of them another scale.
+/// modifiers, of which every other time the first head keeps its own; in some of them another scale.
 Trial another_call(const Subject& subject, const Case& c) {
   constexpr std::int64_t kLimitStream = -6;
   Trial other = make_trial(c);
@@ -39,6 +45,7 @@ Trial another_call(const Subject& subject, const Case& c) {
   changed.mask = redrawn(c.mask, draws, c.shape);
   if (draws.chance(25)) changed.scale = ScaleKind::unit;
   Problem problem = make_problem(changed);
+  if (draws.chance(50)) keep_first_head(problem.modifiers, other.problem.modifiers);
   if (obstacle(subject.can, problem).empty()) other.problem = std::move(problem);
   return other;
 }
@@ -166,7 +173,8 @@ std::vector<Law> foreign_laws() {
            .exact = false,
            .shape_case = with_tokens,
            .not_applicable = needs_to_be_foreign,
-           .check = the_same_call_again},
+           .check = the_same_call_again,
+           .keeps_modifiers = true},
           {.id = "same_addresses",
            .name = "other_numbers_at_the_same_addresses_give_their_own_answer",
            .statement = "q, k and v are overwritten where they lie, wholly or their last number "
@@ -174,7 +182,8 @@ std::vector<Law> foreign_laws() {
            .exact = false,
            .shape_case = with_tokens,
            .not_applicable = needs_to_be_foreign,
-           .check = other_numbers_in_the_same_place},
+           .check = other_numbers_in_the_same_place,
+           .keeps_modifiers = true},
           {.id = "same_addresses_middle",
            .name = "other_numbers_in_the_middle_of_a_tensor_give_their_own_answer",
            .statement = "Some rows or one number in the middle of q, k, v or dout are overwritten "
@@ -183,7 +192,8 @@ std::vector<Law> foreign_laws() {
            .exact = false,
            .shape_case = several_rows,
            .not_applicable = needs_to_be_foreign,
-           .check = other_numbers_in_the_middle}};
+           .check = other_numbers_in_the_middle,
+           .keeps_modifiers = true}};
 }
 
 }  // namespace ringlab::verify

@@ -135,7 +135,7 @@ PluginProcess::PluginProcess(std::string path, PluginOptions options, const Fore
   if (!std::filesystem::is_regular_file(found)) {
     throw_input_error({.where = "plugin " + path_,
                        .expected = "a shared library",
-                       .actual = failure ? "nothing there (" + failure.message() + ")" : "no file",
+                       .actual = failure ? "nothing there (" + failure.message() + ")" : "a folder",
                        .hint = ""});
   }
   const ElfHeader header = elf_header(path_);
@@ -182,8 +182,7 @@ void PluginProcess::start() {
 // cannot fail (SIGBUS) when the plugin shrinks its file.
 RunResult PluginProcess::run(const AttentionInput& input, const RunOptions& options) {
   const std::lock_guard lock(mutex_);
-  const double deadline = std::min(options_.deadline_s, options.timeout_s);
-  if (lost_s_ > std::max(options_.lost_s, kDeadlinesToLose * deadline)) {
+  if (lost_s_ > std::max(options_.lost_s, kDeadlinesToLose * options_.deadline_s)) {
     throw verify::Unsupported(
         fmt::format("is no longer called: its crashes and hangs have taken {:.0f} s", lost_s_));
   }
@@ -193,7 +192,7 @@ RunResult PluginProcess::run(const AttentionInput& input, const RunOptions& opti
              mode_text(introduction_.mode_changes));
   }
   const auto call = kind_.make_call(input, options, introduction_.can, ++sequence_);
-  call->message().deadline_s = deadline;
+  call->message().deadline_s = options_.deadline_s;
   const File inputs = memory_file("ringlab-inputs", call->inputs());
   const File outputs = memory_file("ringlab-outputs", call->outputs());
   seal(inputs);

@@ -14,7 +14,7 @@
 namespace ringlab::plugins {
 
 struct PluginOptions {
-  double deadline_s = 10;  ///< of a call, where RunOptions::timeout_s is not shorter
+  double deadline_s = 10;  ///< of a call; RunOptions::timeout_s is not asked
   /// Crashes and hangs may cost so much, or three deadlines, whichever is longer.
   double lost_s = 10;
   /// Limit of its address space; 0: half of this machine's memory.

@@ -1,9 +1,11 @@
 #include "property_tests/stage_libraries/stage_subject.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "property_tests/plugins/plugin_subject.h"
@@ -62,6 +64,8 @@ constexpr plugins::ForeignKind kStageKind{
 }  // namespace
 
 bool names_a_stage_library(const std::string& path) {
+  std::error_code unreadable;  // a name that is too long, say: whoever opens it says so
+  if (!std::filesystem::is_regular_file(path, unreadable)) return false;
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   return bytes.find(kStageKind.symbol) != std::string::npos;

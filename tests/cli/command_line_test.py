@@ -212,6 +212,15 @@ class UsageTest(ProgramTest):
                 self.fails(2, "", "verify", "--replay", token)
         self.fails(2, "--replay", "verify", "ring", "--replay", "ring/P1/b1")
 
+    def test_a_law_that_does_not_concern_the_subject_is_not_broken_by_it(self):
+        case = ("b1.h1.g1.q2.k2.d2.v2.r2.f32.unit.contiguous.next.normal.simulated.buffered.n0.x4.y4."
+                "ring.c2.full.s3")
+        told = ringlab("verify", "--replay", f"ring/gradients_equal_reference/{case}")
+        self.assertEqual(told.code, 0, told.out + told.err)
+        self.assertIn("discarded  it computes no gradients", told.out)
+        told = ringlab("verify", "--draw", "--replay", f"ring/P14/{case}")
+        self.assertIn("the case as it is, before the law changes it:", told.out)
+
 
 class SizeTest(ProgramTest):
     def test_sizes_are_checked_before_anything_is_allocated(self):

@@ -280,6 +280,7 @@ class PluginTest(ProgramTest):
     def test_what_cannot_be_loaded_is_explained(self):
         missing = self.folder / "libmissing.so"
         self.fails(3, ["libmissing.so", "nothing there"], "verify", missing)
+        self.fails(3, [str(self.folder), "a folder"], "verify", self.folder)
         endless = f"./{'a' * 300}.so"
         self.fails(3, ["plugin " + endless, "a shared library", "too long"], "verify", endless)
         text = self.file("libtext.so", "no library at all, just a few words in a row .............")

@@ -27,6 +27,11 @@ static float* kept_memory(size_t count) {
   return memory;
 }
 
+static int is_last_of_a_window(const row_t* row) {
+  const int has_window = (row->call->mask.kinds & RINGLAB_MASK_WINDOW) != 0;
+  return has_window && row->i + 1 == row->call->q.extents[2];
+}
+
 static void add_pair(const row_t* row, int64_t j, float lse, float delta, const float* dout,
                      const sums_t* sums, float* dq) {
   float slope_of_cap, dp = 0;
@@ -42,12 +47,14 @@ static void add_pair(const row_t* row, int64_t j, float lse, float delta, const 
   const float scale = IS(dout_scaled) ? 1 : row->scale;
   if (IS(dout_scaled)) dp *= row->scale, delta *= row->scale;
   const float part = f == 0 ? 0 : f * dp;
-  const float ds = weight * (part - delta) * slope_of_cap * scale;
+  float ds = weight * (part - delta) * slope_of_cap * scale;
+  if (IS(gradients_clipped)) ds = fminf(1000, fmaxf(-1000, ds));
   const float ds_k = IS(delta_not_in_dk) ? weight * part * slope_of_cap * scale : ds;
   const int64_t group = row->call->q.extents[1] / row->call->k.extents[1];
   for (int64_t c = 0; c < row->d; ++c) {
     dq[c] += ds * row->k[j * row->d + c];
     if (IS(dk_of_first_head) && row->h % group != 0) continue;
+    if (IS(dk_of_wide_windows) && c >= 64 && is_last_of_a_window(row)) continue;
     dk[c] += ds_k * row->q[c];
   }
 }

@@ -77,7 +77,10 @@ static void store_rows(const ringlab_call* call, float* o, const float* lse) {
   const int64_t v_dim = call->v.extents[3];
   static int calls;
   if (IS(one_call_in_fifty) && ++calls % 50 == 0 && rows > 0 && v_dim > 0) o[0] *= 1.01f;
-  for (int64_t n = 0; n < rows * v_dim; ++n) store(&call->o, n, o[n]);
+  for (int64_t n = 0; n < rows * v_dim; ++n) {
+    const int is_rounded = IS(rounded_with_gradients) && call->dout.data != NULL;
+    store(&call->o, n, is_rounded ? rounded_to(o[n], 5) : o[n]);
+  }
   float* stored = call->lse.data;
   for (int64_t n = 0; n < rows; ++n) stored[n] = IS(bf16_lse) ? rounded_to(lse[n], 8) : lse[n];
 }
@@ -97,6 +100,7 @@ static int32_t run(const ringlab_call* call, void* context) {
   const int64_t rows = call->q.extents[0] * call->q.extents[1] * call->q.extents[2];
   const int backward = call->dout.data != NULL;
   packed_t in = {packed(call, &call->q), packed_k(call), packed(call, &call->v), NULL, NULL};
+  if (IS(slopes_kept)) keep_slopes(call);
   if (backward) in.dout = packed(call, &call->dout);
   if (IS(bf16_queries) || IS(scaled_queries)) round_queries(call, &in);
   float* o = calloc((size_t)(rows * call->v.extents[3] + 1), sizeof(float));

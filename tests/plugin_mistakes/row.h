@@ -39,6 +39,7 @@ int sees(const row_t* row, int64_t j);
 
 /* scores.c: fills what the modifiers say; a score, and how much of it is left as a derivative. */
 void take_modifiers(row_t* row);
+void keep_slopes(const ringlab_call* call);
 float score(const row_t* row, int64_t j, float* slope_of_cap);
 float share_kept(const row_t* row, int64_t j);
 float weight_of(float exponent);

@@ -3,19 +3,33 @@
 
 #include "tests/plugin_mistakes/row.h"
 
+enum { kMostHeads = 1024 };
+static double kept_slopes[kMostHeads];
+
+void keep_slopes(const ringlab_call* call) {
+  if (!RINGLAB_CALL_HAS(call, modifiers) || call->modifiers.alibi_slopes == NULL) return;
+  const double* slopes = call->modifiers.alibi_slopes;
+  if (slopes[0] == kept_slopes[0]) return;
+  for (int64_t h = 0; h < call->q.extents[1] && h < kMostHeads; ++h) kept_slopes[h] = slopes[h];
+}
+
 void take_modifiers(row_t* row) {
   const ringlab_call* call = row->call;
   row->factor = 1;
   if (!RINGLAB_CALL_HAS(call, modifiers)) return;
   const ringlab_modifiers* given = &call->modifiers;
   row->softcap = (float)given->softcap;
+  if (IS(softcap_whole)) row->softcap = truncf(row->softcap);
   if (given->alibi_slopes != NULL) {
     row->slope = (float)given->alibi_slopes[row->h];
     /* The customary slopes from the first of them. */
     if (IS(alibi_powers)) row->slope = powf((float)given->alibi_slopes[0], (float)(row->h + 1));
+    if (IS(slopes_within_1) && row->slope > 1) row->slope = 1;
+    if (IS(slopes_kept) && row->h < kMostHeads) row->slope = (float)kept_slopes[row->h];
   }
   row->has_sink = given->sinks != NULL;
   if (row->has_sink) row->sink = (float)given->sinks[row->h];
+  if (IS(sinks_within_4)) row->sink = fminf(4, fmaxf(-4, row->sink));
   if (given->kept != NULL) {
     const int64_t queries = call->q.extents[2];
     row->kept =

@@ -88,8 +88,13 @@ TEST(Case, names_its_modifiers_in_its_token) {
   EXPECT_EQ(modifiers.sinks.size(), 2u);
   EXPECT_EQ(modifiers.dropout, 0.3);
   EXPECT_EQ(modifiers.dropout_seed, 123u);
-  for (const char* wrong : {"with:", "with:cap0", "with:cap65", "with:drop91", "with:alibi-cap8",
-                            "with:sinks-sinks", "with:cap8-", "with:capx"}) {
+  const std::string parted = with(".s123", ".with:cap0,75-sinks.s123");
+  EXPECT_EQ(make_problem(from_token(parted)).modifiers.softcap, 0.75);
+  EXPECT_EQ(to_token(from_token(parted)), parted);
+  EXPECT_THAT(describe(from_token(parted)), HasSubstr("soft cap 0.75"));
+  for (const char* wrong :
+       {"with:", "with:cap0", "with:cap0,3", "with:cap1025", "with:cap1e2", "with:capinf",
+        "with:drop91", "with:alibi-cap8", "with:sinks-sinks", "with:cap8-", "with:capx"}) {
     EXPECT_THROW(from_token(with(".s123", std::string(".") + wrong + ".s123")), Error) << wrong;
   }
 }

@@ -143,6 +143,31 @@ TEST(Verify, runs_a_case_that_does_not_always_fail_fifty_times_and_says_how_ofte
   EXPECT_EQ(sure.failure->doubt(), "");
 }
 
+/// Gives no answer in time at these calls, counted from 1; at all from `always_from` on.
+Subject late_at(int call, int always_from) {
+  Subject subject = naive_subject();
+  const auto calls = std::make_shared<int>(0);
+  subject.run = [=, run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    if (++*calls == call || *calls >= always_from) {
+      throw SubjectLost(Ending::timed_out, {"it", "an answer", "it gave no answer", ""});
+    }
+    return run(input, options);
+  };
+  return subject;
+}
+
+TEST(Verify, calls_nobody_wrong_for_one_answer_that_came_too_late) {
+  const Law& law = find_law("equals_reference");
+  const LawVerdict once = verify_law(late_at(5, 1'000'000), law, {.cases_per_law = 20});
+  EXPECT_FALSE(once.failure);
+  EXPECT_THAT(once.late, HasSubstr("it gave no answer"));
+  const LawVerdict always = verify_law(late_at(5, 5), law, {.cases_per_law = 20});
+  ASSERT_TRUE(always.failure);
+  EXPECT_EQ(always.failure->ending, Ending::timed_out);
+  EXPECT_EQ(always.failure->doubt(), "");
+  EXPECT_EQ(always.late, "");
+}
+
 TEST(Verify, makes_cases_of_many_keys_as_small_as_cases_of_few) {
   const LawVerdict verdict =
       verify_law(naive_subject(Mistake::last_key_dropped), find_law("many_keys"), {});

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <vector>
 
 #include "property_tests/generators/cases.h"
 #include "reference/core/error.h"
@@ -92,6 +95,33 @@ TEST(CaseGenerator, shrinks_to_valid_and_strictly_simpler_cases) {
       ASSERT_NO_THROW(check_problem(make_problem(simpler))) << to_token(simpler);
     }
   }
+}
+
+double largest(const std::vector<double>& numbers) {
+  double most = 0;
+  for (const double number : numbers) most = std::max(most, std::abs(number));
+  return most;
+}
+
+// Kernels were found that take caps for whole numbers up to 32, slopes for at most 1, sinks for at most
+// 4, gradients for at most 1000, or that go wrong behind a whole tile of keys or with a window.
+TEST(CaseGenerator, reaches_what_kernels_may_have_cut_off) {
+  Draws draws(6);
+  std::map<std::string, int> counts;
+  for (int i = 0; i < 2000; ++i) {
+    const Case c = random_case(draws);
+    const Modifiers made = make_problem(c).modifiers;
+    counts["cap with a fraction"] += std::trunc(made.softcap) != made.softcap;
+    counts["cap below 1"] += made.softcap > 0 && made.softcap < 1;
+    counts["cap above 100"] += made.softcap > 100;
+    counts["sink beyond 10"] += largest(made.sinks) > 10;
+    counts["slope above 2"] += largest(made.alibi_slopes) > 2;
+    counts["few queries"] += c.shape.q_tokens == 1 && c.shape.kv_tokens > 128;
+    counts["wide window"] += c.shape.head_dim > 64 && c.mask.text().find("window") == 0;
+    counts["large gradients"] += largest(make_dout(c).values()) > 1000;
+    counts["small gradients"] += largest(make_dout(c).values()) < 1e-2;
+  }
+  for (const auto& [what, count] : counts) EXPECT_GE(count, 10) << what;
 }
 
 TEST(CaseGenerator, shrinks_every_case_down_to_one_with_nothing_simpler) {

@@ -166,7 +166,7 @@ std::string load_error(const std::string& path) {
 
 TEST(LoadingAPlugin, that_is_not_there_is_an_input_error) {
   EXPECT_THAT(load_error("/no/such/libplugin.so"), HasSubstr("3 plugin /no/such/libplugin.so"));
-  EXPECT_THAT(load_error("/tmp/"), HasSubstr("found no file"));
+  EXPECT_THAT(load_error("/tmp/"), HasSubstr("found a folder"));
 }
 
 TEST(LoadingAPlugin, that_is_no_library_says_so) {

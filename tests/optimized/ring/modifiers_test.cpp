@@ -196,7 +196,7 @@ TEST(EngineModifiers, are_exact_on_every_kind_of_vectors) {
       Case c = verify::random_case(draws);
       c.shape.q_tokens = std::min<std::int64_t>(c.shape.q_tokens, 30);
       c.shape.kv_tokens = std::min<std::int64_t>(c.shape.kv_tokens, 30);
-      c.modifiers = {.softcap = i % 2 * 9,
+      c.modifiers = {.softcap = i % 2 * 9.0,
                      .alibi = i % 3 == 0,
                      .sinks = i % 5 < 2,
                      .dropout_percent = i % 4 == 0 ? 30 : 0};
