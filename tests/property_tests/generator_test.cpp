@@ -108,7 +108,7 @@ double largest(const std::vector<double>& numbers) {
 TEST(CaseGenerator, reaches_what_kernels_may_have_cut_off) {
   Draws draws(6);
   std::map<std::string, int> counts;
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 4000; ++i) {
     const Case c = random_case(draws);
     const Modifiers made = make_problem(c).modifiers;
     counts["cap with a fraction"] += std::trunc(made.softcap) != made.softcap;
