@@ -14,7 +14,7 @@ BUILD = pathlib.Path(os.environ.get("RINGLAB_BUILD", "build"))
 CMAKE = os.environ.get("RINGLAB_CMAKE", "cmake")
 READELF = os.environ.get("RINGLAB_READELF") or "readelf"
 LOADED = (2, 3)  # programs and shared objects; others are for the linker
-FOLDERS_OF_OTHERS = {"CMakeFiles", "python-environment"}
+FOLDERS_OF_OTHERS = {"CMakeFiles", "python-environment", "torch"}
 
 
 def is_loaded(path):
