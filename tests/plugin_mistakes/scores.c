@@ -19,7 +19,7 @@ void take_modifiers(row_t* row) {
   if (!RINGLAB_CALL_HAS(call, modifiers)) return;
   const ringlab_modifiers* given = &call->modifiers;
   row->softcap = (float)given->softcap;
-  if (IS(softcap_whole)) row->softcap = truncf(row->softcap);
+  if (IS(softcap_whole)) row->softcap = ceilf(row->softcap);
   if (given->alibi_slopes != NULL) {
     row->slope = (float)given->alibi_slopes[row->h];
     /* The customary slopes from the first of them. */
