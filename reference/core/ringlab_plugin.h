@@ -9,8 +9,9 @@
 // always means "as if the field were not there": fill structures by name and leave the rest.
 //
 // Ownership: whoever allocates keeps. What a call is given is valid during that call and no
-// longer; inputs are read-only memory; what the description points to must live as long as the
-// library is loaded. Nothing may be thrown or jumped out of a call.
+// longer; inputs are read-only memory; no two arrays of a call, and no two elements of one, share
+// memory; what the description points to must live as long as the library is loaded. Nothing may be
+// thrown or jumped out of a call.
 #ifndef RINGLAB_PLUGIN_H_
 #define RINGLAB_PLUGIN_H_
 
@@ -78,7 +79,7 @@ typedef struct ringlab_mask {
   int64_t window_left;       ///< INT64_MAX: no limit
   int64_t window_right;      ///< INT64_MAX: no limit
   int64_t prefix_tokens;     ///< of RINGLAB_MASK_PREFIX
-  int64_t documents;         ///< of RINGLAB_MASK_DOCUMENTS: how many
+  int64_t documents;         ///< of RINGLAB_MASK_DOCUMENTS: how many, none of them empty
   const int64_t* starts;     ///< (documents + 1): document d is [starts[d], starts[d + 1])
   const int64_t* positions;  ///< (q_tokens): the key position p that each query stands at
   /// (q_tokens): query i sees keys [visible_begin[i], visible_end[i]), and of them only those that

@@ -65,6 +65,12 @@ TEST(PluginMask, says_the_same_in_all_its_forms) {
   EXPECT_GT(masked, 1000);
 }
 
+TEST(PluginMask, has_no_empty_documents) {
+  const PluginMask forms = plugin_mask(Mask({DocumentsMask{{0, 2, 0, 1, 0}}}).bind(3, 3), 0);
+  EXPECT_EQ(forms.starts, (std::vector<std::int64_t>{0, 2, 3}));
+  EXPECT_EQ(forms.mask.documents, 2);
+}
+
 TEST(PluginMask, gives_bytes_to_those_only_who_take_them) {
   const Mask causal = Mask({CausalMask{}}).bind(3, 3);
   EXPECT_TRUE(plugin_mask(causal, RINGLAB_MASK_INTERVALS).bytes.empty());
