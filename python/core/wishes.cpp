@@ -1,5 +1,6 @@
 #include "python/core/wishes.h"
 
+#include <fmt/format.h>
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
@@ -30,9 +31,19 @@ std::size_t matrix_number(const std::string& path, std::size_t matrices) {
                      .hint = "Pass the matrix itself, an array of booleans (q_tokens, kv_tokens)"});
 }
 
-BitMask bits_of(const Matrix& matrix) {
-  return {static_cast<std::int64_t>(matrix.shape(0)), static_cast<std::int64_t>(matrix.shape(1)),
-          std::vector<std::uint8_t>(matrix.data(), matrix.data() + matrix.size()), "matrix"};
+/// The caller has not heard of the name that the matrix has in the mask's text.
+BitMask bits_of(const Matrix& matrix, const Shape& shape) {
+  const auto rows = static_cast<std::int64_t>(matrix.shape(0));
+  const auto columns = static_cast<std::int64_t>(matrix.shape(1));
+  if (rows != shape.q_tokens || columns != shape.kv_tokens) {
+    throw_input_error(
+        {.where = "mask",
+         .expected = fmt::format("an array ({}, {})", shape.q_tokens, shape.kv_tokens),
+         .actual = fmt::format("({}, {})", rows, columns),
+         .hint = "Rows are queries, columns are keys"});
+  }
+  return {rows, columns, std::vector<std::uint8_t>(matrix.data(), matrix.data() + matrix.size()),
+          "matrix"};
 }
 
 std::vector<double> per_head(const Wishes& wishes, const char* name, std::int64_t heads) {
@@ -101,7 +112,7 @@ Mask mask_from(const Wishes& wishes, const Shape& shape) {
       wishes.take<std::vector<Matrix>>("matrices").value_or(std::vector<Matrix>{});
   const Mask mask =
       parse_mask(wishes.take<std::string>("mask").value_or("full"), [&](const std::string& path) {
-        return bits_of(matrices[matrix_number(path, matrices.size())]);
+        return bits_of(matrices[matrix_number(path, matrices.size())], shape);
       });
   return mask.bind(shape.q_tokens, shape.kv_tokens);
 }

@@ -104,7 +104,8 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", is_causal: bool = F
     a machine: a name, or the file of `ringlab doctor --measure`.
 
     Tensors of PyTorch that require gradients get them: autograd calls the subject again with dout.
-    Gradients are those of o; a loss of lse is refused. What is computed with dout has none.
+    Gradients are those of o by q, k and v; a loss of lse, and a mask, a scale, sinks and the like that
+    require some, are refused. What is computed with dout has none.
 
     A RuntimeWarning says where q and k are so large that scores may overflow.
 
@@ -112,14 +113,17 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", is_causal: bool = F
     (a RuntimeError) when a rank fails, MemoryError.
     """
     exchange({"q": q, "k": k, "v": v})  # refuses what is no array
+    if dout is None:
+        _refuse_tracked_settings({"mask": mask, "scale": scale, "softcap": softcap, "alibi": alibi,
+                                  "sinks": sinks, "dropout": dropout})
     if is_causal:
         mask = (*(mask if isinstance(mask, tuple) else (mask,)), _causal(q, k))
     mask, per_head = split_heads(mask)
     text, matrices = mask_wishes(mask)
     wishes = {
         "mask": text, "matrices": matrices, "scale": scale, "softcap": softcap,
-        "alibi": alibi if alibi is None or isinstance(alibi, str) else _numbers(alibi),
-        "sinks": None if sinks is None else _numbers(sinks), "dropout": dropout,
+        "alibi": alibi if isinstance(alibi, str) else _numbers("alibi", alibi),
+        "sinks": _numbers("sinks", sinks), "dropout": dropout,
         "dropout_seed": dropout_seed, "subject": subject, "with_error": with_error, "exact": exact,
         "ranks": ranks, "layout": layout, "schedule": schedule, "slots": slots, "wire": wire,
         "threads": threads, "timeout_s": timeout_s, "auto": auto, "per_head": per_head}
@@ -158,8 +162,20 @@ def _causal(q: Any, k: Any) -> str:
     return "causal"
 
 
-def _numbers(given: Any) -> list[float]:
-    """One number, or several."""
-    if isinstance(given, (int, float)):
-        return [float(given)]
-    return [float(number) for number in given]
+def _numbers(name: str, given: Any) -> list[float] | None:
+    """One number, or several; None where none is given."""
+    if given is None:
+        return None
+    numbers = given.tolist() if hasattr(given, "tolist") else given
+    try:
+        return [float(number) for number in (
+            (numbers,) if isinstance(numbers, (int, float)) else numbers)]
+    except (TypeError, ValueError):
+        raise usage_error(name, "a number, or one per query head", repr(given)) from None
+
+
+def _refuse_tracked_settings(settings: dict[str, Any]) -> None:
+    """Raises for what would silently get no gradient."""
+    for name, given in settings.items():
+        if tracked(given if isinstance(given, (tuple, list)) else (given,)):
+            refuse_tracked(name)

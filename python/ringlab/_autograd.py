@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ringlab._errors import usage_error
 
 
-def tracked(arrays: tuple[Any, ...]) -> bool:
+def tracked(arrays: Sequence[Any]) -> bool:
     """True when PyTorch would want the gradients of what is computed from these."""
     if not any(getattr(array, "requires_grad", False) for array in arrays):
         return False

@@ -129,7 +129,7 @@ def split_heads(mask: Any) -> tuple[Any, np.ndarray | None]:
 
 def _booleans(term: Any) -> np.ndarray:
     """True where the query sees the key; what is added to the scores is 0 there, and else -inf."""
-    pairs = np.asarray(term)
+    pairs = _as_numpy(term)
     if pairs.dtype.kind == "f" and np.all((pairs == 0) | (pairs == -np.inf)):
         pairs = pairs == 0
     if pairs.dtype != np.bool_ or pairs.ndim not in (2, 3, 4):
@@ -140,6 +140,19 @@ def _booleans(term: Any) -> np.ndarray:
                           "Of other numbers that are added to scores only alibi is known"
                           if pairs.dtype.kind == "f" else "")
     return pairs
+
+
+def _as_numpy(term: Any) -> np.ndarray:
+    """The array as one of NumPy; bfloat16, which NumPy has not, becomes float32."""
+    if getattr(term, "requires_grad", False):
+        term = term.detach()
+    if "bfloat16" in str(getattr(term, "dtype", "")):
+        term = term.astype(np.float32) if hasattr(term, "astype") else term.float()
+    try:
+        return np.asarray(term)
+    except (TypeError, ValueError, RuntimeError) as error:  # on a device, sparse, ragged
+        raise usage_error("mask", "what NumPy can make an array of", type(term).__name__,
+                          str(error)) from None
 
 
 def _matrix(term: Any) -> np.ndarray:

@@ -81,6 +81,27 @@ class Tensors(unittest.TestCase):
                 ringlab.attention(q, q, q, **wishes)
             with torch.no_grad():
                 ringlab.attention(q, q, q, **wishes)
+        plain, learned = q.detach(), torch.tensor(0.5, requires_grad=True)
+        for wishes in ({"sinks": learned[None]}, {"sinks": [learned]}, {"alibi": learned[None]},
+                       {"scale": learned}, {"softcap": learned}, {"mask": 0 * learned.expand(2, 2)},
+                       {"mask": ("causal", 0 * learned.expand(2, 2))}):
+            name, = wishes
+            with self.assertRaisesRegex(ringlab.UsageError, f"^{name}: .*require no gradients.*detach"):
+                ringlab.attention(plain, plain, plain, **wishes)
+            with torch.no_grad():
+                ringlab.attention(plain, plain, plain, **wishes)
+
+    def test_masks_and_numbers_may_be_tensors_of_any_dtype(self):
+        q, causal = torch.randn(1, 2, 4, 3), torch.ones(4, 4).tril()
+        wanted = ringlab.attention(q, q, q, mask="causal", sinks=[0.5, 0.25])
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            got = ringlab.attention(q, q, q, mask=causal.log().to(dtype),
+                                    sinks=torch.tensor([0.5, 0.25], dtype=dtype))
+            torch.testing.assert_close(got, wanted, rtol=0, atol=0)
+        one = ringlab.attention(q, q, q, sinks=torch.tensor(0.5))
+        torch.testing.assert_close(one, ringlab.attention(q, q, q, sinks=0.5), rtol=0, atol=0)
+        with self.assertRaisesRegex(ringlab.UsageError, "^mask: expected what NumPy.*dense"):
+            ringlab.attention(q, q, q, mask=causal.bool().to_sparse())
 
 
 class CausalOf:
