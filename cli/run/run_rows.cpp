@@ -123,7 +123,7 @@ RunResult run_engine_shown(const AttentionInput& input, const RunOptions& option
   const Progress progress("running optimized",
                           {&done, sum(ring::engine_work(input.problem, options, last_pass))});
   ring::EngineParts parts;
-  parts.work_done = &done;
+  parts.work_done = [&done](std::int64_t amount) { done += amount; };
   return ring::Engine(parts).run(input, options);
 }
 
@@ -137,7 +137,7 @@ RunResult run_random_rows(const RowRun& run) {
       "running optimized",
       {&done, sum(ring::engine_work(run.input.problem, run.options, run.last_pass))});
   ring::EngineParts parts;
-  parts.work_done = &done;
+  parts.work_done = [&done](std::int64_t amount) { done += amount; };
   return run_rows(run, ring::Engine(parts), ring::InProcess());
 }
 

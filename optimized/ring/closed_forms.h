@@ -31,7 +31,7 @@ std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& 
 /// Matrix products that a pair takes part in: Q·K and P·V; Q·K, dO·V, dQ, dK and dV.
 inline constexpr std::int64_t kForwardProducts = 2, kBackwardProducts = 5;
 /// What each rank computes, in such products of all (query, key) pairs and heads;
-/// EngineParts::work_done counts them.
+/// EngineParts::work_done is told of them.
 std::vector<std::int64_t> engine_work(const Problem& problem, const RunOptions& options,
                                       Pass last_pass);
 

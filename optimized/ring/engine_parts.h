@@ -1,7 +1,6 @@
 // Parts of the engine that its caller may exchange or listen to.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -26,8 +25,8 @@ struct EngineParts {
   std::optional<std::chrono::steady_clock::time_point> clock_zero = {};
   /// What blocks are computed with.
   cpu::KernelTable kernels = {};
-  /// Grows while the ranks compute, up to what engine_work() says of them.
-  std::atomic<std::int64_t>* work_done = nullptr;
+  /// Is told of the work of the ranks while they compute, in all what engine_work() says of them.
+  cpu::WorkListener work_done = {};
 };
 
 }  // namespace ringlab::ring

@@ -6,6 +6,7 @@
 #include "property_tests/subject.h"
 #include "python/core/engine.h"
 #include "python/core/given_input.h"
+#include "python/core/interruption.h"
 #include "reference/attention/exact.h"
 #include "reference/core/overflow.h"
 #include "reference/model/machine_file.h"
@@ -111,12 +112,15 @@ struct ExactResults {
 };
 
 ExactResults exact_results(const GivenInput& given, int threads) {
-  const nb::gil_scoped_release released;
-  const WidenedInput wide = widened(given);
-  const AttentionInput input = wide.input();
-  ExactResults exact{.forward = exact_forward(input, {.threads = threads})};
-  if (input.dout) exact.backward = exact_backward(input, *input.dout);
-  return exact;
+  Interruption interruption;
+  const auto progress = [&](auto, auto) { interruption.check(); };
+  return interruption.listen([&] {
+    const WidenedInput wide = widened(given);
+    const AttentionInput input = wide.input();
+    ExactResults exact{.forward = exact_forward(input, {.threads = threads, .progress = progress})};
+    if (input.dout) exact.backward = exact_backward(input, *input.dout, threads, progress);
+    return exact;
+  });
 }
 
 nb::dict with_errors(ExactResults&& exact, ResultArrays results) {
@@ -154,16 +158,18 @@ struct RoundedResults {
 };
 
 RoundedResults rounded_results(const GivenInput& given, int threads) {
-  const nb::gil_scoped_release released;
-  const WidenedInput wide = widened(given);
-  const AttentionInput input = wide.input();
-  const DType dtype = given.problem.dtype;
-  RoundedResults results{
-      .forward = correctly_rounded_forward(input, {.dtype = dtype, .work = {.threads = threads}})};
-  if (input.dout) {
-    results.backward = rounded_backward(input, *input.dout, dtype, {.threads = threads});
-  }
-  return results;
+  Interruption interruption;
+  const PreciseOptions work{.threads = threads,
+                            .progress = [&](auto, auto) { interruption.check(); }};
+  return interruption.listen([&] {
+    const WidenedInput wide = widened(given);
+    const AttentionInput input = wide.input();
+    const DType dtype = given.problem.dtype;
+    RoundedResults results{.forward =
+                               correctly_rounded_forward(input, {.dtype = dtype, .work = work})};
+    if (input.dout) results.backward = rounded_backward(input, *input.dout, dtype, work);
+    return results;
+  });
 }
 
 nb::dict of_reference(const GivenInput& given, const Wishes& wishes) {
@@ -186,10 +192,10 @@ nb::dict of_reference(const GivenInput& given, const Wishes& wishes) {
 
 nb::dict of_engine(const GivenInput& given, const RunOptions& options, const Wishes& wishes) {
   return with_element_type(given.problem.dtype, [&](auto element) {
-    auto computed = [&] {
-      const nb::gil_scoped_release released;
-      return run_engine_on<decltype(element)>(given, options);
-    }();
+    Interruption interruption;
+    const ring::EngineParts parts{.work_done = [&](auto) { interruption.check(); }};
+    auto computed = interruption.listen(
+        [&] { return run_engine_on<decltype(element)>(given, options, parts); });
     ResultArrays results(wishes);
     results.add("o", std::move(computed.out));
     results.add("lse", std::move(computed.lse));

@@ -83,7 +83,8 @@ void keep(ring::RankResult<Element>&& mine, const ring::RankTokens& tokens, bool
 }  // namespace
 
 template <class Element>
-EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& options) {
+EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& options,
+                                     const ring::EngineParts& parts) {
   EngineResults<Element> results = room_for<Element>(given);
   // The rows of a single rank are all rows, in their order.
   const bool is_all = options.ranks == 1;
@@ -94,13 +95,17 @@ EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& 
           [&](const ring::RankTokens& tokens, ring::RankResult<Element>&& mine) {
             keep(std::move(mine), tokens, is_all, results);
           }};
-  ring::Engine().run(given.problem, options, ends);
+  ring::Engine(parts).run(given.problem, options, ends);
   return results;
 }
 
-template EngineResults<double> run_engine_on(const GivenInput&, const RunOptions&);
-template EngineResults<float> run_engine_on(const GivenInput&, const RunOptions&);
-template EngineResults<Half> run_engine_on(const GivenInput&, const RunOptions&);
-template EngineResults<BFloat16> run_engine_on(const GivenInput&, const RunOptions&);
+template EngineResults<double> run_engine_on(const GivenInput&, const RunOptions&,
+                                             const ring::EngineParts&);
+template EngineResults<float> run_engine_on(const GivenInput&, const RunOptions&,
+                                            const ring::EngineParts&);
+template EngineResults<Half> run_engine_on(const GivenInput&, const RunOptions&,
+                                           const ring::EngineParts&);
+template EngineResults<BFloat16> run_engine_on(const GivenInput&, const RunOptions&,
+                                               const ring::EngineParts&);
 
 }  // namespace ringlab::python

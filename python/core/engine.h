@@ -1,6 +1,7 @@
 // The ring engine on the caller's own memory.
 #pragma once
 
+#include "optimized/ring/engine_parts.h"
 #include "python/core/given_input.h"
 
 namespace ringlab::python {
@@ -16,10 +17,15 @@ struct EngineResults {
 /// All ranks inside this process. What a rank holds in one run of tokens is read where it lies;
 /// other rows are packed. Needs no GIL.
 template <class Element>
-EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& options);
-extern template EngineResults<double> run_engine_on(const GivenInput&, const RunOptions&);
-extern template EngineResults<float> run_engine_on(const GivenInput&, const RunOptions&);
-extern template EngineResults<Half> run_engine_on(const GivenInput&, const RunOptions&);
-extern template EngineResults<BFloat16> run_engine_on(const GivenInput&, const RunOptions&);
+EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& options,
+                                     const ring::EngineParts& parts);
+extern template EngineResults<double> run_engine_on(const GivenInput&, const RunOptions&,
+                                                    const ring::EngineParts&);
+extern template EngineResults<float> run_engine_on(const GivenInput&, const RunOptions&,
+                                                   const ring::EngineParts&);
+extern template EngineResults<Half> run_engine_on(const GivenInput&, const RunOptions&,
+                                                  const ring::EngineParts&);
+extern template EngineResults<BFloat16> run_engine_on(const GivenInput&, const RunOptions&,
+                                                      const ring::EngineParts&);
 
 }  // namespace ringlab::python

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reference/core/numerics.h"
+#include "reference/core/progress.h"
 #include "reference/core/report.h"
 #include "reference/core/run.h"
 
@@ -17,6 +18,7 @@ struct ExactOptions {
   /// Query rows to compute, ascending; empty means all. Results then have tokens = rows.size().
   std::vector<std::int64_t> rows = {};
   int threads = 1;
+  RowProgress progress = {};  ///< of exact_forward() alone
 };
 
 /// `rows`-many (or q_tokens) rows. The error tensors bound |computed - true| element by element;
@@ -68,7 +70,7 @@ struct ExactBackward {
 /// zeros. Every dv and dP product is compensated. Each thread takes K/V heads of batches one after
 /// the other; memory O(kv_tokens · (head_dim + v_dim)) per thread. Bits do not depend on `threads`.
 ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout,
-                             int threads = 1);
+                             int threads = 1, const RowProgress& progress = {});
 
 /// Tolerances for a subject that recomputes P from its own lse and takes D_i from its stored output
 /// (or from P and dP). +inf where no promise can be made. Threads and memory as there.

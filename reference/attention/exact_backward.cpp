@@ -79,10 +79,11 @@ struct HeadGradients {
 class ExactBackwardWorker {
  public:
   ExactBackwardWorker(const RowReader& reader, const TensorView<const double>& dout,
-                      HeadGradients& result)
+                      const RowCounter& row_done, HeadGradients& result)
       : input_(reader.input()),
         dout_(dout),
         reader_(reader),
+        row_done_(row_done),
         head_sums_(input_.problem.shape),
         result_(result) {}
 
@@ -96,7 +97,9 @@ class ExactBackwardWorker {
     head_sums_.clear();
     for (std::int64_t row = 0; row < reader_.rows(); ++row) {
       const RowAddress at = reader_.address(row);
-      if (at.batch == batch && at.kv_head == kv_head) add_row(at);
+      if (at.batch != batch || at.kv_head != kv_head) continue;
+      add_row(at);
+      row_done_();
     }
     ExactBackward& to = result_.backward;
     for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
@@ -145,6 +148,7 @@ class ExactBackwardWorker {
   const AttentionInput& input_;
   const TensorView<const double>& dout_;
   const RowReader& reader_;
+  const RowCounter& row_done_;
   HeadSums head_sums_;
   HeadGradients& result_;
   QueryRow row_;
@@ -154,13 +158,14 @@ class ExactBackwardWorker {
 }  // namespace
 
 ExactBackward exact_backward(const AttentionInput& input, const TensorView<const double>& dout,
-                             int threads) {
+                             int threads, const RowProgress& progress) {
   check_dout(input, dout);
   const RowReader reader(input, {});
   const Shape& shape = input.problem.shape;
   HeadGradients result(input.problem);
+  const RowCounter row_done(progress, reader.rows());
   parallel_rows(shape.batch * shape.kv_heads, threads,
-                [&] { return ExactBackwardWorker(reader, dout, result); });
+                [&] { return ExactBackwardWorker(reader, dout, row_done, result); });
   result.add_up_sinks(shape);
   return std::move(result.backward);
 }

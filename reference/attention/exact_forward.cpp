@@ -89,7 +89,13 @@ ExactForward exact_forward(const AttentionInput& input, const ExactOptions& opti
   ExactForward result;
   result.out = result.out_error = Tensor<double>(reader.extents(input.problem.shape.v_dim));
   result.lse = result.lse_error = Tensor<double>(reader.extents(1));
-  parallel_rows(reader.rows(), options.threads, [&] { return ExactForwardWorker(reader, result); });
+  const RowCounter row_done(options.progress, reader.rows());
+  parallel_rows(reader.rows(), options.threads, [&] {
+    return [&, worker = ExactForwardWorker(reader, result)](std::int64_t row) mutable {
+      worker(row);
+      row_done();
+    };
+  });
   return result;
 }
 

@@ -267,7 +267,7 @@ CorrectlyRounded correctly_rounded_forward(const AttentionInput& input,
                           Tensor<double>({shape.batch, shape.q_heads, per_head, 1}),
                           {}};
   RoundedRows rounding(input, options, result);
-  const precise::RowCounter row_done(options.work.progress, all);
+  const RowCounter row_done(options.work.progress, all);
   parallel_rows(all, options.work.threads, [&] {
     return [&, caches = precise::ThreadCaches()](std::int64_t number) {
       rounding(precise::place_of(shape, rows, number));

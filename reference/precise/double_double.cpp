@@ -59,7 +59,7 @@ DoubleDoubleForward double_double_forward(const AttentionInput& input,
   DoubleDoubleForward result{
       Tensor<DoubleDouble>({shape.batch, shape.q_heads, per_head, shape.v_dim}),
       Tensor<DoubleDouble>({shape.batch, shape.q_heads, per_head, 1})};
-  const precise::RowCounter row_done(options.progress, all);
+  const RowCounter row_done(options.progress, all);
   parallel_rows(all, options.threads, [&] {
     return [&](std::int64_t number) {
       store_row(input, precise::place_of(shape, rows, number), result);
@@ -74,8 +74,7 @@ DoubleDoubleBackward double_double_backward(const AttentionInput& input,
                                             const PreciseOptions& options) {
   precise::check_gradient_input(input, dout, options.rows);
   const Shape& shape = input.problem.shape;
-  const precise::RowCounter row_done(options.progress,
-                                     shape.batch * shape.q_heads * shape.q_tokens);
+  const RowCounter row_done(options.progress, shape.batch * shape.q_heads * shape.q_tokens);
   const auto sums = precise::gradient_sums<Ball>(
       input, dout, options.threads, [] { return 0; }, row_done);
   return {from_balls(sums.dq, shape.q()), from_balls(sums.dk, shape.k()),

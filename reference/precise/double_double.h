@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "reference/core/progress.h"
 #include "reference/core/run.h"
-#include "reference/precise/progress.h"
 
 namespace ringlab {
 

@@ -52,8 +52,7 @@ RoundedGradients rounded_backward(const AttentionInput& input, const TensorView<
   RoundedGradients result{Tensor<double>(shape.q()), Tensor<double>(shape.k()),
                           Tensor<double>(shape.v()), Tensor<double>(shape.q()),
                           Tensor<double>(shape.k()), Tensor<double>(shape.v())};
-  const precise::RowCounter row_done(options.progress,
-                                     shape.batch * shape.q_heads * shape.q_tokens);
+  const RowCounter row_done(options.progress, shape.batch * shape.q_heads * shape.q_tokens);
   for (const long bits : {320L, kGradientBits}) {
     const GradientScope scope(bits);
     const auto sums = precise::gradient_sums<Interval>(

@@ -1,5 +1,6 @@
 """`ringlab.attention` next to attention in NumPy with bounds of its own (tests/cli)."""
 import pathlib
+import signal
 import sys
 import threading
 import time
@@ -212,13 +213,33 @@ class Attention(unittest.TestCase):
         for wish in wishes:
             if wish == "dropout_seed":
                 continue
-            one = {wish: wishes[wish]}
+            one = {wish: wishes[wish] if wish != "sinks" else np.float32(0.5)}
             exact = ringlab.attention(q, k, v, with_error=True, **one)
             self.assertGreater(np.abs(exact.o - plain).max(), 1e-3, wish)
             got = ringlab.attention(q, k, v, subject="optimized", ranks=3, **one)
             np.testing.assert_allclose(got, exact.o, rtol=0, atol=1e-13)
         self.assertGreater(np.abs(ringlab.attention(q, k, v, dropout=0.3, dropout_seed=5) -
                                   ringlab.attention(q, k, v, dropout=0.3)).max(), 1e-3)
+
+    def test_a_signal_ends_it_soon(self):
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        long, fast = np.ones((1, 1, 8000, 64)), np.ones((1, 8, 30000, 64), np.float32)
+        for q, wishes in ((long, {}), (long, {"exact": True}),
+                          (fast, {"subject": "optimized", "ranks": 3}), (fast, {"subject": "optimized"})):
+            with self.subTest(**wishes):
+                began = time.monotonic()
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
+                with self.assertRaises(KeyboardInterrupt):
+                    ringlab.attention(q, q, q, **wishes)
+                self.assertLess(time.monotonic() - began, 3)
+        began = time.monotonic()
+        heard = []
+        signal.signal(signal.SIGALRM, lambda *_: heard.append(time.monotonic() - began))
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        some = long[:, :, :3000]
+        ringlab.attention(some, some, some)  # a handler that raises nothing ends nothing
+        self.assertLess(heard[0], time.monotonic() - began)
 
     def test_other_threads_run_meanwhile(self):
         q = np.zeros((1, 1, 1200, 64))
@@ -301,7 +322,9 @@ class BadInput(unittest.TestCase):
         self.fails(ringlab.InputError, "documents", mask="documents:3,3")
         self.fails(ringlab.UsageError, "mask.*no file", mask="file:/etc/passwd")
         self.fails(ringlab.UsageError, "mask: expected a text", mask=np.ones((5, 7)))
-        self.fails(ringlab.InputError, "5 .*7|7.*5", mask=np.ones((7, 5), dtype=bool))
+        self.fails(ringlab.InputError, r"^mask: expected an array \(5, 7\), found \(7, 5\)",
+                   mask=np.ones((7, 5), dtype=bool))
+        self.fails(ringlab.UsageError, "^mask: expected what NumPy", mask=[[True], [True, False]])
 
     def test_wishes_without_effect_are_refused(self):
         self.fails(ringlab.UsageError, "^ranks: expected a subject that runs on ranks", ranks=2)
@@ -326,6 +349,9 @@ class BadInput(unittest.TestCase):
         self.fails(ringlab.UsageError, "^ranks: expected a whole number", ranks=1.5,
                    subject="optimized")
         self.fails(ringlab.InputError, "slope", alibi=[1.0, 2.0])
+        for name in ("alibi", "sinks"):
+            for given in (object(), ["one"], np.ones((2, 2))):
+                self.fails(ringlab.UsageError, f"^{name}: expected a number, or one per", **{name: given})
         self.fails(ringlab.InputError, "dropout", dropout=1.5)
 
 

@@ -158,7 +158,7 @@ class HostRank {
                               .rank = rank(),
                               .chunks = chunks,
                               .need = plan_->need(),
-                              .work_done = run_.parts.work_done,
+                              .work_done = &run_.parts.work_done,
                               .products = products},
          schedule);
   }

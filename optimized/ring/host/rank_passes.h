@@ -25,7 +25,7 @@ struct PassContext {
   int rank = 0;
   Chunks<Element>& chunks;
   const NeedMatrix& need;
-  std::atomic<std::int64_t>* work_done = nullptr;
+  const cpu::WorkListener* work_done = nullptr;
   std::int64_t products = 0;  ///< of a pair, in this pass
 
   cpu::Block<Element> block(const Operation& operation) const {
@@ -39,7 +39,7 @@ struct PassContext {
             .k = chunk.k,
             .v = chunk.v,
             .threads = threads,
-            .done = {.counter = work_done, .amount = work(operation.owner)},
+            .done = {.listener = work_done, .amount = work(operation.owner)},
             .modifiers = &problem.modifiers};
   }
   /// Matrix products of this rank's step on the chunk of `owner`.

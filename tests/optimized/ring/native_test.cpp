@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include "optimized/ring/closed_forms.h"
@@ -65,7 +66,7 @@ void compare_with_doubles(const Trial& trial) {
   std::vector<int> handed_over(static_cast<std::size_t>(trial.options.ranks));
   std::atomic<std::int64_t> done = 0;
   EngineParts parts;
-  parts.work_done = &done;
+  parts.work_done = [&done](std::int64_t amount) { done += amount; };
   const RunSummary got = Engine(parts).run<Element>(
       trial.problem, trial.options,
       {.source = [&](const RankTokens& tokens) { return rows_of_trial<Element>(trial, tokens); },
@@ -93,6 +94,23 @@ TEST(NativeEngine, gives_the_bits_of_the_engine_on_doubles_and_counts_its_work) 
     with_element_type(trial.problem.dtype,
                       [&]<class Element>(Element) { compare_with_doubles<Element>(trial); });
     ASSERT_FALSE(testing::Test::HasFailure());
+  }
+}
+
+TEST(NativeEngine, ends_where_its_listener_throws) {
+  Draws draws(22);
+  for (int i = 0; i < 30; ++i) {
+    const Trial trial = random_native_trial(draws);
+    std::atomic<int> parts_done = 0;
+    const EngineParts parts{.work_done = [&](std::int64_t) {
+      if (++parts_done == 2) throw std::runtime_error("enough");
+    }};
+    try {
+      Engine(parts).run(trial.input(), trial.options);
+      EXPECT_LT(parts_done, 2) << trial.text();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("enough"), std::string::npos) << error.what();
+    }
   }
 }
 

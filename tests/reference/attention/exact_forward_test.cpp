@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <stdexcept>
 
 #include "reference/attention/exact.h"
 #include "reference/core/error.h"
@@ -110,6 +111,29 @@ TEST(ExactForward, refuses_views_and_rows_that_do_not_fit_the_problem) {
   using Rows = std::vector<std::int64_t>;
   for (const Rows& rows : {Rows{2}, Rows{-1}, Rows{1, 0}, Rows{1, 1}}) {
     EXPECT_THROW(exact_forward(good.input(problem), {.rows = rows}), Error);
+  }
+}
+
+TEST(ExactForward, tells_its_progress_row_by_row_and_ends_where_that_throws) {
+  const Problem problem = one_head(6, 4);
+  const AttentionTensors tensors{column({1, 2, 3, 4, 5, 6}), column({0, 1, 2, 3}),
+                                 column({8, 4, 2, 1})};
+  const AttentionInput input = tensors.input(problem);
+  const Tensor<double> dout(problem.shape.out(), 1.0);
+  for (const int threads : {1, 3}) {
+    std::int64_t told = 0;
+    const RowProgress count = [&](std::int64_t done, std::int64_t rows) {
+      EXPECT_EQ(done, ++told);
+      EXPECT_EQ(rows, 6);
+    };
+    exact_forward(input, {.threads = threads, .progress = count});
+    EXPECT_EQ(told, 6);
+    told = 0;
+    exact_backward(input, dout.view(), threads, count);
+    EXPECT_EQ(told, 6);
+    const RowProgress stop = [](std::int64_t, std::int64_t) { throw std::runtime_error("enough"); };
+    EXPECT_THROW(exact_forward(input, {.threads = threads, .progress = stop}), std::runtime_error);
+    EXPECT_THROW(exact_backward(input, dout.view(), threads, stop), std::runtime_error);
   }
 }
 

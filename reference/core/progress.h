@@ -7,10 +7,9 @@
 
 namespace ringlab {
 
-/// Called with the rows done and the rows in all, from any thread, by one thread at a time.
+/// Called with the rows done and the rows in all, from any thread, by one thread at a time. What it
+/// throws ends the computation, and comes out of it.
 using RowProgress = std::function<void(std::int64_t done, std::int64_t rows)>;
-
-namespace precise {
 
 /// Counts rows for all threads. Without a callback nothing is locked.
 class RowCounter {
@@ -29,5 +28,4 @@ class RowCounter {
   mutable std::mutex mutex_;
 };
 
-}  // namespace precise
 }  // namespace ringlab
