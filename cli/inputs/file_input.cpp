@@ -8,6 +8,7 @@
 #include "reference/core/checks.h"
 #include "reference/core/error.h"
 #include "reference/io/tensor_file.h"
+#include "reference/io/tensor_rows.h"
 
 namespace ringlab::cli {
 namespace {
@@ -59,6 +60,18 @@ Tensor<double> checked_dout(const io::NamedTensors& named, const Extents& out) {
       {"tensor do", text(out) + ", the shape of the output", shape_text(named.at("do").shape), ""});
 }
 
+// Before any of it is read. Archives, which are unpacked to be looked at, are bounded by their size.
+void check_file_fits_memory(const std::string& path) {
+  if (io::container_of(path) == io::Container::npz) return;
+  const auto sources = io::open_rows(path, {"q", "k", "v"});
+  if (sources.size() < 3) return;  // the reader says which is missing
+  const auto named = [&](const char* name) {
+    const io::RowSource& source = sources.at(name);
+    return NamedShape{source.extents, source.stored.shape};
+  };
+  check_fits_memory(shape_of(named("q"), named("k"), named("v")));
+}
+
 }  // namespace
 
 Shape shape_of(const NamedShape& q, const NamedShape& k, const NamedShape& v) {
@@ -100,6 +113,7 @@ LoadedInput file_input(const std::string& path, std::optional<DType> dtype, Grad
   } else if (gradients != Gradients::none) {
     optional.emplace_back("do");
   }
+  check_file_fits_memory(path);
   io::NamedTensors named = io::read_tensors(path, names, optional);
   const bool has_dout = gradients != Gradients::none && named.contains("do");
   if (has_dout && !optional.empty()) names.emplace_back("do");

@@ -18,6 +18,7 @@
 #include "cli/report/trace/trace_page.h"
 #include "cli/run/run_output.h"
 #include "reference/core/error.h"
+#include "reference/core/options/option_table.h"
 #include "reference/model/closed_forms.h"
 #include "reference/model/many_ranks.h"
 
@@ -301,9 +302,12 @@ int run_simulate(Arguments& arguments) {
 }
 
 std::vector<OptionSpec> simulate_options() {
+  RunOption ranks = run_option("ranks");
+  ranks.most = kMostModelledRanks;
   std::vector<OptionSpec> run;
   for (const std::string_view word : kRunOptions) {
-    run.push_back(option_spec(word, word == "ranks" ? "8" : word == "layout" ? "zigzag" : ""));
+    run.push_back(option_spec(word, word == "layout" ? "zigzag" : ""));
+    if (word == "ranks") run.back().help = help_of(ranks, "8");
   }
   return model_options(
       run, {{"slow", "R:X,...", "rank R takes X times as long for its blocks"},

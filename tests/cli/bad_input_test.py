@@ -51,6 +51,15 @@ class PlacesTest(BadInputTest):
 
 
 class ShapeTest(BadInputTest):
+    def test_small_files_whose_results_are_larger_than_memory_are_refused_before_they_are_read(self):
+        long = 1 << 20
+        numbers = {"q": (long, 1), "k": (1, 1), "v": (1, long)}
+        path = self.file("wide.safetensors", safetensors({
+            name: ("F16", shape, bytes(2 * shape[0] * shape[1])) for name, shape in numbers.items()}))
+        for subject in ("ring", "optimized", "reference"):
+            self.fails(4, ("tensors that fit in", "q (1, 1, 1048576, 1)"), "run", subject,
+                       "--input", path)
+
     def test_wrong_numbers_of_dimensions_are_refused(self):
         for shape in [(6,), (), (1, 1, 1, 3, 2), (1,) * 9]:
             count = 1

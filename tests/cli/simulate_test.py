@@ -31,6 +31,10 @@ class SimulateTest(ProgramTest):
         self.assertIn("machine         h200", text)
         self.assertIn("efficiency    99.", text)
 
+    def test_the_help_names_as_many_ranks_as_are_taken(self):
+        self.assertIn("number of ranks, 1 … 131072 (8)", self.succeeds("simulate", "--help").out)
+        self.fails(2, "from 1 to 131072", "simulate", "--ranks", 131073)
+
     def test_layouts_have_the_efficiency_of_their_closed_forms(self):
         ranks, chunk = 6, 1024
         due = {"contiguous": (ranks * chunk + 1) / ((2 * ranks - 1) * chunk + 1), "zigzag": 1,
