@@ -18,11 +18,12 @@ namespace {
 
 constexpr int kTextTag = kAgreementTags - 1;  // the rounds take one tag each, from 0
 // To be raised with whatever older builds would misread: headers, tags, order of messages.
-constexpr std::uint64_t kMessageVersion = 2;
+constexpr std::uint32_t kMessageVersion = 3;
 
 /// The smallest and the largest hash heard of.
 struct Opinion {
-  std::uint64_t version = kMessageVersion;
+  std::uint32_t version = kMessageVersion;
+  std::uint32_t sum = 0;  ///< checksum of all the rest
   std::uint64_t least = 0, most = 0;
 };
 static_assert(sizeof(Opinion) == kAgreementBytes);
@@ -36,6 +37,10 @@ std::string printed(const char* format, Number value) {
 // 17 digits: two doubles have the same text only where they have the same bits (NaNs apart).
 std::string exact(double value) { return printed("%.17g", value); }
 std::uint64_t hash_of(const std::string& text) { return checksum(std::as_bytes(std::span(text))); }
+std::uint32_t sum_of(Opinion opinion) {
+  opinion.sum = 0;
+  return static_cast<std::uint32_t>(checksum(std::as_bytes(std::span(&opinion, 1))));
+}
 
 /// The name of the layout, which with the tokens and the ranks says all of it, or whose tokens are
 /// whose.
@@ -157,7 +162,16 @@ struct Disagreement {
   std::string text = {};
 };
 
-/// All that differs. The suspect is the one rank that stands against all others, if there is one.
+/// The rank that stands against all others, if there is one. Two ranks that differ blame nobody:
+/// either may be wrong. So do three different values.
+int odd_one_out(const std::vector<Group>& groups, std::size_t ranks) {
+  const auto alone =
+      std::ranges::find_if(groups, [](const Group& group) { return group.ranks.size() == 1; });
+  const bool is_clear = ranks > 2 && groups.size() == 2 && alone != groups.end();
+  return is_clear ? static_cast<int>(alone->ranks.front()) : -1;
+}
+
+/// All that differs. The suspect is the same rank's in all of it, or nobody.
 Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
   constexpr int kMostNamed = 6;
   Disagreement found;
@@ -169,14 +183,11 @@ Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
       if (std::ranges::find(seen, name) != seen.end()) continue;
       seen.push_back(name);
       const std::vector<Group> groups = groups_of(name, of_ranks);
-      if (groups.size() < 2 || ++differing > kMostNamed) continue;
+      if (groups.size() < 2) continue;
+      const int odd = odd_one_out(groups, of_ranks.size());
+      found.suspect = ++differing == 1 || odd == found.suspect ? odd : -1;
+      if (differing > kMostNamed) continue;
       found.text += (differing > 1 ? "; " : "") + sentence(name, groups);
-      const auto alone =
-          std::ranges::find_if(groups, [](const Group& group) { return group.ranks.size() == 1; });
-      // Two ranks that differ blame nobody: either may be wrong. So do three different values.
-      if (differing == 1 && groups.size() == 2 && of_ranks.size() > 2 && alone != groups.end()) {
-        found.suspect = static_cast<int>(alone->ranks.front());
-      }
     }
   }
   const int left = differing - kMostNamed;
@@ -194,6 +205,11 @@ Disagreement disagreement_of(const std::vector<Facts>& of_ranks) {
   // The wording of rank 0, so that all ranks print the same sentence and blame the same rank.
   const std::string told =
       text_of_first(std::to_string(found.suspect) + " " + found.text, kTextTag, network);
+  // Nobody ends before all have heard it: who still waits would hear of that end, and blame it.
+  try {
+    all_say(told, network);
+  } catch (const Error&) {  // what there is to say is known
+  }
   const std::size_t space = told.find(' ');
   throw RankError({.rank = network.rank(),
                    .suspect = std::stoi(told.substr(0, space)),
@@ -236,15 +252,22 @@ bool all_say(const std::string& text, Communicator& network) {
   for (int distance = 1; distance < ranks; distance *= 2, ++tag) {
     // A copy: `opinion` changes below while the send of this round may
     // still read what it was given.
-    const Opinion mine = opinion;
+    Opinion mine = opinion;
+    mine.sum = sum_of(mine);
     Opinion heard;
+    const int from = (rank + ranks - distance) % ranks;
     let_go_on_error(network, [&] {
-      const Request in = network.post_receive((rank + ranks - distance) % ranks, tag,
-                                              writable_bytes_of(&heard, 1));
+      const Request in = network.post_receive(from, tag, writable_bytes_of(&heard, 1));
       const Request out = network.post_send((rank + distance) % ranks, tag, bytes_of(&mine, 1));
       network.wait(in);
       network.wait(out);
     });
+    if (heard.sum != sum_of(heard)) {
+      throw RankError({.rank = rank,
+                       .suspect = from,
+                       .operation = "hear from rank " + std::to_string(from) + " what it computes",
+                       .reason = "a damaged message (its checksum does not match)"});
+    }
     // A peer of another version makes the interval as wide as can be, and that spreads like a hash.
     const bool speaks_alike = heard.version == kMessageVersion;
     opinion.least = speaks_alike ? std::min(opinion.least, heard.least) : 0;

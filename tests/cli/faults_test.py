@@ -164,7 +164,8 @@ class FaultsTest(JobTest):
 
     def test_messages_that_are_wrong_are_found_where_they_arrive(self):
         header, values = messages(RANKS) - 3, messages(RANKS) - 1  # of the last hop
-        lies = [(0, header, "flip=9", "wrong magic number"),
+        lies = [(1, 0, "flip=0", "a damaged message"),  # of the agreement
+                (0, header, "flip=9", "wrong magic number"),
                 (1, header, "flip=200", "a damaged header"),
                 (2, header, "replay", "the chunk of rank"),
                 (1, header, "half", "disagree about the size"),

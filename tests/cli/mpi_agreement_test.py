@@ -39,12 +39,13 @@ class MpiAgreementTest(JobTest):
     def check(self, job, *said):
         self.assertEqual(job.codes, ["4"] * RANKS, job.said())
         for rank, message in enumerate(job.errs):
-            # Found by itself, or heard from one that was faster. No step: no K and V have moved.
-            self.assertTrue(message.startswith(f"ringlab: rank {rank}: expected to"), job.said())
+            # Not heard of the end of one that was faster. No step: no K and V have moved.
+            self.assertTrue(message.startswith(f"ringlab: rank {rank}: expected to agree"), job.said())
             for part in said:
                 self.assertRegex(message, part, job.said())
             self.assertNotIn("step", message)
             self.assertRegex(message, rf"on ranks 0, 2 and \S.* on rank {ODD}", job.said())
+            self.assertIn(f"Suspect: rank {ODD}", message, job.said())
 
     def test_another_length(self):
         self.check(self.start(self.longer), r"q is \(1, 2, 64, 8\) on ranks 0, 2 and \(1, 2, 65, 8\)")

@@ -63,6 +63,17 @@ TEST(Agreement, names_all_that_differs_with_its_values_and_ranks) {
   }
 }
 
+TEST(Agreement, blames_nobody_where_two_ranks_differ_from_the_others_in_different_things) {
+  const Facts usual = {{"seed", "1"}, {"mask", "full"}};
+  const std::vector<Facts> facts = {
+      {{"seed", "1"}, {"mask", "causal"}}, {{"seed", "5"}, {"mask", "full"}}, usual, usual};
+  expect_all_say(facts, {"seed is 1 on ranks 0, 2, 3 and 5 on rank 1",
+                         "mask is causal on rank 0 and full on ranks 1, 2, 3"});
+  for (const std::string& one : said(facts)) {
+    EXPECT_EQ(one.find("Suspect"), std::string::npos) << one;
+  }
+}
+
 TEST(Agreement, shows_that_long_values_differ_behind_their_start) {
   const std::string start(200, 'x');
   const std::vector<std::string> all = said({{{"mask", start + "1"}}, {{"mask", start + "2"}}});

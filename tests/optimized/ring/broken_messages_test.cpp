@@ -103,6 +103,19 @@ TEST_P(BrokenMessages, half_of_a_round_of_the_agreement_is_found_before_any_data
   }
 }
 
+TEST_P(BrokenMessages, every_flipped_bit_of_the_agreement_is_found_before_any_data_moves) {
+  for (std::size_t message = 0; message < kAgreementRounds; ++message) {
+    for (std::size_t bit = 0; bit < 8 * honest()[message].size(); ++bit) {
+      const auto failure =
+          failure_of(meddled(kLiar, instead(message, flipped(honest()[message], bit))), run_);
+      ASSERT_TRUE(failure) << "message " << message << ", bit " << bit;
+      EXPECT_EQ(failure->suspect, kLiar);
+      EXPECT_NE(failure->reason.find("a damaged message"), std::string::npos) << failure->reason;
+      if (HasFailure()) FAIL() << "message " << message << ", bit " << bit;
+    }
+  }
+}
+
 TEST_P(BrokenMessages, the_header_of_any_earlier_message_is_found) {
   for (std::size_t late = kAgreementRounds; late < honest().size(); ++late) {
     for (std::size_t early = kAgreementRounds; early < late; ++early) {
