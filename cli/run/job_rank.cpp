@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/report/human.h"
 #include "cli/run/job.h"
@@ -173,8 +174,10 @@ JobResult compute_job(const RunPlan& plan, JobSession& session, RunResult& resul
   mine.seconds = result.seconds;
   mine.clock_uncertainty_s = clock ? clock->uncertainty_s : 0;
   if (plan.checks()) check_mine(plan, network.rank(), result, mine);
+  // Events, of which there are many, do not travel as JSON.
+  const std::vector<TraceEvent> events = std::exchange(mine.stats.events, {});
   job.ranks = gather(mine, network);
-  if (plan.trace_path) job.events = gather_events(mine.stats.events, network);
+  if (plan.trace_path) job.events = gather_events(events, network);
   agree(plan, network, job);
   return job;
 }

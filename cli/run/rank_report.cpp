@@ -1,19 +1,11 @@
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "cli/run/job.h"
 #include "optimized/transport/tell_all.h"
+#include "property_tests/stage_libraries/rank_stats_json.h"
 
-namespace ringlab {
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Visit, owner, hop, pairs)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LinkStats, from, received_bytes, late_s, transfer_s)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankStats, sent_bytes, sent_messages, received_bytes,
-                                   received_messages, peak_bytes, peak_kv_bytes, exchanges,
-                                   node_messages, visits, heard_step_s, busy_s, links)
-
-namespace cli {
+namespace ringlab::cli {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, stats, seconds, worst, compared, right,
                                    clock_uncertainty_s, device, sums)
@@ -49,5 +41,4 @@ std::vector<TraceEvent> gather_events(const std::vector<TraceEvent>& mine, Commu
   return all;
 }
 
-}  // namespace cli
-}  // namespace ringlab
+}  // namespace ringlab::cli

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
+
+#include "property_tests/stage_libraries/rank_stats_json.h"
 
 namespace ringlab {
 
@@ -12,12 +13,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Shape, batch, q_heads, kv_heads, q_tokens, kv
                                    v_dim)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Extents, batch, heads, tokens, channels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PositionRun, first, count, stride)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Visit, owner, hop, pairs)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TraceEvent, kind, rank, step, owner, peer, slot, gradient, pass,
-                                   bytes, begin_ns, end_ns)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankStats, sent_bytes, sent_messages, received_bytes,
-                                   received_messages, peak_bytes, peak_kv_bytes, exchanges,
-                                   node_messages, visits, events)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, suspect, step, operation, reason, elapsed_s,
                                    recording)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunOptions, ranks, layout, direction, schedule, node_ranks,
