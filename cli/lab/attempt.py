@@ -116,8 +116,8 @@ def run_ringlab(*words: str, user: int | None = None) -> subprocess.CompletedPro
                        "ringlab-stage-host", 4)
     other = {} if user is None else {"user": user, "group": user, "extra_groups": []}
     try:
-        return subprocess.run([program, *words], capture_output=True, text=True, timeout=DEADLINE,
-                              check=False, stdin=subprocess.DEVNULL, **other)
+        return subprocess.run([program, *words], capture_output=True, text=True, errors="replace",
+                              timeout=DEADLINE, check=False, stdin=subprocess.DEVNULL, **other)
     except subprocess.TimeoutExpired:
         raise LabError(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none", 4) \
             from None

@@ -7,7 +7,8 @@ import tomllib
 
 STAGES = pathlib.Path(__file__).resolve().parents[2] / "stages"
 REGION = r"(?P<indent>[ ]*)// \[lab: {name}\]\n(?P<body>.*?)[ ]*// end \[lab: {name}\]\n"
-NOT_DONE = re.compile(r'not_done\("(\w+)"\)')
+NOT_DONE = re.compile(r'not_done\s*\(\s*"(\w+)"\s*\)')
+COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a text
 
 
 class LabError(Exception):
@@ -83,6 +84,12 @@ def with_include(header: str, name: str) -> str:
     """The header with one more include, behind its last one."""
     end = [found.end() for found in re.finditer(r'^#include ".*"\n', header, re.MULTILINE)][-1]
     return f'{header[:end]}#include "{name}"\n{header[end:]}'
+
+
+def stubs_in(text: str) -> set[str]:
+    """Exercises whose not_done() still stands in a learner's file. In a comment it does not."""
+    code = COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
+    return set(NOT_DONE.findall(code))
 
 
 def without_marks(header: str) -> str:

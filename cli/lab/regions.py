@@ -2,7 +2,7 @@
 import dataclasses
 import re
 
-from catalogue import Lab, NOT_DONE, with_include, without_marks
+from catalogue import Lab, stubs_in, with_include, without_marks
 
 
 @dataclasses.dataclass
@@ -12,7 +12,7 @@ class Written:
     line: int
 
     def is_stub(self, exercise: str) -> bool:
-        return exercise in NOT_DONE.findall(re.sub(r"//[^\n]*", "", self.text))
+        return exercise in stubs_in(self.text)
 
 
 def pattern_of(exercise: str) -> re.Pattern:

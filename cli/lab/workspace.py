@@ -4,10 +4,11 @@ import os
 import pathlib
 import tempfile
 
-from catalogue import Lab, LabError, NOT_DONE
-from submission import WORK_LOG
+from catalogue import Lab, LabError, all_labs, stubs_in
+from submission import WORK_LOG, text_of
 
 STATE = "ringlab-lab.json"
+NOTHING_TRIED = {"schema": 1, "labs": {}}
 README = """# Labs
 
 Each folder has one file to write and the lesson that goes with it. Begin with
@@ -48,11 +49,11 @@ WORK_LOG_OF = """
 
 
 def write_file(path: pathlib.Path, text: str) -> None:
-    """Whole or not at all."""
+    """Whole or not at all, with the bytes that were no text when it was read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix="." + path.name)
     try:
-        with os.fdopen(handle, "w") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
         os.replace(name, path)
     except BaseException:
@@ -60,20 +61,35 @@ def write_file(path: pathlib.Path, text: str) -> None:
         raise
 
 
+def check_state(state) -> None:
+    """ValueError unless it is what save() writes."""
+    labs = state.get("labs") if isinstance(state, dict) else None
+    if not isinstance(labs, dict):
+        raise ValueError('no object with "labs", by number')
+    for number, note in labs.items():
+        kinds = {"outcome": str, "tries": int, "hints": dict}
+        if not isinstance(note, dict) or not all(isinstance(note.get(name), kind)
+                                                 for name, kind in kinds.items()):
+            raise ValueError(f'no "outcome", "tries" and "hints" of lab {number}')
+
+
 class Workspace:
     def __init__(self, path: pathlib.Path):
         self.path = path
         self.file = path / STATE
         try:
-            self.state = json.loads(self.file.read_text())
-            self.state["labs"]
+            self.state = json.loads(self.file.read_bytes())
+            check_state(self.state)
         except FileNotFoundError:
+            self.state = dict(NOTHING_TRIED, labs={})
+            if any((path / lab.file_name()).exists() for lab in all_labs()):
+                return
             raise LabError(f"{path}: expected a folder that `ringlab lab export` wrote, found no "
                            f"{STATE} there. Change into one, or write one: ringlab lab export "
                            "DIR", 3) from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise LabError(f"{self.file}: expected what `ringlab lab` wrote, found {error!r}. "
-                           "Remove it to begin anew; your files stay", 3) from None
+        except (ValueError, RecursionError) as error:
+            raise LabError(f"{self.file}: expected what `ringlab lab` wrote, found {error}. "
+                           "Remove it to begin to count anew; your files stay", 3) from None
 
     def source(self, lab: Lab) -> pathlib.Path:
         source = self.path / lab.file_name()
@@ -81,6 +97,9 @@ class Workspace:
             raise LabError(f"{source}: expected your file of lab {lab.id}, found none. "
                            f"`ringlab lab reset {lab.id}` writes it", 3)
         return source
+
+    def text(self, lab: Lab) -> str:
+        return text_of(self.source(lab).read_bytes(), self.source(lab))
 
     def of(self, lab: Lab) -> dict:
         return self.state["labs"].setdefault(lab.id, {"outcome": "not tried", "tries": 0,
@@ -91,13 +110,13 @@ class Workspace:
 
     def not_done(self, lab: Lab) -> list[str]:
         """The exercises whose stub still stands."""
-        left = set(NOT_DONE.findall(self.source(lab).read_text()))
+        left = stubs_in(self.text(lab))
         return [exercise.name for exercise in lab.exercises if exercise.name in left]
 
     def reset(self, lab: Lab) -> pathlib.Path | None:
         """The file as it was at the beginning; gives where the old one went."""
         path, aside = self.path / lab.file_name(), None
-        if path.exists() and path.read_text() != lab.skeleton():
+        if path.exists() and path.read_bytes() != lab.skeleton().encode():
             number = 1
             while (aside := path.with_suffix(f".h.{number}")).exists():
                 number += 1
@@ -122,12 +141,14 @@ def export(path: pathlib.Path, labs: list[Lab]) -> None:
     write_file(path / "AGENTS.md", AGENTS)
     write_work_log(path / WORK_LOG, labs)
     if not (path / STATE).exists():
-        write_file(path / STATE, json.dumps({"schema": 1, "labs": {}}) + "\n")
+        write_file(path / STATE, json.dumps(NOTHING_TRIED) + "\n")
 
 
 def write_work_log(path: pathlib.Path, labs: list[Lab]) -> None:
     """Adds what is missing; what somebody wrote stays."""
-    text = path.read_text() if path.exists() else WORK_LOG_TEXT
+    text = WORK_LOG_TEXT
+    if path.exists():
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     for lab in labs:
         title = f"{lab.id} {lab.name}"
         if f"\n## {title}\n" not in text:

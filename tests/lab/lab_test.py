@@ -115,7 +115,7 @@ class Outcomes(LabTest):
     def test_of_a_solution_is_done(self):
         self.export("--stages", "05-05")
         lab = find_lab("ring")
-        self.write(lab, lab.solution())
+        self.write(lab, lab.solution() + '// not_done("hops");\n/* not_done("exchange"); */\n')
         self.assert_ends(self.lab("test"), 0, "05 ring: done", "laws hold")
         library, trace = self.labs / ".ringlab" / "05_ring.so", self.folder / "trace.json"
         self.succeeds("run", library, "--random", "--tokens", 12, "--ranks", 3, "--trace", trace)
@@ -318,8 +318,31 @@ class Files(LabTest):
             result = self.lab(*words)
             self.assertEqual(result.code, code, result.err)
             self.assertIn(text, result.err)
-        (self.labs / "ringlab-lab.json").write_text("[")
-        self.assertEqual(self.lab("list").code, 3)
+
+    def test_a_broken_note_of_tries_is_said_to_be_one_and_can_be_removed(self):
+        self.export("--stages", "05-05")
+        note = self.labs / "ringlab-lab.json"
+        for text in (b"[", b'{"labs":[]}', b'{"labs":{"05":{"tries":1}}}', b"\xff\xfe\xfa", b"[" * 9999):
+            note.write_bytes(text)
+            for words in (["list"], ["test", "05"]):
+                self.fails(3, ["expected what `ringlab lab` wrote", "Remove it"], "lab", "--dir",
+                           self.labs, *words)
+        note.unlink()
+        self.assertRegex(self.lab("list").out, r"05 ring +0  not tried")
+        self.assertEqual(self.lab("hint", "05").code, 0)
+        self.assertTrue(note.exists())
+
+    def test_a_byte_that_is_no_text_stays_and_does_no_harm(self):
+        self.export("--stages", "05-05")
+        lab, log = find_lab("05"), self.labs / "worklog.md"
+        log.write_bytes(log.read_bytes() + b"caf\xe9\n")
+        self.export("--stages", "04-04")
+        self.assertIn(b"caf\xe9\n", log.read_bytes())
+        (self.labs / lab.file_name()).write_bytes(lab.skeleton().encode() + b"// caf\xe9\n")
+        self.assertIn("05 ring", self.lab("list").out)
+        self.assert_ends(self.lab("test", "05"), 10, "05 ring: not done")
+        self.assertIn("yours is ring.h.1 beside it", self.lab("reset", "05").out)
+        self.assertIn(b"caf\xe9\n", (self.labs / "05_ring" / "ring.h.1").read_bytes())
 
     def test_a_file_that_is_saved_is_tested(self):
         self.export("--stages", "05-05")
