@@ -21,6 +21,7 @@ FLAGS = ["-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-c
          "-fmax-errors=1", "-fdiagnostics-color=never", "-Wall", "-Wextra"]
 CASES = 8
 CALL_SECONDS = 4
+BUSY_CALL_SECONDS = 12  # for who was not ready, as the machine may be busy with other work
 DEADLINE = 120
 # Memory, the size of a file and the time that a file may cost while it is compiled: KiB, blocks, s.
 LIMITED = ["sh", "-c", 'ulimit -v 4194304; ulimit -f 524288; ulimit -t 60; exec "$@"', "sh"]
@@ -107,6 +108,10 @@ def first_error(text: str, source: pathlib.Path, folder: pathlib.Path) -> list[s
     return shown
 
 
+class Late(LabError):
+    """A run that did not end in time."""
+
+
 def run_ringlab(*words: str, user: int | None = None) -> subprocess.CompletedProcess:
     """As another user, where one is given."""
     program = PROGRAMS / "ringlab"
@@ -119,14 +124,23 @@ def run_ringlab(*words: str, user: int | None = None) -> subprocess.CompletedPro
         return subprocess.run([program, *words], capture_output=True, text=True, errors="replace",
                               timeout=DEADLINE, check=False, stdin=subprocess.DEVNULL, **other)
     except subprocess.TimeoutExpired:
-        raise LabError(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none", 4) \
-            from None
+        raise Late(f"ringlab {words[0]}: expected an end within {DEADLINE} s, found none. Does the "
+                   "file print much, or compute more than it has to?", 4) from None
 
 
 def judge(library: pathlib.Path, cases: int, seed: int = PUBLIC_SEED,
           user: int | None = None) -> Verdict:
+    """Nobody is called stuck for a busy machine: whoever misses a deadline gets a later one."""
+    verdict = judge_within(CALL_SECONDS, library, cases, seed, user)
+    if any(words in line for line in verdict.lines for words in DEADLINES):
+        verdict = judge_within(BUSY_CALL_SECONDS, library, cases, seed, user)
+    return verdict
+
+
+def judge_within(call_seconds: int, library: pathlib.Path, cases: int, seed: int,
+                 user: int | None) -> Verdict:
     done = run_ringlab("verify", str(library), "--cases", str(cases), "--seed", str(seed),
-                       "--timeout", str(CALL_SECONDS), "--json", "-", user=user)
+                       "--timeout", str(call_seconds), "--json", "-", user=user)
     if done.returncode not in (0, 1):
         raise LabError(done.stderr.strip() or done.stdout.strip(), done.returncode)
     subject = json.loads(done.stdout)["subjects"][0]
@@ -168,8 +182,11 @@ def outcome_of(message: str) -> Outcome:
     return Outcome.WRONG
 
 
-def missed_a_deadline(verdict: Verdict) -> bool:
-    return any(words in line for line in verdict.lines for words in DEADLINES)
+def judge_or_late(library: pathlib.Path, cases: int) -> Verdict:
+    try:
+        return judge(library, cases)
+    except Late as late:
+        return Verdict(Outcome.STUCK, [str(late)])
 
 
 def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
@@ -184,7 +201,7 @@ def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
         tasks = {exercise.name: exercise.task for exercise in lab.exercises}
         verdict = Verdict(Outcome.NOT_DONE, [f"{name}: {tasks[name]}" for name in left])
     else:
-        verdict = judge(library_of(workspace, lab), cases)
+        verdict = judge_or_late(library_of(workspace, lab), cases)
     verdict.compiled_s = compiled - began
     verdict.judged_s = time.monotonic() - compiled
     note = workspace.of(lab)

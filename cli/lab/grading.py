@@ -120,8 +120,6 @@ def run(lab: Lab, library: pathlib.Path, seeds: Seeds) -> tuple[str, dict]:
     for name, seed, cases in seeds.all():
         try:
             verdict = attempt.judge(library, cases, seed, other_user())
-            if attempt.missed_a_deadline(verdict):  # the machine may have been busy
-                verdict = attempt.judge(library, cases, seed, other_user())
         except LabError as error:
             if error.code in (2, 3):  # it cannot be loaded
                 return Outcome.DOES_NOT_COMPILE.words(), {"lines": [first_line(error, library)]}

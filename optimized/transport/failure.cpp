@@ -156,21 +156,24 @@ RankError size_error(int rank, const PairedMessage& message) {
                         " bytes: sender and receiver disagree about the size");
 }
 
-RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting) {
+RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting,
+                         const MessageTable& table) {
   // The list is the message: in a circle of waiting every rank is as guilty as the next.
   std::string list;
+  std::string advice = "post every send and receive of a step before waiting for any of them";
   Attempt first{.rank = kEveryRank};
   for (std::size_t rank = 0; rank < waiting.size(); ++rank) {
     if (!waiting[rank]) continue;
     if (!list.empty()) list += "; ";
     list += rank_name(static_cast<int>(rank)) + " waits " + describe(*waiting[rank]);
-    if (first.rank == kEveryRank) {
-      first = {.rank = static_cast<int>(rank), .doing = describe(*waiting[rank])};
+    if (first.rank != kEveryRank) continue;
+    first = {.rank = static_cast<int>(rank), .doing = describe(*waiting[rank])};
+    if (const std::optional<HalfMessage> other = table.other_tag(*waiting[rank])) {
+      advice = rank_name(peer_of(*waiting[rank])) + " has posted " + describe(*other) +
+               ", and nobody the other end of that: do both ends use the same tag?";
     }
   }
-  return wait_error(first, kEveryRank,
-                    "a deadlock: " + list +
-                        " (post every send and receive of a step before waiting for any of them)");
+  return wait_error(first, kEveryRank, "a deadlock: " + list + " (" + advice + ")");
 }
 
 void check_ranks(int ranks) {

@@ -56,7 +56,8 @@ RankError wait_error(const Attempt& attempt, int suspect, const std::string& rea
 RankError size_error(int rank, const PairedMessage& message);
 /// An error that says who waits for whom, when nobody can go on; an empty entry is a rank that has
 /// ended. It is that of the first rank that waits, and suspects nobody.
-RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting);
+RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting,
+                         const MessageTable& table);
 
 /// Usage error unless ranks >= 1.
 void check_ranks(int ranks);

@@ -151,6 +151,19 @@ void MessageTable::end_rank(int rank) {
   });
 }
 
+std::optional<HalfMessage> MessageTable::other_tag(const HalfMessage& operation) const {
+  const PairedMessage& mine = *operation.message;
+  const bool wants_send = operation.direction == Direction::receive;
+  MessagePtr other;
+  for (const auto& [channel, queue] : unpaired_) {
+    const bool is_there = channel.from == mine.from && channel.to == mine.to &&
+                          channel.tag != mine.tag && queue.front()->send_posted == wants_send;
+    if (is_there && (!other || channel.tag < other->tag)) other = queue.front();
+  }
+  if (mine.matched() || !other) return std::nullopt;
+  return HalfMessage{wants_send ? Direction::send : Direction::receive, other};
+}
+
 std::string MessageTable::hopeless(const HalfMessage& operation, bool rendezvous) const {
   const PairedMessage& m = *operation.message;
   // Whatever became of the peer: the bytes are safe on their way.

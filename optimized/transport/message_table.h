@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -86,6 +87,10 @@ class MessageTable {
   /// Why this operation can never complete although no rank failed; empty when it still may.
   /// With `rendezvous` a send needs its receive.
   std::string hopeless(const HalfMessage& operation, bool rendezvous) const;
+
+  /// What the peer of this operation has posted for the same rank under another tag, when the other
+  /// end of both is missing: the one with the smallest tag.
+  std::optional<HalfMessage> other_tag(const HalfMessage& operation) const;
 
   const Traffic& traffic(int rank) const { return ranks_[static_cast<std::size_t>(rank)].traffic; }
 

@@ -141,7 +141,7 @@ void SimulatedNetwork::schedule_arrival(const MessagePtr& message) {
 int SimulatedNetwork::next_rank() {
   while (running_ > 0) {
     if (events_.empty()) {
-      fail(kEveryRank, deadlock_error(waiting_));
+      fail(kEveryRank, deadlock_error(waiting_, table_));
       continue;
     }
     std::ranges::pop_heap(events_, std::greater<>());

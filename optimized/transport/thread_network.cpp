@@ -276,7 +276,7 @@ Patience::Look ThreadNetwork::look_at_awaited(int rank) const {
 Error ThreadNetwork::stuck_error() const {
   std::vector<std::optional<HalfMessage>> waiting;
   for (const WaitState& each : states_) waiting.push_back(each.waiting);
-  return deadlock_error(waiting);
+  return deadlock_error(waiting, table_);
 }
 
 void ThreadNetwork::fail(int rank, const Error& error) {

@@ -16,15 +16,19 @@ const std::vector<Row>& law_table() {
       {"P38", {"memory.strides_ignored", "strided inputs are not read where they lie"}},
       {"P39", {"memory.inputs_written", "the inputs, or what lies beside them, are written to"}},
       {"P57", {"memory.previous_gradients", "gradients hold something of the run before"}},
-      {"P67", {"ring.visits", "a chunk is computed on never or more than once"}},
+      {"P67",
+       {"ring.visits",
+        "of the chunks computed on, as they are noted, one is missing, there twice, or out of "
+        "sight"}},
       {"P68",
        {"ring.messages",
-        "messages are sent that nobody receives, or others than are needed: more, further, or one "
-        "after the other"}},
+        "messages are sent that nobody receives, received that nobody sends, or others than are "
+        "needed: more, further, or one after the other"}},
       {"P70", {"kernel.order_of_threads", kMissingBarrier}},
       {"P70-gradients", {"kernel.order_of_threads", kMissingBarrier}},
       {"P71", {"memory.read_before_written", "memory of an earlier call shows in the answer"}},
-      {"P72", {"ring.memory", "more chunks are held than the slots need"}},
+      {"P72",
+       {"ring.memory", "more chunks are held than the slots need, or it is not noted how many"}},
       {"infinite_value",
        {"values.infinity_misplaced",
         "an infinite value does not show where it is seen, or shows where it is hidden"}},

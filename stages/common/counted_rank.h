@@ -11,6 +11,7 @@ namespace ringlab::stages {
 struct MessageCounts {
   std::int64_t exchanges = 0;      ///< waits that follow a post: each begins to wait for a round
   std::int64_t node_messages = 0;  ///< sent to ranks of other nodes
+  std::int64_t posted_receives = 0;
 };
 
 /// Passes everything on to `network`, and counts in `counts`; both must outlive it.
@@ -29,6 +30,7 @@ class CountedRank : public Communicator {
   }
   Request post_receive(int from, int tag, std::span<std::byte> buffer) override {
     has_posted_ = true;
+    ++counts_.posted_receives;
     return network_.post_receive(from, tag, buffer);
   }
   void wait(Request request) override {

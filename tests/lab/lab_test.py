@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "cli" / "lab"),
@@ -215,6 +216,25 @@ class Outcomes(LabTest):
         self.assert_ends(result, 11, "02 online_softmax: does not compile", "online_softmax.h:",
                          "‘peak’ was not declared")
         self.assertEqual(len(re.findall("error: ", result.out)), 1)
+
+
+class BusyMachine(unittest.TestCase):
+    def verdict(self, line: str) -> attempt.Verdict:
+        return attempt.Verdict(attempt.Outcome.STUCK, [line])
+
+    def test_gives_who_missed_a_deadline_a_later_one(self):
+        done = attempt.Verdict(attempt.Outcome.DONE, ["67 laws hold"])
+        for first, runs in [("found    it gave no answer within 4 s", 2), ("found    a deadlock", 1)]:
+            with mock.patch.object(attempt, "judge_within",
+                                   side_effect=[self.verdict(first), done]) as judged:
+                self.assertIs(attempt.judge(pathlib.Path("x.so"), 8) is done, runs == 2)
+            limits = [call.args[0] for call in judged.call_args_list]
+            self.assertEqual(limits, sorted(set(limits)))
+            self.assertEqual(len(limits), runs)
+
+    def test_makes_a_verdict_of_a_run_without_end(self):
+        with mock.patch.object(attempt, "judge", side_effect=attempt.Late("no end", 4)):
+            self.assertEqual(attempt.judge_or_late(pathlib.Path("x.so"), 8), self.verdict("no end"))
 
 
 class Words(LabTest):

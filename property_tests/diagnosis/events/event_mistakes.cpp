@@ -278,7 +278,10 @@ std::optional<EventFinding> found_by_events(const Subject& subject,
     } catch (const std::exception&) {
       // What was recorded until then is what counts.
     }
-    if (std::optional<EventFinding> found = first_event_mistake(run.ranks())) return found;
+    std::optional<EventFinding> found = first_event_mistake(run.ranks());
+    if (!found) continue;
+    if (c.ranks != cases.front().ranks) found->where += fmt::format(" (of {} ranks)", c.ranks);
+    return found;
   }
   return std::nullopt;
 }

@@ -45,15 +45,19 @@ LawResult thread_order_changes_nothing(const Subject& subject, const Case& c) {
 
 /// The fault in what one rank says it visited; empty when there is none.
 std::string wrong_visits(const RankStats& stats, const Positions& queries, const Layout& keys,
-                         const Mask& mask) {
+                         const Mask& mask, bool skips) {
   std::set<int> owners;
   for (const Visit& visit : stats.visits) {
     if (visit.owner < 0 || visit.owner >= keys.ranks()) return "there is no such owner";
     if (!owners.insert(visit.owner).second) {
-      return fmt::format("the chunk of rank {} was computed twice", visit.owner);
+      return fmt::format("the chunk of rank {} was noted as computed twice", visit.owner);
     }
     const Positions& held = keys.positions(visit.owner);
     const std::int64_t needed = mask.count(queries, held);
+    if (skips && needed == 0) {
+      return fmt::format("the chunk of rank {} was computed, and no query sees a key of it",
+                         visit.owner);
+    }
     if (visit.pairs < needed || visit.pairs > queries.size() * held.size()) {
       return fmt::format("{} pairs computed against the chunk of rank {}, {} allowed", visit.pairs,
                          visit.owner, needed);
@@ -61,7 +65,7 @@ std::string wrong_visits(const RankStats& stats, const Positions& queries, const
   }
   for (int owner = 0; owner < keys.ranks(); ++owner) {
     if (!owners.contains(owner) && mask.count(queries, keys.positions(owner)) > 0) {
-      return fmt::format("the chunk of rank {} was never computed", owner);
+      return fmt::format("the chunk of rank {} was never noted as computed", owner);
     }
   }
   return {};
@@ -80,8 +84,9 @@ LawResult every_chunk_is_visited_once(const Subject& subject, const Case& c) {
   const Layout keys = make_layout(trial.options, c.shape.kv_tokens, {});
   const RunResult run = subject.run(trial.input(), trial.options);
   for (int rank = 0; rank < c.ranks; ++rank) {
-    const std::string wrong = wrong_visits(run.ranks[static_cast<std::size_t>(rank)],
-                                           queries.positions(rank), keys, trial.problem.mask);
+    const std::string wrong =
+        wrong_visits(run.ranks[static_cast<std::size_t>(rank)], queries.positions(rank), keys,
+                     trial.problem.mask, subject.can.skips_empty_blocks);
     if (!wrong.empty()) return broken(fmt::format("rank {}: {}", rank, wrong));
   }
   return held();
@@ -125,11 +130,12 @@ PassedOn passed_on(const Case& c, const Layout& keys, const std::vector<int>& ow
   return bytes;
 }
 
+std::string fault(const char* what, std::int64_t got, std::int64_t due) {
+  return got == due ? "" : fmt::format("{} {}, and its closed form is {}", got, what, due);
+}
+
 /// The fault in what a rank sent and how, where the subject states that; empty when there is none.
 std::string other_than_stated(const RankStats& stats, const StatedCosts& stated) {
-  const auto fault = [](const char* what, std::int64_t got, std::int64_t due) {
-    return got == due ? "" : fmt::format("{} {}, and its closed form is {}", got, what, due);
-  };
   for (const std::string& one :
        {fault("bytes sent", stats.sent_bytes, stated.sent_bytes),
         fault("messages sent", stats.sent_messages, stated.sent_messages),
@@ -148,7 +154,8 @@ LawResult messages_are_conserved(const Subject& subject, const Case& c) {
   const RunResult run = subject.run(trial.input(), trial.options);
   const Layout keys = make_layout(trial.options, c.shape.kv_tokens, {});
   if (run.leftover_messages != 0) {
-    return broken(fmt::format("{} messages were never received", run.leftover_messages));
+    return broken(fmt::format("{} messages were sent and never received, or the other way round",
+                              run.leftover_messages));
   }
   RankStats all;
   for (int rank = 0; rank < c.ranks; ++rank) {
@@ -180,7 +187,7 @@ std::string needs_ring(const Subject& subject) {
   return subject.can.ring_traffic ? "" : "its keys and values do not travel a ring";
 }
 
-/// Finds rings that gather all chunks before they compute.
+/// Finds rings that gather all chunks before they compute, and figures of memory that are none.
 LawResult own_chunk_and_slots_are_enough(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const RunResult run = subject.run(trial.input(), trial.options);
@@ -189,11 +196,17 @@ LawResult own_chunk_and_slots_are_enough(const Subject& subject, const Case& c) 
   const int chunks = 1 + slots_of(subject, c);
   const std::int64_t allowed =
       chunks * make_layout(trial.options, c.shape.kv_tokens, {}).largest_chunk() * token_bytes;
-  for (const RankStats& stats : run.ranks) {
-    if (stats.peak_kv_bytes > allowed) {
-      return broken(fmt::format("{} bytes of K and V held at once; {} chunks are {}",
-                                stats.peak_kv_bytes, chunks, allowed));
+  for (int rank = 0; rank < c.ranks; ++rank) {
+    const std::int64_t held_bytes = run.ranks[static_cast<std::size_t>(rank)].peak_kv_bytes;
+    if (held_bytes > allowed) {
+      return broken(fmt::format("{} bytes of K and V held at once; {} chunks are {}", held_bytes,
+                                chunks, allowed));
     }
+    if (!subject.costs) continue;
+    const StatedCosts stated = subject.costs(trial.problem, trial.options, rank);
+    const std::string wrong =
+        fault("bytes of K and V noted as held", held_bytes, stated.peak_kv_bytes);
+    if (!wrong.empty()) return broken(fmt::format("rank {}: {}", rank, wrong));
   }
   return held();
 }
@@ -213,15 +226,17 @@ std::vector<Law> traffic_laws() {
        "Any delays and interleavings of the ranks give the bits of undelayed threads.", true,
        several_ranks, needs_many_ranks, delays_change_nothing},
       {"P67", "every_rank_computes_each_chunk_exactly_once",
-       "Each (query chunk, key chunk) pair that holds an allowed pair is computed once.", true,
-       several_ranks, needs_queries_that_stay, every_chunk_is_visited_once},
+       "Each (query chunk, key chunk) pair that holds an allowed pair is computed, and noted, "
+       "once; "
+       "who skips the others computes none of them.",
+       true, several_ranks, needs_queries_that_stay, every_chunk_is_visited_once},
       {"P68", "what_is_sent_is_received_and_is_as_much_as_the_ring_needs",
        "Sends equal receives, nothing is left over, and what is sent has its closed forms: bytes, "
        "messages, exchanges.",
        true, several_ranks, needs_counts, messages_are_conserved},
       {"P72", "a_ring_holds_its_chunk_and_its_slots_at_most",
-       "A rank of a ring holds no more K/V than its slots beside its own chunk: without slots, "
-       "two.",
+       "A rank of a ring holds no more K/V than its slots beside its own chunk, without slots "
+       "two, and notes how much.",
        true, several_ranks, needs_ring, own_chunk_and_slots_are_enough},
   };
 }

@@ -44,6 +44,16 @@ TEST_P(TransportFailures, receive_receive_is_a_deadlock_that_says_who_waits_for_
                       "rank 1 waits to receive tag 3 from rank 0"});
 }
 
+TEST_P(TransportFailures, a_deadlock_says_where_two_ends_have_other_tags) {
+  const Error error = GetParam().error_of(2, [](Communicator& network) {
+    const int peer = 1 - network.rank(), sent = 0;
+    network.post_send(peer, 4, bytes_of(&sent, 1));
+    receive_ints(network, peer, 3, 1);
+  });
+  expect_text(error, {"rank 0 waits to receive tag 3 from rank 1",
+                      "rank 1 has posted to send tag 4 to rank 0", "the same tag?"});
+}
+
 TEST_P(TransportFailures, send_then_receive_deadlocks_exactly_when_nothing_is_buffered) {
   const auto body = [](Communicator& network) {
     const int ranks = network.ranks();
