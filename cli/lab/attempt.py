@@ -10,10 +10,9 @@ import shutil
 import subprocess
 import time
 
-from catalogue import Lab, LabError, STAGES
+from catalogue import Lab, LabError, PROGRAMS, STAGES
 from workspace import Workspace
 
-PROGRAMS = pathlib.Path(os.environ.get("RINGLAB_PROGRAMS", STAGES.parent / "build" / "bin"))
 COMPILER = os.environ.get("CXX") or os.environ.get("RINGLAB_COMPILER", "c++")
 # What the lab is compiled with: fast to compile, and no function of another stage takes the place of
 # the learner's.
@@ -46,7 +45,7 @@ class Verdict:
     outcome: Outcome
     lines: list[str]
     token: str = ""
-    mistakes: list[str] = dataclasses.field(default_factory=list)
+    mistakes: dict[str, str] = dataclasses.field(default_factory=dict)  # what each is, by name
     case: str = ""
     compiled_s: float = 0
     judged_s: float = 0
@@ -158,17 +157,30 @@ def wrong(subject: dict) -> Verdict:
     insight = subject.get("insight") or {}
     law = next((law for law in broken if law["id"] == insight.get("law")), broken[0])
     failure = law["failure"]
-    named = [suspect["id"] for suspect in insight.get("explains", [])]
-    lines = [insight["sentence"]] if insight.get("sentence") else ["no known mistake matches"]
+    named = {suspect["id"]: suspect["what"] for suspect in insight.get("explains", [])}
+    lines = [f"{insight['sentence']} ({', '.join(named)})" if named else "no known mistake matches"]
     lines += [f"law      {law['statement']}", f"case     {failure['case']}",
-              f"found    {failure['message']}"]
+              f"found    {without_suspect(failure['message'])}"]
     lines += [f"also     {finding}" for finding in insight.get("findings", [])[:2]]
-    if insight.get("question"):
-        lines.append(f"think    {insight['question']}")
+    question = insight.get("question") or question_about(failure["message"])
+    if question:
+        lines.append(f"think    {question}")
     if len(broken) > 1:
         lines.append(f"and {len(broken) - 1} other laws broke")
     return Verdict(outcome_of(failure["message"]), lines, failure["token"], named,
                    failure["case"])
+
+
+def without_suspect(message: str) -> str:
+    """No rank is at fault more than others: all of them run the learner's file."""
+    return re.sub(r"\.? Suspect: rank \d+", "", message)
+
+
+def question_about(message: str) -> str:
+    """Where no mistake is known by name."""
+    if "disagree about the size" in message:
+        return "Whose chunk is on its way here, and what makes both ends think of the same owner?"
+    return ""
 
 
 DEADLINES = ("gave no answer within", "no message within")
@@ -195,7 +207,10 @@ def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
     error = compile_lab(workspace, lab)
     compiled = time.monotonic()
     left = workspace.not_done(lab)
-    if error:
+    if not workspace.text(lab).strip():
+        verdict = Verdict(Outcome.DOES_NOT_COMPILE, [
+            f"{lab.file_name()} is empty: `ringlab lab reset {lab.id}` writes it anew"])
+    elif error:
         verdict = Verdict(Outcome.DOES_NOT_COMPILE, error)
     elif left:
         tasks = {exercise.name: exercise.task for exercise in lab.exercises}
@@ -208,5 +223,6 @@ def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
     note["tries"] += 1
     note["outcome"] = verdict.outcome.words()
     note["token"] = verdict.token
+    note["mistakes"] = verdict.mistakes
     workspace.save()
     return verdict

@@ -1,11 +1,14 @@
 """The labs: stages with a lab.toml, and what a learner gets of them."""
 import dataclasses
+import difflib
+import os
 import pathlib
 import re
 import textwrap
 import tomllib
 
 STAGES = pathlib.Path(__file__).resolve().parents[2] / "stages"
+PROGRAMS = pathlib.Path(os.environ.get("RINGLAB_PROGRAMS", STAGES.parent / "build" / "bin"))
 REGION = r"(?P<indent>[ ]*)// \[lab: {name}\]\n(?P<body>.*?)[ ]*// end \[lab: {name}\]\n"
 NOT_DONE = re.compile(r'not_done\s*\(\s*"(\w+)"\s*\)')
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a text
@@ -75,9 +78,9 @@ class Lab:
         """The header as a learner may come to write it."""
         return without_marks(self.header)
 
-    def mistake_named(self, name: str) -> dict | None:
-        """The planted mistake that a diagnosis has found."""
-        return next((m for m in self.mistakes if name in (m.get("name"), m["id"])), None)
+    def mistakes_named(self, name: str) -> list[dict]:
+        """The planted mistakes that a diagnosis calls so."""
+        return [m for m in self.mistakes if name in (m.get("name"), m["id"])]
 
 
 def with_include(header: str, name: str) -> str:
@@ -109,7 +112,14 @@ def find_lab(word: str) -> Lab:
         if word in (lab.id, str(int(lab.id)), lab.name, f"{lab.id}_{lab.name}"):
             return lab
     known = ", ".join(f"{lab.id} {lab.name}" for lab in labs)
-    raise LabError(f'lab: expected one of {known}, found "{word}"')
+    raise LabError(f'lab: expected one of {known}, found "{word}"' +
+                   did_you_mean(word, [lab.name for lab in labs]))
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """The end of a message about a word that is none of those known."""
+    near = difflib.get_close_matches(word, known, 1)
+    return f". Did you mean {near[0]}?" if near else ""
 
 
 def labs_between(words: str | None) -> list[Lab]:

@@ -151,7 +151,7 @@ def first_line(error: LabError, library: pathlib.Path) -> str:
 
 def facts_of(lab: Lab, verdict: Verdict, seed: str) -> dict:
     law = verdict.token.split("/")[-2:]
-    return {"found_by": seed, "mistakes": verdict.mistakes, "lines": verdict.lines,
+    return {"found_by": seed, "mistakes": list(verdict.mistakes), "lines": verdict.lines,
             "case": verdict.case, "token": "/".join([lab.name, *law]) if verdict.token else ""}
 
 

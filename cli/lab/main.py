@@ -3,6 +3,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -11,7 +12,8 @@ import attempt as attempts  # noqa: E402
 import watch  # noqa: E402
 import debug  # noqa: E402
 import grade  # noqa: E402
-from catalogue import LabError, Lab, all_labs, find_lab, labs_between  # noqa: E402
+from catalogue import (LabError, Lab, all_labs, did_you_mean, find_lab,  # noqa: E402
+                       labs_between)
 from workspace import Workspace, export, write_file  # noqa: E402
 
 
@@ -64,9 +66,11 @@ def do_list(options) -> int:
 
 def do_export(options) -> int:
     labs = labs_between(options.stages)
-    export(pathlib.Path(options.folder), labs)
+    kept = export(pathlib.Path(options.folder), labs)
     print(f"{len(labs)} labs in {options.folder}. Go on there:\n"
           f"  cd {options.folder}\n  ringlab lab next")
+    if kept:
+        print(f"As you left them: {', '.join(kept)}")
     return 0
 
 
@@ -91,15 +95,24 @@ def show(lab: Lab, verdict: attempts.Verdict) -> None:
     print(f"  compiled in {verdict.compiled_s:.1f} s, judged in {verdict.judged_s:.1f} s")
 
 
+def tried(workspace: Workspace, lab: Lab, cases: int = attempts.CASES) -> attempts.Verdict:
+    """A try, and what of it would get no points."""
+    verdict = attempts.attempt(workspace, lab, cases)
+    if verdict.outcome is attempts.Outcome.DONE:
+        refused = grade.warnings_of(lab, workspace.text(lab))
+        verdict.lines += [f"but `submit` says: {line}" for line in refused[:5]]
+    return verdict
+
+
 def do_test(options) -> int:
     workspace = workspace_of(options)
     lab = lab_of(options, workspace)
-    verdict = attempts.attempt(workspace, lab, options.cases)
+    verdict = tried(workspace, lab, options.cases)
     show(lab, verdict)
     write_json(options, {"lab": lab.id, "name": lab.name, "outcome": verdict.outcome.words(),
                          "passed": verdict.outcome is attempts.Outcome.DONE,
                          "lines": verdict.lines, "token": verdict.token or None,
-                         "mistakes": verdict.mistakes, "compile_seconds": verdict.compiled_s,
+                         "mistakes": list(verdict.mistakes), "compile_seconds": verdict.compiled_s,
                          "judge_seconds": verdict.judged_s})
     if verdict.outcome is attempts.Outcome.DONE and lab.questions:
         print(f"  questions to it: ringlab lab ask {lab.id}")
@@ -149,15 +162,39 @@ def do_reset(options) -> int:
 
 
 def do_explain(options) -> int:
-    for lab in all_labs():
-        mistake = lab.mistake_named(options.mistake)
-        if mistake:
-            print(f"{mistake.get('name', mistake['id'])} (stage {lab.id} {lab.name})\n"
-                  f"  {mistake['breaks']}\n  Think: {mistake['question']}\n"
-                  f"  Seen in: {mistake['ancestor']}")
-            return 0
-    known = sorted(m.get("name", m["id"]) for lab in all_labs() for m in lab.mistakes)
-    raise LabError(f'mistake: expected one of {", ".join(known)}, found "{options.mistake}"')
+    """A name that a test gave is explained for the lab that it was given for; others for all stages."""
+    name, told = options.mistake, named_by_tests(options)
+    planted = [(lab, mistake) for lab in all_labs() for mistake in lab.mistakes_named(name)]
+    here = [(lab, mistake) for lab, mistake in planted if lab.id in told.get(name, {})]
+    if name in told and not here:
+        for number, what in told[name].items():
+            print(f"{name} (in your file of lab {number})\n  {what}")
+    elif planted:
+        print("\n\n".join(explanation(*one) for one in here or planted))
+    else:
+        known = sorted({m.get("name", m["id"]) for lab in all_labs() for m in lab.mistakes} | {*told})
+        raise LabError(f'mistake: expected one of {", ".join(known)}, found "{name}"' +
+                       did_you_mean(name, known))
+    return 0
+
+
+def named_by_tests(options) -> dict[str, dict[str, str]]:
+    """By name: what the last test of a lab said that it is, by lab."""
+    try:
+        labs = workspace_of(options).state["labs"]
+    except LabError:
+        return {}
+    told: dict[str, dict[str, str]] = {}
+    for number, note in labs.items():
+        for name, what in note.get("mistakes", {}).items():
+            told.setdefault(name, {})[number] = what
+    return told
+
+
+def explanation(lab: Lab, mistake: dict) -> str:
+    return (f"{mistake.get('name', mistake['id'])} (stage {lab.id} {lab.name})\n"
+            f"  {mistake['breaks']}\n  Think: {mistake['question']}\n"
+            f"  Seen in: {mistake['ancestor']}")
 
 
 def do_ask(options) -> int:
@@ -169,18 +206,26 @@ def do_ask(options) -> int:
         print(f"\nAnswer: ringlab lab ask {lab.id} " +
               " ".join(f"ANSWER{n + 1}" for n in range(len(lab.questions))))
         return 0
-    if len(options.answers) != len(lab.questions):
-        raise LabError(f"answers: expected {len(lab.questions)}, found {len(options.answers)}")
-    right = [given.strip() == question.answer
-             for given, question in zip(options.answers, lab.questions)]
+    answers = re.sub(r"\s*,\s*", ",", " ".join(options.answers)).split()  # "1, 6" is one
+    if len(answers) != len(lab.questions):
+        raise LabError(f"answers: expected {len(lab.questions)}, found {len(answers)}")
+    right = [is_same(given, question.answer) for given, question in zip(answers, lab.questions)]
     for number, (is_right, question) in enumerate(zip(right, lab.questions), 1):
         print(f"{number}. {'right' if is_right else 'not yet'}: {question.ask}")
     return 0 if all(right) else 1
 
 
+def is_same(given: str, answer: str) -> bool:
+    """As text in any case, or as numbers."""
+    try:
+        return float(given) == float(answer)
+    except ValueError:
+        return given.casefold() == answer.casefold()
+
+
 class Formatter(argparse.RawDescriptionHelpFormatter):
     def add_usage(self, usage, actions, groups, prefix=None):
-        super().add_usage(usage, actions, groups, "Usage: ")
+        super().add_usage(usage, actions, groups, "Usage: " if prefix is None else prefix)
 
 
 class Parser(argparse.ArgumentParser):
@@ -189,7 +234,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         """One line, as everywhere in ringlab."""
-        self.exit(2, f"ringlab: lab: {message}. `ringlab lab --help` has the rest.\n")
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        near = did_you_mean(wrong[1], re.findall(r"\w+", wrong[2])) if wrong else ""
+        self.exit(2, f"ringlab: lab: {message}{near or '.'} `ringlab lab --help` has the rest.\n")
 
 
 def parser() -> Parser:
@@ -250,10 +297,12 @@ def main() -> int:
     try:
         return options.run(options)
     except LabError as error:
-        print(f"ringlab: {error}.", file=sys.stderr)
+        print(f"ringlab: {error}".rstrip(".") + "." * (str(error)[-1:] != "?"), file=sys.stderr)
         return error.code
     except OSError as error:
-        print(f"ringlab: {error}.", file=sys.stderr)
+        where = error.filename or "a file"
+        print(f"ringlab: {where}: expected a file or folder that can be read and written, found: "
+              f"{error.strerror or error}.", file=sys.stderr)
         return 4
     except KeyboardInterrupt:
         return 130

@@ -45,7 +45,7 @@ def run(options) -> int:
           "tested. Keys: n r h l x q", flush=True)
 
     def test(lab) -> None:
-        main.show(lab, main.attempts.attempt(workspace, lab))
+        main.show(lab, main.tried(workspace, lab))
         sys.stdout.flush()
 
     def with_lab(action) -> None:

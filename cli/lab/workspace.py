@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 
 from catalogue import Lab, LabError, all_labs, stubs_in
+from lesson import lesson_of
 from submission import WORK_LOG, text_of
 
 STATE = "ringlab-lab.json"
@@ -67,9 +68,9 @@ def check_state(state) -> None:
     if not isinstance(labs, dict):
         raise ValueError('no object with "labs", by number')
     for number, note in labs.items():
-        kinds = {"outcome": str, "tries": int, "hints": dict}
-        if not isinstance(note, dict) or not all(isinstance(note.get(name), kind)
-                                                 for name, kind in kinds.items()):
+        kinds = {"outcome": str, "tries": int, "hints": dict, "mistakes": dict}
+        given = {"mistakes": {}} | note if isinstance(note, dict) else {}
+        if not all(isinstance(given.get(name), kind) for name, kind in kinds.items()):
             raise ValueError(f'no "outcome", "tries" and "hints" of lab {number}')
 
 
@@ -127,21 +128,33 @@ class Workspace:
         return aside
 
 
-def export(path: pathlib.Path, labs: list[Lab]) -> None:
-    """Refuses to write over what somebody wrote."""
+def export(path: pathlib.Path, labs: list[Lab]) -> list[str]:
+    """Refuses to write over a file of a lab; gives the names of the pages that somebody has changed:
+    those stay as they are."""
     for lab in labs:
         if (path / lab.file_name()).exists():
             raise LabError(f"{path / lab.file_name()}: expected no such file yet, found one. "
                            "Take another folder, or `ringlab lab reset`", 3)
     for lab in labs:
         write_file(path / lab.file_name(), lab.skeleton())
-        write_file(path / lab.file_name()[:-len(lab.name) - 2] / "lesson.md",
-                   (lab.folder / "lesson.md").read_text())
-    write_file(path / "README.md", README.format(first=labs[0].id))
-    write_file(path / "AGENTS.md", AGENTS)
+    for lab in labs:
+        folder = path / f"{lab.id}_{lab.name}"
+        write_file(folder / "lesson.md", lesson_of(lab, folder))
+    readmes = [README.format(first=lab.id) for lab in [labs[0], *all_labs()]]
+    kept = [name for name, texts in [("README.md", readmes), ("AGENTS.md", [AGENTS])]
+            if not is_written(path / name, texts)]
     write_work_log(path / WORK_LOG, labs)
     if not (path / STATE).exists():
         write_file(path / STATE, json.dumps(NOTHING_TRIED) + "\n")
+    return kept
+
+
+def is_written(path: pathlib.Path, texts: list[str]) -> bool:
+    """Writes the first of the texts, unless something that is none of them is there."""
+    if path.exists() and path.read_bytes() not in [text.encode() for text in texts]:
+        return False
+    write_file(path, texts[0])
+    return True
 
 
 def write_work_log(path: pathlib.Path, labs: list[Lab]) -> None:

@@ -92,7 +92,7 @@ int replay_token(Arguments& arguments, Output& output) {
   const char* outcome = outcome_word(again.result);
   output.print("subject  {}\nlaw      {} {}\n         {}\ncase     {}\n", again.subject.name,
                again.law.id, again.law.name, again.law.statement, verify::describe(again.replayed));
-  output.print("{}  {}\n", outcome, again.result.message);
+  output.print("{:<8} {}\n", outcome, again.result.message);
   if (runs.all > 1) output.print("broken in {} of {} runs\n", runs.broken, runs.all);
   std::vector<std::string> picture;
   if (draws) {

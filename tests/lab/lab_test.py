@@ -14,6 +14,7 @@ sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "cli" / "lab"),
                 str(ROOT / "property_tests" / "mutants")]
 import attempt  # noqa: E402
 import generate  # noqa: E402
+import handed_in  # noqa: E402
 from catalogue import all_labs, find_lab, without_marks  # noqa: E402
 from debug import debug_labs  # noqa: E402
 from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
@@ -193,6 +194,50 @@ class Outcomes(LabTest):
         self.assertGreater(exchanges[0], exchanges[1])
         self.assertIn("o and lse of this run lie within their bounds", right)
 
+    def test_of_what_no_answer_shows_is_wrong(self):
+        self.export("--stages", "05-08")
+        note = "  r.work.visit(chunk.owner, hop, r.problem.mask.count(mask.queries(), held));\n"
+        for number, find, replace, *said in [
+                ("05", "  r.work.hold_kv((ranks > 1 ? 2 : 1) * here.bytes());\n", "",
+                 "(ring.memory)", "0 bytes of K and V noted as held"),
+                ("06", "  if (coverage == Coverage::empty) return;\n", "", "(ring.visits)",
+                 "was computed, and no query sees a key of it"),
+                ("06", note, "", "(ring.visits)", "was never noted as computed"),
+                ("08", ">= r_.ranks()) return false", "> r_.ranks()) return false",
+                 "(ring.messages)", "sent and never received, or the other way round")]:
+            self.edited(find_lab(number), find, replace)
+            self.assert_ends(self.lab("test", number), 1, f"{number} ", *said)
+        told = self.lab("explain", "ring.messages").out
+        self.assertIn("in your file of lab 08", told)
+        self.assertNotIn("crosses", told)
+        self.assertIn("in your file of lab 06", self.lab("explain", "ring.visits").out)
+
+    def test_of_a_message_with_another_tag_or_owner_asks_for_it(self):
+        self.export("--stages", "05-05")
+        self.edited(find_lab("05"), "post_send(to, kValues", "post_send(to, kKeys")
+        self.assert_ends(self.lab("test", "05"), 13, "posted to send tag 0", "use the same tag?")
+        self.edited(find_lab("05"), "arriving->owner = r.rank_at(-hop);",
+                    "arriving->owner = r.rank_at(hop);")
+        result = self.lab("test", "05")
+        self.assert_ends(result, 1, "disagree about the size\n", "think    Whose chunk")
+
+    def test_of_what_submit_refuses_says_so(self):
+        self.export("--stages", "04-04")
+        lab = find_lab("04")
+        right, mine = handed_in.solved(lab), "saw_nothing(state) ? state.row_max : "
+        self.assertEqual(right.count(mine + "state.row_max + std::log(state.row_sum)"), 1)
+        self.write(lab, right)
+        self.assertNotIn("submit", self.lab("test", "04").out)
+        self.write(lab, right.replace(mine + "state.row_max + std::log(state.row_sum)",
+                                      "finish_state(state, (decltype(+state.row_max)*)nullptr, 0)"))
+        self.assert_ends(self.lab("test", "04"), 0, "but `submit` says: 04_merge/merge.h, ",
+                         "`finish_state`")
+
+    def test_of_an_empty_file_is_that_it_is_empty(self):
+        self.export("--stages", "05-05")
+        self.write(find_lab("05"), "\n")
+        self.assert_ends(self.lab("test", "05"), 11, "ring.h is empty: `ringlab lab reset 05`")
+
     def test_of_ranks_that_wait_for_each_other_is_stuck(self):
         self.export("--stages", "05-05")
         self.edited(find_lab("05"),
@@ -251,10 +296,20 @@ class Words(LabTest):
     def test_questions_have_answers(self):
         self.export()
         self.assertIn(find_lab("05").questions[0].ask, self.lab("ask", "05").out)
+        for words in (["09", "1,", "6", "2"], ["09", "1, 6", "2.0"], ["15", "8", "DV"]):
+            self.assertEqual(self.lab("ask", *words).code, 0, words)
         for lab in map(find_lab, ("00", "05", "15", "21")):
             right = [question.answer for question in lab.questions]
             self.assertEqual(self.lab("ask", lab.id, *right).code, 0)
             self.assertEqual(self.lab("ask", lab.id, *["12345"] * len(right)).code, 1)
+
+    def test_of_help_begin_with_usage_once(self):
+        for words in ([], ["test"]):
+            self.assertRegex(ringlab("lab", *words, "--help").out, "^Usage: ringlab lab")
+
+    def test_a_name_of_several_mistakes_is_explained_for_each_stage(self):
+        told = ringlab("lab", "explain", "ring.messages").out
+        self.assertEqual(re.findall(r"\(stage (\d\d) ", told), ["17", "18", "21"])
 
     def test_a_mistake_is_explained_by_its_name(self):
         result = ringlab("lab", "explain", "ring_one_hop_short")
@@ -314,6 +369,30 @@ class Files(LabTest):
         self.assertEqual((self.labs / "05_ring" / "ring.h.1").read_text(), "mine\n")
         self.assertEqual((self.labs / lab.file_name()).read_text(), lab.skeleton())
 
+    def test_pages_that_were_changed_stay(self):
+        self.export("--stages", "05-05")
+        self.assertNotIn("As you left", self.succeeds("lab", "export", self.labs, "--stages",
+                                                      "06-06").out)
+        (self.labs / "AGENTS.md").write_text("Answer in verse.\n")
+        told = self.succeeds("lab", "export", self.labs, "--stages", "04-04").out
+        self.assertIn("As you left them: AGENTS.md\n", told)
+        self.assertEqual((self.labs / "AGENTS.md").read_text(), "Answer in verse.\n")
+        self.assertIn("lab test 04", (self.labs / "README.md").read_text())
+
+    def test_a_lesson_speaks_of_what_is_there(self):
+        self.export("--stages", "03-05")
+        for lab in map(find_lab, ("03", "04", "05")):
+            folder = self.labs / f"{lab.id}_{lab.name}"
+            text = (folder / "lesson.md").read_text()
+            self.assertNotRegex(text, r"\b[Gg]aps? `")
+            self.assertIn(f"After an edit: `ringlab lab test {lab.id}`.", text)
+            for link in re.findall(r"\]\(([^)\s]+)\)", text):
+                self.assertTrue("://" in link or (folder / link).exists(), link)
+            for command in re.findall(r"^\S*/ringlab .*", text, re.MULTILINE):
+                self.assertTrue(pathlib.Path(command.split()[0]).exists(), command)
+        self.assertIn("In exercise `hops`, let the loop", text)
+        self.assertIn("](../04_merge/lesson.md)", text)
+
     def test_the_work_log_gets_a_part_for_each_lab_and_keeps_what_is_written(self):
         self.export("--stages", "05-05")
         log = self.labs / "worklog.md"
@@ -333,6 +412,11 @@ class Files(LabTest):
                                   (["why", "05"], 3, "`ringlab lab test 05` first"),
                                   (["hint", "05", "loop"], 2, "expected one of exchange, hops"),
                                   (["ask", "05", "7"], 2, "expected 2, found 1"),
+                                  (["test", "rnig"], 2, "Did you mean ring?\n"),
+                                  (["tset", "05"], 2, "Did you mean test? `ringlab lab"),
+                                  (["explain", "ring.mesages"], 2, "Did you mean ring.messages?"),
+                                  (["export", "/proc/labs"], 4, "/proc/labs: expected a file or "
+                                   "folder that can be read and written, found: No such file"),
                                   (["--json", "-", "hint", "05"], 2, "expected test or list"),
                                   (["test", "05", "--cases", "0"], 2, "expected 1 … 100000")]:
             result = self.lab(*words)

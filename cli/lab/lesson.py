@@ -1,0 +1,38 @@
+"""The lesson of a stage as a learner gets it: about the file, the commands and the links that are there."""
+import os
+import pathlib
+import re
+
+from catalogue import Lab, PROGRAMS
+
+GAPS = re.compile(r"\b([Gg])aps?\s((?:`\w+`(?:,\s(?:and\s)?|\sand\s)?)+)")
+LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+AFTER_AN_EDIT = re.compile(r"^After an edit: .*$", re.MULTILINE)
+
+
+def lesson_of(lab: Lab, folder: pathlib.Path) -> str:
+    """Of a lab whose files lie in `folder`, beside the folders of others."""
+    text = (lab.folder / "lesson.md").read_text()
+    text = AFTER_AN_EDIT.sub(f"After an edit: `ringlab lab test {lab.id}`.", text)
+    text = text.replace("build/bin/ringlab", str(PROGRAMS.resolve() / "ringlab"))
+    text = GAPS.sub(lambda found: exercises_of(lab, found), text)
+    return LINK.sub(lambda found: link_from(lab, folder, found), text)
+
+
+def exercises_of(lab: Lab, gaps: re.Match) -> str:
+    """Where the gaps are in a learner's file, which has exercises."""
+    holders = [next((exercise.name for exercise in lab.exercises
+                     if f"// [gap: {gap}]" in lab.region(exercise.name)["body"]), None)
+               for gap in re.findall(r"`(\w+)`", gaps[2])]
+    names = [f"`{name}`" for name in dict.fromkeys(holders) if name]
+    words = [f"exercise{'s' if len(names) > 1 else ''} " + ", ".join(names)] if names else []
+    words += ["what is given"] if None in holders else []
+    end = re.search(r"[^`]*$", gaps[2])[0]
+    text = " and ".join(words) + end
+    return text[0].upper() + text[1:] if gaps[1] == "G" else text
+
+
+def link_from(lab: Lab, folder: pathlib.Path, link: re.Match) -> str:
+    """To what lies beside the lesson, or else to the page in ringlab's own tree."""
+    target = link[1] if (folder / link[1]).exists() else os.path.normpath(lab.folder / link[1])
+    return f"]({target}{link[2] or ''})"
