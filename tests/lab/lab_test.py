@@ -55,6 +55,15 @@ class Catalogue(unittest.TestCase):
                     written = without_marks(lab.region(exercise.name)["body"])
                     self.assertLessEqual(len(written.splitlines()), 44)
 
+    def test_pages_say_how_many_lines_are_to_be_written(self):
+        lines = [[len(without_marks(lab.region(exercise.name)["body"]).splitlines())
+                  for exercise in lab.exercises] for lab in all_labs()]
+        labs, each = [sum(one) for one in lines], sum(lines, [])
+        self.assertIn(f"with {min(labs)} to {max(labs)} lines taken out",
+                      (ROOT / "docs" / "labs.md").read_text())
+        self.assertIn(f"a part of it, {min(each)} to {max(each)} lines |",
+                      (ROOT / "docs" / "glossary.md").read_text())
+
     def test_every_exercise_holds_a_planted_mistake(self):
         for lab in all_labs():
             gaps = {edit.get("gap") for m in lab.mistakes for edit in generate.edits_of(m)}
@@ -253,6 +262,18 @@ class Outcomes(LabTest):
                     "*reinterpret_cast<volatile int*>(8) = 1;\n    meet(here, hop);")
         self.assert_ends(self.lab("test", "05"), 12, "05 ring: crashed", "SIGSEGV")
         self.assertIn("no answer: ", self.lab("why", "05").out)
+
+    def test_of_what_is_printed_or_thrown_are_as_the_page_says(self):
+        page = (ROOT / "docs" / "labs.md").read_text()
+        self.assertIn("only where a run crashes or does not end: its last lines.", page)
+        thrown = re.search(r"`(throw .*;)`", page)[1]
+        self.export("--stages", "05-05")
+        lab = find_lab("05")
+        for line, code, said in [('std::printf("hop %d\\n", hop);\n__builtin_trap();', 12,
+                                  "Its last words: hop 0"), (thrown, 1, "it threw: rank 0: owner ")]:
+            text = "#include <cstdio>\n#include <stdexcept>\n#include <string>\n" + lab.solution()
+            self.write(lab, text.replace("meet(here, hop);", line + " meet(here, hop);"))
+            self.assert_ends(self.lab("test", "05"), code, said)
 
     def test_of_what_does_not_compile_is_its_first_error(self):
         self.export("--stages", "02-02")
