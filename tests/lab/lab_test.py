@@ -174,6 +174,7 @@ class Outcomes(LabTest):
     def test_of_why_is_a_picture_of_the_chunk_that_is_never_computed_on(self):
         told, mine, right = self.picture("05", "ring_one_hop_short")
         self.assertEqual(told.code, 1)
+        self.assertRegex(told.out, r"(?m)^case {5}\S.*\nbroken {3}\S")
         missing = re.search(r"^rank (\d) .*<- never \[(\d)\]$", mine, re.MULTILINE)
         self.assertTrue(missing, mine)
         rank, chunk = missing.groups()

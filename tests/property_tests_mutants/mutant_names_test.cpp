@@ -4,9 +4,11 @@
 #include <set>
 
 #include "property_tests/diagnosis/diagnosis.h"
+#include "property_tests/diagnosis/events/event_mistakes.h"
 #include "property_tests/mutants/legal_variants.h"
 #include "property_tests/mutants/mutants.h"
 #include "property_tests/verify.h"
+#include "tests/property_tests_mutants/find_mutant.h"
 #include "tests/property_tests_mutants/names_of_mutants.h"
 
 namespace ringlab::mutants {
@@ -73,6 +75,19 @@ TEST(NamesOfMutants, are_known_mistakes) {
   for (const auto& [mutant, name] : names_of_mutants()) {
     EXPECT_TRUE(known.contains(name)) << mutant << ": " << name;
   }
+}
+
+TEST(NamesOfMutants, come_with_the_ranks_of_the_run_whose_messages_show_them) {
+  const verify::Subject& subject = find_mutant("overlapped_ring_slot_freed_too_early").subject;
+  verify::Case two, four;  // two ranks have a slot that nothing comes into again
+  two.shape = four.shape = {1, 1, 1, 8, 8, 2, 2};
+  two.ranks = 2, four.ranks = 4;
+  const auto elsewhere = verify::found_by_events(subject, {two, four});
+  ASSERT_TRUE(elsewhere);
+  EXPECT_THAT(elsewhere->where, ::testing::EndsWith(" (of 4 ranks)"));
+  const auto here = verify::found_by_events(subject, {four});
+  ASSERT_TRUE(here);
+  EXPECT_THAT(here->where, ::testing::Not(::testing::HasSubstr("ranks)")));
 }
 
 TEST(NamesOfMutants, are_given_to_no_legal_variant) {
