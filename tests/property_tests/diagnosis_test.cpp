@@ -131,6 +131,11 @@ TEST(Diagnosis, no_stage_is_asked_about_what_only_later_ones_have) {
   EXPECT_NE(question_about("ring.messages", "optimized"), "");
 }
 
+TEST(Diagnosis, no_stage_is_asked_what_stages_before_it_do_not_agree_on) {
+  EXPECT_EQ(question_about("ring.messages", "documents_and_windows"), "");
+  EXPECT_NE(question_about("ring.own_chunk_twice", "causal_ring"), "");
+}
+
 TEST(Diagnosis, sentences_say_how_sure_it_is) {
   Diagnosis diagnosis;
   EXPECT_EQ(diagnosis.sentence(), "");

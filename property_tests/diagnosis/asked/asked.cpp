@@ -5,15 +5,16 @@ namespace ringlab::verify {
 std::string question_about(const std::string& suspect, const std::string& stage) {
   std::string question;
   bool is_past = false;  // the stage's own mistakes: those of later ones are about what it has not
+  bool is_one = true;    // all stages before it ask the same
   for (const AskedMistake& mistake : asked_mistakes()) {
-    if (mistake.stage == stage) {
-      is_past = true;
-      if (mistake.name == suspect) return mistake.question;
-    } else if (mistake.name == suspect && question.empty() && !is_past) {
-      question = mistake.question;
-    }
+    is_past = is_past || mistake.stage == stage;
+    if (mistake.name != suspect) continue;
+    if (mistake.stage == stage) return mistake.question;
+    if (is_past) continue;
+    is_one = is_one && (question.empty() || question == mistake.question);
+    if (question.empty()) question = mistake.question;
   }
-  return question;
+  return is_past && !is_one ? "" : question;
 }
 
 }  // namespace ringlab::verify

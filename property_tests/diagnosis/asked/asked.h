@@ -16,8 +16,9 @@ struct AskedMistake {
 /// All of them, stage by stage.
 const std::vector<AskedMistake>& asked_mistakes();
 
-/// The question about the suspect of this name: that of the stage where it has one, else that of
-/// the first stage before it that asks, or where it is no stage of any; empty where none does.
+/// The question about the suspect of this name: that of the stage where it has one, else the one
+/// that the stages before it ask; of what is no stage, that of the first of all. Empty where none
+/// asks, or those before it ask different things.
 std::string question_about(const std::string& suspect, const std::string& stage);
 
 }  // namespace ringlab::verify
