@@ -227,8 +227,7 @@ std::vector<Law> traffic_laws() {
        several_ranks, needs_many_ranks, delays_change_nothing},
       {"P67", "every_rank_computes_each_chunk_exactly_once",
        "Each (query chunk, key chunk) pair that holds an allowed pair is computed, and noted, "
-       "once; "
-       "who skips the others computes none of them.",
+       "once; who skips the others computes none of them.",
        true, several_ranks, needs_queries_that_stay, every_chunk_is_visited_once},
       {"P68", "what_is_sent_is_received_and_is_as_much_as_the_ring_needs",
        "Sends equal receives, nothing is left over, and what is sent has its closed forms: bytes, "
