@@ -174,7 +174,8 @@ CaseModifiers read_modifiers(TokenFields& fields) {
     const std::size_t end = std::min(text.find('-', begin), text.size());
     const std::string_view word = std::string_view(text).substr(begin, end - begin);
     for (const ModifierKind kind : kModifierKinds) {
-      if (const double level = level_in(word, words_of(kind))) modifiers.set(kind, level);
+      const double level = level_in(word, words_of(kind));
+      if (level > 0) modifiers.set(kind, level);
     }
     begin = end + 1;
   }
