@@ -9,11 +9,11 @@ endfunction()
 
 step(${CMAKE_COMMAND} --install ${build} --prefix ${prefix} --config "${config}")
 
-# What is installed is what a user of the libraries includes; 60 without devices.
+# What is installed is what a user of the libraries includes; 61 without devices.
 file(GLOB_RECURSE headers ${prefix}/include/*.h)
 list(LENGTH headers count)
-if(count GREATER 62)
-  message(FATAL_ERROR "${count} headers are installed, 62 at most should be")
+if(count GREATER 63)
+  message(FATAL_ERROR "${count} headers are installed, 63 at most should be")
 endif()
 
 step(${CMAKE_COMMAND} -S ${source} -B ${example} -G ${generator}
