@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "property_tests/sha256.h"
-#include "reference/core/parallel_rows.h"
+#include "reference/core/rows/parallel_rows.h"
 
 namespace ringlab::verify {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "reference/core/parallel_rows.h"
+#include "reference/core/rows/parallel_rows.h"
 
 namespace ringlab::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reference/core/numerics.h"
-#include "reference/core/progress.h"
 #include "reference/core/report.h"
+#include "reference/core/rows/progress.h"
 #include "reference/core/run.h"
 
 namespace ringlab {

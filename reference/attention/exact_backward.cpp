@@ -4,7 +4,7 @@
 #include "reference/attention/compensated.h"
 #include "reference/attention/exact.h"
 #include "reference/attention/row_gradients.h"
-#include "reference/core/parallel_rows.h"
+#include "reference/core/rows/parallel_rows.h"
 
 namespace ringlab {
 namespace {

@@ -1,7 +1,7 @@
 #include "reference/attention/exact.h"
 #include "reference/attention/fast_group.h"
 #include "reference/attention/fast_plan.h"
-#include "reference/core/parallel_rows.h"
+#include "reference/core/rows/parallel_rows.h"
 
 namespace ringlab {
 

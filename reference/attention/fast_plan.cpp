@@ -7,7 +7,7 @@
 #include "reference/attention/fast_error.h"
 #include "reference/attention/fast_kernel.h"
 #include "reference/attention/query_row.h"
-#include "reference/core/parallel_rows.h"
+#include "reference/core/rows/parallel_rows.h"
 
 namespace ringlab::fast {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/core/error.h"
-#include "reference/core/parallel_rows.h"
+#include "reference/core/rows/parallel_rows.h"
 #include "reference/precise/ball.h"
 #include "reference/precise/exact_row.h"
 #include "reference/precise/exponential_sum.h"

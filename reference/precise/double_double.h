@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/core/progress.h"
+#include "reference/core/rows/progress.h"
 #include "reference/core/run.h"
 
 namespace ringlab {

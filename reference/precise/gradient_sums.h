@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/core/parallel_rows.h"
+#include "reference/core/rows/parallel_rows.h"
 #include "reference/precise/soft_row.h"
 
 namespace ringlab::precise {

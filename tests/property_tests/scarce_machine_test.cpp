@@ -12,7 +12,7 @@
 #include "property_tests/rounds.h"
 #include "property_tests/verify.h"
 #include "reference/core/machine/machine_error.h"
-#include "reference/core/parallel_rows.h"
+#include "reference/core/rows/parallel_rows.h"
 #include "tests/optimized/ring/counted_memory.h"
 #include "tests/property_tests/naive_subject.h"
 #include "tests/property_tests/refused_threads.h"
