@@ -189,6 +189,9 @@ struct Subject {
   std::string id = {};
   /// The stage that it was written as, "ring", where its name does not say that.
   std::string stage = {};
+  /// The end of what its last run wrote to standard output and error, where that is kept: where it
+  /// has a process of its own. May be empty.
+  std::function<std::string()> printed = {};
 
   const std::string& stage_or_name() const { return stage.empty() ? name : stage; }
   const Capabilities& can_on(DeviceKind device) const {

@@ -21,7 +21,7 @@ and write where a file says "Yours". Then, in this folder,
     ringlab lab test {first}      compiles your file and judges it
     ringlab lab watch        does so whenever you save a file
     ringlab lab hint {first}      the next of three hints for each exercise
-    ringlab lab why {first}       the smallest case that your last try got wrong, again
+    ringlab lab why {first}       the smallest case that your last try got wrong, again: shows what your file prints
     ringlab lab reset {first}     puts your file aside and begins anew
     ringlab lab list         how far you are
 

@@ -82,6 +82,7 @@ int replay_token(Arguments& arguments, Output& output) {
     require_device_of(subject, options.device);
     return as_asked(subject, options);
   });
+  const std::string printed = again.subject.printed ? again.subject.printed() : "";
   const auto content_of = [](const std::string& id) { return id.substr(id.find('@') + 1); };
   if (names_content(in_token) && content_of(again.subject.id) != content_of(in_token)) {
     output.print("note: another library than that of the token: {} then, {} now\n", in_token,
@@ -94,6 +95,7 @@ int replay_token(Arguments& arguments, Output& output) {
                again.law.id, again.law.name, again.law.statement, verify::describe(again.replayed));
   output.print("{:<8} {}\n", outcome, again.result.message);
   if (runs.all > 1) output.print("broken in {} of {} runs\n", runs.broken, runs.all);
+  if (!printed.empty()) output.print("\nwhat it printed in the law's last run:\n{}\n", printed);
   std::vector<std::string> picture;
   if (draws) {
     picture = report::retelling_lines(shown_of(again));
@@ -111,6 +113,7 @@ int replay_token(Arguments& arguments, Output& output) {
                    {"runs_broken", runs.broken},
                    {"worst_ratio", json_number(again.result.ratio)},
                    {"message", again.result.message}};
+  if (!printed.empty()) document["printed"] = printed;
   if (draws) document["picture"] = picture;
   output.finish("verify", document);
   return broken ? 1 : 0;

@@ -209,10 +209,9 @@ std::string ChildProcess::end() {
   return fmt::format("it ended its process with exit code {}", WEXITSTATUS(status));
 }
 
-std::string ChildProcess::last_lines() const {
-  constexpr std::int64_t kMost = 300;
+std::string ChildProcess::last_lines(std::int64_t most_bytes) const {
   const std::int64_t size = size_of(written_.get());
-  std::string text(static_cast<std::size_t>(std::min(size, kMost)), '\0');
+  std::string text(static_cast<std::size_t>(std::min(size, most_bytes)), '\0');
   const ssize_t got =
       pread(written_.get(), text.data(), text.size(), static_cast<off_t>(size - std::ssize(text)));
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));

@@ -68,8 +68,8 @@ class ChildProcess {
   /// False in the copy that `fork_here` made.
   bool is_parent() const { return process_ != 0; }
   int socket() const { return socket_.get(); }
-  /// The last lines of what it wrote to standard output and error, empty when nothing.
-  std::string last_lines() const;
+  /// The end of what it wrote to standard output and error, empty when nothing.
+  std::string last_lines(std::int64_t most_bytes = 300) const;
   /// Forgets the lines written so far.
   void clear_lines();
 

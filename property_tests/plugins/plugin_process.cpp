@@ -206,6 +206,12 @@ RunResult PluginProcess::run(const AttentionInput& input, const RunOptions& opti
   return result;
 }
 
+std::string PluginProcess::printed() {
+  constexpr std::int64_t kMostBytes = 4000;
+  const std::lock_guard lock(mutex_);
+  return child_ ? child_->last_lines(kMostBytes) : "";
+}
+
 // Lost time counts against the plugin: one that crashes in every case would else cost minutes.
 Reply PluginProcess::exchange(const CallMessage& message, const File& inputs, const File& outputs) {
   child_->clear_lines();

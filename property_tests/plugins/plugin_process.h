@@ -65,6 +65,10 @@ class PluginProcess {
   /// it has cost too much time with crashes and hangs.
   RunResult run(const AttentionInput& input, const RunOptions& options);
 
+  /// The end of what its last call wrote to standard output and error; empty when nothing, and when
+  /// that call was its last.
+  std::string printed();
+
  private:
   void start();
   Reply exchange(const CallMessage& message, const File& inputs, const File& outputs);

@@ -58,6 +58,7 @@ Subject plugin_subject(const std::string& path, const plugins::PluginOptions& op
     raw.profile(Problem{.shape = {}, .dtype = dtype, .mask = {}}, {});
   Subject subject = foreign_subject(std::move(raw));
   subject.id = content_name(path);
+  subject.printed = [process] { return process->printed(); };
   return subject;
 }
 

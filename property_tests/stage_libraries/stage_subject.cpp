@@ -83,6 +83,7 @@ Subject stage_library_subject(const std::string& path, const plugins::PluginOpti
   subject.run = [process](const AttentionInput& input, const RunOptions& run) {
     return process->run(input, run);
   };
+  subject.printed = [process] { return process->printed(); };
   return subject;
 }
 

@@ -143,12 +143,15 @@ class Outcomes(LabTest):
 
     def test_of_a_mistake_names_it(self):
         self.export("--stages", "05-05")
-        self.edited(find_lab("05"), "hop < ranks;", "hop < ranks - 1;")
+        self.edited(find_lab("05"), "hop < ranks;",
+                    'hop < ranks - 1 && std::printf("hop %d\\n", int(hop)) > 0;')
         path = self.folder / "verdict.json"
         result = self.lab("--json", path, "test", "05")
         self.assertFalse(json.loads(path.read_text())["passed"])
         self.assert_ends(result, 1, "05 ring: wrong\n", "the chunk that comes last is never computed")
-        self.assertEqual(self.lab("why", "05").code, 1)
+        again = self.lab("why", "05")
+        self.assertEqual(again.code, 1)
+        self.assertIn("\nwhat it printed in the law's last run:\nhop 0\n", again.out)
         self.assertRegex(self.lab("list").out, r"05 ring +1  wrong")
 
     def picture(self, number, mistake):
