@@ -105,16 +105,16 @@ Problem problem_of(const Problem& whole, std::int64_t first, std::int64_t count)
   return problem;
 }
 
-/// Which pairs are dropped depends on batch and head, which a group of heads has others of.
+}  // namespace
+
+// Which pairs are dropped depends on batch and head, which a group of heads has others of.
 void refuse_dropout(const Problem& problem) {
   if (problem.modifiers.dropout == 0) return;
   throw_usage_error({.where = "check of some rows",
                      .expected = "a problem without dropout",
                      .actual = modifiers_text(problem.modifiers),
-                     .hint = "Check all rows"});
+                     .hint = "Check all rows: --check"});
 }
-
-}  // namespace
 
 std::vector<std::int64_t> sample_rows(const Layout& queries, std::int64_t count) {
   count = std::min(count, queries.tokens());

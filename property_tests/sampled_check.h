@@ -18,6 +18,9 @@ namespace ringlab::verify {
 /// the middle of the widest gap, as long as rows are wanted. All rows when `count` is not less.
 std::vector<std::int64_t> sample_rows(const Layout& queries, std::int64_t count);
 
+/// Usage error for a problem with dropout, of which some rows cannot be checked alone.
+void refuse_dropout(const Problem& problem);
+
 /// The query heads of one batch that read one K/V head, in doubles: q (1, group, q_tokens,
 /// head_dim), of which only the checked rows are read, k and v (1, 1, kv_tokens, channels).
 struct HeadGroup {

@@ -9,8 +9,10 @@
 namespace ringlab::verify {
 namespace {
 
-/// The bound is computed in fp64 from the reference's numbers: it is not sharper than that.
+/// The bound is computed in fp64 from the reference's numbers: it is not sharper than that, ...
 constexpr double kBoundRounding = 0x1p-30;
+/// ... and was added to the certified error, in whose last digits it may be lost.
+constexpr double kSumRounding = 0x1p-52;
 
 /// One tensor of a comparison.
 struct ComparedTensor {
@@ -21,6 +23,9 @@ struct ComparedTensor {
 
   /// The subject's own bound.
   double own_bound(std::size_t i) const { return allowed.values()[i] - error.values()[i]; }
+  double rounding(std::size_t i) const {
+    return kBoundRounding * own_bound(i) + kSumRounding * allowed.values()[i];
+  }
   bool is_undecided(std::size_t i) const {
     const double allowance = allowed.values()[i], certified = error.values()[i];
     if (!std::isfinite(allowance) || certified == 0) return false;
@@ -37,9 +42,8 @@ void find_rows(const ComparedTensor& tensor, std::set<std::int64_t>& slots) {
   }
 }
 
-Settlement judge(double off, double error, double bound) {
+Settlement judge(double off, double error, double bound, double rounding) {
   Settlement one{.undecided = 1};
-  const double rounding = kBoundRounding * bound;
   if (off + error <= bound - rounding) {
     one.right = 1;
   } else if (off - error > bound + rounding) {
@@ -60,7 +64,7 @@ Settlement settle_tensor(const ComparedTensor& tensor, const Tensor<DoubleDouble
     if (!tensor.is_undecided(i)) return;
     const DoubleDouble& x = truth(b, h, row, c);
     const double off = std::abs((tensor.got.values()[i] - x.high) - x.low);
-    result.add(judge(off, x.error, tensor.own_bound(i)));
+    result.add(judge(off, x.error, tensor.own_bound(i), tensor.rounding(i)));
   });
   return result;
 }

@@ -246,7 +246,7 @@ void check_fits_memory(const Shape& shape, double needed) {
                            fmt::format("tensors that fit in {}", report::human_bytes(bytes)),
                            fmt::format("q {}, k {}, which take {:.3g} GiB", text(shape.q()),
                                        text(shape.k()), needed / 0x1p30),
-                           "Use fewer tokens, heads or channels."});
+                           "Use fewer tokens, heads, channels or ranks."});
 }
 
 }  // namespace ringlab::cli

@@ -135,6 +135,19 @@ std::int64_t expected_memory(const RunAccount& account) {
   return bytes;
 }
 
+// What messages take beside their bytes, where all of them can be under way at once: with thousands
+// of ranks that is most of it.
+std::int64_t overhead_of_messages(const RunAccount& account) {
+  constexpr std::int64_t kBytesPerMessage = 512;  // 400 to 450 were measured
+  if (!schedule_traits(account.options.schedule).holds_all) return 0;
+  std::int64_t messages = 0;
+  for (const ring::EngineCosts& rank :
+       ring::engine_costs(account.problem, account.options, account.last_pass)) {
+    messages += rank.sent_messages;
+  }
+  return messages * kBytesPerMessage;
+}
+
 Json wire_json(const RunAccount& account, const Costs& costs) {
   std::array<std::int64_t, 4> sums = {};
   for (std::size_t rank = 0; rank < account.measured.size(); ++rank) {
@@ -186,7 +199,8 @@ void check_run_fits_memory(const RunAccount& account, std::int64_t check_bytes) 
     ends += given.inputs + given.outputs;
   }
   check_fits_memory(account.problem.shape, static_cast<double>(ends));
-  const std::int64_t bytes = std::max(expected_memory(account), check_bytes);
+  const std::int64_t bytes =
+      std::max(expected_memory(account) + overhead_of_messages(account), check_bytes);
   check_fits_memory(account.problem.shape, static_cast<double>(bytes));
 }
 

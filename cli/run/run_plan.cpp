@@ -158,6 +158,7 @@ RunPlan take_run_plan(Arguments& arguments, const JobSession* session) {
   }
   arguments.reject_unused();
   check_row_count(plan.check_rows, plan.problem());
+  if (plan.check_rows > 0) verify::refuse_dropout(plan.problem());
   plan.rows = verify::sample_rows(
       make_layout(plan.options, plan.problem().shape.q_tokens, plan.options.q_layout),
       plan.check_rows);

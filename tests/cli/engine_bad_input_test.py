@@ -87,6 +87,9 @@ class ScheduleTest(EngineBadInputTest):
             with self.subTest(slots=value):
                 self.refuses_run(2, ["--slots", f'"{value}"', "1 to 4096"], "--slots", value)
 
+    def test_some_rows_are_not_checked_where_pairs_are_dropped(self):
+        self.refuses_run(2, ["without dropout", "--check"], "--dropout", "0.3", "--check-rows", "1")
+
     def test_slots_of_a_schedule_that_has_none_are_refused_as_unused(self):
         for schedule in ["broadcast", "allgather"]:
             for slots in ["2", "0"]:

@@ -146,6 +146,9 @@ class RandomInputTest(ProgramTest):
         for words in ([], ["--check-rows", "4"], ["--check"]):
             self.fails(4, "tensors that fit in", "run", "optimized", "--random", "--tokens",
                        2**31, "--heads", "512", *words)
+        # Few bytes in very many messages, all of them under way at once.
+        self.fails(4, "channels or ranks", "run", "optimized", "--random", "--tokens", 4096,
+                   "--ranks", 4096, "--schedule", "allgather")
 
 
 if __name__ == "__main__":

@@ -77,6 +77,20 @@ TEST(Undecided,
   EXPECT_GT(beside.right, beside.wrong);
 }
 
+// One key of 1e26: what the reference certifies is larger than any sum remembers the bound beside.
+TEST(Undecided, a_bound_that_is_lost_in_the_certified_error_is_no_reason_to_call_anything_wrong) {
+  Comparison comparison(1e-6, 0.1);
+  for (Tensor<double>* tensor : {&comparison.exact.out_error, &comparison.exact.lse_error}) {
+    for (double& error : tensor->values()) error = 1e11;
+  }
+  for (Tensor<double>* tensor : {&comparison.tolerance.out, &comparison.tolerance.lse}) {
+    for (double& allowed : tensor->values()) allowed = 1e11 + 1e-6;
+  }
+  const Settlement found = comparison.settle();
+  EXPECT_EQ(found.undecided, comparison.elements());
+  EXPECT_EQ(found.left, found.undecided);
+}
+
 TEST(Undecided, agree_with_double_double_of_everything) {
   const double bound = 1e-16;
   const Comparison comparison(bound, 0.75);
