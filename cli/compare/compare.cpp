@@ -227,7 +227,7 @@ int run_compare(Arguments& arguments) {
 std::vector<OptionSpec> compare_options() {
   std::vector<OptionSpec> options;
   for (const char* word : kProblemWords) options.push_back(option_spec(word));
-  options.push_back(option_spec("ranks", "4"));
+  options.push_back({"ranks", "P", fmt::format("number of ranks, 1 … {} (4)", kMostCompared)});
   const std::vector<OptionSpec> machine = machine_options();
   options.insert(options.end(), machine.begin(), machine.end());
   options.push_back(json_option());

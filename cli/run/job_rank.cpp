@@ -50,6 +50,12 @@ void print_devices(const std::vector<RankReport>& ranks, Json& document, Output&
   }
 }
 
+std::string places_of(const JobOutput& output, int ranks) {
+  if (output.shards == OutputShards::merged) return output.path;
+  return fmt::format("{} … {}", shard_path(output.path, 0).string(),
+                     shard_path(output.path, ranks - 1).string());
+}
+
 void print_trace(const std::string& path, const JobResult& job, Json& document, Output& output) {
   double uncertainty_s = 0;
   for (const RankReport& rank : job.ranks) {
@@ -77,7 +83,7 @@ void print_job(const RunPlan& plan, const JobResult& job, Output& output) {
   if (plan.checks()) output.print("check  {}\n", job.right ? "ok" : "WRONG");
   if (plan.trace_path) print_trace(*plan.trace_path, job, document, output);
   if (plan.output && job.right) {
-    output.write_at_the_end(fmt::format("wrote {}", plan.output->path));
+    output.write_at_the_end(fmt::format("wrote {}", places_of(*plan.output, plan.options.ranks)));
   }
   output.prepare("run", document);
 }

@@ -74,14 +74,7 @@ void write_apart(const std::string& path, const Parts& parts, const Places& plac
     tensors[name] = io::from_tensor(*part.rows, part.dtype);
     if (name == "lse") tensors[name].shape.pop_back();
   }
-  std::filesystem::path place(path);
-  const std::string mark = fmt::format("rank-{}", rank);
-  if (io::container_of(place) == io::Container::safetensors) {
-    place.replace_extension(mark + ".safetensors");
-  } else {
-    place /= mark;
-  }
-  io::write_tensors(place, tensors, files);
+  io::write_tensors(shard_path(path, rank), tensors, files);
 }
 
 std::string random_mark() {
@@ -100,6 +93,12 @@ void write_merged(const std::string& path, const Parts& parts, Communicator& net
 }
 
 }  // namespace
+
+std::filesystem::path shard_path(std::filesystem::path path, int rank) {
+  const std::string mark = fmt::format("rank-{}", rank);
+  if (io::container_of(path) != io::Container::safetensors) return path / mark;
+  return path.replace_extension(mark + ".safetensors");
+}
 
 void check_output(const std::string& path) {
   namespace fs = std::filesystem;

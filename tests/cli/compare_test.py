@@ -90,6 +90,8 @@ class CompareTest(ProgramTest):
 
     def test_bad_words_are_usage_errors(self):
         self.fails(2, ["--ranks", "0"], "compare", "--ranks", 0)
+        self.fails(2, ["from 1 to 64"], "compare", "--ranks", 65)
+        self.assertIn("1 … 64 (4)", self.succeeds("compare", "--help").out)
         self.fails(2, ["h300"], "compare", "--machine", "h300")
         self.fails(2, ["softcap"], "compare", "--softcap", 3)
 

@@ -100,6 +100,8 @@ class MpiTest(JobTest):
                     held += self.positions(part.read_bytes())
                 self.assertEqual(sorted(held), list(range(tokens)))
                 self.assertFalse(target.exists())
+                first, last = (target.with_suffix(f".rank-{r}.safetensors") for r in (0, ranks - 1))
+                self.assertIn(f"wrote {first} … {last}", job.said())
 
     @staticmethod
     def positions(content):
