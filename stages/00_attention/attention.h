@@ -21,7 +21,7 @@ struct Kernel {
   KernelShape shape;
   MaskRows mask;
   Array<const Element> q, k, v;  // (heads, queries | keys, channels); K/V heads for k and v
-  Array<Real> scores;            // (heads, queries, keys): the N x N matrix
+  Array<Real> scores;            // (heads, queries, keys): own rows of the N x N matrix
   Array<Element> out;            // (heads, queries, v_dim)
   Array<Real> lse;               // (heads, queries)
 
