@@ -209,7 +209,7 @@ std::string ChildProcess::end() {
   return fmt::format("it ended its process with exit code {}", WEXITSTATUS(status));
 }
 
-std::string ChildProcess::last_lines(std::int64_t most_bytes) const {
+std::string ChildProcess::printed(std::int64_t most_bytes) const {
   const std::int64_t size = size_of(written_.get());
   std::string text(static_cast<std::size_t>(std::min(size, most_bytes)), '\0');
   const ssize_t got =

@@ -69,7 +69,9 @@ class ChildProcess {
   bool is_parent() const { return process_ != 0; }
   int socket() const { return socket_.get(); }
   /// The end of what it wrote to standard output and error, empty when nothing.
-  std::string last_lines(std::int64_t most_bytes = 300) const;
+  std::string printed(std::int64_t most_bytes) const;
+  /// As much of it as fits a message.
+  std::string last_lines() const { return printed(300); }
   /// Forgets the lines written so far.
   void clear_lines();
 

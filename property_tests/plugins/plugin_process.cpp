@@ -209,7 +209,7 @@ RunResult PluginProcess::run(const AttentionInput& input, const RunOptions& opti
 std::string PluginProcess::printed() {
   constexpr std::int64_t kMostBytes = 4000;
   const std::lock_guard lock(mutex_);
-  return child_ ? child_->last_lines(kMostBytes) : "";
+  return child_ ? child_->printed(kMostBytes) : "";
 }
 
 // Lost time counts against the plugin: one that crashes in every case would else cost minutes.

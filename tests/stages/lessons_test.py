@@ -101,7 +101,7 @@ class Figures(LessonTest):
         self.assertEqual(len({rank["peak_kv_bytes"] for rank in of_4 + of_8}), 1)
         held = of_4[0]["peak_kv_bytes"]
         self.assertTrue(all(rank["sent_bytes"] == 3 * held // 4 for rank in of_4))
-        self.says("broadcast", "Halve them, with `--tokens 512`, and watch it shrink to a quarter.")
+        self.says("broadcast", "Halve N, with `--tokens 512`, and watch it shrink to a quarter.")
         text = ["--text", STAGES.parent / "README.md", "--ranks", 4, "--mask", "causal"]
         peaks = [self.run_of("broadcast", *text, *more)["peak_bytes_per_rank"]
                  for more in ([], ["--tokens", 512])]
