@@ -101,7 +101,7 @@ class MpiTest(JobTest):
                 self.assertEqual(sorted(held), list(range(tokens)))
                 self.assertFalse(target.exists())
                 first, last = (target.with_suffix(f".rank-{r}.safetensors") for r in (0, ranks - 1))
-                self.assertIn(f"wrote {first} … {last}", job.said())
+                self.assertIn(f"wrote {first} … {last}", job.out)
 
     @staticmethod
     def positions(content):
