@@ -125,9 +125,12 @@ std::int64_t peak_resident_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
 }
 
-std::int64_t expected_memory(const RunAccount& account) {
+Costs costs_of(const RunAccount& account) {
+  return ring::engine_costs(account.problem, account.options, account.last_pass);
+}
+
+std::int64_t expected_memory(const RunAccount& account, const Costs& costs) {
   std::int64_t bytes = 0;
-  const auto costs = ring::engine_costs(account.problem, account.options, account.last_pass);
   for (int rank = 0; rank < account.options.ranks; ++rank) {
     const Given given = given_bytes(account, rank);
     bytes += given.inputs + given.outputs + costs[static_cast<std::size_t>(rank)].peak_bytes;
@@ -137,14 +140,11 @@ std::int64_t expected_memory(const RunAccount& account) {
 
 // What messages take beside their bytes, where all of them can be under way at once: with thousands
 // of ranks that is most of it.
-std::int64_t overhead_of_messages(const RunAccount& account) {
+std::int64_t overhead_of_messages(const RunAccount& account, const Costs& costs) {
   constexpr std::int64_t kBytesPerMessage = 512;  // 400 to 450 were measured
   if (!schedule_traits(account.options.schedule).holds_all) return 0;
   std::int64_t messages = 0;
-  for (const ring::EngineCosts& rank :
-       ring::engine_costs(account.problem, account.options, account.last_pass)) {
-    messages += rank.sent_messages;
-  }
+  for (const ring::EngineCosts& rank : costs) messages += rank.sent_messages;
   return messages * kBytesPerMessage;
 }
 
@@ -167,7 +167,7 @@ Json wire_json(const RunAccount& account, const Costs& costs) {
 }  // namespace
 
 void report_costs(const RunAccount& account, Json& document, Output& output) {
-  const Costs costs = ring::engine_costs(account.problem, account.options, account.last_pass);
+  const Costs costs = costs_of(account);
   for (std::size_t rank = 0; rank < account.measured.size(); ++rank) {
     Json& json = document["ranks"][rank];
     const Given given = given_bytes(account, static_cast<int>(rank));
@@ -199,13 +199,15 @@ void check_run_fits_memory(const RunAccount& account, std::int64_t check_bytes) 
     ends += given.inputs + given.outputs;
   }
   check_fits_memory(account.problem.shape, static_cast<double>(ends));
-  const std::int64_t bytes =
-      std::max(expected_memory(account) + overhead_of_messages(account), check_bytes);
+  const Costs costs = costs_of(account);
+  const std::int64_t bytes = std::max(
+      expected_memory(account, costs) + overhead_of_messages(account, costs), check_bytes);
   check_fits_memory(account.problem.shape, static_cast<double>(bytes));
 }
 
 void report_memory(const RunAccount& account, Json& document, Output& output) {
-  const std::int64_t expected = expected_memory(account), resident = peak_resident_bytes();
+  const std::int64_t expected = expected_memory(account, costs_of(account));
+  const std::int64_t resident = peak_resident_bytes();
   const double ratio =
       static_cast<double>(resident) / static_cast<double>(std::max<std::int64_t>(expected, 1));
   document["expected_memory_bytes"] = expected;

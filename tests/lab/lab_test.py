@@ -273,9 +273,13 @@ class Outcomes(LabTest):
         self.assertIn("last lines only where a run crashes or does not end", page)
         self.export("--stages", "05-05")
         lab = find_lab("05")
-        line = 'std::printf("hop %d\\n", hop);\n__builtin_trap(); meet(here, hop);'
-        self.write(lab, "#include <cstdio>\n" + lab.solution().replace("meet(here, hop);", line))
-        self.assert_ends(self.lab("test", "05"), 12, "Its last words: hop 0")
+        thrown = 'throw std::runtime_error("owner " + std::to_string(here.owner));'
+        for line, code, said in [(thrown, 1, "it threw: rank 0: owner "),
+                                 ('std::printf("hop %d\\n", hop);\n__builtin_trap();', 12,
+                                  "Its last words: hop 0")]:
+            text = "#include <cstdio>\n#include <stdexcept>\n#include <string>\n" + lab.solution()
+            self.write(lab, text.replace("meet(here, hop);", line + " meet(here, hop);"))
+            self.assert_ends(self.lab("test", "05"), code, said)
         self.assertIn("hop 0", self.lab("why", "05").out)
 
     def test_of_what_does_not_compile_is_its_first_error(self):
