@@ -200,8 +200,8 @@ void check_run_fits_memory(const RunAccount& account, std::int64_t check_bytes) 
   }
   check_fits_memory(account.problem.shape, static_cast<double>(ends));
   const Costs costs = costs_of(account);
-  const std::int64_t bytes = std::max(
-      expected_memory(account, costs) + overhead_of_messages(account, costs), check_bytes);
+  const std::int64_t bytes =
+      std::max(expected_memory(account, costs) + overhead_of_messages(account, costs), check_bytes);
   check_fits_memory(account.problem.shape, static_cast<double>(bytes));
 }
 
