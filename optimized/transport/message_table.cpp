@@ -122,14 +122,6 @@ void MessageTable::close(int rank, Request request) {
   state.open.erase(found);
 }
 
-std::vector<HalfMessage> MessageTable::open(int rank, bool (*wanted)(const HalfMessage&)) const {
-  std::vector<HalfMessage> operations;
-  for (const auto& [id, operation] : ranks_[static_cast<std::size_t>(rank)].open) {
-    if (wanted(operation)) operations.push_back(operation);
-  }
-  return operations;
-}
-
 // From now on nothing refers to buffers of this rank: they are about to be freed with its stack.
 void MessageTable::end_rank(int rank) {
   RankTable& state = ranks_[static_cast<std::size_t>(rank)];

@@ -77,9 +77,6 @@ class MessageTable {
   HalfMessage find(int rank, Request request) const;
   /// Forgets a completed request and counts what it received.
   void close(int rank, Request request);
-  /// The operations that `rank` has posted and not waited for and that `wanted` takes, oldest
-  /// first.
-  std::vector<HalfMessage> open(int rank, bool (*wanted)(const HalfMessage&)) const;
 
   /// Cancels what `rank` left open: its receives take nothing, its untaken sends are lost.
   void end_rank(int rank);

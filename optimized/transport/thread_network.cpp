@@ -130,6 +130,7 @@ Request ThreadNetwork::post_send(int rank, int to, int tag, std::span<const std:
     posted.message->payload = std::move(payload);
     posted.message->taken = true;
   }
+  note_movable(posted.message);
   const bool wanted = buffered && waits_for(to, *posted.message);
   lock.unlock();  // or who is woken would wait for it
   if (wanted) state(to).wake.notify_one();
@@ -143,6 +144,7 @@ Request ThreadNetwork::post_receive(int rank, int from, int tag, std::span<std::
   }
   const MessageTable::PostedPair posted = table_.post_receive({rank, from, tag}, buffer);
   note_progress();
+  note_movable(posted.message);
   const bool awaited = posted.message->matched() && !posted.message->taken;
   lock.unlock();
   if (awaited) state(from).wake.notify_one();
@@ -173,13 +175,13 @@ void ThreadNetwork::block_until_complete(int rank, const HalfMessage& operation,
   WaitState& me = state(rank);
   for (bool expired = false;;) {
     if (failure_) failure_.throw_to_survivor(rank, describe(operation));
+    if (is_complete(operation)) return;
     // Moving a piece lets go of the lock: what was matched, or failed, meanwhile has woken nobody.
-    if (move_pieces(rank, lock)) {
+    if (move_pieces(rank, operation, lock)) {
       note_progress();
       expired = false;
       continue;
     }
-    if (is_complete(operation)) return;
     const std::string reason = table_.hopeless(operation, kSendsNeedReceives);
     if (!reason.empty()) fail(rank, wait_error(attempt(), peer_of(operation), reason));
     const NotedWait noted(me.waiting, idle_, operation);
@@ -192,12 +194,26 @@ void ThreadNetwork::block_until_complete(int rank, const HalfMessage& operation,
   }
 }
 
-bool ThreadNetwork::move_pieces(int rank, Lock& lock) {
+// Each message has one side at a time that can move a piece of it; a peer that ends leaves it to
+// the rank that waits for it.
+void ThreadNetwork::note_movable(const MessagePtr& message) {
+  for (const Direction direction : {Direction::send, Direction::receive}) {
+    const HalfMessage operation{direction, message};
+    if (!can_move_a_piece(operation)) continue;
+    const int mover = direction == Direction::send ? message->from : message->to;
+    state(mover).movable.push_back(operation);
+  }
+}
+
+bool ThreadNetwork::move_pieces(int rank, const HalfMessage& awaited, Lock& lock) {
+  std::vector<HalfMessage> operations = std::exchange(state(rank).movable, {});
+  operations.push_back(awaited);
   bool moved = false;
-  for (const HalfMessage& operation : table_.open(rank, can_move_a_piece)) {
-    if (!can_move_a_piece(operation)) continue;  // any more: the lock was let go of
+  for (const HalfMessage& operation : operations) {
+    if (!can_move_a_piece(operation)) continue;
     PairedMessage& message = *operation.message;
     operation.direction == Direction::send ? read_piece(message, lock) : write_piece(message, lock);
+    note_movable(operation.message);
     moved = true;
   }
   return moved;
@@ -236,10 +252,11 @@ void ThreadNetwork::write_piece(PairedMessage& message, Lock& lock) {
 
 bool ThreadNetwork::can_move(int rank) const {
   if (table_.ended(rank)) return false;
-  const std::optional<HalfMessage>& waiting = states_[static_cast<std::size_t>(rank)].waiting;
-  if (!waiting || is_complete(*waiting)) return true;
+  const WaitState& that = states_[static_cast<std::size_t>(rank)];
+  const std::optional<HalfMessage>& waiting = that.waiting;
+  if (!waiting || is_complete(*waiting) || can_move_a_piece(*waiting)) return true;
   if (!table_.hopeless(*waiting, kSendsNeedReceives).empty()) return true;  // it is about to say so
-  return !table_.open(rank, can_move_a_piece).empty();
+  return std::ranges::any_of(that.movable, can_move_a_piece);
 }
 
 bool ThreadNetwork::waits_for(int rank, const PairedMessage& message) const {

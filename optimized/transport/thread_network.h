@@ -42,14 +42,16 @@ class ThreadNetwork final : public Network {
   struct WaitState {
     std::condition_variable wake;
     std::optional<HalfMessage> waiting;
+    std::vector<HalfMessage> movable;  ///< its operations that had a piece to move when noted
     std::optional<clockid_t> processor_time = {};  ///< of its thread, while it runs
   };
 
   Lock locked();
   WaitState& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
   void block_until_complete(int rank, const HalfMessage& operation, Lock& lock);
+  void note_movable(const MessagePtr& message);
   /// Moves a piece of each of this rank's open messages that has one to move. True if one had.
-  bool move_pieces(int rank, Lock& lock);
+  bool move_pieces(int rank, const HalfMessage& awaited, Lock& lock);
   void read_piece(PairedMessage& message, Lock& lock);
   void write_piece(PairedMessage& message, Lock& lock);
   bool can_move(int rank) const;
