@@ -14,6 +14,7 @@
 #include "cli/line/output.h"
 #include "cli/run/run_plan.h"
 #include "optimized/transport/communicator.h"
+#include "property_tests/undecided.h"
 #include "reference/core/error.h"
 #include "reference/core/run.h"
 
@@ -75,6 +76,8 @@ struct RankReport {
   double seconds = std::numeric_limits<double>::quiet_NaN();  ///< of this rank, where it is known
   double worst = std::numeric_limits<double>::quiet_NaN();    ///< error/bound, when checked
   std::int64_t compared = 0;                                  ///< values, when checked
+  std::int64_t unbounded = 0;                                 ///< of these, without a bound
+  verify::Settlement settled = {};                            ///< with --check
   bool right = true;
   double clock_uncertainty_s = 0;  ///< when traced
   std::string device = {};         ///< with --transport nccl

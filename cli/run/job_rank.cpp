@@ -40,6 +40,11 @@ struct JobResult {
     for (const RankReport& rank : ranks) longest = std::max(longest, rank.seconds);
     return longest;
   }
+  verify::Settlement settled() const {
+    verify::Settlement sum;
+    for (const RankReport& rank : ranks) sum.add(rank.settled);
+    return sum;
+  }
 };
 
 void print_devices(const std::vector<RankReport>& ranks, Json& document, Output& output) {
@@ -48,6 +53,13 @@ void print_devices(const std::vector<RankReport>& ranks, Json& document, Output&
     document["ranks"][rank]["device"] = ranks[rank].device;
     output.print("rank {} on {}\n", rank, ranks[rank].device);
   }
+}
+
+void print_verdict(const JobResult& job, Json& document, Output& output) {
+  std::int64_t unbounded = 0;
+  for (const RankReport& rank : job.ranks) unbounded += rank.unbounded;
+  document["unbounded"] = unbounded;
+  output.print("check  {}{}\n", job.right ? "ok" : "WRONG", not_checked(unbounded));
 }
 
 std::string places_of(const JobOutput& output, int ranks) {
@@ -79,8 +91,9 @@ void print_job(const RunPlan& plan, const JobResult& job, Output& output) {
   document.update(print_pace(stats, job.seconds(), WaitsAre::measured, output));
   document["passed"] = plan.checks() ? Json(job.right) : Json(nullptr);
   if (plan.check_rows > 0) print_checked_rows(plan, document, output);
+  if (plan.check) print_settlement(job.settled(), document, output);
   if (job.sums) print_identities(*job.sums, document, output);
-  if (plan.checks()) output.print("check  {}\n", job.right ? "ok" : "WRONG");
+  if (plan.checks()) print_verdict(job, document, output);
   if (plan.trace_path) print_trace(*plan.trace_path, job, document, output);
   if (plan.output && job.right) {
     output.write_at_the_end(fmt::format("wrote {}", places_of(*plan.output, plan.options.ranks)));
@@ -147,12 +160,17 @@ std::vector<double> sums_of(const RunPlan& plan, int rank, const RunResult& resu
 }
 
 void check_mine(const RunPlan& plan, int rank, const RunResult& result, RankReport& mine) {
-  const Report report = plan.check ? check_shard(plan.input.loaded.input(), plan.options,
-                                                 plan.profile(), rank, result)
-                                   : check_rows(plan, rank, result);
-  mine.right = report.passed();
-  mine.worst = report.worst_ratio();
-  for (const TensorReport& tensor : report.tensors) mine.compared += tensor.compared;
+  const CheckedResult checked =
+      plan.check
+          ? check_shard(plan.input.loaded.input(), plan.options, plan.profile(), rank, result)
+          : CheckedResult{.report = check_rows(plan, rank, result), .settled = {}};
+  mine.right = checked.passed();
+  mine.worst = checked.report.worst_ratio();
+  for (const TensorReport& tensor : checked.report.tensors) {
+    mine.compared += tensor.compared;
+    mine.unbounded += tensor.unbounded;
+  }
+  mine.settled = checked.settled;
   if (plan.checks_sums()) mine.sums = sums_of(plan, rank, result);
 }
 

@@ -5,10 +5,16 @@
 #include "optimized/transport/tell_all.h"
 #include "property_tests/stage_libraries/rank_stats_json.h"
 
+namespace ringlab::verify {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Settlement, undecided, right, wrong, left)
+
+}  // namespace ringlab::verify
+
 namespace ringlab::cli {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, stats, seconds, worst, compared, right,
-                                   clock_uncertainty_s, device, sums)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankReport, stats, seconds, worst, compared, unbounded, settled,
+                                   right, clock_uncertainty_s, device, sums)
 
 namespace {
 

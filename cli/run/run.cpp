@@ -101,20 +101,6 @@ Report compare_rows(const RunPlan& plan, const RunResult& result) {
                                rows_of_output(result.output, plan.rows));
 }
 
-// Elements that the fp64 reference alone could not judge.
-void print_settlement(const verify::Settlement& settled, Json& document, Output& output) {
-  document["settled"] = {{"undecided", settled.undecided},
-                         {"right", settled.right},
-                         {"wrong", settled.wrong},
-                         {"left", settled.left}};
-  if (settled.undecided == 0) return;
-  output.print(
-      "check  {} elements undecided by the fp64 reference: in double-double {} right, {} WRONG, {} "
-      "left\n",
-      report::human_count(settled.undecided), report::human_count(settled.right),
-      report::human_count(settled.wrong), report::human_count(settled.left));
-}
-
 // Whether the result is right, when that was asked.
 bool check_plan(const RunPlan& plan, const RunResult& result,
                 const verify::GradientIdentities* identities, Json& document, Output& output) {

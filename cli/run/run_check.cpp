@@ -125,23 +125,24 @@ CheckedResult check_result(const AttentionInput& input, const NumericsProfile& p
   return checked;
 }
 
-Report check_shard(const AttentionInput& input, const RunOptions& options,
-                   const NumericsProfile& profile, int rank, const RunResult& got) {
+CheckedResult check_shard(const AttentionInput& input, const RunOptions& options,
+                          const NumericsProfile& profile, int rank, const RunResult& got) {
   const Shape& shape = input.problem.shape;
   const Rows rows{make_layout(options, shape.q_tokens, options.q_layout).positions(rank),
                   make_layout(options, shape.kv_tokens, options.kv_layout).positions(rank)};
-  Report report{.tensors = {TensorReport{.tensor = "o", .worst = {}},
-                            TensorReport{.tensor = "lse", .worst = {}}}};
+  CheckedResult checked{.report = {.tensors = {TensorReport{.tensor = "o", .worst = {}},
+                                               TensorReport{.tensor = "lse", .worst = {}}}},
+                        .settled = {}};
   const ExactOptions exact_rows{.rows = rows.queries.to_list(), .threads = 1};
   if (!exact_rows.rows.empty()) {  // an empty list would mean all of them, not none
-    const ExactForward exact = reference_for(input, exact_rows);
-    report =
-        compare_forward(got.output, exact, forward_tolerance(input, exact, profile, exact_rows));
+    const auto [exact, allowed] = judged_rows(input, profile, exact_rows);
+    checked = {.report = compare_forward(got.output, exact, allowed),
+               .settled = verify::settle_undecided(input, got.output, exact, allowed, exact_rows)};
   }
   if (got.gradients) {
-    check_gradients(input, profile, rows, *got.gradients, exact_rows.threads, report);
+    check_gradients(input, profile, rows, *got.gradients, exact_rows.threads, checked.report);
   }
-  return report;
+  return checked;
 }
 
 SampledRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,

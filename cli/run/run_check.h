@@ -28,8 +28,8 @@ CheckedResult check_result(const AttentionInput& input, const NumericsProfile& p
 
 /// The same for the rows of one rank out of the whole `input`. The reference of o and lse is
 /// computed for these rows only, that of the gradients as a whole.
-Report check_shard(const AttentionInput& input, const RunOptions& options,
-                   const NumericsProfile& profile, int rank, const RunResult& got);
+CheckedResult check_shard(const AttentionInput& input, const RunOptions& options,
+                          const NumericsProfile& profile, int rank, const RunResult& got);
 
 /// The chosen rows that one rank holds, ascending, and its results of them.
 struct SampledRows {

@@ -80,6 +80,11 @@ void print_checked_rows(const RunPlan& plan, Json& document, Output& output) {
   output.print("checked {}\n", describe_rows(plan.rows.size(), plan.problem(), gradients));
 }
 
+std::string not_checked(std::int64_t unbounded) {
+  if (unbounded == 0) return "";
+  return fmt::format(", {} have no bound and were not checked", report::human_count(unbounded));
+}
+
 void print_check(const Report& report, Output& output) {
   for (const TensorReport& tensor : report.tensors) {
     const WorstElement& worst = tensor.worst;
@@ -90,10 +95,21 @@ void print_check(const Report& report, Output& output) {
         tensor.tensor, tensor.passed() ? right : "WRONG", report::human_ratio(worst.ratio),
         worst.batch, worst.head, worst.token, worst.channel, worst.got, worst.exact, worst.allowed,
         report::human_count(tensor.failed), report::human_count(tensor.compared),
-        tensor.unbounded == 0 ? ""
-                              : fmt::format(", {} have no bound and were not checked",
-                                            report::human_count(tensor.unbounded)));
+        not_checked(tensor.unbounded));
   }
+}
+
+void print_settlement(const verify::Settlement& settled, Json& document, Output& output) {
+  document["settled"] = {{"undecided", settled.undecided},
+                         {"right", settled.right},
+                         {"wrong", settled.wrong},
+                         {"left", settled.left}};
+  if (settled.undecided == 0) return;
+  output.print(
+      "check  {} elements undecided by the fp64 reference: in double-double {} right, {} WRONG, {} "
+      "left\n",
+      report::human_count(settled.undecided), report::human_count(settled.right),
+      report::human_count(settled.wrong), report::human_count(settled.left));
 }
 
 void print_identities(const verify::GradientIdentities& sums, Json& document, Output& output) {

@@ -1,7 +1,9 @@
 // What `ringlab run` says of a run: of one in this process as of a job.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/line/output.h"
@@ -19,8 +21,14 @@ Json print_ranks(const std::vector<RankReport>& ranks, Output& output);
 /// Which rows were checked, and how gradients were.
 void print_checked_rows(const RunPlan& plan, Json& document, Output& output);
 
+/// ", 3 have no bound and were not checked"; empty for none.
+std::string not_checked(std::int64_t unbounded);
+
 /// A line for each tensor.
 void print_check(const Report& report, Output& output);
+
+/// How many elements the fp64 reference alone could not judge, and what became of them.
+void print_settlement(const verify::Settlement& settled, Json& document, Output& output);
 
 /// What each sum over gradients is off by.
 void print_identities(const verify::GradientIdentities& sums, Json& document, Output& output);

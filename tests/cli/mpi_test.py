@@ -51,6 +51,21 @@ class MpiTest(JobTest):
             self.assertEqual(job.code, 0, job.said())
             self.assertIn("check  ok", job.out)
 
+    def test_the_check_says_how_many_values_have_no_bound(self):
+        path = self.folder / "run.json"
+        words = ["--random", "--tokens", 9, "--heads", 1, "--head-dim", 4, "--scale", "1e12",
+                 "--check", "--json", path]
+        self.succeeds("run", "optimized", "--ranks", 2, *words)
+        open_ones = sum(tensor["unbounded"]
+                        for tensor in json.loads(path.read_text())["check"]["tensors"])
+        self.assertGreater(open_ones, 0)
+        job = self.job(2, *words)
+        self.assertEqual(job.code, 0, job.said())
+        self.assertIn(f"check  ok, {open_ones} have no bound and were not checked", job.out)
+        document = json.loads(path.read_text())
+        self.assertEqual(document["unbounded"], open_ones)
+        self.assertEqual(document["settled"]["undecided"], 0)
+
     def test_the_check_compares_every_value_of_every_tensor_once(self):
         path = self.folder / "run.json"
         heads, kv_heads, dim = 4, 2, 8  # of the tensors
