@@ -171,9 +171,7 @@ LoadedInput load_unmasked(Arguments& arguments, const InputDefaults& defaults) {
 std::optional<DType> take_dtype(Arguments& arguments) {
   const std::optional<std::string> name = arguments.take_text("dtype");
   if (!name) return {};
-  const DType dtype = parse_dtype(*name);
-  with_element_type(dtype, [](auto) {});  // refuses those that attention does not take
-  return dtype;
+  return parse_dtype(*name);
 }
 
 ProblemWish take_problem_wish(Arguments& arguments, const std::string& default_mask) {

@@ -53,7 +53,8 @@ std::vector<OptionSpec> modelled_job_options() {
   return {
       {"tokens", "N", "queries and keys (131072)"},
       {"heads", "H", "query heads (32)"},
-      {"kv-heads", "H", "key/value heads (8; half of --heads where that is given)"},
+      {"kv-heads", "H",
+       "key/value heads (8; where --heads is given half of it if even, else as many)"},
       {"head-dim", "D", "channels per head (128)"},
       option_spec("dtype", "bf16"),
       option_spec("mask", "causal"),

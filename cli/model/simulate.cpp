@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "cli/inputs/run_options.h"
 #include "cli/line/arguments.h"
@@ -43,6 +44,7 @@ struct Question {
 std::vector<double> take_slower(Arguments& arguments, int ranks) {
   if (!arguments.given("slow")) return {};
   std::vector<double> slower(static_cast<std::size_t>(ranks), 1);
+  std::set<std::int64_t> named;
   for (const std::string& word : arguments.take_words("slow")) {
     const std::size_t colon = word.find(':');
     if (colon == std::string::npos) {
@@ -50,6 +52,9 @@ std::vector<double> take_slower(Arguments& arguments, int ranks) {
                          "3:2 makes rank 3 twice as slow."});
     }
     const std::int64_t rank = parse_integer("slow", word.substr(0, colon), 0, ranks - 1);
+    if (!named.insert(rank).second) {
+      throw_usage_error({"--slow", "each rank once", fmt::format("rank {} again", rank), ""});
+    }
     slower[static_cast<std::size_t>(rank)] =
         parse_real("slow", word.substr(colon + 1), 1 / kMostTimes, kMostTimes);
   }
@@ -290,7 +295,7 @@ int run_simulate(Arguments& arguments) {
   const Json document = document_of(question, answer);
   print_ranks(answer, output);
   print_findings(question, times, document, output);
-  if (trace) write_trace(*trace, times.events, output.files());
+  if (trace) output.write_at_the_end(write_trace(*trace, times.events, output.files()));
   if (svg || html) {
     const report::TraceSummary summary = report::summarize(times.events);
     if (svg) output.files().write(*svg, report::trace_svg_file(times.events, summary));

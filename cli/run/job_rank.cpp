@@ -74,8 +74,8 @@ void print_trace(const std::string& path, const JobResult& job, Json& document, 
     uncertainty_s = std::max(uncertainty_s, rank.clock_uncertainty_s);
   }
   document["clock_uncertainty_s"] = uncertainty_s;
-  output.write_at_the_end(fmt::format("wrote {} events to {}; the clocks of the ranks agree to ±{}",
-                                      write_trace(path, job.events, output.files()), path,
+  output.write_at_the_end(fmt::format("{}; the clocks of the ranks agree to ±{}",
+                                      write_trace(path, job.events, output.files()),
                                       report::human_seconds(uncertainty_s)));
 }
 

@@ -151,8 +151,7 @@ int run_here(Arguments& arguments) {
   document.update(print_paces(plan, result, output));
   print_costs(plan, result, document, output);
   if (plan.trace_path) {
-    const std::size_t events = write_trace(*plan.trace_path, result, output.files());
-    output.write_at_the_end(fmt::format("wrote {} events to {}", events, *plan.trace_path));
+    output.write_at_the_end(write_trace(*plan.trace_path, result, output.files()));
   }
   const bool right = check_plan(plan, result, sums, document, output);
   if (plan.output && right) write_output(plan, result, output);

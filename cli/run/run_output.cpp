@@ -164,13 +164,15 @@ void write_results(const std::string& path, const LoadedInput& loaded, const Res
   io::write_tensors(path, tensors, files);
 }
 
-std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events,
+std::string write_trace(const std::string& path, const std::vector<TraceEvent>& events,
                         io::AtomicFiles& files) {
   files.write(path, report::trace_json(events));
-  return events.size();
+  const bool is_long = std::ssize(events) > report::kMostReadEvents;
+  return fmt::format("wrote {} events to {}{}", events.size(), path,
+                     is_long ? ": too many for `ringlab trace`, open it in Perfetto" : "");
 }
 
-std::size_t write_trace(const std::string& path, const RunResult& result, io::AtomicFiles& files) {
+std::string write_trace(const std::string& path, const RunResult& result, io::AtomicFiles& files) {
   std::vector<TraceEvent> events;
   for (const RankStats& rank : result.ranks) {
     events.insert(events.end(), rank.events.begin(), rank.events.end());

@@ -50,9 +50,9 @@ void expect_job_output(const JobOutput& output, io::AtomicFiles& files);
 void write_job_output(const RunPlan& plan, const RunResult& result, Communicator& network,
                       io::AtomicFiles& files);
 
-/// Returns the number of events.
-std::size_t write_trace(const std::string& path, const RunResult& result, io::AtomicFiles& files);
-std::size_t write_trace(const std::string& path, const std::vector<TraceEvent>& events,
+/// Returns what to say of it: "wrote 12 events to trace.json", and what can show many of them.
+std::string write_trace(const std::string& path, const RunResult& result, io::AtomicFiles& files);
+std::string write_trace(const std::string& path, const std::vector<TraceEvent>& events,
                         io::AtomicFiles& files);
 
 }  // namespace ringlab::cli

@@ -20,20 +20,24 @@ constexpr std::array<DTypeInfo, 6> kInfos = {{
     {"fp8_e5m2", 1, 3, 0x1p-3, 0x1p-16, 0x1p-14, 57344.0},
 }};
 
+constexpr std::array kInputDTypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
+const char* const kInputTypes = "an attention input type (f64, f32, f16, bf16)";
+const char* const kAboutFp8 = "fp8 is a storage and wire format here";
+
 }  // namespace
 
 const DTypeInfo& dtype_info(DType dtype) { return kInfos[static_cast<std::size_t>(dtype)]; }
 
 DType parse_dtype(std::string_view name) {
-  for (std::size_t i = 0; i < kInfos.size(); ++i) {
-    if (kInfos[i].name == name) return static_cast<DType>(i);
-  }
   std::vector<std::string> names;
-  for (const DTypeInfo& info : kInfos) names.emplace_back(info.name);
+  for (const DType dtype : kInputDTypes) {
+    if (dtype_info(dtype).name == name) return dtype;
+    names.emplace_back(dtype_info(dtype).name);
+  }
   throw_usage_error({.where = "dtype",
-                     .expected = "one of f64, f32, f16, bf16, fp8_e4m3, fp8_e5m2",
+                     .expected = kInputTypes,
                      .actual = "\"" + std::string(name) + "\"",
-                     .hint = did_you_mean(name, names)});
+                     .hint = name.starts_with("fp8") ? kAboutFp8 : did_you_mean(name, names)});
 }
 
 double round_to(DType dtype, double x) {
@@ -56,9 +60,9 @@ double round_to(DType dtype, double x) {
 
 void throw_not_an_input_dtype(DType dtype) {
   throw_usage_error({.where = "dtype",
-                     .expected = "an attention input type (f64, f32, f16, bf16)",
+                     .expected = kInputTypes,
                      .actual = std::string(dtype_info(dtype).name),
-                     .hint = "fp8 is a storage and wire format here"});
+                     .hint = kAboutFp8});
 }
 
 }  // namespace ringlab

@@ -24,7 +24,7 @@ struct DTypeInfo {
 
 const DTypeInfo& dtype_info(DType dtype);
 
-/// "f64", "f32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2"; anything else is a usage error.
+/// A type that attention takes as input: "f64", "f32", "f16", "bf16". Usage error for others.
 DType parse_dtype(std::string_view name);
 
 /// The value of `dtype` nearest to x (round to nearest, ties to even), as a double.

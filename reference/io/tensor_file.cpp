@@ -47,14 +47,7 @@ NamedTensors read_wanted(const fs::path& path, const std::set<std::string>& want
     return parse_safetensors_subset(bytes, printable(path.string()), wanted);
   }
   if (container_of(path) == Container::npz) return read_archive(path, wanted, limits);
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) {
-    const bool exists = fs::exists(path, ignored);
-    throw_input_error({.where = printable(path.string()),
-                       .expected = "a .safetensors or .npz file, or a directory of .npy files",
-                       .actual = exists ? "another kind of file" : "nothing",
-                       .hint = ""});
-  }
+  check_folder(path);
   return read_folder(path, wanted, limits);
 }
 
@@ -77,6 +70,15 @@ Container container_of(const fs::path& path) {
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (ending == ".safetensors") return Container::safetensors;
   return ending == ".npz" ? Container::npz : Container::folder;
+}
+
+void check_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return;
+  throw_input_error({.where = printable(path.string()),
+                     .expected = "a .safetensors or .npz file, or a directory of .npy files",
+                     .actual = fs::exists(path, ignored) ? "another kind of file" : "nothing",
+                     .hint = path.extension() == ".npy" ? "Give the folder that it lies in" : ""});
 }
 
 NamedTensors read_tensors(const fs::path& path, const std::vector<std::string>& required,

@@ -41,6 +41,8 @@ NamedTensors parse_safetensors(const std::vector<std::byte>& bytes, const std::s
 /// What a path names, by its ending in letters of either case.
 enum class Container { folder, safetensors, npz };
 Container container_of(const std::filesystem::path& path);
+/// Input error where a path that names a folder is none.
+void check_folder(const std::filesystem::path& path);
 
 /// A `.safetensors` or `.npz` file, or a directory of NAME.npy for each of `wanted` (missing optional
 /// names are skipped; missing required ones are input errors).

@@ -111,7 +111,6 @@ Tensor<double> whole_tensor(const RowSource& source) {
 std::map<std::string, RowSource> open_rows(const fs::path& path,
                                            const std::set<std::string>& wanted) {
   std::map<std::string, RowSource> sources;
-  std::error_code ignored;
   if (container_of(path) == Container::npz) {
     const std::string name = printable(path.string());
     for (const auto& [tensor, bytes] : read_npz(path, wanted, ReadLimits().max_bytes)) {
@@ -119,7 +118,7 @@ std::map<std::string, RowSource> open_rows(const fs::path& path,
     }
     return sources;
   }
-  if (!fs::is_directory(path, ignored)) {
+  if (container_of(path) == Container::safetensors) {
     const InputFile file(path);
     const std::string name = printable(path.string());
     const std::int64_t size = file.size();
@@ -130,8 +129,10 @@ std::map<std::string, RowSource> open_rows(const fs::path& path,
     }
     return sources;
   }
+  check_folder(path);
   for (const std::string& tensor : wanted) {
     const fs::path part = path / (tensor + ".npy");
+    std::error_code ignored;
     if (!fs::exists(fs::symlink_status(part, ignored))) continue;
     const InputFile file(part);
     const auto start = file.read(std::min(file.size(), kLongestNpyStart));

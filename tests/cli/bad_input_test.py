@@ -47,6 +47,10 @@ class PlacesTest(BadInputTest):
         self.fails(3, "empty.txt", "run", "ring", "--text", self.file("empty.txt", ""))
 
     def test_a_missing_mask_is_named(self):
+        one = self.folder_of() / "q.npy"
+        for subject in ("ring", "optimized"):
+            self.fails(3, ["another kind of file", "Give the folder that it lies in"], "run", subject,
+                       "--input", one)
         self.refuses("no.npy", self.folder_of(), "--mask", f"file:{self.folder / 'no.npy'}")
 
 

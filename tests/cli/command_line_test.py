@@ -184,7 +184,10 @@ class UsageTest(ProgramTest):
             self.fails(2, [option, '"sideways"'], "run", "ring", "--text", self.text, option,
                        "sideways")
         self.fails(2, "f33", "run", "ring", "--text", self.text, "--dtype", "f33")
-        self.fails(2, "fp8_e4m3", "run", "ring", "--text", self.text, "--dtype", "fp8_e4m3")
+        for fp8 in ("fp8", "fp8_e4m3"):
+            self.fails(2, [f'(f64, f32, f16, bf16), found "{fp8}"', "a storage and wire format"],
+                       "run", "ring", "--text", self.text, "--dtype", fp8)
+        self.fails(2, "each rank once, found rank 3 again", "simulate", "--slow", "3:2,3:4")
         self.fails(2, "Did you mean zigzag?", "run", "ring", "--text", self.text, "--layout",
                    "zigzg")
 

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 // Events of ours are 4 levels deep and have 8 members; other members are passed over.
 constexpr io::JsonLimits kLimits{
-    .what = "trace", .depth = 8, .keys = 64, .values = std::int64_t{1} << 25};
+    .what = "trace", .depth = 8, .keys = 64, .values = kMostReadEvents * 20};
 constexpr std::int64_t kMostRanks = 1 << 16;
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 30;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 53;

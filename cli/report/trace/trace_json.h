@@ -1,6 +1,7 @@
 // Traces as files: the trace event format that Perfetto and chrome://tracing show.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ std::string lane_name(Lane lane);
 /// One complete ("X") event each: pid 0, tid rank · kLanes + lane, times in microseconds with
 /// nanoseconds behind the point; everything else about it in args. Lanes are named by metadata.
 std::string trace_json(const Trace& trace);
+
+/// An event has 17 values, the names of the lanes some more.
+inline constexpr std::int64_t kMostReadEvents = 1'600'000;
 
 /// Reads what trace_json() wrote. Input error, with the number of the event, for anything else: an
 /// unknown kind, a number missing, fractional, negative or out of range, an end before its
