@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -226,7 +227,10 @@ int run_compare(Arguments& arguments) {
 
 std::vector<OptionSpec> compare_options() {
   std::vector<OptionSpec> options;
-  for (const char* word : kProblemWords) options.push_back(option_spec(word));
+  const std::map<std::string_view, std::string_view> own = {{"heads", "8"}, {"mask", "causal"}};
+  for (const std::string_view word : kProblemWords) {
+    options.push_back(option_spec(word, own.contains(word) ? own.at(word) : ""));
+  }
   options.push_back({"ranks", "P", fmt::format("number of ranks, 1 … {} (4)", kMostCompared)});
   const std::vector<OptionSpec> machine = machine_options();
   options.insert(options.end(), machine.begin(), machine.end());

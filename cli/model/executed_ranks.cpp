@@ -9,9 +9,6 @@
 namespace ringlab::cli {
 namespace {
 
-/// Up to here all ranks are executed in a second or two.
-constexpr int kQuicklyExecuted = 256;
-
 /// A reason for which all ranks have to be executed, and what to do about it.
 struct Refusal {
   std::string why = {};
@@ -20,7 +17,7 @@ struct Refusal {
 
 Refusal refusal_of_line(const model::Job& job, const model::Machine& machine,
                         const std::vector<std::string>& by_rank) {
-  const int most = model::most_executed(machine);
+  const int most = model::line_of(job, machine).most;
   if (most > run_option("ranks").most) {
     return {"nodes of so many ranks", "Give --node-ranks, 512 at most."};
   }
@@ -29,6 +26,9 @@ Refusal refusal_of_line(const model::Job& job, const model::Machine& machine,
   }
   if (schedule_traits(job.options.schedule).holds_all) {
     return {"schedules that hold all chunks", "A ring holds as much with any number of ranks."};
+  }
+  if (!model::has_line(job)) {
+    return {"windows on such a layout", "Windows are best on --layout contiguous."};
   }
   if (by_rank.empty()) return {};
   const std::int64_t chunk =
@@ -43,8 +43,9 @@ ExecutedRanks executed_ranks(const model::Job& job, const model::Machine& machin
                              const std::vector<std::string>& by_rank) {
   const int ranks = job.options.ranks;
   const Refusal refusal = refusal_of_line(job, machine, by_rank);
-  if (refusal.why.empty() && ranks > kQuicklyExecuted && model::is_continued(job, machine)) {
-    return {model::with_ranks(job, model::most_executed(machine)), false};
+  if (refusal.why.empty() && ranks > model::kQuicklyExecuted && model::is_continued(job, machine)) {
+    const model::RankLine line = model::line_of(job, machine);
+    return {model::with_ranks(job, line.most), false, line.half};
   }
   const double most = run_option("ranks").most;
   if (ranks > most) {

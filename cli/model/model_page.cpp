@@ -104,14 +104,15 @@ std::string model_page(const ModelQuestion& question, const std::vector<StepChoi
   std::string body =
       fmt::format("<h1>A step of {} on {} {}</h1>\n", report::escape(question.training.model.name),
                   question.wish.devices, report::escape(question.machine.name));
-  body += report::chips({{"tokens", report::human_count(question.training.tokens)},
-                         {"sequences", report::human_count(question.training.sequences)},
-                         {"step", report::human_seconds(seconds)},
-                         {"expected", expected ? report::human_seconds(*expected) : "not known"},
-                         {"utilisation", report::human_percent(utilisation(question, seconds))},
-                         {"memory of a device", bytes_text(best.memory.total())},
-                         {"device-hours for a billion tokens",
-                          fmt::format("{:.3g}", hours_per_billion_tokens(question, seconds))}});
+  body += report::chips(
+      {{"tokens", report::human_count(question.training.tokens)},
+       {"sequences", report::human_count(question.training.sequences)},
+       {"step", report::human_seconds(seconds)},
+       {"expected", expected ? report::human_seconds(*expected) : "not known"},
+       {"utilisation", report::human_percent(utilisation(question, seconds))},
+       {"memory of a device", bytes_text(best.memory.total())},
+       {"device-hours for a billion tokens",
+        fmt::format("{:.3g}", hours_per_billion_tokens(question, expected.value_or(seconds)))}});
   body += fmt::format(
       "<p>{}. Of a layer {} {} kept; {} are cut.</p>\n", split_words(best.way),
       keep_word(best.way.kept), best.way.kept == model::Kept::inputs ? "are" : "is",

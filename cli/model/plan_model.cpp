@@ -130,16 +130,17 @@ void print_choice(const ModelQuestion& question, const std::vector<StepChoice>& 
                                      choice_json(question, links.best), output);
   print_parts("memory of a device", parts_of(best.memory), bytes_text, output);
   print_parts("time of a step", parts_of(best.time), report::human_seconds, output);
-  json["device_hours_per_billion_tokens"] = hours_per_billion_tokens(question, seconds);
+  const double hours = hours_per_billion_tokens(question, expected.value_or(seconds));
+  json["device_hours_per_billion_tokens"] = hours;
   json["longest_context"] =
       model::longest_context(question.training, question.wish, question.machine, largest_memory);
   output.print("\n");
   if (best.way.ring() <= run_option("ranks").most) {
     output.print("look at it    {}\n", ring_words(question, best.way));
   }
-  output.print("device-hours  {:.3g} for a billion tokens\n",
-               hours_per_billion_tokens(question, seconds));
-  output.print("longest       {} tokens of one sequence fit\n",
+  output.print("device-hours  {:.3g} for a billion tokens{}\n", hours,
+               expected ? ", by the expected time" : "");
+  output.print("longest       {} tokens of one sequence fit, to a sixteenth\n",
                report::human_count(json["longest_context"]));
 }
 

@@ -150,8 +150,12 @@ void print_rest(const ServeQuestion& question, const ServeChoice& best, Json& js
   }
   json["longest_context"] =
       model::longest_served(serving, question.wish, question.machine, largest_memory);
-  output.print("longest       {} tokens of {} fit\n", report::human_count(json["longest_context"]),
-               serving.sequences == 1 ? "one sequence" : "each sequence");
+  const bool behind_cached = !serving.decodes() && serving.cached > 0;
+  output.print(
+      "longest       {} tokens of {} fit{}, to a sixteenth\n",
+      report::human_count(json["longest_context"]),
+      serving.sequences == 1 ? "one sequence" : "each sequence",
+      behind_cached ? fmt::format(", {} of them cached", report::human_count(serving.cached)) : "");
 }
 
 void print_choice(const ServeQuestion& question, const std::vector<ServeChoice>& choices,

@@ -129,11 +129,10 @@ double idle_of(const model::JobTimes& times, const model::RankTimes& rank) {
 void print_ranks(const Answer& answer, Output& output) {
   const model::JobTimes& times = answer.times;
   if (!answer.executed.all) {
-    const int executed = answer.executed.job.options.ranks;
     output.print(
         "ranks         {} and {} with chunks as long are executed; the line through both "
         "goes on to {}\n",
-        executed / 2, executed, times.ranks.size());
+        answer.executed.half, answer.executed.job.options.ranks, times.ranks.size());
     return;
   }
   TextTable table({{"rank", Align::right},
@@ -265,6 +264,11 @@ Json ranks_json(const Question& question, const Answer& answer) {
   return ranks;
 }
 
+std::int64_t memory_of(const Question& question, const Answer& answer) {
+  return answer.executed.all ? largest_memory(question.job, answer.needs)
+                             : model::bytes_of_many(question.job, question.machine, largest_memory);
+}
+
 Json document_of(const Question& question, const Answer& answer) {
   const model::JobTimes& times = answer.times;
   const std::vector<std::int64_t>& tokens = answer.needs.tokens;
@@ -275,7 +279,7 @@ Json document_of(const Question& question, const Answer& answer) {
           {"expected", expected_json(expected_run(question, answer))},
           {"chunk_tokens", *std::max_element(tokens.begin(), tokens.end())},
           {"hidden_from_tokens", hidden_json(answer, question.machine)},
-          {"memory_bytes", largest_memory(answer.executed.job, answer.needs)},
+          {"memory_bytes", memory_of(question, answer)},
           {"executed_ranks", answer.executed.job.options.ranks},
           {"ranks", ranks_json(question, answer)}};
 }

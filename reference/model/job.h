@@ -1,6 +1,8 @@
 // All passes of a run on a machine, from the options that a run takes.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "reference/core/problem.h"
@@ -24,6 +26,9 @@ struct JobNeeds {
   std::vector<std::int64_t> tokens;  ///< of each owner's chunk
 };
 JobNeeds needs_of(const Problem& problem, const RunOptions& options);
+
+/// The most bytes that a rank of a job holds.
+using MemoryOf = std::function<std::int64_t(const Job&, const JobNeeds&)>;
 
 struct JobTimes {
   std::vector<RankTimes> ranks = {};  ///< sums over all passes; ends are those of the last one

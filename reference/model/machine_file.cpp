@@ -140,7 +140,19 @@ KernelSpeed speed_of(Fields fields, bool measured) {
 
 std::vector<KernelSpeed> speeds_of(Fields& fields, bool measured) {
   std::vector<KernelSpeed> speeds;
-  for (const Fields& each : fields.list("attention")) speeds.push_back(speed_of(each, measured));
+  for (const Fields& each : fields.list("attention")) {
+    const KernelSpeed speed = speed_of(each, measured);
+    const auto is_same = [&](const KernelSpeed& other) {
+      return other.dtype == speed.dtype && other.head_dim == speed.head_dim &&
+             other.causal == speed.causal && other.tokens == speed.tokens;
+    };
+    if (std::ranges::any_of(speeds, is_same)) {
+      fields.fail("attention", "a speed for each kind once",
+                  std::string(dtype_info(speed.dtype).name) + " and head_dim " +
+                      std::to_string(speed.head_dim) + " twice");
+    }
+    speeds.push_back(speed);
+  }
   return speeds;
 }
 

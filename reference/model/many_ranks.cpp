@@ -1,6 +1,9 @@
 #include "reference/model/many_ranks.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <ranges>
 
 namespace ringlab::model {
 namespace {
@@ -12,10 +15,53 @@ double executed(const Job& job, const Machine& machine) {
   return simulate_job(job, needs_of(job.problem, job.options), machine).seconds;
 }
 
+bool has_nodes(const Job& job) { return schedule_traits(job.options.schedule).has_nodes; }
+
+bool has_window(const Job& job) {
+  return std::ranges::any_of(job.problem.mask.terms(), [](const MaskTerm& term) {
+    return std::holds_alternative<WindowMask>(term);
+  });
+}
+
+RankLine line_by_nodes(int ranks, int node_ranks) {
+  const int most = std::max(kNodes * node_ranks, kLeastExecuted);
+  if (ranks <= most) return {most / 2, most};
+  const int missing = (node_ranks - (ranks - most) % node_ranks) % node_ranks;  // in the last node
+  return {most - missing - most / 2 / node_ranks * node_ranks, most - missing};
+}
+
+/// Of a window on contiguous chunks: the chunks that one chunk meets, its own among them.
+int ranks_in_reach(const Job& job) {
+  const int ranks = job.options.ranks;
+  const Layout layout = make_layout(job.options, job.problem.shape.q_tokens, {});
+  const Mask& mask = job.problem.mask;
+  const auto first_beyond = [&](auto&& sees) {
+    const auto away = std::views::iota(1, ranks);
+    return 1 + static_cast<int>(std::ranges::partition_point(away, sees) - away.begin());
+  };
+  const Positions first = layout.positions(0);
+  const int before =
+      first_beyond([&](int d) { return mask.count(layout.positions(d), first) > 0; });
+  const int behind =
+      first_beyond([&](int d) { return mask.count(first, layout.positions(d)) > 0; });
+  return before + behind - 1;
+}
+
 }  // namespace
 
-int most_executed(const Machine& machine) {
-  return std::max(kNodes * machine.node_ranks, kLeastExecuted);
+RankLine line_of(const Job& job, const Machine& machine) {
+  const int node_ranks =
+      has_nodes(job) ? std::lcm(machine.node_ranks, job.options.node_ranks) : machine.node_ranks;
+  return line_by_nodes(job.options.ranks, node_ranks);
+}
+
+RankLine line_of(int ranks, const Machine& machine) {
+  return line_by_nodes(ranks, machine.node_ranks);
+}
+
+double on_line(int ranks, const RankLine& line, const std::function<double(int)>& cost_of) {
+  const double of_most = cost_of(line.most);
+  return of_most + (ranks - line.most) * (of_most - cost_of(line.half)) / (line.most - line.half);
 }
 
 bool has_any_length(const Job& job) {
@@ -27,38 +73,50 @@ bool has_any_length(const Job& job) {
          });
 }
 
-bool is_continued(const Job& job, const Machine& machine) {
-  return job.options.ranks > most_executed(machine) && has_any_length(job);
+bool has_line(const Job& job) {
+  if (!has_any_length(job) || schedule_traits(job.options.schedule).holds_all) return false;
+  return !has_window(job) || job.options.layout == LayoutKind::contiguous;
 }
 
+bool is_continued(const Job& job, const Machine& machine) {
+  return has_line(job) && job.options.ranks > line_of(job, machine).most;
+}
+
+// In proportion, not by the longest chunk: where some ranks have a token less, as many of these have.
 Job with_ranks(const Job& job, int ranks) {
   Job other = job;
   Shape& shape = other.problem.shape;
   const std::int64_t before = job.options.ranks;
-  const std::int64_t tokens = (shape.q_tokens + before - 1) / before * ranks;
-  shape.q_tokens = shape.kv_tokens = tokens;
-  other.problem.mask = parse_mask(job.problem.mask.text()).bind(tokens, tokens);
+  const std::int64_t tokens = (shape.q_tokens * ranks + before / 2) / before;
+  shape.q_tokens = shape.kv_tokens = std::max<std::int64_t>(tokens, 1);
+  other.problem.mask = parse_mask(job.problem.mask.text()).bind(shape.q_tokens, shape.kv_tokens);
   other.options.ranks = ranks;
   return other;
 }
 
-double seconds_on_line(int ranks, int most, const std::function<double(int)>& seconds_of) {
-  if (ranks <= most) return seconds_of(ranks);
-  const int half = most / 2;
-  const double of_most = seconds_of(most);
-  return of_most + (ranks - most) * (of_most - seconds_of(half)) / (most - half);
-}
-
 double seconds_of_many(const Job& job, const Machine& machine) {
   if (!is_continued(job, machine)) return executed(job, machine);
-  const int most = most_executed(machine);
-  const Job many = with_ranks(job, most);
-  const JobNeeds needs = needs_of(many.problem, many.options);
-  if (needs.need.pairs(most - 1, 0) == 0) {  // a window: more ranks add nothing
-    return simulate_job(many, needs, machine).seconds;
-  }
-  return seconds_on_line(job.options.ranks, most,
-                         [&](int ranks) { return executed(with_ranks(job, ranks), machine); });
+  const RankLine line = line_of(job, machine);
+  const auto seconds_of = [&](int ranks) { return executed(with_ranks(job, ranks), machine); };
+  const int ranks = job.options.ranks;
+  if (!has_window(job)) return on_line(ranks, line, seconds_of);
+  const int reach = ranks_in_reach(job);
+  const int enough = std::max(reach + line.most / 2, line.most);
+  if (enough <= kQuicklyExecuted) return seconds_of(std::min(ranks, enough));
+  return on_line(std::min(ranks, reach), line, seconds_of);
+}
+
+std::int64_t bytes_of_many(const Job& job, const Machine& machine, const MemoryOf& memory_of) {
+  const auto bytes_of = [&](const Job& one) {
+    return memory_of(one, needs_of(one.problem, one.options));
+  };
+  if (!is_continued(job, machine)) return bytes_of(job);
+  const RankLine line = line_of(job, machine);
+  if (!has_nodes(job)) return bytes_of(with_ranks(job, line.most));
+  // Going back, a rank holds sums of every node that its own chunk goes to.
+  return std::llround(on_line(job.options.ranks, line, [&](int ranks) {
+    return static_cast<double>(bytes_of(with_ranks(job, ranks)));
+  }));
 }
 
 JobTimes times_of_many(const Job& job, const Machine& machine) {

@@ -51,14 +51,12 @@ Choice weighed(const Job& job, const JobNeeds& needs, const Machine& machine,
           .memory_bytes = memory_of(job, needs)};
 }
 
-/// Of more ranks than are executed: each holds as much as one of those that are.
 Choice continued(const Job& job, const Machine& machine, const MemoryOf& memory_of) {
-  const Job executed = with_ranks(job, most_executed(machine));
   const JobTimes times = times_of_many(job, machine);
   return {.options = job.options,
           .seconds = times.seconds,
           .efficiency = times.efficiency(),
-          .memory_bytes = memory_of(executed, needs_of(executed.problem, executed.options))};
+          .memory_bytes = bytes_of_many(job, machine, memory_of)};
 }
 
 }  // namespace
@@ -87,14 +85,13 @@ std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const Mem
   for (const RunOptions& way : ways) {
     if (tell) tell(choices.size(), ways.size());
     const bool same_layout = !choices.empty() && choices.back().options.layout == way.layout;
-    if (is_continued({job.problem, way}, machine)) {
-      // What holds all chunks holds more with each rank more: it is not continued.
-      if (schedule_traits(way.schedule).holds_all) continue;
-      choices.push_back(continued({job.problem, way, job.passes}, machine, memory_of));
+    const Job candidate{.problem = job.problem, .options = way, .passes = job.passes};
+    if (is_continued(candidate, machine)) {
+      choices.push_back(continued(candidate, machine, memory_of));
       continue;
     }
+    if (has_any_length(job) && way.ranks > line_of(way.ranks, machine).most) continue;
     if (!same_layout) needs = needs_of(job.problem, way);
-    const Job candidate{.problem = job.problem, .options = way, .passes = job.passes};
     choices.push_back(weighed(candidate, needs, machine, memory_of));
   }
   return choices;

@@ -22,14 +22,11 @@ struct Choice {
   std::int64_t memory_bytes = 0;  ///< of the fullest rank
 };
 
-/// The most bytes that a rank of a job holds.
-using MemoryOf = std::function<std::int64_t(const Job&, const JobNeeds&)>;
-
 /// A callback, told how many ways are weighed, and of how many.
 using WeighedSoFar = std::function<void(std::size_t weighed, std::size_t all)>;
 
-/// Costs of all ways_to_run(), in their order; of more ranks than most_executed() by the line of
-/// seconds_of_many(), and none that hold all chunks. Errors as simulate_job().
+/// Costs of all ways_to_run(), in their order; of many ranks by the line of
+/// many_ranks.h, and none that have no line. Errors as simulate_job().
 std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const MemoryOf& memory_of,
                                const WeighedSoFar& tell = {});
 

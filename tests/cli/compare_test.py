@@ -27,6 +27,14 @@ class CompareTest(ProgramTest):
                         self.assertTrue(way["passed"], way)
                 self.assertIn("closed forms  bytes sent are as computed in every row", text)
 
+    def test_the_help_names_what_is_taken(self):
+        path = self.folder / "compare.json"
+        self.succeeds("compare", "--tokens", 32, "--json", path)
+        configuration = json.loads(path.read_text())["configuration"]
+        text = " ".join(self.succeeds("compare", "--help").out.split())
+        self.assertIn(f"query heads to make ({configuration['q'][1]})", text)
+        self.assertIn(f"for their intersection ({configuration['mask']})", text)
+
     def test_all_exact_ways_compute_the_same_pairs(self):
         ways, _ = self.compare(*SMALL)
         pairs = 6 * 240 * 241 // 2

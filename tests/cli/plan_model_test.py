@@ -160,6 +160,27 @@ class PlanModelTest(ProgramTest):
         self.assertAlmostEqual(document["choice"]["time"]["attention"] /
                                (32 * rounds * json.loads(simulated.read_text())["seconds"]), 1, delta=0.001)
 
+    def test_the_ring_at_work_holds_what_all_of_its_ranks_do(self):
+        document, text = self.plan("--model", "llama-3.1-8b", "--tokens", 262144, "--sequences", 1, "--devices", 128,
+                                   "--context", 128, "--by-heads", 1, "--machine", "h100")
+        words = shlex.split(text.split("look at it    ringlab ")[1].splitlines()[0])
+        simulated = self.folder / "simulated.json"
+        self.succeeds(*words, "--json", simulated)
+        self.assertEqual(document["choice"]["memory"]["ring at work"], json.loads(simulated.read_text())["memory_bytes"])
+
+    def test_no_fewer_tokens_fit_than_were_asked_for(self):
+        asked = 13000000
+        document, _ = self.plan("--model", "llama-3.1-8b", "--tokens", asked, "--sequences", 1, "--devices", 64,
+                                "--machine", "h100")
+        self.assertEqual(document["choice"]["longest_context"], asked)
+
+    def test_device_hours_are_by_the_expected_time(self):
+        document, _ = self.plan("--model", "llama-3.1-8b", "--tokens", 131072, "--sequences", 8, "--devices", 64,
+                                "--machine", "h100")
+        choice = document["choice"]
+        hours = 64 * choice["expected_seconds"] / 3600 / (8 * 131072) * 1e9
+        self.assertAlmostEqual(choice["device_hours_per_billion_tokens"] / hours, 1, delta=1e-9)
+
     def test_thousands_of_devices(self):
         begin = time.monotonic()
         document, _ = self.plan("--model", "llama-3.1-405b", "--tokens", 104857600, "--devices", 16384)

@@ -59,6 +59,8 @@ class PlanTest(ProgramTest):
         # All wait for the slow rank at every step, or for a part of what it is late.
         self.assertGreater(slow["seconds"], 1.05 * choice["seconds"])
         self.assertLess(slow["seconds"], 1.11 * choice["seconds"])
+        self.assertTrue(slow["same_choice"])
+        self.assertEqual(slow["best"]["seconds"], slow["seconds"])
         self.assertNotIn("what if", self.plan("--ranks", 1)[1])
 
     def test_slow_links_change_the_choice_where_another_way_hides_them(self):
@@ -158,6 +160,18 @@ class PlanTest(ProgramTest):
         self.assertEqual(json.loads(found.read_text())["seconds"], many["choice"]["seconds"])
         self.fails(2, "at most 4096 with such a mask", "plan", "--tokens", 8192, "--ranks", 8192, "--mask",
                    "documents:8192")
+
+    def test_rings_of_rings_are_as_executing_all_ranks_says(self):
+        common = ["--tokens", 75 * 512, "--ranks", 75, "--machine", "h100", "--backward"]
+        document, _ = self.plan(*common)
+        ways = [way for way in document["plans"][0]["ways"] if way["schedule"].startswith("double")]
+        simulated = self.folder / "simulated.json"
+        for way in ways[::4]:
+            self.succeeds("simulate", *common, "--layout", way["layout"], "--schedule", way["schedule"], "--slots",
+                          way["slots"], "--json", simulated)
+            due = json.loads(simulated.read_text())
+            self.assertEqual(way["memory_bytes"], due["memory_bytes"], way)
+            self.assertAlmostEqual(way["seconds"] / due["seconds"], 1, delta=0.08, msg=way)
 
     def test_the_page_of_pictures(self):
         page = self.folder / "plan.html"

@@ -166,6 +166,29 @@ class SimulateTest(ProgramTest):
             self.assertAlmostEqual(times["seconds"] / of_few["seconds"] * 64 / 16384, 1, delta=0.05)
             self.assertAlmostEqual(times["efficiency"], of_few["efficiency"], delta=0.05)
 
+    def test_what_is_continued_is_what_executing_all_ranks_finds(self):
+        for ranks, words in ((264, []), (261, []), (300, ["--mask", "full"])):
+            common = ["--ranks", ranks, "--tokens", ranks * 256, "--schedule", "double:8", "--backward", *words]
+            continued, executed = (self.simulate(*common, *all_ranks)[0] for all_ranks in ([], ["--slow", "0:1"]))
+            self.assertEqual((continued["ranks"], len(executed["ranks"])), (None, ranks))
+            self.assertEqual(continued["memory_bytes"], executed["memory_bytes"])
+            self.assertAlmostEqual(continued["seconds"] / executed["seconds"], 1, delta=0.08)
+
+    def test_windows_are_continued_where_neighbours_stay_the_same(self):
+        window = ["--ranks", 400, "--tokens", 400 * 256, "--mask", "window:20000,0"]
+        for layout, ranks in (("contiguous", None), ("striped", 400), ("zigzag", 400)):
+            document, _ = self.simulate(*window, "--layout", layout)
+            self.assertEqual(document["ranks"] and len(document["ranks"]), ranks)
+        continued, executed = (self.simulate(*window, "--layout", "contiguous", *all_ranks)[0]["seconds"]
+                               for all_ranks in ([], ["--slow", "0:1"]))
+        self.assertAlmostEqual(continued / executed, 1, delta=0.02)
+        self.fails(2, ["at most 4096 with windows on such a layout", "--layout contiguous"], "simulate", "--ranks",
+                   8192, "--mask", "window:100,0")
+
+    def test_fewer_tokens_than_ranks_take_as_long_with_any_number_of_ranks(self):
+        quick, many = (self.simulate("--tokens", 1, "--ranks", ranks)[0]["seconds"] for ranks in (256, 257))
+        self.assertEqual(quick, many)
+
     def test_thousands_of_ranks_take_no_more_memory_than_hundreds(self):
         def peak_bytes(ranks):
             program = [PROGRAM, "simulate", "--ranks", str(ranks), "--tokens", str(ranks * 64)]

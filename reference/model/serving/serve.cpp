@@ -136,14 +136,15 @@ JobTimes executed(const Prefill& prefill, const Machine& machine, bool windowed)
 double ring_seconds(const Serving& serving, const ServeWay& way, const Machine& machine,
                     bool windowed) {
   const Prefill prefill{serving, way};
-  const int most = most_executed(machine);
+  const RankLine line = line_of(way.ring(), machine);
   // Ranks beyond those that a window reaches add nothing.
   const bool is_near =
-      windowed && serving.model.window <= (most - 2) * (serving.tokens / way.ring());
-  const int ranks = is_near ? std::min(way.ring(), most) : way.ring();
-  const double ring = seconds_on_line(ranks, most, [&](int few) {
+      windowed && serving.model.window <= (line.most - 2) * (serving.tokens / way.ring());
+  const int ranks = is_near ? std::min(way.ring(), line.most) : way.ring();
+  const auto seconds_of = [&](int few) {
     return executed(with_ranks(prefill, few), machine, windowed).seconds;
-  });
+  };
+  const double ring = ranks <= line.most ? seconds_of(ranks) : on_line(ranks, line, seconds_of);
   const double reading = static_cast<double>(seen_keys(serving, windowed)) *
                          kv_bytes(serve_problem(serving, way, windowed)) /
                          machine.memory_bytes_per_s;

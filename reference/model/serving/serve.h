@@ -73,7 +73,7 @@ double passed_bytes(const Serving& serving, const ServeWay& way);
 ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const MemoryOf& memory_of);
 
 /// A prefill's rings are simulated, with queries in the place of keys where these travel, of more than
-/// most_executed() ranks by seconds_on_line(); a decode's exchange has a closed form, for all ranks
+/// line_of() ranks by on_line(); a decode's exchange has a closed form, for all ranks
 /// send at once. Errors as simulate_job().
 ServeTime serve_time(const Serving& serving, const ServeWay& way, const Machine& machine);
 

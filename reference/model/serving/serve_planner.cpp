@@ -53,6 +53,7 @@ std::int64_t longest_served(Serving serving, ServeWish wish, const Machine& mach
   wish.split.context = std::nullopt;
   const bool decodes = serving.decodes();
   const std::int64_t cached = serving.cached;
+  const std::int64_t asked = cached + (decodes ? 1 : serving.tokens);
   const auto with_keys = [&](std::int64_t keys) {
     if (decodes) {
       serving.cached = keys - 1;
@@ -61,13 +62,13 @@ std::int64_t longest_served(Serving serving, ServeWish wish, const Machine& mach
     }
     return ways_to_serve(serving, wish, machine);
   };
-  return longest_that_fits([&](std::int64_t keys) { return !with_keys(keys).empty(); },
-                           [&](std::int64_t keys) {
-                             return std::ranges::any_of(with_keys(keys), [&](const ServeWay& way) {
-                               return serve_memory(serving, way, memory_of).total() <=
-                                      machine.memory_bytes;
-                             });
-                           });
+  return longest_that_fits(
+      asked, [&](std::int64_t keys) { return !with_keys(keys).empty(); },
+      [&](std::int64_t keys) {
+        return std::ranges::any_of(with_keys(keys), [&](const ServeWay& way) {
+          return serve_memory(serving, way, memory_of).total() <= machine.memory_bytes;
+        });
+      });
 }
 
 }  // namespace ringlab::model

@@ -7,7 +7,8 @@ constexpr std::int64_t kTokensApart = 1024, kMostLong = std::int64_t{1} << 36;
 
 }  // namespace
 
-std::int64_t longest_that_fits(const std::function<bool(std::int64_t)>& has_ways,
+std::int64_t longest_that_fits(std::int64_t asked,
+                               const std::function<bool(std::int64_t)>& has_ways,
                                const std::function<bool(std::int64_t)>& fits) {
   std::int64_t holds = 0, fails = kTokensApart;
   while (fails < kMostLong && !has_ways(fails)) fails *= 2;
@@ -19,7 +20,7 @@ std::int64_t longest_that_fits(const std::function<bool(std::int64_t)>& has_ways
     const std::int64_t middle = (holds + fails) / 2 / kTokensApart * kTokensApart;
     (fits(middle) ? holds : fails) = middle;
   }
-  return holds;
+  return asked > holds && fits(asked) ? asked : holds;
 }
 
 }  // namespace ringlab::model

@@ -32,9 +32,11 @@ void put_best_first(std::vector<Choice>& choices, double memory_bytes) {
   choices.insert(choices.begin(), chosen);
 }
 
-/// The most tokens that fit: a multiple of 1024 within a sixteenth, 0 where nothing does. `has_ways`:
+/// The most tokens that fit: a multiple of 1024 within a sixteenth, 0 where nothing does, and no fewer
+/// than `asked` where these do. `has_ways`:
 /// there are splits with so many; a token for each device at least.
-std::int64_t longest_that_fits(const std::function<bool(std::int64_t)>& has_ways,
+std::int64_t longest_that_fits(std::int64_t asked,
+                               const std::function<bool(std::int64_t)>& has_ways,
                                const std::function<bool(std::int64_t)>& fits);
 
 }  // namespace ringlab::model

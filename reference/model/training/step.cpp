@@ -139,9 +139,7 @@ double ring_bytes(const Training& training, const StepWay& way, const Machine& m
                   const MemoryOf& memory_of) {
   const Machine seen = ring_machine(machine, way.group());
   const Job job = attention_job(training, way, seen, training.model.all_windowed());
-  const int few = std::min(job.options.ranks, std::max(2 * seen.node_ranks, kRanksAsked));
-  const Job asked = with_ranks(job, few);
-  const double ring = static_cast<double>(memory_of(asked, needs_of(asked.problem, asked.options)));
+  const auto ring = static_cast<double>(bytes_of_many(job, seen, memory_of));
   // Gradients, too.
   return ring + 2 * dealt_bytes(dealt_problem(training, way), way.by_heads);
 }

@@ -146,6 +146,7 @@ std::vector<StepChoice> weigh_training(const Training& training, const SplitWish
 
 std::int64_t longest_context(Training training, SplitWish wish, const Machine& machine,
                              const MemoryOf& memory_of) {
+  const std::int64_t asked = training.tokens;
   training.sequences = 1;
   wish.replicas = 1;
   wish.context = std::nullopt;
@@ -162,7 +163,7 @@ std::int64_t longest_context(Training training, SplitWish wish, const Machine& m
     training.tokens = tokens;
     return !ways_to_train(training, wish, machine).empty();
   };
-  return longest_that_fits(has_ways, fits_somewhere);
+  return longest_that_fits(asked, has_ways, fits_somewhere);
 }
 
 }  // namespace ringlab::model

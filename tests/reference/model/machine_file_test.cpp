@@ -69,6 +69,8 @@ TEST(MachineFiles, are_refused_with_the_figure_that_is_wrong) {
       {{"\"dtype\": \"bf16\"", "\"dtype\": \"int3\""}, "m.json: attention: dtype: expected a type"},
       {{"\"forward_tflops\": 370", "\"forward_tflops\": 0"},
        "m.json: attention: forward_tflops: expected a number above 0, up to 1e30, found 0"},
+      {{"\"mask\": \"causal\"", "\"mask\": \"full\""},
+       "attention: expected a speed for each kind once, found bf16 and head_dim 128 twice"},
       {{"\"mask\": \"causal\"", "\"mask\": \"prefix\""}, "mask: expected full or causal"},
       {{"\"link_share\": {\"value\": 0.8", "\"link_share\": {\"value\": 1.8"}, "expected a share"},
       {{"\"merge_bytes\"", "\"merge_byte\""},

@@ -148,7 +148,7 @@ TEST(Ways, are_weighed_as_a_simulation_of_each_does) {
 
 TEST(Ways, of_more_ranks_than_are_executed_go_on_as_those_began) {
   const Machine machine = fast_links(1);
-  const int most = most_executed(machine);
+  const int most = line_of(1, machine).most;
   const Job job = job_of("causal", 64 * (most + 9), most + 9);
   const auto chunk_held = [](const Job& /*job*/, const JobNeeds& needs) { return needs.tokens[0]; };
   const std::vector<Choice> choices = weigh_ways(job, machine, chunk_held);

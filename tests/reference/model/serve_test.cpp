@@ -215,8 +215,8 @@ TEST(Serve, rings_of_many_ranks_go_on_as_rings_of_some) {
     for (const Passed passed : {Passed::keys, Passed::queries}) {
       for (const int by_heads : {1, 2}) {
         const ServeWay way{{.context = 256}, passed, by_heads};
-        ASSERT_LT(most_executed(ring_machine(few, by_heads)), way.ring());
-        ASSERT_GE(most_executed(ring_machine(all, by_heads)), way.ring());
+        ASSERT_LT(line_of(way.ring(), ring_machine(few, by_heads)).most, way.ring());
+        ASSERT_GE(line_of(way.ring(), ring_machine(all, by_heads)).most, way.ring());
         EXPECT_NEAR(
             serve_time(serving, way, few).attention / serve_time(serving, way, all).attention, 1,
             0.02)
