@@ -31,7 +31,7 @@ namespace ringlab::ring {
 /// Peak memory of a rank: q, k, v, out, lse of its own rows + the running state (v_dim + 2 per row
 /// and head) + slots · (K + V of the largest chunk it visits); see closed_forms.h, docs/cluster.md.
 ///
-/// Errors: usage for options that make no sense together, for elements that are not of
+/// Errors: usage for options that make no sense together, for Ends of another type than
 /// problem.dtype, and for what ranks of the place cannot do; input for tensors that do not fit the
 /// problem; environment (RankError) when a rank fails; outputs are lost then, never partial.
 /// Exhausted memory is an environment error that names the rank, if it was a rank's; std::bad_alloc
@@ -46,7 +46,7 @@ class Engine {
   template <class Element>
   RunSummary run(const Problem& problem, const RunOptions& options, const Ends<Element>& ends,
                  const Place& place = InProcess()) const;
-  /// Whole tensors, whose values are representable in the problem's dtype; the results too.
+  /// Whole tensors, with values of the problem's dtype: others are rounded to it. The results too.
   RunResult run(const AttentionInput& input, const RunOptions& options,
                 const Place& place = InProcess()) const;
   /// The rows of the one rank that runs here, whose values are representable in problem.dtype; the

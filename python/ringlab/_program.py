@@ -16,9 +16,14 @@ PROGRAM = pathlib.Path(__file__).parent / "bin" / "ringlab"
 def ask(*words: Any) -> dict[str, Any]:
     """The JSON of a command of the program: `ask("simulate", "--tokens", 131072, "--ranks", 8)`.
 
-    `run`, `simulate`, `plan`, `verify`, `trace`, `doctor` and `list` have JSON (docs/formats.md). A
-    verdict "wrong" is an answer. Raises UsageError or RunError with what the program said."""
-    return json.loads(_output([*map(str, words), "--json", "-"]))
+    `run`, `compare`, `simulate`, `plan`, `verify`, `trace`, `doctor` and `list` have JSON (docs/formats.md):
+    `--json` is added. A verdict "wrong" is an answer. Raises UsageError or RunError with what the program
+    said."""
+    said = _output([*map(str, words), "--json", "-"])
+    try:
+        return json.loads(said)
+    except json.JSONDecodeError:
+        raise UsageError(f"ringlab {' '.join(map(str, words))}: expected a command with JSON, found text") from None
 
 
 class Trace(list[dict[str, Any]]):

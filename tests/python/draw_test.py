@@ -24,6 +24,8 @@ class Asked(unittest.TestCase):
             ringlab.ask("run", "ring", "--random", "--tokens", "many")
         with self.assertRaises(ringlab.RunError):
             ringlab.ask("run", "ring", "--input", "/nowhere.npz")
+        with self.assertRaisesRegex(ringlab.UsageError, "expected a command with JSON"):
+            ringlab.ask("plan", "--help")
 
     def test_a_trace_has_every_block_once(self):
         events = ringlab.trace("run", "ring", "--random", "--tokens", 16, "--ranks", 2)
