@@ -33,9 +33,9 @@ struct Coverage {
   double share(const ClassShare& one) const;
   /// Required classes below kLeastShare; empty when it is not judged.
   std::vector<std::string> missing() const;
-  /// True when it answered less than a quarter of what it claims to take: what held says little then.
+  /// True when it answered less than a third of what it claims to take: what held says little then.
   /// A kernel for causal masks, which has no way to claim no other, refuses about half.
-  bool refuses_most() const { return refused > 3 * cases; }
+  bool refuses_most() const { return refused > 2 * cases; }
 };
 
 /// What the laws that were not skipped covered; `options` says if those were all. A subject that
