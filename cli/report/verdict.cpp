@@ -69,7 +69,7 @@ std::vector<Fault> faults_of(const SubjectResult& subject) {
     const verify::InputVerdict& input = subject.on_input;
     faults.push_back({.law = "input",
                       .topic = "values",
-                      .statement = "o and lse of the given input lie within their bounds",
+                      .statement = "results for the given input lie within their bounds",
                       .message = input.error.empty() ? input.report.summary() : input.error,
                       .shrunk = "",
                       .token = "",

@@ -79,7 +79,7 @@ std::optional<WrongAnswer> wrong_answer(const SubjectResult& subject, DeviceKind
   } else {
     const verify::InputVerdict& input = subject.on_input;
     answer.name = name_of(diagnosis, input.ending);
-    answer.law = "the given input: o and lse lie within their bounds";
+    answer.law = "the given input: results lie within their bounds";
     answer.found = input.error.empty() ? input.report.summary() : input.error;
   }
   answer.at = diagnosis.findings;

@@ -275,7 +275,8 @@ void PluginProcess::check_reply(const Reply& reply) const {
     throw MachineError({.where = path_,
                         .expected = "memory for its tensors",
                         .actual = "none left",
-                        .hint = "Lift the limits of this process (ulimit -a)"});
+                        .hint = "Does the library free what it allocates? Else lift the limits of "
+                                "this process (ulimit -a)"});
   }
   if (reply.kind == ReplyKind::no_addresses) {
     throw verify::Unsupported("was not called: the machine has no addresses for " + message +
