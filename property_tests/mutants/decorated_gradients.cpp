@@ -1,4 +1,5 @@
 // Mistakes in what becomes of the gradients.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -63,6 +64,14 @@ void add_to_what_was_there(AttentionGradients& gradients, const RunOptions&) {
   buffer = gradients;
 }
 
+/// A path for whole heads that nobody ran: it leaves dK as it was allocated.
+void forget_whole_heads(AttentionGradients& gradients, const RunOptions&) {
+  const Extents& extents = gradients.dk.extents();
+  if (extents.channels % 64 == 0 && extents.tokens >= 64) {
+    std::ranges::fill(gradients.dk.values(), 0.0);
+  }
+}
+
 }  // namespace
 
 std::vector<Mutant> gradient_mutants() {
@@ -83,6 +92,11 @@ std::vector<Mutant> gradient_mutants() {
           {"gradients_not_zeroed", "backward", "gradients are added to those of the run before",
            "What lies in the buffer when the sum begins?", "zhuzilin/ring-flash-attention 22f0e1d"},
           add_to_what_was_there),
+      with_tampered_gradients(
+          {"gradients_of_whole_heads_forgotten", "backward",
+           "dk is 0 where channels are a multiple of 64 and keys are 64 or more",
+           "Which of your kernels ran in the tests?", "classic"},
+          forget_whole_heads),
   };
 }
 

@@ -171,6 +171,14 @@ TEST(Mutants, a_third_tile_that_the_backward_pass_skips_shows_where_there_are_th
   }
 }
 
+TEST(Mutants, whole_heads_that_no_kernel_computes_show_where_heads_are_whole) {
+  const verify::Subject& subject = find_mutant("gradients_of_whole_heads_forgotten").subject;
+  EXPECT_TRUE(verdict_of(subject, "whole_heads").failure);
+  for (const char* law : {"many_keys", "many_queries", "many_tiles", "gradients_equal_reference"}) {
+    EXPECT_FALSE(verdict_of(subject, law).failure) << law;
+  }
+}
+
 TEST(Mutants, one_stale_row_in_thousands_shows_where_every_row_is_compared) {
   const verify::Subject& subject = find_mutant("one_stale_row_in_thousands").subject;
   EXPECT_TRUE(verdict_of(subject, "every_row").failure);

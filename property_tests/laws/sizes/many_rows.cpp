@@ -1,7 +1,11 @@
 // More rows than a kernel takes at a time: a few queries against thousands of keys, hundreds of
-// queries against a few keys, and two or three tiles of 128 of both.
-#include <algorithm>
+// queries against a few keys, two or three tiles of 128 of both, and heads as models have them.
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+
+#include "property_tests/generators/draws.h"
 #include "property_tests/generators/reach.h"
 #include "property_tests/laws/findings.h"
 #include "property_tests/laws/gradients/gradients.h"
@@ -15,6 +19,7 @@ struct Range {
 };
 /// Beyond what a thread of the backward kernel takes at once (optimized/cpu/key_slices.h).
 constexpr Range kManyKeys{1100, 2600};
+constexpr Range kWideWindow{200, 1000};
 /// Beyond the queries that a kernel keeps in registers, several times.
 constexpr Range kManyQueries{65, 300};
 /// A block of keys as the engine has it (optimized/cpu/vectors.h).
@@ -51,7 +56,9 @@ Case with_many_keys(Case c) {
   c.shape.q_tokens = std::clamp<std::int64_t>(c.shape.q_tokens, 1, 3);
   // Every third time as many as the engine takes: kernels cut such blocks once more.
   c.tile_keys = std::max<std::int64_t>(c.tile_keys, c.seed % 3 == 0 ? kEngineKeys : 16);
-  return narrow(c);
+  c = narrow(std::move(c));
+  if (c.seed % 4 == 1) c.mask = fmt::format("window:{},0", at_least(0, kWideWindow, c.seed / 4));
+  return c;
 }
 Case with_many_queries(Case c) {
   c.shape.q_tokens = at_least(c.shape.q_tokens, kManyQueries, c.seed);
@@ -71,6 +78,29 @@ Case with_many_tiles(Case c) {
   c.tile_queries = std::max<std::int64_t>(c.tile_queries, 16);
   c.tile_keys = std::max<std::int64_t>(c.tile_keys, 16);
   return narrow(c);
+}
+
+/// One or two heads of 64 or 128 channels, and so many keys that tiles are full, of half of the cases
+/// all of them. Half have as many queries; of a causal mask over fewer the diagonal crosses tiles
+/// anywhere.
+Case with_whole_heads(Case c) {
+  constexpr std::int64_t kStream = -9;
+  constexpr Range kKeys{80, 208}, kWindow{64, 200};
+  Draws draws(c.seed, {kStream});
+  Shape& s = c.shape;
+  s.batch = s.kv_heads = 1;
+  s.q_heads = std::min<std::int64_t>(s.q_heads, 2);
+  s.head_dim = s.v_dim = draws.chance(50) ? 64 : 128;
+  s.kv_tokens = draws.between(kKeys.least, kKeys.most);
+  if (draws.chance(50)) s.kv_tokens -= s.kv_tokens % 32;
+  s.q_tokens = draws.chance(50) ? s.kv_tokens : draws.between(1, s.kv_tokens);
+  c.ranks = std::min(c.ranks, 2);
+  c.tile_queries = std::max<std::int64_t>(c.tile_queries, 16);
+  c.tile_keys = std::max<std::int64_t>(c.tile_keys, 16);
+  const std::int64_t window = draws.between(kWindow.least, kWindow.most);
+  const std::string masks[] = {"full", "causal", "causal", fmt::format("window:{},0", window)};
+  c.mask = masks[draws.between(0, 3)];
+  return c;
 }
 
 /// Holds as equals_reference does. Finds what only shows past a block of keys or a register tile:
@@ -102,6 +132,10 @@ std::vector<Law> many_row_laws() {
                     "O, lse and, where there are any, gradients of a few queries against "
                     "thousands of keys lie within their a-priori bounds",
                     with_many_keys),
+          many_rows("whole_heads", "heads_as_models_have_them_give_what_the_exact_reference_gives",
+                    "O, lse and, where there are any, gradients of heads of 64 and 128 channels "
+                    "against hundreds of keys lie within their a-priori bounds",
+                    with_whole_heads, 4),
           many_rows("many_queries", "hundreds_of_queries_give_what_the_exact_reference_gives",
                     "O, lse and, where there are any, gradients of hundreds of queries against "
                     "a few keys lie within their a-priori bounds",
