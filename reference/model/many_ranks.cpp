@@ -94,16 +94,26 @@ Job with_ranks(const Job& job, int ranks) {
   return other;
 }
 
-double seconds_of_many(const Job& job, const Machine& machine) {
-  if (!is_continued(job, machine)) return executed(job, machine);
+namespace {
+
+/// A cost of a job that is_continued(), given that of the same with fewer ranks.
+double continued(const Job& job, const Machine& machine,
+                 const std::function<double(const Job&)>& cost) {
   const RankLine line = line_of(job, machine);
-  const auto seconds_of = [&](int ranks) { return executed(with_ranks(job, ranks), machine); };
+  const auto cost_of = [&](int ranks) { return cost(with_ranks(job, ranks)); };
   const int ranks = job.options.ranks;
-  if (!has_window(job)) return on_line(ranks, line, seconds_of);
+  if (!has_window(job)) return on_line(ranks, line, cost_of);
   const int reach = ranks_in_reach(job);
   const int enough = std::max(reach + line.most / 2, line.most);
-  if (enough <= kQuicklyExecuted) return seconds_of(std::min(ranks, enough));
-  return on_line(std::min(ranks, reach), line, seconds_of);
+  if (enough <= kQuicklyExecuted) return cost_of(std::min(ranks, enough));
+  return on_line(std::min(ranks, reach), line, cost_of);
+}
+
+}  // namespace
+
+double seconds_of_many(const Job& job, const Machine& machine) {
+  if (!is_continued(job, machine)) return executed(job, machine);
+  return continued(job, machine, [&](const Job& few) { return executed(few, machine); });
 }
 
 std::int64_t bytes_of_many(const Job& job, const Machine& machine, const MemoryOf& memory_of) {
@@ -111,12 +121,10 @@ std::int64_t bytes_of_many(const Job& job, const Machine& machine, const MemoryO
     return memory_of(one, needs_of(one.problem, one.options));
   };
   if (!is_continued(job, machine)) return bytes_of(job);
-  const RankLine line = line_of(job, machine);
-  if (!has_nodes(job)) return bytes_of(with_ranks(job, line.most));
+  if (!has_nodes(job)) return bytes_of(with_ranks(job, line_of(job, machine).most));
   // Going back, a rank holds sums of every node that its own chunk goes to.
-  return std::llround(on_line(job.options.ranks, line, [&](int ranks) {
-    return static_cast<double>(bytes_of(with_ranks(job, ranks)));
-  }));
+  return std::llround(
+      continued(job, machine, [&](const Job& few) { return static_cast<double>(bytes_of(few)); }));
 }
 
 JobTimes times_of_many(const Job& job, const Machine& machine) {

@@ -179,9 +179,11 @@ class SimulateTest(ProgramTest):
         for layout, ranks in (("contiguous", None), ("striped", 400), ("zigzag", 400)):
             document, _ = self.simulate(*window, "--layout", layout)
             self.assertEqual(document["ranks"] and len(document["ranks"]), ranks)
-        continued, executed = (self.simulate(*window, "--layout", "contiguous", *all_ranks)[0]["seconds"]
-                               for all_ranks in ([], ["--slow", "0:1"]))
-        self.assertAlmostEqual(continued / executed, 1, delta=0.02)
+        for words, delta in (([], 0.02), (["--schedule", "double:8", "--backward"], 0.09)):
+            continued, executed = (self.simulate(*window, "--layout", "contiguous", *words, *all_ranks)[0]
+                                   for all_ranks in ([], ["--slow", "0:1"]))
+            self.assertAlmostEqual(continued["seconds"] / executed["seconds"], 1, delta=delta)
+            self.assertEqual(continued["memory_bytes"], executed["memory_bytes"])
         self.fails(2, ["at most 4096 with windows on such a layout", "--layout contiguous"], "simulate", "--ranks",
                    8192, "--mask", "window:100,0")
 
