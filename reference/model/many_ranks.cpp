@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <ranges>
 
 namespace ringlab::model {
 namespace {
@@ -36,8 +35,16 @@ int ranks_in_reach(const Job& job) {
   const Layout layout = make_layout(job.options, job.problem.shape.q_tokens, {});
   const Mask& mask = job.problem.mask;
   const auto first_beyond = [&](auto&& sees) {
-    const auto away = std::views::iota(1, ranks);
-    return 1 + static_cast<int>(std::ranges::partition_point(away, sees) - away.begin());
+    int least = 1, beyond = ranks;
+    while (least < beyond) {
+      const int middle = (least + beyond) / 2;
+      if (sees(middle)) {
+        least = middle + 1;
+      } else {
+        beyond = middle;
+      }
+    }
+    return beyond;
   };
   const Positions first = layout.positions(0);
   const int before =
