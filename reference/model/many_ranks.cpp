@@ -67,6 +67,7 @@ RankLine line_of(int ranks, const Machine& machine) {
 }
 
 double on_line(int ranks, const RankLine& line, const std::function<double(int)>& cost_of) {
+  if (ranks <= line.most) return cost_of(ranks);
   const double of_most = cost_of(line.most);
   return of_most + (ranks - line.most) * (of_most - cost_of(line.half)) / (line.most - line.half);
 }

@@ -24,18 +24,18 @@ RankLine line_of(const Job& job, const Machine& machine);
 /// The same for rings without nodes of their own.
 RankLine line_of(int ranks, const Machine& machine);
 
-/// The cost of so many ranks, given those of fewer.
+/// The cost of so many ranks: as asked for up to the most that are executed, of more along the line.
 double on_line(int ranks, const RankLine& line, const std::function<double(int)>& cost_of);
 
-/// Whether with_ranks() can make it one of other ranks: the mask is made for any length (full, causal,
+/// Whether with_ranks() can make a job one of other ranks: the mask is made for any length (full, causal,
 /// windows), over as many keys as queries.
 bool has_any_length(const Job& job);
 
-/// Whether its costs lie on a line: where it has any length, no rank holds all chunks, and windows lie
+/// Whether the costs of a job lie on a line: where it has any length, no rank holds all chunks, and windows lie
 /// on contiguous chunks, whose neighbours are the same for any number of ranks.
 bool has_line(const Job& job);
 
-/// Whether it is continued along the line, and not executed as it is.
+/// Whether seconds_of_many() continues the line of a job, and does not execute all of its ranks.
 bool is_continued(const Job& job, const Machine& machine);
 
 /// The same job for so many ranks with chunks as long as before, where it has any length.
@@ -43,15 +43,16 @@ Job with_ranks(const Job& job, int ranks);
 
 /// The seconds of simulate_job(), for any number of ranks in the time of some dozens. Of 256 ranks, what
 /// is executed and what is continued differ by 2 % at most; by 8 % where nodes have a schedule of
-/// their own and the last one is not full. More ranks than a window reaches add nothing: as many
-/// are executed, where that is quick. Errors as simulate_job().
+/// their own and the last one is not full, by 9 % where they have one and the mask has windows. More
+/// ranks than a window reaches add nothing: as many are executed, where that is quick. Errors as
+/// simulate_job().
 double seconds_of_many(const Job& job, const Machine& machine);
-
-/// What the fullest rank holds, for any number of ranks: to the byte where chunks are of one length.
-std::int64_t bytes_of_many(const Job& job, const Machine& machine, const MemoryOf& memory_of);
 
 /// The same with the time of one device and the efficiency. Of ranks that are continued only the number
 /// is told: their parts are 0, and there are no events.
 JobTimes times_of_many(const Job& job, const Machine& machine);
+
+/// What the fullest rank holds, for any number of ranks: to the byte where chunks are of one length.
+std::int64_t bytes_of_many(const Job& job, const Machine& machine, const MemoryOf& memory_of);
 
 }  // namespace ringlab::model

@@ -144,7 +144,7 @@ double ring_seconds(const Serving& serving, const ServeWay& way, const Machine& 
   const auto seconds_of = [&](int few) {
     return executed(with_ranks(prefill, few), machine, windowed).seconds;
   };
-  const double ring = ranks <= line.most ? seconds_of(ranks) : on_line(ranks, line, seconds_of);
+  const double ring = on_line(ranks, line, seconds_of);
   const double reading = static_cast<double>(seen_keys(serving, windowed)) *
                          kv_bytes(serve_problem(serving, way, windowed)) /
                          machine.memory_bytes_per_s;
