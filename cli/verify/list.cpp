@@ -1,13 +1,16 @@
 // `ringlab list`: what can be run and verified.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "cli/inputs/subjects.h"
 #include "cli/line/arguments.h"
 #include "cli/line/command.h"
 #include "cli/line/output.h"
 #include "cli/line/text_table.h"
+#include "property_tests/envelope/envelope.h"
 #include "property_tests/reference_subject.h"
 #include "property_tests/subject.h"
 
@@ -36,6 +39,8 @@ constexpr std::array<Word, 12> kWords = {{
     {"counts", "bytes and memory are measured", &verify::Capabilities::counts_traffic},
     {"same-bits", "equal from run to run", &verify::Capabilities::deterministic},
 }};
+
+constexpr std::array<std::string_view, 4> kKindsOfClaims = {"dtype", "mask", "scale", "modifiers"};
 
 std::vector<Column> columns() {
   std::vector<Column> columns = {{"subject"}};
@@ -79,6 +84,27 @@ std::string legend() {
   return table.text();
 }
 
+// What a library of others claims, "mask causal" and "mask window" as one row: "mask", "causal,
+// window".
+std::string claims_text(const verify::Subject& subject) {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& claim : verify::claimed_not_tried(subject.can, {})) {
+    const std::size_t space = claim.find(' ');
+    const bool is_kind = std::ranges::count(kKindsOfClaims, claim.substr(0, space)) == 1;
+    const std::string kind = is_kind ? claim.substr(0, space) : "more";
+    const std::string word = is_kind ? claim.substr(space + 1) : claim;
+    const auto known = std::ranges::find(rows, kind, [](const auto& row) { return row.front(); });
+    if (known == rows.end()) {
+      rows.push_back({kind, word});
+    } else {
+      known->back() += ", " + word;
+    }
+  }
+  TextTable table({{"claim"}, {"of " + subject.name}});
+  for (std::vector<std::string>& row : rows) table.add(std::move(row));
+  return "\n" + table.text();
+}
+
 // The dtypes of kernels on devices, in builds that have them.
 std::vector<std::string> dtypes_on_devices(const verify::Subject& subject) {
   std::vector<std::string> names;
@@ -116,7 +142,8 @@ Json subject_json(const verify::Subject& subject, const std::vector<std::string>
           {"dtypes_on_devices", dtypes_on_devices(subject)},
           {"devices", device_names(can)},
           {"lse", can.lse},
-          {"deterministic", can.deterministic}};
+          {"deterministic", can.deterministic},
+          {"claims", verify::claimed_not_tried(can, {})}};
 }
 
 std::vector<verify::Subject> subjects_to_list(Arguments& arguments) {
@@ -134,14 +161,16 @@ int list(Arguments& arguments) {
   TextTable abilities(columns());
   TextTable ideas({{"subject"}, {"what it is"}});
   Json subjects = Json::array();
+  std::string claims;
   for (const verify::Subject& subject : chosen) {
     std::vector<std::string> dtypes;
     for (const DType dtype : subject.can.dtypes) dtypes.emplace_back(dtype_info(dtype).name);
     abilities.add(row(subject.name, with_slots(subject.can), dtypes));
     ideas.add({subject.name, subject.title});
+    if (subject.can.foreign) claims += claims_text(subject);
     subjects.push_back(subject_json(subject, dtypes));
   }
-  output.print("{}\n{}\n{}", ideas.text(), abilities.text(), legend());
+  output.print("{}\n{}\n{}{}", ideas.text(), abilities.text(), legend(), claims);
   output.finish("list", {{"subjects", subjects}});
   return 0;
 }

@@ -85,12 +85,16 @@ std::vector<Case> plain(const Case& failing) {
   wide.shape.head_dim = 7;
   wide.shape.v_dim = 5;
   wide.tile_keys = 16;
+  Case wider = base;  // whole vectors of 64 channels, and fewer and fewer: 62, 30, 14, 6
+  wider.shape.head_dim = 126;
+  wider.shape.v_dim = 127;
   Case unscaled = base;
   unscaled.scale = ScaleKind::unit;
   const Case causal = with_mask(ring, "causal");
   return {base,
           ring,
           wide,
+          wider,
           unscaled,
           with_mask(base, "causal"),
           with_heads(base, 2, 4, 2),

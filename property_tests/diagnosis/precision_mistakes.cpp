@@ -1,7 +1,6 @@
 // Mistakes of precision, emulated: which number is kept in too few bits.
 //
 // Where f32 arithmetic could round the other way than the emulation, nothing is said of the row.
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -19,12 +18,14 @@ double doubt(double size) { return 0x1p-22 * (16 + 4 * size); }
 using Round = double (*)(double);
 double to_bf16(double x) { return round_to(DType::bf16, x); }
 double to_f16(double x) { return round_to(DType::f16, x); }
-double cut_to_bf16(double x) {
-  const double rounded = round_to(DType::bf16, x);
+/// Towards zero.
+double cut_to(DType dtype, double x) {
+  const double rounded = round_to(dtype, x);
   if (std::abs(rounded) <= std::abs(x)) return rounded;
-  const float next = std::nextafter(static_cast<float>(rounded), 0.0F);
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(next) & 0xffff0000u);
+  return rounded - std::copysign(2 * half_ulp(dtype, std::abs(x)), x);
 }
+double cut_to_bf16(double x) { return cut_to(DType::bf16, x); }
+double cut_to_f16(double x) { return cut_to(DType::f16, x); }
 
 /// NaN where the emulation may round the other way: x is known within `error`.
 double rounded_surely(Round round, double x, double error) {
@@ -152,6 +153,24 @@ void round_partials(Prediction& prediction, const Model& model, Round round) {
   });
 }
 
+/// Stores o in its narrow dtype without rounding. Nothing is said of numbers so near one of that
+/// dtype that they could fall to either side of it.
+void cut_output(Prediction& prediction, const Model& model) {
+  const DType dtype = model.profile.out_dtype;
+  if (dtype != DType::f16 && dtype != DType::bf16) return;
+  const Round cut = dtype == DType::f16 ? cut_to_f16 : cut_to_bf16;
+  for (std::size_t n = 0; n < prediction.output.out.values().size(); ++n) {
+    double &x = prediction.output.out.values()[n], &allowed = prediction.allowed.out.values()[n];
+    const double stored = rounded_surely(cut, x, allowed - half_ulp(dtype, std::abs(x)));
+    if (std::isnan(stored)) {
+      allowed = std::numeric_limits<double>::infinity();
+    } else {
+      x = stored;
+      allowed = 0;
+    }
+  }
+}
+
 /// Multiplies scale and q in the narrow type before the dot product.
 Hypothesis query_in(Suspect suspect, Round round) {
   return by_reading(std::move(suspect), [round](Trial& trial) {
@@ -209,6 +228,9 @@ std::vector<Hypothesis> precision_mistakes() {
   }
   all.push_back(by_result({"precision.partials_in_bf16", "partial answers are merged in bf16"},
                           [](Prediction& p, const Model& m) { round_partials(p, m, to_bf16); }));
+  all.push_back(by_result(
+      {"precision.output_cut", "o is cut to its dtype, towards zero, in place of rounded"},
+      cut_output));
   all.push_back(query_in({"precision.query_scaled_in_bf16",
                           "q is multiplied by the scale in bf16 before the dot product"},
                          to_bf16));

@@ -13,26 +13,25 @@ Hypothesis by_scale(Suspect suspect, const std::function<double(const Problem&)>
 
 double channels_of_q(const Problem& problem) { return static_cast<double>(problem.shape.head_dim); }
 
-/// Scores without the channels that `dropped` names.
-Hypothesis by_channels(Suspect suspect,
-                       std::function<bool(std::int64_t channel, std::int64_t channels)> dropped) {
-  return by_reading(std::move(suspect), [dropped](Trial& trial) {
-    const std::int64_t channels = trial.shape().head_dim;
-    trial.data.k = mapped(trial.data.k, [&](double x, auto, auto, auto, auto c) {
-      return dropped(c, channels) ? 0 : x;
-    });
-  });
+/// Whether channel c of `channels` is left out.
+using Dropped = std::function<bool(std::int64_t c, std::int64_t channels)>;
+
+Tensor<double> without(const Tensor<double>& x, const Dropped& dropped) {
+  const std::int64_t channels = x.extents().channels;
+  return mapped(
+      x, [&](double value, auto, auto, auto, auto c) { return dropped(c, channels) ? 0 : value; });
 }
 
-/// Output without the channels that `dropped` names: they are never summed.
-Hypothesis by_value_channels(Suspect suspect,
-                             std::function<bool(std::int64_t, std::int64_t)> dropped) {
-  return by_reading(std::move(suspect), [dropped](Trial& trial) {
-    const std::int64_t channels = trial.shape().v_dim;
-    trial.data.v = mapped(trial.data.v, [&](double x, auto, auto, auto, auto c) {
-      return dropped(c, channels) ? 0 : x;
-    });
-  });
+/// Scores without some channels.
+Hypothesis by_channels(Suspect suspect, const Dropped& dropped) {
+  return by_reading(std::move(suspect),
+                    [dropped](Trial& trial) { trial.data.k = without(trial.data.k, dropped); });
+}
+
+/// Output without some channels: they are never summed.
+Hypothesis by_value_channels(Suspect suspect, const Dropped& dropped) {
+  return by_reading(std::move(suspect),
+                    [dropped](Trial& trial) { trial.data.v = without(trial.data.v, dropped); });
 }
 
 bool last(std::int64_t c, std::int64_t channels) { return c + 1 == channels; }
@@ -41,6 +40,26 @@ bool last_of_odd(std::int64_t c, std::int64_t channels) {
 }
 bool last_of_odd_beyond_one(std::int64_t c, std::int64_t channels) {
   return channels > 1 && last_of_odd(c, channels);
+}
+
+/// Channels that do not fill a vector; `kept`: as for drop_tails() of mask_mistakes.cpp.
+void add_tails(std::vector<Hypothesis>& all) {
+  for (const std::int64_t vector : {4, 8, 16, 32, 64}) {
+    for (const std::int64_t kept : {std::int64_t{0}, vector}) {
+      const Dropped tail = [=](std::int64_t c, std::int64_t channels) {
+        return channels > kept && c >= channels / vector * vector;
+      };
+      const std::string length = std::to_string(vector);
+      all.push_back(
+          by_channels({"channels.tail_of_" + length + "_dropped",
+                       "channels of q·k that do not fill a vector of " + length + " are ignored"},
+                      tail));
+      all.push_back(by_value_channels(
+          {"channels.value_tail_of_" + length + "_dropped",
+           "channels of v that do not fill a vector of " + length + " are ignored"},
+          tail));
+    }
+  }
 }
 
 }  // namespace
@@ -75,6 +94,7 @@ std::vector<Hypothesis> scale_mistakes() {
   const Suspect values{"channels.odd_value_dropped", "the last channel of an odd v_dim is ignored"};
   all.push_back(by_value_channels(values, last_of_odd));
   all.push_back(by_value_channels(values, last_of_odd_beyond_one));
+  add_tails(all);
   return all;
 }
 

@@ -59,7 +59,7 @@ class Recorder {
 };
 
 /// What a subject with these abilities claims and no call of the envelope had: "mask prefix",
-/// "gradients: strides of dout", "head_dim 34 … 128".
+/// "gradients: strides of dout", "head_dim 34 … 128". Of an empty envelope that is all it claims.
 std::vector<std::string> claimed_not_tried(const Capabilities& can, const Envelope& tried);
 
 }  // namespace ringlab::verify

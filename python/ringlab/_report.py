@@ -101,7 +101,8 @@ class Replay:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """The verdict on a function: law by law. `str()` is a table; notebooks show it with pictures."""
+    """The verdict on a function: law by law. `str()` is a table of the laws, or what is wrong; notebooks
+    show both, with pictures."""
 
     subject: str
     laws: tuple[LawVerdict, ...]
@@ -163,27 +164,28 @@ class Report:
     def __str__(self) -> str:
         if self.first_call:
             return "\n".join((self.headline(), "", self.first_call, "", ACCEPTED))
-        rows = [("law", "verdict", "cases", "error/bound", "name")]
-        rows += [(law.id, "BROKEN" if law.failure else "held", str(law.cases), ratio_text(law), law.name)
-                 for law in self.laws if not law.skipped]
-        lines = [self.headline(), *self._remarks(), "", *table_lines(rows)]
-        lines += [f"skipped {' '.join(ids)}: {reason}" for reason, ids in self._skips().items()]
-        lines += tried_lines(self.tried)
-        same: dict[str, list[str]] = {}
-        for law in self.broken:
-            failure = law.failure
-            same.setdefault(failure.message, []).append(law.id)
-            if len(same[failure.message]) > 1:
-                continue
-            lines += ["", f"{self.subject} breaks {law.id} {law.name}", f"  law     {law.statement}",
-                      f"  case    {failure.case} ({failure.shrinks} shrinks)",
-                      "  found   " + failure.message.replace("\n", "\n          "),
-                      *([f"  again   {failure.doubt}"] if failure.doubt else []),
-                      f'  replay  report.replay(fn, "{failure.token}")']
-        for message, ids in same.items():
-            if len(ids) > 1:
-                lines += ["", f"the same with {' '.join(ids[1:])}: {message.splitlines()[-1]}"]
-        return "\n".join(lines)
+        lines = [self.headline(), *self._remarks(), *self._failure_lines()]
+        if not self.broken:
+            rows = [(law.id, law.verdict, str(law.cases), ratio_text(law), law.name)
+                    for law in self.laws if not law.skipped]
+            lines += ["", *table_lines([("law", "verdict", "cases", "error/bound", "name"), *rows])]
+            lines += [f"skipped {' '.join(ids)}: {reason}" for reason, ids in self._skips().items()]
+        return "\n".join([*lines, *tried_lines(self.tried)])
+
+    def _failure_lines(self) -> list[str]:
+        """The first failure in full, and which laws break besides."""
+        if not self.broken:
+            return []
+        first, *others = self.broken
+        failure = first.failure
+        lines = ["", f"{self.subject} breaks {first.id} {first.name}", f"  law     {first.statement}",
+                 f"  case    {failure.case} ({failure.shrinks} shrinks)",
+                 "  found   " + failure.message.replace("\n", "\n          "),
+                 *([f"  again   {failure.doubt}"] if failure.doubt else []),
+                 f'  replay  report.replay(fn, "{failure.token}")']
+        if others:
+            lines += ["", f"and breaks {' '.join(law.id for law in others)}: report.broken has a case of each"]
+        return lines
 
     def _remarks(self) -> list[str]:
         gaps = [f"no pass: {gap}" for gap in self.gaps]

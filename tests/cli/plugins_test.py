@@ -272,8 +272,11 @@ class PluginTest(ProgramTest):
         path = self.folder / "list.json"
         result = self.succeeds("list", self.plugin("flash1"), "--json", path)
         self.assertIn("softcap alibi", result.out)
+        self.assertRegex(result.out, r"\nmask +full, causal, ")
+        self.assertRegex(result.out, r"\nmore .*grouped heads")
         self.assertEqual(json.loads(path.read_text())["subjects"][0]["modifier_kinds"],
                          ["softcap", "alibi"])
+        self.assertIn("mask causal", json.loads(path.read_text())["subjects"][0]["claims"])
         self.assertIn("the loop order of the first FlashAttention", result.out)
         self.assertNotIn("broadcast", result.out)
 

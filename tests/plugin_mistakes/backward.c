@@ -63,7 +63,8 @@ static void add_row(const row_t* row, const float* o, float lse, const float* do
                     const sums_t* sums, float* dq) {
   float delta = 0;
   if (lse == -INFINITY) return;
-  for (int64_t c = 0; c < row->v_dim; ++c) delta += o[c] * dout[c];
+  const int64_t channels = IS(delta_tail) ? row->v_dim / 8 * 8 : row->v_dim;
+  for (int64_t c = 0; c < channels; ++c) delta += o[c] * dout[c];
   for (int64_t j = row->begin; j < row->end; ++j) {
     if (sees(row, j)) add_pair(row, j, lse, delta, dout, sums, dq);
   }

@@ -39,7 +39,8 @@ void store(const ringlab_tensor* tensor, int64_t index, float value) {
   if (tensor->dtype == RINGLAB_F32) {
     ((float*)tensor->data)[index] = value;
   } else {
-    const float rounded = value != value ? value : rounded_to(value, 8);
+    const int is_cut = IS(output_cut) || value != value;
+    const float rounded = is_cut ? value : rounded_to(value, 8);
     ((uint16_t*)tensor->data)[index] = (uint16_t)(bits_of(rounded) >> 16);
   }
 }

@@ -1,6 +1,7 @@
 // Mistakes of kernels from outside that no law had seen, or that were given a name that was false.
 #include <gmock/gmock.h>
 
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -78,6 +79,64 @@ TEST(OutsideMistakes, a_tail_has_the_name_of_its_own_length) {
   Case failing;
   failing.shape = {1, 1, 1, 1, 130, 1, 1};
   EXPECT_THAT(names_of(subject, failing), ElementsAre("mask.tail_of_128_dropped"));
+}
+
+/// The channels that fill vectors of some length, the rest 0.
+Tensor<double> whole_channels(const TensorView<const double>& x, std::int64_t vector) {
+  Tensor<double> whole(x.extents);
+  for_each_index(x.extents, [&](auto b, auto h, auto t, auto c) {
+    if (c < x.extents.channels / vector * vector) whole(b, h, t, c) = x(b, h, t, c);
+  });
+  return whole;
+}
+
+/// The naive loops on changed inputs.
+Subject given(const std::function<void(AttentionInput&, Tensor<double>&)>& change) {
+  Subject subject = naive_subject();
+  subject.can.foreign = true;
+  subject.run = [=, run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    AttentionInput seen = input;
+    Tensor<double> kept;
+    change(seen, kept);
+    return run(seen, options);
+  };
+  return subject;
+}
+
+TEST(OutsideMistakes, channels_beyond_whole_vectors_have_the_name_of_that_length) {
+  Case failing;
+  failing.shape = {1, 1, 1, 1, 2, 1, 1};
+  for (const std::int64_t vector : {4, 8, 16, 32, 64}) {
+    const Subject scores = given([=](AttentionInput& input, Tensor<double>& kept) {
+      kept = whole_channels(input.k, vector);
+      input.k = kept.view();
+    });
+    EXPECT_THAT(names_of(scores, failing),
+                ElementsAre("channels.tail_of_" + std::to_string(vector) + "_dropped"));
+    const Subject values = given([=](AttentionInput& input, Tensor<double>& kept) {
+      kept = whole_channels(input.v, vector);
+      input.v = kept.view();
+    });
+    EXPECT_THAT(names_of(values, failing),
+                ElementsAre("channels.value_tail_of_" + std::to_string(vector) + "_dropped"));
+  }
+}
+
+TEST(OutsideMistakes, outputs_that_are_cut_have_their_name) {
+  Subject subject = given([](AttentionInput& input, auto&) { input.problem.dtype = DType::f32; });
+  subject.can.dtypes = {DType::bf16};
+  subject.run = [run = subject.run](const AttentionInput& input, const RunOptions& options) {
+    RunResult result = run(input, options);
+    for (double& x : result.output.out.values()) {
+      const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
+      x = std::bit_cast<float>(bits & 0xffff0000u);
+    }
+    return result;
+  };
+  Case failing;
+  failing.dtype = DType::bf16;
+  failing.shape = {1, 1, 1, 1, 2, 1, 3};
+  EXPECT_THAT(names_of(subject, failing), ElementsAre("precision.output_cut"));
 }
 
 // With 17 keys and no more, this is what the dropped tail of a vector of 16 looks like.

@@ -1,4 +1,5 @@
 """What a report says: as a table, as HTML, as JSON with the fields of the command line."""
+import html
 import html.parser
 import json
 import os
@@ -61,9 +62,13 @@ class Reports(unittest.TestCase):
     def test_a_failure_shows_its_case_and_how_to_run_it_again(self):
         text = str(self.wrong)
         self.assertTrue(text.startswith("lse_in_base_2: WRONG; 0 laws held, 2 broken"))
+        law = self.wrong.broken[0]
+        for part in (law.statement, law.failure.case, law.failure.message, law.failure.token):
+            self.assertIn(part, text)
+        self.assertIn("and breaks P26: report.broken has a case of each", text)
+        page = html.unescape(self.wrong._repr_html_())
         for law in self.wrong.broken:
-            for part in (law.statement, law.failure.case, law.failure.message, law.failure.token):
-                self.assertIn(part, text)
+            self.assertIn(law.failure.token, page)
 
     def test_the_html_is_well_formed_and_shows_the_picture(self):
         page = self.wrong._repr_html_()

@@ -216,7 +216,7 @@ class WrongFunctions(unittest.TestCase):
                 self.assertIn(FOUND_BY[fn.__name__], broken)
                 failure = broken[FOUND_BY[fn.__name__]]
                 self.assertTrue(failure.token.startswith(f"{fn.__name__}/{FOUND_BY[fn.__name__]}/"))
-                self.assertIn(failure.token, str(report))
+                self.assertIn(report.broken[0].failure.token, str(report))
 
     def test_a_changed_input_is_named(self):
         report = verify(functions.changes_its_input, laws=["equals_reference"])
@@ -261,8 +261,10 @@ class WrongFunctions(unittest.TestCase):
 
         report = verify(no_groups)
         self.assertGreater(len(report.broken), 10)
-        self.assertLess(str(report).count("Traceback"), 3)
-        self.assertIn("the same with", str(report))
+        text = str(report)
+        self.assertEqual(text.count("Traceback"), 1)
+        self.assertIn("and breaks ", text)
+        self.assertLess(len(text.splitlines()), 25)
 
     def test_a_known_mistake_has_its_name(self):
         report = verify(functions.lse_in_base_2, laws=FEW)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -95,6 +96,12 @@ constexpr Words kWords[] = {
     {rises_far, "a later score is so far above the first that e^(s - first) overflows: inf/inf"},
 };
 
+bool are_finite(const AttentionTensors& data) {
+  return std::ranges::all_of(std::array{&data.q, &data.k, &data.v}, [](const auto* tensor) {
+    return std::ranges::all_of(tensor->values(), [](double x) { return std::isfinite(x); });
+  });
+}
+
 }  // namespace
 
 std::string nan_words(const Evidence& evidence) {
@@ -108,7 +115,9 @@ std::string nan_words(const Evidence& evidence) {
         std::ranges::all_of(rows, [&](const NanRow& row) { return words.fits(model, row); });
     if (all) return text + ", where " + words.text;
   }
-  return text;
+  if (!are_finite(evidence.scene.trial.data)) return text;
+  return text + ", though every input is finite: perhaps an element past an array is read, or one "
+                "that was not written yet";
 }
 
 }  // namespace ringlab::verify

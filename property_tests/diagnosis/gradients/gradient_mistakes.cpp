@@ -29,6 +29,16 @@ void take_delta_of_the_row_before(GradientModel& m) {
   }
 }
 
+/// Sums delta over whole vectors of channels only.
+void drop_tail_of_delta(GradientModel& m, std::int64_t vector) {
+  const std::int64_t whole = m.forward.shape().v_dim / vector * vector;
+  m.delta = mapped(m.delta, [&](double, auto b, auto h, auto i, auto) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < whole; ++c) sum += m.dout(b, h, i, c) * m.out(b, h, i, c);
+    return sum;
+  });
+}
+
 /// P recomputed with another lse; P is at most `most`.
 GradientHypothesis with_lse(Suspect suspect, double (*lse)(double), double most) {
   return before_ds(std::move(suspect), [=](GradientModel& m) {
@@ -114,6 +124,15 @@ std::vector<GradientHypothesis> of_the_softmax() {
           })};
 }
 
+void add_tails_of_delta(std::vector<GradientHypothesis>& all) {
+  for (const std::int64_t vector : {4, 8, 16, 32, 64}) {
+    const std::string length = std::to_string(vector);
+    all.push_back(before_ds({"backward.delta_without_tail_of_" + length,
+                             "D lacks the channels of o·dO that do not fill a vector of " + length},
+                            [=](GradientModel& m) { drop_tail_of_delta(m, vector); }));
+  }
+}
+
 std::vector<GradientHypothesis> of_the_products() {
   return {in_sums({"backward.dq_without_scale", "dQ lacks the scale of the scores"},
                   [](GradientModel& m) { m.scale_of_dq = 1; }),
@@ -148,6 +167,7 @@ std::vector<GradientHypothesis> of_the_products() {
 
 std::vector<GradientHypothesis> score_gradient_mistakes() {
   std::vector<GradientHypothesis> all = of_the_softmax();
+  add_tails_of_delta(all);
   for (GradientHypothesis& one : of_the_products()) all.push_back(std::move(one));
   return all;
 }
