@@ -44,8 +44,8 @@ ExecutedRanks executed_ranks(const model::Job& job, const model::Machine& machin
   const int ranks = job.options.ranks;
   const Refusal refusal = refusal_of_line(job, machine, by_rank);
   if (refusal.why.empty() && ranks > model::kQuicklyExecuted && model::is_continued(job, machine)) {
-    const model::RankLine line = model::line_of(job, machine);
-    return {model::with_ranks(job, line.most), false, line.half};
+    const model::Continuation found = model::continuation_of(job, machine);
+    return {model::with_ranks(job, found.line.most), false, found.line.half, found.last};
   }
   const double most = run_option("ranks").most;
   if (ranks > most) {

@@ -15,7 +15,9 @@ inline constexpr int kMostModelledRanks = 1 << 17;
 struct ExecutedRanks {
   model::Job job;   ///< the job itself, or one of fewer ranks with chunks as long
   bool all = true;  ///< else times are those of model::times_of_many()
-  int half = 0;     ///< the fewer ranks that are executed, too, where not all are
+  // Where not all are, those of model::Continuation:
+  int half = 0;  ///< the fewer ranks that are executed, too; 0: none
+  int last = 0;  ///< where the line ends
 };
 
 /// All ranks, up to 256 of them; of more the few that the line of many_ranks.h goes through, where it

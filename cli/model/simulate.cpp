@@ -126,13 +126,22 @@ double idle_of(const model::JobTimes& times, const model::RankTimes& rank) {
 
 // --- what is told --------------------------------------------------------------------------------
 
+std::string continued_text(const ExecutedRanks& executed, std::size_t ranks) {
+  const int most = executed.job.options.ranks;
+  if (executed.half == 0) {
+    return fmt::format("{} with chunks as long are executed: the window reaches across no more",
+                       most);
+  }
+  const bool ends = static_cast<std::size_t>(executed.last) < ranks;
+  return fmt::format(
+      "{} and {} with chunks as long are executed; the line through both goes on to {}{}",
+      executed.half, most, executed.last, ends ? ", as far as the window reaches" : "");
+}
+
 void print_ranks(const Answer& answer, Output& output) {
   const model::JobTimes& times = answer.times;
   if (!answer.executed.all) {
-    output.print(
-        "ranks         {} and {} with chunks as long are executed; the line through both "
-        "goes on to {}\n",
-        answer.executed.half, answer.executed.job.options.ranks, times.ranks.size());
+    output.print("ranks         {}\n", continued_text(answer.executed, times.ranks.size()));
     return;
   }
   TextTable table({{"rank", Align::right},

@@ -90,6 +90,16 @@ bool is_continued(const Job& job, const Machine& machine) {
   return has_line(job) && job.options.ranks > line_of(job, machine).most;
 }
 
+Continuation continuation_of(const Job& job, const Machine& machine) {
+  const RankLine line = line_of(job, machine);
+  const int ranks = job.options.ranks;
+  if (!has_window(job)) return {line, ranks};
+  const int reach = ranks_in_reach(job);
+  const int enough = std::min(ranks, std::max(reach + line.most / 2, line.most));
+  if (enough <= kQuicklyExecuted) return {{0, enough}, enough};
+  return {line, std::min(ranks, reach)};
+}
+
 // In proportion, not by the longest chunk: where some ranks have a token less, as many of these have.
 Job with_ranks(const Job& job, int ranks) {
   Job other = job;
@@ -107,14 +117,9 @@ namespace {
 /// A cost of a job that is_continued(), given that of the same with fewer ranks.
 double continued(const Job& job, const Machine& machine,
                  const std::function<double(const Job&)>& cost) {
-  const RankLine line = line_of(job, machine);
   const auto cost_of = [&](int ranks) { return cost(with_ranks(job, ranks)); };
-  const int ranks = job.options.ranks;
-  if (!has_window(job)) return on_line(ranks, line, cost_of);
-  const int reach = ranks_in_reach(job);
-  const int enough = std::max(reach + line.most / 2, line.most);
-  if (enough <= kQuicklyExecuted) return cost_of(std::min(ranks, enough));
-  return on_line(std::min(ranks, reach), line, cost_of);
+  const Continuation c = continuation_of(job, machine);
+  return c.line.half == 0 ? cost_of(c.line.most) : on_line(c.last, c.line, cost_of);
 }
 
 }  // namespace

@@ -38,6 +38,14 @@ bool has_line(const Job& job);
 /// Whether seconds_of_many() continues the line of a job, and does not execute all of its ranks.
 bool is_continued(const Job& job, const Machine& machine);
 
+/// How the cost of a job that is_continued() is found: along the line, on to the rank `last`, or, where
+/// line.half is 0, by a run of line.most ranks alone, which a window does not reach across.
+struct Continuation {
+  RankLine line;
+  int last = 0;
+};
+Continuation continuation_of(const Job& job, const Machine& machine);
+
 /// The same job for so many ranks with chunks as long as before, where it has any length.
 Job with_ranks(const Job& job, int ranks);
 

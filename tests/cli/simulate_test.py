@@ -166,6 +166,16 @@ class SimulateTest(ProgramTest):
             self.assertAlmostEqual(times["seconds"] / of_few["seconds"] * 64 / 16384, 1, delta=0.05)
             self.assertAlmostEqual(times["efficiency"], of_few["efficiency"], delta=0.05)
 
+    def test_of_windows_as_many_ranks_as_they_reach_are_executed(self):
+        common = ("--tokens", 8192 * 1024, "--ranks", 8192, "--layout", "contiguous", "--mask")
+        near, text = self.simulate(*common, "window:1023,0")
+        self.assertIn("64 with chunks as long are executed: the window reaches across no more", text)
+        self.assertEqual(near["executed_ranks"], 64)
+        far, text = self.simulate(*common, "window:1048575,0")
+        self.assertIn("32 and 64 with chunks as long are executed; the line through both goes on to 1025, "
+                      "as far as the window reaches", text)
+        self.assertEqual(far["executed_ranks"], 64)
+
     def test_what_is_continued_is_what_executing_all_ranks_finds(self):
         for ranks, words in ((264, []), (261, []), (300, ["--mask", "full"])):
             common = ["--ranks", ranks, "--tokens", ranks * 256, "--schedule", "double:8", "--backward", *words]

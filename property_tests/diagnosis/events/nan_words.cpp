@@ -116,8 +116,9 @@ std::string nan_words(const Evidence& evidence) {
     if (all) return text + ", where " + words.text;
   }
   if (!are_finite(evidence.scene.trial.data)) return text;
-  return text + ", though every input is finite: perhaps an element past an array is read, or one "
-                "that was not written yet";
+  return text +
+         ", though every input is finite: perhaps an element past an array is read, or one "
+         "that was not written yet";
 }
 
 }  // namespace ringlab::verify
