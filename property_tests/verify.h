@@ -83,6 +83,8 @@ SubjectVerdict verify_subject(const Subject& subject, const VerifyOptions& optio
 
 /// One law on random cases: equal ones for equal seeds, rounds and numbers of cases.
 LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options);
+/// What looks for a case that breaks a law, as verify_law() does.
+using SearchLaw = std::function<LawVerdict(const Subject&, const Law&, const VerifyOptions&)>;
 /// Empty when the law applies to this subject, else the reason why not: what the law itself says, or
 /// that it is about bits which the subject does not promise.
 std::string why_not_applicable(const Law& law, const Subject& subject);

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from catalogue import Lab, LabError, PROGRAMS, STAGES
-from workspace import Workspace
+from workspace import HIDDEN, Workspace
 
 COMPILER = os.environ.get("CXX") or os.environ.get("RINGLAB_COMPILER", "c++")
 # What the lab is compiled with: fast to compile, and no function of another stage takes the place of
@@ -45,14 +45,14 @@ class Verdict:
     outcome: Outcome
     lines: list[str]
     token: str = ""
-    mistakes: dict[str, str] = dataclasses.field(default_factory=dict)  # what each is, by name
+    mistakes: dict[str, str] = dataclasses.field(default_factory=dict)  # what was said, by name
     case: str = ""
     compiled_s: float = 0
     judged_s: float = 0
 
 
 def library_of(workspace: Workspace, lab: Lab) -> pathlib.Path:
-    return workspace.path / ".ringlab" / f"{lab.id}_{lab.name}.so"
+    return workspace.path / HIDDEN / f"{lab.id}_{lab.name}.so"
 
 
 def compile_lab(workspace: Workspace, lab: Lab) -> list[str]:
@@ -155,9 +155,9 @@ def wrong(subject: dict) -> Verdict:
     if not broken:
         return Verdict(Outcome.WRONG, [str(subject["input"])])
     insight = subject.get("insight") or {}
-    law = next((law for law in broken if law["id"] == insight.get("law")), broken[0])
+    law = shown_of(broken, insight)
     failure = law["failure"]
-    named = {suspect["id"]: suspect["what"] for suspect in insight.get("explains", [])}
+    named = {suspect["id"]: insight["sentence"] for suspect in insight.get("explains", [])}
     lines = [f"{insight['sentence']} ({', '.join(named)})" if named else "no known mistake matches"]
     lines += [f"law      {law['statement']}", f"case     {failure['case']}",
               f"found    {without_suspect(failure['message'])}"]
@@ -169,6 +169,13 @@ def wrong(subject: dict) -> Verdict:
         lines.append(f"and {len(broken) - 1} other laws broke")
     return Verdict(outcome_of(failure["message"]), lines, failure["token"], named,
                    failure["case"])
+
+
+def shown_of(broken: list[dict], insight: dict) -> dict:
+    """The law that a diagnosis is of. Where there is none, the plainest."""
+    has_diagnosis = insight.get("explains") or insight.get("findings")
+    wanted = [insight["law"]] if has_diagnosis else ["equals_reference", "gradients_equal_reference"]
+    return next((law for name in wanted for law in broken if law["id"] == name), broken[0])
 
 
 def without_suspect(message: str) -> str:
@@ -219,10 +226,10 @@ def attempt(workspace: Workspace, lab: Lab, cases: int = CASES) -> Verdict:
         verdict = judge_or_late(library_of(workspace, lab), cases)
     verdict.compiled_s = compiled - began
     verdict.judged_s = time.monotonic() - compiled
-    note = workspace.of(lab)
-    note["tries"] += 1
-    note["outcome"] = verdict.outcome.words()
-    note["token"] = verdict.token
-    note["mistakes"] = verdict.mistakes
-    workspace.save()
+    with workspace.changing():
+        note = workspace.of(lab)
+        note["tries"] += 1
+        note["outcome"] = verdict.outcome.words()
+        note["token"] = verdict.token
+        note["mistakes"] = note.get("mistakes", {}) | verdict.mistakes
     return verdict

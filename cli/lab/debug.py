@@ -7,7 +7,7 @@ import textwrap
 import tomllib
 
 from catalogue import Lab, LabError, STAGES, all_labs, find_lab, without_marks
-from workspace import Workspace, write_file
+from workspace import HIDDEN, Workspace, write_file
 
 sys.path.insert(0, str(STAGES.parent / "property_tests" / "mutants"))
 import generate  # noqa: E402
@@ -96,7 +96,7 @@ def show_one(workspace: Workspace, one: DebugLab, anyway: bool) -> int:
     """What somebody saw, and what the laws see: without the name."""
     import attempt
     hand_out(workspace, one, anyway)
-    library = workspace.path / ".ringlab" / f"{one.lab.id}_{one.lab.name}_debug.so"
+    library = workspace.path / HIDDEN / f"{one.lab.id}_{one.lab.name}_debug.so"
     error = attempt.compile_file(workspace.path, one.lab, one.file(workspace), library)
     print(textwrap.fill(f"{one.lab.id} {one.lab.name}: {one.story}", 100))
     print(f"\nThe file  {one.file(workspace).relative_to(workspace.path)}")
@@ -116,11 +116,11 @@ def show_one(workspace: Workspace, one: DebugLab, anyway: bool) -> int:
 
 def answer(workspace: Workspace, one: DebugLab, name: str, line: int) -> int:
     """Says which half of an answer is right, and notes it."""
-    note = note_of(workspace, one.lab)
     named, placed = name in (one.name, one.mistake["id"]), line in one.lines()
-    note["tries"] += 1
-    note["found"] = note["found"] or (named and placed)
-    workspace.save()
+    with workspace.changing():
+        note = note_of(workspace, one.lab)
+        note["tries"] += 1
+        note["found"] = note["found"] or (named and placed)
     print(f"name  {'right' if named else 'not yet'}: {name}\n"
           f"line  {'right' if placed else 'not yet'}: {line}")
     if not (named and placed):

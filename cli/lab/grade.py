@@ -13,7 +13,7 @@ import regions
 import submission
 from catalogue import Lab, LabError, all_labs, labs_between
 from submission import WORK_LOG
-from workspace import Workspace, write_file
+from workspace import Workspace, count_of_labs, exported, write_file
 
 
 def run(options) -> int:
@@ -94,13 +94,18 @@ def submit(options) -> int:
     workspace = Workspace(pathlib.Path(options.dir))
     files = submission.files_of_folder(workspace.path)
     labs = [lab for lab in all_labs() if lab.file_name() in files]
+    missing = [lab for lab in exported(workspace) if lab.file_name() not in files]
+    if missing:
+        raise LabError(f"{', '.join(lab.file_name() for lab in missing)}: expected all files of labs "
+                       "that were exported here, found these missing. Put them back, or begin anew: " +
+                       ", ".join(f"`ringlab lab reset {lab.id}`" for lab in missing), 3)
     if not labs:
         raise LabError(f"{workspace.path}: expected a file of a lab, found none", 3)
     target = pathlib.Path(options.file)
     if not target.parent.is_dir():
         raise LabError(f"{target}: expected a folder that is there, found none", 3)
     submission.pack({name: (text.encode(), 0o644) for name, text in files.items()}, target)
-    print(f"{target}: {len(labs)} labs" + (f" and {WORK_LOG}" if WORK_LOG in files else ""))
+    print(f"{target}: {count_of_labs(len(labs))}" + (f" and {WORK_LOG}" if WORK_LOG in files else ""))
     warnings = [line for lab in labs for line in warnings_of(lab, files[lab.file_name()])]
     print("".join(f"  {line}\n" for line in warnings), end="")
     return 1 if warnings else 0

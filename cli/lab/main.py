@@ -14,7 +14,7 @@ import debug  # noqa: E402
 import grade  # noqa: E402
 from catalogue import (LabError, Lab, all_labs, did_you_mean, find_lab,  # noqa: E402
                        labs_between)
-from workspace import Workspace, export, write_file  # noqa: E402
+from workspace import Workspace, count_of_labs, export, exported, write_file  # noqa: E402
 
 
 def workspace_of(options: argparse.Namespace) -> Workspace:
@@ -23,10 +23,6 @@ def workspace_of(options: argparse.Namespace) -> Workspace:
 
 def lab_of(options: argparse.Namespace, workspace: Workspace) -> Lab:
     return find_lab(options.lab) if options.lab else next_lab(workspace)
-
-
-def exported(workspace: Workspace) -> list[Lab]:
-    return [lab for lab in all_labs() if (workspace.path / lab.file_name()).exists()]
 
 
 def next_lab(workspace: Workspace) -> Lab:
@@ -49,25 +45,35 @@ def write_json(options, document: dict) -> None:
 def do_list(options) -> int:
     workspace = workspace_of(options)
     write_json(options, {"labs": [{"lab": lab.id, "name": lab.name} | workspace.of(lab) |
-                                  {"to_write": workspace.not_done(lab)}
+                                  {"to_write": to_write(workspace, lab),
+                                   "missing": workspace.is_missing(lab)}
                                   for lab in exported(workspace)]})
     labs = exported(workspace)
     width = max((len(lab.name) for lab in labs), default=0)
     print(f"{'lab':<{width + 3}} tries  outcome           points  exercises")
     for lab in labs:
-        note, left = workspace.of(lab), workspace.not_done(lab)
+        note, left = workspace.of(lab), to_write(workspace, lab)
         exercises = ", ".join(exercise.name + (" (to write)" if exercise.name in left else "")
                               for exercise in lab.exercises)
+        if workspace.is_missing(lab):
+            exercises = f"{lab.file_name()} is missing"
         points = sum(exercise.points for exercise in lab.exercises)
         print(f"{lab.id} {lab.name:<{width}} {note['tries']:>5}  {note['outcome']:<16}  {points:>6}  "
               f"{exercises}")
     return 0
 
 
+def to_write(workspace: Workspace, lab: Lab) -> list[str]:
+    """All exercises where the file is missing."""
+    if workspace.is_missing(lab):
+        return [exercise.name for exercise in lab.exercises]
+    return workspace.not_done(lab)
+
+
 def do_export(options) -> int:
     labs = labs_between(options.stages)
     kept = export(pathlib.Path(options.folder), labs)
-    print(f"{len(labs)} labs in {options.folder}. Go on there:\n"
+    print(f"{count_of_labs(len(labs))} in {options.folder}. Go on there:\n"
           f"  cd {options.folder}\n  ringlab lab next")
     if kept:
         print(f"As you left them: {', '.join(kept)}")
@@ -77,9 +83,10 @@ def do_export(options) -> int:
 def do_next(options) -> int:
     workspace = workspace_of(options)
     lab = next_lab(workspace)
+    left = workspace.not_done(lab)
     print(f"{lab.id} {lab.name}: {lab.title}\n\n{lab.goal}\n")
     print(f"Read   {lab.id}_{lab.name}/lesson.md\nWrite  {lab.file_name()}\n")
-    for name in workspace.not_done(lab):
+    for name in left:
         task = next(exercise.task for exercise in lab.exercises if exercise.name == name)
         print(f"  {name}: {task}\n")
     print(f"Then   ringlab lab test {lab.id}   (or ringlab lab watch)")
@@ -127,10 +134,10 @@ def do_hint(options) -> int:
         raise LabError(f'exercise: expected one of {", ".join(names)}, found "{options.exercise}"')
     wanted = options.exercise or (workspace.not_done(lab) or names)[0]
     exercise = next(one for one in lab.exercises if one.name == wanted)
-    seen = workspace.of(lab)["hints"].get(wanted, 0)
-    level = min(seen + 1, len(exercise.hints))
-    workspace.of(lab)["hints"][wanted] = level
-    workspace.save()
+    with workspace.changing():
+        seen = workspace.of(lab)["hints"].get(wanted, 0)
+        level = min(seen + 1, len(exercise.hints))
+        workspace.of(lab)["hints"][wanted] = level
     print(f"{lab.id} {wanted}, hint {level} of {len(exercise.hints)}: {exercise.hints[level - 1]}")
     others = [each.name for each in lab.exercises if each.name != wanted]
     if seen == len(exercise.hints) and others:
@@ -168,18 +175,18 @@ def do_explain(options) -> int:
     here = [(lab, mistake) for lab, mistake in planted if lab.id in told.get(name, {})]
     if name in told and not here:
         for number, what in told[name].items():
-            print(f"{name} (in your file of lab {number})\n  {what}")
+            print(f"{name} (found in your file of lab {number})\n  {what}")
     elif planted:
         print("\n\n".join(explanation(*one) for one in here or planted))
     else:
         known = sorted({m.get("name", m["id"]) for lab in all_labs() for m in lab.mistakes} | {*told})
-        raise LabError(f'mistake: expected one of {", ".join(known)}, found "{name}"' +
-                       did_you_mean(name, known))
+        raise LabError(f'mistake: expected one of {", ".join(known)}, found "{name}". What a test '
+                       "named is known in the folder of that test" + did_you_mean(name, known))
     return 0
 
 
 def named_by_tests(options) -> dict[str, dict[str, str]]:
-    """By name: what the last test of a lab said that it is, by lab."""
+    """By name: what tests of a lab said that it is, by lab."""
     try:
         labs = workspace_of(options).state["labs"]
     except LabError:
@@ -295,7 +302,12 @@ def main() -> int:
     if options.json == "-":
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # the document alone
     try:
-        return options.run(options)
+        code = options.run(options)
+        print(end="", file=sys.__stdout__, flush=True)
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+        return 141  # as of SIGPIPE: whoever read has what they wanted
     except LabError as error:
         print(f"ringlab: {error}".rstrip(".") + "." * (str(error)[-1:] != "?"), file=sys.stderr)
         return error.code

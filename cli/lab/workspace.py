@@ -1,4 +1,6 @@
 """A folder of a learner's own: a file per lab, and what came of it so far."""
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -9,6 +11,7 @@ from lesson import lesson_of
 from submission import WORK_LOG, text_of
 
 STATE = "ringlab-lab.json"
+HIDDEN = ".ringlab"  # a folder for what is made from the files
 NOTHING_TRIED = {"schema": 1, "labs": {}}
 README = """# Labs
 
@@ -78,16 +81,19 @@ class Workspace:
     def __init__(self, path: pathlib.Path):
         self.path = path
         self.file = path / STATE
+        self.state = self.read()
+        if self.file.exists() or any((path / lab.file_name()).exists() for lab in all_labs()):
+            return
+        raise LabError(f"{path}: expected a folder that `ringlab lab export` wrote, found no {STATE} "
+                       "there. Change into one, or write one: ringlab lab export DIR", 3)
+
+    def read(self) -> dict:
         try:
-            self.state = json.loads(self.file.read_bytes())
-            check_state(self.state)
+            state = json.loads(self.file.read_bytes())
+            check_state(state)
+            return state
         except FileNotFoundError:
-            self.state = dict(NOTHING_TRIED, labs={})
-            if any((path / lab.file_name()).exists() for lab in all_labs()):
-                return
-            raise LabError(f"{path}: expected a folder that `ringlab lab export` wrote, found no "
-                           f"{STATE} there. Change into one, or write one: ringlab lab export "
-                           "DIR", 3) from None
+            return dict(NOTHING_TRIED, labs={})
         except (ValueError, RecursionError) as error:
             raise LabError(f"{self.file}: expected what `ringlab lab` wrote, found {error}. "
                            "Remove it to begin to count anew; your files stay", 3) from None
@@ -106,8 +112,24 @@ class Workspace:
         return self.state["labs"].setdefault(lab.id, {"outcome": "not tried", "tries": 0,
                                                       "hints": {}})
 
-    def save(self) -> None:
-        write_file(self.file, json.dumps(self.state, indent=1) + "\n")
+    @contextlib.contextmanager
+    def changing(self):
+        """The notes as they are now, to be changed: no other command changes them meanwhile."""
+        (self.path / HIDDEN).mkdir(exist_ok=True)
+        with (self.path / HIDDEN / "lock").open("w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.state = self.read()
+            yield
+            write_file(self.file, json.dumps(self.state, indent=1) + "\n")
+
+    def is_exported(self, lab: Lab) -> bool:
+        """Whether its file was ever written here. `debug` makes a folder for its own file alone."""
+        folder = (self.path / lab.file_name()).parent
+        return (self.state["labs"].get(lab.id, {}).get("tries", 0) > 0 or
+                folder.is_dir() and [one.name for one in folder.iterdir()] != ["debug"])
+
+    def is_missing(self, lab: Lab) -> bool:
+        return not (self.path / lab.file_name()).exists()
 
     def not_done(self, lab: Lab) -> list[str]:
         """The exercises whose stub still stands."""
@@ -123,9 +145,18 @@ class Workspace:
                 number += 1
             os.replace(path, aside)
         write_file(path, lab.skeleton())
-        self.state["labs"].pop(lab.id, None)
-        self.save()
+        with self.changing():
+            self.state["labs"].pop(lab.id, None)
         return aside
+
+
+def exported(workspace: Workspace) -> list[Lab]:
+    """The labs that were, whether their files are still there or not."""
+    return [lab for lab in all_labs() if workspace.is_exported(lab)]
+
+
+def count_of_labs(count: int) -> str:
+    return f"{count} lab" + "s" * (count != 1)
 
 
 def export(path: pathlib.Path, labs: list[Lab]) -> list[str]:

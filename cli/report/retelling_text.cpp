@@ -19,8 +19,8 @@ constexpr std::size_t kLineWidth = 98;
 constexpr std::size_t kMostMapRows = 8, kMostLaneLines = 10;
 constexpr std::string_view kMore = " …";
 constexpr const char* kLegend =
-    "[c] computes on chunk c, c>r sends it to rank r, c<r@s receives it from r into slot s, =c "
-    "waits";
+    "[c] computes on chunk c, c>r sends it to rank r, c<r@s takes it from r into slot s, =c waits, "
+    "! is wrong";
 constexpr const char* kOfEmptyChunks =
     "(? is a chunk that leaves no trace in memory: one without keys)";
 
@@ -39,7 +39,7 @@ using Column = std::pair<Pass, int>;
 /// What one rank does, step by step.
 class Lane {
  public:
-  explicit Lane(std::vector<TraceEvent> events) {
+  Lane(std::vector<TraceEvent> events, bool repeats_chunks) : repeats_chunks_(repeats_chunks) {
     std::ranges::stable_sort(events, {}, &TraceEvent::begin_ns);
     for (const TraceEvent& event : events) add(event);
   }
@@ -91,9 +91,10 @@ class Lane {
     const bool again = std::ranges::find(computed_, event.owner) != computed_.end();
     computed_.push_back(event.owner);
     const std::string name = event.owner == kNobody ? "all" : chunk;
-    return fmt::format("[{}{}]{}", name, at_slot(event), again ? "!" : "");
+    return fmt::format("[{}{}]{}", name, at_slot(event), again && !repeats_chunks_ ? "!" : "");
   }
 
+  bool repeats_chunks_;  // then it is no mistake
   std::map<Column, std::string> cells_;
   std::vector<int> computed_;  // owners, in the forward pass
   bool waits_ = false;
@@ -249,7 +250,7 @@ std::vector<std::string> lane_lines(const verify::Retelling& told, std::size_t m
   const RankWindow window = window_of(told, most);
   std::vector<Lane> lanes;
   for (std::size_t rank = window.first; rank < window.end; ++rank) {
-    lanes.emplace_back(told.ranks[rank]);
+    lanes.emplace_back(told.ranks[rank], told.repeats_chunks);
     const bool is_seen = told.seen && told.seen->step >= 0 && std::cmp_equal(told.seen->rank, rank);
     if (is_seen) lanes.back().mark({Pass::forward, told.seen->step});
   }

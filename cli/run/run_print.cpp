@@ -67,7 +67,7 @@ Json print_ranks(const std::vector<RankReport>& ranks, Output& output) {
   }
   if (ranks.empty()) return json;
   output.print(
-      "\n{}K/V held counts the own chunk, which lies in the input; peak memory does not.\n",
+      "\n{}K/V held: what it computes on, in the input or not; peak memory: what it allocates.\n",
       table.text());
   return json;
 }

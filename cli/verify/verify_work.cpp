@@ -117,7 +117,7 @@ void verify_laws(const VerifyPlan& plan, VerifyOutcome& outcome) {
     result.rounds = rounds[i].whole_rounds;
     result.coverage = verify::coverage_of(result.subject, result.laws, plan.laws);
     const bool whole = plan.laws.laws.empty() && plan.sampled_rows >= kRowsOfWholeLooks;
-    result.insight = verify::look_into(result.subject, result.laws, plan.laws.seed,
+    result.insight = verify::look_into(result.subject, result.laws, plan.laws,
                                        whole ? verify::Depth::everything : verify::Depth::failures);
     verify::keep_what_tells(result.subject, result.insight, result.laws);
     result.gaps = gaps_of(plan, result);

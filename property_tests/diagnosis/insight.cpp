@@ -18,8 +18,8 @@ bool says_more(const Diagnosis& a, const Diagnosis& b) {
 }  // namespace
 
 // A few failures are enough: laws overlap, and the first that has one name ends the search.
-Insight look_into(const Subject& subject, const SubjectVerdict& verdict, std::uint64_t seed,
-                  Depth depth) {
+Insight look_into(const Subject& subject, const SubjectVerdict& verdict,
+                  const VerifyOptions& options, Depth depth, const SearchLaw& search) {
   Insight insight;
   int diagnosed = 0;
   for (const LawVerdict& law : verdict.laws) {
@@ -32,10 +32,10 @@ Insight look_into(const Subject& subject, const SubjectVerdict& verdict, std::ui
     }
     if (insight.diagnosis.explains.size() == 1) break;
   }
-  if (diagnosed > 0) insight.passes_if = passes_if(subject, verdict, seed);
+  if (diagnosed > 0) insight.passes_if = passes_if(subject, verdict, options, search);
   if (diagnosed > 0 || depth == Depth::failures) return insight;
-  insight.warnings = filter_warnings(subject, seed);
-  insight.remarks = wider_than_needed(subject, seed);
+  insight.warnings = filter_warnings(subject, options.seed);
+  insight.remarks = wider_than_needed(subject, options.seed);
   return insight;
 }
 

@@ -29,6 +29,10 @@ const std::vector<Row>& law_table() {
       {"P71", {"memory.read_before_written", "memory of an earlier call shows in the answer"}},
       {"P72",
        {"ring.memory", "more chunks are held than the slots need, or it is not noted how many"}},
+      {"P79",
+       {"values.largest_lost",
+        "numbers next to the largest of their type become infinity or NaN where the answer is "
+        "finite"}},
       {"infinite_value",
        {"values.infinity_misplaced",
         "an infinite value does not show where it is seen, or shows where it is hidden"}},

@@ -142,6 +142,7 @@ Retelling retell(const Subject& subject, const Case& failing) {
   shown.transport = TransportKind::simulated;
   if (!subject.can.schedules) shown.schedule = subject.can.schedule;
   Retelling told;
+  told.repeats_chunks = subject.can.queries_travel;
   const Trial trial = make_trial(shown);
   told.needed =
       visits_of(make_model(trial, subject.profile(trial.problem, trial.options)), Visited::needed);

@@ -41,6 +41,7 @@ struct Retelling {
   std::vector<std::vector<int>> needed = {};  ///< by rank: the chunks that it has to compute on
   std::optional<EventFinding> seen = {};      ///< what no right program asks of its network
   std::optional<WrongRow> row = {};           ///< of o and lse, where one is wrong
+  bool repeats_chunks = false;  ///< ranks compute on a chunk for one asker after the other
 };
 
 /// Runs the case with simulated messages, and what follows from it: without the last chunks, and

@@ -74,8 +74,8 @@ std::string words_of(const verify::LawVerdict& law, const verify::Insight& insig
 AttentionVerdict verify_attention(const OwnAttention& own, int cases, std::uint64_t seed) {
   check_claims(own, cases);
   const verify::Subject subject = subject_of(own);
-  const verify::SubjectVerdict laws =
-      verify::verify_subject(subject, {.seed = seed, .cases_per_law = cases});
+  const verify::VerifyOptions options{.seed = seed, .cases_per_law = cases};
+  const verify::SubjectVerdict laws = verify::verify_subject(subject, options);
   AttentionVerdict verdict{.passed = laws.passed(),
                            .laws_held = laws.laws_passed(),
                            .laws_skipped = laws.laws_skipped()};
@@ -92,7 +92,8 @@ AttentionVerdict verify_attention(const OwnAttention& own, int cases, std::uint6
         verdict.passed ? "passes" : "does not pass", verdict.laws_held, cases, verdict.worst_ratio);
     return verdict;
   }
-  const verify::Insight insight = verify::look_into(subject, laws, seed, verify::Depth::failures);
+  const verify::Insight insight =
+      verify::look_into(subject, laws, options, verify::Depth::failures);
   for (const verify::LawVerdict& law : laws.laws) {
     if (law.failure && law.id == insight.of_law) first = &law;
   }

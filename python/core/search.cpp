@@ -41,7 +41,7 @@ class CaseSearch {
       const Case c = verify::shaped_case(law_, subject_.can, verify::random_case(draws),
                                          verify::CaseOrigin::drawn);
       if (runner_.run(c).outcome == Outcome::broken) {
-        while (take_simpler()) {
+        while (options.shrink && take_simpler()) {
         }
         break;
       }

@@ -81,6 +81,12 @@ verify::VerifyOptions search_options(const Wishes& wishes) {
   return options;
 }
 
+verify::LawVerdict search_hastily(const verify::Subject& subject, const verify::Law& law,
+                                  const verify::VerifyOptions& options) {
+  return search_law(subject, law, options,
+                    [&] { return options.haste && options.haste() != verify::Haste::none; });
+}
+
 /// Tells the caller how far it is; an exception from there ends the verification.
 void report_progress(const Wishes& wishes, VerifyStop& stop, std::size_t done, std::size_t total,
                      const std::string& law) {
@@ -153,10 +159,10 @@ nb::dict verify_callable(const nb::dict& named_wishes) {
                                        .laws = run_laws(subject, wishes, *stop)};
   raise_interruption(*stop);
   stop->deadline.reset();  // what is broken gets its name, when time for laws is up too
-  const std::uint64_t seed = search_options(wishes).seed;
+  const verify::VerifyOptions options = search_options(wishes);
   const auto insight = [&] {
     const nb::gil_scoped_release released;
-    return verify::look_into(subject, verdict, seed, verify::Depth::failures);
+    return verify::look_into(subject, verdict, options, verify::Depth::failures, search_hastily);
   }();
   raise_interruption(*stop);
   return described(subject, verdict, insight);

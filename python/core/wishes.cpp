@@ -19,16 +19,39 @@ namespace {
 using Matrix = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 constexpr std::string_view kMatrixName = "matrix";
 
+[[noreturn]] void refuse_file(std::string found) {
+  throw_usage_error({.where = "mask",
+                     .expected = "a mask that needs no file",
+                     .actual = std::move(found),
+                     .hint = "Pass the matrix itself, an array of booleans (q_tokens, kv_tokens)"});
+}
+
 std::size_t matrix_number(const std::string& path, std::size_t matrices) {
   std::size_t number = matrices;
   if (path.starts_with(kMatrixName)) {
     std::from_chars(path.data() + kMatrixName.size(), path.data() + path.size(), number);
   }
   if (number < matrices) return number;
-  throw_usage_error({.where = "mask",
-                     .expected = "a mask that needs no file",
-                     .actual = "\"file:" + path + "\"",
-                     .hint = "Pass the matrix itself, an array of booleans (q_tokens, kv_tokens)"});
+  refuse_file("\"file:" + path + "\"");
+}
+
+/// What is wrong with the text of a mask, without the files that only the command line reads.
+[[noreturn]] void refuse_mask(ErrorParts parts) {
+  constexpr std::string_view kFiles = " or file:PATH";
+  const bool is_file = parts.actual.starts_with("\"file");
+  if (is_file || parts.hint.find("file") != std::string::npos) refuse_file(parts.actual);
+  const std::size_t files = parts.expected.find(kFiles);
+  if (files != std::string::npos) parts.expected.erase(files, kFiles.size());
+  throw_usage_error(std::move(parts));
+}
+
+Mask parsed_mask(const std::string& text, const LoadBits& bits) {
+  try {
+    return parse_mask(text, bits);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    refuse_mask(error.parts());
+  }
 }
 
 /// The caller has not heard of the name that the matrix has in the mask's text.
@@ -96,11 +119,26 @@ struct FieldReader {
   template <class Field>
   void operator()(const Field& field) const {
     if constexpr (std::is_member_object_pointer_v<Field>) {
+      check_any_size();
       const std::int64_t number = *wishes.take<std::int64_t>(name.c_str());
       check_limit(option, static_cast<double>(number));
       options.*field = static_cast<std::remove_cvref_t<decltype(options.*field)>>(number);
     } else {
       set_word(option, *wishes.take<std::string>(name.c_str()), options);
+    }
+  }
+
+  /// A whole number of Python's may be larger than any type here.
+  void check_any_size() const {
+    double number = 0;
+    const nb::object given = wishes.object(name.c_str());
+    if (!nb::isinstance<nb::int_>(given) || !nb::try_cast(given, number)) return;
+    try {
+      check_limit(option, number);
+    } catch (const Error& error) {
+      ErrorParts parts = error.parts();
+      parts.actual = nb::cast<std::string>(nb::repr(given));
+      throw_usage_error(std::move(parts));
     }
   }
 };
@@ -110,11 +148,11 @@ struct FieldReader {
 Mask mask_from(const Wishes& wishes, const Shape& shape) {
   const auto matrices =
       wishes.take<std::vector<Matrix>>("matrices").value_or(std::vector<Matrix>{});
-  const Mask mask =
-      parse_mask(wishes.take<std::string>("mask").value_or("full"), [&](const std::string& path) {
-        return bits_of(matrices[matrix_number(path, matrices.size())], shape);
-      });
-  return mask.bind(shape.q_tokens, shape.kv_tokens);
+  const auto bits = [&](const std::string& path) {
+    return bits_of(matrices[matrix_number(path, matrices.size())], shape);
+  };
+  return parsed_mask(wishes.take<std::string>("mask").value_or("full"), bits)
+      .bind(shape.q_tokens, shape.kv_tokens);
 }
 
 Problem problem_from(const Wishes& wishes, const Shape& shape, DType dtype) {

@@ -25,9 +25,9 @@ inline constexpr const char* kTypeName<std::string> = "a text";
 template <>
 inline constexpr const char* kTypeName<double> = "a number";
 template <>
-inline constexpr const char* kTypeName<std::int64_t> = "a whole number";
+inline constexpr const char* kTypeName<std::int64_t> = "a whole number below 2^63";
 template <>
-inline constexpr const char* kTypeName<std::uint64_t> = "a whole number, not negative";
+inline constexpr const char* kTypeName<std::uint64_t> = "a whole number from 0 to 2^64 - 1";
 template <>
 inline constexpr const char* kTypeName<std::vector<double>> = "a list of numbers";
 

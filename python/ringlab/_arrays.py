@@ -6,14 +6,17 @@ PyTorch, JAX and others go through DLPack.
 from __future__ import annotations
 
 import functools
+import sys
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from ringlab._errors import InputError, UsageError, usage_error
+from ringlab._errors import UsageError, input_error, usage_error
 
 FLOATS = {"f64": np.float64, "f32": np.float32, "f16": np.float16}
+READ = "float64, float32, float16 or bfloat16"
+READ_NAMES = ("float64", "float32", "float16", "bfloat16", "uint16")  # the last for bits of bfloat16
 
 
 @functools.cache
@@ -39,22 +42,55 @@ class Exchanged:
         self.is_bits = False
         self.data = array
         if isinstance(array, np.ndarray):
-            if array.dtype.hasobject or array.dtype.itemsize > 8:
-                raise InputError(f"{name}: expected float64, float32, float16 or bfloat16, found "
-                                 f"{array.dtype}", where=name)
-            if not array.dtype.isnative:
-                raise InputError(f"{name}: expected the byte order of this machine, found "
-                                 f"{array.dtype}", where=name)
+            _check_memory(name, array)
             if is_bfloat16(array):
                 self.data, self.is_bits = array.view(np.uint16), True
         elif not hasattr(array, "__dlpack__"):
-            raise InputError(f"{name}: expected a NumPy array, or one that can be read through DLPack, "
-                             f"found {type(array).__name__}", where=name)
+            raise input_error(name, "a NumPy array, or one that can be read through DLPack",
+                              type(array).__name__)
         else:
+            if is_tensor(array):
+                _check_tensor(name, array)
             if getattr(array, "requires_grad", False):
                 self.data = self.data.detach()
             if hasattr(array, "is_neg"):  # PyTorch's memory may hold the negative of what it shows
                 self.data = self.data.resolve_neg()
+
+
+def is_tensor(array: Any) -> bool:
+    """True for a tensor of PyTorch, which is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def _check_memory(name: str, array: np.ndarray) -> None:
+    """Raises for what NumPy hands on by no protocol."""
+    if array.dtype.name not in READ_NAMES:
+        raise input_error(name, READ, array.dtype)
+    if not array.dtype.isnative:
+        raise input_error(name, "the byte order of this machine", array.dtype)
+    size = array.itemsize
+    for stride, extent in zip(array.strides, array.shape):
+        if array.size and extent > 1 and stride % size:
+            raise input_error(name, f"strides that are multiples of {size} bytes", stride, "Copy it.")
+
+
+def _check_tensor(name: str, tensor: Any) -> None:
+    """Raises for tensors that have no memory as DLPack describes it."""
+    layout = str(tensor.layout).removeprefix("torch.")
+    if tensor.is_nested or layout != "strided":
+        kind = "nested" if tensor.is_nested else "sparse" if "sparse" in layout else layout
+        raise input_error(name, "a dense tensor", f"a {kind} tensor")
+    if tensor.device.type != "cpu":
+        raise input_error(name, "an array on the CPU", f"a tensor on device {tensor.device}",
+                          "" if tensor.is_meta else "Copy it to the CPU first.")
+    if tensor.is_quantized:
+        raise input_error(name, READ, tensor.dtype)
+    try:
+        tensor.data_ptr()
+    except RuntimeError:
+        raise input_error(name, "a tensor with numbers in memory",
+                          "one without, as torch.func and torch.compile make them") from None
 
 
 def exchange(arrays: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -63,8 +99,7 @@ def exchange(arrays: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     bits = {name: one.is_bits for name, one in exchanged.items()}
     for name, array in arrays.items():
         if any(bits.values()) and isinstance(array, np.ndarray) and not bits[name]:
-            raise InputError(f"{name}: expected the dtype of the others, bfloat16, found "
-                             f"{array.dtype}", where=name)
+            raise input_error(name, "the dtype of the others, bfloat16", array.dtype)
     return {name: one.data for name, one in exchanged.items()}, any(bits.values())
 
 

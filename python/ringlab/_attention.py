@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ringlab import _core
 from ringlab._arrays import as_library, exchange, namespace_of
-from ringlab._autograd import differentiable, refuse_tracked, tracked
+from ringlab._autograd import differentiable, refuse_tangents, refuse_tracked, tracked
 from ringlab._errors import usage_error
 from ringlab._heads import head_by_head
 from ringlab._mask import mask_wishes, split_heads
@@ -105,17 +105,21 @@ def attention(q: Any, k: Any, v: Any, *, mask: Any = "full", is_causal: bool = F
 
     Tensors of PyTorch that require gradients get them: autograd calls the subject again with dout.
     Gradients are those of o by q, k and v; a loss of lse, and a mask, a scale, sinks and the like that
-    require some, are refused. What is computed with dout has none.
+    require some, are refused, and so are tangents of forward mode, and grouped heads with one mask per
+    head. What is computed with dout has none.
 
     A RuntimeWarning says where q and k are so large that scores may overflow.
 
     The GIL is released while it computes. Raises UsageError and InputError (both ValueError), RunError
     (a RuntimeError) when a rank fails, MemoryError.
     """
-    exchange({"q": q, "k": k, "v": v})  # refuses what is no array
+    arrays = {"q": q, "k": k, "v": v} | ({} if dout is None else {"dout": dout})
+    settings = {"mask": mask, "scale": scale, "softcap": softcap, "alibi": alibi, "sinks": sinks,
+                "dropout": dropout}
+    refuse_tangents(arrays | settings)
+    exchange(arrays)  # refuses what is no array
     if dout is None:
-        _refuse_tracked_settings({"mask": mask, "scale": scale, "softcap": softcap, "alibi": alibi,
-                                  "sinks": sinks, "dropout": dropout})
+        _refuse_tracked_settings(settings)
     if is_causal:
         mask = (*(mask if isinstance(mask, tuple) else (mask,)), _causal(q, k))
     mask, per_head = split_heads(mask)

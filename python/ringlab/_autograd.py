@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,20 @@ def refuse_tracked(what: str) -> None:
     """Raises: these results are no function that autograd could follow."""
     raise usage_error(what, "tensors that require no gradients", "some that do",
                       "Call it under torch.no_grad(), or on tensor.detach()")
+
+
+def refuse_tangents(given: dict[str, Any]) -> None:
+    """Raises for tensors with tangents of PyTorch's forward mode, which would be dropped."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    unpack = torch.autograd.forward_ad.unpack_dual  # looks no further outside of a dual_level
+    for name, value in given.items():
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(one, torch.Tensor) and unpack(one).tangent is not None:
+                raise usage_error(name, "tensors without tangents of forward mode", "some with them",
+                                  "Gradients come from backward(); forward_ad.unpack_dual(tensor).primal "
+                                  "has no tangent")
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlab._arrays import Exchanged, as_arrays
+from ringlab._errors import InputError
 from ringlab._mask import Mask
 
 INPUTS = ("q", "k", "v", "dout")
@@ -125,4 +126,7 @@ class VerifiedCallable:
             array = array[..., None] if array.ndim == 3 else array
         else:
             check_dtype(name, array, dtype)
-        return Exchanged(name, array).data
+        try:
+            return Exchanged(name, array).data
+        except InputError as error:
+            raise Misbehaved(str(error)) from None

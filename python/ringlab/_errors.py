@@ -40,6 +40,15 @@ class RankError(RunError):
 
 def usage_error(where: str, expected: str, found: object, hint: str = "") -> UsageError:
     """An error in the form of all others, to be raised."""
+    return _formed(UsageError, where, expected, found, hint)
+
+
+def input_error(where: str, expected: str, found: object, hint: str = "") -> InputError:
+    """Likewise."""
+    return _formed(InputError, where, expected, found, hint)
+
+
+def _formed(kind: type, where: str, expected: str, found: object, hint: str) -> Error:
     text = f"{where}: expected {expected}, found {found}"
-    return UsageError(text + (f". {hint}" if hint else ""), where=where, expected=expected,
-                      found=str(found), hint=hint)
+    return kind(text + (f". {hint}" if hint else ""), where=where, expected=expected,
+                found=str(found), hint=hint)

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ringlab._errors import usage_error
+from ringlab._errors import input_error, usage_error
 
 
 def head_by_head(compute: Callable[..., Any], wishes: dict[str, Any], q: Any, k: Any, v: Any, *,
                  dout: Any = None, return_lse: bool = False) -> Any:
     """What `compute(wishes, q, k, v, …)` gives for every batch and query head, put together."""
+    for name, array in (("q", q), ("k", k), ("v", v), ("dout", q if dout is None else dout)):
+        if len(array.shape) != 4:
+            raise input_error(name, "4 dimensions: (batch, heads, tokens, head_dim)", len(array.shape))
     masks = _per_head(wishes["per_head"], q, k)
     if wishes["dropout"] or wishes["alibi"] == "default":
         raise usage_error("mask", "one for all heads beside dropout and default slopes", "one per head")
     group = max(1, q.shape[1] // max(1, k.shape[1]))
-    if dout is not None and group > 1:
+    if group > 1 and (dout is not None or wishes.get("differentiable")):
         raise usage_error("mask", "one for all heads beside gradients of grouped heads",
                           "one per head", "Repeat k and v for every query head")
     parts = []

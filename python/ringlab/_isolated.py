@@ -33,6 +33,7 @@ GRACE = 10.0  # calls under way at the end may take so many times as long as the
 LEAST_GRACE_S = 1.0
 LEAST_LOST_S = 10.0
 DEADLINES_TO_LOSE = 3
+MOST_WAIT_S = 1e6  # more milliseconds fit no int
 
 
 def why_not_isolated() -> str:
@@ -140,7 +141,7 @@ class IsolatedCallable:
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        self._socket.settimeout(left)
+        self._socket.settimeout(min(left, MOST_WAIT_S))
 
     def _receive(self, until: float, most_bytes: int) -> dict[str, Any]:
         """The answer; nothing in it is believed before it is checked."""

@@ -108,13 +108,18 @@ class Report:
     laws: tuple[LawVerdict, ...]
     seconds: float
     settings: dict[str, Any]  #: what was asked for
-    _replay: Callable[[Callable[..., Any] | None, str], Replay] = dataclasses.field(repr=False)
+    _replay: Callable[[Callable[..., Any] | None, str], Replay] | None = dataclasses.field(
+        repr=False, compare=False)  #: None in a report that was pickled
     first_call: str = ""  #: what went wrong with the simplest call; nothing else was tried then
     diagnosis: str = ""  #: the mistake by its name, where the numbers tell
     findings: tuple[str, ...] = ()  #: what else was found out about a failure
     passes_if: str = ""  #: an arithmetic that it keeps and could declare
     tried: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)  #: docs/certificates.md
     gaps: tuple[str, ...] = ()  #: why it does not pass although no law is broken
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: without the function."""
+        return self.__dict__ | {"_replay": None}
 
     @property
     def passed(self) -> bool:
@@ -136,6 +141,10 @@ class Report:
             if not self.broken:
                 raise usage_error("token", "a broken law, or the token of a case", "neither")
             token = self.broken[0].failure.token
+        if self._replay is None:
+            raise usage_error("replay", "a report that still has its function", "one that was pickled",
+                              f'ringlab.replay(fn, "{token}") runs the case; give it the profile, the '
+                              "limits and the arrays of verify, too")
         return self._replay(fn, token)
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
+import numbers
 import re
 import sys
 import time
@@ -21,6 +23,7 @@ from ringlab._report import Failure, LawVerdict, Replay, Report
 MASKS = ("full", *_core.MASKS, "matrix", "intersections")
 DTYPES = ("f64", "f32", "f16", "bf16")
 MODIFIERS = _core.MODIFIERS
+MOST_CASES = MOST_SECONDS = 10**9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,11 +134,11 @@ def verify(fn: Callable[..., Any], *, dtypes: Iterable[str] = ("f32",),
     RunError where memory, threads or descriptors ran out: that is no verdict.
     """
     _check_words("shapes", [shapes], ("any", "few"))
-    if cases < 1:
-        raise usage_error("cases", "at least 1", cases)
-    for what, number in (("seconds", seconds), ("timeout", timeout)):
-        if number is not None and not number > 0:
-            raise usage_error(what, "more than 0", number)
+    if not 1 <= cases <= MOST_CASES:
+        raise usage_error("cases", f"1 to {MOST_CASES}", cases)
+    seconds = None if seconds == math.inf else seconds
+    if seconds is not None:
+        _check_seconds("seconds", seconds)
     chosen = None if laws is None else list(laws)
     required = _required(require)
     began = time.monotonic()
@@ -185,6 +188,7 @@ def _called(fn: Callable[..., Any], arrays: str | Callable[[np.ndarray], Any], i
         raise usage_error("fn", "a function", type(fn).__name__)
     if arrays not in ("numpy", "torch") and not callable(arrays):
         raise usage_error("arrays", '"numpy", "torch" or a function', repr(arrays))
+    _check_seconds("timeout", timeout)
     obstacle = "" if isolate is False else why_not_isolated()
     if isolate and obstacle:
         raise usage_error("isolate", "a process that can be copied", obstacle,
@@ -195,6 +199,11 @@ def _called(fn: Callable[..., Any], arrays: str | Callable[[np.ndarray], Any], i
         yield callee
     finally:
         callee.close()
+
+
+def _check_seconds(what: str, number: Any) -> None:
+    if not (isinstance(number, numbers.Real) and 0 < number <= MOST_SECONDS):
+        raise usage_error(what, f"more than 0 and at most {MOST_SECONDS} seconds", repr(number))
 
 
 def _required(words: Iterable[str]) -> list[str]:
@@ -212,7 +221,7 @@ def _gaps(verdicts: tuple[LawVerdict, ...], tried: dict[str, Any], strict: bool,
     """Why a function does not pass although it broke no law."""
     gaps = []
     held = sum(law.cases for law in verdicts)
-    if tried["refused"] > 3 * held:  # as Coverage::refuses_most()
+    if tried["refused"] > 2 * held:  # as Coverage::refuses_most()
         gaps.append(f"it refused {tried['refused']} of {tried['refused'] + held} cases that its masks and "
                     "limits leave in: say there what it cannot do")
     holding = {law.id for law in verdicts if law.verdict == "held"}
@@ -287,7 +296,7 @@ class _Settings:
                     if value != getattr(type(what)(), name)}
         return {"dtypes": self.dtypes, "masks": self.masks, "backward": self.backward,
                 "modifiers": self.modifiers, "gives_lse": self.gives_lse,
-                "arrays": self.arrays if isinstance(self.arrays, str) else self.arrays.__name__,
+                "arrays": _name_of(self.arrays, self.arrays if isinstance(self.arrays, str) else None),
                 "limits": changed(self.limits), "profile": changed(self.profile)}
 
 

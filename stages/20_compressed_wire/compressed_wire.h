@@ -61,7 +61,9 @@ void unpack(const Code* codes, const Scale* scales, std::int64_t rows, std::int6
     // [gap: read]
     const double value = std::ldexp(static_cast<double>(code), scales[at / channels]);
     // end [gap: read]
+    // [gap: store]
     values[at] = static_cast<Element>(std::clamp(value, -most, most));
+    // end [gap: store]
   }
   // end [lab: unpack]
 }

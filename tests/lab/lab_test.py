@@ -1,8 +1,11 @@
 """`ringlab lab` as a learner uses it: export, write, test, hint, why, reset, watch."""
+import concurrent.futures
 import json
 import math
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +21,7 @@ import handed_in  # noqa: E402
 from catalogue import all_labs, find_lab, without_marks  # noqa: E402
 from debug import debug_labs  # noqa: E402
 from program import PROGRAM, ProgramTest, ringlab  # noqa: E402
+from workspace import Workspace  # noqa: E402
 
 class LabTest(ProgramTest):
     def setUp(self):
@@ -310,6 +314,28 @@ class BusyMachine(unittest.TestCase):
             self.assertEqual(attempt.judge_or_late(pathlib.Path("x.so"), 8), self.verdict("no end"))
 
 
+class Said(unittest.TestCase):
+    """What is said of laws that broke."""
+
+    def law_of(self, *ids, **insight):
+        failure = {"case": "", "message": "", "token": ""}
+        laws = [{"id": one, "statement": one, "failure": failure} for one in ids]
+        found = {"explains": [], "findings": [], "sentence": "", "law": ids[0]} | insight
+        return attempt.wrong({"laws": laws, "insight": found}).lines[1].split()[1]
+
+    def test_is_the_plainest_law_where_there_is_no_diagnosis(self):
+        self.assertEqual(self.law_of("far_strides", "gradients_equal_reference", "equals_reference"),
+                         "equals_reference")
+        self.assertEqual(self.law_of("far_strides", "gradients_equal_reference"),
+                         "gradients_equal_reference")
+        self.assertEqual(self.law_of("P40", "P41"), "P40")
+
+    def test_is_the_law_that_a_diagnosis_is_of(self):
+        named = [{"id": "ring.messages", "what": "a message is lost"}]
+        for found in ({"explains": named}, {"findings": ["rank 1 sent to rank 2"]}):
+            self.assertEqual(self.law_of("P40", "equals_reference", "P41", law="P41", **found), "P41")
+
+
 class Words(LabTest):
     def test_hints_come_one_by_one(self):
         self.export("--stages", "05-05")
@@ -338,6 +364,17 @@ class Words(LabTest):
     def test_a_name_of_several_mistakes_is_explained_for_each_stage(self):
         told = ringlab("lab", "explain", "ring.messages").out
         self.assertEqual(re.findall(r"\(stage (\d\d) ", told), ["17", "18", "21"])
+
+    def test_what_a_test_named_can_be_asked_for_after_later_tests(self):
+        self.export("--stages", "05-05")
+        name = "ring.memory"
+        self.assertIn("folder of that test", self.lab("explain", name).err)
+        self.edited(find_lab("05"), "  r.work.hold_kv((ranks > 1 ? 2 : 1) * here.bytes());\n", "")
+        said = re.search(rf"(this is: .*) \({name}\)\n", self.lab("test", "05").out)
+        self.assertTrue(said)
+        self.write(find_lab("05"), "\n")
+        self.lab("test", "05")
+        self.assert_ends(self.lab("explain", name), 0, f"in your file of lab 05)\n  {said[1]}\n")
 
     def test_a_mistake_is_explained_by_its_name(self):
         result = ringlab("lab", "explain", "ring_one_hop_short")
@@ -396,6 +433,55 @@ class Files(LabTest):
         self.assertIn("yours is ring.h.1 beside it", self.lab("reset", "05").out)
         self.assertEqual((self.labs / "05_ring" / "ring.h.1").read_text(), "mine\n")
         self.assertEqual((self.labs / lab.file_name()).read_text(), lab.skeleton())
+
+    def test_of_two_labs_that_are_tested_at_once_both_are_noted(self):
+        self.export("--stages", "04-06")
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(lambda lab: self.lab("test", lab), ("04", "05", "06")))
+        self.assertEqual(re.findall(r"(\d\d) \w+ +1  not done", self.lab("list").out), ["04", "05", "06"])
+
+    def test_notes_are_changed_as_they_are_by_then(self):
+        self.export("--stages", "05-06")
+        one, other = Workspace(self.labs), Workspace(self.labs)
+        for workspace, lab in [(one, "05"), (other, "06"), (one, "06")]:
+            with workspace.changing():
+                workspace.of(find_lab(lab))["tries"] += 1
+        self.assertEqual([Workspace(self.labs).of(find_lab(lab))["tries"] for lab in ("05", "06")], [1, 2])
+
+    def test_a_missing_file_is_named(self):
+        self.assertIn("1 lab in ", self.succeeds("lab", "export", self.labs, "--stages", "05-05").out)
+        self.export("--stages", "06-06")
+        (self.labs / "05_ring" / "ring.h").rename(self.labs / "05_ring" / "mine.h")
+        self.assertRegex(self.lab("list").out, r"05 ring .* 05_ring/ring\.h is missing\n06 causal_ring")
+        listed = json.loads(ringlab("lab", "--dir", self.labs, "--json", "-", "list").out)
+        self.assertEqual([lab["missing"] for lab in listed["labs"]], [True, False])
+        self.fails(3, "05_ring/ring.h: expected", "lab", "--dir", self.labs, "next")
+        packed = self.folder / "y.zip"
+        self.fails(3, ["05_ring/ring.h: expected", "`ringlab lab reset 05`."], "lab", "--dir", self.labs,
+                   "submit", packed)
+        self.assertFalse(packed.exists())
+        self.lab("reset", "05")
+        self.assert_ends(self.lab("submit", packed), 0, "y.zip: 2 labs and ")
+
+    def test_a_lab_that_was_tried_is_missing_with_its_folder_and_one_to_debug_is_none(self):
+        self.export("--stages", "05-06")
+        (self.labs / "08_overlapped_ring" / "debug").mkdir(parents=True)
+        self.lab("test", "05")
+        shutil.rmtree(self.labs / "05_ring")
+        listed = self.lab("list").out
+        self.assertIn("05_ring/ring.h is missing", listed)
+        self.assertNotIn("08 ", listed)
+
+    def test_who_reads_no_further_ends_it_quietly(self):
+        self.export("--stages", "05-05")
+        for words, unbuffered in [(["list"], ""), (["next"], "1"), (["--json", "-", "list"], "")]:
+            reading, writing = os.pipe()
+            os.close(reading)
+            done = subprocess.run([PROGRAM, "lab", "--dir", self.labs, *words], stdout=writing,
+                                  stderr=subprocess.PIPE, check=False,
+                                  env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
+            os.close(writing)
+            self.assertEqual((done.returncode, done.stderr), (141, b""))
 
     def test_pages_that_were_changed_stay(self):
         self.export("--stages", "05-05")

@@ -120,7 +120,7 @@ TEST(Insight, of_a_failed_verdict_names_the_mistake) {
   VerifyOptions options;
   options.laws = {"equals_reference"};
   const Insight insight =
-      look_into(subject, verify_subject(subject, options), 1, Depth::everything);
+      look_into(subject, verify_subject(subject, options), options, Depth::everything);
   EXPECT_EQ(insight.diagnosis.sentence(), "this is: lse is the maximum plus log2 of the row sum");
   EXPECT_EQ(insight.of_law, "equals_reference");
   EXPECT_THAT(insight.warnings, IsEmpty());
@@ -137,7 +137,7 @@ std::string arithmetic_named(Subject subject, double u_accumulate,
   };
   subject.can.dtypes = {DType::f32};
   subject = foreign_subject(std::move(subject));
-  return passes_if(subject, verify_subject(subject, {.laws = laws}), 1);
+  return passes_if(subject, verify_subject(subject, {.laws = laws}), {}, verify_law);
 }
 
 /// What `equals_reference` finds, and what is named.
@@ -145,7 +145,7 @@ std::pair<SubjectVerdict, Insight> failure_of(const Subject& subject) {
   VerifyOptions options;
   options.laws = {"equals_reference"};
   SubjectVerdict verdict = verify_subject(subject, options);
-  Insight insight = look_into(subject, verdict, 1, Depth::failures);
+  Insight insight = look_into(subject, verdict, options, Depth::failures);
   return {std::move(verdict), std::move(insight)};
 }
 

@@ -40,7 +40,7 @@ report::SubjectResult verified(const verify::Subject& subject) {
     result.laws.laws.push_back(verify::verify_law(subject, *law, options));
     if (result.laws.laws.back().failure && ++broken == kMostLookedInto) break;
   }
-  result.insight = verify::look_into(subject, result.laws, options.seed, verify::Depth::failures);
+  result.insight = verify::look_into(subject, result.laws, options, verify::Depth::failures);
   return result;
 }
 

@@ -20,7 +20,7 @@ TEST_P(Unplanted, is_rejected_and_called_by_a_right_name_or_by_none) {
   const verify::SubjectVerdict verdict = verify::verify_subject(mutant.subject, options);
   EXPECT_FALSE(verdict.passed()) << mutant.info.breaks;
   const verify::Diagnosis diagnosis =
-      verify::look_into(mutant.subject, verdict, options.seed, verify::Depth::failures).diagnosis;
+      verify::look_into(mutant.subject, verdict, options, verify::Depth::failures).diagnosis;
   std::vector<std::string> ids;
   for (const verify::Suspect& suspect : diagnosis.explains) ids.push_back(suspect.id);
   RecordProperty("names", fmt::format("{}", fmt::join(ids, " ")));

@@ -288,6 +288,8 @@ class BadInput(unittest.TestCase):
                                   v.astype(np.float64), subject=subject)
                 with self.assertRaises(RuntimeWarning):
                     ringlab.attention(np.float32(1e19) * q, np.float32(1e19) * k, v)
+        with self.assertWarnsRegex(RuntimeWarning, r"that scale · q·k may overflow: up to \d.*e\+30\d where"):
+            ringlab.attention(q, k, v, scale=1e300)
 
     def test_shapes_that_do_not_fit_are_named(self):
         q, k, v = self.q, self.k, self.v
@@ -298,6 +300,29 @@ class BadInput(unittest.TestCase):
         self.fails(ringlab.InputError, "^q: expected 4 dimensions.*found 3", q[0], k, v)
         self.fails(ringlab.InputError, "^dout: expected", q, k, v, dout=self.dout[..., :1])
         self.fails(ringlab.InputError, "head_dim: expected at least 1", q[..., :0], k[..., :0], v)
+
+    def test_dimensions_are_named_beside_masks_per_head_too(self):
+        q, k, v, masks = self.q, self.k, self.v, np.ones((4, 5, 7), bool)
+        for name, arrays in (("q", (q[0], k, v)), ("q", (q[0, 0], k, v)), ("k", (q, k[0, 0], v)),
+                             ("v", (q, k, v[0]))):
+            self.fails(ringlab.InputError, f"^{name}: expected 4 dimensions", *arrays, mask=masks)
+        k, v = np.repeat(k, 2, axis=1), np.repeat(v, 2, axis=1)
+        self.fails(ringlab.InputError, "^dout: expected 4 dim", q, k, v, mask=masks, dout=self.dout[0, 0])
+        self.fails(ringlab.InputError, "^dout: expected a NumPy array", q, k, v, mask=masks, dout=1)
+
+    def test_memory_that_no_protocol_describes_is_named(self):
+        k, v = self.k, self.v
+        odd = np.ndarray(self.q.shape, np.float32, np.zeros(9999, np.uint8), 0, (1360, 340, 68, 17))
+        self.fails(ringlab.InputError,
+                   r"^q: expected strides that are multiples of 4 bytes, found 17\. Copy it\.$", odd, k, v)
+        ringlab.attention(odd.copy(), k, v)
+        for dtype in ("M8[s]", "m8[s]", "V4", [("a", "f4")], "S4", "U1", "O", "g"):
+            strange = np.zeros(self.q.shape, dtype)
+            error = self.fails(ringlab.InputError, "^q: expected float64, float32, float16 or bfloat16",
+                               strange, k, v)
+            self.assertEqual(error.found, str(strange.dtype))
+        record = np.zeros(self.q.shape, [("a", "f4")]).view(np.recarray)
+        self.fails(ringlab.InputError, "^q: expected float64.*found .*record", record, k, v)
 
     def test_dtypes_that_do_not_fit_are_named(self):
         q, k, v = self.q, self.k, self.v
@@ -320,7 +345,11 @@ class BadInput(unittest.TestCase):
     def test_masks_that_do_not_fit_are_refused(self):
         self.fails(ringlab.UsageError, "mask.*\"casual\"", mask="casual")
         self.fails(ringlab.InputError, "documents", mask="documents:3,3")
-        self.fails(ringlab.UsageError, "mask.*no file", mask="file:/etc/passwd")
+        error = self.fails(ringlab.UsageError, "Did you mean causal", mask="causl")
+        self.assertTrue(error.expected.endswith("prefix:N, joined with +"), error.expected)
+        for file in ("file:/etc/passwd", "file:", "file", "causal+file:x", "fil:x"):
+            self.fails(ringlab.UsageError, "mask: expected a mask that needs no file, found .*Pass the matrix",
+                       mask=file)
         self.fails(ringlab.UsageError, "mask: expected a text", mask=np.ones((5, 7)))
         self.fails(ringlab.InputError, r"^mask: expected an array \(5, 7\), found \(7, 5\)",
                    mask=np.ones((7, 5), dtype=bool))
@@ -348,6 +377,12 @@ class BadInput(unittest.TestCase):
         self.fails(ringlab.UsageError, "^scale: expected a number, found 'x'", scale="x")
         self.fails(ringlab.UsageError, "^ranks: expected a whole number", ranks=1.5,
                    subject="optimized")
+        for ranks in (2**70 + 1, -2**70):
+            self.fails(ringlab.UsageError, f"^ranks: expected 1 to 4096, found {ranks}$", ranks=ranks,
+                       subject="optimized")
+        for seed in (2**64, -1):
+            self.fails(ringlab.UsageError, f"^dropout_seed: .* from 0 to 2.64 - 1, found {seed}",
+                       dropout=0.5, dropout_seed=seed)
         self.fails(ringlab.InputError, "slope", alibi=[1.0, 2.0])
         for name in ("alibi", "sinks"):
             for given in (object(), ["one"], np.ones((2, 2))):

@@ -37,6 +37,21 @@ def rounds_weights(q, k, v, *, mask, scale):
     return o.astype(q.dtype), lse
 
 
+def merges_pairs(q, k, v, *, mask, scale):
+    """The (o, lse) of three keys at a time, merged."""
+    pairs = mask.matrix()
+    o = np.zeros((*q.shape[:3], v.shape[3]), q.dtype)
+    lse = np.full(q.shape[:3], -np.inf, np.float32)
+    for begin in range(0, k.shape[2], 3):
+        part = slice(begin, begin + 3)
+        part_o, part_lse = softmax_attention(q, k[:, :, part], v[:, :, part], pairs[:, part], scale)
+        both = np.logaddexp(lse, part_lse)
+        top = np.where(np.isneginf(both), np.float32(0), both)
+        o = o * np.exp(lse - top)[..., None] + part_o * np.exp(part_lse - top)[..., None]
+        lse = both
+    return o.astype(q.dtype), lse
+
+
 def right_without_lse(q, k, v, *, mask, scale):
     return right(q, k, v, mask=mask, scale=scale)[0]
 

@@ -3,6 +3,7 @@ import html
 import html.parser
 import json
 import os
+import pickle
 import subprocess
 import sys
 import unittest
@@ -51,6 +52,17 @@ class Reports(unittest.TestCase):
         self.assertTrue(self.wrong.replay(functions.right))
         with self.assertRaises(AssertionError):
             assert self.wrong
+
+    def test_a_report_can_be_pickled_and_names_what_runs_its_case(self):
+        for report in (self.right, self.wrong):
+            again = pickle.loads(pickle.dumps(report))
+            self.assertEqual(again, report)
+            self.assertEqual((str(again), again.to_json()), (str(report), report.to_json()))
+        token = self.wrong.broken[0].failure.token
+        with self.assertRaisesRegex(ringlab.UsageError, "^replay: .*pickled") as caught:
+            again.replay()
+        self.assertIn(f'ringlab.replay(fn, "{token}")', caught.exception.hint)
+        self.assertFalse(self.wrong.replay())  # the report itself still has its function
 
     def test_the_table_has_every_law_and_the_reasons_of_skips(self):
         text = str(self.right)

@@ -4,6 +4,7 @@ import unittest
 
 try:
     import torch
+    from torch.autograd import forward_ad
 except ImportError:
     print("tests/python: Skipped\nPyTorch cannot be imported")
     sys.exit(77)
@@ -90,6 +91,44 @@ class Tensors(unittest.TestCase):
                 ringlab.attention(plain, plain, plain, **wishes)
             with torch.no_grad():
                 ringlab.attention(plain, plain, plain, **wishes)
+
+    def test_masks_per_head_with_grouped_heads_are_refused_at_the_call(self):
+        q, k = torch.ones(1, 4, 3, 2, requires_grad=True), torch.ones(1, 2, 3, 2)
+        masks = torch.ones(4, 3, 3, dtype=torch.bool)
+        with self.assertRaisesRegex(ringlab.UsageError, "^mask: .*grouped heads.*Repeat k and v"):
+            ringlab.attention(q, k, k, mask=masks)
+        with torch.no_grad():
+            ringlab.attention(q, k, k, mask=masks)
+        wide = k.repeat_interleave(2, 1).requires_grad_()
+        ringlab.attention(q, wide, wide, mask=masks).sum().backward()
+        self.assertEqual(wide.grad.shape, wide.shape)
+
+    def test_tangents_of_forward_mode_are_refused(self):
+        q = torch.randn(1, 2, 3, 2)
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(q, torch.ones_like(q))
+            for at in range(3):
+                qkv = [q, q, q]
+                qkv[at] = dual
+                with self.assertRaisesRegex(ringlab.UsageError, f"^{'qkv'[at]}: .*without tangents"):
+                    ringlab.attention(*qkv)
+            sinks = forward_ad.make_dual(torch.zeros(2), torch.ones(2))
+            for name, given in (("dout", dual), ("sinks", sinks), ("sinks", list(sinks)),
+                                ("scale", sinks[0])):
+                with self.assertRaisesRegex(ringlab.UsageError, f"^{name}: .*without tangents"):
+                    ringlab.attention(q, q, q, **{name: given})
+            ringlab.attention(q, q, forward_ad.unpack_dual(dual).primal)
+        with self.assertRaisesRegex(ringlab.UsageError, "^q: .*without tangents"):
+            torch.func.jvp(lambda x: ringlab.attention(x, q, q), (q,), (q,))
+
+    def test_tensors_without_memory_are_named(self):
+        q = torch.zeros(1, 2, 3, 2)
+        for tensor, found in ((q.to_sparse(), "a sparse tensor"), (q.to("meta"), "a tensor on device meta"),
+                              (q.to_mkldnn(), "a _mkldnn tensor")):
+            with self.assertRaisesRegex(ringlab.InputError, f"^k: expected .*, found {found}$"):
+                ringlab.attention(q, tensor, q)
+        with self.assertRaisesRegex(ringlab.InputError, "^q: .*numbers in memory.*torch.func"):
+            torch.func.vmap(lambda x: ringlab.attention(x, q, q))(q[None])
 
     def test_masks_and_numbers_may_be_tensors_of_any_dtype(self):
         q, causal = torch.randn(1, 2, 4, 3), torch.ones(4, 4).tril()

@@ -1,6 +1,7 @@
 """`ringlab.verify` on functions in NumPy: right ones pass, wrong ones are found, and said to be."""
 import dataclasses
 import errno
+import functools
 import math
 import signal
 import sys
@@ -123,6 +124,26 @@ class RightFunctions(unittest.TestCase):
         report = self.passes(causal_only, masks=("full", "causal"), laws=FEW,
                              limits=ringlab.Limits(grouped_heads=False))
         self.assertGreater(sum(law.refused for law in report.laws), 0)
+
+    def test_one_that_answers_less_than_a_third_does_not_pass(self):
+        def answers(share):
+            calls = iter(range(10**9))
+
+            def fn(q, k, v, *, mask, scale):
+                if next(calls) * 3 % 10 >= 10 * share:  # 3 and 10 share no factor
+                    raise NotImplementedError("not this time")
+                return functions.right(q, k, v, mask=mask, scale=scale)
+            return verify(fn, laws=["equals_reference"], cases=40, isolate=False)
+
+        for share, passes in ((0.3, False), (0.4, True)):
+            report = answers(share)
+            self.assertEqual((report.passed, report.broken), (passes, ()), report)
+            self.assertEqual("it refused" in str(report.gaps), not passes)
+
+    def test_arrays_may_be_made_by_any_callable(self):
+        report = self.passes(functions.right, laws=["U"], arrays=functools.partial(np.asarray))
+        self.assertEqual(report.settings["arrays"], "partial")
+        self.assertIn('"partial"', report.to_json())
 
     def test_what_was_tried_is_said(self):
         report = self.passes(functions.right, laws=["equals_reference"], cases=40)
@@ -280,6 +301,15 @@ class WrongFunctions(unittest.TestCase):
         self.assertTrue(verify(rounds, dtypes=["f16"], laws=FEW,
                                profile=ringlab.Profile(rounds_weights=True)).passed)
         self.assertEqual(verify(functions.scale_of_the_values, dtypes=["f16"], laws=FEW).passes_if, "")
+
+    def test_arithmetic_that_is_named_passes_where_it_is_declared(self):
+        laws = ["equals_reference", "P9"]
+        report = verify(functions.merges_pairs, laws=laws, cases=40)
+        self.assertIn("Profile(lse_merges=32)", report.passes_if)
+        for profile, passes in ((ringlab.Profile(u_accumulate=2**-10), False),
+                                (ringlab.Profile(lse_merges=32), True)):
+            again = verify(functions.merges_pairs, laws=laws, cases=40, profile=profile)
+            self.assertEqual(again.passed, passes, str(again))
 
     def test_a_failure_that_does_not_come_back_is_said_to_be_one(self):
         calls = []
@@ -448,7 +478,12 @@ class BadArguments(unittest.TestCase):
         for pattern, wishes in (("^dtypes: .*'f8'", {"dtypes": ["f8"]}), ("^dtypes", {"dtypes": []}),
                                 ("^masks: .*'casual'", {"masks": ["casual"]}), ("^cases", {"cases": 0}),
                                 ("^arrays", {"arrays": "jux"}), ("^seconds", {"seconds": 0}),
-                                ("^timeout", {"timeout": 0}),
+                                ("^seconds: .*at most 1000000000 seconds", {"seconds": 1e12}),
+                                ("^timeout", {"timeout": 0}), ("^timeout: .*None", {"timeout": None}),
+                                ("^timeout", {"timeout": math.inf}), ("^timeout", {"timeout": "1"}),
+                                ("^cases", {"cases": 2**32}),
+                                (r"^seed: .*from 0 to 2\^64 - 1, found 18446744073709551616",
+                                 {"seed": 2**64}),
                                 ("law", {"laws": ["P1000"]}),
                                 ("u_lse", {"profile": ringlab.Profile(u_lse=-1.0)}),
                                 ("head_dim_multiple",
@@ -459,6 +494,13 @@ class BadArguments(unittest.TestCase):
             verify(3)
         with self.assertRaisesRegex(ringlab.UsageError, "token"):
             ringlab.replay(functions.right, "right/U/b1.h1")
+        for timeout in (None, math.inf, 0):
+            with self.assertRaisesRegex(ringlab.UsageError, "^timeout"):
+                ringlab.replay(functions.right, "right/U/b1.h1", timeout=timeout)
+
+    def test_long_times_are_allowed(self):
+        for times in ({"timeout": 1e9}, {"seconds": math.inf}, {"seconds": 1e9}):
+            self.assertTrue(verify(functions.right, laws=["U"], **times))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,10 @@ const Suspect kSlotTakenWhileSent{
     "ring.slot_taken_while_sent",
     "a slot takes the next chunk while its last one is still being sent: the wait for that send is "
     "missing"};
+const Suspect kMemoryTakenWhileSent{
+    "network.memory_taken_while_sent",
+    "memory that is still being sent is received into: the wait for that send comes too late, or "
+    "the memory was given back before it"};
 const Suspect kChunksInOneSlot{
     "ring.chunks_in_one_slot",
     "the next chunk lands in a slot whose chunk has still to be computed on or passed on"};
@@ -56,6 +60,10 @@ std::string chunk_name(const std::optional<int>& owner) {
   return owner ? fmt::format("chunk {}", *owner) : "another chunk";
 }
 
+bool is_of_chunk(const RecordedMessage& message) {
+  return message.call.tag == stages::kKeys || message.call.tag == stages::kValues;
+}
+
 /// A finding and the place in the program of its rank.
 struct Seen {
   std::size_t at = kNever;
@@ -90,11 +98,17 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
       if (send.at > receive.at || !is_open(send, receive.at) || !overlap(send.call, receive.call)) {
         continue;
       }
-      keep_first(first, receive.at, kSlotTakenWhileSent,
-                 fmt::format("rank {} receives {} of {} into the slot from which those of {} are "
-                             "still being sent to rank {}",
-                             rank, tag_name(receive.call.tag), chunk_name(receive.owner),
-                             chunk_name(send.owner), send.call.peer));
+      const bool is_slot = is_of_chunk(receive) && is_of_chunk(send);
+      keep_first(first, receive.at, is_slot ? kSlotTakenWhileSent : kMemoryTakenWhileSent,
+                 is_slot
+                     ? fmt::format("rank {} receives {} of {} into the slot from which those of "
+                                   "{} are still being sent to rank {}",
+                                   rank, tag_name(receive.call.tag), chunk_name(receive.owner),
+                                   chunk_name(send.owner), send.call.peer)
+                     : fmt::format("rank {} receives {} of rank {} into memory from which {} is "
+                                   "still being sent to rank {}",
+                                   rank, tag_name(receive.call.tag), receive.call.peer,
+                                   tag_name(send.call.tag), send.call.peer));
     }
     for (const RecordedMessage& before : flow.receives(rank)) {
       if (before.at >= receive.at || !is_open(before, receive.at) ||
@@ -287,9 +301,9 @@ std::optional<EventFinding> found_by_events(const Subject& subject,
 }
 
 std::vector<Suspect> event_suspects() {
-  return {kSlotTakenWhileSent, kChunksInOneSlot,       kPlacesOverlap,     kComputedBeforeArrival,
-          kPartAwaited,        kPassedOnBeforeArrival, kSendsNeverAwaited, kSentElsewhere,
-          kOwnPositions,       kForeignPositions};
+  return {kSlotTakenWhileSent,    kMemoryTakenWhileSent, kChunksInOneSlot,       kPlacesOverlap,
+          kComputedBeforeArrival, kPartAwaited,          kPassedOnBeforeArrival, kSendsNeverAwaited,
+          kSentElsewhere,         kOwnPositions,         kForeignPositions};
 }
 
 }  // namespace ringlab::verify

@@ -10,13 +10,11 @@
 #include <vector>
 
 #include "property_tests/diagnosis/time_limit.h"
-#include "property_tests/generators/cases.h"
 
 namespace ringlab::verify {
 namespace {
 
 constexpr std::chrono::seconds kLongest{10};
-constexpr int kNewCases = 20;
 
 double unit_of(const Problem& problem) { return dtype_info(problem.dtype).unit_roundoff; }
 bool is_small(const Problem& problem) {
@@ -63,6 +61,10 @@ void round_all(const Problem& problem, NumericsProfile& profile) {
   profile.u_lse = u;
   profile.u_partial = u;
 }
+template <std::int64_t kMerges>
+void merge_pairs(const Problem&, NumericsProfile& profile) {
+  profile.lse_merges = std::max(profile.lse_merges, kMerges);
+}
 void multiply_in_tf32(const Problem& problem, NumericsProfile& profile) {
   // Both factors are rounded to 11 bits.
   if (problem.dtype == DType::f32) profile.u_accumulate = 0x1p-10;
@@ -77,7 +79,7 @@ struct KnownArithmetic {
   void (*apply)(const Problem&, NumericsProfile&);
 };
 /// Narrower ones first.
-constexpr std::array<KnownArithmetic, 8> kKnown = {
+constexpr std::array<KnownArithmetic, 10> kKnown = {
     {{"dk and dv are added up in {0}, 32 queries at a time", "queries_per_store=32",
       ".queries_per_store = 32", store_key_gradients},
      {"weights are rounded to {0} before they meet v", "rounds_weights=True",
@@ -106,7 +108,11 @@ constexpr std::array<KnownArithmetic, 8> kKnown = {
       ".u_lse",
       round_all},
      {"f32 is multiplied in TF32", "u_accumulate=2**-10", ".u_accumulate = 0x1p-10",
-      multiply_in_tf32}}};
+      multiply_in_tf32},
+     {"(o, lse) pairs of parts of the keys are merged, up to 32 times", "lse_merges=32",
+      ".lse_merges = 32", merge_pairs<32>},
+     {"(o, lse) pairs of parts of the keys are merged, up to 1024 times", "lse_merges=1024",
+      ".lse_merges = 1024", merge_pairs<1024>}}};
 
 Subject with_arithmetic(Subject subject, const KnownArithmetic& known) {
   subject.profile = [declared = std::move(subject.profile), apply = known.apply](
@@ -146,24 +152,25 @@ bool tells(const Subject& subject, const Case& c) {
   return run_law(far_off(subject), find_law("equals_reference"), c).outcome == Outcome::broken;
 }
 
-/// Whether laws hold on the cases that broke them, and on as many new ones as there is time for; not
-/// where bounds become so wide that none of these cases says anything.
-bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken, std::uint64_t seed,
-           const TimeLimit& limit) {
+/// Whether laws hold on the cases that broke them and on all that the verification had for them; all
+/// of the first law's at least, of the others as many as there is time for. Not where bounds become so
+/// wide that none of the cases that were broken says anything.
+bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken,
+           const VerifyOptions& options, const SearchLaw& search, const TimeLimit& limit) {
   for (const BrokenLaw& one : broken) {
     if (run_law(subject, *one.law, one.shrunk).outcome != Outcome::held) return false;
   }
   const auto is_told = [&](const BrokenLaw& one) { return tells(subject, one.shrunk); };
   if (std::ranges::none_of(broken, is_told)) return false;
-  for (int i = 0; i < kNewCases; ++i) {
-    for (const BrokenLaw& one : broken) {
-      if (limit.is_over()) return i > 0;
-      Draws draws(seed, {i});
-      const Case c = shaped_case(*one.law, subject.can, random_case(draws), CaseOrigin::drawn);
-      if (run_law(subject, *one.law, c).outcome == Outcome::broken) return false;
-    }
+  VerifyOptions again{
+      .seed = options.seed, .cases_per_law = options.cases_per_law, .shrink = false};
+  again.haste = [&] { return limit.is_over() ? Haste::at_once : Haste::none; };
+  bool is_first_whole = false;
+  for (const BrokenLaw& one : broken) {
+    if (search(subject, *one.law, again).failure) return false;
+    is_first_whole = is_first_whole || !limit.is_over();
   }
-  return true;
+  return is_first_whole;
 }
 
 /// Empty where a failure is not one of numbers that were compared.
@@ -190,13 +197,14 @@ std::string unit_of(const Subject& subject) {
 
 }  // namespace
 
-std::string passes_if(const Subject& subject, const SubjectVerdict& verdict, std::uint64_t seed) {
+std::string passes_if(const Subject& subject, const SubjectVerdict& verdict,
+                      const VerifyOptions& options, const SearchLaw& search) {
   const std::vector<BrokenLaw> broken = broken_laws(verdict);
   if (broken.empty() || !subject.can.foreign) return "";
   const TimeLimit limit(kLongest);
   for (const KnownArithmetic& known : kKnown) {
     if (limit.is_over()) break;
-    if (!keeps(with_arithmetic(subject, known), broken, seed, limit)) continue;
+    if (!keeps(with_arithmetic(subject, known), broken, options, search, limit)) continue;
     const auto filled = [&](const char* text) {
       return fmt::format(fmt::runtime(text), dtype_of(subject), unit_of(subject));
     };
