@@ -44,17 +44,29 @@ const std::set<std::string>& mistakes_beyond_a_call() {
       // Nodes: in a call every rank has one of its own.
       "hierarchical_ranks_transposed", "hierarchical_inner_ring_reversed",
       "hierarchical_larger_node_cut_off",
+      // A lossy wire: a call has none to declare, and so the stage without a mistake is rejected, too.
+      "compressed_wire_stale_scale", "compressed_wire_scale_too_small",
+      "compressed_wire_scale_of_the_first_row", "compressed_wire_scales_exchanged",
+      "compressed_wire_read_with_the_first_scale", "compressed_wire_not_clamped",
       // The caller's memory, of which the plugin of these tests makes dense copies.
       "strides_ignored", "gradient_strides_ignored", "key_strides_ignored_backwards",
       "offsets_in_31_bits", "query_scaled_in_place"};
   return ids;
 }
 
-/// One mistake of each stage that has some within a call.
+constexpr const char* kLossy = "compressed_wire";
+
+TEST(MutantPlugins, a_lossy_wire_is_beyond_a_call) {
+  const VerifyOptions options{.cases_per_law = 60, .laws = {"equals_reference"}, .shrink = false};
+  EXPECT_FALSE(verdict_of(kLossy, options).passed());
+}
+
+/// One mistake of each stage that has some within a call, and the stage without it is not rejected.
 TEST(MutantPlugins, a_mistake_of_each_stage_is_found) {
   std::set<std::string> stages;
   for (const stages::Stage& stage : stages::all_stages()) {
-    if (!schedule_traits(stage.schedule).has_nodes) stages.insert(stage.name);
+    const bool is_beyond = schedule_traits(stage.schedule).has_nodes || stage.name == kLossy;
+    if (!is_beyond) stages.insert(stage.name);
   }
   std::set<std::string> tried;
   for (const mutants::Mutant& mutant : mutants::all_mutants()) {
@@ -66,6 +78,7 @@ TEST(MutantPlugins, a_mistake_of_each_stage_is_found) {
         .laws = {"equals_reference", "P58", "P60", "gradients_equal_reference"},
         .shrink = false};
     EXPECT_FALSE(verdict_of(mutant.info.id, options).passed()) << mutant.info.id;
+    EXPECT_TRUE(verdict_of(mutant.info.stage, options).passed()) << mutant.info.stage;
   }
   EXPECT_EQ(tried, stages);
 }
