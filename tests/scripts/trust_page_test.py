@@ -32,7 +32,8 @@ class TrustPageTest(unittest.TestCase):
         hold_out = page("hold_out.md")
         first, second = re.search(r"(\d+) of the first sample's 43 and (\d+) of this one's",
                                   hold_out).groups()
-        self.says(f"{first} of 43 and {second} of 43")
+        third = re.search(r"A third, .*?: (\d+) of 43", hold_out)[1]
+        self.says(f"{first} of 43, {second} of 43 and {third} of 43")
         noticed = re.search(r"(\d+ of \d+) are noticed", hold_out)[1]
         wrong = re.search(r"\| killed \| (\d+ of \d+) ", hold_out)[1]
         alarms = re.search(r"\| false alarms, of verifications of legal kernels \| (\d+ of \d+) ",
