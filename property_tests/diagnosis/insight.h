@@ -20,8 +20,9 @@ struct Insight {
 /// How much is looked at: failures only, or also the numbers of what passed.
 enum class Depth { failures, everything };
 
-/// Diagnoses the failures of a verdict, which `search` found with `options`, and looks at the numbers of what passed. A few runs of the
-/// subject for what passed; a hundred, for at most a few seconds, where it failed.
+/// Diagnoses the failures of a verdict, which `search` found with `options`, and looks at the numbers
+/// of what passed. A few runs of the subject for what passed; where it failed hundreds, for at most
+/// some seconds.
 Insight look_into(const Subject& subject, const SubjectVerdict& verdict,
                   const VerifyOptions& options, Depth depth, const SearchLaw& search = verify_law);
 

@@ -8,9 +8,9 @@
 namespace ringlab::verify {
 
 /// "it passes if weights are rounded to the dtype of q before they meet v: declare …", where every
-/// case that was broken holds under that declaration, and all cases of the broken laws that
-/// `search` finds with `options`, those of the verdict, do, too, as far as there is time: a few seconds. The
-/// narrowest such declaration; empty where there is none, or where a failure is not one of numbers.
+/// case that was broken holds under that declaration, and so do all cases of the broken laws that
+/// `search` finds with `options`, those of the verdict, as far as a few seconds go. The narrowest such
+/// declaration; empty where there is none, or where a failure is not one of numbers.
 std::string passes_if(const Subject& subject, const SubjectVerdict& verdict,
                       const VerifyOptions& options, const SearchLaw& search);
 
