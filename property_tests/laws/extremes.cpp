@@ -42,6 +42,16 @@ Tensor<double> lone_values(const Trial& trial, double largest, std::uint64_t see
   });
 }
 
+/// Many values as large as can be, of one sign per channel: two sums that have both overflowed do not
+/// cancel.
+Tensor<double> many_values(const Trial& trial, double largest, std::uint64_t seed) {
+  return mapped(trial.data.v, [&](double x, auto b, auto g, auto j, auto channel) {
+    const double sign = Draws(seed, {b, g, channel}).sign();
+    const bool is_largest = Draws(seed, {b, g, j, channel}).chance(30);
+    return sign * (is_largest ? largest : std::abs(x));
+  });
+}
+
 /// Holds because equal scores leave a plain mean: what is out of range is the accumulator alone.
 /// Finds NaN from inf - inf or 0 · inf when a running output that overflowed is rescaled.
 LawResult largest_values(const Subject& subject, const Case& c) {
@@ -50,13 +60,8 @@ LawResult largest_values(const Subject& subject, const Case& c) {
   const bool is_lossy = !travels_exactly(profile);
   const double largest = std::min(largest_value(c), profile.wire_max);
   trial.data.q = Tensor<double>(trial.shape().q());  // equal scores: no weight is 0
-  trial.data.v = mapped(trial.data.v, [&](double x, auto b, auto g, auto j, auto channel) {
-    // One sign per channel: two sums that have both overflowed do not cancel.
-    const double sign = Draws(c.seed, {b, g, channel}).sign();
-    const bool is_largest = Draws(c.seed, {b, g, j, channel}).chance(30);
-    return sign * (is_largest ? largest : std::abs(x));
-  });
-  if (is_lossy) trial.data.v = lone_values(trial, largest, c.seed);
+  trial.data.v =
+      is_lossy ? lone_values(trial, largest, c.seed) : many_values(trial, largest, c.seed);
   const AttentionOutput got = attend(subject, trial);
   const Judgement truth = judge(subject, trial);
   LawResult result = matches("lse", got.lse, truth.exact.lse, truth.allowed.lse);
@@ -96,26 +101,23 @@ std::string needs_to_divide_last(const Subject& subject) {
 }  // namespace
 
 std::vector<Law> extreme_laws() {
-  return {
-      {.id = "P79",
-       .name = "values_at_the_largest_number_give_the_answer_or_an_infinity",
-       .statement =
-           "With equal scores and values of ±max, one sign per channel, O is right; "
-           "where their sum may "
-           "overflow it may be infinite, and it is never NaN. One value next to ±max that a lossy "
-           "wire rounds up leaves O finite.",
-       .exact = false,
-       .shape_case = plain_values,
-       .not_applicable = needs_to_divide_last,
-       .check = largest_values},
-      {.id = "P80",
-       .name = "values_below_the_normal_range_are_not_read_as_zero",
-       .statement = "Subnormal values give their mean, unless the profile declares that "
-                    "products are flushed.",
-       .exact = false,
-       .shape_case = plain_values,
-       .not_applicable = applies_to_all,
-       .check = values_below_the_normal_range}};
+  return {{.id = "P79",
+           .name = "values_at_the_largest_number_give_the_answer_or_an_infinity",
+           .statement = "With equal scores and values of ±max, one sign per channel, O is right; "
+                        "where their sum may overflow it may be infinite, and it is never NaN. "
+                        "One value next to ±max that a lossy wire rounds up leaves O finite.",
+           .exact = false,
+           .shape_case = plain_values,
+           .not_applicable = needs_to_divide_last,
+           .check = largest_values},
+          {.id = "P80",
+           .name = "values_below_the_normal_range_are_not_read_as_zero",
+           .statement = "Subnormal values give their mean, unless the profile declares that "
+                        "products are flushed.",
+           .exact = false,
+           .shape_case = plain_values,
+           .not_applicable = applies_to_all,
+           .check = values_below_the_normal_range}};
 }
 
 }  // namespace ringlab::verify
