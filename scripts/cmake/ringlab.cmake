@@ -22,6 +22,9 @@ function(ringlab_options target)
   endif()
   # The compiler may not fuse or reorder what the error bounds speak about.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  if(RINGLAB_DEV)
+    ringlab_compile_fast(${target})
+  endif()
 endfunction()
 
 # Code whose own speed does not count: compile it fast.
@@ -29,6 +32,17 @@ function(ringlab_compile_fast target)
   target_compile_options(${target} PRIVATE
     $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 endfunction()
+if(RINGLAB_DEV)
+  find_program(RINGLAB_CCACHE ccache)
+  if(RINGLAB_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+        ${RINGLAB_CCACHE})
+  endif()
+  find_program(RINGLAB_MOLD mold)
+  if(RINGLAB_MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
+endif()
 # What is tested counts, not how fast the tests' own code is.
 function(ringlab_test_options target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>)
@@ -136,11 +150,11 @@ function(ringlab_test name)
 endfunction()
 
 # Three targets are compiled and one is chosen at run time, for the whole process: AVX-512, AVX2
-# with FMA, plain C++. Under a sanitizer two, because it makes their compilation slow. On Arm one:
-# NEON. The registers of SVE have no size that arrays of them could have.
+# with FMA, plain C++. Under a sanitizer and for editing two, without AVX-512, because that takes less
+# time to compile. On Arm one: NEON. The registers of SVE have no size that arrays of them could have.
 function(ringlab_vector_targets target)
   set(disabled "HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL")
-  if(CMAKE_BUILD_TYPE STREQUAL Sanitize)
+  if(CMAKE_BUILD_TYPE STREQUAL Sanitize OR RINGLAB_DEV)
     string(APPEND disabled "|HWY_AVX3")
   endif()
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm)")

@@ -12,7 +12,7 @@ from program import ProgramTest
 TEXT = "It was the best of times, <it> was the worst of times & so on.\n" * 8
 SVG = "{http://www.w3.org/2000/svg}"
 SCHEDULES = ["broadcast", "allgather", "ring", "bidirectional", "double:2"]
-STAGES = re.findall(r"^\d\d_(\w+)", (pathlib.Path(__file__).resolve().parents[2] / "stages" /
+STAGES = re.findall(r"^\d\d_(\w+)", (pathlib.Path(__file__).resolve().parents[3] / "stages" /
                                   "stages.txt").read_text(), re.MULTILINE)
 NAMES = {"rank", "step", "owner", "peer", "slot", "gradient", "pass", "bytes"}
 

@@ -7,7 +7,7 @@ import unittest
 
 from program import ProgramTest, ringlab
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/plan.md").read_text().split("## Serving")[1]
 SHAPE = ["--heads", 8, "--kv-heads", 4, "--head-dim", 8, "--dtype", "bf16"]
 MODEL = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 8,

@@ -7,7 +7,7 @@ import unittest
 
 from program import ProgramTest, npy, ringlab
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 SMALL = ["--tokens", 480, "--heads", 4, "--kv-heads", 2, "--head-dim", 8, "--dtype", "f32", "--backward"]
 
 

@@ -16,7 +16,7 @@ WAYS = [("broadcast", None), ("allgather", None),
 FIGURES = ["sent_bytes", "sent_messages", "received_bytes", "received_messages", "peak_bytes",
            "peak_kv_bytes"]
 STATED = ["sent_bytes", "sent_messages", "peak_kv_bytes"]  # by stages
-STAGES = pathlib.Path(__file__).resolve().parents[2] / "stages"
+STAGES = pathlib.Path(__file__).resolve().parents[3] / "stages"
 AGREEMENT = 24  # bytes of each of the ceil(log2 P) messages by which ranks agree on the problem
 HEADER = 80 + 8 * RANKS  # bytes before each chunk
 

@@ -6,7 +6,7 @@ import unittest
 
 from program import ProgramTest
 
-GOLDEN = pathlib.Path(__file__).parent.parent / "reference" / "precise" / "golden"
+GOLDEN = pathlib.Path(__file__).parents[2] / "reference" / "precise" / "golden"
 CASES = {"full": ["--mask", "full"], "causal": ["--mask", "causal"],
          "window": ["--mask", "window:2,1"], "documents": ["--mask", "documents:2,0,4"],
          "prefix": ["--mask", "prefix:3"], "causal_window": ["--mask", "causal+window:1,0"],

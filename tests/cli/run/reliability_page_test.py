@@ -5,7 +5,7 @@ import re
 import subprocess
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = os.environ.get("RINGLAB_BUILD", str(ROOT / "build"))
 CTEST = os.environ.get("RINGLAB_CTEST", "ctest")
 GOOGLE_TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)")

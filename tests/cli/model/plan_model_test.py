@@ -8,7 +8,7 @@ import unittest
 
 from program import ProgramTest, ringlab
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/plan.md").read_text().split("## Serving")[0]
 MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4,
          "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 100, "unknown": {"a": [1, None]}}

@@ -150,7 +150,7 @@ class CertificateTest(ProgramTest):
         self.assertFalse(any("certificate" in word for word in document["command"]))
 
     def test_the_strength_of_the_suite_is_that_of_the_file_in_the_repository(self):
-        file = pathlib.Path(__file__).parents[2] / "docs" / "mutants.json"
+        file = pathlib.Path(__file__).parents[3] / "docs" / "mutants.json"
         _, path = self.certificate("ring.json", *FEW)
         strength = json.loads(path.read_text())["strength"]
         self.assertTrue(strength["known"])

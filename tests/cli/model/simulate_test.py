@@ -9,7 +9,7 @@ import xml.etree.ElementTree as xml
 
 from program import PROGRAM, ProgramTest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCHEDULES = ["broadcast", "allgather", "ring", "bidirectional", "double:2"]
 FREE = ["--bandwidth", "1e9", "--node-bandwidth", "1e9", "--latency", "0", "--node-latency", "0",
         "--block-overhead", "0"]
