@@ -6,7 +6,7 @@
 #include "reference/core/schedule/visit_order.h"
 
 namespace ringlab {
-/// What every rank visits, its own chunk left out, and to whom it sends its own chunk.
+/// The chunks that every rank visits, its own left out, and the ranks it sends its own chunk to.
 struct SchedulePlan::Visits {
   /// A chunk that a rank needs, and who is before and after it on the chunk's way.
   struct Meeting {
@@ -56,7 +56,7 @@ Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
   return visits;
 }
 
-/// Which visit of each rank is that of an owner's chunk.
+/// numbers[rank][owner]: the number of the visit at which a rank meets an owner's chunk.
 std::vector<std::vector<std::size_t>> visit_numbers(const Visits& visits) {
   const std::size_t ranks = visits.of.size();
   std::vector<std::vector<std::size_t>> numbers(ranks, std::vector<std::size_t>(ranks));
@@ -68,7 +68,7 @@ std::vector<std::vector<std::size_t>> visit_numbers(const Visits& visits) {
   return numbers;
 }
 
-// The other ends of what visits say: who reads from whom, and who adds after whom.
+// Fills in the other ends of all visits: who reads from whom, and who adds after whom.
 void connect(Visits& visits) {
   const auto numbers = visit_numbers(visits);
   const auto meeting = [&](int rank, int owner) -> Meeting& {
