@@ -21,7 +21,7 @@ struct Chunk {
   std::span<const Element> k, v;
 };
 
-/// Where chunks lie. Chunk `step` is the one computed on at that step; chunk 0, the own one, is
+/// The places of chunks. Chunk `step` is the one computed on at that step; chunk 0, the own one, is
 /// read and sent from the shard and needs no slot.
 template <class Element, class Slot = ChunkSlot<Element>>
 class Slots {
