@@ -53,7 +53,7 @@ constexpr std::string_view modifier_word(ModifierKind kind) {
   return "";
 }
 inline constexpr auto kModifierKinds = all_kinds<ModifierKind, modifier_word>();
-/// In a sentence: "soft-capping", "ALiBi".
+/// The name of a modifier in a sentence: "soft-capping", "ALiBi".
 std::string_view modifier_title(ModifierKind kind);
 
 /// Nothing is modified by default. Numbers are doubles here; what a kernel makes of them in its own

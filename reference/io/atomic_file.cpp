@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Who may have files that are not committed, and whoever makes or removes one.
+// Every AtomicFiles that may have files not committed; the mutex is held to make or remove one.
 std::mutex registry_mutex;
 std::set<const AtomicFiles*> registry;
 

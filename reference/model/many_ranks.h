@@ -21,7 +21,7 @@ struct RankLine {
 /// Four and eight nodes, of the machine or of the schedule, and no fewer than 16 and 32 ranks: less
 /// the ranks that the job's last node lacks.
 RankLine line_of(const Job& job, const Machine& machine);
-/// The same for rings without nodes of their own.
+/// The line of rings whose schedule has no nodes of its own.
 RankLine line_of(int ranks, const Machine& machine);
 
 /// The cost of so many ranks: as asked for up to the most that are executed, of more along the line.
@@ -46,7 +46,7 @@ struct Continuation {
 };
 Continuation continuation_of(const Job& job, const Machine& machine);
 
-/// The same job for so many ranks with chunks as long as before, where it has any length.
+/// A job with another number of ranks and chunks as long as before, where it has_any_length().
 Job with_ranks(const Job& job, int ranks);
 
 /// The seconds of simulate_job(), for any number of ranks in the time of some dozens. Executed and

@@ -44,7 +44,7 @@ Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
   for (int rank = 0; rank < ranks; ++rank) {
     for (const Stop& stop : visit_order(spec, ranks, rank)) {
       if (!need.needs(rank, stop.owner)) continue;
-      // By way of the neighbour only if that rank needs the chunk itself (decision 8).
+      // Chunks come by way of the neighbour only if that rank needs them itself (decision 8).
       const bool passed_on = stop.neighbour != stop.owner && need.needs(stop.neighbour, stop.owner);
       Meeting visit{.owner = stop.owner, .source = stop.owner};
       // Runs of gradients do not depend on who sends K and V, so that sums keep their bits.
@@ -198,7 +198,7 @@ class Writer {
              .gradient = slot++});
         program_.gradient_slots = slot;
       }
-      // Two ahead: as many as there are slots for sums that arrive.
+      // Posts two receives ahead: as many as there are slots for sums that arrive.
       for (int step = 1; step <= std::min(2, count()); ++step) post_receive_gradient(step);
     }
     if (need_.needs(rank_, rank_)) add({.verb = Verb::compute, .step = 0, .owner = rank_});
