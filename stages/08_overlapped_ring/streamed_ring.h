@@ -80,7 +80,7 @@ class StreamedRing {
     const int before = step - slots_;  // the chunk that lay there
     if (before >= (plan_.own_in_slot ? 0 : 1)) {
       wait(mine.copies, to.used, rank, "computed on, before another one comes");
-      // It has left when it has arrived at the next rank. Nobody takes it out of a single slot.
+      // The old chunk has left when it has arrived at the next rank; none leaves a single slot.
       const int next = rank_at(rank, 1);
       if (!straight()) {
         wait(mine.copies, slot_of(next, before + 1).arrived, rank,

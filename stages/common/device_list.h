@@ -28,7 +28,7 @@ CudaStatus cuda_status();
 
 /// Environment error that says what is missing when `device` cannot be used here.
 void require_device(DeviceKind device);
-/// The same for the CUDA device, of a machine that offers `status`.
+/// require_device() for CUDA, on a machine that offers `status`.
 void require_cuda(const CudaStatus& status);
 
 /// One launch of a kernel on a GPU.

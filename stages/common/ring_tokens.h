@@ -1,4 +1,4 @@
-// Who holds which tokens, as the one thread that drives all ranks of a run on devices knows it.
+// The tokens of all ranks, as the one thread that drives a run on devices knows them.
 #pragma once
 
 #include <utility>
