@@ -35,7 +35,7 @@ Dot dot_in_lanes(const double* x, const double* y, std::int64_t count) {
       lanes.add_product<kExactProducts>(static_cast<std::size_t>(lane), x[c + lane], y[c + lane]);
     }
   }
-  // What is left over: one number in each of the first lanes.
+  // The remainder of fewer than kLanes products: one in each of the first lanes.
   for (std::size_t lane = 0; c < count; ++c, ++lane) {
     lanes.add_product<kExactProducts>(lane, x[c], y[c]);
   }

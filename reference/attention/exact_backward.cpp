@@ -36,7 +36,7 @@ void write_gradient(const BoundedSums& sums, double scale, const RowAddress& to,
     check_finite(value, "gradient");
     const double error = sums.error(c);
     const bool exact = scale == 1 || error == 0;  // nothing was added
-    // Both products may underflow: the sum's, and its error's.
+    // Products with the scale may underflow: the sum's and its error's.
     const double rounding = exact ? 0 : kUnitRoundoff * std::abs(value) + 2 * kUnderflow;
     target.gradient(to.batch, to.q_head, to.query, c) = value;
     target.error(to.batch, to.q_head, to.query, c) =

@@ -61,7 +61,7 @@ class ExactForwardWorker {
       const double factor = row_.factor_of(n);
       sums_.add(factor * row_.weight[n], kept_error(n), v);
     }
-    // What the true row sum is at least.
+    // Lower bound of the true row sum.
     const double least_sum = row_.row_sum - row_.row_sum_error;
     for (std::int64_t c = 0; c < reader_->input().v.extents.channels; ++c) {
       const double out = sums_.value(c) / row_.row_sum;

@@ -9,7 +9,7 @@
 // 2. Weights 2^{ŝ_j - m̂_j}, m̂_j the running maximum then, multiplied by 2^{m̂ - m̂'} when it rises:
 //    the exponents telescope to ŝ_j - m̂. Each difference is rounded; their sizes add up to 2B for
 //    the weight and 2B for all factors: 4u B̂. Each of the 1 + T powers has kPowerError.
-//    So the weights in effect are e^{η_j} times the true ones, up to a factor for all, with
+//    Weights in effect are hence e^{η_j} times the true ones, up to a common factor, with
 //      |η_j| <= E = ln 2 (γ_{d+8} B + 4u B̂ + underflow) + (T + 1) kPowerError.
 // 3. Exactly  ô - o = Σ w_j (r_j - 1)(v_j - o) / Σ w_j r_j  with r_j = e^{η_j}, so
 //      |ô - o| <= 2V min(1, e^E (e^E - 1)).

@@ -152,7 +152,7 @@ bool GroupWorker::anyone_sees(const FastTile& tile, KeyInterval keys) const {
 }
 
 Hiding GroupWorker::hiding(const FastTile& tile, KeyInterval keys) const {
-  // Where all lanes see all keys nothing has to be compared.
+  // Compares nothing where all lanes see all keys.
   if (plan_->visible().has_holes()) return Hiding::matrix;
   const bool all = tile.common.begin <= keys.begin && keys.end <= tile.common.end;
   return all ? Hiding::nothing : Hiding::runs;

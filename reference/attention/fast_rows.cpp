@@ -33,8 +33,7 @@ class RunFinder {
     for (const std::int64_t guess : {last_.begin, last_.begin + 1}) {
       if (guess <= inside && is_begin(query, guess)) return guess;
     }
-    // Else by halves: `hidden` is not seen, `seen` is, and everything in
-    // between is one or the other.
+    // Bisects: key `hidden` is not seen, key `seen` is, and the run begins between them.
     std::int64_t hidden = -1, seen = inside;
     while (seen - hidden > 1) {
       const std::int64_t middle = hidden + (seen - hidden) / 2;
@@ -72,7 +71,7 @@ RowVisibility::RowVisibility(const Mask& mask, const std::vector<std::int64_t>& 
   if (has_holes_) {
     scan_all_pairs();
   } else {
-    // One run per row is all there is to know; with holes every pair is asked once.
+    // Finds the one run of keys that each row sees; with holes every pair is asked.
     find_runs(q_tokens);
     note_seen();
   }

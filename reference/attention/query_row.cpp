@@ -200,7 +200,7 @@ void RowReader::read_scores(const RowAddress& at, QueryRow& row) const {
   }
   row.key.clear();
   row.sink = modify_.sink(at.q_head);
-  // Asked pair by pair, by the oracle's own predicate: no interval, no block.
+  // Decides pair by pair, by the oracle's own predicate: no interval, no block.
   for (std::int64_t j = 0; j < shape.kv_tokens; ++j) {
     if (!visible_(at.query, j)) continue;
     const double* k = channels_of(input_->k, at.batch, at.kv_head, j, k_buffer);
@@ -224,7 +224,7 @@ void RowReader::add_score(const RowAddress& at, double scaled, double error, Que
   if (dropout_.active()) {
     row.factor.push_back(dropout_.factor(at.batch, at.q_head, at.query, key));
   }
-  // For now weight_error is the error of the score; weigh() turns it into that of the weight.
+  // Stores errors of scores in weight_error; weigh() turns them into errors of weights.
   if (!input_->problem.modifiers.changes_scores()) {
     row.score.push_back(scaled);
     row.weight_error.push_back(error);

@@ -30,7 +30,7 @@ struct QueryRow {
   double row_max = 0;                ///< of the computed scores and the sink
   double row_sum = 0;                ///< compensated, the sink included
   double row_sum_error = 0;
-  // One entry per key where scores are modified and where pairs are dropped, else empty.
+  // Entries per key: of scores that are modified, and of pairs that are dropped; else empty.
   std::vector<double> scaled;                      ///< scale · q·k_j, before soft-capping
   std::vector<double> bias;                        ///< what ALiBi subtracted
   std::vector<double> steepness, steepness_error;  ///< d score / d scaled

@@ -7,7 +7,7 @@
 
 namespace ringlab {
 
-// In this order: the mean needs the errors of probabilities and of values.
+// Finds errors in this order: the mean needs the errors of probabilities and of values.
 void RowErrors::take(const RowAddress& at, const QueryRow& row, const RowGradients& gradients,
                      const double* upstream) {
   row_ = &row;
@@ -52,7 +52,7 @@ void RowErrors::find_probability_errors(const RowAddress& at) {
 Steepness RowErrors::steepness_of(const ScoreTerms& terms, std::size_t n) const {
   if (row_->steepness.empty() || terms.softcap == 0) return {};
   const double off = capped_error(profile_, terms) / terms.softcap;
-  // At most 1, rounded outwards.
+  // tanh of the score, rounded outwards, at most 1.
   const double t = std::min(std::tanh(terms.scaled_score / terms.softcap) * kOutward, 1.0);
   const double error = (2 * t + off) * off + 6 * profile_.u_work;
   return {row_->steepness[n], row_->steepness_error[n], error < 2 ? error * kOutward : 2};

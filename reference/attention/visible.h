@@ -8,7 +8,7 @@
 
 namespace ringlab {
 
-/// Whether a query may see keys with hidden ones between them.
+/// True when, under this term, a query may see keys with hidden ones between them.
 bool may_have_holes(const MaskTerm& term);
 
 /// The oracle's own reading of a mask. Shares nothing with the interval algebra of Mask but the

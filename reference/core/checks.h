@@ -1,4 +1,4 @@
-// What runs check of their arguments before any work.
+// Checks of a run's arguments before any work.
 #pragma once
 
 #include <cstdint>

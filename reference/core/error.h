@@ -6,7 +6,7 @@
 
 namespace ringlab {
 
-/// Who has to act. The value is the exit code of the program.
+/// The kind of an error: who has to act. The value is the exit code of the program.
 enum class ErrorKind {
   usage = 2,        ///< the command line is wrong
   input = 3,        ///< the input data is wrong

@@ -19,7 +19,7 @@ constexpr std::size_t count_kinds() {
   return count;
 }
 
-/// All of them, in the order of the enumeration.
+/// All enumerators of Kind, in their order.
 template <class Kind, std::string_view (*kWord)(Kind)>
 constexpr auto all_kinds() {
   std::array<Kind, count_kinds<Kind, kWord>()> kinds{};

@@ -22,7 +22,7 @@ Positions rank_positions(LayoutKind kind, std::int64_t tokens, std::int64_t rank
     case LayoutKind::contiguous:
       break;
     case LayoutKind::striped:
-      // Every ranks-th token from `rank` on.
+      // Deals tokens out in turn: every ranks-th token from number `rank` on.
       return Positions({{rank, tokens / ranks + (rank < tokens % ranks ? 1 : 0), ranks}});
     // Two chunks of 2 · ranks, one from each end: under a causal mask all ranks
     // have about the same work.
@@ -89,7 +89,7 @@ Layout Layout::from_parts(std::vector<Positions> parts) {
   if (parts.empty()) {
     throw_usage_error({.where = "ranks", .expected = "at least one part", .actual = "none"});
   }
-  // As many positions as tokens, all below that number and none twice: so each occurs once.
+  // Checks that positions are as many as tokens, below their number and none twice: each once.
   Layout layout;
   for (const Positions& part : parts) layout.tokens_ += part.size();
   std::vector<bool> seen(static_cast<std::size_t>(layout.tokens_));  // bits, one per position

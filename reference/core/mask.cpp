@@ -34,7 +34,7 @@ std::int64_t count_inside(const Positions& keys, const KeyInterval& interval) {
   return count;
 }
 
-/// Whether two rows see the same of `keys`, up to the same places.
+/// True when two intervals, neither empty, begin at the same of `keys`, and end at the same.
 bool see_the_same(const KeyInterval& first, const KeyInterval& last, const Positions& keys) {
   if (first.size() == 0 || last.size() == 0) return false;
   return std::all_of(keys.runs().begin(), keys.runs().end(), [&](const PositionRun& run) {
@@ -89,9 +89,9 @@ struct IntervalMask {
   const std::vector<std::vector<std::int64_t>>& document_starts;
 };
 
-/// How far the ends of the intervals move on from each row of a run to the next, when it is the same
-/// all the way from the first to the last: by nothing, or as far as the queries do. Both are the
-/// least and the most that any term but a border between documents can move them.
+/// Steps of both ends of the intervals from each row of a run to the next, where they are constant
+/// from `first` to `last`: nothing, or the step of the queries. These are the least and the most
+/// that any term but a border between documents moves an end by.
 struct Slopes {
   std::int64_t begin = 0, end = 0;
 };
@@ -139,8 +139,8 @@ std::int64_t count_between(const IntervalMask& of, const PositionRun& run, std::
          count_between(of, run, middle, last, keys);
 }
 
-// What every kind of term says, one overload each, so that a kind left out does not compile: the
-// largest interval it allows a query that stands at key position p, ...
+// Overloads for every kind of term, so that a kind left out does not compile: interval_of() is the
+// largest interval that a term allows a query at key position p.
 constexpr std::int64_t kMin = INT64_MIN;
 constexpr std::int64_t kMax = INT64_MAX;
 
@@ -206,7 +206,7 @@ void check_sign(std::string_view name, std::int64_t value) {
   }
 }
 
-// ... whether it fits these lengths, ...
+// check_term(): an input error where a term does not fit the lengths of the mask.
 void check_term(const CausalMask&, const Mask&) {}
 void check_term(const WindowMask& window, const Mask&) {
   check_sign("window", std::min(window.left, window.right));
@@ -217,7 +217,7 @@ void check_term(const BitMask& bits, const Mask& mask) {
   check_bits(bits, mask.q_tokens(), mask.kv_tokens());
 }
 
-// ... and the verdict on one pair of those that are no intervals.
+// shows(): the verdict on one pair of a term that is no interval.
 bool shows(const BitMask& mask, std::int64_t query, std::int64_t key) {
   return (*mask.bits)[static_cast<std::size_t>(query * mask.kv_tokens + key)] != 0;
 }

@@ -97,15 +97,15 @@ class Mask {
   std::int64_t q_tokens() const { return q_tokens_; }
   std::int64_t kv_tokens() const { return kv_tokens_; }
 
-  /// The keys query i may see, before terms that are no intervals are applied; within [0, kv_tokens), and
-  /// {0, 0} when there are none. A query outside [0, q_tokens) sees nothing.
+  /// The keys query i may see, before terms that are no intervals are applied; within [0,
+  /// kv_tokens), and {0, 0} when there are none. A query outside [0, q_tokens) sees nothing.
   /// O(terms), and a binary search per documents term.
   KeyInterval interval(std::int64_t query) const;
-  /// Whether a term takes part that is no interval: then `interval` is only an outer bound.
+  /// True when some term is no interval: then `interval` is only an outer bound.
   bool has_bits() const { return !bit_terms_.empty(); }
-  /// The verdict of those terms on one pair inside the lengths; true when there are none.
+  /// The verdict on one pair inside the lengths of all terms that are no intervals; true if none.
   bool bits_allow(std::int64_t query, std::int64_t key) const;
-  /// interval(query) contains key, and those terms agree.
+  /// interval(query) contains key, and bits_allow() agrees.
   bool allows(std::int64_t query, std::int64_t key) const;
 
   /// Number of allowed pairs between two sets of positions, exactly.

@@ -58,14 +58,14 @@ std::optional<std::vector<std::int64_t>> parse_numbers(std::string_view text, bo
   }
 }
 
-/// Whether `text` begins with `form`: a word alone, or a word and a colon.
+/// True when `text` begins with the word of `form`, and with its colon where it has one.
 bool begins_with(std::string_view text, std::string_view form) {
   const std::size_t colon = form.find(':');
   if (colon != std::string_view::npos) return text.starts_with(form.substr(0, colon + 1));
   return text.starts_with(form) && (text.size() == form.size() || text[form.size()] == '+');
 }
 
-// Also "full", which is no kind of its own: it adds no term.
+// True for the words of all kinds, and for "full", which is no kind: it adds no term.
 bool starts_a_term(std::string_view text) {
   bool starts = begins_with(text, "full");
   for (const MaskTerm& kind : mask_kinds()) starts |= begins_with(text, form_of(kind));
@@ -160,7 +160,7 @@ std::string term_text(const BitMask& bits) { return "file:" + bits.source; }
 
 }  // namespace
 
-// One of each, in the order of the variant, which is what index() counts.
+// A term of each kind, in the order of the variant, which is what index() counts.
 std::vector<MaskTerm> mask_kinds() {
   return []<class... Term>(std::type_identity<std::variant<Term...>>) {
     return std::vector<MaskTerm>{Term{}...};
@@ -188,7 +188,7 @@ Mask parse_mask(std::string_view text, const LoadBits& load_bits) {
   for (;;) {
     const std::size_t length = term_length(rest);
     const std::string_view word = rest.substr(0, length);
-    // Adds nothing to an intersection.
+    // "full" adds nothing to an intersection.
     if (word != "full") terms.push_back(parse_term(word, load_bits));
     if (length == std::string_view::npos) return Mask(std::move(terms));
     rest.remove_prefix(length + 1);

@@ -1,4 +1,4 @@
-// What is done to scores and weights besides scale and mask: soft-capping, ALiBi, sinks, dropout.
+// Modifiers of scores and weights besides scale and mask: soft-capping, ALiBi, sinks, dropout.
 //
 // Query i of head h stands at key position p = i + kv_tokens - q_tokens, as in core/mask.h. In this
 // order, with every line but the first and the mask optional:
@@ -17,7 +17,7 @@
 // dV_j = Σ_i f_ij P_ij dO_i; soft-capping multiplies what goes on to q and k by 1 - tanh²; a sink
 // has dsink_h = -Σ_i e^{sinks[h] - lse_i} D_i.
 //
-// Which pairs dropout keeps is a function of the problem alone, the same for every number of ranks,
+// Dropout keeps pairs by a function of the problem alone, the same for every number of ranks,
 // layout, tile and transport. With Philox4x32-10 (Salmon, Moraes, Dror & Shaw 2011):
 //   key     = {low 32 bits of dropout_seed, high 32 bits}
 //   counter = {j / 4, i, h, b}: batch b, query head h, global query i, global key j
@@ -53,7 +53,7 @@ constexpr std::string_view modifier_word(ModifierKind kind) {
   return "";
 }
 inline constexpr auto kModifierKinds = all_kinds<ModifierKind, modifier_word>();
-/// In a sentence: "soft-capping", "ALiBi".
+/// The name of a modifier in a sentence: "soft-capping", "ALiBi".
 std::string_view modifier_title(ModifierKind kind);
 
 /// Nothing is modified by default. Numbers are doubles here; what a kernel makes of them in its own
@@ -65,7 +65,7 @@ struct Modifiers {
   double dropout = 0;                     ///< probability of dropping a pair; 0: none
   std::uint64_t dropout_seed = 0;
 
-  /// Whether scores differ from scale · q kᵀ.
+  /// True when scores differ from scale · q kᵀ.
   bool changes_scores() const { return softcap != 0 || !alibi_slopes.empty(); }
   bool has(ModifierKind kind) const;
   bool any() const { return changes_scores() || !sinks.empty() || dropout != 0; }

@@ -31,15 +31,15 @@ struct NumericsProfile {
   /// Longest chain of additions that one term of the row sum or of P·V goes through; 0 means as
   /// many as there are keys. A kernel that adds tiles up separately has tile size plus tile count.
   std::int64_t accumulation_chain = 0;
-  /// How often a partial sum of dk or dv, and of dq, is stored in out_dtype and read back before it
-  /// is complete: a kernel that adds to its gradients in memory does so tile by tile.
+  /// Times that a partial sum of dk or dv, and of dq, is stored in out_dtype and read back before
+  /// it is complete: one for each tile in a kernel that adds to its gradients in memory.
   std::int64_t key_gradient_stores = 0;
   std::int64_t query_gradient_stores = 0;
   double product_underflow = 0x1p-149;  ///< error of a product below the normal range
   double exp_underflow = 0x1p-126;      ///< error of an exp below the normal range, flushed or not
   double query_underflow = 0x1p-149;    ///< the same of a pre-scaled q; unused when u_query is 0
   double max_finite = 0x1.fffffep127;   ///< of the type sums are kept in
-  /// What the way between ranks does to K and V; see wire_error(). Zero where they travel exactly.
+  /// Errors of K and V by the wire between ranks; see wire_error(). Zero where they travel exactly.
   double u_wire = 0;          ///< relative rounding
   double wire_floor = 0;      ///< absolute, as a share of the largest magnitude of the token
   double wire_underflow = 0;  ///< absolute
@@ -49,20 +49,20 @@ struct NumericsProfile {
 /// A correct kernel of ringlab: inputs of `dtype`, everything else in f32 (f64 for f64).
 NumericsProfile carried_profile(DType dtype, std::int64_t max_rescales);
 
-/// How often a sum over `tokens` tokens of each of `heads` heads is stored before it is complete by
-/// a kernel that stores it once in `per_store` tokens of a head; 0 for one that never does.
+/// Times that a sum over `tokens` tokens of each of `heads` heads is stored before it is complete,
+/// by a kernel that stores it once in `per_store` tokens of a head; per_store 0: never.
 std::int64_t stores_before_the_last(std::int64_t tokens, std::int64_t per_store,
                                     std::int64_t heads);
 
 /// gamma_n(u) = n·u / (1 - n·u); +inf when n·u >= 1.
 double gamma_bound(double n, double u);
 
-/// Whether K and V keep their bits on the way between ranks.
+/// True when K and V keep their bits on the way between ranks.
 bool travels_exactly(const NumericsProfile& profile);
 
-/// What a number of K or V may be off by when it arrives: u_wire |x| + wire_floor · largest +
+/// Error bound of a number x of K or V on arrival: u_wire |x| + wire_floor · largest +
 /// wire_underflow, where `largest` is the largest magnitude in the same (batch, head, token) of the
-/// same tensor. +inf where that is more than wire_max; 0 for an exact wire.
+/// same tensor. +inf where `largest` is more than wire_max; 0 for an exact wire.
 double wire_error(const NumericsProfile& profile, double magnitude, double largest);
 
 /// |half an ulp| of `dtype` at magnitude x: the largest error of rounding any value of at most that
@@ -70,7 +70,7 @@ double wire_error(const NumericsProfile& profile, double magnitude, double large
 /// the least subnormal). +inf where rounding may overflow: from max_finite plus half an ulp on.
 double half_ulp(DType dtype, double magnitude);
 
-/// E_j: bound on the error of the exponent of one key's weight, up to a shift that all keys share.
+/// Terms of E_j, the error bound of the exponent of one key's weight but for a shift of all keys.
 struct ScoreTerms {
   std::int64_t head_dim = 0;
   double absolute_products = 0;  ///< A_j = |scale| Σ_c |q_c k_jc|
@@ -92,16 +92,16 @@ struct ScoreTerms {
   double bias = 0;                              ///< |what ALiBi subtracts|; of a sink, its size
   double largest_scaled = 0, largest_bias = 0;  ///< of any key of the row
 };
-/// What the wire alone may do to a score.
+/// Error bound of a score through the wire alone.
 double wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms);
-/// The largest such error of any key of the row.
+/// The largest wire_score_error() of any key of the row.
 double largest_wire_score_error(const NumericsProfile& profile, const ScoreTerms& terms);
 double score_error(const NumericsProfile& profile, const ScoreTerms& terms);
 
-/// What the soft-capped score, before ALiBi, may be off by.
+/// Error bound of the soft-capped score, before ALiBi.
 double capped_error(const NumericsProfile& profile, const ScoreTerms& terms);
 
-/// e^exponent (e^error - 1): what one weight may be off by, for exponents however far below zero.
+/// e^exponent (e^error - 1): error bound of one weight, for exponents however far below zero.
 double weight_error(double exponent, double error);
 
 /// Relative error that merging (out, lse) pairs adds to every weight of a row. Zero for a profile

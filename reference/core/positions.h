@@ -25,7 +25,7 @@ class Positions {
   /// counts, strides below 1, and positions that do not fit in 63 bits.
   explicit Positions(const std::vector<PositionRun>& runs);
 
-  /// All of 0 … tokens-1.
+  /// All positions 0 … tokens-1.
   static Positions all(std::int64_t tokens);
   /// Finds runs in an arbitrary list. Input error for negative positions.
   static Positions from_list(const std::vector<std::int64_t>& positions);

@@ -1,5 +1,5 @@
-// What is computed: shapes, dtype, scale, mask and modifiers. Knows nothing of ranks, threads or
-// files.
+// The problem to compute: shapes, dtype, scale, mask and modifiers. Knows nothing of ranks, threads
+// or files.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct TensorReport {
   std::int64_t compared = 0;
   std::int64_t failed = 0;
   WorstElement worst;
-  /// What `exact` is in a sentence, where it is not the exact answer: "other run".
+  /// The name of `exact` in a sentence: "other run" where it is not the exact answer.
   std::string against = "exact";
   std::int64_t unbounded = 0;  ///< passed because anything finite does: `allowed` is +inf
   bool passed() const { return failed == 0; }

@@ -36,10 +36,10 @@ extern "C" {
 /// f16 is IEEE binary16, bf16 the upper half of a binary32.
 enum { RINGLAB_F64 = 0, RINGLAB_F32 = 1, RINGLAB_F16 = 2, RINGLAB_BF16 = 3 };
 #define RINGLAB_DTYPES 4
-/// As bits of ringlab_abilities::dtypes: RINGLAB_DTYPE_BIT(RINGLAB_F32).
+/// The bit of a dtype in ringlab_abilities::dtypes: RINGLAB_DTYPE_BIT(RINGLAB_F32).
 #define RINGLAB_DTYPE_BIT(dtype) (1u << (dtype))
 
-/// What a mask is made of: bits of ringlab_mask::kinds, all of which a key has to pass, and bits of
+/// Terms of a mask: bits of ringlab_mask::kinds, all of which a key has to pass, and bits of
 /// ringlab_abilities::masks. Query i stands at key position p = i + kv_tokens - q_tokens.
 enum {
   RINGLAB_MASK_CAUSAL = 1,     ///< j <= p
@@ -53,10 +53,10 @@ enum {
   RINGLAB_MASK_INTERVALS = 64
 };
 
-/// What a call returns.
+/// Return values of ringlab_plugin::run.
 enum {
   RINGLAB_OK = 0,
-  RINGLAB_UNSUPPORTED = 1  ///< cannot compute this one: no verdict. Anything else: it failed
+  RINGLAB_UNSUPPORTED = 1  ///< cannot compute this call: no verdict. Other values: the call failed
 };
 
 /// (batch, heads, tokens, channels), strides in elements. The strides of inputs are dense,
@@ -72,7 +72,7 @@ typedef struct ringlab_tensor {
   int64_t strides[4];
 } ringlab_tensor;
 
-/// Which keys a query may see, in several forms; read the one that suits.
+/// The keys that a query may see, in several forms; read the one that suits.
 typedef struct ringlab_mask {
   uint32_t kinds;            ///< RINGLAB_MASK_CAUSAL …; 0: every query sees every key
   uint32_t reserved;         ///< 0
@@ -92,7 +92,7 @@ typedef struct ringlab_mask {
   const void* reserved_forms[4];  ///< NULL
 } ringlab_mask;
 
-/// What is done to scores and weights besides scale and mask: bits of ringlab_modifiers::kinds, and
+/// Modifiers of scores and weights besides scale and mask: bits of ringlab_modifiers::kinds, and
 /// of ringlab_abilities::modifiers. With query i at key position p (see the masks), in this order:
 ///   s_ij = scale · q_i·k_j
 ///   s_ij = softcap · tanh(s_ij / softcap)           RINGLAB_MODIFIER_SOFTCAP
@@ -121,15 +121,15 @@ typedef struct ringlab_modifiers {
   const double* sinks;         ///< (q_heads); NULL: none
   double dropout;              ///< probability of dropping a pair; 0: none
   double dropout_factor;       ///< 1 / (1 - dropout) of the pairs that are kept; 1: none
-  /// Which pairs are kept is a function of the seed, the batch, the query head, i and j
-  /// (reference/core/modifiers.h). Kernels with a generator of their own cannot know it:
+  /// The seed of the function of batch, query head, i and j by which pairs are kept
+  /// (reference/core/modifiers.h). Kernels with another generator read `kept`.
   uint64_t dropout_seed;
-  /// it is written down here, (batch, q_heads, q_tokens, kv_tokens), 1: kept; NULL: all of them.
+  /// (batch, q_heads, q_tokens, kv_tokens), 1: the pair is kept; NULL: all pairs are.
   const uint8_t* kept;
   const void* reserved[4];  ///< NULL
 } ringlab_modifiers;
 
-/// How ranks share the tokens, for plugins that set ringlab_abilities::ranks.
+/// Layouts of the tokens over the ranks, for plugins that set ringlab_abilities::ranks.
 enum { RINGLAB_CONTIGUOUS = 0, RINGLAB_ZIGZAG = 1, RINGLAB_STRIPED = 2 };
 
 /// One attention: o = softmax(scale · q kᵀ, masked) v; lse_i = log Σ_j exp(scale · q_i·k_j), the
@@ -158,21 +158,21 @@ typedef struct ringlab_call {
   int32_t reserved;      ///< 0
   int64_t tile_queries;  ///< a wish for the rows of a tile, at least 1
   int64_t tile_keys;
-  /// Where a call that fails may say why: zero-terminated text in at most message_size bytes.
+  /// Room for the reason of a call that fails: zero-terminated text, at most message_size bytes.
   char* message;
   size_t message_size;
-  // Since there are modifiers:
+  // Members that calls did not have from the start (RINGLAB_CALL_HAS):
   ringlab_modifiers modifiers;  ///< kinds is 0 without ringlab_abilities::modifiers
 } ringlab_call;
 
-/// Whether the caller knows a member that calls did not have from the start: `modifiers`. One that
-/// does not has no such wishes either.
+/// True when the caller knows a member that calls did not have from the start: `modifiers`. One
+/// that does not know it has no such wishes either.
 #define RINGLAB_CALL_HAS(call, member) \
   ((call)->struct_size >= offsetof(ringlab_call, member) + sizeof((call)->member))
 
-/// What the kernel can do. All zero: f32 would still have to be named in `dtypes`; equal heads and
-/// lengths, no mask, no modifiers, forward only. What is not claimed is not tested, and the verdict
-/// says so.
+/// Abilities of the kernel. All zero: f32 would still have to be named in `dtypes`; equal heads and
+/// lengths, no mask, no modifiers, forward only. An ability that is not claimed is not tested, and
+/// the verdict says so.
 typedef struct ringlab_abilities {
   uint32_t dtypes;            ///< RINGLAB_DTYPE_BIT(…) of every type it takes
   uint32_t masks;             ///< RINGLAB_MASK_…; no mask at all is always asked for
@@ -233,7 +233,7 @@ typedef struct ringlab_numerics {
   double reserved[6];  ///< 0
 } ringlab_numerics;
 
-/// What `ringlab_plugin_v1` returns.
+/// The description of a plugin, which `ringlab_plugin_v1` returns.
 typedef struct ringlab_plugin {
   uint32_t struct_size;  ///< sizeof(ringlab_plugin)
   uint32_t version;      ///< RINGLAB_PLUGIN_VERSION

@@ -1,4 +1,4 @@
-// What every implementation of attention is given and gives back, whatever executes it.
+// Inputs, options and results of every implementation of attention, whatever executes it.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ struct AttentionTensors {
 enum class TransportKind { threads, simulated, mpi, nccl };
 enum class DeviceKind { cpu, cuda };
 
-/// What K and V look like on their way between ranks. exact: as in memory, same bits. The others
-/// are rounded to when they are narrower than the problem's dtype; fp8 (e4m3) has a scale per block
+/// The format of K and V on their way between ranks. exact: the same bits as in memory. The others
+/// round K and V where they are narrower than the problem's dtype; fp8 (e4m3) has a scale per block
 /// that travels with the chunk.
 enum class WireFormat { exact, f32, bf16, fp8 };
 constexpr std::string_view wire_word(WireFormat wire) {
@@ -103,13 +103,13 @@ struct Visit {
   std::int64_t pairs = 0;  ///< (query, key) pairs per batch and query head that were computed
 };
 
-/// What a rank stood still for while it received from another one. What was hidden behind computing
-/// is in none of the times, so what came, came at received_bytes / transfer_s at most.
+/// Times that a rank stood still for while it received from another one. Transfers hidden behind
+/// computing are in none of them, so the link's speed is received_bytes / transfer_s at most.
 struct LinkStats {
   int from = 0;
   std::int64_t received_bytes = 0;  ///< of tensors; headers are not counted
   double late_s = 0;                ///< until the header was there: the sender was late
-  double transfer_s = 0;            ///< from then on until the tensors were
+  double transfer_s = 0;            ///< from the header until the tensors were there
 };
 
 /// Measured, not modelled. `peak_bytes` counts every buffer a rank allocates besides its inputs
@@ -126,14 +126,14 @@ struct RankStats {
   std::int64_t node_messages = 0;  ///< of stages: those of sent_messages that left its node
   std::vector<Visit> visits = {};
   /// Mean seconds per computed step of every rank, standing still for messages excluded, as far as
-  /// this rank has heard; NaN: nothing heard. What it says of itself is about all its steps.
+  /// this rank has heard; NaN: nothing heard. Its own entry is the mean of all its steps.
   std::vector<double> heard_step_s = {};
-  double busy_s = 0;                    ///< of all these steps of its own together
+  double busy_s = 0;                    ///< of all steps of this rank together
   std::vector<LinkStats> links = {};    ///< one for every rank that it received from, ascending
   std::vector<TraceEvent> events = {};  ///< in program order; empty unless RunOptions::trace
 };
 
-/// What one rank sends and holds, as closed forms. Measured figures (RankStats) equal them exactly.
+/// Closed forms of what one rank sends and holds. Measured figures (RankStats) equal them exactly.
 struct StatedCosts {
   std::int64_t sent_bytes = 0;
   std::int64_t sent_messages = 0;
@@ -150,7 +150,7 @@ struct RunResult {
   double seconds = 0;  ///< wall time of the slowest rank, sharding and gathering excluded
 };
 
-/// What the options say about the schedule.
+/// The schedule that the options ask for.
 ScheduleSpec schedule_spec(const RunOptions& options);
 
 /// The partition of queries (or keys) that `options` asks for. Input error when an override does

@@ -121,7 +121,7 @@ T* copy_row(const TensorView<From>& rows, std::int64_t b, std::int64_t h, std::i
   return to + channels;
 }
 
-/// The same numbers, converted to T, without gaps.
+/// A copy of the numbers of a view, converted to T, without gaps.
 template <class T, class From>
 Tensor<T> dense_copy(const TensorView<From>& from) {
   Tensor<T> to(from.extents);

@@ -1,4 +1,4 @@
-// What the way between ranks does to K and V, as far as error bounds are concerned.
+// Errors of K and V by the wire between ranks, as far as error bounds are concerned.
 #pragma once
 
 #include "reference/core/numerics.h"
@@ -9,7 +9,7 @@ namespace ringlab {
 /// The format in effect: exact where `format` is not narrower than `dtype`.
 WireFormat effective_wire(WireFormat format, DType dtype);
 
-/// What a number of K or V is on its way.
+/// The type of K and V on their way between ranks.
 DType wire_dtype(WireFormat format, DType dtype);
 
 /// `profile` of a kernel, fed with K and V that went over this wire. Unchanged where it is exact.

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Who may have files that are not committed, and whoever makes or removes one.
+// Every AtomicFiles that may have files not committed; the mutex is held to make or remove one.
 std::mutex registry_mutex;
 std::set<const AtomicFiles*> registry;
 
@@ -80,7 +80,7 @@ void write_to_standard_output(const std::string& contents) {
   }
 }
 
-/// Where a link leads, even to a file that is still to be made.
+/// The path that a link leads to, even if its file is still to be made; other paths as they are.
 fs::path behind_links(const fs::path& given) {
   fs::path path = given;
   constexpr int kMostLinks = 40;  // as the system follows
@@ -92,7 +92,7 @@ fs::path behind_links(const fs::path& given) {
   return path;
 }
 
-/// Cut, so that the name stays legal beside a file name of full length.
+/// A temporary name beside `path`, cut so that it stays legal where that name has full length.
 fs::path temporary_name(const fs::path& path, const std::string& mark) {
   return path.parent_path() / ("." + path.filename().string().substr(0, 100) + "." + mark + ".tmp");
 }

@@ -144,7 +144,7 @@ void append_elements(std::string& out, const FileTensor& tensor, DType dtype,
                      const std::string& where) {
   const int bytes_each = tensor.is_byte ? 1 : dtype_info(dtype).bytes;
   const std::int64_t bytes = checked_bytes(tensor.shape, bytes_each, where);
-  // As many values as the shape says, be it empty.
+  // The number of values has to be that of the shape, an empty one too.
   if (bytes / bytes_each != static_cast<std::int64_t>(tensor.values.size())) {
     throw_usage_error({.where = where,
                        .expected = "as many values as shape " + shape_text(tensor.shape) + " has",

@@ -78,7 +78,7 @@ std::string_view take_header(std::span<const std::byte>& rest, const std::string
   const auto length_bytes = take(rest, major == 1 ? 2 : 4, "a header length", name);
   std::uint32_t length = 0;
   std::memcpy(&length, length_bytes.data(), length_bytes.size());
-  // Before it is taken: a false length must not make anybody allocate.
+  // Checks the length before it is used: a false one must not make anybody allocate.
   if (length > kLongestNpyHeader) {
     throw_input_error({.where = name,
                        .expected = "a header of at most 65536 bytes",
@@ -103,7 +103,7 @@ std::string preamble(const std::string& descr, const std::vector<std::int64_t>& 
   return contents + header;
 }
 
-/// The same values with the last index fastest.
+/// Values of an array in column-major order, put in row-major order.
 std::vector<double> in_rows(const std::vector<double>& columns,
                             const std::vector<std::int64_t>& shape) {
   // Strides of the file's order, the first index fastest; counted like an odometer.

@@ -91,7 +91,7 @@ class HeaderReader {
     std::uint64_t value = 0;  // unsigned: refuses a sign
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
-    // Also refuses what a signed extent cannot hold.
+    // Refuses also numbers that a signed extent cannot hold.
     if (error != std::errc() || value > INT64_MAX) fail("an extent in 0 … 2^63-1");
     at_ += static_cast<std::size_t>(end - begin);
     return static_cast<std::int64_t>(value);

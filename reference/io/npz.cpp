@@ -32,7 +32,7 @@ using ArchivedFile = std::unique_ptr<zip_file_t, Close>;
       {.where = name, .expected = expected, .actual = found, .hint = "Write it with numpy.savez"});
 }
 
-/// What libzip says; that memory has run out says nothing of the archive.
+/// Refuses with libzip's words; throws bad_alloc for want of memory, no fault of the archive.
 [[noreturn]] void refuse(const std::string& name, const std::string& expected, zip_error_t* error) {
   constexpr int kOfZlib = -4;  // Z_MEM_ERROR
   const int code = zip_error_code_zip(error);
@@ -50,7 +50,7 @@ struct ZipError {
   zip_error_t value;
 };
 
-/// Lives no longer than `bytes`; null when that failed.
+/// Opens the archive in `bytes`, which must outlive it; null when that failed.
 Archive try_open(const std::vector<std::byte>& bytes, ZipError& error) {
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error.value);
   if (source == nullptr) return nullptr;
@@ -59,8 +59,8 @@ Archive try_open(const std::vector<std::byte>& bytes, ZipError& error) {
   return Archive(archive);
 }
 
-// libzip calls what it has no memory to read "not a zip archive": it is asked again where there was
-// more memory than that takes.
+// libzip says "not a zip archive" also for want of memory: it is asked again once more memory than
+// it takes was there.
 Archive open_archive(const std::vector<std::byte>& bytes, const std::string& name) {
   ZipError first, second;
   if (Archive archive = try_open(bytes, first)) return archive;
@@ -69,7 +69,7 @@ Archive open_archive(const std::vector<std::byte>& bytes, const std::string& nam
   refuse(name, "a .npz file, which is a zip archive", &second.value);
 }
 
-/// What the archive says of a file, compared with what it has of it before anything is unpacked.
+/// Refuses a file whose stated sizes or packing cannot be, before anything of it is unpacked.
 void check_entry(const zip_stat_t& entry, std::uint64_t archive_bytes, std::uint64_t most_bytes,
                  const std::string& name) {
   constexpr zip_uint64_t kNeeded =

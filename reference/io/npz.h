@@ -19,7 +19,7 @@ std::map<std::string, std::vector<std::byte>> read_npz(const std::filesystem::pa
                                                        const std::set<std::string>& wanted,
                                                        std::int64_t max_bytes);
 
-/// The same of an archive in memory; `name` is for messages.
+/// read_npz() of an archive in memory; `name` is for messages.
 std::map<std::string, std::vector<std::byte>> parse_npz(const std::vector<std::byte>& packed,
                                                         const std::set<std::string>& wanted,
                                                         std::int64_t max_bytes,

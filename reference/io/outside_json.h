@@ -7,7 +7,7 @@
 
 namespace ringlab::io {
 
-/// What a document of a kind may have at most.
+/// Limits of a kind of JSON document.
 struct JsonLimits {
   std::string_view what;  ///< "header", for messages
   std::int64_t depth = 1;

@@ -38,7 +38,7 @@ struct PlannedTensor {
   std::vector<std::int64_t> shape;
   std::int64_t begin = 0;
 };
-/// All of a file before the payload, for tensors written later; fills in their `begin`.
+/// The bytes of a file before its payload, for tensors written later; fills in their `begin`.
 std::string plan_safetensors(std::map<std::string, PlannedTensor>& tensors);
 
 }  // namespace ringlab::io

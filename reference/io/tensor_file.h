@@ -38,7 +38,7 @@ NamedTensors read_safetensors(const std::filesystem::path& path, const ReadLimit
 FileTensor parse_npy(const std::vector<std::byte>& bytes, const std::string& name);
 NamedTensors parse_safetensors(const std::vector<std::byte>& bytes, const std::string& name);
 
-/// What a path names, by its ending in letters of either case.
+/// The container that a path names, by its ending in letters of either case.
 enum class Container { folder, safetensors, npz };
 Container container_of(const std::filesystem::path& path);
 /// Input error where a path that names a folder is none.

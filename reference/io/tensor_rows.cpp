@@ -100,7 +100,7 @@ std::int64_t end_of(const PlannedTensor& tensor) {
   return tensor.begin + checked_bytes(tensor.shape, dtype_info(tensor.dtype).bytes, "output");
 }
 
-/// What cannot be read row by row.
+/// Reads a whole tensor, where single rows cannot be read.
 Tensor<double> whole_tensor(const RowSource& source) {
   if (source.name.empty()) return to_tensor(read_npy(source.file), source.file.stem().string());
   return to_tensor(read_tensors(source.file, {source.name}, {}).at(source.name), source.name);

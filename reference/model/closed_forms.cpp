@@ -6,7 +6,7 @@
 namespace ringlab::model {
 namespace {
 
-/// Blocks that differ by more are not alike: the largest over the smallest.
+/// The largest over the smallest of blocks that still count as alike.
 constexpr double kMostApart = 1.5;
 
 /// Numbers of a running state besides those of its row of output: row_max and row_sum.
@@ -16,7 +16,7 @@ std::int64_t kv_token_bytes(const Problem& problem) {
   return work_of(problem, Pass::forward).kv_bytes_per_token;
 }
 
-/// Of a query on its way out, and of its state on the way home.
+/// Bytes of one query token, all heads: q on the way out, its running state on the way home.
 std::int64_t query_bytes(const Problem& problem) {
   const Shape& s = problem.shape;
   return s.batch * s.q_heads *
@@ -24,7 +24,7 @@ std::int64_t query_bytes(const Problem& problem) {
           (s.v_dim + kStateNumbers) * accumulator_bytes(problem.dtype));
 }
 
-/// So many messages of a rank, one to each of its peers, at once.
+/// Seconds of a rank's messages, `bytes` to each of its peers, all at once.
 double at_once_seconds(double bytes, int peers, Wiring wiring, const LinkSpeed& link) {
   if (peers == 0) return 0;
   const double on_a_way = wiring == Wiring::switched ? peers : wiring == Wiring::shared ? 2 : 1;
@@ -83,7 +83,7 @@ double pass_q_below(const Problem& problem, std::int64_t cached) {
 
 double exchange_seconds(double bytes, int ranks, const Machine& machine) {
   const int node = std::min(ranks, machine.node_ranks);
-  // Of the smallest node, whose ranks have most to send to others.
+  // Ranks of the smallest node, which have most to send to other nodes.
   const int rest = ranks % node == 0 ? node : ranks % node;
   return std::max(at_once_seconds(bytes, node - 1, machine.wiring, machine.inside),
                   at_once_seconds(bytes, ranks - rest, Wiring::switched, machine.outside));

@@ -26,17 +26,17 @@ double hidden_from_tokens(const Work& work, const Machine& machine, const LinkSp
 std::optional<double> share_of_blocks(const NeedMatrix& need, std::int64_t q_tokens,
                                       std::int64_t kv_tokens);
 
-/// Bytes that all ranks together send in a forward pass in which everybody needs every chunk: keys and
-/// values of N tokens go round, N (ranks - 1) of them.
+/// Bytes that all ranks together send in a forward pass in which everybody needs every chunk: keys
+/// and values of N tokens go round, N (ranks - 1) of them.
 std::int64_t pass_kv_bytes(const Problem& problem, int ranks);
 
-/// The same where keys and values stay: N_q (ranks - 1) queries go out, and as many running states
-/// (row_max, row_sum, acc) come home (Yang et al. 2024; stage 21).
+/// Bytes of such a pass where keys and values stay: N_q (ranks - 1) queries go out, and as many
+/// running states (row_max, row_sum, acc) come home (Yang et al. 2024; stage 21).
 std::int64_t pass_q_bytes(const Problem& problem, int ranks);
 
-/// The same where heads are dealt to ranks by two all-to-alls: q, k and v of all tokens there, out and lse
-/// back (Jacobs et al. 2023; stage 18). Ranks divide the tokens and the query heads; a K/V head of
-/// several ranks goes to each of them.
+/// Bytes of such a pass where heads are dealt to ranks by two all-to-alls: q, k and v of all tokens
+/// there, out and lse back (Jacobs et al. 2023; stage 18). Ranks divide the tokens and the query
+/// heads; a K/V head of several ranks goes to each of them.
 std::int64_t deal_heads_bytes(const Problem& problem, int ranks);
 
 /// The number of new tokens behind `cached` ones below which pass_q_bytes() are fewer than

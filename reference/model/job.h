@@ -34,7 +34,7 @@ struct JobTimes {
   std::vector<RankTimes> ranks = {};  ///< sums over all passes; ends are those of the last one
   double seconds = 0;
   double one_device_seconds = 0;
-  /// Of all ranks; a pass begins when all have ended the last one.
+  /// Events of all ranks; a pass begins when all ranks have ended the one before.
   std::vector<TraceEvent> events = {};
   /// one_device_seconds, divided by ranks and seconds; 1 where nothing is to be done.
   double efficiency() const;

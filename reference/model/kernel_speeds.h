@@ -1,4 +1,4 @@
-// How fast attention is on one device, by type, channels, mask and length.
+// Speeds of attention on one device, by type, channels, mask and length.
 #pragma once
 
 #include <cstdint>

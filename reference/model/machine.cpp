@@ -17,7 +17,7 @@ void check_figure(const Machine& machine, const std::string& figure, double valu
                      .hint = ""});
 }
 
-// Also refuses NaN, but not infinity: a speed without end is a limit that may be asked for.
+// Refuses also NaN, but not infinity: a speed without end is a limit that may be asked for.
 void check_positive(const Machine& machine, const std::string& name, double value) {
   check_figure(machine, "a positive " + name, value, value > 0);
 }

@@ -30,7 +30,7 @@ struct LinkSpeed {
 enum class Wiring { switched, direct, shared };
 std::string_view wiring_name(Wiring wiring);
 
-/// What is measured or published of real runs, where an ideal machine loses nothing.
+/// Figures of real runs, measured or published, where an ideal machine loses nothing.
 struct Expected {
   std::vector<KernelSpeed> attention = {};  ///< by mask and length; none: as fast as ideally
   /// Bytes of memory that each number of an output, or of dQ, costs where what a block adds is merged
@@ -63,7 +63,7 @@ struct Machine {
   /// The share of a device's computing that is taken while it sends or receives, 0 to 1.
   double transfer_share = 0;
 
-  /// Of products with learned matrices: attention's where theirs are not known.
+  /// Operations a second in products with learned matrices; attention's where not known.
   double products_per_s() const { return product_flops > 0 ? product_flops : forward_flops; }
   double flops(Pass pass) const { return pass == Pass::forward ? forward_flops : backward_flops; }
   /// Operations a second in a block of so many queries and keys; `cut`: the mask hides a part of it.

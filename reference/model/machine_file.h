@@ -13,7 +13,7 @@ namespace ringlab::model {
 /// what is missing, unknown, of another type or makes no sense.
 Machine machine_of_json(std::string_view text, const std::string& where);
 
-/// The same of a file of at most 1 MiB.
+/// machine_of_json() of a file of at most 1 MiB.
 Machine read_machine(const std::string& path);
 
 /// A machine of a name, or of a file, whose path ends in .json, which names do not.

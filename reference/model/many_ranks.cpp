@@ -29,7 +29,7 @@ RankLine line_by_nodes(int ranks, int node_ranks) {
   return {most - missing - most / 2 / node_ranks * node_ranks, most - missing};
 }
 
-/// Of a window on contiguous chunks: the chunks that one chunk meets, its own among them.
+/// The number of contiguous chunks that one chunk meets in a window, its own among them.
 int ranks_in_reach(const Job& job) {
   const int ranks = job.options.ranks;
   const Layout layout = make_layout(job.options, job.problem.shape.q_tokens, {});
@@ -100,7 +100,7 @@ Continuation continuation_of(const Job& job, const Machine& machine) {
   return {line, std::min(ranks, reach)};
 }
 
-// In proportion, not by the longest chunk: where some ranks have a token less, as many of these have.
+// Tokens in proportion, not by the longest chunk: as large a share of ranks has a token less.
 Job with_ranks(const Job& job, int ranks) {
   Job other = job;
   Shape& shape = other.problem.shape;

@@ -84,7 +84,7 @@ void NetworkModel::set_speed(int number, double speed, double now) {
   Pair& pair = pairs_[index(number)];
   if (speed == pair.speed) return;
   Waiting& first = pair.queue.front();
-  // With infinite speed nothing is left, and inf · 0 would be NaN.
+  // Time has to have passed: infinite speed leaves nothing then, and inf · 0 would be NaN.
   if (now > pair.since) first.bytes = std::max(0.0, first.bytes - pair.speed * (now - pair.since));
   pair.since = now;
   pair.speed = speed;

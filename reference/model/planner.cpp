@@ -90,7 +90,7 @@ std::vector<Choice> weigh_ways(const Job& job, const Machine& machine, const Mem
       choices.push_back(continued(candidate, machine, memory_of));
       continue;
     }
-    // What has no line would take long to execute: not weighed.
+    // Leaves out ways without a line, which would take long to execute.
     if (has_any_length(job) && way.ranks > line_of(way.ranks, machine).most) continue;
     if (!same_layout) needs = needs_of(job.problem, way);
     choices.push_back(weighed(candidate, needs, machine, memory_of));

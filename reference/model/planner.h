@@ -41,10 +41,10 @@ struct PlanLimits {
 /// Ways whose times are this much apart, relative to the shorter, count as equally fast.
 inline constexpr double kAsFast = 0.01;
 
-/// The simplest of the fastest that keep the limits, as an index; choices.size() where none does.
+/// The simplest of the fastest choices that keep the limits, as an index; choices.size() for none.
 std::size_t best_choice(const std::vector<Choice>& choices, const PlanLimits& limits);
 
-/// What best_choice() takes where memory and time are not limited, of ways_to_run() job.options.ranks.
+/// The best_choice() of ways_to_run() on job.options.ranks ranks, memory and time not limited.
 /// Errors as suited_to() and simulate_job().
 RunOptions fastest_way(const Job& job, const Machine& machine);
 

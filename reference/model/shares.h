@@ -16,7 +16,7 @@ class Shares {
   void make_way(double speed) { ways_.push_back({.speed = speed}); }
   void make_user(std::vector<int> ways) { users_.push_back({.ways = std::move(ways)}); }
 
-  /// From now on the user takes part in sharing, and no longer.
+  /// Lets a user take part in sharing from now on, or no longer.
   void add(int user);
   void remove(int user);
 

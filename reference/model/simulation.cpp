@@ -71,7 +71,7 @@ class ScheduleRun {
   }
 
   Simulation run() {
-    // All begin at once: the time of a run is that of the last rank.
+    // Ranks begin all at once: the time of a run is that of the last rank.
     for (int rank = 0; rank < ranks(); ++rank) go_on(rank, 0);
     for (double now = 0; now != kNever; now = next_moment()) {
       // One moment may wake others in the same moment, so it is gone over
@@ -154,7 +154,7 @@ class ScheduleRun {
     (adds ? times.add_s : times.compute_s) += now - place.begun;
     record(adds ? TraceKind::add : TraceKind::compute, rank, operation, place.begun, now);
   }
-  /// One transfer more or less: what the rank works on ends at another time.
+  /// Counts a transfer of a rank more or less, which moves the end of the operation it works on.
   void count_transfer(int rank, int more, double now) {
     if (machine_.transfer_share == 0) return;
     ProgramPlace& place = places_[at(rank)];
@@ -222,7 +222,7 @@ class ScheduleRun {
     const int number = number_of(rank, operation);
     SimulatedMessage& message = messages_[at(number)];
     (operation.verb == Verb::post_send ? message.sent : message.received) = now;
-    // Both ends must have posted: then the message sets out, as with NCCL.
+    // Starts the message once both ends have posted, as with NCCL.
     if (!message.sent || !message.received) return;
     network_.start(number, message.from, message.to, message.bytes, now);
     for (const int end : {message.from, message.to}) count_transfer(end, 1, now);

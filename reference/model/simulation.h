@@ -48,7 +48,7 @@ struct RankTimes {
 struct Simulation {
   std::vector<RankTimes> ranks;
   double seconds = 0;  ///< of the rank that ends last
-  /// By rank, as a run with --trace records them; check_trace() accepts them.
+  /// Events by rank, as a run with --trace records them; check_trace() accepts them.
   std::vector<std::vector<TraceEvent>> events;
 };
 

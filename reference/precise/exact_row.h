@@ -9,7 +9,7 @@
 
 namespace ringlab::precise {
 
-/// All keys, and perhaps the sink, that have this score: they share one exponential.
+/// All keys of one score, and the sink if it has that score: they share one exponential.
 struct ScoreGroup {
   Dyadic score;
   std::int64_t terms = 0;               ///< of the row sum: keys seen, and the sink

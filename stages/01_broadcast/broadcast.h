@@ -14,7 +14,7 @@
 
 namespace ringlab::stages::broadcast {
 
-/// Where one owner's chunk lies among the gathered keys.
+/// The place of one owner's chunk among the gathered keys.
 struct Part {
   std::int64_t start = 0;
   std::int64_t count = 0;

@@ -13,7 +13,7 @@
 
 namespace ringlab::stages::causal_ring {
 
-/// What a row sees of the chunk at hand. Both sides are asked for by global position.
+/// The keys of the current chunk that a row sees. Both sides are asked for by global position.
 struct VisibleKeys : MaskRows {
   bool all_visible = false;  ///< no query of this rank is kept from any key of the chunk
 
@@ -84,9 +84,9 @@ void attend(RankProblem<Element>& r, const MaskTable& mask, const Chunk<Element>
   // end [lab: skip]
 }
 
-/// The queries of `mask` meet every chunk. `runs_of(owner)` says which tokens its keys are: asked
-/// for those of this rank, and else for how many runs will come, which is agreed beforehand, as all
-/// sizes are.
+/// The queries of `mask` meet every chunk. `runs_of(owner)` says which tokens an owner's keys are:
+/// read for this rank's own chunk; of others only the number of runs is, which is agreed
+/// beforehand, as all sizes are.
 template <class Element, class RunsOf>
 void circulate(RankProblem<Element>& r, const MaskTable& mask, RunsOf runs_of) {
   const int ranks = r.ranks();

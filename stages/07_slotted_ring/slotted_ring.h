@@ -21,7 +21,7 @@ struct Chunk {
   std::span<const Element> k, v;
 };
 
-/// Where chunks lie. Chunk `step` is the one computed on at that step; chunk 0, the own one, is
+/// The places of chunks. Chunk `step` is the one computed on at that step; chunk 0, the own one, is
 /// read and sent from the shard and needs no slot.
 template <class Element, class Slot = ChunkSlot<Element>>
 class Slots {
@@ -55,7 +55,7 @@ class Slots {
   /// With one slot a rank cannot pass a chunk on while the next one arrives. Chunks then come
   /// straight from their owners.
   bool straight() const { return count() == 1; }
-  /// Who sends chunk `step`, which of its own chunks this rank sends meanwhile, and to whom.
+  /// The sender of chunk `step`, and the chunk that this rank sends meanwhile, and to whom.
   int source(int step) const { return r_.rank_at(straight() ? -step : -1); }
   int leaving(int step) const { return straight() ? 0 : step - 1; }
   int target(int step) const { return r_.rank_at(straight() ? step : 1); }

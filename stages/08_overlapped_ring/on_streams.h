@@ -6,7 +6,7 @@
 
 namespace ringlab::stages {
 
-/// All ranks of one run; what they have moved is counted in `moved`.
+/// All ranks of one run; `moved` counts the bytes and messages that travel between them.
 template <class Element>
 struct DeviceRing {
   std::span<RankProblem<Element>> ranks;

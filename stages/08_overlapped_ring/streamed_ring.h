@@ -21,7 +21,7 @@
 
 namespace ringlab::stages {
 
-/// Where chunks lie.
+/// The slots of a rank's device, and the place of its own chunk.
 struct SlotPlan {
   int slots = 2;             ///< of each rank, where it has so many chunks to fetch
   bool own_in_slot = false;  ///< the own chunk takes a slot too; else it stays where it is
@@ -80,7 +80,7 @@ class StreamedRing {
     const int before = step - slots_;  // the chunk that lay there
     if (before >= (plan_.own_in_slot ? 0 : 1)) {
       wait(mine.copies, to.used, rank, "computed on, before another one comes");
-      // It has left when it has arrived at the next rank. Nobody takes it out of a single slot.
+      // The old chunk has left when it has arrived at the next rank; none leaves a single slot.
       const int next = rank_at(rank, 1);
       if (!straight()) {
         wait(mine.copies, slot_of(next, before + 1).arrived, rank,
@@ -106,7 +106,7 @@ class StreamedRing {
   }
   // end [streams: a step]
 
-  /// What the rank's compute stream does before its first chunk, and behind its last one.
+  /// Work of the rank's compute stream before its first chunk, and behind its last one.
   template <class Compute>
   void begin(int rank, Compute& compute) {
     compute.begin(compute_stream(rank));
@@ -116,8 +116,8 @@ class StreamedRing {
     compute.finish(compute_stream(rank));
   }
 
-  /// Until everything on all streams has ended; errors of kernels are thrown here. DeviceStuck
-  /// when it has not within `timeout_s`: `where` and what has not ended are named.
+  /// Waits until all work on all streams has ended; errors of kernels are thrown here. DeviceStuck
+  /// when that takes more than `timeout_s`: it names `where` and the streams that have not ended.
   void wait_for_all(const std::string& where, double timeout_s) const {
     if (ringlab::cuda::ends_within(timeout_s, [&] { return unended().empty(); })) return;
     ringlab::cuda::throw_stuck(where, timeout_s, unended());

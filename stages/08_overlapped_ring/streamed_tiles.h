@@ -1,4 +1,4 @@
-// What a rank of a streamed ring computes with: the tile program, its state on the device.
+// A rank of a streamed ring that computes with the tile program, its state on the device.
 #pragma once
 
 #include <vector>

@@ -11,7 +11,7 @@
 
 namespace ringlab::stages::dealt_ring {
 
-/// How `tokens` tokens lie on `ranks` ranks.
+/// The layout of `tokens` tokens on `ranks` ranks.
 struct Spread {
   LayoutKind kind = LayoutKind::contiguous;
   std::int64_t tokens = 0;

@@ -18,7 +18,7 @@ inline int part_with(const Spread& s, int parts, std::int64_t token) {
                                          : longer + (token - border) / length);
 }
 
-/// Where a token lies: positions_of, read backwards.
+/// The rank and row of a token: positions_of, read backwards.
 struct Place {
   int rank = 0;
   std::int64_t row = 0;
@@ -43,7 +43,7 @@ inline Place place_of(const Spread& s, std::int64_t token) {
   // end [lab: place_of]
 }
 
-/// Which token each of this rank's `rows` result rows is: asked of every token where it lies.
+/// The token of each of this rank's `rows` result rows: every token is asked where it lies.
 inline Positions tokens_of_rows(const Spread& s, int rank, std::int64_t rows) {
   std::vector<std::int64_t> tokens(static_cast<std::size_t>(rows), 0);
   for (std::int64_t token = 0; token < s.tokens; ++token) {

@@ -7,7 +7,7 @@
 
 namespace ringlab::stages::skipping_ring {
 
-/// Also what stage 12 does where its fast kernels do not take the problem.
+/// Runs stage 11, and stage 12 where its fast kernels do not take the problem.
 template <class Element>
 void run_on_streams(const DeviceRing<Element>& ring, const std::string& stage = "skipping_ring") {
   run_tiles(stage, ring, ring.slots(),

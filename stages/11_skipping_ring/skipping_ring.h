@@ -32,7 +32,7 @@ class ChunkStream : public overlapped_ring::ChunkStream<Element, Slot<Element>> 
   void expect(int step) {
     Base::expect(step);
     Slot<Element>& slot = slots_.slot_of(step);
-    // How many runs will come is agreed beforehand, as all sizes are; what they are is not.
+    // The number of runs is agreed beforehand, as all sizes are; the runs themselves travel.
     slot.runs.resize(r_.kv_layout.positions(slot.owner).runs().size());
     slot.arriving.push_back(r_.network.post_receive(slots_.source(step), kPositions,
                                                     std::as_writable_bytes(std::span(slot.runs))));

@@ -1,4 +1,4 @@
-// What a rank of a streamed ring computes with: the kernels for tensor cores of optimized/cuda.
+// A rank of a streamed ring that computes with the kernels for tensor cores of optimized/cuda.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class StreamedFast {
   }
 
  private:
-  /// What the queries see of a chunk, row by row and tile by tile.
+  /// Keys of a chunk that the queries see, row by row and tile by tile.
   struct ChunkMask {
     std::vector<ringlab::cuda::KeyRange> host_rows;
     ringlab::cuda::DeviceTensor<ringlab::cuda::KeyRange> rows;
@@ -81,7 +81,7 @@ class StreamedFast {
     return tokens_.skips(owner) || tokens_.queries().empty() || tokens_.keys(owner).empty();
   }
 
-  /// Bytes that it takes.
+  /// Copies the mask of `owner`'s chunk to the device; returns its bytes there.
   std::int64_t copy_mask(int device, int owner) {
     ChunkMask& mask = masks_[static_cast<std::size_t>(owner)];
     const Positions& keys = tokens_.keys(owner);

@@ -1,4 +1,4 @@
-// What stage 12 computes with on devices: kernels for tensor cores where they take the problem.
+// Kernels of stage 12 on devices: those for tensor cores where they take the problem.
 #pragma once
 
 #include "optimized/cpu/block_kernel.h"
@@ -9,7 +9,7 @@
 
 namespace ringlab::stages::overlapped_causal_ring {
 
-/// Whether those kernels compute a run; else the tile program does.
+/// True when kernels for tensor cores compute a run; else the tile program does.
 inline bool takes_fast_kernel(const Problem& problem, const RunOptions& options) {
   if (problem.dtype != DType::f16 && problem.dtype != DType::bf16) return false;
   const Shape& s = problem.shape;

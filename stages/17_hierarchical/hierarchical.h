@@ -14,7 +14,7 @@ using bidirectional::Chunk, bidirectional::attend, bidirectional::own_chunk;
 
 inline int wrapped(int number, int count) { return (number % count + count) % count; }
 
-/// Where ranks stand: `width` of them on each node, fewer on the last one perhaps.
+/// Nodes of `width` ranks each, fewer on the last one perhaps.
 struct Nodes {
   int ranks = 1, width = 1;
   // [lab: nodes]

@@ -9,7 +9,7 @@
 
 namespace ringlab::stages::heads {
 
-/// What travels, as message tags.
+/// Message tags of the rows of q, k, v, out and lse.
 inline constexpr int kQueryRows = 5, kKeyRows = 6, kValueRows = 7, kOutRows = 8, kLseRows = 9;
 
 /// A shard in parts, for each rank its heads. K/V heads are dealt in order, and the query heads that

@@ -11,8 +11,8 @@ namespace ringlab::stages::documents_and_windows {
 using bidirectional::attend, bidirectional::own_chunk, bidirectional::post_send,
     bidirectional::post_receive;
 
-/// Whether a query of `rank` sees a key of `owner`. Mask and layouts are known to all, so that both
-/// ends of a message know whether there is one.
+/// True when a query of `rank` sees a key of `owner`. Mask and layouts are known to all, so that
+/// both ends of a message know whether there is one.
 template <class Element>
 bool needs(const RankProblem<Element>& r, int rank, int owner) {
   // [lab: needs]

@@ -49,7 +49,7 @@ void pack(const Element* values, std::int64_t rows, std::int64_t channels, Code*
   // end [lab: pack]
 }
 
-/// What rounding would take beyond the largest number of Element is that number.
+/// Makes numbers of codes; what rounding took beyond the largest number of Element is that number.
 template <class Element>
 void unpack(const Code* codes, const Scale* scales, std::int64_t rows, std::int64_t channels,
             Element* values) {

@@ -9,10 +9,10 @@
 
 namespace ringlab::stages::decode {
 
-/// What travels, as message tags.
+/// Message tags of queries, and of the states and accumulators of their answers.
 inline constexpr int kQueryRows = 5, kStates = 6, kAccs = 7;
 
-/// What the keys of this rank say to the queries of `asker`: a part of their answer.
+/// The answer of this rank's keys to the queries of `asker`: a part of the whole one.
 template <class Element>
 RowStates<Element> answer(const RankProblem<Element>& r, int asker, int step,
                           const Element* queries) {

@@ -11,8 +11,8 @@ namespace ringlab::stages {
 /// Message tags.
 inline constexpr int kKeys = 0, kValues = 1, kPositions = 2, kKeyGradients = 3, kValueGradients = 4;
 
-/// As large as the largest chunk, zeros at first; holds the chunk of `owner`, dense (batch,
-/// kv_heads, keys of the owner, channels). T is the problem's element, or what sums are kept in.
+/// A slot as large as the largest chunk, zeros at first; holds the chunk of `owner`, dense (batch,
+/// kv_heads, keys of the owner, channels). T is the problem's element, or the type of sums.
 template <class T>
 struct ChunkSlot {
   int owner = 0;
@@ -40,7 +40,7 @@ struct ChunkSlot {
   std::span<std::byte> v_bytes(const RankProblem<Element>& r) {
     return writable_bytes_of(v.data(), per_key(r.v) * keys(r));
   }
-  /// The same parts, for computing on.
+  /// The same parts as elements, for computing on.
   std::span<const T> k_values(const RankProblem<T>& r) const {
     return {k.data(), static_cast<std::size_t>(per_key(r.k) * keys(r))};
   }

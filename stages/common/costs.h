@@ -18,7 +18,7 @@ StatedCosts gather_costs(const Problem& problem, const RunOptions& options, int 
 /// slots, each as large as the largest chunk (one slot when P = 1).
 StatedCosts ring_costs(const Problem& problem, const RunOptions& options, int rank);
 
-/// The same, with the positions of each chunk as a third message: 24 bytes per arithmetic run.
+/// ring_costs() with the positions of each chunk as a third message: 24 bytes per arithmetic run.
 StatedCosts ring_with_positions_costs(const Problem& problem, const RunOptions& options, int rank);
 
 /// Prefetching into S = min(options.slots, P-1) slots beside the own chunk, which stays where it
@@ -26,7 +26,7 @@ StatedCosts ring_with_positions_costs(const Problem& problem, const RunOptions& 
 /// chunk to everybody instead, (P-1) · c_r tokens.
 StatedCosts overlapped_ring_costs(const Problem& problem, const RunOptions& options, int rank);
 
-/// The same with positions.
+/// overlapped_ring_costs() with positions.
 StatedCosts overlapped_ring_with_positions_costs(const Problem& problem, const RunOptions& options,
                                                  int rank);
 

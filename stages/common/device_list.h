@@ -1,4 +1,4 @@
-// Which devices the stages can run on, and the CUDA build of their kernels where there is one.
+// Devices that the stages can run on, and the CUDA build of their kernels where there is one.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ringlab::stages {
 
-/// What this build and this machine offer; for `ringlab doctor`.
+/// CUDA as this build and this machine offer it; for `ringlab doctor`.
 struct CudaStatus {
   bool compiled_in = false;
   int devices = 0;
@@ -28,10 +28,10 @@ CudaStatus cuda_status();
 
 /// Environment error that says what is missing when `device` cannot be used here.
 void require_device(DeviceKind device);
-/// The same for the CUDA device, of a machine that offers `status`.
+/// require_device() for CUDA, on a machine that offers `status`.
 void require_cuda(const CudaStatus& status);
 
-/// How to run one kernel on a GPU.
+/// One launch of a kernel on a GPU.
 struct CudaLaunch {
   std::string stage = {};  ///< for error messages, as the rank
   std::int64_t blocks = 0;
@@ -42,7 +42,7 @@ struct CudaLaunch {
 /// Copies the arrays of `*kernel` (of the type it was looked up by) to the device, runs it, copies
 /// the outputs back; one rank after the other. Environment error with the CUDA call and the rank
 /// when something fails; with what was wanted and what is free when memory does not suffice.
-/// DeviceStuck when the kernel has not ended at its deadline, and while one like that has not.
+/// DeviceStuck when the kernel has not ended at its deadline, and until such a kernel has ended.
 using CudaLauncher = void (*)(const void* kernel, const CudaLaunch& launch);
 
 /// Environment error when that kernel has no CUDA build.

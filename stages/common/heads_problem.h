@@ -36,7 +36,7 @@ class HeadsProblem {
 
   const Shape& shape() const { return problem_.shape; }
   TensorView<Element> q() { return dense_view(q_.data(), shape().q()); }
-  /// What earlier stages are given. K and V lie in a slot: rank_problem() only tells their extents.
+  /// The problem for an earlier stage. K and V lie in a slot: only their extents are told here.
   RankProblem<Element> rank_problem() {
     return {.problem = problem_,
             .options = r_.options,

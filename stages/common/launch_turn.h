@@ -16,8 +16,8 @@ class LaunchTurn {
   /// DeviceStuck while the kernel of an earlier turn, which missed its deadline, has not ended.
   explicit LaunchTurn(std::string where);
 
-  /// Until `has_ended`, which throws the kernel's errors. When it has not within `timeout_s`,
-  /// DeviceStuck, which says so, and what the kernel `uses` is held until it has.
+  /// Waits until `has_ended`, which throws the kernel's errors. DeviceStuck when it has not within
+  /// `timeout_s`; the memory that the kernel `uses` is then held until it has.
   void wait(double timeout_s, std::function<bool()> has_ended, std::shared_ptr<void> uses);
 
  private:

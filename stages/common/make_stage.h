@@ -1,4 +1,4 @@
-// From what a stage's header says to a Stage; stage.cpp.in does so for each line of stages.txt.
+// Makes a Stage of what its header says; stage.cpp.in does so for each line of stages.txt.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@
 
 namespace ringlab::stages {
 
-/// Which keys the local query rows may see. Every query sees an interval of global key positions
+/// The keys that local query rows may see. Every query sees an interval of global key positions
 /// (core/mask.h); a bit matrix can take some of them away again.
 struct MaskRows {
   Array<const KeyInterval> visible;         ///< per local query row
@@ -17,7 +17,7 @@ struct MaskRows {
   Array<const std::uint8_t> bits;           ///< (local rows, kv_tokens), or empty: all allowed
   std::int64_t kv_tokens = 0;
 
-  /// Whether local row `row` sees key `key` of this call.
+  /// True when local row `row` sees key `key` of this call.
   RINGLAB_HD bool allows(std::int64_t row, std::int64_t key) const {
     const std::int64_t position = key_positions[key];
     return visible[row].begin <= position && position < visible[row].end &&

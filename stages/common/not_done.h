@@ -1,4 +1,4 @@
-// What stands where a learner will write.
+// The placeholder for code that a learner will write.
 #pragma once
 
 #include <string>

@@ -13,8 +13,8 @@ using Scale = std::int16_t;  // the exponent of a power of two
 /// A message tag, beside those of chunks.
 inline constexpr int kScales = 5;
 
-/// As large as the largest chunk. Rows are (batch, kv_heads, keys of the owner): those of K, and
-/// after them those of V.
+/// A packed chunk, with room for the largest. Rows are (batch, kv_heads, keys of the owner): those
+/// of K, and after them those of V.
 template <class Element>
 struct Parcel {
   ChunkSlot<Code> codes;

@@ -1,4 +1,4 @@
-// What one rank of a stage is given, and how a stage is run on all of them.
+// The problem that one rank of a stage is given, and the log of its work.
 #pragma once
 
 #include <algorithm>
@@ -28,9 +28,9 @@ class WorkLog {
     visits_.push_back({owner, hop, pairs});
     blocks_.push_back({owner, hop, false, Clock::now()});
   }
-  /// What comes from now on is the way back, for gradients.
+  /// Marks all later work as backward pass, for gradients.
   void begin_backward() { backward_ = true; }
-  /// No visit: those are of the forward pass.
+  /// Notes a block of the backward pass; visits are of the forward pass.
   void note_gradients(int owner) { blocks_.push_back({owner, gradients_++, true, Clock::now()}); }
   const std::vector<Block>& blocks() const { return blocks_; }
   bool backward() const { return backward_; }
@@ -58,7 +58,7 @@ struct RankProblem {
   TensorView<const Element> q, k, v;
   TensorView<Element> out;
   TensorView<Accumulator<Element>> lse;
-  /// Which token each row of out and lse is. A stage that lays the tokens out itself says so here.
+  /// The token of each row of out and lse. A stage that lays the tokens out itself sets it.
   Positions& out_positions;
   Communicator& network;
   MemoryMeter& memory;
@@ -68,7 +68,7 @@ struct RankProblem {
   TensorView<const Element> dout = {};            ///< as out
   TensorView<Element> dq = {}, dk = {}, dv = {};  ///< as q, k, v
 
-  /// Whether gradients are wanted; what comes from now on is the way back then.
+  /// True when gradients are wanted; then all later work is logged as backward pass.
   bool begin_backward() {
     if (wants_gradients) work.begin_backward();
     return wants_gradients;

@@ -1,4 +1,4 @@
-// Who holds which tokens, as the one thread that drives all ranks of a run on devices knows it.
+// The tokens of all ranks, as the one thread that drives a run on devices knows them.
 #pragma once
 
 #include <utility>
@@ -8,11 +8,11 @@
 
 namespace ringlab::stages {
 
-/// Whether a chunk is computed on when the queries see nothing of it.
+/// The treatment of chunks that the queries see nothing of.
 enum class EmptyBlocks { computed, skipped };
 
-/// Which tokens the rows of a rank's queries and of everybody's keys are. The host knows that of
-/// all chunks, so that positions do not travel with them.
+/// The tokens of the rows of a rank's queries and of everybody's keys. The host knows those of all
+/// chunks, so that positions do not travel with them.
 class RingTokens {
  public:
   RingTokens(const Mask& mask, Positions queries, std::vector<Positions> keys, EmptyBlocks empty)
@@ -37,7 +37,7 @@ class RingTokens {
   EmptyBlocks empty_;
 };
 
-/// As the layouts of the run have them.
+/// The tokens as the layouts of the run have them.
 template <class Element>
 RingTokens tokens_of(const RankProblem<Element>& r, EmptyBlocks empty) {
   std::vector<Positions> keys;

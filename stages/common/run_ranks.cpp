@@ -17,7 +17,7 @@
 namespace ringlab::stages {
 namespace {
 
-/// What one rank holds, and what it did.
+/// The tensors that one rank holds, and the log of its work.
 template <class Element>
 struct RankData {
   Tensor<Element> q, k, v, out;
@@ -112,7 +112,7 @@ void check_rows(const Positions& positions, std::int64_t rows, std::int64_t toke
   }
 }
 
-/// Posted, and never waited for or never sent to.
+/// Receives that were posted, and never waited for or never sent to.
 template <class Element>
 std::int64_t receives_left_open(const std::vector<RankData<Element>>& ranks,
                                 const NetworkSummary& network) {

@@ -22,7 +22,7 @@ template <class Element>
 RunResult run_ranks_of(const AttentionInput& input, const RunOptions& options,
                        const AttentionBody<Element>& body, std::string_view stage);
 
-/// All ranks, and what each of them has moved, which the body counts.
+/// The body of a run of all ranks, which counts in `moved` what each of them sends and receives.
 template <class Element>
 using TogetherBody =
     std::function<void(std::span<RankProblem<Element>> ranks, std::span<Traffic> moved)>;

@@ -11,21 +11,21 @@
 
 namespace ringlab::stages {
 
-/// What a stage says of itself, in its header.
+/// Facts that a stage states of itself, in its header.
 struct StageFacts {
   const char* idea = "";  ///< one sentence
   /// Closed forms of what `rank` sends and holds.
   StatedCosts (*costs)(const Problem& problem, const RunOptions& options, int rank) = nullptr;
   bool skips_empty_blocks = false;  ///< hops with nothing to compute are not computed
   bool ring_traffic = false;        ///< K/V travel neighbour to neighbour
-  /// The order in which its ranks meet chunks. Of one with nodes, RunOptions::node_ranks counts.
+  /// The order in which its ranks meet chunks. Where it has nodes, RunOptions::node_ranks counts.
   ScheduleKind schedule = ScheduleKind::ring;
   bool queries_travel = false;  ///< ranks compute rows of others: visits are not about their own
   bool prefetches = false;      ///< has RunOptions::slots places for chunks beside its own
   bool backward = false;        ///< gives gradients when AttentionInput::dout is set
   bool tensor_cores = false;    ///< on devices, where they take the problem: approximate powers
   bool cpu_only = false;        ///< has no device kernel: a usage error on other devices
-  /// How it runs there when one thread drives all ranks; else the ranks launch its kernel.
+  /// The run on GPUs by one thread that drives all ranks; null: the ranks launch its kernel.
   RunResult (*on_gpus)(const AttentionInput& input, const RunOptions& options) = nullptr;
 };
 

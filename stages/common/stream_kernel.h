@@ -9,7 +9,7 @@
 
 namespace ringlab::stages {
 
-/// What the blocks of a kernel work in, in bytes.
+/// Working memory of the blocks of a kernel, in bytes.
 struct BlockMemory {
   std::int64_t block = 0;    ///< each
   std::int64_t scratch = 0;  ///< device memory for all of them; 0 where shared memory does
@@ -25,7 +25,7 @@ struct StreamLaunch {
   ringlab::cuda::Stream stream = nullptr;
 };
 
-/// How a kernel of this type gets onto a stream.
+/// Functions that launch a kernel of this type on a stream.
 template <class Kernel>
 struct StreamKernel {
   /// The memory of a kernel whose arrays are the host's; how many keys it has does not matter.

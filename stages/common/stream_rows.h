@@ -1,5 +1,5 @@
-// What happens to all rows of a rank before its first chunk and behind its last one, as work of a
-// stream. Not the lesson, so a library does it (docs/decisions/0030-thrust-on-devices.md).
+// Work on all rows of a rank before its first chunk and behind its last one, on a stream. It is not
+// the lesson, so a library does it (docs/decisions/0030-thrust-on-devices.md).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the CUDA driver says about this machine.
+// The status of CUDA on this machine, as its driver reports it.
 #include <cuda_runtime.h>
 
 #include <set>
@@ -26,7 +26,7 @@ std::string compiled_capabilities() {
   return text;
 }
 
-/// Whether the device can run the kernels of this build, just in time compilation included.
+/// True when the device can run the kernels of this build, just in time compilation included.
 bool can_run_kernels(int device) {
   cudaSetDevice(device);
   cudaFuncAttributes attributes{};

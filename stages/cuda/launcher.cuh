@@ -47,7 +47,7 @@ template <class Kernel>
 void put_on_stream(const Kernel& kernel, const StreamLaunch& launch) {
   const auto bytes = static_cast<std::size_t>(launch.memory.block);
   const bool fits = launch.memory.scratch == 0;
-  // As much as there may be, always the same: ranks are threads, and what one sets holds for all.
+  // The limit is always the most there may be: ranks are threads, and what one sets holds for all.
   check_cuda(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(shared_memory_limit(launch.rank))),
              "cudaFuncSetAttribute", launch.rank);

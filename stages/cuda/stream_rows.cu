@@ -18,7 +18,7 @@ namespace {
 /// nothing.
 auto on(ringlab::cuda::Stream stream) { return thrust::cuda::par_nosync.on(stream); }
 
-/// What Thrust throws becomes the error that the same failure of a CUDA call would be.
+/// Does `work`; Thrust's exceptions become the errors that failed CUDA calls would be.
 template <class Element, class Work>
 void call_thrust(const char* call, const DeviceRows<Element>& all, Work work) {
   try {

@@ -1,4 +1,4 @@
-// What gradients may be off by, and the probabilities and scores that they are made of.
+// Error bounds of gradients, and of the probabilities and score gradients they are made of.
 #include <algorithm>
 #include <cmath>
 
@@ -7,8 +7,8 @@
 namespace ringlab {
 namespace {
 
-/// What partial gradients lose when they are stored in the type of the gradients and read back,
-/// scaled or not yet scaled, of which these are the largest.
+/// Error of storing partial gradients in the gradients' type and reading them back. `scaled` and
+/// `unscaled` bound their size, as a kernel may scale them before or after.
 double storing_error(const NumericsProfile& profile, const GradientTerms& terms, double scaled,
                      double unscaled) {
   // Storing a number of that type again changes nothing, so t terms are rounded t times at most,

@@ -1,4 +1,4 @@
-// What out and lse may be off by: sums over the keys of a row.
+// Error bounds of out and lse: sums over the keys of a row.
 #include <algorithm>
 #include <cmath>
 
@@ -15,8 +15,8 @@ double accumulation_error(const NumericsProfile& profile, std::int64_t terms) {
   return gamma_bound(operations, profile.u_accumulate);
 }
 
-/// What one key's weight, relative to the row maximum, may lose to underflow: its own exp and one
-/// per rescale factor. Underflowing products are three per key however many rescales there are,
+/// Underflow error of one key's weight, relative to the row maximum: of its own exp, and of one per
+/// rescale factor. Underflowing products are three per key however many rescales there are,
 /// because a rescale that merges nothing multiplies by one: n terms, at most 2 (n - 1) partial
 /// sums.
 double weight_underflow(const NumericsProfile& profile) {

@@ -1,4 +1,4 @@
-// What the bounds of numerics.h have in common.
+// Constants and terms that the bounds of numerics.h share.
 #pragma once
 
 #include <limits>
@@ -7,9 +7,9 @@
 
 namespace ringlab {
 
-/// Where no promise can be made.
+/// The bound where no promise can be made.
 inline constexpr double kNoBound = std::numeric_limits<double>::infinity();
-/// More than the rounding of the few dozen double operations that evaluate one bound.
+/// Factor above the rounding of the few dozen double operations that evaluate one bound.
 inline constexpr double kBoundOutward = 1.0 + 0x1p-44;
 
 /// The value, or +inf for NaN and for anything negative, which no bound is.
@@ -20,10 +20,10 @@ inline double no_promise_unless_valid(double bound) {
 /// Half the least subnormal; the least subnormal where a double cannot hold the half.
 double half_least(DType dtype);
 
-/// Upper bounds of what the score of the keys that arrived has, from those of the keys that left.
+/// Upper bounds of the terms of keys as they arrive over the wire, from the terms as they are sent.
 ScoreTerms after_the_wire(const NumericsProfile& profile, ScoreTerms terms);
 
-/// How far the computed score of any key of the row may be off, and so their maximum.
+/// Error bound of the computed score of any key of the row, and so of the row maximum.
 double largest_error(const NumericsProfile& profile, const ScoreTerms& terms);
 
 }  // namespace ringlab

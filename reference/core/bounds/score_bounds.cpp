@@ -1,4 +1,4 @@
-// What a score may be off by: its product, the wire, soft-capping, ALiBi.
+// Error bounds of a score: its product, the wire, soft-capping, ALiBi.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ double dot_error(const NumericsProfile& profile, const ScoreTerms& terms) {
   return (gamma + profile.u_query * (1 + gamma)) * terms.absolute_products + underflow;
 }
 
-/// What soft-capping makes of a scaled score.
+/// Bounds of the result of soft-capping a scaled score.
 struct Capping {
   double capped = 0;  ///< upper bound of the size of the result, as computed
   double error = 0;   ///< of the result

@@ -1,4 +1,4 @@
-// What the machine has no more of: memory, threads, descriptors, room. No verdict about anybody.
+// Failures for want of memory, threads, descriptors or disk space: no verdict about any kernel.
 #pragma once
 
 #include <exception>
@@ -9,13 +9,13 @@
 
 namespace ringlab {
 
-/// Whether an errno says that the machine, or a limit set on this process, has no more to give, or
-/// that a device failed; all others say something of what was asked for.
+/// True for an errno of an exhausted machine, of a limit set on this process that is reached, or of
+/// a failed device; all other codes concern the request itself.
 bool is_of_machine(int code);
 
-/// What was thrown as a MachineError, where it says so: std::bad_alloc, a std::system_error of such
-/// a code, or a MachineError itself, which keeps its words. Empty for all else. `where` is for the
-/// message. May itself throw std::bad_alloc.
+/// `thrown` as a MachineError, where the machine failed: std::bad_alloc, a std::system_error whose
+/// code is_of_machine(), or a MachineError, which keeps its words. Empty for all else. `where` is
+/// for the message. May itself throw std::bad_alloc.
 std::optional<MachineError> machine_failure(const std::exception& thrown,
                                             const std::string& where = "this machine");
 

@@ -11,10 +11,12 @@ namespace ringlab {
 /// as it is, whether it is UTF-8 or not.
 std::string plain_text(const std::string& text);
 
-/// The same as one line: '?' for its ends and for tabs, too, so that no name looks like a line of ours.
+/// plain_text() as one line: '?' for ends of lines and tabs, too, so that no name looks like a line
+/// of ours.
 std::string plain_line(const std::string& text);
 
-/// The same for JSON that was written in UTF-8, which means the same then: "\u009b".
+/// JSON in UTF-8 with the characters that plain_text() replaces as escapes, "\u009b": it means the
+/// same.
 std::string plain_json(const std::string& json);
 
 }  // namespace ringlab

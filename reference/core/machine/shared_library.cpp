@@ -21,7 +21,7 @@ void add_once(std::vector<fs::path>& all, const fs::path& one) {
   if (std::ranges::find(all, one) == all.end()) all.push_back(one);
 }
 
-/// What is in a folder, sorted; nothing where it cannot be read.
+/// Entries of a folder, sorted; none where it cannot be read.
 std::vector<fs::path> children(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code problem;
@@ -33,8 +33,8 @@ std::vector<fs::path> children(const fs::path& folder) {
   return found;
 }
 
-/// Folders that have bin/python3: as it is called, which is what a virtual environment is known by,
-/// and as it is when links are followed. Debian's has what pip installs in local/.
+/// Prefixes of every bin/python3 on PATH: by the name there, which tells a virtual environment, and
+/// with links followed; their local/, where Debian's pip installs; and ~/.local.
 std::vector<fs::path> python_prefixes() {
   std::vector<fs::path> prefixes;
   std::istringstream folders(variable("PATH"));
@@ -52,7 +52,7 @@ std::vector<fs::path> python_prefixes() {
   return prefixes;
 }
 
-/// Of one prefix: lib/python3*/…-packages/nvidia/*/lib.
+/// Adds the folders lib{,64}/python3*/…-packages/nvidia/*/lib of one prefix.
 void add_folders(std::vector<fs::path>& folders, const fs::path& prefix) {
   std::error_code problem;
   for (const char* const lib : {"lib", "lib64"}) {

@@ -7,12 +7,12 @@
 
 namespace ringlab {
 
-/// Where packages of Python have NVIDIA's libraries (nvidia/…/lib): of each python3 on PATH, in its
+/// Folders of NVIDIA's libraries in Python packages (nvidia/…/lib): of each python3 on PATH, in its
 /// order, and of this user's own packages.
 std::vector<std::filesystem::path> python_library_folders();
 
-/// dlopen(): where the loader looks, and if that is nowhere and the name is not a path, in
-/// python_library_folders(). Null when there is none: dlerror() says why.
+/// dlopen() from where the loader looks; else, unless the name is a path, from
+/// python_library_folders(). Null when no library opens: dlerror() says why.
 void* open_shared_library(const std::string& name, int flags);
 
 }  // namespace ringlab

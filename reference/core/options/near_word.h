@@ -1,4 +1,4 @@
-// What a mistyped word was meant to be, and the field's other words for ours.
+// Suggestions for mistyped words, and for the field's words that have another name here.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 
 namespace ringlab {
 
-/// What a subject has to do for an option to have an effect on its runs.
+/// The ability that a subject needs for an option to have an effect on its runs.
 enum class Feature {
   none,  ///< every subject honours it
   gradients,
@@ -46,12 +46,12 @@ struct ChoiceField {
 /// RunOptions::schedule and node_ranks: "double:4".
 struct ScheduleField {};
 
-/// What an option sets; monostate: no field of RunOptions.
+/// The field of RunOptions that an option sets; monostate: none.
 using OptionField =
     std::variant<std::monostate, bool RunOptions::*, int RunOptions::*, std::int64_t RunOptions::*,
                  std::uint64_t RunOptions::*, double RunOptions::*, ChoiceField, ScheduleField>;
 
-/// What an option is called, and what it is for.
+/// The name of an option, and its line of help.
 struct OptionWords {
   OptionGroup group;
   std::string_view word;   ///< after two dashes: "tile-keys"
@@ -59,7 +59,7 @@ struct OptionWords {
   std::string_view help;
 };
 
-/// What an option sets, and when it counts.
+/// The field that an option sets, its limits, and when it has an effect.
 struct OptionRules {
   std::string_view otherwise = "";  ///< the default, where the field's own does not say it
   std::string_view applies = "";    ///< when it has an effect, where that is not always
@@ -72,10 +72,10 @@ struct OptionRules {
 
 struct RunOption : OptionWords, OptionRules {};
 
-/// All rows.
+/// All rows of the table.
 std::span<const RunOption> run_options();
 
-/// The row of a word that there is.
+/// The row of a word, which must have one.
 const RunOption& run_option(std::string_view word);
 
 /// The name in JSON and as an argument in Python: "tile_keys"; times end in their unit.

@@ -1,4 +1,4 @@
-// What checkers, simulators and costs ask of one operation of a schedule.
+// Properties and names of one operation of a schedule, for checkers, simulators and costs.
 #pragma once
 
 #include <compare>
@@ -9,7 +9,7 @@
 
 namespace ringlab {
 
-/// Messages of dK and dV, and sums of them.
+/// True for messages of dK and dV, and for sums of them.
 inline bool concerns_gradients(const Operation& operation) {
   return operation.payload == Payload::gradients;
 }
@@ -22,7 +22,7 @@ inline bool is_send(const Operation& operation) {
 inline bool is_wait(const Operation& operation) {
   return operation.verb == Verb::wait_receive || operation.verb == Verb::wait_send;
 }
-/// The slot of K and V, or of gradients, that it is about.
+/// The slot of K and V, or of gradients, that the operation is about.
 inline int slot_of(const Operation& operation) {
   return concerns_gradients(operation) ? operation.gradient : operation.slot;
 }
@@ -34,7 +34,7 @@ constexpr std::string_view pass_name(Pass pass) {
   return pass == Pass::forward ? "forward" : "backward";
 }
 
-/// What tells the messages of one pass apart.
+/// The key of a message: no other message of its pass has the same.
 struct MessageKey {
   int from = 0;
   int to = 0;

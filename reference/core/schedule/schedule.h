@@ -22,7 +22,7 @@ namespace ringlab {
 /// (after LoongTrain, Gu et al. 2024, and BurstAttention, Sun et al. 2024).
 enum class ScheduleKind { broadcast, allgather, ring, bidirectional, double_ring };
 
-/// What there is to know of a kind besides the order in which ranks meet chunks (visit_order.h).
+/// Traits of a kind, all but the order in which ranks meet chunks (visit_order.h).
 struct ScheduleTraits {
   std::string_view word = {};  ///< on the command line
   bool has_nodes = false;      ///< "word:W": nodes of W ranks
@@ -48,10 +48,10 @@ constexpr ScheduleTraits schedule_traits(ScheduleKind kind) {
 constexpr std::string_view schedule_word(ScheduleKind kind) { return schedule_traits(kind).word; }
 inline constexpr auto kScheduleKinds = all_kinds<ScheduleKind, schedule_word>();
 
-/// Where rings send their chunks: to the rank with the next or the previous number.
+/// The direction of rings: chunks go to the rank with the next or the previous number.
 enum class RingDirection { next, previous };
 
-/// What the user asks for: "broadcast", "allgather", "ring", "bidirectional", "double:W".
+/// The schedule that is asked for: "broadcast", "allgather", "ring", "bidirectional", "double:W".
 struct ScheduleSpec {
   ScheduleKind kind = ScheduleKind::ring;
   int node_ranks = 1;  ///< W of double:W; the last node may be smaller
@@ -75,19 +75,19 @@ inline constexpr int kNobody = -1;
 /// one on, slots take the sums that come home, each its own, so that nobody waits to send one.
 inline constexpr int kFirstHomeSum = 4;
 
-/// What an operation does.
+/// Kinds of operation.
 enum class Verb {
   post_receive,  ///< start receiving from `peer`
-  wait_receive,  ///< until it is there
+  wait_receive,  ///< until the message is there
   post_send,     ///< start sending to `peer`
-  wait_send,     ///< until it may be overwritten, as far as this send is concerned
+  wait_send,     ///< until its slot may be overwritten, as far as this send is concerned
   compute,       ///< attend to the chunk in `slot`; backward: its dK, dV go to `gradient`
   add,           ///< gradient += addend
 };
 
-/// What an operation is about: K and V of `owner`'s chunk, in `slot`, or a sum of dK and dV of that
+/// The data of an operation: K and V of `owner`'s chunk, in `slot`, or a sum of dK and dV of that
 /// chunk, in `gradient`. Messages carry either, a compute is about a chunk, an add about gradients.
-/// The numbers are those in headers of messages.
+/// Headers of messages have these numbers.
 enum class Payload : std::uint32_t { chunk, gradients };
 
 /// Ranks execute their operations in order; posts return at once, waits block.
@@ -119,7 +119,7 @@ struct Schedule {
   std::vector<RankSchedule> ranks;
 };
 
-/// How many (query, key) pairs the queries of one rank have with the keys of another: what decides
+/// Numbers of visible (query, key) pairs of one rank's queries and another's keys. They decide
 /// which chunks travel where.
 class NeedMatrix {
  public:

@@ -6,7 +6,7 @@
 #include "reference/core/schedule/visit_order.h"
 
 namespace ringlab {
-/// What every rank visits, its own chunk left out, and to whom it sends its own chunk.
+/// The chunks that every rank visits, its own left out, and the ranks it sends its own chunk to.
 struct SchedulePlan::Visits {
   /// A chunk that a rank needs, and who is before and after it on the chunk's way.
   struct Meeting {
@@ -44,7 +44,7 @@ Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
   for (int rank = 0; rank < ranks; ++rank) {
     for (const Stop& stop : visit_order(spec, ranks, rank)) {
       if (!need.needs(rank, stop.owner)) continue;
-      // By way of the neighbour only if that rank needs the chunk itself (decision 8).
+      // Chunks come by way of the neighbour only if that rank needs them itself (decision 8).
       const bool passed_on = stop.neighbour != stop.owner && need.needs(stop.neighbour, stop.owner);
       Meeting visit{.owner = stop.owner, .source = stop.owner};
       // Runs of gradients do not depend on who sends K and V, so that sums keep their bits.
@@ -56,7 +56,7 @@ Visits visits_of_all(const ScheduleSpec& spec, const NeedMatrix& need) {
   return visits;
 }
 
-/// Which visit of each rank is that of an owner's chunk.
+/// numbers[rank][owner]: the number of the visit at which a rank meets an owner's chunk.
 std::vector<std::vector<std::size_t>> visit_numbers(const Visits& visits) {
   const std::size_t ranks = visits.of.size();
   std::vector<std::vector<std::size_t>> numbers(ranks, std::vector<std::size_t>(ranks));
@@ -68,7 +68,7 @@ std::vector<std::vector<std::size_t>> visit_numbers(const Visits& visits) {
   return numbers;
 }
 
-// The other ends of what visits say: who reads from whom, and who adds after whom.
+// Fills in the other ends of all visits: who reads from whom, and who adds after whom.
 void connect(Visits& visits) {
   const auto numbers = visit_numbers(visits);
   const auto meeting = [&](int rank, int owner) -> Meeting& {
@@ -198,7 +198,7 @@ class Writer {
              .gradient = slot++});
         program_.gradient_slots = slot;
       }
-      // Two ahead: as many as there are slots for sums that arrive.
+      // Posts two receives ahead: as many as there are slots for sums that arrive.
       for (int step = 1; step <= std::min(2, count()); ++step) post_receive_gradient(step);
     }
     if (need_.needs(rank_, rank_)) add({.verb = Verb::compute, .step = 0, .owner = rank_});

@@ -11,11 +11,11 @@
 namespace ringlab {
 namespace {
 
-// From 0 to ranks - 1, unlike % of negative numbers.
+// The remainder from 0 to ranks - 1, unlike % of negative numbers.
 int modulo(int number, int ranks) { return ((number % ranks) + ranks) % ranks; }
 
-/// Who meets the chunk of `owner` just before `rank` in nodes of W ranks: chunk number c of a node
-/// enters a node of R ranks at its local rank c mod R and goes round from there.
+/// The rank that meets the chunk of `owner` just before `rank` in nodes of W ranks: chunk number c
+/// of a node enters a node of R ranks at its local rank c mod R and goes round from there.
 int neighbour_in_node(const ScheduleSpec& spec, int ranks, int rank, int owner, int direction) {
   const int first = rank - rank % spec.node_ranks;
   const int here = std::min(spec.node_ranks, ranks - first);
@@ -23,7 +23,7 @@ int neighbour_in_node(const ScheduleSpec& spec, int ranks, int rank, int owner, 
   return rank == entry ? owner : first + modulo(rank - first - direction, here);
 }
 
-/// Who meets the chunk of `owner` just before `rank`, were it needed by all.
+/// The rank that meets the chunk of `owner` just before `rank`, were it needed by all.
 int neighbour_of(const ScheduleSpec& spec, int ranks, int rank, int owner) {
   const int direction = spec.direction == RingDirection::next ? 1 : -1;
   switch (spec.kind) {
@@ -48,7 +48,7 @@ void count(ChunkTraffic& traffic, std::int64_t tokens) {
   traffic.tokens += tokens;
 }
 
-/// Who computes on the chunk of one owner, and after whom.
+/// The way of one owner's chunk: ranks that compute on it, each with the rank before it.
 class Way {
  public:
   Way(const ScheduleSpec& spec, const NeedMatrix& need, int owner)
@@ -96,8 +96,8 @@ bool owners_send_to_all(const ScheduleSpec& spec) {
   return traits.from_owners || (spec.slots == 1 && !traits.holds_all);
 }
 
-/// One sum leaves each visitor; it goes to the next of the run, or home from the last, and each run
-/// has one last.
+/// Counts sums of gradients: one leaves each visitor, to the next rank of the run, or home from the
+/// last one, of which each run has one.
 void count_gradients(const Way& way, int owner, std::int64_t tokens, ScheduleCosts& costs) {
   for (int rank = 0; rank < way.ranks(); ++rank) {
     if (!way.visits(rank)) continue;

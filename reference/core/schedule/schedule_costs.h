@@ -1,4 +1,4 @@
-// How much travels and is held: closed forms, and the same counted from a schedule's operations.
+// Costs of a schedule, chunks sent and held: closed forms, and counts of its operations.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ struct ScheduleCosts {
   friend bool operator==(const ScheduleCosts&, const ScheduleCosts&) = default;
 };
 
-/// What build_schedule(spec, need, pass) costs, without building it. `tokens` has the keys of each
+/// Costs of build_schedule(spec, need, pass), without building it. `tokens` has the keys of each
 /// owner, one number per rank of `need`. O(ranks²).
 /// Usage error when spec is not valid or `tokens` has another length.
 ScheduleCosts schedule_costs(const ScheduleSpec& spec, const NeedMatrix& need, Pass pass,
                              const std::vector<std::int64_t>& tokens);
 
-/// The same, counted. The schedule must obey the laws of check_schedule().
+/// Counts the costs of a schedule, which must obey the laws of check_schedule().
 ScheduleCosts count_schedule(const Schedule& schedule, const std::vector<std::int64_t>& tokens);
 
 }  // namespace ringlab

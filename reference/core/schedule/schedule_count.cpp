@@ -9,7 +9,7 @@
 namespace ringlab {
 namespace {
 
-/// Who sends the chunk of an owner to a rank: (rank, owner) → sender.
+/// The senders of owners' chunks to ranks: (rank, owner) → sender.
 using Senders = std::map<std::pair<int, int>, int>;
 
 /// Messages are counted where they are posted.

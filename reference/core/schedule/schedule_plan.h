@@ -7,8 +7,8 @@
 
 namespace ringlab {
 
-/// Who visits which chunk when and where it comes from, for all ranks: what their programs are
-/// written from. Chunks that nobody needs are left out. Each rank visits the chunks it needs in an
+/// A plan of all ranks' visits to chunks, in order and with their sources, from which programs are
+/// written. Chunks that nobody needs are left out. Each rank visits the chunks it needs in an
 /// order that depends on spec.kind, direction and node_ranks only, so that results have the same
 /// bits for any number of slots. The own chunk comes first.
 ///

@@ -1,4 +1,4 @@
-// What happened when on a rank: the raw material of traces, flight recordings and overlap figures.
+// Timed events of ranks: the raw material of traces, flight recordings and overlap figures.
 #pragma once
 
 #include <cstdint>

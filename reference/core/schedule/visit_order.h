@@ -1,4 +1,4 @@
-// In which order each rank meets the chunks of the others, before anything is skipped.
+// The order in which each rank meets the chunks of the others, before anything is skipped.
 #pragma once
 
 #include <vector>

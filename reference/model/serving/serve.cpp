@@ -119,7 +119,7 @@ Prefill with_ranks(const Prefill& prefill, int ranks) {
   return other;
 }
 
-/// Of a layer, all ranks.
+/// Simulates one layer of a prefill on all of its ranks.
 JobTimes executed(const Prefill& prefill, const Machine& machine, bool windowed) {
   const Job job = prefill_job(prefill.serving, prefill.way, windowed);
   const JobNeeds needs = prefill_needs(prefill.serving, job, windowed);
@@ -132,7 +132,7 @@ JobTimes executed(const Prefill& prefill, const Machine& machine, bool windowed)
   return times;
 }
 
-/// Of a layer, for a prefill: the ring, and no less than reading keys and values of all chunks.
+/// Seconds of a prefill's ring in a layer, no less than to read keys and values of all chunks.
 double ring_seconds(const Serving& serving, const ServeWay& way, const Machine& machine,
                     bool windowed) {
   const Prefill prefill{serving, way};
@@ -151,7 +151,7 @@ double ring_seconds(const Serving& serving, const ServeWay& way, const Machine& 
   return std::max(ring, reading);
 }
 
-/// Of a layer, for a decode: the own share of all caches is read once.
+/// Seconds of attention in a layer of a decode: a rank reads its share of all caches once.
 double reading_seconds(const Serving& serving, const ServeWay& way, const Machine& machine,
                        bool windowed) {
   const Problem problem = serve_problem(serving, way, windowed);
@@ -161,7 +161,7 @@ double reading_seconds(const Serving& serving, const ServeWay& way, const Machin
                                     flops / machine.forward_flops);
 }
 
-/// Of a layer: what asks, which a ring of a prefill has hidden or waited for, and answers.
+/// Seconds of a layer to send answers, and queries of a decode; a prefill's are in its ring.
 double answer_seconds(const Serving& serving, const ServeWay& way, const Machine& machine) {
   const int ranks = way.ring();
   if (ranks == 1 || way.passed == Passed::keys) return 0;
@@ -208,7 +208,7 @@ Problem dealt_problem(const Serving& serving, const ServeWay& way) {
   return problem;
 }
 
-/// Queries and what they are answered with: those of all ranks, until they have gone home.
+/// Bytes of queries and of partial answers: those of all ranks, until they have gone home.
 double queries_bytes(const Serving& serving, const ServeWay& way) {
   const Problem problem = serve_problem(serving, way, false);
   const Shape& s = problem.shape;
@@ -221,7 +221,7 @@ double queries_bytes(const Serving& serving, const ServeWay& way) {
   return query * (2 * own + visiting) + state * all;
 }
 
-/// Asked of a ring of few ranks with as long chunks, for one of many holds no more.
+/// Bytes of a ring of keys, asked of few ranks with as long chunks, for one of many holds no more.
 double keys_bytes(const Prefill& prefill, const MemoryOf& memory_of) {
   const bool windowed = prefill.serving.model.all_windowed();
   const Prefill few = with_ranks(prefill, std::min(prefill.way.ring(), kRanksAsked));
@@ -282,7 +282,7 @@ ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const Memo
   const double most = std::max({attention_bytes(serving, way, memory_of),
                                 kActivationBytes * block * feed_forward_numbers(m) / tensor,
                                 kLogitBytes * last * static_cast<double>(m.vocabulary) / tensor});
-  // What goes on to the next layer, and its norm's answer.
+  // The input of the next layer, and the answer of its norm.
   memory.activations =
       2 * kActivationBytes * tokens * static_cast<double>(m.hidden) / tensor + most;
   return memory;

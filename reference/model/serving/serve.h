@@ -29,7 +29,7 @@ struct Serving {
   std::int64_t keys() const { return cached + tokens; }
 };
 
-/// What travels between the devices of a ring.
+/// The tensors that travel between the devices of a ring: keys and values, or queries.
 enum class Passed { keys, queries };
 
 /// A way to split the devices. Sequences of a decode take turns in the stages, so that none waits.
@@ -77,8 +77,8 @@ ServeMemory serve_memory(const Serving& serving, const ServeWay& way, const Memo
 /// send at once. Errors as simulate_job().
 ServeTime serve_time(const Serving& serving, const ServeWay& way, const Machine& machine);
 
-/// What ranks of a prefill's ring do when, in one layer: of so many ranks, or all where they are fewer,
-/// with chunks as long. The layer has a window where all of them have one.
+/// Times and events of a prefill's ring in one layer: of so many ranks, or all where they are
+/// fewer, with chunks as long. The layer has a window where all layers have one.
 JobTimes prefill_times(const Serving& serving, const ServeWay& way, const Machine& machine,
                        int ranks);
 

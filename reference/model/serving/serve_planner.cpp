@@ -8,7 +8,7 @@ namespace ringlab::model {
 
 namespace {
 
-/// What may travel in a ring of so many ranks, keys before queries; where it is one, any is as good.
+/// Tensors that may travel in a ring of so many ranks, keys before queries; of one rank: keys, say.
 std::vector<Passed> passed_in(const Serving& serving, const ServeWish& wish, int ranks) {
   if (wish.passed) return {*wish.passed};
   if (serving.decodes()) return {ranks == 1 ? Passed::keys : Passed::queries};

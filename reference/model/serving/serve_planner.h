@@ -9,8 +9,8 @@
 
 namespace ringlab::model {
 
-/// What is asked of a way; what is not said is free. Of the split's wishes replicas, what is kept and
-/// what is cut do not count.
+/// Wishes for a way; those that are not set leave it free. Of those for the split, `replicas`,
+/// `kept` and `sharded` do not count.
 struct ServeWish {
   SplitWish split = {};
   std::optional<Passed> passed = {};  ///< of a prefill: in a decode queries travel

@@ -1,4 +1,4 @@
-// What plans of whole models choose by: memory first, then time.
+// The choice among plans of whole models: memory first, then time.
 #pragma once
 
 #include <algorithm>

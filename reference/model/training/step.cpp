@@ -11,8 +11,8 @@ namespace ringlab::model {
 namespace {
 
 constexpr double kGradientBytes = 4, kOptimizerBytes = 12, kLseBytes = 4;
-/// Of an update, for each weight: moments, gradient and weight are read, the first two and both forms
-/// of the weight written.
+/// Bytes of an update per weight: both moments, gradient and weight are read (16), both moments and
+/// both forms of the weight are written (14).
 constexpr double kUpdateBytes = 30;
 
 /// A step on one device, in numbers that all parts need.
@@ -60,7 +60,7 @@ double collective_seconds(double bytes, double ranks, const LinkSpeed& link) {
   return (ranks - 1) * link.latency_s + bytes * (ranks - 1) / ranks / link.bytes_per_s;
 }
 
-/// What gathers and sums of weights take longer than the computing that hides them.
+/// Seconds that gathers and sums of weights take beyond the computing that hides them.
 double weight_seconds(const Device& device, const StepWay& way, const Machine& machine,
                       double forward, double backward) {
   const bool in_node = device.owners * device.tensor <= machine.node_ranks;
@@ -76,7 +76,7 @@ double weight_seconds(const Device& device, const StepWay& way, const Machine& m
   return device.rounds * (shown(gather, forward) + shown(gather + sum, backward));
 }
 
-/// Attention of the tokens that devices which deal heads have together, with all heads of a tensor group.
+/// Attention of all tokens of devices that deal heads together, with all heads of a tensor group.
 Problem dealt_problem(const Training& training, const StepWay& way) {
   StepWay undealt = way;
   undealt.by_heads = 1;
@@ -170,7 +170,7 @@ StepMemory step_memory(const Training& training, const StepWay& way, double ring
   const Device device(training, way.split);
   StepMemory memory;
   const bool cut = way.sharded == Sharded::weights;
-  // What is gathered of cut weights: the layer at work and the next one.
+  // Weights gathered where they are cut: of the layer at work and of the next one.
   const double gathered = cut ? 2 * device.layer_weights : 0;
   const double own = device.weights / (cut ? device.owners : 1);
   memory.weights = kWeightBytes * (own + gathered);

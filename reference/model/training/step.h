@@ -22,7 +22,7 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 
-/// Numbers that are learned of the fullest device, which has so many layers.
+/// Learned numbers on the fullest device: `layers` layers of `layer` numbers each, and the ends.
 struct DeviceWeights {
   double layers = 0, layer = 0;
   double ends = 0;  ///< embedding and logits
@@ -30,15 +30,15 @@ struct DeviceWeights {
 };
 DeviceWeights device_weights(const Transformer& model, const Split& split);
 
-/// What a layer keeps for its backward pass: all that it needs; its input and the answer of
-/// attention; its input alone. The rest is computed anew.
+/// Activations that a layer keeps for its backward pass: all that it needs; its input and the
+/// answer of attention; its input alone. The rest is computed anew.
 enum class Kept { everything, attention, inputs };
 
-/// What is cut over the devices that have the same weights (context and replicas): the optimizer's
-/// numbers (ZeRO 1), or gradients and weights, too, which are gathered layer by layer (ZeRO 3, FSDP).
+/// State cut over the devices that have the same weights (context and replicas): the optimizer's
+/// numbers (ZeRO 1), or gradients and weights, too, gathered layer by layer (ZeRO 3, FSDP).
 enum class Sharded { optimizer, weights };
 
-/// What is to be trained: sequences of one length, causal.
+/// The training to be planned: a model on sequences of one length, causal.
 struct Training {
   Transformer model;
   std::int64_t tokens = 0;     ///< of a sequence

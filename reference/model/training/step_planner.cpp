@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLeastTokens = 2;  // of a rank's chunk: a zigzag layout has two pieces
 
-/// What is wished, or 1, 2, 4 … up to `most`.
+/// The number that is wished, or 1, 2, 4 … up to `most`.
 std::vector<int> powers(const std::optional<int>& wish, std::int64_t most) {
   if (wish) return {*wish};
   std::vector<int> all;
@@ -20,7 +20,7 @@ std::vector<int> powers(const std::optional<int>& wish, std::int64_t most) {
   return all;
 }
 
-/// What is wished, or all divisors, the smallest first.
+/// The number that is wished, or all divisors of `whole`, the smallest first.
 std::vector<int> divisors(const std::optional<int>& wish, int whole) {
   if (wish) return {*wish};
   std::vector<int> all;

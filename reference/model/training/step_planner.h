@@ -8,7 +8,7 @@
 
 namespace ringlab::model {
 
-/// What is asked of a split; what is not said is free.
+/// Wishes for a split; those that are not set leave it free.
 struct SplitWish {
   int devices = 1;
   std::optional<int> context = {}, tensor = {}, stages = {}, replicas = {};

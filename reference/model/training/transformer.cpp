@@ -6,7 +6,7 @@ namespace {
 std::int64_t feed_forward_matrices(const Transformer& m) {
   return (m.gated ? 3 : 2) * m.hidden * m.feed_forward;
 }
-/// What says which experts a token goes through.
+/// Numbers of the router, which chooses the experts that a token goes through.
 std::int64_t router(const Transformer& m) { return m.experts > 1 ? m.hidden * m.experts : 0; }
 
 std::int64_t attention_matrices(const Transformer& m) {

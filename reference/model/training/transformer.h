@@ -40,13 +40,13 @@ struct Parameters {
 };
 Parameters parameters_of(const Transformer& model);
 
-/// All of them.
+/// The number of all learned numbers of a model.
 std::int64_t parameter_count(const Transformer& model);
 
 /// Operations of a token in the products of a layer with matrices that are learned, forward: two for
 /// each number of them; of experts, those that the token goes through.
 std::int64_t layer_product_flops(const Transformer& model);
-/// The same of the logits.
+/// Operations of a token in the product of the logits, forward.
 std::int64_t logit_flops(const Transformer& model);
 
 }  // namespace ringlab::model

@@ -88,7 +88,7 @@ void refuse_what_is_not_modelled(const Configuration& config) {
   }
 }
 
-/// How many layers `layer_types` gives a window. Of kinds that are neither it says that it cannot.
+/// The number of layers that `layer_types` gives a window. Input error for a kind not modelled.
 std::int64_t windows_listed(const Configuration& config, const Json& kinds, std::int64_t layers) {
   const bool is_list = kinds.is_array() && static_cast<std::int64_t>(kinds.size()) == layers;
   if (!is_list) config.fail("layer_types", "a list with a kind for each layer", "another one");
@@ -100,7 +100,7 @@ std::int64_t windows_listed(const Configuration& config, const Json& kinds, std:
   return windowed;
 }
 
-/// Which layers have a window where no list says it, as the models' code has it.
+/// The number of layers with a window where no list says it, by the rules in the models' code.
 std::int64_t windows_by_rule(const Configuration& config, std::int64_t layers) {
   const std::string kind = config.text("model_type", "llama");
   const std::int64_t usual = kind == "gemma2"             ? 2
@@ -146,7 +146,7 @@ Transformer transformer_of_json(std::string_view text, const std::string& where)
   if (!json.is_object()) {
     throw_input_error({.where = where, .expected = "an object", .actual = "another value"});
   }
-  // Of models of several kinds of input, the part that reads text.
+  // The part that reads text, in a model of several kinds of input.
   const bool is_nested = json.contains("text_config") && json["text_config"].is_object();
   const Configuration config(is_nested ? json["text_config"] : json, where);
   refuse_what_is_not_modelled(config);

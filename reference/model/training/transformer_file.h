@@ -15,7 +15,7 @@ namespace ringlab::model {
 /// is not modelled (latent keys and values, shared experts).
 Transformer transformer_of_json(std::string_view text, const std::string& where);
 
-/// The same of a file of at most 1 MiB.
+/// transformer_of_json() of a file of at most 1 MiB.
 Transformer read_transformer(const std::string& path);
 
 /// Models that are named, one for each file of reference/model/transformers.
