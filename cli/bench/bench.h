@@ -1,4 +1,4 @@
-// What the parts of `ringlab bench` share, and the parts.
+// The measurements of `ringlab bench`, and the record, options and tables that they share.
 #pragma once
 
 #include <string>
@@ -14,17 +14,17 @@
 
 namespace ringlab::cli {
 
-/// What --json FILE gets: written anew with every part, so that what is measured stays if the
+/// The document of --json FILE, written anew with every part, so that measured figures stay if the
 /// program is ended. "complete" says whether the run came to its end. `output` outlives it.
 class BenchRecord {
  public:
-  /// `head` is what is known before anything is measured. It comes with the first part, after the
-  /// date, the command line and what `ringlab doctor` says of this machine.
+  /// `head`: the fields known before anything is measured. They are written with the first part,
+  /// after the date, the command line and what `ringlab doctor` says of this machine.
   BenchRecord(Output& output, const Arguments& arguments, const Json& head);
 
-  /// Takes the place of what the part was before.
+  /// Sets `part` to `value`, in place of its earlier value.
   void keep(const std::string& part, const Json& value);
-  /// All parts are there.
+  /// Marks the record as complete.
   void finish();
 
  private:

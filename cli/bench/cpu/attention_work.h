@@ -45,7 +45,7 @@ class AttentionWork {
   /// `tiles.queries` queries.
   double forward_bytes() const;
 
-  /// What was computed, and from what; (1, heads, tokens, head_dim), dense, lse without channels.
+  /// Inputs and results: (1, heads, tokens, head_dim) each, dense, lse without channels.
   struct Tensors {
     const std::vector<Element>&q, &k, &v, &dout, &out;
     const std::vector<Real>& lse;

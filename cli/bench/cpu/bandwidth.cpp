@@ -66,7 +66,7 @@ ReadBuffer::ReadBuffer(std::int64_t bytes)
       memory_(static_cast<char*>(std::aligned_alloc(static_cast<std::size_t>(kBlock),
                                                     static_cast<std::size_t>(this->bytes())))) {
   if (!memory_) throw std::bad_alloc();
-  // So that it is memory, and not one page of zeros.
+  // Touches every page, so that reads go to memory and not to one page of zeros.
   std::memset(memory_.get(), 1, static_cast<std::size_t>(this->bytes()));
 }
 

@@ -12,13 +12,13 @@ namespace ringlab::bench {
 
 /// Fused multiply-adds in f32 or f64, or products of bf16 summed in f32: of pairs or of matrices.
 enum class PeakOperation { f32_fma, f64_fma, bf16_dot, bf16_matrix };
-/// What the kernels for bf16 compute with here.
+/// The operation that the kernels for bf16 use on this processor.
 PeakOperation operation_for_bf16();
 /// "f32 multiply-add", "bf16 matrix product", …
 std::string name_of(PeakOperation operation);
 
-/// Such operations on registers only, on the widest vectors that the kernels can use here.
-/// Hand-written assembly: compilers reorder or spill such loops.
+/// A loop of one PeakOperation on registers only, on the widest vectors that the kernels can use
+/// here. Hand-written assembly: compilers reorder or spill such loops.
 class PeakLoop {
  public:
   /// Why there is no loop for this operation on this processor; empty when there is one.

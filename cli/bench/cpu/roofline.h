@@ -12,7 +12,7 @@
 
 namespace ringlab::bench {
 
-/// How fast one thread reads, from memory or from a cache.
+/// The bandwidth at which one thread reads, from memory or from a cache.
 struct Bandwidth {
   std::string where;  ///< "memory", "L2 cache", "L1 cache"
   std::int64_t buffer_bytes = 0;

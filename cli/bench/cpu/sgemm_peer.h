@@ -1,4 +1,4 @@
-// What a library of matrix products has to give to become a peer program.
+// The functions that a peer program needs from a library of matrix products.
 #pragma once
 
 #include <string>

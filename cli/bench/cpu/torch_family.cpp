@@ -18,7 +18,7 @@ namespace {
 /// Nobody is believed to be faster than the peak by more than a clock that changed.
 constexpr double kBeyondPeak = 1.25;
 
-/// What one thread can do at most; 0 where that is not known.
+/// Peak operations per second of one thread; 0 where no loop measures it.
 double peak_of(DType dtype) {
   const PeakOperation operation =
       dtype == DType::bf16 ? operation_for_bf16() : PeakOperation::f32_fma;

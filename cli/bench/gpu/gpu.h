@@ -25,12 +25,12 @@ struct GpuFacts {
 
 /// Work on the device that can be repeated. What it needs lives as long as it does.
 struct GpuWork {
-  std::string kernel;  ///< what does it
-  /// Does it once and returns the seconds it took by the device's clock, what was in its caches
-  /// written over before.
+  std::string kernel;  ///< name of the kernel that does it
+  /// Does the work once, the device's caches overwritten before, and returns its seconds by the
+  /// device's clock.
   std::function<double()> seconds;
-  /// What is wrong with the results of the last time, as far as a sample of them shows; empty where
-  /// nothing is, or where nobody looks.
+  /// An error found in a sample of the last results, in words; empty where they are right. No
+  /// function where nobody looks.
   std::function<std::string()> wrong = {};
 };
 
@@ -53,7 +53,7 @@ enum class RingClock { device, host };
 class Gpu {
  public:
   virtual ~Gpu() = default;
-  /// What is asked for from now on is for this goal, which messages name; empty for none.
+  /// Names the goal that later calls work for, as messages then do; empty for none.
   virtual void about(const std::string& goal) { static_cast<void>(goal); }
   virtual GpuFacts facts() = 0;
   /// The clock of the multiprocessors, under load, measured.
@@ -62,8 +62,8 @@ class Gpu {
   virtual GpuWork matrix_product(std::int64_t n) = 0;
   /// From bf16 inputs to bf16 outputs, with all that belongs to the pass.
   virtual GpuWork attention(const GpuCase& one) = 0;
-  /// The same by cuDNN, without PyTorch around it. Environment error where this build or this
-  /// machine has none.
+  /// Attention by cuDNN, without PyTorch around it. Environment error where this build or this
+  /// machine has no cuDNN.
   virtual GpuWork cudnn_attention(const GpuCase& one) = 0;
   /// The forward pass of a ring, zigzag, its ranks all on this device; with one rank it is one
   /// shot.
@@ -86,7 +86,7 @@ struct GpuDeadline {
   std::function<void(const DeviceStuck&)> passed;
 };
 
-/// What `open` gives, all of whose work has this deadline, to be opened included.
+/// Wraps the device that `open` returns: each piece of work, opening included, has the deadline.
 std::unique_ptr<Gpu> with_deadline(const std::function<std::unique_ptr<Gpu>()>& open,
                                    const GpuDeadline& deadline);
 

@@ -1,4 +1,4 @@
-// What is measured on a device: attention in bf16, and attention beside copies.
+// The cases measured on a device: attention in bf16, and attention beside copies.
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,11 @@ double matrix_flops(std::int64_t n);
 /// "4k", or all digits where it is not a multiple of 1024.
 std::string tokens_text(std::int64_t tokens);
 
-/// Where a hop's bytes come from: other memory of the device, or pinned memory of the host, by copy
-/// engines; or from the device itself by NCCL, whose copies are kernels.
+/// Source of a hop's bytes: other memory of the device, or pinned memory of the host, by copy
+/// engines; or the device itself by NCCL, whose copies are kernels.
 enum class HopFrom { device, host, nccl };
-/// What of a step is done: the kernel, the copies, both at the same time; kernel_of_both is the
-/// time of the kernel alone while copies go on beside it.
+/// Parts of a step that are run: the kernel, the copies, both at the same time; kernel_of_both
+/// runs both and stops the clock when the kernel ends.
 enum class HopPart { kernel, copies, both, kernel_of_both };
 
 /// Steps of a ring without the ring: a forward kernel on one stream, on another `copies` copies of

@@ -1,5 +1,5 @@
-// What is measured on a device in place of goals: the versions of the Hopper kernels against each
-// other, and what the kernel and the copies of a hop cost each other.
+// Measurements on a device in place of goals: the versions of the Hopper kernels against each
+// other, and how much the kernel and the copies of a hop slow each other down.
 #pragma once
 
 #include <string>
@@ -57,7 +57,7 @@ std::string text_of(const cuda::ForwardGrid& grid);
 /// with 8 and its own thread blocks limited to 1, 2, 4 and 8.
 std::vector<OverlapOption> overlap_options();
 
-/// What cannot be had here says so in `failure`.
+/// Says in `failure` why an option cannot be measured here.
 Overlap measure_overlap(const GpuBench& bench, const OverlapOption& option,
                         const GpuCase& attention, const TimingOptions& options);
 

@@ -79,7 +79,7 @@ GpuWork work_of(const GpuTimer& timer, const cuda::HopperBackwardVersion& versio
                    std::make_shared<GpuAttention>(kDevice, one, kernels));
 }
 
-/// Those of the versions that compute the case.
+/// Works of the versions that compute the case.
 template <class Version>
 std::vector<GpuVersion> works_of(const GpuTimer& timer, std::span<const Version> versions,
                                  const GpuCase& one) {

@@ -31,7 +31,7 @@ auto perhaps(Make make) -> Perhaps<decltype(make())> {
   return one;
 }
 
-/// What is measured against, and why it is no other, or nothing.
+/// The timed work of the peer, empty without a peer; and why better peers are missing.
 struct Opponent {
   std::function<double()> seconds = {};
   std::vector<std::string> missing = {};

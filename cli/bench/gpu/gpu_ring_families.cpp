@@ -105,7 +105,7 @@ TimedSteps time_steps(const GpuBench& bench, const TimingOptions& options, std::
   return times;
 }
 
-/// What a step costs beyond its longer part, where both parts are short.
+/// Seconds of a step beyond its longer part, where kernel and copy are short.
 double step_overhead(const GpuBench& bench, const Plan& plan) {
   constexpr std::int64_t kShort = 128;
   bench.gpu.about("G9");

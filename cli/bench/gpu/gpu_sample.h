@@ -1,4 +1,4 @@
-// Whether what was timed is right: a sample of its results against the reference.
+// Checks the results of timed work: a sample of them against the reference.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace ringlab::bench {
 
-/// One K/V head and query heads that read it: what a pass was given, (1, heads, tokens, channels)
-/// each, and what it gave. Without gradients dout, dq, dk and dv are empty.
+/// One K/V head and query heads that read it: inputs and results of a pass, (1, heads, tokens,
+/// channels) each. Without gradients dout, dq, dk and dv are empty.
 struct GpuSample {
   Problem problem;  ///< of these heads
   Tensor<BFloat16> q, k, v, out, dout, dq, dk, dv;

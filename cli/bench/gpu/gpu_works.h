@@ -1,5 +1,4 @@
-// What works on a device are made of, and those that are more than one launch. No CUDA header is seen
-// here.
+// Building blocks of works on a device, and works of more than one launch. Includes no CUDA header.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ void fill_normal(BFloat16* to, std::int64_t count, std::uint32_t seed, cuda::Str
 void sample_clock(std::int64_t* to, cuda::Stream stream);
 
 void record_event(cuda::Event event, cuda::Stream stream);
-/// What is put on the stream from now on waits for the event.
+/// Makes work put on the stream from now on wait for the event.
 void wait_for_event(cuda::Event event, cuda::Stream stream);
 
 /// A stream, and what it takes to time what is put on it by the device's own clock.
@@ -31,10 +30,10 @@ class GpuTimer {
 
   int device() const { return device_; }
   cuda::Stream stream() const { return stream_.get(); }
-  /// Other memory than anybody's takes the place of all that caches hold.
+  /// Overwrites the device's caches with memory that no work uses.
   void flush_caches() const;
-  /// The device stands still until the host has issued it: its time is not in the seconds. Waits for
-  /// the work, too.
+  /// Seconds of the work that `issue` puts on the stream. The device stands still until all of it
+  /// is issued, so that the host's time is not in them. Waits for the work.
   double seconds_of(const std::function<void(cuda::Stream)>& issue) const;
 
  private:

@@ -19,7 +19,7 @@ std::vector<Goal> goals_of(const GoalFamily& family, const std::vector<Goal>& wa
   return goals;
 }
 
-/// What is wrong with the environment costs a family, not the run.
+/// An environment error skips the goals of its family and does not end the run.
 Findings measure_or_skip(const GoalFamily& family, const Plan& plan) {
   Findings found, none;
   const std::string failure = failure_of([&] { found = family.measure(plan); });

@@ -12,7 +12,7 @@ namespace ringlab::bench {
 
 struct Findings;
 
-/// How a family is measured.
+/// Settings for measuring a family, and callbacks for its progress.
 struct Plan {
   int rounds = 11;
   bool quick = false;             ///< shorter sequences
@@ -26,14 +26,14 @@ struct Plan {
   void report(double share) const {
     if (progress) progress(share);
   }
-  /// What the family has found so far, for whoever keeps it should the program be ended.
+  /// Passes on the findings so far, which are kept in case the program is ended.
   void keep(const Findings& so_far) const {
     if (found) found(so_far);
   }
-  /// Files under the goal `id` what `work` finds out, or what stopped it, and keeps it: what the
-  /// environment lacks costs this goal alone.
+  /// Runs `work`, which adds to `findings`, and keeps them. An environment error from it skips the
+  /// goal `id` alone.
   void find(const std::string& id, Findings& findings, const std::function<void()>& work) const;
-  /// How part `part` of `parts` of the family is timed, each as long as the others.
+  /// Rounds and progress of part `part` of `parts` of the family, all parts equally long.
   TimingOptions timing(int part = 0, int parts = 1) const;
 };
 

@@ -25,7 +25,7 @@ struct PeerCommand {
   std::chrono::milliseconds answer_timeout{60'000};
 };
 
-/// What is believed of an answer.
+/// The limits within which an answer is believed.
 struct Plausible {
   double least_seconds = 0;  ///< nobody is faster
   double threads = 1;        ///< processor time may be so many times what passed here

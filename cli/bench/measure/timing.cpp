@@ -86,7 +86,7 @@ std::vector<Timing> time_in_turn(const std::vector<Contender>& contenders,
   for (Runner& runner : runners) order.push_back(&runner);
   std::mt19937_64 dice(1);
   for (int round = 0; round < options.rounds; ++round) {
-    // What ran before leaves a processor hot or cold: no contender has always the same one before it.
+    // Shuffled: a contender leaves the processor hot or cold for the next one, which thus varies.
     std::shuffle(order.begin(), order.end(), dice);
     for (Runner* runner : order) runner->seconds.push_back(runner->run());
     for (Runner& runner : runners) {

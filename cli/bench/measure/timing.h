@@ -9,7 +9,7 @@
 
 namespace ringlab::bench {
 
-/// What the environment error says that `work` throws; empty when it throws nothing.
+/// The message of the environment error that `work` throws; empty when it throws nothing.
 template <class Work>
 std::string failure_of(const Work& work) {
   try {
@@ -25,7 +25,7 @@ std::string failure_of(const Work& work) {
 struct Contender {
   std::string name;
   std::function<void()> work;
-  /// In the place of `work`, for what knows better than the wall clock how many seconds it took.
+  /// In place of `work`: work that times itself, better than the wall clock would, in seconds.
   std::function<double()> timed_work = {};
 };
 
@@ -42,9 +42,9 @@ struct Spread {
 
 /// The spread of one number or more, interpolated between order statistics.
 Spread spread_of(std::vector<double> values);
-/// `factor` times it.
+/// The spread times `factor`.
 Spread scaled(const Spread& spread, double factor);
-/// `factor` over it: the ends change places.
+/// `factor` over the spread: p10 and p90 change places.
 Spread inverse(const Spread& spread, double factor);
 
 struct Timing {
