@@ -84,7 +84,7 @@ std::int64_t stated_bytes(const verify::Subject& subject, const Problem& problem
   return sent;
 }
 
-/// Of the schedules that the model knows; of others nothing.
+/// Modelled seconds of a way of the engine; nothing for other subjects.
 std::optional<double> simulated(const Way& way, const Problem& problem,
                                 const model::Machine& machine) {
   if (way.subject != "optimized") return std::nullopt;

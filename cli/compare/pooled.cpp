@@ -20,7 +20,7 @@ std::int64_t groups_in(std::int64_t tokens, std::int64_t group) {
 
 bool is_causal(const Problem& problem) { return !problem.mask.terms().empty(); }
 
-/// Whether a rank sees tokens of another one, whose chunk is contiguous.
+/// True if `rank` sees tokens of `other`, in a contiguous layout.
 bool sees(const Problem& problem, int rank, int other) {
   return other < rank || (other > rank && !is_causal(problem));
 }
@@ -41,7 +41,7 @@ void append_means(const TensorView<const Element>& rows, std::int64_t group,
   });
 }
 
-/// What each of the other ranks has sent, K and then V; empty of those that are not seen.
+/// Means received from each other rank, K and then V; empty for ranks that are not seen.
 template <class Element>
 std::vector<std::vector<Element>> exchange_means(RankProblem<Element>& r, std::int64_t group) {
   std::vector<Element> mine;

@@ -31,7 +31,7 @@ struct LoadedInput {
   }
 };
 
-/// Where the gradient that comes from above is taken from.
+/// The source of the output's gradient.
 enum class Gradients {
   none,
   if_there,           ///< `do` of a file that has one

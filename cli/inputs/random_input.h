@@ -10,7 +10,7 @@
 
 namespace ringlab::cli {
 
-/// What every row follows from.
+/// The problem and the seed that determine every row.
 struct RandomInput {
   Problem problem;
   std::uint64_t seed = 1;
@@ -20,7 +20,7 @@ struct RandomInput {
   Tensor<Element> rows(verify::RandomTensor tensor, const Positions& tokens) const {
     return verify::random_tensor<Element>({seed, tensor}, extents(tensor), tokens);
   }
-  /// The same, widened.
+  /// The same rows, widened.
   Tensor<double> doubles(verify::RandomTensor tensor, const Positions& tokens) const;
   Extents extents(verify::RandomTensor tensor) const;
 };

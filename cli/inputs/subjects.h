@@ -18,12 +18,12 @@ verify::Subject subject_named(const std::string& name, Arguments& arguments);
 /// The operands, each once; all subjects where there are none.
 std::vector<verify::Subject> subjects_named(Arguments& arguments);
 
-/// What a reader of the verdict should know of these subjects: what was not checked because they
-/// do not give it.
+/// Notes for a reader of the verdict: results that these subjects do not give, and therefore no
+/// check compared; walls around plugins that this machine lacks.
 std::vector<std::string> notes_on(const std::vector<verify::Subject>& subjects);
 
-/// Where the command line wants the ranks to be. Words that are in no list are refused where they
-/// are taken.
+/// Device and transport of the command line. Unknown words are skipped here, and refused where the
+/// options are taken.
 verify::Place place_of(const Arguments& arguments);
 
 /// "mpi", as the command line has it.

@@ -20,7 +20,7 @@ namespace ringlab::cli {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
-// What others end a program by.
+// Signals by which others end a program.
 constexpr int kEndings[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU, SIGUSR1, SIGUSR2};
 std::atomic<int> interrupted_by = 0;  // lock-free: a signal handler sets it
 

@@ -8,11 +8,11 @@
 
 namespace ringlab::cli {
 
-/// "ringlab: MESSAGE" and the end of a line on standard error, in one piece, without any memory.
-/// Where it cannot be written there is nobody to be told.
+/// Writes "ringlab: MESSAGE" and a line end to standard error, in one piece, allocating nothing. A
+/// failed write is ignored: there is nobody to be told.
 void say(std::string_view message) noexcept;
 
-/// To be called before all else. What a process is refused ends as a message and an exit code then:
+/// To be called before all else. Resources refused to the process then end it in an orderly way:
 ///  - a file that may not grow is a failed write, not SIGXFSZ;
 ///  - SIGTERM, SIGINT, SIGHUP and their like end it as ever, without the files that are not complete;
 ///  - standard input, output and error that were closed stay so: no other file gets their numbers;
@@ -35,7 +35,7 @@ class Interruption {
   static bool is_termination();
 };
 
-/// Says it on standard error and ends the program with the error's exit code at once, from whatever
+/// Writes `error` to standard error and ends the program with its exit code at once, from whatever
 /// thread: destructors would wait for the device.
 [[noreturn]] void leave_stuck(const DeviceStuck& error);
 

@@ -1,4 +1,4 @@
-// Where a command's results go: a text for people, and JSON for programs.
+// The output of a command: a text for people, and JSON for programs.
 #pragma once
 
 #include <fmt/format.h>
@@ -44,10 +44,10 @@ class Output {
   void write(const std::string& text);
   /// Indented "name  value" lines from a flat JSON object; those `by_default` come last, together.
   void print_configuration(const Json& configuration, const std::set<std::string>& by_default = {});
-  /// The same before the end, so that what is known stays if the program is ended: the file is whole
-  /// at any time. Nothing for standard output, and for what cannot be written twice.
+  /// Writes the document so far, to stay if the program is ended: the file is whole at any time.
+  /// Does nothing for standard output, and for files that cannot be written twice.
   void keep(const std::string& command, const Json& document);
-  /// Where a command writes its other results, so that all of them are there at its end, or none.
+  /// Files for a command's other results: at its end all of them are there, or none.
   io::AtomicFiles& files() { return files_; }
   /// A line for the end: when all files are there.
   void write_at_the_end(const std::string& line);
@@ -57,7 +57,7 @@ class Output {
   void prepare(const std::string& command, const Json& document);
   /// Gives all files their names.
   void commit();
-  /// Both.
+  /// Calls prepare(), then commit().
   void finish(const std::string& command, const Json& document);
 
  private:

@@ -6,7 +6,7 @@
 namespace ringlab::cli {
 namespace {
 
-/// What groff would take for a request or an escape is text.
+/// Escapes all that groff would take for a request or an escape.
 std::string groff_text(const std::string& text) {
   std::string safe;
   for (const char letter : text) {

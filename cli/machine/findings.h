@@ -1,4 +1,4 @@
-// What `ringlab doctor` finds out about this machine and this build, and its JSON.
+// Findings of `ringlab doctor` about this machine and this build, and their JSON.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What this machine has: processor, memory, NVIDIA driver and devices, libraries.
+// Facts about this machine: processor, memory, NVIDIA driver and devices, libraries.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the commands share that write machines' files (docs/formats.md).
+// Pieces of machines' files (docs/formats.md), for the commands that write them.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace ringlab::cli {
 /// A figure with four digits, and where it comes from.
 nlohmann::ordered_json figure(double value, const std::string& source);
 
-/// A line of "attention": with mask and length where real runs are spoken of.
+/// A line of "attention", `with_place`: with mask and length, as in "expected".
 nlohmann::ordered_json speed_json(const model::KernelSpeed& speed, bool with_place);
 
 /// "between_nodes" of a machine that shows nothing of its network.

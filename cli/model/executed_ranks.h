@@ -15,7 +15,7 @@ inline constexpr int kMostModelledRanks = 1 << 17;
 struct ExecutedRanks {
   model::Job job;   ///< the job itself, or one of fewer ranks with chunks as long
   bool all = true;  ///< else times are those of model::times_of_many()
-  // Where not all are, those of model::Continuation:
+  // If not `all`, `half` and `last` of model::Continuation:
   int half = 0;  ///< the fewer ranks that are executed, too; 0: none
   int last = 0;  ///< where the line ends
 };

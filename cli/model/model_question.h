@@ -1,4 +1,4 @@
-// What `ringlab plan --model` is asked, and the figures of its answers.
+// The question of `ringlab plan --model`, and figures of its answers.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ Json model_figures(const model::Transformer& model, const model::Machine& machin
 std::vector<OptionSpec> plan_model_options();
 ModelQuestion take_model_question(Arguments& arguments);
 
-/// What is asked, as the output echoes it, with the machine's figures.
+/// The question as the output echoes it, with the machine's figures.
 Json configuration_of(const ModelQuestion& question, const Json& machine);
 
 /// Operations of a step as they are counted, over what the devices could do in its time.
@@ -46,7 +46,7 @@ double utilisation(const ModelQuestion& question, double seconds);
 std::optional<double> expected_seconds(const ModelQuestion& question,
                                        const model::StepChoice& choice);
 
-/// Whether a choice fits into a device's memory.
+/// True if a choice fits into a device's memory.
 bool holds(const ModelQuestion& question, const model::StepChoice& choice);
 
 /// Device-hours of so many steps as have a billion tokens, each of so many seconds.

@@ -27,15 +27,15 @@ struct AtLinks {
 /// Links an eighth to twice as fast: the choice as it is, and the best one then. `what` takes the time.
 std::string links_figure(const std::string& what, const std::function<AtLinks(double)>& at_links);
 
-/// Lanes of some ranks of so many. `what` is the caption's beginning.
+/// The timelines of `shown` of `all` ranks. `what` begins the caption.
 std::string lanes_figure(const std::vector<TraceEvent>& events, const std::string& what, int shown,
                          int all);
 
 /// The most lanes of a picture, where nodes are small.
 inline constexpr int kMostLanes = 8;
 
-/// What each rank does when, for as many ranks as can be looked at: eight, or two of the job's own nodes,
-/// with chunks as long; all ranks where the job has no other length. `what` is the caption's beginning.
+/// A timeline of each rank, of a job of no more than eight ranks, or two of its own nodes, with the
+/// same chunks; of all ranks where the job has only this length. `what` begins the caption.
 std::string job_lanes(const model::Job& job, const model::Machine& machine,
                       const std::string& what);
 

@@ -94,7 +94,7 @@ struct RankPlan {
   bool holds = false;
 };
 
-/// What comes nearest: the fastest of those that fit; of none that fit, the one that holds least.
+/// The choice nearest to the limits: the fastest that fits into memory, else the smallest.
 std::size_t nearest_choice(const std::vector<model::Choice>& ways,
                            const model::PlanLimits& limits) {
   const std::size_t best = model::best_choice(ways, {.memory_bytes = limits.memory_bytes});
@@ -157,7 +157,7 @@ const std::vector<Column> kWayColumns = {{"layout"},
                                          {"efficiency", Align::right},
                                          {"memory", Align::right}};
 
-/// What a choice misses.
+/// The limit that a choice misses, in words; empty for none.
 std::string miss_text(const model::Choice& choice, const model::PlanLimits& limits) {
   if (static_cast<double>(choice.memory_bytes) > limits.memory_bytes) return "too much memory";
   return choice.seconds > limits.seconds ? "too slow" : "";

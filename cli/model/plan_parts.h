@@ -1,4 +1,4 @@
-// What plans of whole models tell: parts of memory and time as bars, and reasons.
+// Answers of plans of whole models: parts of memory and time as bars, and reasons.
 #pragma once
 
 #include <fmt/format.h>

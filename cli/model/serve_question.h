@@ -1,4 +1,4 @@
-// What `ringlab plan --phase prefill` and `decode` are asked, and the words of their answers.
+// The questions of `ringlab plan --phase prefill` and `decode`, and the words of their answers.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ ServeQuestion take_prefill(Arguments& arguments);
 /// --tokens are cached, of each of --sequences.
 ServeQuestion take_decode(Arguments& arguments);
 
-/// What is asked, as the output echoes it, with the machine's figures.
+/// The question as the output echoes it, with the machine's figures.
 Json configuration_of(const ServeQuestion& question, const Json& machine);
 
 /// The seconds of a way on the machine as real ones are; nothing where that is not known.
@@ -39,7 +39,7 @@ OtherLinks<model::ServeChoice> with_links(const ServeQuestion& question,
 /// "time of a token", or "time to the first token".
 std::string time_name(const ServeQuestion& question);
 std::string pass_word(model::Passed passed);
-/// What goes round in the ring of a way, or "nothing".
+/// The tensors that go round in the ring of a way, or "nothing".
 std::string passed_words(const model::ServeWay& way);
 /// The options that fix a way.
 std::string serve_options(const ServeQuestion& question, const model::ServeWay& way);

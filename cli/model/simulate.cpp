@@ -198,7 +198,7 @@ void print_memory(std::int64_t bytes, const model::Machine& machine, Output& out
                fits ? "" : ", more than it has");
 }
 
-// What real runs are expected to lose, where that is known of the machine.
+// The run with the losses of real machines, where those of the machine are known.
 struct ExpectedRun {
   model::Machine machine;
   model::JobTimes times;

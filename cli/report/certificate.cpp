@@ -98,7 +98,7 @@ Json cases_record(const VerifyRun& run, const CertificateFacts& facts) {
                      .hint = "`ringlab verify --certificate FILE` writes one."});
 }
 
-/// What is read of a certificate has to be there, and of its kind.
+/// The first field of a certificate that is missing or of another type, in words; "" for none.
 std::string shape_problem(const Json& document) {
   if (!document.is_object()) return "no JSON object";
   if (document.value("ringlab_certificate", Json()) != Json(kCertificateFormat)) {

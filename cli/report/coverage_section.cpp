@@ -1,4 +1,4 @@
-// Which kinds of cases were tried how often, as bars.
+// The section about coverage: bars of how often kinds of cases were tried.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -53,7 +53,7 @@ struct VerifyRun {
   RunOptions options;
   std::vector<SubjectResult> subjects;
   double seconds = 0;
-  /// How it ended, where that was by the clock or by Ctrl-C: "stopped after 12 s".
+  /// The end of a run that the clock or Ctrl-C ended: "stopped after 12 s".
   std::string ended = {};
   bool passed() const;
   /// "SUBJECT: CLASS", the classes of cases that were tried too rarely.

@@ -36,7 +36,7 @@ std::string at_slot(const TraceEvent& event) {
 /// Steps of the forward pass, then those of the backward pass.
 using Column = std::pair<Pass, int>;
 
-/// What one rank does, step by step.
+/// The events of one rank, a cell of text for each step.
 class Lane {
  public:
   Lane(std::vector<TraceEvent> events, bool repeats_chunks) : repeats_chunks_(repeats_chunks) {
@@ -48,7 +48,7 @@ class Lane {
     std::string& cell = cells_[column];
     if (!cell.ends_with('!')) cell += " !";
   }
-  /// The chunks of `needed` that it never computes on in the forward pass.
+  /// The chunks of `needed` that the rank never computes on in the forward pass.
   std::vector<int> missing(std::vector<int> needed) const {
     if (std::ranges::find(computed_, kNobody) != computed_.end()) return {};
     std::erase_if(

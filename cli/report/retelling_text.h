@@ -21,7 +21,7 @@ struct Shown {
 };
 std::vector<std::string> retelling_lines(const Shown& shown);
 
-/// What each rank did, a column for each step, as many columns on a line as fit.
+/// A line of events for each rank, a column for each step, as many columns on a line as fit.
 std::vector<std::string> lane_lines(const verify::Retelling& told, std::size_t most);
 
 }  // namespace ringlab::report

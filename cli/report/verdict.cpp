@@ -11,7 +11,7 @@
 namespace ringlab::report {
 namespace {
 
-/// Whether the tokens of this tensor are keys; nothing where its name is that of neither.
+/// True where the tokens of a tensor are keys, false where queries; nothing for other names.
 std::optional<bool> tokens_are_keys(const std::string& tensor) {
   for (const char* name : {"dk", "dv"}) {
     if (tensor.starts_with(name)) return true;

@@ -1,4 +1,4 @@
-// What a certificate says of a subject, in one word and one sentence.
+// The verdict of a certificate on a subject, in one word and one sentence.
 #pragma once
 
 #include <string>

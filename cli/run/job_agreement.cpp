@@ -1,4 +1,4 @@
-// What the ranks of a job have to have in common, in words.
+// Facts that the ranks of a job have to have in common, as texts.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -26,7 +26,7 @@ using ring::Fact;
 using ring::Facts;
 using std::string_view;
 
-// Where a rank finds the input, and what it computes with: results are the same bits.
+// Options for the place of the input, of the rank and for its threads: results are the same bits.
 constexpr std::array<string_view, 5> kMayDiffer = {"input", "text", "rank", "meet", "threads"};
 // Compared as the values that come of them, given or not.
 constexpr std::array<string_view, 3> kComparedAsValues = {"random", "seed", "backward"};

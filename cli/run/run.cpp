@@ -27,7 +27,7 @@
 namespace ringlab::cli {
 namespace {
 
-// What no machine can was refused before: then it is this one's device, driver or library.
+// Blames this machine's device, driver or library: what no machine can was refused before.
 [[noreturn]] void refuse_on_this_machine(const verify::Subject& subject,
                                          const std::string& reason) {
   throw_environment_error({subject.name, "a problem that it can take on this machine",
@@ -101,7 +101,7 @@ Report compare_rows(const RunPlan& plan, const RunResult& result) {
                                rows_of_output(result.output, plan.rows));
 }
 
-// Whether the result is right, when that was asked.
+// Checks the result, where that was asked, and prints the verdict. False if it is wrong.
 bool check_plan(const RunPlan& plan, const RunResult& result,
                 const verify::GradientIdentities* identities, Json& document, Output& output) {
   document["passed"] = nullptr;

@@ -18,7 +18,7 @@
 namespace ringlab::cli {
 namespace {
 
-// Which rows of the exact gradients are compared.
+// The rows of the exact gradients that are compared.
 struct Rows {
   Positions queries, keys;
 };
@@ -78,7 +78,7 @@ Judgement judged_in_blocks(const AttentionInput& input, const NumericsProfile& p
   return whole;
 }
 
-/// Where it takes long, it says how far it is, and what would take less.
+/// The exact results and their bounds; shows progress, and a faster check, where that takes long.
 Judgement judged(const AttentionInput& input, const NumericsProfile& profile, int threads) {
   constexpr std::int64_t kPairsOfBlock = std::int64_t{1} << 23, kLeastRows = 64;
   const Shape& shape = input.problem.shape;

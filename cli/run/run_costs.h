@@ -1,5 +1,5 @@
-// What a run of the engine should move and hold by its closed forms, next to what it did and what the
-// system saw.
+// Bytes that a run of the engine should move and hold by its closed forms, next to the measured
+// ones and the system's.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ struct JobOutput {
 /// --output and, where ranks are processes, --output-shards; nothing without --output.
 std::optional<JobOutput> take_job_output(Arguments& arguments, const verify::Place& place);
 
-/// Where --output-shards apart puts the rows of a rank: PATH.rank-R.safetensors or PATH/rank-R.
+/// The path of a rank's rows with --output-shards apart: PATH.rank-R.safetensors or PATH/rank-R.
 std::filesystem::path shard_path(std::filesystem::path path, int rank);
 
 /// Notes which folders the output of a job needs that are missing now, before any rank makes them.

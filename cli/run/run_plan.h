@@ -1,4 +1,4 @@
-// What a command line of `ringlab run` asks for: in this process, or of one rank of a job.
+// The plan of a command line of `ringlab run`: for this process, or for one rank of a job.
 #pragma once
 
 #include <cstdint>

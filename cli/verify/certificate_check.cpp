@@ -60,7 +60,7 @@ void print_certificate(const Certificate& certificate, Output& output) {
   }
 }
 
-/// What is different now; empty when nothing is.
+/// Differences between a certificate and its repetition, in words; empty when there are none.
 std::vector<std::string> differences(const Certificate& then, const Certificate& now) {
   std::vector<std::string> found;
   const Certificate& old_subjects = then.at("subjects");

@@ -101,7 +101,7 @@ void write_files(const VerifyFiles& files, const Verification& done, Output& out
                report::certificate_words(certificate));
 }
 
-/// What the words ask for, read and checked.
+/// A verification as the command line asks for it, read and checked.
 struct VerifyJob {
   VerifyPlan plan;
   RunOptions options;

@@ -27,7 +27,7 @@ struct VerifyPlan {
   bool wants_gradients = false;   ///< on the input, where subjects give any
   bool is_strict = false;         ///< what is claimed has to have been tried
   std::vector<std::string> required = {};  ///< ids of laws, and classes: they have to have held
-  /// How long new cases may begin; without it all rounds are done.
+  /// Seconds after which no new case begins; without a limit all rounds are done.
   std::optional<double> seconds = {};
 };
 
@@ -61,9 +61,9 @@ Json reach_json(const VerifyPlan& plan);
 /// Leaves out subjects without kernels for devices, or refuses them where they were asked for.
 void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments);
 
-/// What is echoed: flat, one value per name.
+/// The configuration that is echoed: flat, one value per name.
 Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded, const RunOptions& options);
-/// The names in it of what the command line leaves to its default.
+/// Names in configuration_of() that the command line leaves to their defaults.
 std::set<std::string> verify_defaults(const Arguments& arguments);
 
 /// brief: of a run with wrong subjects only what comes first. whole: law by law.
@@ -75,7 +75,7 @@ Json subjects_json(const report::VerifyRun& run);
 std::string insight_text(const std::string& subject, const verify::Insight& insight);
 Json insight_json(const std::string& stage, const verify::Insight& insight);
 
-/// Runs the one case of the token again and prints what came of it. Exit code 1 when it is broken.
+/// Runs the one case of the token again and prints its outcome. Exit code 1 when its law is broken.
 int replay_token(Arguments& arguments, Output& output);
 
 /// Returns the exit code: 1 when some weight is wrong by more than rounding.

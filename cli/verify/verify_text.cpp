@@ -139,7 +139,7 @@ std::string tried_kinds(const report::VerifyRun& run) {
   return text;
 }
 
-// What subjects claim and nobody tried, and what keeps a subject from passing: each list once.
+// Lines of claims that no case tried, and of gaps that keep subjects from passing, each list once.
 std::string gap_lines(const report::VerifyRun& run) {
   std::map<std::string, std::string> claims, gaps;  // what → subjects
   for (const SubjectResult& subject : run.subjects) {

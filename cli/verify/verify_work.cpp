@@ -47,7 +47,7 @@ SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded
   return result;
 }
 
-// How far the laws are, on one line.
+// The progress of the laws, on one line.
 class LawsLine {
  public:
   LawsLine(const VerifyPlan& plan, const verify::RoundsProgress& progress)

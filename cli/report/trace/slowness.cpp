@@ -41,7 +41,7 @@ std::vector<double> seconds_per_work(std::span<const StepTimes> ranks) {
   return rates;
 }
 
-/// Where NaN counts as less than anything. Values are not empty.
+/// The index of the largest value, NaN counting as less than any. `values` is not empty.
 std::size_t index_of_largest(std::span<const double> values) {
   std::size_t largest = 0;
   for (std::size_t i = 1; i < values.size(); ++i) {

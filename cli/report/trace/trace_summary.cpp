@@ -44,7 +44,7 @@ std::int64_t common_length(const Intervals& a, const Intervals& b) {
   return sum;
 }
 
-/// What one rank's events are, by what they mean.
+/// The events of one rank, sorted by their meaning.
 struct Activity {
   Intervals compute, in_flight, wait;
   std::vector<std::int64_t> blocks;

@@ -1,4 +1,4 @@
-// What a trace says about a run: how much of its communication was hidden, who was slow.
+// The summary of a trace: how much of the communication was hidden, who was slow.
 #pragma once
 
 #include <cstdint>
