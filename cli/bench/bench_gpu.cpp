@@ -36,7 +36,7 @@ Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {
           {"goals", plan.goals.size()}};
 }
 
-/// A clock that fell during the run is a reason to doubt it.
+/// The device's clock before and after a run; if it fell, the figures are in doubt.
 struct Clocks {
   double before_hz = 0, after_hz = 0;
 

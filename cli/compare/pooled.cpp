@@ -12,7 +12,7 @@ namespace {
 
 using stages::RankProblem;
 
-constexpr int kMeans = 0;  // their tag
+constexpr int kMeans = 0;  // tag of the messages
 
 std::int64_t groups_in(std::int64_t tokens, std::int64_t group) {
   return (tokens + group - 1) / group;
@@ -66,8 +66,8 @@ std::vector<std::vector<Element>> exchange_means(RankProblem<Element>& r, std::i
   return arrived;
 }
 
-/// Keys and values that a rank computes with: means of chunks that it sees, then its own. A channel
-/// more, which queries have a 1 in, gives a key the weight of so many tokens.
+/// Keys and values that a rank computes with: means of chunks that it sees, then its own. An extra
+/// channel, which is 1 in queries, weighs a mean by the number of its tokens.
 class SeenKeys {
  public:
   SeenKeys(const Problem& problem, std::int64_t tokens)
@@ -75,7 +75,7 @@ class SeenKeys {
         k_({problem.shape.batch, problem.shape.kv_heads, tokens, problem.shape.head_dim + 1}),
         v_({problem.shape.batch, problem.shape.kv_heads, tokens, problem.shape.v_dim}) {}
 
-  /// `count` tokens are in all the groups together.
+  /// Appends the means of groups of `group` tokens; the groups hold `count` tokens together.
   template <class Element>
   void append(const TensorView<const Element>& k, const TensorView<const Element>& v,
               std::int64_t group, std::int64_t count) {

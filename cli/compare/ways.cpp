@@ -10,7 +10,7 @@
 namespace ringlab::cli {
 namespace {
 
-/// Tokens that a window or a block of the approximations has, of N; and those of a mean.
+/// Windows and blocks of the approximations have 1/kShare of the tokens; a mean stands for kGroup.
 constexpr std::int64_t kShare = 8, kGroup = 16;
 
 RunOptions on_ranks(int ranks, LayoutKind layout = LayoutKind::contiguous) {

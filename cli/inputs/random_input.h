@@ -25,7 +25,7 @@ struct RandomInput {
   Extents extents(verify::RandomTensor tensor) const;
 };
 
-/// One group of heads at a time: all its keys and values, of its queries only `rows`.
+/// Makes one group of heads at a time: all its keys and values, of its queries only `rows`.
 verify::HeadGroupSource random_groups(const RandomInput& input,
                                       const std::vector<std::int64_t>& rows);
 

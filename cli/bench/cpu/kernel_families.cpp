@@ -29,7 +29,7 @@ std::shared_ptr<AttentionWork<Element>> one_head(std::int64_t tokens, std::int64
       AttentionSizes{.queries = tokens, .tokens = tokens, .head_dim = head_dim, .mask = mask});
 }
 
-/// Other vectors, as long as this lives.
+/// Switches the kernels to other vectors for the lifetime of the object.
 class OnVectors {
  public:
   explicit OnVectors(const std::string& name) : before_(cpu::vectors_in_use()) {

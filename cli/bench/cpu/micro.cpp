@@ -81,7 +81,7 @@ constexpr std::int64_t kKeys = 32;  // 32 keys of 64 channels and a tile of scor
 
 constexpr std::int64_t kNumbers = 4096;
 
-/// Between -1 and 0, seeded, aligned.
+/// Random numbers between -1 and 0, seeded, aligned.
 class Numbers {
  public:
   explicit Numbers(std::int64_t count) : count_(count), values_(aligned_array<float>(count)) {

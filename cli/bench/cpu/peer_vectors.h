@@ -1,4 +1,4 @@
-// Libraries that compute with the vectors that are in use here.
+// Settings by which peers' libraries use the same vectors as the kernels here.
 #pragma once
 
 #include <string>

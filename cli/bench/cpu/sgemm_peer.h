@@ -5,7 +5,7 @@
 
 namespace ringlab::bench {
 
-/// Name and version, and what it runs on if it says so.
+/// Name and version of the library, and its kernels' processor if it tells.
 std::string describe_library();
 
 /// c = a b, all (n, n), row-major, dense.

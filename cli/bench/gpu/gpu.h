@@ -1,5 +1,5 @@
-// A device as `ringlab bench gpu` sees it: work that it times itself. Behind it is a CUDA device,
-// or, in tests, whatever they like.
+// A device as `ringlab bench gpu` sees it: work that it times itself. Implemented by a CUDA device,
+// or by a stand-in of tests.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct GpuFacts {
   std::int64_t l2_bytes = 0;
 };
 
-/// Work on the device that can be repeated. What it needs lives as long as it does.
+/// Repeatable work on the device. All that it needs lives as long as it does.
 struct GpuWork {
   std::string kernel;  ///< name of the kernel that does it
   /// Does the work once, the device's caches overwritten before, and returns its seconds by the
@@ -58,9 +58,9 @@ class Gpu {
   virtual GpuFacts facts() = 0;
   /// The clock of the multiprocessors, under load, measured.
   virtual double clock_hz() = 0;
-  /// (n, n) bf16 matrices on tensor cores, sums in f32, by NVIDIA's library.
+  /// The product of (n, n) bf16 matrices on tensor cores, sums in f32, by NVIDIA's library.
   virtual GpuWork matrix_product(std::int64_t n) = 0;
-  /// From bf16 inputs to bf16 outputs, with all that belongs to the pass.
+  /// Attention from bf16 inputs to bf16 outputs, with all steps of the pass.
   virtual GpuWork attention(const GpuCase& one) = 0;
   /// Attention by cuDNN, without PyTorch around it. Environment error where this build or this
   /// machine has no cuDNN.
@@ -70,19 +70,19 @@ class Gpu {
   virtual GpuWork ring(const GpuCase& one, int ranks, RingClock clock) = 0;
   virtual GpuWork hops(const HopCase& one) = 0;
   /// The versions of the Hopper kernel that compute this case; the last step is the kernel itself.
-  /// Environment error on a device that it is not for.
+  /// Environment error on a device that the kernel is not for.
   virtual std::vector<GpuVersion> versions(const GpuCase& one) = 0;
 };
 
-/// The first device. Environment error where there is none, or no CUDA in this build. What a ring
-/// puts on it has `timeout_s`; then DeviceStuck says where each of its streams stands.
+/// The first device. Environment error where there is none, or no CUDA in this build. A ring's work
+/// on the device has `timeout_s`; then DeviceStuck says where each of its streams stands.
 std::unique_ptr<Gpu> open_gpu(double timeout_s);
 
-/// A kernel or a copy that never ends is no reason to wait for ever.
+/// A deadline for work whose kernel or copy never ends.
 struct GpuDeadline {
   double seconds = 0;  ///< for each piece of work: to make it, do it once, look at its results
-  /// Gets what was waited for, while it is still waited for, in a thread of its own. It ends the
-  /// program: nothing that the device uses can be freed.
+  /// Is told the work that passed the deadline and still runs, in a thread of its own. Has to end
+  /// the program: nothing that the device uses can be freed.
   std::function<void(const DeviceStuck&)> passed;
 };
 

@@ -23,11 +23,11 @@ struct GpuCase {
   std::int64_t pairs() const;
   /// Two products forward, five backward, 2 operations for each pair and channel.
   double flops() const;
-  /// Bytes of K and V, in bf16: what a hop moves.
+  /// Bytes of K and V, in bf16, which a hop moves.
   std::int64_t kv_bytes() const;
   /// "causal, 8k tokens, head_dim 128"
   std::string text() const;
-  /// The line that asks the peer gpu_torch_peer.py for it.
+  /// The line that asks the peer gpu_torch_peer.py for the case.
   std::string request(const std::string& backend) const;
 };
 

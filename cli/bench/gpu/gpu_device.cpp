@@ -26,7 +26,7 @@ std::string version_text(int version) {
 
 void check(cudaError_t status, const char* call) { cuda::check_cuda(status, call, "bench gpu"); }
 
-/// The pass, timed by the device, which outlives what is made here. `exp_error` is as that of
+/// One pass of attention as work timed by `timer`, which must outlive it. `exp_error` is that of
 /// wrong_in().
 GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
                   std::shared_ptr<const GpuAttention> attention, double exp_error = 0) {

@@ -14,7 +14,7 @@ struct PassSpeeds {
   GpuCase attention = {};
   double forward = 0;
   double backward = 0;
-  std::string failure = {};  ///< why it has none; empty when it has
+  std::string failure = {};  ///< why there are no speeds; empty when there are
 };
 
 /// 64 and 128 channels, full and causal, three lengths.

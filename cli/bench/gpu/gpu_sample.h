@@ -17,9 +17,9 @@ struct GpuSample {
   Tensor<float> lse;
 };
 
-/// Empty, or what is wrong: out and lse of some rows compared with the reference, in the bounds of
-/// the kernels for tensor cores, exponentials with a relative error of `exp_error` more; gradients
-/// by their sums over all tokens (property_tests/gradient_identities.h).
+/// An error in words, or empty: out and lse of some rows compared with the reference, in the bounds
+/// of the kernels for tensor cores, exponentials with a relative error of `exp_error` more;
+/// gradients by their sums over all tokens (property_tests/gradient_identities.h).
 std::string wrong_in(const GpuSample& sample, double exp_error = 0);
 
 }  // namespace ringlab::bench

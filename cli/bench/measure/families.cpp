@@ -39,7 +39,7 @@ void add_outcomes(const std::vector<Goal>& goals, const Findings& findings,
   }
 }
 
-/// The goals that something is known of.
+/// Filters `goals` to those that have findings.
 std::vector<Goal> goals_in(const Findings& findings, const std::vector<Goal>& goals) {
   std::vector<Goal> known;
   std::ranges::copy_if(goals, std::back_inserter(known),

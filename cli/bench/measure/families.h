@@ -37,7 +37,7 @@ struct Plan {
   TimingOptions timing(int part = 0, int parts = 1) const;
 };
 
-/// Outcomes by the id of their goal; a family says what it knows.
+/// Outcomes by the ids of their goals, as far as a family knows them.
 struct Findings {
   std::map<std::string, GoalOutcome> found = {};
 
@@ -49,7 +49,7 @@ struct Findings {
   }
 };
 
-/// Environment error when this process may use fewer.
+/// Environment error when this process may use fewer than `cores` cores.
 void check_cores(int cores);
 
 Findings measure_forward(const Plan& plan);        ///< C1, C2
@@ -76,9 +76,9 @@ const std::vector<GoalFamily>& cpu_families();
 using MeasureProgress = std::function<void(double share, const std::string& family)>;
 using MeasureKeep = std::function<void(const std::vector<GoalOutcome>& so_far)>;
 
-/// Measures the goals of `plan`, all families in order; one outcome for each, in their order. What
-/// a family has no finding for is skipped, and says so. `keep` is given what is known after every
-/// family, and within those whose goals take long after every goal.
+/// Measures the goals of `plan`, family by family; one outcome for each, in that order. A goal
+/// without a finding is skipped, with a reason. `keep` is given the outcomes so far after every
+/// family, and within families of long goals after every goal.
 std::vector<GoalOutcome> measure(const Plan& plan, const MeasureProgress& progress,
                                  const std::vector<GoalFamily>& families = cpu_families(),
                                  const MeasureKeep& keep = {});

@@ -1,4 +1,4 @@
-// A goal: a figure that is to reach something, and whether it did.
+// A goal: a figure with a bound and a target, and its measured value.
 #pragma once
 
 #include <optional>
@@ -44,10 +44,10 @@ struct GoalOutcome {
   std::optional<Spread> value = {};
   std::string reason = {};
   std::string subject = {};  ///< the kernel that was measured, where devices differ
-  /// Figures that belong beside the value: the same against each peer.
+  /// Further figures by name, such as times, or the value against each peer.
   std::vector<std::pair<std::string, Spread>> beside = {};
 
-  /// By the median. A value that is not a finite number has missed.
+  /// Judges the median. A value that is not a finite number has missed.
   GoalVerdict verdict() const;
 };
 

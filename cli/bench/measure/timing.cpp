@@ -38,7 +38,7 @@ struct Runner {
   std::vector<double> seconds = {}, ratios = {};
   std::string failure = {};
 
-  /// NaN once it has failed.
+  /// Seconds of one run; NaN once the contender has failed.
   double run() {
     double took = std::numeric_limits<double>::quiet_NaN();
     if (failure.empty()) failure = failure_of([&] { took = seconds_of(contender); });

@@ -30,7 +30,7 @@ struct Contender {
 };
 
 /// A contender that works on the calling thread alone and is timed by that thread's processor time:
-/// what else a shared machine does costs it caches, but not turns.
+/// other load on a shared machine costs it cache, but no turns.
 Contender on_one_thread(std::string name, std::function<void()> work);
 
 /// Median, and the 10th and 90th percentile, of repeated measurements.
@@ -51,7 +51,7 @@ struct Timing {
   std::string name;
   Spread seconds;
   Spread ratio;              ///< time over the first contender's, round by round
-  std::string failure = {};  ///< why it has no times; empty when it has
+  std::string failure = {};  ///< why times or ratios are missing; empty when none are
 };
 
 struct TimingOptions {
@@ -60,9 +60,9 @@ struct TimingOptions {
 };
 
 /// Runs every contender once unmeasured, then `rounds` times in turn. Ratios are taken within a
-/// round, so that a machine that changes its speed changes both sides. One that throws an
-/// environment error is left out from then on and says so, and with the first one all others lose
-/// their ratios; anything else that is thrown ends it.
+/// round, so that a machine that changes its speed changes both sides. A contender that throws an
+/// environment error is left out from then on, with its failure; without the first contender the
+/// others have no ratios. Other exceptions pass through.
 std::vector<Timing> time_in_turn(const std::vector<Contender>& contenders,
                                  const TimingOptions& options);
 
