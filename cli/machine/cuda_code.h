@@ -1,4 +1,4 @@
-// For which devices a build has code.
+// Devices that a build has code for.
 #pragma once
 
 #include <string>

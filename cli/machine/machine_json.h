@@ -8,7 +8,7 @@
 
 namespace ringlab::cli {
 
-/// A figure with four digits, and where it comes from.
+/// A figure with four digits, and its source.
 nlohmann::ordered_json figure(double value, const std::string& source);
 
 /// A line of "attention", `with_place`: with mask and length, as in "expected".
@@ -17,7 +17,7 @@ nlohmann::ordered_json speed_json(const model::KernelSpeed& speed, bool with_pla
 /// "between_nodes" of a machine that shows nothing of its network.
 nlohmann::ordered_json assumed_network();
 
-/// The text of a machine's file. What is written can be read: the errors of machine_of_json().
+/// The text of a machine's file, checked to be readable: errors as of machine_of_json().
 std::string machine_text(const nlohmann::ordered_json& machine);
 
 }  // namespace ringlab::cli

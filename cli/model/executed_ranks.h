@@ -1,4 +1,4 @@
-// The ranks that a question about a job is answered by: all of them, or some and the line through more.
+// The ranks executed to answer a question about a job: all, or some and the line through them.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ struct ExecutedRanks {
   int last = 0;  ///< where the line ends
 };
 
-/// All ranks, up to 256 of them; of more the few that the line of many_ranks.h goes through, where it
-/// holds: not where options ask for each rank, which `by_rank` names, nor for schedules that hold all
-/// chunks. Usage error for more than a run's ranks that would all have to be executed.
+/// All ranks, up to 256; of more ranks the few that the line of many_ranks.h goes through, where it
+/// holds: not for options that ask for each rank, named by `by_rank`, nor for schedules that hold
+/// all chunks. Usage error for more than a run's ranks that would all have to be executed.
 ExecutedRanks executed_ranks(const model::Job& job, const model::Machine& machine,
                              const std::vector<std::string>& by_rank = {});
 

@@ -27,7 +27,7 @@ namespace ringlab::cli {
 namespace {
 
 constexpr double kMostSeconds = 1e9;
-constexpr int kShownSlots = 2;  // what `run` takes by itself
+constexpr int kShownSlots = 2;  // the default of `run`
 const std::vector<int> kDefaultRanks = {1, 2, 4, 8, 16, 32, 64};
 
 // --- what is asked -------------------------------------------------------------------------------
@@ -217,8 +217,7 @@ Json plan_json(const RankPlan& plan) {
           {"ways", ways}};
 }
 
-/// The reasons of the choice, what it takes by what is expected of the machine, and what would
-/// change it.
+/// Prints the reasons of the choice, its time expected on real machines, and what would change it.
 void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& json, Output& output) {
   const model::Choice& choice = plan.ways[plan.best];
   model::Job job = question.job;

@@ -38,7 +38,7 @@ class AttentionWork {
   /// The kernel alone, on what run_backward() works on; its sums go on growing.
   void run_backward_kernel();
 
-  /// Operations on the pairs that the mask allows: 2 products forward, 5 backward, 2 for each.
+  /// Operations on the mask's visible pairs: 2 products forward, 5 backward, 2 operations each.
   double forward_flops() const;
   double backward_flops() const { return 2.5 * forward_flops(); }
   /// Bytes moved to and from the second-level cache at least: q and the sums once, k and v once for
