@@ -128,7 +128,7 @@ Json make_certificate(const VerifyRun& run, const CertificateFacts& facts) {
   Json subjects = Json::array();
   for (const SubjectResult& subject : run.subjects) {
     subjects.push_back(certified_subject(subject, facts.all_laws));
-    // A reference that is not itself today judges nobody.
+    // A reference that fails its own checks judges nobody.
     if (!facts.oracle.agrees()) {
       subjects.back()["verdict"] = word_text(Word::inconclusive);
       subjects.back()["sentence"] = "the exact reference does not give the answers it is known for";
@@ -162,7 +162,7 @@ Json make_certificate(const VerifyRun& run, const CertificateFacts& facts) {
 
 namespace {
 
-/// The shortest digits of a number are not the same to every program: seventeen are.
+/// Writes fractions with 17 digits, the same in every program; the shortest digits are not.
 void fix_digits(nlohmann::json& value) {
   if (value.is_number_float()) {
     value = fmt::format("{:.17g}", value.get<double>());

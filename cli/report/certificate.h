@@ -38,7 +38,7 @@ struct CertificateFacts {
 /// The document; docs/certificates.md describes its fields.
 CertificateJson make_certificate(const VerifyRun& run, const CertificateFacts& facts);
 
-/// One subject's part of it.
+/// The part of the certificate about one subject.
 CertificateJson certified_subject(const SubjectResult& subject, bool all_laws);
 
 /// SHA-256 of the document without its "digest", compact, with its keys in order and its fractions

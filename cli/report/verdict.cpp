@@ -22,7 +22,7 @@ std::optional<bool> tokens_are_keys(const std::string& tensor) {
   return std::nullopt;
 }
 
-/// The hop at which a query meets the keys it sees, where that is one; else -1.
+/// The hop at which a query meets its visible keys, if all at the same one; else -1.
 int only_hop(const verify::Case& c, std::int64_t query) {
   const HopMap hops(c);
   int only = -1;

@@ -25,15 +25,15 @@ namespace ringlab::cli {
 /// run, or with a file at its end, is printed by rank 0 alone.
 int run_job(Arguments& arguments);
 
-/// Writes to standard error; where that has gone, as with a launcher that was killed, to the terminal
-/// if there is one. From any thread.
+/// Writes to standard error; where that is gone, as after a launcher was killed, to the terminal if
+/// there is one. From any thread.
 void say_to_user(const std::string& text);
 
-/// The file of --json, for a failure of this job; none when empty. To be said before the session
-/// starts, whose threads may tell of one.
+/// Sets the file of --json for a failure of this job; none when empty. To be called before the
+/// session starts, whose threads may tell a failure.
 void tell_failures_to(const std::string& json_path);
-/// Writes a failure to that file. Rank 0 does, and rank 1 where it blames rank 0, which may be dead;
-/// standard output is rank 0's alone. From any thread; `rank` is -1 where it is not known yet.
+/// Writes a failure to the file of --json: on rank 0, and on rank 1 if it blames rank 0, which may
+/// be dead; standard output is rank 0's alone. From any thread; `rank`: -1 if not known yet.
 void tell_as_json(int rank, const Error& error, const std::string& message);
 
 /// The exit code of a failure that is told, or that another rank tells; 0 before. Whoever is asked

@@ -26,9 +26,9 @@ using ring::Fact;
 using ring::Facts;
 using std::string_view;
 
-// Options for the place of the input, of the rank and for its threads: results are the same bits.
+// Options for a rank's input, number and threads, which may differ: results are the same bits.
 constexpr std::array<string_view, 5> kMayDiffer = {"input", "text", "rank", "meet", "threads"};
-// Compared as the values that come of them, given or not.
+// Options that are compared by the values that follow from them, given or not.
 constexpr std::array<string_view, 3> kComparedAsValues = {"random", "seed", "backward"};
 
 bool is_compared_by_word(const RunOption& option) {
@@ -62,7 +62,7 @@ std::vector<std::filesystem::path> input_files(const Arguments& arguments) {
   return files;
 }
 
-// The same on every rank that reads the same file of the same file system.
+// A text that is equal on all ranks that read the same files of the same file system.
 std::string identity_of(const std::vector<std::filesystem::path>& files) {
   std::string text;
   for (const std::filesystem::path& file : files) {

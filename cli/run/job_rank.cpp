@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kVerdictTag = (1 << 20) + 5;
 
-// Without the messages by which the ranks of a job agreed before it.
+// Subtracts the messages by which the ranks of a job agreed before the run.
 void subtract(const Traffic& before, RankStats& stats) {
   stats.sent_bytes -= before.sent_bytes;
   stats.sent_messages -= before.sent_messages;
@@ -115,7 +115,7 @@ RunResult run_on_processor(const RunPlan& plan, const std::optional<JobClock>& c
   return result;
 }
 
-// The same on a device, and with it what the ranks compute on.
+// The run on a device; sets the device of `mine`, and kernels and NCCL in the facts of `job`.
 RunResult run_on_device(const RunPlan& plan, JobSession& session, JobResult& job,
                         RankReport& mine) {
   const ring::OverNccl place(
@@ -206,7 +206,7 @@ JobResult compute_job(const RunPlan& plan, JobSession& session, RunResult& resul
   return job;
 }
 
-// Everything is complete, but for its name: what this rank could not write is not written by any.
+// Completes all files, but for their names: if one rank cannot write, no rank does.
 std::optional<JobFailure> prepare_results(const RunPlan& plan, const RunResult& result,
                                           const JobResult& job, const JobEnd& end,
                                           Communicator& network) {

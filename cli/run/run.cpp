@@ -159,8 +159,8 @@ int run_here(Arguments& arguments) {
   return right ? 0 : 1;
 }
 
-/// Who starts several ranks and names no transport wants a job of them: as they are, each would do
-/// all the work and write the same files.
+/// Usage error for several launched ranks without --transport: each would do all the work and write
+/// the same files.
 void refuse_ranks_on_their_own(const Arguments& arguments) {
   const int ranks = launched_ranks();
   if (ranks <= 1 || arguments.given("transport")) return;

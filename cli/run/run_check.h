@@ -19,15 +19,15 @@ ExactForward reference_for(const AttentionInput& input, const ExactOptions& opti
 
 struct CheckedResult {
   Report report;
-  verify::Settlement settled;  ///< of what passed within the reference's own error only
+  verify::Settlement settled;  ///< of elements that passed only by the reference's own error
   bool passed() const { return report.passed() && settled.wrong == 0; }
 };
-/// o and lse, and with input.dout dq, dk and dv.
+/// Checks o and lse, and with input.dout dq, dk and dv.
 CheckedResult check_result(const AttentionInput& input, const NumericsProfile& profile,
                            const RunResult& got);
 
-/// The same for the rows of one rank out of the whole `input`. The reference of o and lse is
-/// computed for these rows only, that of the gradients as a whole.
+/// Checks the rows of one rank out of the whole `input`. The reference of o and lse is computed for
+/// these rows only, that of the gradients as a whole.
 CheckedResult check_shard(const AttentionInput& input, const RunOptions& options,
                           const NumericsProfile& profile, int rank, const RunResult& got);
 

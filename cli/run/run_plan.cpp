@@ -64,7 +64,7 @@ RunOptions take_options(Arguments& arguments, const RunPlan& plan, const JobSess
                                       .many_threads = plan.subject.can.threads});
 }
 
-// Rank 0 alone writes it, and is asked where it runs.
+// Takes --trace. Rank 0 alone writes the file, and checks its path where it runs.
 void take_trace(Arguments& arguments, const JobSession* session, RunPlan& plan) {
   plan.trace_path = arguments.take_text("trace");
   plan.options.trace = plan.trace_path.has_value();

@@ -12,7 +12,7 @@
 
 namespace ringlab::cli {
 
-/// The configuration and its notes; `of_job`: what a job found that it computes with.
+/// Prints the configuration and its notes; `of_job`: the kernels and libraries that a job found.
 Json print_plan(const RunPlan& plan, const verify::RunFacts& of_job, Output& output);
 
 /// A table of the ranks, and the same as an array. Times and errors only where they are known.

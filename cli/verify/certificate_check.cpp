@@ -31,7 +31,7 @@ Certificate read_certificate(const std::string& path) {
   return certificate;
 }
 
-/// Text at a place that may be missing: nothing but the digest vouches for the rest.
+/// The text of a field that may be missing: only the digest vouches for fields beyond the shape.
 std::string text_at(const Certificate& certificate, const char* pointer) {
   const Certificate::json_pointer place(pointer);
   if (!certificate.contains(place)) return "unknown";

@@ -1,4 +1,4 @@
-// The parts of `ringlab verify`: what is asked, the work, results, certificates.
+// The parts of `ringlab verify`: its plan, the work, results, certificates.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ VerifyPlan take_plan(Arguments& arguments, bool quick);
 
 /// --require. Usage error for what is neither a law nor a class.
 std::vector<std::string> take_required(Arguments& arguments);
-/// Why the subject does not pass although nothing is wrong with it; its coverage is there already.
+/// Reasons why the subject does not pass without being wrong; `subject` has its coverage already.
 std::vector<std::string> gaps_of(const VerifyPlan& plan, const report::SubjectResult& subject);
 
 /// The sizes that the rounds of the plan come to, as a table; empty where there is one round.
@@ -83,22 +83,22 @@ int run_tomography(Arguments& arguments, Output& output);
 
 /// The text of docs/mutants.json, which `kill_matrix --summary` writes; empty where there was none.
 std::string strength_summary();
-/// The SHA-256 of that file.
+/// The SHA-256 of strength_summary()'s file.
 std::string strength_digest();
 
 /// The file that --certificate names: .json or .html, in a folder that can be written. Usage and
 /// environment errors otherwise.
 std::optional<std::string> take_certificate_file(Arguments& arguments);
 
-/// The words that give the same run again: what was given, less what says where results go. A limit
-/// in time becomes as many rounds as every subject had.
+/// The words that give the same run again: those given, without destinations of results. A limit in
+/// time becomes as many rounds as every subject had.
 std::vector<std::string> command_words(const Command& command, const Arguments& arguments,
                                        const std::vector<report::SubjectResult>& subjects);
 
 /// The facts of this machine, this build and this plan. Tries the exact reference.
 report::CertificateFacts certificate_facts(const VerifyPlan& plan, const report::VerifyRun& run);
 
-/// As JSON or as a page, by the ending of the name.
+/// Writes a certificate as JSON or as a page, by the ending of the name.
 void write_certificate(const std::string& path, const report::CertificateJson& certificate);
 
 /// Runs the words after `ringlab verify` and gives the certificate of that.

@@ -21,7 +21,7 @@ namespace {
 
 using report::SubjectResult;
 
-// Fewer are compared where a quick look is asked for, or some laws only.
+// Compared rows from which on, with all laws, insight is into everything; --quick has fewer rows.
 constexpr std::int64_t kRowsOfWholeLooks = 256;
 
 SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded,

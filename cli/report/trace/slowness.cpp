@@ -12,7 +12,7 @@
 namespace ringlab::report {
 namespace {
 
-/// The lower median; of no values there is none.
+/// The lower median; nothing for no values.
 std::optional<double> median(std::vector<double> values) {
   if (values.empty()) return {};
   const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
@@ -20,7 +20,7 @@ std::optional<double> median(std::vector<double> values) {
   return *middle;
 }
 
-/// The median of all but one; NaN is nobody.
+/// The median of all values but `one`, without NaN.
 std::optional<double> median_of_others(std::span<const double> values, std::size_t one) {
   std::vector<double> others;
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -11,11 +11,11 @@
 
 namespace ringlab::report {
 
-/// Step times of one rank. NaN: nothing is known of it, and it is left out.
+/// Step times of one rank. NaN: unknown, and the rank is left out.
 struct StepTimes {
   double seconds = std::numeric_limits<double>::quiet_NaN();  ///< of a typical step, waits excluded
   double work = 1;   ///< of a typical step: (query, key) pairs, or 1 where that is not known
-  double steps = 1;  ///< how many there were
+  double steps = 1;  ///< number of steps
 };
 
 /// Seconds that a rank or link must cost a measured run to be named: a tenth of it, and a quarter
