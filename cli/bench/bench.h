@@ -1,4 +1,4 @@
-// What the parts of `ringlab bench` share, and the parts.
+// The measurements of `ringlab bench`, and the record, options and tables that they share.
 #pragma once
 
 #include <string>
@@ -14,17 +14,17 @@
 
 namespace ringlab::cli {
 
-/// What --json FILE gets: written anew with every part, so that what is measured stays if the
+/// The document of --json FILE, written anew with every part, so that measured figures stay if the
 /// program is ended. "complete" says whether the run came to its end. `output` outlives it.
 class BenchRecord {
  public:
-  /// `head` is what is known before anything is measured. It comes with the first part, after the
-  /// date, the command line and what `ringlab doctor` says of this machine.
+  /// `head`: the fields known before anything is measured. They are written with the first part,
+  /// after the date, the command line and what `ringlab doctor` says of this machine.
   BenchRecord(Output& output, const Arguments& arguments, const Json& head);
 
-  /// Takes the place of what the part was before.
+  /// Sets `part` to `value`, in place of its earlier value.
   void keep(const std::string& part, const Json& value);
-  /// All parts are there.
+  /// Marks the record as complete.
   void finish();
 
  private:
@@ -36,13 +36,13 @@ class BenchRecord {
 bench::Plan take_plan(Arguments& arguments, const std::vector<bench::Goal>& goals);
 /// Usage error for --only: what `option` measures has no goals.
 void refuse_goals_beside(const Arguments& arguments, const std::string& option);
-/// With a bar where there is a terminal; "goals" of the record are those known so far.
+/// Shows a bar on a terminal and keeps the outcomes known so far as "goals" of the record.
 std::vector<bench::GoalOutcome> measure_with_progress(
     const bench::Plan& plan, const std::vector<bench::GoalFamily>& families, BenchRecord& record);
 
-/// A table, and the reasons of what was skipped.
+/// Prints a table of goals, and why some were skipped.
 void print_goals(const std::vector<bench::GoalOutcome>& outcomes, Output& output);
-/// Nothing for a table without rows.
+/// Prints the figures; nothing for a table without rows.
 void print_figures(const bench::FigureTable& figures, Output& output);
 
 /// "1.234 (1.200 to 1.300)": the median, and from the 10th to the 90th percentile.
@@ -65,8 +65,8 @@ int bench_cpu(Arguments& arguments);
 /// is known. Exit code 1 where one is wrong.
 int bench_sweep(Arguments& arguments);
 
-/// Measures the way that a plan chooses for the machine of --auto beside every fixed one. What is right
-/// is the tests' affair: here are times.
+/// Times the way that a plan chooses for the machine of --auto beside every fixed one. Results are
+/// not checked: tests do that.
 int bench_auto(Arguments& arguments);
 
 /// Measures with the rounds and sizes of `plan`, prints a table and finishes the record.
@@ -81,13 +81,13 @@ int bench_gpu(Arguments& arguments);
 void bench_ladder(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
                   Output& output);
 
-/// Measures with the rounds and sizes of `plan`, prints a table and writes the machine to `path`, named
-/// as the file is. "speeds" of the record grow by one row after another.
+/// Measures with the rounds and sizes of `plan`, prints a table and writes the machine to `path`,
+/// named as the file is. "speeds" of the record grow by one row after another.
 void bench_machine(const std::string& path, const bench::GpuBench& bench, const bench::Plan& plan,
                    BenchRecord& record, Output& output);
 
-/// Measures with the rounds and sizes of `plan` and prints a table. "overlaps" of the record grow by
-/// one row after another.
+/// Measures with the rounds and sizes of `plan` and prints a table. "overlaps" of the record grow
+/// by one row after another.
 void bench_overlap(const bench::GpuBench& bench, const bench::Plan& plan, BenchRecord& record,
                    Output& output);
 

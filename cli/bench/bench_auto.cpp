@@ -54,8 +54,8 @@ verify::Case made_case(const AutoCase& one) {
   return made;
 }
 
-/// The fixed ways, with two slots where there are any, and among them the one that is chosen, with as
-/// many as it has.
+/// The fixed ways, with two slots where a schedule has slots, and among them the chosen way, with
+/// its own number of slots.
 struct Ways {
   std::vector<RunOptions> all;
   std::size_t chosen = 0;
@@ -75,7 +75,7 @@ Ways ways_of(const AutoCase& one, const Problem& problem, const model::Machine& 
   return ways;
 }
 
-/// All ways of one case in turn.
+/// Times all ways of one case in turn.
 std::vector<bench::Timing> timed(const AutoCase& one, const std::vector<RunOptions>& ways,
                                  int rounds) {
   const verify::Subject subject = verify::find_subject("optimized");

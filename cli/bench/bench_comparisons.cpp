@@ -1,5 +1,5 @@
-// What `ringlab bench` measures in place of goals: every head_dim, the versions of a kernel, kernels
-// under copies.
+// Measurements of `ringlab bench` in place of goals: every head_dim, the versions of a kernel,
+// kernels under copies, speeds for a machine's file.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -50,7 +50,7 @@ void print_widths(const bench::Widths& widths, Output& output) {
   }
 }
 
-/// What is measured case by case: under which label, how often, and where it is recorded.
+/// A series of cases: the label of its bar, rounds for each, and the part of the record they fill.
 struct MeasuredCases {
   const char* label;
   int rounds;
@@ -58,7 +58,7 @@ struct MeasuredCases {
   BenchRecord& record;
 };
 
-/// Measures these one after the other, with a bar; `part` of the record grows with each.
+/// Measures `cases` one after the other, with a bar; `part` of the record grows with each.
 template <class Case, class Measure, class ToJson>
 auto measure_each(const std::vector<Case>& cases, const Measure& measure, const ToJson& to_json,
                   const MeasuredCases& how) {

@@ -36,7 +36,7 @@ Json configuration_of(const bench::GpuFacts& facts, const bench::Plan& plan) {
           {"goals", plan.goals.size()}};
 }
 
-/// A clock that fell during the run is a reason to doubt it.
+/// The device's clock before and after a run; if it fell, the figures are in doubt.
 struct Clocks {
   double before_hz = 0, after_hz = 0;
 
@@ -45,13 +45,13 @@ struct Clocks {
   }
 };
 
-/// What `bench gpu` can measure in place of goals.
+/// A measurement of `bench gpu` in place of goals, and the option that asks for it.
 struct WithoutGoals {
   std::string option;
   std::function<void(const bench::GpuBench&, const bench::Plan&, BenchRecord&, Output&)> measure;
 };
 
-/// The one that was asked for, if any. Usage error for two, and for goals beside one.
+/// The other measurement asked for, if any. Usage error for two, and for goals beside one.
 std::optional<WithoutGoals> take_other(Arguments& arguments) {
   std::vector<WithoutGoals> asked;
   if (arguments.take_switch("ladder")) asked.push_back({"--ladder", bench_ladder});

@@ -30,8 +30,8 @@ std::vector<std::string> words_of(const std::string& name) {
   return words;
 }
 
-/// The file of the known machine that is named after the device; one without links' figures of its own
-/// where there is none.
+/// The file of the known machine that is named after the device; without one, a file of assumed
+/// links and memory.
 Json machine_with(const bench::GpuFacts& facts, const bench::DeviceFigures& figures) {
   const std::vector<std::string> words = words_of(facts.name);
   for (const model::MachineText& known : model::machine_texts()) {
@@ -64,7 +64,7 @@ model::KernelSpeed speed_of(const bench::PassSpeeds& speeds) {
           .source = kMeasured};
 }
 
-/// Ideally a width is as fast as the fastest of its cases; other types are as they were.
+/// Ideal speeds: those of a head_dim are its fastest case's; other types are as in `known`.
 Json ideal(const std::vector<model::KernelSpeed>& speeds, const Json& known) {
   Json all = Json::array();
   for (const std::int64_t head_dim : {64, 128}) {

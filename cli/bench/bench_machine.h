@@ -1,4 +1,4 @@
-// A machine's file, of what a device is measured to do.
+// The file of a machine with the measured speeds of a device.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace ringlab::cli {
 
-/// The text of a file as `simulate --machine` takes it. A device that a known machine is named after
-/// (NVIDIA H100 80GB HBM3: h100) has that machine's links and what else of it is not measured; of
-/// others each is alone, and reaches the next one by way of the host. Environment error where no
-/// case has speeds.
+/// The text of a file as `simulate --machine` takes it. A device that a known machine is named
+/// after (NVIDIA H100 80GB HBM3: h100) has that machine's links and other unmeasured figures; any
+/// other device is alone in its node, and reaches the next one by way of the host. Environment
+/// error where no case has speeds.
 std::string device_machine(const std::string& name, const bench::GpuFacts& facts,
                            const std::vector<bench::PassSpeeds>& speeds,
                            const bench::DeviceFigures& figures);

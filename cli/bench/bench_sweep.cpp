@@ -43,7 +43,7 @@ struct SweptShape {
   }
 };
 
-/// What grows, and the values it takes.
+/// The size that --sweep varies, and its values.
 struct Sweep {
   std::string name;
   std::vector<std::int64_t> values;
@@ -73,7 +73,7 @@ Sweep sweep_of(const std::string& text) {
   return sweep;
 }
 
-/// What one size has come to.
+/// Time, traffic and accuracy of the engine at one size.
 struct SweptSize {
   SweptShape shape;
   bench::Spread seconds;

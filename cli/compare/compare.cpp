@@ -34,13 +34,13 @@ constexpr std::array kProblemWords = {"input",   "text",  "random",   "tokens",
                                       "queries", "heads", "kv-heads", "head-dim",
                                       "seed",    "dtype", "mask",     "scale"};
 
-/// One way and what it came to.
+/// A way with its measured traffic, work, time and accuracy.
 struct Outcome {
   Way way;
   report::RunTotals totals = {};
   double seconds = 0;
   std::int64_t pairs = 0;         ///< of all ranks and query heads
-  double idle = 0;                ///< idle_share() of it
+  double idle = 0;                ///< idle_share() of the pairs
   Report check = {};              ///< against the problem as it was asked
   std::int64_t stated_bytes = 0;  ///< sent, by the closed form
   std::optional<double> simulated_s = {};
@@ -84,7 +84,7 @@ std::int64_t stated_bytes(const verify::Subject& subject, const Problem& problem
   return sent;
 }
 
-/// Of the schedules that the model knows; of others nothing.
+/// Modelled seconds of a way of the engine; nothing for other subjects.
 std::optional<double> simulated(const Way& way, const Problem& problem,
                                 const model::Machine& machine) {
   if (way.subject != "optimized") return std::nullopt;
@@ -120,7 +120,7 @@ Outcome outcome_of(const Way& way, const Comparison& all) {
   return outcome;
 }
 
-/// "within 5.6e-06", or how far off, and how many numbers are.
+/// "within 5.6e-06", or the worst error and the share of numbers outside their bounds.
 std::string answer_text(const Outcome& outcome) {
   const TensorReport& out = outcome.check.tensors.front();
   const WorstElement& worst = out.worst;

@@ -12,7 +12,7 @@ namespace {
 
 using stages::RankProblem;
 
-constexpr int kMeans = 0;  // their tag
+constexpr int kMeans = 0;  // tag of the messages
 
 std::int64_t groups_in(std::int64_t tokens, std::int64_t group) {
   return (tokens + group - 1) / group;
@@ -20,7 +20,7 @@ std::int64_t groups_in(std::int64_t tokens, std::int64_t group) {
 
 bool is_causal(const Problem& problem) { return !problem.mask.terms().empty(); }
 
-/// Whether a rank sees tokens of another one, whose chunk is contiguous.
+/// True if `rank` sees tokens of `other`, in a contiguous layout.
 bool sees(const Problem& problem, int rank, int other) {
   return other < rank || (other > rank && !is_causal(problem));
 }
@@ -41,7 +41,7 @@ void append_means(const TensorView<const Element>& rows, std::int64_t group,
   });
 }
 
-/// What each of the other ranks has sent, K and then V; empty of those that are not seen.
+/// Means received from each other rank, K and then V; empty for ranks that are not seen.
 template <class Element>
 std::vector<std::vector<Element>> exchange_means(RankProblem<Element>& r, std::int64_t group) {
   std::vector<Element> mine;
@@ -66,8 +66,8 @@ std::vector<std::vector<Element>> exchange_means(RankProblem<Element>& r, std::i
   return arrived;
 }
 
-/// Keys and values that a rank computes with: means of chunks that it sees, then its own. A channel
-/// more, which queries have a 1 in, gives a key the weight of so many tokens.
+/// Keys and values that a rank computes with: means of chunks that it sees, then its own. An extra
+/// channel, which is 1 in queries, weighs a mean by the number of its tokens.
 class SeenKeys {
  public:
   SeenKeys(const Problem& problem, std::int64_t tokens)
@@ -75,7 +75,7 @@ class SeenKeys {
         k_({problem.shape.batch, problem.shape.kv_heads, tokens, problem.shape.head_dim + 1}),
         v_({problem.shape.batch, problem.shape.kv_heads, tokens, problem.shape.v_dim}) {}
 
-  /// `count` tokens are in all the groups together.
+  /// Appends the means of groups of `group` tokens; the groups hold `count` tokens together.
   template <class Element>
   void append(const TensorView<const Element>& k, const TensorView<const Element>& v,
               std::int64_t group, std::int64_t count) {

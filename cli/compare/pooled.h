@@ -7,13 +7,13 @@
 
 namespace ringlab::cli {
 
-/// Whether pooled_subject() takes a problem: its mask is causal or full, its queries as many as its keys.
+/// True if pooled_subject() takes a problem: causal or full mask, as many queries as keys.
 bool can_be_pooled(const Problem& problem);
 
-/// Ranks send each other the mean key and the mean value of every `group` tokens of their chunk, which
-/// stand for so many tokens that are alike. Two levels of the hierarchy of H-Transformer-1D (Zhu and
-/// Soricut 2021), the upper one between ranks. Exact where the tokens of a group are alike. Of problems
-/// that can_be_pooled() and have no modifiers, in a contiguous layout.
+/// Ranks send each other the mean key and the mean value of every `group` tokens of their chunk;
+/// each mean counts as `group` tokens. Two levels of the hierarchy of H-Transformer-1D (Zhu and
+/// Soricut 2021), the upper one between ranks. Exact where the tokens of a group are alike. For
+/// problems that can_be_pooled() and have no modifiers, in a contiguous layout.
 verify::Subject pooled_subject(std::int64_t group);
 
 }  // namespace ringlab::cli

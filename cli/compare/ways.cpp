@@ -10,7 +10,7 @@
 namespace ringlab::cli {
 namespace {
 
-/// Tokens that a window or a block of the approximations has, of N; and those of a mean.
+/// Windows and blocks of the approximations have 1/kShare of the tokens; a mean stands for kGroup.
 constexpr std::int64_t kShare = 8, kGroup = 16;
 
 RunOptions on_ranks(int ranks, LayoutKind layout = LayoutKind::contiguous) {
@@ -26,7 +26,7 @@ RunOptions with_schedule(RunOptions options, ScheduleKind kind, int node_ranks =
   return options;
 }
 
-/// The problem's mask and this one, too.
+/// The problem's mask and that of `words` together.
 Mask narrowed(const Problem& problem, const std::string& words) {
   std::vector<MaskTerm> terms = problem.mask.terms();
   const Mask more = parse_mask(words);
@@ -34,7 +34,7 @@ Mask narrowed(const Problem& problem, const std::string& words) {
   return Mask(terms).bind(problem.shape.q_tokens, problem.shape.kv_tokens);
 }
 
-/// So many tokens in equal parts, as a mask of documents.
+/// The words of a mask of documents: `tokens` tokens in kShare equal parts.
 std::string documents_of(std::int64_t tokens) {
   std::string words;
   for (std::int64_t part = 0; part < kShare; ++part) {

@@ -20,9 +20,9 @@ struct Way {
   std::int64_t group = 0;  ///< tokens that a mean stands for: pooled_subject(); 0: find_subject()
 };
 
-/// Every way that can take this problem on so many ranks: all keys gathered, heads dealt to ranks,
-/// rings in each layout and schedule, a narrow wire, and three that look at fewer pairs. One device is
-/// the first. Rings of rings have nodes of half of the ranks, where there are four and more.
+/// Every way that can take the problem on `ranks` ranks: first one device; all keys gathered, heads
+/// dealt to ranks, rings in each layout and schedule, a narrow wire, and three that look at fewer
+/// pairs. Rings of rings have nodes of half of the ranks, where there are four and more.
 std::vector<Way> ways_of(const Problem& problem, int ranks);
 
 }  // namespace ringlab::cli

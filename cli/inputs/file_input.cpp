@@ -60,7 +60,7 @@ Tensor<double> checked_dout(const io::NamedTensors& named, const Extents& out) {
       {"tensor do", text(out) + ", the shape of the output", shape_text(named.at("do").shape), ""});
 }
 
-// Before any of it is read. Archives, which are unpacked to be looked at, are bounded by their size.
+// Runs before any tensor is read. Archives, which have to be unpacked, are bounded by their size.
 void check_file_fits_memory(const std::string& path) {
   if (io::container_of(path) == io::Container::npz) return;
   const auto sources = io::open_rows(path, {"q", "k", "v"});

@@ -22,7 +22,7 @@ struct NamedShape {
 /// The shape that q, k and v have together. Input error that shows all three where they do not fit.
 Shape shape_of(const NamedShape& q, const NamedShape& k, const NamedShape& v);
 
-/// The narrowest dtype that holds the values of all of these.
+/// The narrowest dtype that holds the values of all `dtypes`.
 DType common_dtype(const std::vector<DType>& dtypes);
 
 /// A mask from `file:PATH`: a 2-dimensional .npy, non-zero = visible.

@@ -8,7 +8,7 @@
 
 namespace ringlab::cli {
 
-/// What the command line asks for; numbers per head are one for all, or one each.
+/// Modifiers of the command line; numbers per head are one for all, or one each.
 struct ModifierWish {
   Modifiers given;
   bool default_slopes = false;  ///< --alibi default

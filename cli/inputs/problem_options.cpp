@@ -27,7 +27,7 @@ std::int64_t default_kv_heads(std::int64_t heads, const InputDefaults& defaults)
   return heads % 2 == 0 ? heads / 2 : heads;
 }
 
-// What --text and the built-in input share.
+// Sizes of the inputs that are made here: of --text, of --random and of the built-in one.
 struct MadeSizes : io::TextOptions {
   std::optional<std::int64_t> queries = {};  // the last ones
 };
@@ -95,7 +95,7 @@ LoadedInput from_seed(const MadeSizes& sizes) {
   return loaded;
 }
 
-// Made whole, unless whoever asks makes the rows.
+// Random input as whole tensors; without tensors for `by_rows`, where the caller makes the rows.
 LoadedInput from_rows(const MadeSizes& sizes, bool by_rows) {
   LoadedInput loaded;
   loaded.problem.shape = shape_of(sizes, sizes.max_tokens);
@@ -114,7 +114,7 @@ LoadedInput from_rows(const MadeSizes& sizes, bool by_rows) {
   return loaded;
 }
 
-// What is made row by row is never that large.
+// Adds a note if scores may overflow. Rows made one by one are absent here, and never that large.
 void note_overflow(LoadedInput& loaded) {
   const AttentionTensors& tensors = loaded.tensors;
   std::string note =

@@ -31,7 +31,7 @@ struct LoadedInput {
   }
 };
 
-/// Where the gradient that comes from above is taken from.
+/// The source of the output's gradient.
 enum class Gradients {
   none,
   if_there,           ///< `do` of a file that has one
@@ -62,7 +62,7 @@ struct ProblemWish {
   ModifierWish modifiers;
 };
 ProblemWish take_problem_wish(Arguments& arguments, const std::string& default_mask = "full");
-/// Sets them in a problem with its shape, dtype and customary scale, and checks it.
+/// Sets mask, scale and modifiers in a problem with shape, dtype and default scale, and checks it.
 void apply_wish(const ProblemWish& wish, Problem& problem);
 
 /// --dtype. Usage error for one that attention does not take.
@@ -77,7 +77,7 @@ void describe_input(const LoadedInput& loaded, Json& configuration);
 /// Environment error when q, k, v and the results would not fit into memory, input error when their
 /// sizes overflow. To be asked before anything of this shape is allocated.
 void check_fits_memory(const Shape& shape);
-/// The same when these bytes would not.
+/// Environment error when `bytes` would not fit into memory, naming the shape.
 void check_fits_memory(const Shape& shape, double bytes);
 
 }  // namespace ringlab::cli

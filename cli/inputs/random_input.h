@@ -10,7 +10,7 @@
 
 namespace ringlab::cli {
 
-/// What every row follows from.
+/// The problem and the seed that determine every row.
 struct RandomInput {
   Problem problem;
   std::uint64_t seed = 1;
@@ -20,12 +20,12 @@ struct RandomInput {
   Tensor<Element> rows(verify::RandomTensor tensor, const Positions& tokens) const {
     return verify::random_tensor<Element>({seed, tensor}, extents(tensor), tokens);
   }
-  /// The same, widened.
+  /// The same rows, widened.
   Tensor<double> doubles(verify::RandomTensor tensor, const Positions& tokens) const;
   Extents extents(verify::RandomTensor tensor) const;
 };
 
-/// One group of heads at a time: all its keys and values, of its queries only `rows`.
+/// Makes one group of heads at a time: all its keys and values, of its queries only `rows`.
 verify::HeadGroupSource random_groups(const RandomInput& input,
                                       const std::vector<std::int64_t>& rows);
 

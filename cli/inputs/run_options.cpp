@@ -125,7 +125,7 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults) {
     take_run_option(arguments, option, options);
   }
   check_nodes(options);
-  for (const RunOption& option : run_options()) {  // what hangs on the others
+  for (const RunOption& option : run_options()) {  // those that depend on others
     if (option.has_effect && option.has_effect(options)) {
       take_run_option(arguments, option, options);
     }

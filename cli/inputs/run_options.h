@@ -13,16 +13,16 @@
 
 namespace ringlab::cli {
 
-/// One row, perhaps with a default of the command's own.
+/// A row of the table as an option, perhaps with a default of the command's own.
 OptionSpec option_spec(std::string_view word, std::string_view otherwise = "");
 /// The rows of these sections, in the order of the table; without any, all rows.
 std::vector<OptionSpec> option_specs(const std::vector<OptionGroup>& groups = {});
 bool is_in(const std::vector<OptionGroup>& groups, const RunOption& option);
 
-/// Numbers within the limits of their row.
+/// A whole number within the limits of its row.
 std::int64_t take_whole(Arguments& arguments, std::string_view word, std::int64_t fallback);
 double take_number(Arguments& arguments, std::string_view word, double fallback);
-/// Any option that sets a field.
+/// Takes any option that sets a field.
 void take_run_option(Arguments& arguments, const RunOption& option, RunOptions& options);
 
 struct RunDefaults {
@@ -40,7 +40,7 @@ RunOptions take_run_options(Arguments& arguments, const RunDefaults& defaults);
 void describe_run_options(const RunOptions& options, Json& configuration,
                           const std::function<bool(const RunOption&)>& is_wanted = {});
 
-/// The names, in a configuration, of what the command line leaves to its default.
+/// Names, in a configuration, of options that the command line leaves to their defaults.
 std::set<std::string> left_to_defaults(const Arguments& arguments);
 
 }  // namespace ringlab::cli

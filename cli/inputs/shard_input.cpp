@@ -54,7 +54,7 @@ DType widest(const Sources& sources) {
   return common_dtype(dtypes);
 }
 
-// The value, rounded; input error with its place in the whole tensor when that is impossible.
+// Rounds the values; input error with the place in the whole tensor when that is impossible.
 void round_rows(const std::string& name, Tensor<double>& rows, const Positions& positions,
                 DType dtype) {
   const std::vector<std::int64_t> tokens = positions.to_list();

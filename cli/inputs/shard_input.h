@@ -1,4 +1,4 @@
-// One rank's rows of q, k, v, read from a file without the rest of it.
+// One rank's rows of q, k, v: read from a file without the rest of it, made, or cut from the whole.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace ringlab::cli {
 
-/// What was loaded, which may be no more than what is known of the whole; in a job one rank's rows.
+/// Input of a run, perhaps without tensors; in a job also the rows of one rank.
 struct RankInput {
   LoadedInput loaded = {};
   AttentionTensors mine = {};

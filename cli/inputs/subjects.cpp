@@ -49,7 +49,7 @@ void check_dtype(const verify::Subject& subject, DType dtype, DeviceKind device)
        std::string(dtype_info(dtype).name), fmt::format("Give --dtype {}.", names.back())});
 }
 
-// What is not there where one rank has all tokens.
+// True for options without effect where one rank has all tokens.
 bool is_about_sharing(const RunOption& option) {
   static constexpr std::array kWords = {"layout", "direction"};
   static constexpr std::array kNeeds = {Feature::schedules, Feature::wires, Feature::checksums,
@@ -58,7 +58,7 @@ bool is_about_sharing(const RunOption& option) {
          std::ranges::count(kNeeds, option.needs) > 0;
 }
 
-// What is not there for subjects that know no ranks.
+// True for options without effect on subjects that know no ranks.
 bool is_about_ranks(const RunOption& option) {
   static constexpr std::array kWords = {"ranks", "layout", "direction", "timeout"};
   return std::ranges::count(kWords, option.word) > 0;

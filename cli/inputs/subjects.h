@@ -15,22 +15,22 @@ namespace ringlab::cli {
 /// plugin, which is loaded. Its calls may take as long as --timeout says where it is given, else 10
 /// s. Errors as of find_subject() and plugin_subject().
 verify::Subject subject_named(const std::string& name, Arguments& arguments);
-/// The operands, each once; all subjects where there are none.
+/// The subjects that operands name, each once; all subjects where there are none.
 std::vector<verify::Subject> subjects_named(Arguments& arguments);
 
-/// What a reader of the verdict should know of these subjects: what was not checked because they
-/// do not give it.
+/// Notes for a reader of the verdict: results that subjects do not give, so that no check compared
+/// them; walls around plugins that this machine lacks.
 std::vector<std::string> notes_on(const std::vector<verify::Subject>& subjects);
 
-/// Where the command line wants the ranks to be. Words that are in no list are refused where they
-/// are taken.
+/// Device and transport of the command line. Unknown words are skipped here, and refused where the
+/// options are taken.
 verify::Place place_of(const Arguments& arguments);
 
 /// "mpi", as the command line has it.
 std::string transport_word(TransportKind kind);
 
-/// Usage error for the first option of the command line that has no effect on a subject, unless there
-/// is one among them that honours all.
+/// Usage error for the first option of the command line that has no effect on a subject, unless one
+/// of the subjects honours all.
 void refuse_without_effect(const Arguments& arguments, const std::vector<verify::Subject>& subjects,
                            const verify::Place& place, const std::vector<OptionGroup>& groups = {});
 
@@ -49,14 +49,14 @@ void check_subject_takes(const verify::Subject& subject, const Problem& problem,
 /// missing where it cannot be used here.
 void require_device_of(const verify::Subject& subject, DeviceKind device);
 
-/// The same subject on the device, and with the order of sums, that are asked for.
+/// The subject on the device, and with the order of sums, that `options` ask for.
 verify::Subject as_asked(const verify::Subject& subject, const RunOptions& options);
 
 /// Appends the options that had an effect on a run of one of these subjects.
 void describe_effects(const std::vector<verify::Subject>& subjects, const verify::Place& place,
                       const RunOptions& options, Json& configuration);
 
-/// The same for one, and in this process what it computes on.
+/// Appends the effects on one subject, and in this process the device and kernels it computes with.
 void describe_run(const verify::Subject& subject, const verify::Place& place,
                   const Problem& problem, const RunOptions& options, Json& configuration);
 

@@ -85,7 +85,7 @@ void refuse_named_operands(const Command& command, const std::vector<std::string
   }
 }
 
-// What Boost reports, in our words.
+// Parses the words; errors that Boost reports become ours.
 po::variables_map parse(const Command& command, const std::vector<std::string>& words) {
   refuse_named_operands(command, words);
   po::options_description all = visible_options(command);

@@ -13,8 +13,8 @@
 
 namespace ringlab::cli {
 
-/// Takes mark an option as used; reject_unused() then refuses those that had no effect, so that
-/// nothing on a command line is ever ignored.
+/// take_…() mark an option as used; reject_unused() then refuses options that had no effect, so
+/// that nothing on a command line is ever ignored.
 class Arguments {
  public:
   /// Usage error for an unknown or repeated option, a missing value, too many or few operands.
@@ -22,7 +22,7 @@ class Arguments {
 
   bool help_wanted() const { return help_wanted_; }
   const std::vector<std::string>& operands() const { return operands_; }
-  /// All of them, the command's name first.
+  /// All words, the command's name first.
   const std::vector<std::string>& words() const { return words_; }
 
   /// True when the option is on the command line; does not count as a use.
@@ -31,19 +31,19 @@ class Arguments {
   std::string text(const std::string& name) const {
     return given(name) ? values_.at(name) : std::string();
   }
-  /// Names and values of those of these options that are given; no value for a switch.
+  /// Names and values of the `options` that are given; no value for a switch.
   std::vector<std::pair<std::string, std::string>> given_options(
       const std::vector<OptionSpec>& options) const;
   bool take_switch(const std::string& name);
   std::optional<std::string> take_text(const std::string& name);
-  /// The words between its commas; none when it is not given.
+  /// The words between commas of an option's value; none when it is not given.
   std::vector<std::string> take_words(const std::string& name);
   std::int64_t take_integer(const std::string& name, std::int64_t fallback, std::int64_t least,
                             std::int64_t most);
   std::uint64_t take_unsigned(const std::string& name, std::uint64_t fallback);
   double take_real(const std::string& name, double fallback, double least, double most);
 
-  /// One of these words, as its value.
+  /// The value of the word of `choices` that is given; `fallback` when none is.
   template <class Value>
   Value take_choice(const std::string& name, Value fallback,
                     const std::vector<std::pair<std::string, Value>>& choices);

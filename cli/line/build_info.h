@@ -1,4 +1,4 @@
-// How this program was built.
+// Facts about the build of this program.
 #pragma once
 
 #include <string>

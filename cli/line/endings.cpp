@@ -20,7 +20,7 @@ namespace ringlab::cli {
 namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
-// What others end a program by.
+// Signals by which others end a program.
 constexpr int kEndings[] = {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU, SIGUSR1, SIGUSR2};
 std::atomic<int> interrupted_by = 0;  // lock-free: a signal handler sets it
 
@@ -56,7 +56,7 @@ bool is_ignored(int signal) {  // by nohup, for instance
   std::_Exit(static_cast<int>(ErrorKind::environment));
 }
 
-/// Says what the exception was where it is the machine's, and needs no memory for that.
+/// Ends the program with a message, made without memory, if the machine caused the exception.
 [[noreturn]] void end_without_a_handler() noexcept {
   try {
     if (std::current_exception()) throw;
@@ -75,7 +75,7 @@ bool is_ignored(int signal) {  // by nohup, for instance
 void keep_closed(int descriptor) {
   if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) return;
   const int way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-  // The lowest free number is this one.
+  // open() takes the lowest free number, which is `descriptor`.
   if (::open("/dev/null", way) < 0) return;
 }
 

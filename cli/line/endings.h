@@ -1,5 +1,5 @@
-// Ends before the end: Ctrl-C as a wish, a device that does not end what it was given, a machine that
-// has no more of something.
+// Early ends of the program: by Ctrl-C as a wish, by a device that does not end its work, by a
+// machine that has run out of something.
 #pragma once
 
 #include <string_view>
@@ -8,19 +8,19 @@
 
 namespace ringlab::cli {
 
-/// "ringlab: MESSAGE" and the end of a line on standard error, in one piece, without any memory.
-/// Where it cannot be written there is nobody to be told.
+/// Writes "ringlab: MESSAGE" and a line end to standard error, in one piece, allocating nothing. A
+/// failed write is ignored: there is nobody to be told.
 void say(std::string_view message) noexcept;
 
-/// To be called before all else. What a process is refused ends as a message and an exit code then:
+/// To be called before all else. Resources refused to the process then end it in an orderly way:
 ///  - a file that may not grow is a failed write, not SIGXFSZ;
-///  - SIGTERM, SIGINT, SIGHUP and their like end it as ever, without the files that are not complete;
+///  - SIGTERM, SIGINT, SIGHUP and their like end it as ever, without its incomplete files;
 ///  - standard input, output and error that were closed stay so: no other file gets their numbers;
 ///  - what runs out where no exception can pass ends the program with the code of an environment
 ///    that failed, not with SIGABRT.
 void take_precautions() noexcept;
 
-/// While one of these lives, the first SIGINT or SIGTERM only sets a flag; the second ends the
+/// While an Interruption lives, the first SIGINT or SIGTERM only sets a flag; the second ends the
 /// program. One at a time.
 class Interruption {
  public:
@@ -29,13 +29,13 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  /// From any thread.
+  /// True after the first signal. From any thread.
   static bool is_wanted();
   /// True when it was SIGTERM, also after the end of this object: nobody's wish for a verdict.
   static bool is_termination();
 };
 
-/// Says it on standard error and ends the program with the error's exit code at once, from whatever
+/// Writes `error` to standard error and ends the program with its exit code at once, from whatever
 /// thread: destructors would wait for the device.
 [[noreturn]] void leave_stuck(const DeviceStuck& error);
 

@@ -18,7 +18,7 @@ constexpr const char* kRankVariables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "
 constexpr const char* kRanksVariables[] = {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
                                            "PMI_SIZE"};
 
-// Empty when nobody launched it.
+// The rank's number in the launcher's words; empty without a launcher.
 std::string_view number_by_launcher() {
   for (const char* name : kRankVariables) {
     const char* const rank = std::getenv(name);

@@ -32,7 +32,7 @@ constexpr int kAllGood = 0;
 constexpr int kUsage = static_cast<int>(ringlab::ErrorKind::usage);
 constexpr int kEnvironment = static_cast<int>(ringlab::ErrorKind::environment);
 
-/// Where a failure is told besides standard error.
+/// The JSON file that tells a failure besides standard error, and its command.
 struct Listener {
   std::string command = {};
   std::optional<std::string> json = {};  ///< of --json
@@ -135,7 +135,7 @@ int run(int argc, char** argv) {
   }
 }
 
-/// What a run frees is kept for the next one: new memory costs a fault for every page.
+/// Keeps freed memory for the next run: new memory costs a fault for every page.
 void keep_freed_memory() {
 #ifdef M_TRIM_THRESHOLD
   constexpr int kMostKept = 32 << 20;  // glibc's own limit; what is larger goes back at once

@@ -131,7 +131,7 @@ void Output::print_configuration(const Json& configuration,
   if (!others.empty()) {
     print("  {:<{}}  {}\n", kByDefault, width, wrapped(others, width + 4));
   }
-  std::fflush(text_);  // what follows may take long, and whoever reads along wants to know of what
+  std::fflush(text_);  // long work may follow, and readers want to know of what
 }
 
 void Output::keep(const std::string& command, const Json& document) {

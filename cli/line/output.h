@@ -1,4 +1,4 @@
-// Where a command's results go: a text for people, and JSON for programs.
+// The output of a command: a text for people, and JSON for programs.
 #pragma once
 
 #include <fmt/format.h>
@@ -40,16 +40,16 @@ class Output {
   void print(fmt::format_string<Values...> format, Values&&... values) {
     write(fmt::format(format, std::forward<Values>(values)...));
   }
-  /// Control characters do not come through: names in it may be from files.
+  /// Prints `text` without control characters: names in it may be from files.
   void write(const std::string& text);
   /// Indented "name  value" lines from a flat JSON object; those `by_default` come last, together.
   void print_configuration(const Json& configuration, const std::set<std::string>& by_default = {});
-  /// The same before the end, so that what is known stays if the program is ended: the file is whole
-  /// at any time. Nothing for standard output, and for what cannot be written twice.
+  /// Writes the document so far, to stay if the program is ended: the file is whole at any time.
+  /// Does nothing for standard output, and for files that cannot be written twice.
   void keep(const std::string& command, const Json& document);
-  /// Where a command writes its other results, so that all of them are there at its end, or none.
+  /// Files for a command's other results: at its end all of them are there, or none.
   io::AtomicFiles& files() { return files_; }
-  /// A line for the end: when all files are there.
+  /// Keeps a line to print at the end, when all files are there.
   void write_at_the_end(const std::string& line);
   /// Writes the document, with the program's own version in front, where `--json` says; it and the
   /// other files are complete, without their names. Environment error when that or the text cannot
@@ -57,7 +57,7 @@ class Output {
   void prepare(const std::string& command, const Json& document);
   /// Gives all files their names.
   void commit();
-  /// Both.
+  /// Calls prepare(), then commit().
   void finish(const std::string& command, const Json& document);
 
  private:
@@ -70,9 +70,9 @@ class Output {
   std::string last_;
 };
 
-/// The document of a command that failed: its "error" has the message, as it was said, and the parts
-/// of the error. Nothing where a document was written before it failed, or none can be. From any
-/// thread.
+/// Writes the document of a command that failed: "error" has the message, as it was said, and the
+/// parts of the error. Writes nothing where a document was written before, or none can be. From
+/// any thread.
 void write_failure(const std::string& command, const std::string& path, const Error& error,
                    const std::string& message);
 
@@ -80,10 +80,10 @@ void write_failure(const std::string& command, const std::string& path, const Er
 /// long work, so that it is not done in vain.
 void check_writable(const std::string& option, const std::string& path);
 
-/// The same for what only goes into a file: usage error for "-", as standard output has the text.
+/// check_writable() for results that need a file: usage error for "-", as standard output has text.
 void check_file(const std::string& option, const std::string& path);
 
-/// The option's file, if it was given; check_file() has nothing against it.
+/// The option's file, if it was given, checked by check_file().
 std::optional<std::string> take_file(Arguments& arguments, const std::string& option);
 
 /// The date, as results have it: "2026-01-31T12:00:00Z".

@@ -12,7 +12,7 @@
 
 namespace ringlab::cli {
 
-/// Work that others count.
+/// Counters of work, which other threads raise.
 struct WatchedWork {
   const std::atomic<std::int64_t>* done = nullptr;
   std::int64_t total = 0;
@@ -28,9 +28,9 @@ std::string progress_time(double seconds);
 class Progress {
  public:
   explicit Progress(std::string label);
-  /// Looks for itself how much is done, and shows the time that is left at this pace.
+  /// Reads the counters of `work`, and shows the time that is left at this pace.
   Progress(std::string label, WatchedWork work);
-  /// Asks for its line, from its own thread, when it is drawn; `line` takes the seconds so far.
+  /// Draws what `line` returns, called from the drawing thread with the seconds so far.
   explicit Progress(std::function<std::string(double)> line);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -6,7 +6,7 @@
 namespace ringlab::cli {
 namespace {
 
-/// What groff would take for a request or an escape is text.
+/// Escapes all that groff would take for a request or an escape.
 std::string groff_text(const std::string& text) {
   std::string safe;
   for (const char letter : text) {
@@ -35,7 +35,7 @@ std::string bash_completion() {
   std::string commands = "help version", cases;
   for (const Command& command : all_commands()) {
     commands += " " + command.name;
-    if (!command.program.empty()) continue;  // those know their options themselves
+    if (!command.program.empty()) continue;  // other programs know their options themselves
     cases += fmt::format("    {}) options=\"{}\" ;;\n", command.name, option_words(command));
   }
   return fmt::format(

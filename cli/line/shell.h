@@ -1,4 +1,4 @@
-// What a shell and `man` know of the commands, from the same tables as --help.
+// Completion and manual pages of the commands, from the same tables as --help.
 #pragma once
 
 #include <string>

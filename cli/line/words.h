@@ -8,12 +8,12 @@
 
 namespace ringlab::cli {
 
-/// Usage errors name the option, the range and what was found. No sign but '-', no spaces, no
-/// suffix, no hexadecimal.
+/// A whole number: no sign but '-', no spaces, no suffix, no hexadecimal. Usage errors name the
+/// option, the range and the text.
 std::int64_t parse_integer(const std::string& option, const std::string& text, std::int64_t least,
                            std::int64_t most);
 std::uint64_t parse_unsigned(const std::string& option, const std::string& text);
-/// Finite; "nan", "inf" and numbers beyond the range of double are usage errors.
+/// A finite number; "nan", "inf" and numbers beyond the range of double are usage errors.
 double parse_real(const std::string& option, const std::string& text, double least, double most);
 
 /// The words between the commas, empty ones too.

@@ -50,7 +50,7 @@ std::string found_text(const Library& library) {
   return library.file.empty() ? "not found" : fmt::format("{} ({})", library.version, library.file);
 }
 
-// What is there to run, and what is missing for --transport nccl.
+// The row on NCCL: its version, and what --transport nccl still needs.
 Finding nccl_finding(const Library& nccl) {
   const std::string found = found_text(nccl);
   if (!ring::nccl_available()) {
@@ -66,7 +66,7 @@ Finding nccl_finding(const Library& nccl) {
                       nccl.problem, nccl::kLibraryVariable)};
 }
 
-// What is there to compute with, and what is missing for the subject cudnn.
+// The row on cuDNN: its version, and what the subject cudnn still needs.
 Finding cudnn_finding(const Library& cudnn) {
   const std::string found = found_text(cudnn);
   if (!ring::cudnn_available()) {
@@ -84,7 +84,7 @@ Finding cudnn_finding(const Library& cudnn) {
                       cudnn.problem, cudnn::kLibraryVariable)};
 }
 
-// What is there to run, and what is missing for --transport mpi.
+// The row on MPI: its version, and what --transport mpi still needs.
 Finding mpi_finding(const Library& mpi) {
   const std::string found = found_text(mpi);
   if (mpi_available()) return {mpi.name, found, "ranks as processes: mpirun … --transport mpi"};

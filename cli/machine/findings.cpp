@@ -14,7 +14,7 @@
 namespace ringlab::cli {
 namespace {
 
-/// Empty, or what is wrong with a driver for an older CUDA than this build's runtime.
+/// The problem of a driver for an older CUDA than this build's runtime, in words; empty for none.
 std::string driver_problem(const BuildInfo& build, const CudaDriver& driver) {
   const int runs = version_number(driver.version), needs = version_number(build.cuda_runtime);
   if (!build.cuda || !driver.found || runs >= needs) return "";
@@ -135,7 +135,7 @@ Json library_json(const Library& library, bool compiled_in) {
           {"compiled_in", compiled_in}};
 }
 
-/// With what keeps the library from being used.
+/// A library with the problem that keeps it from being used.
 Json library_with_problem_json(const Library& library, bool compiled_in) {
   Json json = library_json(library, compiled_in);
   json["problem"] = library.problem;

@@ -1,4 +1,4 @@
-// What `ringlab doctor` finds out about this machine and this build, and its JSON.
+// Findings of `ringlab doctor` about this machine and this build, and their JSON.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ std::vector<Finding> cuda_findings(const BuildInfo& build, const CudaDriver& dri
 
 Json cuda_json(const BuildInfo& build, const CudaDriver& driver);
 
-/// "12.4" as 12004, so that versions compare; 0 for what is none.
+/// "12.4" as 12004, so that versions compare; 0 for texts that are no version.
 int version_number(const std::string& version);
 
 /// "processor", "memory", "cuda", "nccl", "cudnn" and "mpi".

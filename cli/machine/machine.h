@@ -1,4 +1,4 @@
-// What this machine has: processor, memory, NVIDIA driver and devices, libraries.
+// Facts about this machine: processor, memory, NVIDIA driver and devices, libraries.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct CudaDriver {
   std::vector<CudaDevice> devices;
 };
 CudaDriver find_cuda_driver();
-/// Empty where there is none.
+/// The version line of NVIDIA's kernel module; empty where there is none.
 std::string find_nvidia_module();
 
 struct Library {
@@ -46,13 +46,13 @@ struct Library {
   std::string file;     ///< empty when it was not found
   std::string problem = {};
 };
-/// The one that --transport nccl would use; `problem` says why there is none.
+/// The NCCL that --transport nccl would use; `problem` says why there is none.
 Library find_nccl();
-/// The one that the subject cudnn would use; `problem` says why there is none.
+/// The cuDNN that the subject cudnn would use; `problem` says why there is none.
 Library find_cudnn();
 Library find_mpi();
 
-/// All of it.
+/// All facts about this machine.
 struct ThisMachine {
   Processor processor;
   Memory memory;

@@ -70,7 +70,7 @@ CudaDevice describe_device(const Loaded& driver, int index) {
   return device;
 }
 
-/// A library that `open` opens, or why it cannot be.
+/// A library that `open` opens, or the problem of opening it.
 Library find_opened(const char* name, void (*open)(Library&)) {
   Library library{name, "", ""};
   try {

@@ -60,7 +60,7 @@ verify::Case case_of(const Setting& setting) {
   return c;
 }
 
-/// The median of what `engine` takes for `input`, by as many threads as ranks will have neighbours, each
+/// Median seconds of `engine` on `input`, with as many threads as ranks will have neighbours, each
 /// with a run of its own at the same time: a processor alone is faster than one of many at work.
 double busy_seconds(const verify::Subject& engine, const AttentionInput& input) {
   const int copies =
@@ -118,7 +118,7 @@ model::KernelSpeed speed_of(const Setting& setting, const std::string& source) {
           .source = source};
 }
 
-/// Bytes a second of copying a buffer that no cache holds: what is read and what is written.
+/// Bytes a second, read and written, of copying a buffer that no cache holds.
 double copied_bytes_per_s() {
   std::vector<char> from(std::size_t{1} << 27, 1), to(from.size());
   const auto copy = [&] {
@@ -128,8 +128,8 @@ double copied_bytes_per_s() {
   return 2 * static_cast<double>(from.size()) / median_of(copy);
 }
 
-/// The time of `count` exchanges of so many bytes between two threads, each way at once, each beside
-/// what both do `meanwhile`.
+/// The time of `count` exchanges of `bytes` between two threads, both ways at once, while both also
+/// do `meanwhile`.
 double exchange_seconds(std::size_t bytes, int count, const std::function<void()>& meanwhile = {}) {
   RunOptions options;
   options.ranks = 2;
@@ -150,8 +150,8 @@ double exchange_seconds(std::size_t bytes, int count, const std::function<void()
   return std::ranges::max(seconds) / count;
 }
 
-/// The share of its computing that a rank loses while it sends and receives: messages beside a block
-/// of as many seconds make it longer by this share of what they take alone. Threads move their own
+/// The share of its computing that a rank loses while it sends and receives: messages beside a
+/// block of as many seconds prolong it by this share of their time alone. Threads move their own
 /// messages, with the processor that they compute on.
 double taken_by_transfers() {
   const Setting setting{DType::f32, 64, 1024, false};

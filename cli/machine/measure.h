@@ -1,4 +1,4 @@
-// A machine's file, of what this machine is measured to do.
+// The file of this machine with its measured speeds.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace ringlab::cli {
 
-/// The text of a file as `simulate --machine` takes it: a rank is one processor of this machine, its
-/// attention that of the engine with one thread, forward and backward, in three types, two widths,
-/// two masks and three lengths; links are messages between threads, with what they take from computing. Takes about twenty seconds; nothing
-/// else should run meanwhile.
+/// The text of a file as `simulate --machine` takes it: a rank is one processor of this machine,
+/// its attention the engine's on one thread, forward and backward, in three types, two widths, two
+/// masks and three lengths; links are messages between threads, with the share of computing that
+/// they take. Takes about twenty seconds; nothing else should run meanwhile.
 std::string measured_machine(const ThisMachine& machine, const std::string& name);
 
 }  // namespace ringlab::cli

@@ -1,4 +1,4 @@
-// The ranks that a question about a job is answered by: all of them, or some and the line through more.
+// The ranks executed to answer a question about a job: all, or some and the line through them.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ inline constexpr int kMostModelledRanks = 1 << 17;
 struct ExecutedRanks {
   model::Job job;   ///< the job itself, or one of fewer ranks with chunks as long
   bool all = true;  ///< else times are those of model::times_of_many()
-  // Where not all are, those of model::Continuation:
+  // If not `all`, `half` and `last` of model::Continuation:
   int half = 0;  ///< the fewer ranks that are executed, too; 0: none
   int last = 0;  ///< where the line ends
 };
 
-/// All ranks, up to 256 of them; of more the few that the line of many_ranks.h goes through, where it
-/// holds: not where options ask for each rank, which `by_rank` names, nor for schedules that hold all
-/// chunks. Usage error for more than a run's ranks that would all have to be executed.
+/// All ranks, up to 256; of more ranks the few that the line of many_ranks.h goes through, where it
+/// holds: not for options that ask for each rank, named by `by_rank`, nor for schedules that hold
+/// all chunks. Usage error for more than a run's ranks that would all have to be executed.
 ExecutedRanks executed_ranks(const model::Job& job, const model::Machine& machine,
                              const std::vector<std::string>& by_rank = {});
 

@@ -35,7 +35,7 @@ std::string link_text(const model::LinkSpeed& link) {
                      link.latency_s / model::kMicro);
 }
 
-/// As a shell reads it back.
+/// A word quoted so that a shell reads it back.
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
     return (std::isalnum(static_cast<unsigned char>(c)) != 0) ||

@@ -17,7 +17,7 @@ namespace {
 using model::StepChoice;
 
 constexpr std::size_t kMostSplits = 16;  // of the table of splits
-/// In short: context × tensor × stages × replicas.
+/// A split in short: context × tensor × stages × replicas.
 std::string split_product(const model::Split& split) {
   return fmt::format("{} × {} × {} × {}", split.context, split.tensor, split.stages,
                      split.replicas);
@@ -33,7 +33,7 @@ std::string split_words(const model::StepWay& way) {
                      split.tensor, split.stages, split.replicas);
 }
 
-/// The choice of another question; nothing where no split is one.
+/// The best choice for a question; nothing where no split is possible.
 std::optional<StepChoice> choice_of(const ModelQuestion& question) {
   const auto choices =
       model::weigh_training(question.training, question.wish, question.machine, largest_memory);
@@ -59,7 +59,7 @@ report::BarChart lengths_chart(const ModelQuestion& question, const StepChoice& 
   return chart;
 }
 
-/// The best splits of fewer and more devices: what each of them is used.
+/// The best splits of fewer and more devices, by utilisation.
 report::BarChart devices_chart(const ModelQuestion& question) {
   report::BarChart chart{
       .description = "utilisation by the number of devices", .rows = {}, .marks = {}};

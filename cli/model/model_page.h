@@ -8,9 +8,9 @@
 
 namespace ringlab::cli {
 
-/// One HTML file that needs nothing from outside: memory and time of the choice by parts, what longer
-/// sequences, more devices and other links would make of it, the lanes of a ring, all splits.
-/// `choices` are those of weigh_training(), one at least. Weighs the question anew a dozen times.
+/// One HTML file that needs nothing from outside: memory and time of the choice by parts, effects
+/// of longer sequences, more devices, other links, the lanes of a ring, all splits. `choices` are
+/// those of weigh_training(), one at least. Weighs the question anew a dozen times.
 std::string model_page(const ModelQuestion& question,
                        const std::vector<model::StepChoice>& choices);
 

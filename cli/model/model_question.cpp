@@ -48,7 +48,7 @@ std::optional<Value> take_word(Arguments& arguments, const std::string& name,
   return arguments.take_choice<Value>(name, words[0].second, {words.begin(), words.end()});
 }
 
-/// As many as kStepTokens have, but as many for each device where there are enough.
+/// Sequences with kStepTokens together, a multiple of the devices where there are more than those.
 std::int64_t usual_sequences(std::int64_t tokens, std::int64_t devices) {
   const std::int64_t sequences = std::max<std::int64_t>(1, kStepTokens / tokens);
   return sequences > devices ? sequences / devices * devices : sequences;

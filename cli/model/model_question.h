@@ -1,4 +1,4 @@
-// What `ringlab plan --model` is asked, and the figures of its answers.
+// The question of `ringlab plan --model`, and figures of its answers.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ model::Transformer take_model(Arguments& arguments);
 /// Devices, `most` at most, and the numbers of a split that are given.
 model::SplitWish take_split(Arguments& arguments, std::int64_t most);
 inline constexpr std::int64_t kMostDevices = 1 << 17;
-/// --tokens, of `least` at least; and how many --tokens or --cached may be.
+/// --tokens: `least` at least, and kMostModelTokens at most, like --cached.
 std::int64_t take_tokens(Arguments& arguments, std::int64_t least);
 inline constexpr std::int64_t kMostModelTokens = std::int64_t{1} << 31;
 /// The machine, for a model's numbers and channels.
@@ -36,20 +36,20 @@ Json model_figures(const model::Transformer& model, const model::Machine& machin
 std::vector<OptionSpec> plan_model_options();
 ModelQuestion take_model_question(Arguments& arguments);
 
-/// What is asked, as the output echoes it, with the machine's figures.
+/// The question as the output echoes it, with the machine's figures.
 Json configuration_of(const ModelQuestion& question, const Json& machine);
 
-/// Operations of a step as they are counted, over what the devices could do in its time.
+/// Counted operations of a step over those that the devices could do in its time.
 double utilisation(const ModelQuestion& question, double seconds);
 
-/// The seconds of a way on the machine as real ones are; nothing where that is not known.
+/// Seconds expected of a choice on real machines; nothing where their losses are not known.
 std::optional<double> expected_seconds(const ModelQuestion& question,
                                        const model::StepChoice& choice);
 
-/// Whether a choice fits into a device's memory.
+/// True if a choice fits into a device's memory.
 bool holds(const ModelQuestion& question, const model::StepChoice& choice);
 
-/// Device-hours of so many steps as have a billion tokens, each of so many seconds.
+/// Device-hours of a billion tokens, in steps of `seconds`.
 double hours_per_billion_tokens(const ModelQuestion& question, double seconds);
 
 std::string keep_word(model::Kept kept);

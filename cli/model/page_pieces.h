@@ -1,4 +1,4 @@
-// Pieces of pages about what the model says.
+// Pieces of pages about answers of the model.
 #pragma once
 
 #include <functional>
@@ -15,27 +15,27 @@ namespace ringlab::cli {
 std::string chart_figure(const std::string& heading, const std::string& remark,
                          const report::BarChart& chart, const std::string& caption);
 
-/// Named parts as bars; those of no amount not.
+/// Named parts as bars, without empty ones.
 report::BarChart parts_chart(const std::string& what, const Parts& parts,
                              const std::function<std::string(double)>& human);
 
-/// Seconds of a choice where links are faster or slower; `best` names a better one, if there is one then.
+/// Seconds of a choice with faster or slower links; `best` names the best one, if it is another.
 struct AtLinks {
   double seconds = 0, best_seconds = 0;
   std::string best = {};
 };
-/// Links an eighth to twice as fast: the choice as it is, and the best one then. `what` takes the time.
+/// Seconds of `what` with links an eighth to twice as fast, for the choice and the best one then.
 std::string links_figure(const std::string& what, const std::function<AtLinks(double)>& at_links);
 
-/// Lanes of some ranks of so many. `what` is the caption's beginning.
+/// The timelines of `shown` of `all` ranks. `what` begins the caption.
 std::string lanes_figure(const std::vector<TraceEvent>& events, const std::string& what, int shown,
                          int all);
 
 /// The most lanes of a picture, where nodes are small.
 inline constexpr int kMostLanes = 8;
 
-/// What each rank does when, for as many ranks as can be looked at: eight, or two of the job's own nodes,
-/// with chunks as long; all ranks where the job has no other length. `what` is the caption's beginning.
+/// A timeline of each rank, of a job of no more than eight ranks, or two of its own nodes, with the
+/// same chunks; of all ranks where the job has only this length. `what` begins the caption.
 std::string job_lanes(const model::Job& job, const model::Machine& machine,
                       const std::string& what);
 

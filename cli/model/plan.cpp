@@ -27,7 +27,7 @@ namespace ringlab::cli {
 namespace {
 
 constexpr double kMostSeconds = 1e9;
-constexpr int kShownSlots = 2;  // what `run` takes by itself
+constexpr int kShownSlots = 2;  // the default of `run`
 const std::vector<int> kDefaultRanks = {1, 2, 4, 8, 16, 32, 64};
 
 // --- what is asked -------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ struct RankPlan {
   bool holds = false;
 };
 
-/// What comes nearest: the fastest of those that fit; of none that fit, the one that holds least.
+/// The choice nearest to the limits: the fastest that fits into memory, else the smallest.
 std::size_t nearest_choice(const std::vector<model::Choice>& ways,
                            const model::PlanLimits& limits) {
   const std::size_t best = model::best_choice(ways, {.memory_bytes = limits.memory_bytes});
@@ -157,7 +157,7 @@ const std::vector<Column> kWayColumns = {{"layout"},
                                          {"efficiency", Align::right},
                                          {"memory", Align::right}};
 
-/// What a choice misses.
+/// The limit that a choice misses, in words; empty for none.
 std::string miss_text(const model::Choice& choice, const model::PlanLimits& limits) {
   if (static_cast<double>(choice.memory_bytes) > limits.memory_bytes) return "too much memory";
   return choice.seconds > limits.seconds ? "too slow" : "";
@@ -217,8 +217,7 @@ Json plan_json(const RankPlan& plan) {
           {"ways", ways}};
 }
 
-/// The reasons of the choice, what it takes by what is expected of the machine, and what would
-/// change it.
+/// Prints the reasons of the choice, its time expected on real machines, and what would change it.
 void print_reasons(const PlanQuestion& question, const RankPlan& plan, Json& json, Output& output) {
   const model::Choice& choice = plan.ways[plan.best];
   model::Job job = question.job;

@@ -111,7 +111,7 @@ Json print_reasons(const ModelQuestion& question, const std::vector<StepChoice>&
        "Ask for more --devices, or fewer --tokens."});
 }
 
-/// What a step takes in all, and what else the choice is good for.
+/// Prints the choice and adds it to `json`: its times, memory, reasons and longest sequence.
 void print_choice(const ModelQuestion& question, const std::vector<StepChoice>& choices, Json& json,
                   Output& output) {
   const StepChoice& best = choices.front();

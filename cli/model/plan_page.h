@@ -19,8 +19,8 @@ struct DrawnPlan {
 };
 
 /// One HTML file that needs nothing from outside: efficiency and time by the number of ranks, the
-/// choice and the best way with slower and faster links, the lanes of the choice. Weighs all ways of
-/// the choice's ranks anew five times. Errors as weigh_ways().
+/// choice and the best way with slower and faster links, the lanes of the choice. Weighs all ways
+/// of the choice's ranks anew five times. Errors as weigh_ways().
 std::string plan_page(const DrawnPlan& plan);
 
 }  // namespace ringlab::cli

@@ -1,4 +1,4 @@
-// What plans of whole models tell: parts of memory and time as bars, and reasons.
+// Answers of plans of whole models: parts of memory and time as bars, and reasons.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,21 +16,21 @@
 
 namespace ringlab::cli {
 
-/// human_bytes() of a number that was computed.
+/// human_bytes() of a computed number.
 std::string bytes_text(double bytes);
 
-/// Named parts; those of no amount, too.
+/// Named parts, also empty ones.
 using Parts = std::vector<std::pair<std::string, double>>;
 
-/// Parts, each with its share as a bar; none of no amount.
+/// Prints parts, each with its share as a bar; leaves out empty ones.
 void print_parts(const std::string& title, const Parts& parts,
                  const std::function<std::string(double)>& human, Output& output);
 
 /// Parts by their names.
 Json parts_json(const Parts& parts);
 
-/// The best other number or word for one part of the first choice, in a sentence; empty where there is
-/// no other. `part` of a way is what `words` tells.
+/// The best other values of one part of the first choice, in a sentence; empty where there is no
+/// other. `part` gives the value of a way, `words` its text.
 template <class Choice, class Part, class Words>
 std::string reason_for(const std::vector<Choice>& choices, double memory_bytes, const Part& part,
                        const Words& words) {
@@ -54,17 +54,17 @@ std::string reason_for(const std::vector<Choice>& choices, double memory_bytes, 
   return fmt::format("{}: {}", words(part(choices.front().way)), fmt::join(others, ", "));
 }
 
-/// A choice when links are so many times as fast: what it takes, and the best choice then.
+/// A choice with faster or slower links: its seconds, and the best choice then.
 template <class Choice>
 struct OtherLinks {
   double seconds = 0;
   Choice best = {};
-  /// The split is still as good as any.
+  /// True if the choice is still as good as any.
   bool same = true;
 };
 
-/// The same choice and the best one where links are half as fast, in a line and as JSON. `options` are the
-/// words of the best way then, `best` its JSON.
+/// Prints the choice and the best one with links half as fast, and returns them as JSON. `options`
+/// are the words of the best way then, `best` its JSON.
 template <class Choice>
 Json print_half_links(const OtherLinks<Choice>& links, const std::string& options, Json best,
                       Output& output) {
@@ -79,7 +79,7 @@ Json print_half_links(const OtherLinks<Choice>& links, const std::string& option
            {"best", std::move(best)}}};
 }
 
-/// Prints each part's sentence, but empty ones.
+/// Prints each part's sentence, but for empty ones.
 Json print_sentences(const std::vector<std::pair<std::string, std::string>>& reasons,
                      Output& output);
 

@@ -44,7 +44,7 @@ std::vector<Part> what_was_chosen(const RunOptions& chosen) {
   return parts;
 }
 
-/// What the other way would cost next to the chosen one.
+/// The disadvantage of `other` against the chosen way, in words.
 std::string cost_of(const Choice& other, const Choice& chosen, const model::PlanLimits& limits) {
   const double times = other.seconds / chosen.seconds;
   if (times > 1 + model::kAsFast) return fmt::format("takes {:.3g} times as long", times);
@@ -59,7 +59,7 @@ std::string cost_of(const Choice& other, const Choice& chosen, const model::Plan
   return "is no faster";
 }
 
-/// For each other value of the part the fastest way that is alike but for it, in their order.
+/// The fastest way for each other value of the part, all else alike, in the order of `ways`.
 std::vector<Choice> fastest_others(const std::vector<Choice>& ways, const Choice& chosen,
                                    const Part& part) {
   std::vector<Choice> others;

@@ -20,20 +20,20 @@ struct Reason {
 std::vector<Reason> reasons_for(const std::vector<model::Choice>& ways, std::size_t chosen,
                                 const model::PlanLimits& limits);
 
-/// "links half as fast", and what becomes of the choice then.
+/// A change of the machine, "links half as fast", and the choices after it.
 struct WhatIf {
   std::string change;
-  double seconds = 0;       ///< of the choice
+  double seconds = 0;       ///< of the choice, after the change
   model::Choice best = {};  ///< the best of all ways then
   bool same = true;         ///< the choice is still as good as any
 };
 
-/// With links so many times as fast. Errors as weigh_ways().
+/// The change to links `times` as fast. Errors as weigh_ways().
 WhatIf with_other_links(const model::Job& job, const model::Machine& machine,
                         const model::Choice& choice, const model::PlanLimits& limits,
                         const model::MemoryOf& memory_of, double times);
 
-/// With links of half the speed, and with one rank a tenth slower. Errors as weigh_ways().
+/// Changes: links of half the speed, and one rank a tenth slower. Errors as weigh_ways().
 std::vector<WhatIf> what_would_change(const model::Job& job, const model::Machine& machine,
                                       const model::Choice& choice, const model::PlanLimits& limits,
                                       const model::MemoryOf& memory_of);

@@ -79,7 +79,7 @@ void print_ways(const ServeQuestion& question, const std::vector<ServeChoice>& c
   output.print("{}", table.text());
 }
 
-/// What travels, and what else would: bytes decide it, and what of them is hidden.
+/// The reason to pass keys, or queries: the bytes of a layer either way, and the other way's time.
 std::string pass_reason(const ServeQuestion& question, const std::vector<ServeChoice>& choices) {
   const ServeChoice& best = choices.front();
   if (best.way.ring() == 1) return "";

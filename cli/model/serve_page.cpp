@@ -34,7 +34,7 @@ std::string split_words(const model::ServeWay& way) {
                      split.stages);
 }
 
-/// In short: context (of neighbours that deal heads, times their ring) × tensor × stages.
+/// A split in short: context (neighbours that deal heads, times their ring) × tensor × stages.
 std::string split_product(const model::ServeWay& way) {
   const std::string context = way.by_heads > 1
                                   ? fmt::format("({} by heads · {})", way.by_heads, way.ring())

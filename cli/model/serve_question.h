@@ -1,4 +1,4 @@
-// What `ringlab plan --phase prefill` and `decode` are asked, and the words of their answers.
+// The questions of `ringlab plan --phase prefill` and `decode`, and the words of their answers.
 #pragma once
 
 #include <optional>
@@ -18,28 +18,28 @@ struct ServeQuestion {
   double memory_bytes() const { return machine.memory_bytes; }
 };
 
-/// --tokens are those of the prompt, behind --cached ones.
+/// The question of a prefill: --tokens are those of the prompt, behind --cached ones.
 ServeQuestion take_prefill(Arguments& arguments);
-/// --tokens are cached, of each of --sequences.
+/// The question of decoding: --tokens are cached, of each of --sequences.
 ServeQuestion take_decode(Arguments& arguments);
 
-/// What is asked, as the output echoes it, with the machine's figures.
+/// The question as the output echoes it, with the machine's figures.
 Json configuration_of(const ServeQuestion& question, const Json& machine);
 
-/// The seconds of a way on the machine as real ones are; nothing where that is not known.
+/// Seconds expected of a way on real machines; nothing where their losses are not known.
 std::optional<double> expected_seconds(const ServeQuestion& question, const model::ServeWay& way);
 
-/// A token more behind a prefill, on the same devices: its seconds.
+/// Seconds of one more token behind a prefill, on the same devices.
 double next_token_seconds(const ServeQuestion& question, const model::ServeWay& way);
 
-/// A way with links so many times as fast, and the best one then.
+/// A choice with links `times` as fast, and the best one then.
 OtherLinks<model::ServeChoice> with_links(const ServeQuestion& question,
                                           const model::ServeChoice& choice, double times);
 
 /// "time of a token", or "time to the first token".
 std::string time_name(const ServeQuestion& question);
 std::string pass_word(model::Passed passed);
-/// What goes round in the ring of a way, or "nothing".
+/// The tensors that go round in the ring of a way, or "nothing".
 std::string passed_words(const model::ServeWay& way);
 /// The options that fix a way.
 std::string serve_options(const ServeQuestion& question, const model::ServeWay& way);

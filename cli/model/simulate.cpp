@@ -104,7 +104,7 @@ model::JobTimes times_on(const model::Machine& machine, const Question& question
              : model::times_of_many(question.job, machine);
 }
 
-/// Options that ask for each rank.
+/// Given options that ask for figures of each rank.
 std::vector<std::string> options_by_rank(const Question& question, bool with_events) {
   std::vector<std::string> words;
   if (with_events) words.emplace_back("--trace, --svg and --html");
@@ -164,7 +164,7 @@ void print_ranks(const Answer& answer, Output& output) {
   }
 }
 
-/// The hops that hide, in the last pass, which sends most; null where no one chunk length hides all.
+/// Chunk lengths that hide hops in the last pass, which sends most; null where none hides all.
 Json hidden_json(const Answer& answer, const model::Machine& machine) {
   const model::Job& job = answer.executed.job;
   const RunOptions& options = job.options;
@@ -198,7 +198,7 @@ void print_memory(std::int64_t bytes, const model::Machine& machine, Output& out
                fits ? "" : ", more than it has");
 }
 
-// What real runs are expected to lose, where that is known of the machine.
+// The run with the losses of real machines, where those of the machine are known.
 struct ExpectedRun {
   model::Machine machine;
   model::JobTimes times;
@@ -253,7 +253,7 @@ Json positions_json(const Positions& positions) {
   return runs;
 }
 
-/// By rank; null where not all are executed.
+/// Figures by rank; null where not all ranks are executed.
 Json ranks_json(const Question& question, const Answer& answer) {
   if (!answer.executed.all) return nullptr;
   const model::JobTimes& times = answer.times;

@@ -98,7 +98,7 @@ Json cases_record(const VerifyRun& run, const CertificateFacts& facts) {
                      .hint = "`ringlab verify --certificate FILE` writes one."});
 }
 
-/// What is read of a certificate has to be there, and of its kind.
+/// The first field of a certificate that is missing or of another type, in words; "" for none.
 std::string shape_problem(const Json& document) {
   if (!document.is_object()) return "no JSON object";
   if (document.value("ringlab_certificate", Json()) != Json(kCertificateFormat)) {
@@ -128,7 +128,7 @@ Json make_certificate(const VerifyRun& run, const CertificateFacts& facts) {
   Json subjects = Json::array();
   for (const SubjectResult& subject : run.subjects) {
     subjects.push_back(certified_subject(subject, facts.all_laws));
-    // A reference that is not itself today judges nobody.
+    // A reference that fails its own checks judges nobody.
     if (!facts.oracle.agrees()) {
       subjects.back()["verdict"] = word_text(Word::inconclusive);
       subjects.back()["sentence"] = "the exact reference does not give the answers it is known for";
@@ -162,7 +162,7 @@ Json make_certificate(const VerifyRun& run, const CertificateFacts& facts) {
 
 namespace {
 
-/// The shortest digits of a number are not the same to every program: seventeen are.
+/// Writes fractions with 17 digits, the same in every program; the shortest digits are not.
 void fix_digits(nlohmann::json& value) {
   if (value.is_number_float()) {
     value = fmt::format("{:.17g}", value.get<double>());

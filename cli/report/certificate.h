@@ -1,4 +1,4 @@
-// The certificate of a verification: what was checked, with what, how well, and what came of it.
+// The certificate of a verification: what was checked, with what, how well, and the verdicts.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ using CertificateJson = nlohmann::ordered_json;
 
 inline constexpr int kCertificateFormat = 1;
 
-/// What the run itself does not know.
+/// Facts for a certificate that a VerifyRun does not hold.
 struct CertificateFacts {
   std::vector<std::string> command = {};  ///< the words that give the same run again
   std::string written = {};               ///< UTC, "2026-01-31T12:00:00Z"
@@ -31,25 +31,25 @@ struct CertificateFacts {
   int cases_per_law = 0;
   std::optional<double> seconds = {};  ///< the limit in time, if there was one
   bool all_laws = true;
-  /// What was not checked on this machine or in this build, and why.
+  /// Checks left out on this machine or in this build, each with the reason.
   std::vector<std::pair<std::string, std::string>> not_checked = {};
 };
 
 /// The document; docs/certificates.md describes its fields.
 CertificateJson make_certificate(const VerifyRun& run, const CertificateFacts& facts);
 
-/// One subject's part of it.
+/// The part of the certificate about one subject.
 CertificateJson certified_subject(const SubjectResult& subject, bool all_laws);
 
 /// SHA-256 of the document without its "digest", compact, with its keys in order and its fractions
 /// as texts of 17 digits.
 std::string certificate_digest(const CertificateJson& certificate);
 
-/// A page that shows it, to be read or printed, with the document inside.
+/// A page that shows the certificate, to be read or printed, with the document inside.
 std::string certificate_page(const CertificateJson& certificate);
 
-/// The document from a file of either kind. Input error unless it is one of this format, with all
-/// that this program reads of it; its digest is not looked at.
+/// The document from a JSON file or a page. Input error unless it is a certificate of this format,
+/// with all fields that this program reads; its digest is not looked at.
 CertificateJson parse_certificate(const std::string& text, const std::string& file);
 
 /// "PASS ring", one per subject, joined by ", ".

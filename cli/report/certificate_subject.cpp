@@ -1,4 +1,4 @@
-// What a certificate says of one subject.
+// The part of a certificate about one subject.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which kinds of cases were tried how often, as bars.
+// The section about coverage: bars of how often kinds of cases were tried.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ std::string share_section(const VerifyRun& run) {
               "A case is in several classes."}));
 }
 
-/// The least and the greatest of what reached each subject.
+/// The gaps of each subject, and the ranges of sizes and kinds of cases that reached it.
 std::string tried_section(const VerifyRun& run) {
   std::string html;
   for (const SubjectResult& subject : run.subjects) {

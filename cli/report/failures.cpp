@@ -1,5 +1,5 @@
-// What went wrong, drawn small, with the line that runs it again; and what else was found out about
-// each subject: the name of its mistake, warnings, its arithmetic.
+// The section about failures: each smallest case drawn, with the line that runs it again; and the
+// section about insight into each subject: the name of its mistake, warnings, its arithmetic.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace ringlab::report {
 namespace {
 
-// A law broken in one and the same smallest case, and by whom.
+// A law broken in one and the same smallest case, and the subjects that break it.
 struct Breach {
   const verify::LawVerdict* law;
   std::vector<const SubjectResult*> subjects;

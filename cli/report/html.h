@@ -23,7 +23,7 @@ struct HtmlPage {
 };
 std::string html_page(const HtmlPage& page);
 
-/// What came of it, in green or red: a sign or a word, and HTML beside it.
+/// The verdict of a run, in green or red: a sign or a word, and HTML beside it.
 std::string verdict_banner(bool good, const std::string& sign, const std::string& html);
 
 /// Names and values as a row of boxes. Texts are escaped.

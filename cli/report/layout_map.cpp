@@ -37,7 +37,7 @@ std::string shade(const MapBlock& block, double share) {
   return fmt::format("{};opacity:{:.2f}", hop_style(block.hop, block.ranks), 0.25 + 0.75 * share);
 }
 
-// A block that is not all one: in cells, each with the share of its pairs that are visible.
+// Draws a block that is partly visible in cells, each with the share of its pairs that are visible.
 void draw_cells(Svg& svg, const Mask& mask, const Positions& queries, const Positions& keys,
                 const MapBlock& block) {
   const int parts = std::clamp(48 / block.ranks, 1, 12);

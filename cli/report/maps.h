@@ -32,7 +32,7 @@ std::string layout_map(const Mask& mask, const Layout& queries, const Layout& ke
 
 /// One row per rank, one column per hop; bars are pairs, relative to the busiest.
 std::string work_chart(const RingWork& work);
-/// The same from what a subject recorded.
+/// The work of each (rank, hop) that a subject recorded.
 RingWork measured_work(const RunResult& run);
 
 /// Who holds the tokens of a case, and when a ring brings a key to a query.
@@ -56,7 +56,7 @@ class HopMap {
 /// pairs with the hop of a ring that computes them; `marked` is the element that was wrong.
 std::string case_map(const verify::Case& shown,
                      const std::optional<verify::Element>& marked = std::nullopt);
-/// The same as a part of a card, with what it shows; empty where the map is.
+/// case_map() as a part of a card, with a caption; empty where the map is.
 std::string case_picture(const verify::Case& shown, const std::optional<verify::Element>& marked);
 
 }  // namespace ringlab::report

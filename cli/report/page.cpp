@@ -47,7 +47,7 @@ std::string law_sections(const VerifyRun& run) {
   return laws_section(run) + coverage_section(run) + promises_section(run);
 }
 
-/// Closed until somebody wants to see it.
+/// HTML under a title, closed until it is clicked.
 std::string folded(const char* title, const std::string& html) {
   return fmt::format("<details><summary>{}</summary>\n{}</details>\n", title, html);
 }

@@ -23,7 +23,7 @@ struct SubjectResult {
   std::int64_t rounds = 0;  ///< whole ones, under the laws
   verify::Coverage coverage;
   verify::Insight insight;
-  /// Why it does not pass although nothing is wrong with it: what was wanted and not checked.
+  /// Reasons why the subject does not pass without being wrong: checks wanted and not made.
   std::vector<std::string> gaps = {};
 
   bool input_passed() const;  ///< false when skipped, thrown or outside a bound
@@ -53,7 +53,7 @@ struct VerifyRun {
   RunOptions options;
   std::vector<SubjectResult> subjects;
   double seconds = 0;
-  /// How it ended, where that was by the clock or by Ctrl-C: "stopped after 12 s".
+  /// The end of a run that the clock or Ctrl-C ended: "stopped after 12 s".
   std::string ended = {};
   bool passed() const;
   /// "SUBJECT: CLASS", the classes of cases that were tried too rarely.

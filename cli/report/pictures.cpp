@@ -25,7 +25,7 @@ std::string hop_legend(int hops) {
   return html + "<span><i class=\"none\"></i>nothing visible</span></p>\n";
 }
 
-// Never rounded up to 100.
+// The busy share in percent, never rounded up to 100.
 std::string busy_text(double fraction) {
   const double percent = std::floor(1000 * fraction) / 10;
   return fmt::format("busy {:.{}f} %", percent, percent > 99 && percent < 100 ? 1 : 0);

@@ -1,4 +1,4 @@
-// What a kernel promises of its arithmetic, as JSON.
+// The arithmetic that a kernel promises, as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What the results of one verification amount to.
+// Verdicts and totals of the results of one verification.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -36,7 +36,7 @@ std::string at_slot(const TraceEvent& event) {
 /// Steps of the forward pass, then those of the backward pass.
 using Column = std::pair<Pass, int>;
 
-/// What one rank does, step by step.
+/// The events of one rank, a cell of text for each step.
 class Lane {
  public:
   Lane(std::vector<TraceEvent> events, bool repeats_chunks) : repeats_chunks_(repeats_chunks) {
@@ -48,7 +48,7 @@ class Lane {
     std::string& cell = cells_[column];
     if (!cell.ends_with('!')) cell += " !";
   }
-  /// The chunks of `needed` that it never computes on in the forward pass.
+  /// The chunks of `needed` that the rank never computes on in the forward pass.
   std::vector<int> missing(std::vector<int> needed) const {
     if (std::ranges::find(computed_, kNobody) != computed_.end()) return {};
     std::erase_if(
@@ -94,7 +94,7 @@ class Lane {
     return fmt::format("[{}{}]{}", name, at_slot(event), again && !repeats_chunks_ ? "!" : "");
   }
 
-  bool repeats_chunks_;  // then it is no mistake
+  bool repeats_chunks_;  // repeated chunks are no mistake
   std::map<Column, std::string> cells_;
   std::vector<int> computed_;  // owners, in the forward pass
   bool waits_ = false;
@@ -155,7 +155,7 @@ std::string keys_text(const std::vector<std::int64_t>& keys) {
   return text.size() <= 12 ? text : fmt::format("{},…,{}", keys.front(), keys.back());
 }
 
-/// Three digits, or as many as it takes to see that they differ.
+/// The exact number and the one got, with three digits, or as many as show that they differ.
 std::string told_text(const std::optional<verify::Told>& told) {
   if (!told) return fmt::format("{:>9}{:>9}", "", "");
   const auto text = [](double x, int digits) {
@@ -215,7 +215,7 @@ std::vector<std::string> row_lines(const verify::WrongRow& row) {
   return lines;
 }
 
-/// The ranks that are drawn: those around the one that something was seen of.
+/// The ranks that are drawn: those around the rank with the finding.
 struct RankWindow {
   std::size_t first = 0, end = 0;
 };

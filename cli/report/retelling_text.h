@@ -1,4 +1,4 @@
-// A failing case as a picture of characters: the map of its pairs, what each rank did, one wrong row.
+// A failing case as a picture of characters: the map of its pairs, each rank's events, a wrong row.
 #pragma once
 
 #include <optional>
@@ -17,11 +17,11 @@ struct Shown {
   verify::Case of;
   verify::Retelling told;
   std::optional<verify::Element> marked = {};   ///< what the law found wrong, where it found one
-  std::optional<verify::Retelling> right = {};  ///< the same case by one who does it right
+  std::optional<verify::Retelling> right = {};  ///< the same case by a subject that does it right
 };
 std::vector<std::string> retelling_lines(const Shown& shown);
 
-/// What each rank did, a column for each step, as many columns on a line as fit.
+/// A line of events for each rank, a column for each step, as many columns on a line as fit.
 std::vector<std::string> lane_lines(const verify::Retelling& told, std::size_t most);
 
 }  // namespace ringlab::report

@@ -1,4 +1,4 @@
-// How much each rank has to compute at each hop, and the chart of it.
+// The work of each rank at each hop, and its chart.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -14,7 +14,7 @@ std::string cost_section(const VerifyRun& run);
 std::string laws_section(const VerifyRun& run);
 /// Empty when nothing was tried.
 std::string coverage_section(const VerifyRun& run);
-/// What is said first of each subject that is wrong; empty when none is.
+/// The card of each subject that is wrong, with its mistake; empty when none is.
 std::string wrong_answers_section(const VerifyRun& run);
 /// Law by law; empty when nothing failed.
 std::string failures_section(const VerifyRun& run);

@@ -1,4 +1,4 @@
-// What a run cost over all its ranks.
+// Traffic and peak memory of a run, over all its ranks.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What was tried of a subject: as JSON, as a table of HTML, as text.
+// The range of cases that a subject was tried on: as JSON, as a table of HTML, as text.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -11,7 +11,7 @@
 namespace ringlab::report {
 namespace {
 
-/// Whether the tokens of this tensor are keys; nothing where its name is that of neither.
+/// True where the tokens of a tensor are keys, false where queries; nothing for other names.
 std::optional<bool> tokens_are_keys(const std::string& tensor) {
   for (const char* name : {"dk", "dv"}) {
     if (tensor.starts_with(name)) return true;
@@ -22,7 +22,7 @@ std::optional<bool> tokens_are_keys(const std::string& tensor) {
   return std::nullopt;
 }
 
-/// The hop at which a query meets the keys it sees, where that is one; else -1.
+/// The hop at which a query meets its visible keys, if all at the same one; else -1.
 int only_hop(const verify::Case& c, std::int64_t query) {
   const HopMap hops(c);
   int only = -1;

@@ -1,4 +1,4 @@
-// What a certificate says of a subject, in one word and one sentence.
+// The verdict of a certificate on a subject, in one word and one sentence.
 #pragma once
 
 #include <string>
@@ -55,7 +55,7 @@ struct Verdict {
   std::string sentence;
   std::vector<Fault> faults;
 };
-/// `total_laws`: how many there are for it, whichever were asked for.
+/// `total_laws`: the number of laws for the subject, asked for or not.
 Verdict verdict_of(const SubjectResult& subject, std::int64_t total_laws);
 
 /// The command that runs the case of this subject's token again.

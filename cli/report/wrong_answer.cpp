@@ -26,7 +26,7 @@ const char* nameless(verify::Ending ending) {
   return "";
 }
 
-/// A cause, never what is only seen.
+/// The name of a mistake: a cause, never a symptom.
 std::string name_of(const verify::Diagnosis& diagnosis, verify::Ending ending) {
   const auto& causes = diagnosis.explains;
   if (causes.empty()) return nameless(ending);

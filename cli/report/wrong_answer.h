@@ -1,4 +1,4 @@
-// What is said first of a subject that is wrong, as a teacher would: the name of the mistake, the
+// The explanation of a wrong answer, as a teacher would give it: the name of the mistake, the
 // smallest case as a picture, what was found, a question, and what to do next.
 #pragma once
 

@@ -25,30 +25,30 @@ namespace ringlab::cli {
 /// run, or with a file at its end, is printed by rank 0 alone.
 int run_job(Arguments& arguments);
 
-/// Writes to standard error; where that has gone, as with a launcher that was killed, to the terminal
-/// if there is one. From any thread.
+/// Writes to standard error; where that is gone, as after a launcher was killed, to the terminal if
+/// there is one. From any thread.
 void say_to_user(const std::string& text);
 
-/// The file of --json, for a failure of this job; none when empty. To be said before the session
-/// starts, whose threads may tell of one.
+/// Sets the file of --json for a failure of this job; none when empty. To be called before the
+/// session starts, whose threads may tell a failure.
 void tell_failures_to(const std::string& json_path);
-/// Writes a failure to that file. Rank 0 does, and rank 1 where it blames rank 0, which may be dead;
-/// standard output is rank 0's alone. From any thread; `rank` is -1 where it is not known yet.
+/// Writes a failure to the file of --json: on rank 0, and on rank 1 if it blames rank 0, which may
+/// be dead; standard output is rank 0's alone. From any thread; `rank`: -1 if not known yet.
 void tell_as_json(int rank, const Error& error, const std::string& message);
 
 /// The exit code of a failure that is told, or that another rank tells; 0 before. Whoever is asked
 /// to end after that has nothing to add.
 std::atomic<int>& told_failure();
 
-/// What keeps a job from starting.
+/// The failure of some rank, which keeps a job from starting.
 struct JobFailure {
   int exit_code = 0;      ///< of the first rank that failed, the same on all ranks
   std::string text = {};  ///< on rank 0 only: once when all ranks say the same, else with the ranks
   ErrorParts parts = {};  ///< on rank 0 only: of the first rank that failed
 };
 
-/// To be called by all ranks, with the error of this rank if there was one; each returns whether
-/// any rank has one. RankError when a rank does not come.
+/// To be called by all ranks, with the error of this rank if there was one; all return a failure if
+/// any rank has an error. RankError when a rank does not come.
 std::optional<JobFailure> share_failure(const std::optional<Error>& mine, Communicator& network);
 /// Ends a job together with all ranks, for what share_failure() found: rank 0 says it. Returns the
 /// exit code.
@@ -70,7 +70,7 @@ struct JobClock {
 /// later than the moment when this returns, so no event is before it.
 JobClock align_clocks(Communicator& network);
 
-/// What every rank of a job tells the first one at its end.
+/// The report that every rank of a job sends to rank 0 at its end.
 struct RankReport {
   RankStats stats;                                            ///< without events
   double seconds = std::numeric_limits<double>::quiet_NaN();  ///< of this rank, where it is known
@@ -90,7 +90,7 @@ std::vector<RankReport> gather(const RankReport& mine, Communicator& network);
 /// The events of all ranks on rank 0, nothing elsewhere. To be called by all ranks.
 std::vector<TraceEvent> gather_events(const std::vector<TraceEvent>& mine, Communicator& network);
 
-/// Where the results of a rank go.
+/// The destinations of a rank's results.
 struct JobEnd {
   Output* output = nullptr;  ///< of rank 0 alone
   io::AtomicFiles& files;    ///< of this rank; those of the output, where there is one

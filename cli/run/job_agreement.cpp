@@ -1,4 +1,4 @@
-// What the ranks of a job have to have in common, in words.
+// Facts that the ranks of a job have to have in common, as texts.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -26,9 +26,9 @@ using ring::Fact;
 using ring::Facts;
 using std::string_view;
 
-// Where a rank finds the input, and what it computes with: results are the same bits.
+// Options for a rank's input, number and threads, which may differ: results are the same bits.
 constexpr std::array<string_view, 5> kMayDiffer = {"input", "text", "rank", "meet", "threads"};
-// Compared as the values that come of them, given or not.
+// Options that are compared by the values that follow from them, given or not.
 constexpr std::array<string_view, 3> kComparedAsValues = {"random", "seed", "backward"};
 
 bool is_compared_by_word(const RunOption& option) {
@@ -62,7 +62,7 @@ std::vector<std::filesystem::path> input_files(const Arguments& arguments) {
   return files;
 }
 
-// The same on every rank that reads the same file of the same file system.
+// A text that is equal on all ranks that read the same files of the same file system.
 std::string identity_of(const std::vector<std::filesystem::path>& files) {
   std::string text;
   for (const std::filesystem::path& file : files) {

@@ -27,7 +27,7 @@ void send_number(int to, std::int64_t value, Communicator& network) {
   network.wait(network.post_send(to, kClockTag, bytes_of(&value, 1)));
 }
 
-// How another rank's clock stands against this one.
+// The offset of another rank's clock from this one's, and the round trip that measured it.
 struct Offset {
   std::int64_t ns = 0;
   std::int64_t round_trip_ns = std::numeric_limits<std::int64_t>::max();

@@ -21,7 +21,7 @@ struct RankOutcome {
   ErrorParts parts = {};
 };
 
-// The exit code, and what is wrong: its text and its parts, each ended by a zero.
+// An error as its exit code, message and parts, each ended by a zero.
 std::string to_text(const std::optional<Error>& error) {
   std::string text = fmt::format("{}", error ? error->exit_code() : 0) + '\0';
   if (!error) return text;
@@ -74,7 +74,7 @@ JobFailure failure_of(const std::vector<RankOutcome>& outcomes) {
   return {.exit_code = failed->exit_code, .text = said_by(outcomes), .parts = failed->parts};
 }
 
-// Written once, before there are other threads.
+// The JSON file for failures; set once, before there are other threads.
 std::string& json_of_failures() {
   static std::string path;
   return path;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kVerdictTag = (1 << 20) + 5;
 
-// Without the messages by which the ranks of a job agreed before it.
+// Subtracts the messages by which the ranks of a job agreed before the run.
 void subtract(const Traffic& before, RankStats& stats) {
   stats.sent_bytes -= before.sent_bytes;
   stats.sent_messages -= before.sent_messages;
@@ -27,7 +27,7 @@ void subtract(const Traffic& before, RankStats& stats) {
   stats.received_messages -= before.received_messages;
 }
 
-// What the job found, rank 0's to print.
+// The results of the job, for rank 0 to print.
 struct JobResult {
   std::vector<RankReport> ranks;
   std::vector<TraceEvent> events;
@@ -115,7 +115,7 @@ RunResult run_on_processor(const RunPlan& plan, const std::optional<JobClock>& c
   return result;
 }
 
-// The same on a device, and with it what the ranks compute on.
+// The run on a device; sets the device of `mine`, and kernels and NCCL in the facts of `job`.
 RunResult run_on_device(const RunPlan& plan, JobSession& session, JobResult& job,
                         RankReport& mine) {
   const ring::OverNccl place(
@@ -141,7 +141,7 @@ Report check_rows(const RunPlan& plan, int rank, const RunResult& result) {
                                mine.output);
 }
 
-// What checks gradients that no reference is computed for: this rank's share.
+// This rank's share of the sums that check gradients without a reference.
 std::vector<double> sums_of(const RunPlan& plan, int rank, const RunResult& result) {
   const Layout queries =
       make_layout(plan.options, plan.problem().shape.q_tokens, plan.options.q_layout);
@@ -174,7 +174,7 @@ void check_mine(const RunPlan& plan, int rank, const RunResult& result, RankRepo
   if (plan.checks_sums()) mine.sums = sums_of(plan, rank, result);
 }
 
-// Whether all is right, as rank 0, which has heard all, tells the others.
+// Sets job.right on every rank: rank 0, which has all reports, tells the others.
 void agree(const RunPlan& plan, Communicator& network, JobResult& job) {
   if (network.rank() == 0 && plan.checks_sums()) {
     job.sums.emplace(plan.problem(), plan.profile());
@@ -206,7 +206,7 @@ JobResult compute_job(const RunPlan& plan, JobSession& session, RunResult& resul
   return job;
 }
 
-// Everything is complete, but for its name: what this rank could not write is not written by any.
+// Completes all files, but for their names: if one rank cannot write, no rank does.
 std::optional<JobFailure> prepare_results(const RunPlan& plan, const RunResult& result,
                                           const JobResult& job, const JobEnd& end,
                                           Communicator& network) {

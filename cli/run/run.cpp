@@ -27,7 +27,7 @@
 namespace ringlab::cli {
 namespace {
 
-// What no machine can was refused before: then it is this one's device, driver or library.
+// Blames this machine's device, driver or library: what no machine can was refused before.
 [[noreturn]] void refuse_on_this_machine(const verify::Subject& subject,
                                          const std::string& reason) {
   throw_environment_error({subject.name, "a problem that it can take on this machine",
@@ -101,7 +101,7 @@ Report compare_rows(const RunPlan& plan, const RunResult& result) {
                                rows_of_output(result.output, plan.rows));
 }
 
-// Whether the result is right, when that was asked.
+// Checks the result, where that was asked, and prints the verdict. False if it is wrong.
 bool check_plan(const RunPlan& plan, const RunResult& result,
                 const verify::GradientIdentities* identities, Json& document, Output& output) {
   document["passed"] = nullptr;
@@ -159,8 +159,8 @@ int run_here(Arguments& arguments) {
   return right ? 0 : 1;
 }
 
-/// Who starts several ranks and names no transport wants a job of them: as they are, each would do
-/// all the work and write the same files.
+/// Usage error for several launched ranks without --transport: each would do all the work and write
+/// the same files.
 void refuse_ranks_on_their_own(const Arguments& arguments) {
   const int ranks = launched_ranks();
   if (ranks <= 1 || arguments.given("transport")) return;

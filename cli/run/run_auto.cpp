@@ -33,7 +33,7 @@ void choose_way(Arguments& arguments, RunPlan& plan) {
   refuse_beside_auto(arguments);
   model::Job job{.problem = plan.problem(), .options = plan.options};
   if (plan.backward) job.passes.push_back(Pass::backward);
-  // Where it does not fit, memory is refused later, with what is missing.
+  // A way that does not fit is refused later, with the memory that is missing.
   plan.options = model::fastest_way(job, model::machine_named(*name));
   for (const char* chosen : {"layout", "schedule", "slots"}) plan.defaults.erase(chosen);
 }

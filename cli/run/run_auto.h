@@ -8,7 +8,7 @@ namespace ringlab::cli {
 
 OptionSpec auto_option();
 
-/// Where --auto is given, puts the best way of its machine into the options of a plan whose input is
+/// Puts the best way of the machine of --auto, if given, into the options of a plan whose input is
 /// known. Usage error for subjects that have no ways, and beside options that it would choose.
 void choose_way(Arguments& arguments, RunPlan& plan);
 

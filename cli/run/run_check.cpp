@@ -18,7 +18,7 @@
 namespace ringlab::cli {
 namespace {
 
-// Which rows of the exact gradients are compared.
+// The rows of the exact gradients that are compared.
 struct Rows {
   Positions queries, keys;
 };
@@ -31,7 +31,7 @@ TensorReport compare_rows(const std::string& name, const Tensor<double>& got,
   return compare(name, got.view(), exact_rows.view(), allowed_rows.view());
 }
 
-/// The reference of o and lse, and how far off they may be.
+/// The reference of o and lse, and the allowed errors.
 struct Judgement {
   ExactForward exact;
   ForwardTolerance allowed;
@@ -56,7 +56,7 @@ Judgement room_for(const Shape& shape) {
           .allowed = {.out = out, .lse = lse}};
 }
 
-/// All rows, a few at a time: `done` counts the pairs that are behind.
+/// All rows, `block` at a time; `done` counts the pairs that are done.
 Judgement judged_in_blocks(const AttentionInput& input, const NumericsProfile& profile, int threads,
                            std::int64_t block, std::atomic<std::int64_t>& done) {
   const Shape& shape = input.problem.shape;
@@ -78,7 +78,7 @@ Judgement judged_in_blocks(const AttentionInput& input, const NumericsProfile& p
   return whole;
 }
 
-/// Where it takes long, it says how far it is, and what would take less.
+/// The exact results and their bounds; shows progress, and a faster check, where that takes long.
 Judgement judged(const AttentionInput& input, const NumericsProfile& profile, int threads) {
   constexpr std::int64_t kPairsOfBlock = std::int64_t{1} << 23, kLeastRows = 64;
   const Shape& shape = input.problem.shape;

@@ -19,15 +19,15 @@ ExactForward reference_for(const AttentionInput& input, const ExactOptions& opti
 
 struct CheckedResult {
   Report report;
-  verify::Settlement settled;  ///< of what passed within the reference's own error only
+  verify::Settlement settled;  ///< of elements that passed only by the reference's own error
   bool passed() const { return report.passed() && settled.wrong == 0; }
 };
-/// o and lse, and with input.dout dq, dk and dv.
+/// Checks o and lse, and with input.dout dq, dk and dv.
 CheckedResult check_result(const AttentionInput& input, const NumericsProfile& profile,
                            const RunResult& got);
 
-/// The same for the rows of one rank out of the whole `input`. The reference of o and lse is
-/// computed for these rows only, that of the gradients as a whole.
+/// Checks the rows of one rank out of the whole `input`. The reference of o and lse is computed for
+/// these rows only, that of the gradients as a whole.
 CheckedResult check_shard(const AttentionInput& input, const RunOptions& options,
                           const NumericsProfile& profile, int rank, const RunResult& got);
 
@@ -39,11 +39,11 @@ struct SampledRows {
 SampledRows rows_of_rank(const std::vector<std::int64_t>& rows, const Positions& queries,
                          const AttentionOutput& output);
 
-/// How many rows --check-rows wants to have checked, 0 for none. Usage error when --check is given too.
+/// The number of rows that --check-rows names, 0 without it. Usage error when --check is given too.
 std::int64_t take_check_rows(Arguments& arguments);
-/// Usage error when there are fewer rows than that.
+/// Usage error when the problem has fewer rows than `wanted`.
 void check_row_count(std::int64_t wanted, const Problem& problem);
-/// What a check of some rows does for gradients.
+/// The check of gradients beside a check of some rows.
 enum class GradientCheck { no_gradients, none, by_sums };
 /// "o and lse of 64 of 1 048 576 query rows, all 8 heads", and how gradients were checked.
 std::string describe_rows(std::size_t rows, const Problem& problem, GradientCheck gradients);

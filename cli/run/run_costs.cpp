@@ -59,7 +59,7 @@ std::string compare(const RunAccount& account, const auto& figures, const auto& 
   return first;
 }
 
-// Figures that only some subjects state: what was counted, and beside it what is due.
+// A figure that only some subjects state: the counted number, and the stated one.
 struct CountedFigure {
   const char* name;
   const char* title;
@@ -72,7 +72,7 @@ constexpr std::array<CountedFigure, 2> kCountedFigures = {{
      &StatedCosts::node_messages},
 }};
 
-// Prints a line for each of those that is stated, and adds them to the ranks of `document`.
+// Prints a line for each CountedFigure that is stated, and adds them to the ranks of `document`.
 void compare_counted(const RunAccount& account, const std::vector<StatedCosts>& costs,
                      Json& document, Output& output) {
   for (const CountedFigure& figure : kCountedFigures) {
@@ -138,8 +138,8 @@ std::int64_t expected_memory(const RunAccount& account, const Costs& costs) {
   return bytes;
 }
 
-// What messages take beside their bytes, where all of them can be under way at once: with thousands
-// of ranks that is most of it.
+// Bytes of bookkeeping for messages, where all of them can be under way at once: most of the memory
+// with thousands of ranks.
 std::int64_t overhead_of_messages(const RunAccount& account, const Costs& costs) {
   constexpr std::int64_t kBytesPerMessage = 512;  // 400 to 450 were measured
   if (!schedule_traits(account.options.schedule).holds_all) return 0;

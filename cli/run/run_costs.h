@@ -1,5 +1,5 @@
-// What a run of the engine should move and hold by its closed forms, next to what it did and what the
-// system saw.
+// Bytes that a run of the engine should move and hold by its closed forms, next to the measured
+// ones and the system's.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ringlab::cli {
 
-/// A run's measured figures and all that they should follow from.
+/// A run's problem and options, which determine its costs, and the measured figures.
 struct RunAccount {
   const Problem& problem;
   const RunOptions& options;
@@ -33,13 +33,13 @@ Given given_bytes(const RunAccount& account, int rank);
 /// measured and expected) and "as_expected".
 void report_costs(const RunAccount& account, Json& document, Output& output);
 
-/// The same for what a subject states of itself, which is less: sent bytes and messages, and K/V
-/// held; exchanges and messages to other nodes where it states them. For forward passes.
+/// report_costs() for the costs that a subject states, which are fewer: sent bytes and messages,
+/// and K/V held; exchanges and messages to other nodes where it states them. For forward passes.
 void report_stated_costs(const verify::Subject& subject, const RunAccount& account, Json& document,
                          Output& output);
 
-/// Environment error when `account`, and what a check of some rows needs after it, 0 without one, do
-/// not fit into memory. What was measured is not looked at.
+/// Environment error when a run, or the `check_bytes` of a check of some rows after it (0 without
+/// one), does not fit into memory. Measured figures are not looked at.
 void check_run_fits_memory(const RunAccount& account, std::int64_t check_bytes);
 
 /// Prints what all ranks hold by the closed forms, inputs and outputs included, and the largest

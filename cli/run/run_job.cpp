@@ -45,8 +45,8 @@ int end_with_failure(JobSession& session, const Error& error) {
   return code;
 }
 
-// From a thread of the session, when this rank computes, or hangs in MPI, and the job has failed: the
-// word comes early, since launchers kill soon. What waits for a device or a peer is not waited for.
+// Called by a thread of the session when the job has failed while this rank computes, or hangs in
+// MPI: tells it early, since launchers kill soon, and waits for no device and no peer.
 [[noreturn]] void end_at_once(const Error& error) {
   static std::atomic_flag has_spoken;
   while (has_spoken.test_and_set()) std::this_thread::sleep_for(kStay);  // another thread ends it

@@ -22,12 +22,12 @@ struct Results {
   const AttentionOutput& output;
   const std::optional<AttentionGradients>& gradients;
 };
-/// o, lse and, where they are, dq, dk and dv, in the problem's dtype (lse in f32, or f64 for f64).
+/// Writes o, lse and any dq, dk and dv, in the problem's dtype (lse in f32, or f64 for f64).
 void write_results(const std::string& path, const LoadedInput& loaded, const Results& results,
                    io::AtomicFiles& files);
 
-/// Usage or environment error for what --output cannot write to; asked before the run, so that it is
-/// not done in vain.
+/// Usage or environment error for a path that --output cannot write to; checked before the run, so
+/// that it is not done in vain.
 void check_output(const std::string& path);
 
 enum class OutputShards { merged, apart };
@@ -39,7 +39,7 @@ struct JobOutput {
 /// --output and, where ranks are processes, --output-shards; nothing without --output.
 std::optional<JobOutput> take_job_output(Arguments& arguments, const verify::Place& place);
 
-/// Where --output-shards apart puts the rows of a rank: PATH.rank-R.safetensors or PATH/rank-R.
+/// The path of a rank's rows with --output-shards apart: PATH.rank-R.safetensors or PATH/rank-R.
 std::filesystem::path shard_path(std::filesystem::path path, int rank);
 
 /// Notes which folders the output of a job needs that are missing now, before any rank makes them.
@@ -50,7 +50,7 @@ void expect_job_output(const JobOutput& output, io::AtomicFiles& files);
 void write_job_output(const RunPlan& plan, const RunResult& result, Communicator& network,
                       io::AtomicFiles& files);
 
-/// Returns what to say of it: "wrote 12 events to trace.json", and what can show many of them.
+/// Returns a line to print: "wrote 12 events to trace.json", and a viewer for many events.
 std::string write_trace(const std::string& path, const RunResult& result, io::AtomicFiles& files);
 std::string write_trace(const std::string& path, const std::vector<TraceEvent>& events,
                         io::AtomicFiles& files);

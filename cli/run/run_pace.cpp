@@ -14,7 +14,7 @@ double pairs_per_step(const RankStats& rank) {
   return pairs > 0 ? static_cast<double>(pairs) / static_cast<double>(rank.visits.size()) : 1;
 }
 
-/// What every rank says of itself: its whole run, where others have heard of the first steps only.
+/// Each rank's own step times, over its whole run; other ranks have heard of the first steps only.
 std::vector<report::StepTimes> own_steps(const std::vector<RankStats>& ranks) {
   std::vector<report::StepTimes> steps(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {

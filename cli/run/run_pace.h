@@ -1,4 +1,4 @@
-// Who held a run up, as `ringlab run` says it.
+// Stragglers and slow links of a run, as `ringlab run` prints them.
 #pragma once
 
 #include <vector>

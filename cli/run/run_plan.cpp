@@ -64,7 +64,7 @@ RunOptions take_options(Arguments& arguments, const RunPlan& plan, const JobSess
                                       .many_threads = plan.subject.can.threads});
 }
 
-// Rank 0 alone writes it, and is asked where it runs.
+// Takes --trace. Rank 0 alone writes the file, and checks its path where it runs.
 void take_trace(Arguments& arguments, const JobSession* session, RunPlan& plan) {
   plan.trace_path = arguments.take_text("trace");
   plan.options.trace = plan.trace_path.has_value();
@@ -81,15 +81,15 @@ RankInput take_input(Arguments& arguments, const RunPlan& plan, const JobSession
                             .whole_if_random = plan.check,
                             .gradients = plan.backward});
   }
-  // What compares or writes everything needs everything.
+  // A check of all rows, or an output, needs the whole input.
   const bool by_rows = plan.subject.makes_rows && !plan.check && !plan.output;
   return {.loaded = load_input(arguments,
                                {.gradients = plan.backward ? Gradients::of_input : Gradients::none,
                                 .by_rows = by_rows})};
 }
 
-// What a check of some rows makes of random input: q, k and v of a group of heads, as doubles; for
-// sums of gradients, before that, the inputs of a rank once more.
+// Bytes of random input that a check of some rows makes: q, k and v of a group of heads, as
+// doubles; for sums of gradients, before that, the inputs of a rank once more.
 std::int64_t check_bytes(const RunPlan& plan) {
   if (plan.check_rows == 0) return 0;
   const Shape& s = plan.problem().shape;
@@ -100,7 +100,7 @@ std::int64_t check_bytes(const RunPlan& plan) {
   return std::max(rows, inputs / plan.options.ranks * dtype_info(plan.problem().dtype).bytes);
 }
 
-// The problem is known: whether the subject takes it, and whether it can here.
+// Checks that the subject takes the problem, and that it can run here.
 void check_problem_of(const RunPlan& plan) {
   check_subject_takes(plan.subject, plan.problem(), plan.options, plan.last_pass());
   if (!plan.place.is_job()) {

@@ -1,4 +1,4 @@
-// What a command line of `ringlab run` asks for: in this process, or of one rank of a job.
+// The plan of a command line of `ringlab run`: for this process, or for one rank of a job.
 #pragma once
 
 #include <cstdint>
@@ -28,27 +28,27 @@ struct RunPlan {
   std::int64_t rounds = 0;  ///< that are timed, after one that is not; 0: one run
   std::optional<JobOutput> output = {};
   std::optional<std::string> trace_path = {};
-  RankInput input = {};                 ///< in this process only what was loaded
+  RankInput input = {};                 ///< without a job only `loaded`
   std::vector<std::int64_t> rows = {};  ///< those of --check-rows
-  std::set<std::string> defaults = {};  ///< names of what was not given
+  std::set<std::string> defaults = {};  ///< names of options that were not given
   std::optional<FaultPlan> fault = {};  ///< that one rank of a job is to have
 
   const Problem& problem() const { return input.loaded.problem; }
   Pass last_pass() const { return backward ? Pass::backward : Pass::forward; }
   bool checks() const { return check || check_rows > 0; }
   NumericsProfile profile() const { return subject.profile(problem(), options); }
-  /// With figures of these ranks, if there are any.
+  /// The account of a run, with the figures of `ranks`, if any.
   RunAccount account(const std::vector<RankStats>& ranks = {}) const;
-  /// Gradients of what is too long for a reference are checked by their sums.
+  /// True if gradients are checked by their sums, as the input is too long for a reference.
   bool checks_sums() const { return input.loaded.by_rows && backward && check_rows > 0; }
 };
 
-/// One run, or those of --rounds: the last one's result, with the median of the seconds of all but the
-/// first. `run` is told whether it is the last.
+/// One run, or those of --rounds: the last result, with the median of the seconds of all runs but
+/// the first. `run` is told whether it is the last.
 RunResult run_in_rounds(std::int64_t rounds, const std::function<RunResult(bool)>& run);
 
-/// The whole command line, checked, with the input. `session`: that of a job, null in this process;
-/// its ranks get their own rows, and what RINGLAB_FAULT says. Environment error where CUDA, NCCL, a device or memory is missing.
+/// The checked command line, with the input. `session`: a job's, else null; its ranks get their own
+/// rows and RINGLAB_FAULT. Environment error where CUDA, NCCL, a device or memory is missing.
 RunPlan take_run_plan(Arguments& arguments, const JobSession* session);
 
 }  // namespace ringlab::cli

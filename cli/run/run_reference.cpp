@@ -28,7 +28,7 @@ struct ReferencePlan {
   int threads = 1;
   std::optional<std::string> output_path;
   LoadedInput loaded;
-  std::set<std::string> defaults;  ///< names of what was not given
+  std::set<std::string> defaults;  ///< names of options that were not given
 
   std::int64_t rows() const {
     const Shape& shape = loaded.problem.shape;

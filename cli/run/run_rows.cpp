@@ -32,7 +32,7 @@ ring::RankRows<Element> make_rows(const RowRun& run, const ring::RankTokens& tok
                                    rows(RandomTensor::v, tokens.keys), std::move(dout));
 }
 
-/// A row that is kept: where it lies in the rank's rows, and where it goes.
+/// A row that is kept: its index in the rank's rows, and in the kept ones.
 struct Kept {
   std::int64_t from = 0, to = 0;
 };
@@ -66,7 +66,7 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
 }
 
-/// Makes the rank's rows once more, those of one rank at a time.
+/// Adds a rank's gradients to the sums; makes its inputs once more, for one rank at a time.
 template <class Element>
 void add_gradients(const RowRun& run, const ring::RankTokens& tokens,
                    const ring::RankResult<Element>& mine) {

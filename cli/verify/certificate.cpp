@@ -16,7 +16,7 @@ namespace {
 
 using Unchecked = std::vector<std::pair<std::string, std::string>>;
 
-/// They say where results go, how long to try, or are no part of a verification.
+/// Options that say where results go, how long to try, or are no part of a verification.
 constexpr std::array kNotOfTheRun = {"json",  "html", "certificate", "check-certificate",
                                      "again", "time", "rounds"};
 

@@ -31,7 +31,7 @@ Certificate read_certificate(const std::string& path) {
   return certificate;
 }
 
-/// Text at a place that may be missing: nothing but the digest vouches for the rest.
+/// The text of a field that may be missing: only the digest vouches for fields beyond the shape.
 std::string text_at(const Certificate& certificate, const char* pointer) {
   const Certificate::json_pointer place(pointer);
   if (!certificate.contains(place)) return "unknown";
@@ -60,7 +60,7 @@ void print_certificate(const Certificate& certificate, Output& output) {
   }
 }
 
-/// What is different now; empty when nothing is.
+/// Differences between a certificate and its repetition, in words; empty when there are none.
 std::vector<std::string> differences(const Certificate& then, const Certificate& now) {
   std::vector<std::string> found;
   const Certificate& old_subjects = then.at("subjects");

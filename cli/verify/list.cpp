@@ -49,7 +49,7 @@ std::vector<Column> columns() {
   return columns;
 }
 
-// What executes schedules has slots, too.
+// Capabilities to show: subjects that execute schedules have slots, too.
 verify::Capabilities with_slots(verify::Capabilities can) {
   can.prefetches = can.prefetches || can.schedules;
   return can;
@@ -84,8 +84,8 @@ std::string legend() {
   return table.text();
 }
 
-// What a library of others claims, "mask causal" and "mask window" as one row: "mask", "causal,
-// window".
+// A table of claims of a library of others, "mask causal" and "mask window" as one row: "mask",
+// "causal, window".
 std::string claims_text(const verify::Subject& subject) {
   std::vector<std::vector<std::string>> rows;
   for (const std::string& claim : verify::claimed_not_tried(subject.can, {})) {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kMostSubjects = 1000;
 
-// Defaults where those of `ringlab run` would leave most of a subject's code unused.
+// An own default, where that of `ringlab run` would leave most of a subject's code unused.
 struct OwnDefault {
   std::string_view word, otherwise;
 };
@@ -56,7 +56,7 @@ std::string ending_of(const VerifyPlan& plan, const VerifyOutcome& outcome) {
   return is_time_over ? fmt::format("time over after {:.1f} s", outcome.laws_seconds) : "";
 }
 
-// No subject is wrong then, nor may anyone take it for right: the verification itself fell short.
+// Environment error for gaps: no subject is wrong, nor right, as the verification fell short.
 void refuse_gaps(const report::VerifyRun& run) {
   const std::vector<std::string> gaps = run.uncovered();
   if (gaps.empty()) return;
@@ -101,7 +101,7 @@ void write_files(const VerifyFiles& files, const Verification& done, Output& out
                report::certificate_words(certificate));
 }
 
-/// What the words ask for, read and checked.
+/// A verification as the command line asks for it, read and checked.
 struct VerifyJob {
   VerifyPlan plan;
   RunOptions options;
@@ -166,7 +166,7 @@ Verification verify_as_told(Arguments& arguments, Output& output, Facts facts) {
   return done;
 }
 
-/// The command of a certificate.
+/// Runs the command of a certificate.
 report::CertificateJson verify_again(const std::vector<std::string>& words) {
   const Command command = verify_command();
   Arguments arguments(command, words);

@@ -1,4 +1,4 @@
-// The parts of `ringlab verify`: what is asked, the work, results, certificates.
+// The parts of `ringlab verify`: its plan, the work, results, certificates.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct VerifyPlan {
   bool wants_gradients = false;   ///< on the input, where subjects give any
   bool is_strict = false;         ///< what is claimed has to have been tried
   std::vector<std::string> required = {};  ///< ids of laws, and classes: they have to have held
-  /// How long new cases may begin; without it all rounds are done.
+  /// Seconds after which no new case begins; without a limit all rounds are done.
   std::optional<double> seconds = {};
 };
 
@@ -51,7 +51,7 @@ VerifyPlan take_plan(Arguments& arguments, bool quick);
 
 /// --require. Usage error for what is neither a law nor a class.
 std::vector<std::string> take_required(Arguments& arguments);
-/// Why the subject does not pass although nothing is wrong with it; its coverage is there already.
+/// Reasons why the subject does not pass without being wrong; `subject` has its coverage already.
 std::vector<std::string> gaps_of(const VerifyPlan& plan, const report::SubjectResult& subject);
 
 /// The sizes that the rounds of the plan come to, as a table; empty where there is one round.
@@ -61,9 +61,9 @@ Json reach_json(const VerifyPlan& plan);
 /// Leaves out subjects without kernels for devices, or refuses them where they were asked for.
 void keep_those_on_devices(std::vector<verify::Subject>& subjects, const Arguments& arguments);
 
-/// What is echoed: flat, one value per name.
+/// The configuration that is echoed: flat, one value per name.
 Json configuration_of(const VerifyPlan& plan, const LoadedInput& loaded, const RunOptions& options);
-/// The names in it of what the command line leaves to its default.
+/// Names in configuration_of() that the command line leaves to their defaults.
 std::set<std::string> verify_defaults(const Arguments& arguments);
 
 /// brief: of a run with wrong subjects only what comes first. whole: law by law.
@@ -75,7 +75,7 @@ Json subjects_json(const report::VerifyRun& run);
 std::string insight_text(const std::string& subject, const verify::Insight& insight);
 Json insight_json(const std::string& stage, const verify::Insight& insight);
 
-/// Runs the one case of the token again and prints what came of it. Exit code 1 when it is broken.
+/// Runs the one case of the token again and prints its outcome. Exit code 1 when its law is broken.
 int replay_token(Arguments& arguments, Output& output);
 
 /// Returns the exit code: 1 when some weight is wrong by more than rounding.
@@ -83,22 +83,22 @@ int run_tomography(Arguments& arguments, Output& output);
 
 /// The text of docs/mutants.json, which `kill_matrix --summary` writes; empty where there was none.
 std::string strength_summary();
-/// The SHA-256 of that file.
+/// The SHA-256 of strength_summary()'s file.
 std::string strength_digest();
 
 /// The file that --certificate names: .json or .html, in a folder that can be written. Usage and
 /// environment errors otherwise.
 std::optional<std::string> take_certificate_file(Arguments& arguments);
 
-/// The words that give the same run again: what was given, less what says where results go. A limit
-/// in time becomes as many rounds as every subject had.
+/// The words that give the same run again: those given, without destinations of results. A limit in
+/// time becomes as many rounds as every subject had.
 std::vector<std::string> command_words(const Command& command, const Arguments& arguments,
                                        const std::vector<report::SubjectResult>& subjects);
 
 /// The facts of this machine, this build and this plan. Tries the exact reference.
 report::CertificateFacts certificate_facts(const VerifyPlan& plan, const report::VerifyRun& run);
 
-/// As JSON or as a page, by the ending of the name.
+/// Writes a certificate as JSON or as a page, by the ending of the name.
 void write_certificate(const std::string& path, const report::CertificateJson& certificate);
 
 /// Runs the words after `ringlab verify` and gives the certificate of that.

@@ -1,4 +1,4 @@
-// Why a subject does not pass although nothing is wrong with it: what was wanted and not checked.
+// Reasons why a subject does not pass without being wrong: checks wanted and not made.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -23,7 +23,7 @@ std::vector<std::string> take_laws(Arguments& arguments) {
   return ids;
 }
 
-// The seed alone makes no problem of one's own: it is that of the laws, too.
+// True if options give a problem; --seed alone does not, as it seeds the laws, too.
 bool is_problem_given(const Arguments& arguments) {
   std::vector<OptionSpec> options = option_specs({OptionGroup::problem});
   std::erase_if(options, [](const OptionSpec& option) { return option.name == "seed"; });

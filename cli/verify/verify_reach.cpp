@@ -1,4 +1,4 @@
-// Which sizes the rounds of a verification come to, said before it begins.
+// The sizes that the rounds of a verification come to, printed before it begins.
 #include <fmt/format.h>
 
 #include "cli/line/text_table.h"

@@ -17,7 +17,7 @@
 namespace ringlab::cli {
 namespace {
 
-// What a token begins with, before its last two slashes.
+// The subject of a token: all before its last two slashes.
 std::string subject_of_token(const std::string& token) {
   const std::size_t last = token.rfind('/');
   const std::size_t before = last == 0 ? std::string::npos : token.rfind('/', last - 1);

@@ -97,7 +97,7 @@ std::string coverage_lines(const report::VerifyRun& run) {
   return text + "\n";
 }
 
-// The least and the greatest of what reached each subject in the cases that held.
+// The least and the greatest sizes that reached each subject in the cases that held.
 std::string tried_table(const report::VerifyRun& run) {
   constexpr std::array kSizes = {"batch",     "q_heads",  "kv_heads", "group", "q_tokens",
                                  "kv_tokens", "head_dim", "v_dim",    "ranks", "threads"};
@@ -120,7 +120,7 @@ std::string tried_table(const report::VerifyRun& run) {
   return some ? "\n" + table.text() : "";
 }
 
-// Masks, strides and so on; of many subjects the JSON has them.
+// Masks, strides and other kinds; for many subjects only the JSON has them.
 std::string tried_kinds(const report::VerifyRun& run) {
   constexpr std::size_t kMostShown = 3;
   std::string text;
@@ -139,7 +139,7 @@ std::string tried_kinds(const report::VerifyRun& run) {
   return text;
 }
 
-// What subjects claim and nobody tried, and what keeps a subject from passing: each list once.
+// Lines of claims that no case tried, and of gaps that keep subjects from passing, each list once.
 std::string gap_lines(const report::VerifyRun& run) {
   std::map<std::string, std::string> claims, gaps;  // what → subjects
   for (const SubjectResult& subject : run.subjects) {

@@ -21,7 +21,7 @@ namespace {
 
 using report::SubjectResult;
 
-// Fewer are compared where a quick look is asked for, or some laws only.
+// Compared rows from which on, with all laws, insight is into everything; --quick has fewer rows.
 constexpr std::int64_t kRowsOfWholeLooks = 256;
 
 SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded,
@@ -47,7 +47,7 @@ SubjectResult on_input(const verify::Subject& subject, const LoadedInput& loaded
   return result;
 }
 
-// How far the laws are, on one line.
+// The progress of the laws, on one line.
 class LawsLine {
  public:
   LawsLine(const VerifyPlan& plan, const verify::RoundsProgress& progress)

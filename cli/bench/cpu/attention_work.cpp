@@ -11,7 +11,7 @@
 namespace ringlab::bench {
 namespace {
 
-/// To nearest even; finite numbers only. In integers, so that compilers can vectorise it.
+/// Rounds finite numbers to nearest even, in integers, so that compilers can vectorise it.
 void narrow(const float* from, std::size_t count, BFloat16* to) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(from[i]);

@@ -1,4 +1,4 @@
-// Attention as a caller of the block kernels computes it: what is timed.
+// The timed work: attention as a caller of the block kernels computes it.
 #pragma once
 
 #include <cstdint>
@@ -32,20 +32,20 @@ class AttentionWork {
   void run_kernel();
   /// The kernel, then out in the type of the inputs, and lse.
   void run_forward();
-  /// From out and lse of run_forward(), made once before: gradients in the type of the inputs, with
-  /// delta computed on the way. As many keys as queries.
+  /// Gradients in the type of the inputs, delta computed on the way, from out and lse, which the
+  /// first call makes by run_forward(). As many keys as queries.
   void run_backward();
   /// The kernel alone, on what run_backward() works on; its sums go on growing.
   void run_backward_kernel();
 
-  /// Counts the pairs that the mask allows: 2 products forward, 5 backward, 2 operations each.
+  /// Operations on the mask's visible pairs: 2 products forward, 5 backward, 2 operations each.
   double forward_flops() const;
   double backward_flops() const { return 2.5 * forward_flops(); }
-  /// Moved to and from the second-level cache at least: q and the sums once, k and v once for every
-  /// `tiles.queries` queries.
+  /// Bytes moved to and from the second-level cache at least: q and the sums once, k and v once for
+  /// every `tiles.queries` queries.
   double forward_bytes() const;
 
-  /// What was computed, and from what; (1, heads, tokens, head_dim), dense, lse without channels.
+  /// Inputs and results: (1, heads, tokens, head_dim) each, dense, lse without channels.
   struct Tensors {
     const std::vector<Element>&q, &k, &v, &dout, &out;
     const std::vector<Real>& lse;
@@ -71,7 +71,7 @@ class AttentionWork {
 extern template class AttentionWork<float>;
 extern template class AttentionWork<BFloat16>;
 
-/// Seeded, standard normal.
+/// `count` standard normal numbers, from `seed`.
 template <class Element>
 std::vector<Element> normal_values(std::int64_t count, unsigned seed);
 extern template std::vector<float> normal_values(std::int64_t count, unsigned seed);

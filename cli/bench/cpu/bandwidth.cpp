@@ -13,7 +13,7 @@ namespace ringlab::bench {
 namespace {
 
 #if defined(__x86_64__)
-// Eight loads a step; %0 is where from, %1 the steps.
+// Eight loads a step; %0 is the address, %1 the number of steps.
 #define RINGLAB_LOAD(v, n, bytes) "vmovups " #n "*" #bytes "(%0), %%" v #n "\n"
 #define RINGLAB_READ(v, bytes)                                                                   \
   asm volatile("1:\n" RINGLAB_LOAD(v, 0, bytes) RINGLAB_LOAD(v, 1, bytes)                        \
@@ -40,7 +40,7 @@ void read_512(const char*, std::int64_t) {}
 void read_256(const char*, std::int64_t) {}
 #endif
 
-/// Two sums, so that one addition need not wait for the other.
+/// Reads words into two sums, so that one addition need not wait for the other.
 void read_words(const char* from, std::int64_t bytes) {
   std::uint64_t sums[2] = {};
   for (std::int64_t i = 0; i < bytes; i += 16) {
@@ -66,7 +66,7 @@ ReadBuffer::ReadBuffer(std::int64_t bytes)
       memory_(static_cast<char*>(std::aligned_alloc(static_cast<std::size_t>(kBlock),
                                                     static_cast<std::size_t>(this->bytes())))) {
   if (!memory_) throw std::bad_alloc();
-  // So that it is memory, and not one page of zeros.
+  // Touches every page, so that reads go to memory and not to one page of zeros.
   std::memset(memory_.get(), 1, static_cast<std::size_t>(this->bytes()));
 }
 

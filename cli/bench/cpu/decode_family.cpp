@@ -12,7 +12,7 @@ namespace {
 constexpr int kThreads = 2;
 constexpr std::int64_t kHeadDim = 64;
 
-/// Decoding beside reading as many bytes from a buffer of the same size.
+/// Times decoding beside reading as many bytes from a buffer of the same size.
 void measure_heads(std::int64_t heads, const std::string& id, const TimingOptions& options,
                    Findings& findings) {
   AttentionWork<float> work({.heads = heads,

@@ -29,7 +29,7 @@ std::shared_ptr<AttentionWork<Element>> one_head(std::int64_t tokens, std::int64
       AttentionSizes{.queries = tokens, .tokens = tokens, .head_dim = head_dim, .mask = mask});
 }
 
-/// Other vectors, as long as this lives.
+/// Switches the kernels to other vectors for the lifetime of the object.
 class OnVectors {
  public:
   explicit OnVectors(const std::string& name) : before_(cpu::vectors_in_use()) {
@@ -74,7 +74,7 @@ Findings measure_forward(const Plan& plan) {
 
 Findings measure_bf16(const Plan& plan) {
   Findings findings = shares_of_bf16(plan, "C4.amx", PeakOperation::bf16_matrix);
-  // Where matrices are multiplied, pairs are tried besides.
+  // Dot products of pairs are measured, too, on vectors without matrix products.
   const bool matrices = operation_for_bf16() == PeakOperation::bf16_matrix;
   const OnVectors pairs(matrices ? "avx512_bf16" : cpu::vectors_in_use());
   findings.found.merge(shares_of_bf16(plan, "C4", PeakOperation::bf16_dot).found);

@@ -43,7 +43,7 @@ void micro_weigh(float* scores, std::int64_t count, float* row_max, float* row_s
   const Tops<float> tops = find_tops<float>(scores, whole(count));
   for (int x = 0; x < kTileVectors; ++x) weigh(tile, x, tops.of[x], count, count, scores);
 }
-/// What a block costs whose maxima rose: all sums times a factor.
+/// The cost of a block whose maxima rose: all sums times a factor.
 void micro_rescale(float* sums, std::int64_t count) {
   const hn::ScalableTag<float> d;
   const auto keep = hn::Set(d, 0.999f);
@@ -81,7 +81,7 @@ constexpr std::int64_t kKeys = 32;  // 32 keys of 64 channels and a tile of scor
 
 constexpr std::int64_t kNumbers = 4096;
 
-/// Between -1 and 0, seeded, aligned.
+/// Random numbers between -1 and 0, seeded, aligned.
 class Numbers {
  public:
   explicit Numbers(std::int64_t count) : count_(count), values_(aligned_array<float>(count)) {

@@ -12,7 +12,7 @@ namespace {
 // More than latency times units, so that all units are busy: bf16 dot products take up to 6 cycles.
 constexpr int kChains = 14;
 
-/// What is multiplied: ordinary numbers, since zeros run cooler and faster. As pairs of bf16 and as
+/// The factors: ordinary numbers, since zeros run cooler and faster. As pairs of bf16 and as
 /// doubles these bits are ordinary numbers, too.
 alignas(64) constexpr std::uint32_t kFactors[16] = {
     0x3e4c3d11, 0xbe1b3ea2, 0x3dc5be3d, 0x3f083c9b, 0xbd93be77, 0x3e813e2f, 0xbecf3d54, 0x3d3dbe05,

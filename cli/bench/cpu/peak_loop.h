@@ -12,22 +12,22 @@ namespace ringlab::bench {
 
 /// Fused multiply-adds in f32 or f64, or products of bf16 summed in f32: of pairs or of matrices.
 enum class PeakOperation { f32_fma, f64_fma, bf16_dot, bf16_matrix };
-/// What the kernels for bf16 compute with here.
+/// The operation that the kernels for bf16 use on this processor.
 PeakOperation operation_for_bf16();
 /// "f32 multiply-add", "bf16 matrix product", …
 std::string name_of(PeakOperation operation);
 
-/// Such operations on registers only, on the widest vectors that the kernels can use here.
-/// Hand-written assembly: compilers reorder or spill such loops.
+/// A loop of one PeakOperation on registers only, on the widest vectors that the kernels can use
+/// here. Hand-written assembly: compilers reorder or spill such loops.
 class PeakLoop {
  public:
   /// Why there is no loop for this operation on this processor; empty when there is one.
   static std::string missing(PeakOperation operation);
 
-  /// Environment error where it is missing.
+  /// Environment error where missing() gives a reason.
   explicit PeakLoop(PeakOperation operation);
-  /// Runs for `flops` floating-point operations at least, two for each multiply-add; returns how
-  /// many it were.
+  /// Runs for `flops` floating-point operations at least, two for each multiply-add; returns their
+  /// number.
   double run(double flops) const;
   /// Operations per second of processor time, the best of a few runs of about 10 ms.
   double flops_per_s() const;
@@ -37,7 +37,7 @@ class PeakLoop {
   bool wide_;  ///< 512 bits, else 256
 };
 
-/// Some work of which the operations are known.
+/// Work with a known number of operations.
 struct Counted {
   std::string id;
   double flops;
@@ -48,7 +48,7 @@ struct PeakShare {
   Spread share, gflops_per_s, peak_gflops_per_s;
 };
 
-/// Each one's share of the peak, taken in turn with it. At least one.
+/// The share of the peak of each work, timed in turn with the peak. `all` has one at least.
 std::vector<PeakShare> shares_of_peak(PeakOperation operation, const std::vector<Counted>& all,
                                       const TimingOptions& timing);
 

@@ -1,4 +1,4 @@
-// Libraries that compute with the vectors that are in use here.
+// Settings by which peers' libraries use the same vectors as the kernels here.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ringlab::bench {
 
-/// What keeps PyTorch, MKL, oneDNN and OpenBLAS to vectors of a kind (vectors.h) that was chosen.
-/// Empty for the widest of this processor, which they find by themselves, and for scalar.
+/// Environment variables that keep PyTorch, MKL, oneDNN and OpenBLAS to one kind of vectors
+/// (vectors.h). Empty for this processor's widest, which they find by themselves, and for scalar.
 Environment keep_to(const std::string& vectors);
 
 }  // namespace ringlab::bench

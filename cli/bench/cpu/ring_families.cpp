@@ -53,8 +53,8 @@ class RingProblem {
   const std::vector<double> q_, k_, v_;
 };
 
-/// In bytes, of the rank that comes nearest to the formula's limit, or beyond: what it was seen to
-/// hold, over Q + O + state + the chunks of K and V that it holds, its own included.
+/// Measured bytes over the formula's, of the rank where this is most. The formula: Q + O + state +
+/// the chunks of K and V that a rank holds, its own included.
 double memory_ratio(const RingProblem& problem, int ranks) {
   constexpr std::int64_t kBytes = 4;
   const RunResult result = problem.run(ranks, 1);

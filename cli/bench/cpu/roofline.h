@@ -12,7 +12,7 @@
 
 namespace ringlab::bench {
 
-/// How fast one thread reads, from memory or from a cache.
+/// The bandwidth at which one thread reads, from memory or from a cache.
 struct Bandwidth {
   std::string where;  ///< "memory", "L2 cache", "L1 cache"
   std::int64_t buffer_bytes = 0;
@@ -24,7 +24,7 @@ class ReadBuffer {
  public:
   explicit ReadBuffer(std::int64_t bytes);
   std::int64_t bytes() const { return blocks_ * kBlock; }
-  /// Reads all of it, each thread a part.
+  /// Reads the whole buffer, each thread a part.
   void read(int threads) const;
 
  private:
@@ -37,13 +37,13 @@ class ReadBuffer {
   std::unique_ptr<char, FreeMemory> memory_;
 };
 
-/// Reads a buffer from end to end, over and over; the bytes read in a second.
+/// Measures the bytes a second of reading a buffer from end to end, over and over.
 Bandwidth measure_reading(const std::string& where, std::int64_t buffer_bytes);
 
-/// L1, L2 and memory, as large as the system says they are; what it does not say is left out.
+/// Bandwidths of L1, L2 and memory; a cache whose size the system does not tell is left out.
 std::vector<Bandwidth> measure_bandwidths();
 
-/// The most operations per second of a kind.
+/// A peak of operations per second, of one kind.
 struct Ceiling {
   std::string name;
   double flops_per_s = 0;
@@ -51,7 +51,7 @@ struct Ceiling {
 
 struct RooflinePoint {
   std::string name;           ///< "d=128, 192 queries share K and V"
-  double flops_per_byte = 0;  ///< that go to and from beyond the first-level cache, at least
+  double flops_per_byte = 0;  ///< bytes beyond the first-level cache, at least
   Spread flops_per_s = {};
 };
 
@@ -61,8 +61,8 @@ struct Roofline {
   std::vector<RooflinePoint> points;
 };
 
-/// f32 on one thread: tiles of several sizes on a sequence, and few queries against a long one, as
-/// in decoding; quick: against a quarter of it. All of it a matter of seconds.
+/// Measures f32 on one thread: tiles of several sizes on a sequence, and few queries against a long
+/// one, as in decoding; quick: against a quarter of that. Takes seconds.
 Roofline measure_roofline(bool quick);
 
 }  // namespace ringlab::bench

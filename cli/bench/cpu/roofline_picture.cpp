@@ -65,7 +65,7 @@ void draw_ceiling(Svg& svg, const Axes& axes, const Ceiling& ceiling) {
            "end");
 }
 
-/// Up to the highest ceiling.
+/// Draws a slope up to the highest ceiling.
 void draw_slope(Svg& svg, const Axes& axes, const Bandwidth& slope, double highest) {
   const double from_x = std::max(axes.x.value(0), axes.y.value(0) / slope.bytes_per_s);
   const double to_x = std::max(from_x, highest / slope.bytes_per_s);

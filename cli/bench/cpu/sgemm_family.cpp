@@ -15,7 +15,7 @@
 namespace ringlab::bench {
 namespace {
 
-/// Nobody is believed to be faster than the peak by more than a clock that changed.
+/// The most times the peak at which a peer is believed: a clock that changed explains no more.
 constexpr double kBeyondFmaPeak = 1.25;
 
 struct Candidate {
@@ -44,7 +44,7 @@ double least_seconds(double flops) {
   return flops / (PeakLoop(PeakOperation::f32_fma).flops_per_s() * kBeyondFmaPeak);
 }
 
-/// Starts the peers that are there; why the others are not goes to `reasons`.
+/// Starts the peers that can run; adds to `reasons` why the others cannot.
 std::vector<Candidate> start_all(const std::string& folder, std::string& reasons) {
   std::vector<Candidate> started;
   for (Candidate& candidate : candidates(folder)) {

@@ -36,7 +36,7 @@ struct Matrices {
   }
 };
 
-/// 0 for what is no such request.
+/// N of a request "sgemm N"; 0 for any other.
 int size_of(std::string_view request) {
   constexpr std::string_view kVerb = "sgemm ";
   if (!request.starts_with(kVerb)) return 0;

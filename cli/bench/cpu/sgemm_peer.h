@@ -1,11 +1,11 @@
-// What a library of matrix products has to give to become a peer program.
+// The functions that a peer program needs from a library of matrix products.
 #pragma once
 
 #include <string>
 
 namespace ringlab::bench {
 
-/// Name and version, and what it runs on if it says so.
+/// Name and version of the library, and its kernels' processor if it tells.
 std::string describe_library();
 
 /// c = a b, all (n, n), row-major, dense.

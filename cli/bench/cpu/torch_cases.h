@@ -21,17 +21,17 @@ struct TorchCase {
 
   /// "backward.bf16.causal.d64.t2", or "decode1.f32.d64.h8.t2"
   std::string id() const;
-  /// The same in words.
+  /// The case in words.
   std::string text() const;
-  /// The line that asks the peer for it.
+  /// The line that asks the peer for the case.
   std::string request(std::int64_t queries, std::int64_t tokens) const;
 };
 
 /// Keys that queries are decoded against.
 inline constexpr std::int64_t kDecodedTokens = 65536;
 
-/// Both passes, f32 and bf16, full and causal, head_dim 128 and 64, on one thread and on two; and one
-/// query against many keys: of one head and of eight in f32, head_dim 64, and of eight in bf16, head_dim 128.
+/// Both passes, f32 and bf16, full and causal, head_dim 128 and 64, one thread and two; decoding of
+/// one query: one head and eight in f32, head_dim 64, and eight in bf16, head_dim 128.
 std::vector<TorchCase> torch_cases();
 
 }  // namespace ringlab::bench

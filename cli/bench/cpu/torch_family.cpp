@@ -15,17 +15,17 @@
 namespace ringlab::bench {
 namespace {
 
-/// Nobody is believed to be faster than the peak by more than a clock that changed.
+/// The most times the peak at which a peer is believed: a clock that changed explains no more.
 constexpr double kBeyondPeak = 1.25;
 
-/// What one thread can do at most; 0 where that is not known.
+/// Peak operations per second of one thread; 0 where no loop measures it.
 double peak_of(DType dtype) {
   const PeakOperation operation =
       dtype == DType::bf16 ? operation_for_bf16() : PeakOperation::f32_fma;
   return PeakLoop::missing(operation).empty() ? PeakLoop(operation).flops_per_s() : 0;
 }
 
-/// Ours, its clock the same as the peer's.
+/// Our kernels as a contender, timed by the same clock as the peer.
 template <class Element>
 Contender ours(const TorchCase& one, const std::shared_ptr<AttentionWork<Element>>& work) {
   const auto run = [work, pass = one.pass] {

@@ -1,5 +1,5 @@
-// A device as `ringlab bench gpu` sees it: work that it times itself. Behind it is a CUDA device,
-// or, in tests, whatever they like.
+// A device as `ringlab bench gpu` sees it: work that it times itself. Implemented by a CUDA device,
+// or by a stand-in of tests.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ struct GpuFacts {
   std::int64_t l2_bytes = 0;
 };
 
-/// Work on the device that can be repeated. What it needs lives as long as it does.
+/// Repeatable work on the device. All that it needs lives as long as it does.
 struct GpuWork {
-  std::string kernel;  ///< what does it
-  /// Does it once and returns the seconds it took by the device's clock, what was in its caches
-  /// written over before.
+  std::string kernel;  ///< name of the kernel that does it
+  /// Does the work once, the device's caches overwritten before, and returns its seconds by the
+  /// device's clock.
   std::function<double()> seconds;
-  /// What is wrong with the results of the last time, as far as a sample of them shows; empty where
-  /// nothing is, or where nobody looks.
+  /// An error found in a sample of the last results, in words; empty where they are right. No
+  /// function where nobody looks.
   std::function<std::string()> wrong = {};
 };
 
@@ -53,40 +53,40 @@ enum class RingClock { device, host };
 class Gpu {
  public:
   virtual ~Gpu() = default;
-  /// What is asked for from now on is for this goal, which messages name; empty for none.
+  /// Names the goal that later calls work for, as messages then do; empty for none.
   virtual void about(const std::string& goal) { static_cast<void>(goal); }
   virtual GpuFacts facts() = 0;
   /// The clock of the multiprocessors, under load, measured.
   virtual double clock_hz() = 0;
-  /// (n, n) bf16 matrices on tensor cores, sums in f32, by NVIDIA's library.
+  /// The product of (n, n) bf16 matrices on tensor cores, sums in f32, by NVIDIA's library.
   virtual GpuWork matrix_product(std::int64_t n) = 0;
-  /// From bf16 inputs to bf16 outputs, with all that belongs to the pass.
+  /// Attention from bf16 inputs to bf16 outputs, with all steps of the pass.
   virtual GpuWork attention(const GpuCase& one) = 0;
-  /// The same by cuDNN, without PyTorch around it. Environment error where this build or this
-  /// machine has none.
+  /// Attention by cuDNN, without PyTorch around it. Environment error where this build or this
+  /// machine has no cuDNN.
   virtual GpuWork cudnn_attention(const GpuCase& one) = 0;
   /// The forward pass of a ring, zigzag, its ranks all on this device; with one rank it is one
   /// shot.
   virtual GpuWork ring(const GpuCase& one, int ranks, RingClock clock) = 0;
   virtual GpuWork hops(const HopCase& one) = 0;
   /// The versions of the Hopper kernel that compute this case; the last step is the kernel itself.
-  /// Environment error on a device that it is not for.
+  /// Environment error on a device that the kernel is not for.
   virtual std::vector<GpuVersion> versions(const GpuCase& one) = 0;
 };
 
-/// The first device. Environment error where there is none, or no CUDA in this build. What a ring
-/// puts on it has `timeout_s`; then DeviceStuck says where each of its streams stands.
+/// The first device. Environment error where there is none, or no CUDA in this build. A ring's work
+/// on the device has `timeout_s`; then DeviceStuck says where each of its streams stands.
 std::unique_ptr<Gpu> open_gpu(double timeout_s);
 
-/// A kernel or a copy that never ends is no reason to wait for ever.
+/// A deadline for work whose kernel or copy never ends.
 struct GpuDeadline {
   double seconds = 0;  ///< for each piece of work: to make it, do it once, look at its results
-  /// Gets what was waited for, while it is still waited for, in a thread of its own. It ends the
-  /// program: nothing that the device uses can be freed.
+  /// Is told the work that passed the deadline and still runs, in a thread of its own. Has to end
+  /// the program: nothing that the device uses can be freed.
   std::function<void(const DeviceStuck&)> passed;
 };
 
-/// What `open` gives, all of whose work has this deadline, to be opened included.
+/// Wraps the device that `open` returns: each piece of work, opening included, has the deadline.
 std::unique_ptr<Gpu> with_deadline(const std::function<std::unique_ptr<Gpu>()>& open,
                                    const GpuDeadline& deadline);
 

@@ -15,7 +15,7 @@ namespace ringlab::bench {
 /// The problem of a case.
 Problem problem_of(const GpuCase& one);
 
-/// "Hopper", or "portable": the kernels that compute it on the devices here.
+/// "Hopper", or "portable": the kernels that compute a case on this machine's devices.
 std::string kernel_name(const GpuCase& one, const RunOptions& options);
 
 /// Random inputs; for a backward pass, out and lse of a forward one. On one device.
@@ -26,11 +26,11 @@ class GpuAttention {
   GpuAttention(int device, const GpuCase& one, const ring::DeviceKernels<BFloat16>& kernels);
 
   std::string kernel() const { return kernel_name(case_, {}); }
-  /// Forward: one launch. Backward: delta, gradients summed up from zero, and rounded; or one launch
-  /// where the kernels give the results themselves.
+  /// Puts the pass on the stream. Forward: one launch. Backward: delta, gradients summed from zero
+  /// and rounded; or one launch where the kernels give the results themselves.
   void issue(cuda::Stream stream) const;
-  /// A sample of the last K/V head: the last query head that reads it, or with gradients all. What
-  /// was issued has ended.
+  /// A sample of the last K/V head: the last query head that reads it, or with gradients all. To be
+  /// called when issued work has ended.
   GpuSample sample() const;
 
  private:

@@ -1,4 +1,4 @@
-// What is measured on a device: attention in bf16, and attention beside copies.
+// The cases measured on a device: attention in bf16, and attention beside copies.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct GpuCase {
   std::int64_t pairs() const;
   /// Two products forward, five backward, 2 operations for each pair and channel.
   double flops() const;
-  /// Bytes of K and V, in bf16: what a hop moves.
+  /// Bytes of K and V, in bf16, which a hop moves.
   std::int64_t kv_bytes() const;
   /// "causal, 8k tokens, head_dim 128"
   std::string text() const;
-  /// The line that asks the peer gpu_torch_peer.py for it.
+  /// The line that asks the peer gpu_torch_peer.py for the case.
   std::string request(const std::string& backend) const;
 };
 
@@ -37,11 +37,11 @@ double matrix_flops(std::int64_t n);
 /// "4k", or all digits where it is not a multiple of 1024.
 std::string tokens_text(std::int64_t tokens);
 
-/// Where a hop's bytes come from: other memory of the device, or pinned memory of the host, by copy
-/// engines; or from the device itself by NCCL, whose copies are kernels.
+/// Source of a hop's bytes: other memory of the device, or pinned memory of the host, by copy
+/// engines; or the device itself by NCCL, whose copies are kernels.
 enum class HopFrom { device, host, nccl };
-/// What of a step is done: the kernel, the copies, both at the same time; kernel_of_both is the
-/// time of the kernel alone while copies go on beside it.
+/// Parts of a step that are run: the kernel, the copies, both at the same time; kernel_of_both
+/// runs both and stops the clock when the kernel ends.
 enum class HopPart { kernel, copies, both, kernel_of_both };
 
 /// Steps of a ring without the ring: a forward kernel on one stream, on another `copies` copies of

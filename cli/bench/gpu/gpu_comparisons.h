@@ -1,5 +1,5 @@
-// What is measured on a device in place of goals: the versions of the Hopper kernels against each
-// other, and what the kernel and the copies of a hop cost each other.
+// Measurements on a device in place of goals: the versions of the Hopper kernels against each
+// other, and how much the kernel and the copies of a hop slow each other down.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ struct Ladder {
 /// Forward and backward, 64 and 128 channels, full and causal.
 std::vector<GpuCase> ladder_cases(bool quick);
 
-/// Everything in turn. Environment error where the device has no such kernel.
+/// Times all versions in turn. Environment error where the device has no Hopper kernel.
 Ladder measure_ladder(const GpuBench& bench, const GpuCase& one, const TimingOptions& options);
 
 /// Copies by `from` under a kernel with such a grid.
@@ -53,11 +53,11 @@ std::string copies_text(const OverlapOption& option);
 /// "stays, 8 left free".
 std::string text_of(const cuda::ForwardGrid& grid);
 
-/// Copy engines; NCCL with a thread block per tile, with 0, 4, 8 and 16 multiprocessors left free, and
-/// with 8 and its own thread blocks limited to 1, 2, 4 and 8.
+/// Copies by copy engines; by NCCL, the kernel with a thread block per tile, or 0, 4, 8 and 16
+/// multiprocessors left free, or 8 and NCCL limited to 1, 2, 4 and 8 thread blocks.
 std::vector<OverlapOption> overlap_options();
 
-/// What cannot be had here says so in `failure`.
+/// Says in `failure` why an option cannot be measured here.
 Overlap measure_overlap(const GpuBench& bench, const OverlapOption& option,
                         const GpuCase& attention, const TimingOptions& options);
 

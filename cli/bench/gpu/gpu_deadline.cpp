@@ -28,15 +28,15 @@ std::string hop_text(const HopCase& one) {
   return fmt::format("{} {}, {} steps, {}", part, by, one.steps, one.attention.text());
 }
 
-/// Waits beside the work.
+/// Waits for deadlines in a thread beside the work.
 class Watch {
  public:
   explicit Watch(GpuDeadline deadline) : deadline_(std::move(deadline)) {}
 
-  /// `what` belongs to this from now on.
+  /// Names the goal that later work is for.
   void about(const std::string& goal) { goal_ = goal; }
 
-  /// Runs work that may take so many deadlines.
+  /// Runs work that may take `times` deadlines.
   template <class Work>
   auto run(const std::string& what, const Work& work, int times = 1) const {
     const double seconds = times * deadline_.seconds;

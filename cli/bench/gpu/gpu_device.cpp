@@ -26,7 +26,7 @@ std::string version_text(int version) {
 
 void check(cudaError_t status, const char* call) { cuda::check_cuda(status, call, "bench gpu"); }
 
-/// The pass, timed by the device, which outlives what is made here. `exp_error` is as that of
+/// One pass of attention as work timed by `timer`, which must outlive it. `exp_error` is that of
 /// wrong_in().
 GpuWork make_pass(const GpuTimer& timer, const std::string& kernel,
                   std::shared_ptr<const GpuAttention> attention, double exp_error = 0) {
@@ -79,7 +79,7 @@ GpuWork work_of(const GpuTimer& timer, const cuda::HopperBackwardVersion& versio
                    std::make_shared<GpuAttention>(kDevice, one, kernels));
 }
 
-/// Those of the versions that compute the case.
+/// Works of the versions that compute the case.
 template <class Version>
 std::vector<GpuVersion> works_of(const GpuTimer& timer, std::span<const Version> versions,
                                  const GpuCase& one) {

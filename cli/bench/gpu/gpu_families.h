@@ -8,7 +8,7 @@
 
 namespace ringlab::bench {
 
-/// What the families share. Both outlive them.
+/// The device that the families measure, and its warm-up. Device and object outlive the families.
 struct GpuBench {
   Gpu& gpu;
   double warm_up_s = 0.2;  ///< before anything is timed

@@ -7,7 +7,7 @@
 namespace ringlab::bench {
 namespace {
 
-/// What must be reached, and what is hoped for.
+/// The bound of a goal, which must be reached, and its target, which is hoped for.
 struct Limits {
   double bound;
   double target;

@@ -25,7 +25,7 @@ inline constexpr std::int64_t kHopChunks[] = {1024, 2048, 4096, 8192, 16384, 327
 /// G7: a rank's tokens.
 std::int64_t ring_chunk(bool quick);
 
-/// Ids of what has no GpuMatch.
+/// Ids of the goals without a GpuMatch.
 std::string ring_goal(int ranks);           ///< "G7.p4"
 std::string hop_goal(HopFrom from);         ///< "G8.host"
 std::string step_goal(std::int64_t chunk);  ///< "G9.c4k"
@@ -34,7 +34,7 @@ inline constexpr const char* kLinesShareGoal = "G6.share";
 /// The goal of G1 whose peer decides kLinesShareGoal.
 inline constexpr const char* kLinesCase = "G1.t16k";
 
-/// All of them, in order.
+/// All goals of devices, in order.
 const std::vector<Goal>& gpu_goals();
 
 }  // namespace ringlab::bench

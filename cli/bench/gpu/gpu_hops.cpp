@@ -91,7 +91,7 @@ class Hops {
   }
 
  private:
-  /// A call takes less.
+  /// Nanoseconds for which the stream stands still for each call: issuing a call takes less.
   std::int64_t issue_ns() const { return case_.from == HopFrom::nccl ? 400'000 : 10'000; }
 
   bool computes() const { return case_.part != HopPart::copies; }

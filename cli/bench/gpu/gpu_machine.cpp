@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kLargeMatrix = 8192;
 constexpr std::int64_t kOverlapTokens = 8192;
 
-/// The median of its seconds; 0 where it cannot be had here.
+/// The median seconds of the work that `make` gives; 0 where this machine cannot do it.
 double seconds_of(const std::function<GpuWork()>& make, const TimingOptions& options) {
   double seconds = 0;
   failure_of([&] {

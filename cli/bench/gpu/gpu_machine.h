@@ -1,4 +1,4 @@
-// What a device is measured to do, for simulations of machines that have it.
+// Measured speeds of a device, for simulations of machines that have it.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ struct PassSpeeds {
   GpuCase attention = {};
   double forward = 0;
   double backward = 0;
-  std::string failure = {};  ///< why it has none; empty when it has
+  std::string failure = {};  ///< why there are no speeds; empty when there are
 };
 
 /// 64 and 128 channels, full and causal, three lengths.
 std::vector<GpuCase> speed_cases(bool quick);
 
-/// The passes in turn. What cannot be had here, or is wrong, says so in `failure`.
+/// Times the passes in turn. A failure, or wrong results, are told in `failure`.
 PassSpeeds measure_passes(const GpuBench& bench, const GpuCase& one, const TimingOptions& options);
 
-/// What else a simulation asks for. 0 where it cannot be had here, but for shares.
+/// Further figures for simulations; 0 (but for shares) where one could not be measured.
 struct DeviceFigures {
   double block_s = 0;             ///< one block of 128 queries and keys
   double product_flops = 0;       ///< per second, of large products of bf16

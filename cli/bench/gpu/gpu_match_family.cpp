@@ -14,10 +14,10 @@ namespace ringlab::bench {
 namespace {
 
 constexpr std::int64_t kMatrix = 8192;
-/// Nobody is believed to be so many times as fast as matrix products.
+/// The most times the speed of matrix products at which a peer is believed.
 constexpr double kBeyondDevicePeak = 1.5;
 
-/// Something that may not be had here, and why not.
+/// A thing that this machine may lack, and the reason.
 template <class Thing>
 struct Perhaps {
   std::optional<Thing> thing = {};
@@ -31,7 +31,7 @@ auto perhaps(Make make) -> Perhaps<decltype(make())> {
   return one;
 }
 
-/// What is measured against, and why it is no other, or nothing.
+/// The timed work of the peer, empty without a peer; and why better peers are missing.
 struct Opponent {
   std::function<double()> seconds = {};
   std::vector<std::string> missing = {};
@@ -87,7 +87,7 @@ class Matches {
   }
 
  private:
-  /// A product that cannot be had is no reason not to measure attention.
+  /// Measures the peak, if there is a matrix product; attention is measured without one, too.
   void measure_peak() {
     const std::string failure = failure_of([&] {
       warm_up(bench_, {"product", multiply_});
@@ -102,7 +102,7 @@ class Matches {
     one.kv_heads /= 4;
     return one;
   }
-  /// cuDNN itself where it can be had; else what PyTorch has; else nobody.
+  /// The peer of a match: cuDNN itself if this machine has it, else PyTorch's kernels, else none.
   Opponent peer_of(const GpuMatch& match, const GpuCase& one) {
     Opponent peer;
     if (match.backend == "cudnn") {
@@ -121,7 +121,7 @@ class Matches {
     }
     return peer;
   }
-  /// All of them, `failure` that of the one who was there in the end.
+  /// Reasons for missing peers, and `failure` of the one that was timed.
   static std::string reasons(const Opponent& peer, const std::string& failure) {
     std::vector<std::string> all = peer.missing;
     if (peer.seconds) all.push_back(failure);
@@ -147,12 +147,12 @@ class Matches {
   const Plan& plan_;
   const Perhaps<GpuWork> product_;
   const Perhaps<std::unique_ptr<Peer>> peer_;
-  /// By the library, else by the peer, else empty.
+  /// Times a matrix product by the library, else by the peer; else empty.
   std::function<double()> multiply_ = {};
   double peak_flops_per_s_ = 0;
 };
 
-/// Ids of goals and what is to be played for them.
+/// The wanted matches by the ids of their goals.
 std::vector<std::pair<std::string, GpuMatch>> wanted_matches(const Plan& plan) {
   std::vector<std::pair<std::string, GpuMatch>> wanted;
   for (const GpuMatch& match : gpu_matches()) {

@@ -92,7 +92,7 @@ class Product {
     fill_normal(b_.data(), count, 2, nullptr);
     cuda::wait_for_device(device);
   }
-  /// What the library holds to be fastest.
+  /// Chooses the algorithm that the library's heuristic ranks first.
   void choose() {
     cublasLtMatmulPreference_t preference = nullptr;
     check(RINGLAB_CUBLAS(cublasLtMatmulPreferenceCreate)(&preference),

@@ -16,7 +16,7 @@ void measure_goal(const GpuBench& bench, const std::string& id, const Plan& plan
   plan.find(id, findings, body);
 }
 
-/// Environment error with what stopped the first one that failed.
+/// Environment error with the failure of the first timing that has one.
 void check_timed(const std::vector<Timing>& timings) {
   for (const Timing& timing : timings) {
     if (timing.failure.empty()) continue;
@@ -78,7 +78,7 @@ void measure_hop(const GpuBench& bench, const Plan& plan, HopFrom from, Findings
   findings.beside(id, "copies, GB/s", inverse(timings[2].seconds, bytes * 1e-9));
 }
 
-/// A step and its parts, in turn.
+/// Times of a step and of its parts, measured in turn.
 struct TimedSteps {
   std::vector<Timing> timings;  ///< both, kernels, copies
   int steps = 1;
@@ -105,7 +105,7 @@ TimedSteps time_steps(const GpuBench& bench, const TimingOptions& options, std::
   return times;
 }
 
-/// What a step costs beyond its longer part, where both parts are short.
+/// Seconds of a step beyond its longer part, where kernel and copy are short.
 double step_overhead(const GpuBench& bench, const Plan& plan) {
   constexpr std::int64_t kShort = 128;
   bench.gpu.about("G9");

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kSampledRows = 16;
 
-/// From the first to the last, and both sides of where tiles meet.
+/// Rows from the first to the last, and on both sides of borders between tiles.
 std::vector<std::int64_t> sampled_rows(std::int64_t tokens) {
   std::set<std::int64_t> rows = {tokens - 1};
   for (std::int64_t i = 0; i < kSampledRows; ++i) rows.insert(i * tokens / kSampledRows);

@@ -1,4 +1,4 @@
-// Whether what was timed is right: a sample of its results against the reference.
+// Checks the results of timed work: a sample of them against the reference.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace ringlab::bench {
 
-/// One K/V head and query heads that read it: what a pass was given, (1, heads, tokens, channels)
-/// each, and what it gave. Without gradients dout, dq, dk and dv are empty.
+/// One K/V head and query heads that read it: inputs and results of a pass, (1, heads, tokens,
+/// channels) each. Without gradients dout, dq, dk and dv are empty.
 struct GpuSample {
   Problem problem;  ///< of these heads
   Tensor<BFloat16> q, k, v, out, dout, dq, dk, dv;
   Tensor<float> lse;
 };
 
-/// Empty, or what is wrong: out and lse of some rows compared with the reference, in the bounds of
-/// the kernels for tensor cores, exponentials with a relative error of `exp_error` more; gradients
-/// by their sums over all tokens (property_tests/gradient_identities.h).
+/// An error in words, or empty: out and lse of some rows compared with the reference, in the bounds
+/// of the kernels for tensor cores, exponentials with a relative error of `exp_error` more;
+/// gradients by their sums over all tokens (property_tests/gradient_identities.h).
 std::string wrong_in(const GpuSample& sample, double exp_error = 0);
 
 }  // namespace ringlab::bench

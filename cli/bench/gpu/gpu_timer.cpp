@@ -7,8 +7,8 @@ namespace {
 
 /// More than any second-level cache holds.
 constexpr std::int64_t kFlushedBytes = 256 << 20;
-/// For all contenders alike, the peer in gpu_torch_peer.py among them. A call of cuDNN takes the host
-/// 40 to 60 µs, and writing over caches takes the device about 100: too little beside it.
+/// Time that the stream stands still, for all contenders alike, also in gpu_torch_peer.py. A call
+/// of cuDNN takes the host 40 to 60 µs; overwriting caches, about 100 µs, is too little beside it.
 constexpr std::int64_t kHold_ns = 200'000;
 constexpr const char* kWhere = "bench gpu";
 

@@ -1,5 +1,4 @@
-// What works on a device are made of, and those that are more than one launch. No CUDA header is seen
-// here.
+// Building blocks of works on a device, and works of more than one launch. Includes no CUDA header.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +16,24 @@ namespace ringlab::bench {
 /// Standard normal numbers, the same for the same seed.
 void fill_normal(BFloat16* to, std::int64_t count, std::uint32_t seed, cuda::Stream stream);
 
-/// to[0] cycles of a multiprocessor pass in to[1] nanoseconds, about 2 million of them.
+/// Counts the cycles of a multiprocessor, to[0], in to[1] nanoseconds, about 2 million.
 void sample_clock(std::int64_t* to, cuda::Stream stream);
 
 void record_event(cuda::Event event, cuda::Stream stream);
-/// What is put on the stream from now on waits for the event.
+/// Makes work put on the stream from now on wait for the event.
 void wait_for_event(cuda::Event event, cuda::Stream stream);
 
-/// A stream, and what it takes to time what is put on it by the device's own clock.
+/// A stream whose work is timed by the device's own clock.
 class GpuTimer {
  public:
   explicit GpuTimer(int device);
 
   int device() const { return device_; }
   cuda::Stream stream() const { return stream_.get(); }
-  /// Other memory than anybody's takes the place of all that caches hold.
+  /// Overwrites the device's caches with memory that no work uses.
   void flush_caches() const;
-  /// The device stands still until the host has issued it: its time is not in the seconds. Waits for
-  /// the work, too.
+  /// Seconds of the work that `issue` puts on the stream. The device stands still until all of it
+  /// is issued, so that the host's time is not in them. Waits for the work.
   double seconds_of(const std::function<void(cuda::Stream)>& issue) const;
 
  private:
@@ -44,7 +43,7 @@ class GpuTimer {
   cuda::DeviceTensor<std::byte> flushed_;
 };
 
-/// A kernel on one stream and copies on another, step by step. `timer` outlives what is made here.
+/// A kernel on one stream and copies on another, step by step. `timer` outlives the work.
 GpuWork make_hops(const GpuTimer& timer, const HopCase& one);
 
 /// Copies on a stream, in order, of `bytes` each.
@@ -53,8 +52,8 @@ class HopCopies {
   virtual ~HopCopies() = default;
   virtual void issue(int copies, cuda::Stream stream) = 0;
 };
-/// By NCCL, from the device to itself, with at most so many thread blocks; 0: as NCCL likes.
-/// Environment error where there is no NCCL.
+/// Copies by NCCL, from the device to itself, with `most_blocks` thread blocks at most; 0: as NCCL
+/// likes. Environment error where there is no NCCL.
 std::unique_ptr<HopCopies> make_nccl_copies(int device, std::int64_t bytes, int most_blocks);
 
 /// The forward pass of a ring of ranks that are all on the first device; DeviceStuck when it takes

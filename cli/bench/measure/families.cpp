@@ -19,7 +19,7 @@ std::vector<Goal> goals_of(const GoalFamily& family, const std::vector<Goal>& wa
   return goals;
 }
 
-/// What is wrong with the environment costs a family, not the run.
+/// An environment error skips the goals of its family and does not end the run.
 Findings measure_or_skip(const GoalFamily& family, const Plan& plan) {
   Findings found, none;
   const std::string failure = failure_of([&] { found = family.measure(plan); });
@@ -39,7 +39,7 @@ void add_outcomes(const std::vector<Goal>& goals, const Findings& findings,
   }
 }
 
-/// The goals that something is known of.
+/// Filters `goals` to those that have findings.
 std::vector<Goal> goals_in(const Findings& findings, const std::vector<Goal>& goals) {
   std::vector<Goal> known;
   std::ranges::copy_if(goals, std::back_inserter(known),

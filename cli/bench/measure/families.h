@@ -12,7 +12,7 @@ namespace ringlab::bench {
 
 struct Findings;
 
-/// How a family is measured.
+/// Settings for measuring a family, and callbacks for its progress.
 struct Plan {
   int rounds = 11;
   bool quick = false;             ///< shorter sequences
@@ -26,18 +26,18 @@ struct Plan {
   void report(double share) const {
     if (progress) progress(share);
   }
-  /// What the family has found so far, for whoever keeps it should the program be ended.
+  /// Passes on the findings so far, which are kept in case the program is ended.
   void keep(const Findings& so_far) const {
     if (found) found(so_far);
   }
-  /// Files under the goal `id` what `work` finds out, or what stopped it, and keeps it: what the
-  /// environment lacks costs this goal alone.
+  /// Runs `work`, which adds to `findings`, and keeps them. An environment error from it skips the
+  /// goal `id` alone.
   void find(const std::string& id, Findings& findings, const std::function<void()>& work) const;
-  /// How part `part` of `parts` of the family is timed, each as long as the others.
+  /// Rounds and progress of part `part` of `parts` of the family, all parts equally long.
   TimingOptions timing(int part = 0, int parts = 1) const;
 };
 
-/// Outcomes by the id of their goal; a family says what it knows.
+/// Outcomes by the ids of their goals, as far as a family knows them.
 struct Findings {
   std::map<std::string, GoalOutcome> found = {};
 
@@ -49,7 +49,7 @@ struct Findings {
   }
 };
 
-/// Environment error when this process may use fewer.
+/// Environment error when this process may use fewer than `cores` cores.
 void check_cores(int cores);
 
 Findings measure_forward(const Plan& plan);        ///< C1, C2
@@ -76,9 +76,9 @@ const std::vector<GoalFamily>& cpu_families();
 using MeasureProgress = std::function<void(double share, const std::string& family)>;
 using MeasureKeep = std::function<void(const std::vector<GoalOutcome>& so_far)>;
 
-/// Measures the goals of `plan`, all families in order; one outcome for each, in their order. What
-/// a family has no finding for is skipped, and says so. `keep` is given what is known after every
-/// family, and within those whose goals take long after every goal.
+/// Measures the goals of `plan`, family by family; one outcome for each, in that order. A goal
+/// without a finding is skipped, with a reason. `keep` is given the outcomes so far after every
+/// family, and within families of long goals after every goal.
 std::vector<GoalOutcome> measure(const Plan& plan, const MeasureProgress& progress,
                                  const std::vector<GoalFamily>& families = cpu_families(),
                                  const MeasureKeep& keep = {});

@@ -26,7 +26,7 @@ std::string known_families(const std::vector<Goal>& all) {
   return known;
 }
 
-/// Three digits that count, but whole numbers whole.
+/// Three significant digits, but all digits of whole numbers.
 std::string figure_text(double value) {
   if (!std::isfinite(value)) return fmt::format("{}", value);
   if (std::fabs(value) >= 100) return fmt::format("{:.0f}", value);

@@ -1,4 +1,4 @@
-// A goal: a figure that is to reach something, and whether it did.
+// A goal: a figure with a bound and a target, and its measured value.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace ringlab::bench {
 
-/// Which way is better.
+/// The direction in which a value is better.
 enum class Sense { at_least, at_most };
 
 /// The unit of ratios.
@@ -38,26 +38,25 @@ std::vector<Goal> choose_goals(const std::string& words,
 
 enum class GoalVerdict { target, bound, missed, skipped };
 
-/// What became of a goal. Without a value it was skipped, and `reason` says why.
+/// The measured value of a goal. Without a value it was skipped, and `reason` says why.
 struct GoalOutcome {
   Goal goal;
   std::optional<Spread> value = {};
   std::string reason = {};
-  std::string subject = {};  ///< what was measured, where that is not the same everywhere
-  /// Figures that belong beside the value: the same against each peer.
+  std::string subject = {};  ///< the kernel that was measured, where devices differ
+  /// Further figures by name, such as times, or the value against each peer.
   std::vector<std::pair<std::string, Spread>> beside = {};
 
-  /// By the median. A value that is not a finite number has missed.
+  /// Judges the median. A value that is not a finite number has missed.
   GoalVerdict verdict() const;
 };
 
 /// "target", "at least" (or "at most"), "missed", "skipped".
 std::string verdict_text(const GoalOutcome& outcome);
 
-/// What belongs beside the goals: throughputs, times, the peak they were measured with.
-/// Medians of GoalOutcome::beside, a column for each name that occurs, in the order in which they do;
-/// cells are empty where an outcome has no such figure. A column "by" comes first where outcomes
-/// have subjects.
+/// Throughputs, times and peaks beside the goals: medians of GoalOutcome::beside, a column for each
+/// name, in the order of their first use; cells are empty where an outcome has no such figure. A
+/// column "by" comes first where outcomes have subjects.
 struct FigureTable {
   struct Row {
     std::string id;

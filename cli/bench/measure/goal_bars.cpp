@@ -14,7 +14,7 @@ using report::Svg;
 constexpr double kWidth = 360, kLeft = 2, kPlot = kWidth - 72, kBar = 11, kRow = 36, kTop = 6;
 constexpr double kSpan = 1.5;  // the axis ends at so many times the target
 
-/// Where `value` lies, in units of the target; beyond the axis, at its end.
+/// The x coordinate of `value` on an axis in units of the target; its end for values beyond it.
 double at(double value, const Goal& goal) {
   const double part = std::isfinite(value) ? value / goal.target / kSpan : 1;
   return kLeft + kPlot * std::clamp(part, 0.0, 1.0);

@@ -31,7 +31,7 @@ std::string goal_bars(const std::vector<GoalOutcome>& outcomes, const std::strin
 /// Both axes logarithmic: ceilings, slopes and measured points.
 std::string roofline_picture(const Roofline& roofline);
 
-/// What the pictures need on top of the report's style sheet.
+/// CSS rules of the pictures, on top of the report's style sheet.
 std::string_view picture_style();
 
 }  // namespace ringlab::bench

@@ -74,7 +74,7 @@ class SpawnSettings {
   SpawnSettings(const SpawnSettings&) = delete;
   SpawnSettings& operator=(const SpawnSettings&) = delete;
 
-  /// 0 or an errno.
+  /// Starts a process; returns 0 or an errno.
   int spawn(pid_t& pid, std::vector<std::string> words, std::vector<std::string> environment) {
     return ::posix_spawnp(&pid, words[0].c_str(), &actions_, &attributes_, pointers(words).data(),
                           pointers(environment).data());
@@ -85,21 +85,21 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
-/// Without control characters, and short: it goes into a message of one line.
+/// The text without control characters, and short, for a message of one line.
 std::string printable(std::string text) {
   std::erase_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   constexpr std::size_t kMost = 200;
   return text.size() <= kMost ? text : text.substr(0, kMost) + "…";
 }
 
-/// Without taking its exit status: until then its group's number cannot become another's.
+/// Leaves the exit status of an ended process: until it is taken, its group's number stays its own.
 bool has_ended(int pid) {
   siginfo_t info = {};
   const int flags = WEXITED | WNOHANG | WNOWAIT;
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, flags) == 0 && info.si_pid == pid;
 }
 
-/// True when the process ended by itself before that long.
+/// True when the process ended by itself within `time`.
 bool leaves_within(int pid, std::chrono::milliseconds time) {
   const auto deadline = Clock::now() + time;
   while (!has_ended(pid)) {
@@ -109,7 +109,7 @@ bool leaves_within(int pid, std::chrono::milliseconds time) {
   return true;
 }
 
-/// Ends all that is left of its group; returns its status.
+/// Ends all that is left of the process's group; returns the process's status.
 int end_group(int pid) {
   int status = 0;
   ::kill(-pid, SIGKILL);

@@ -25,9 +25,9 @@ struct PeerCommand {
   std::chrono::milliseconds answer_timeout{60'000};
 };
 
-/// What is believed of an answer.
+/// The limits within which an answer is believed.
 struct Plausible {
-  double least_seconds = 0;  ///< nobody is faster
+  double least_seconds = 0;  ///< the least that is possible
   double threads = 1;        ///< processor time may be so many times what passed here
 };
 
@@ -36,15 +36,15 @@ struct Plausible {
 /// from then on every call throws the same.
 class Peer {
  public:
-  /// Starts it and waits until it is ready.
+  /// Starts the peer and waits until it is ready.
   explicit Peer(PeerCommand command);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
   const std::string& description() const { return description_; }
-  /// The seconds that it says the work of `request`, one line, took: a finite number above 0, not
-  /// more than passed here, and not less than is possible.
+  /// The seconds that the peer reports for `request`, one line: a finite number above 0, not more
+  /// than passed here, and not less than is possible.
   double ask(const std::string& request, const Plausible& plausible = {});
 
  private:
@@ -64,7 +64,7 @@ class Peer {
   std::string failed_expected_ = {}, failed_actual_ = {};
 };
 
-/// The peers cpu/torch_peer.py and gpu/gpu_torch_peer.py, for `python -c`: they travel in the program.
+/// The texts of the peers cpu/torch_peer.py and gpu/gpu_torch_peer.py, for `python -c`.
 std::string_view torch_peer_source();
 std::string_view gpu_torch_peer_source();
 

@@ -38,7 +38,7 @@ struct Runner {
   std::vector<double> seconds = {}, ratios = {};
   std::string failure = {};
 
-  /// NaN once it has failed.
+  /// Seconds of one run; NaN once the contender has failed.
   double run() {
     double took = std::numeric_limits<double>::quiet_NaN();
     if (failure.empty()) failure = failure_of([&] { took = seconds_of(contender); });
@@ -86,7 +86,7 @@ std::vector<Timing> time_in_turn(const std::vector<Contender>& contenders,
   for (Runner& runner : runners) order.push_back(&runner);
   std::mt19937_64 dice(1);
   for (int round = 0; round < options.rounds; ++round) {
-    // What ran before leaves a processor hot or cold: no contender has always the same one before it.
+    // Shuffled: a contender leaves the processor hot or cold for the next one, which thus varies.
     std::shuffle(order.begin(), order.end(), dice);
     for (Runner* runner : order) runner->seconds.push_back(runner->run());
     for (Runner& runner : runners) {

@@ -9,7 +9,7 @@
 
 namespace ringlab::bench {
 
-/// What the environment error says that `work` throws; empty when it throws nothing.
+/// The message of the environment error that `work` throws; empty when it throws nothing.
 template <class Work>
 std::string failure_of(const Work& work) {
   try {
@@ -25,12 +25,12 @@ std::string failure_of(const Work& work) {
 struct Contender {
   std::string name;
   std::function<void()> work;
-  /// In the place of `work`, for what knows better than the wall clock how many seconds it took.
+  /// In place of `work`: work that times itself, better than the wall clock would, in seconds.
   std::function<double()> timed_work = {};
 };
 
 /// A contender that works on the calling thread alone and is timed by that thread's processor time:
-/// what else a shared machine does costs it caches, but not turns.
+/// other load on a shared machine costs it cache, but no turns.
 Contender on_one_thread(std::string name, std::function<void()> work);
 
 /// Median, and the 10th and 90th percentile, of repeated measurements.
@@ -42,16 +42,16 @@ struct Spread {
 
 /// The spread of one number or more, interpolated between order statistics.
 Spread spread_of(std::vector<double> values);
-/// `factor` times it.
+/// The spread times `factor`.
 Spread scaled(const Spread& spread, double factor);
-/// `factor` over it: the ends change places.
+/// `factor` over the spread: p10 and p90 change places.
 Spread inverse(const Spread& spread, double factor);
 
 struct Timing {
   std::string name;
   Spread seconds;
   Spread ratio;              ///< time over the first contender's, round by round
-  std::string failure = {};  ///< why it has no times; empty when it has
+  std::string failure = {};  ///< why times or ratios are missing; empty when none are
 };
 
 struct TimingOptions {
@@ -60,9 +60,9 @@ struct TimingOptions {
 };
 
 /// Runs every contender once unmeasured, then `rounds` times in turn. Ratios are taken within a
-/// round, so that a machine that changes its speed changes both sides. One that throws an
-/// environment error is left out from then on and says so, and with the first one all others lose
-/// their ratios; anything else that is thrown ends it.
+/// round, so that a machine that changes its speed changes both sides. A contender that throws an
+/// environment error is left out from then on, with its failure; without the first contender the
+/// others have no ratios. Other exceptions pass through.
 std::vector<Timing> time_in_turn(const std::vector<Contender>& contenders,
                                  const TimingOptions& options);
 

@@ -12,7 +12,7 @@
 namespace ringlab::report {
 namespace {
 
-/// The lower median; of no values there is none.
+/// The lower median; nothing for no values.
 std::optional<double> median(std::vector<double> values) {
   if (values.empty()) return {};
   const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
@@ -20,7 +20,7 @@ std::optional<double> median(std::vector<double> values) {
   return *middle;
 }
 
-/// The median of all but one; NaN is nobody.
+/// The median of all values but `one`, without NaN.
 std::optional<double> median_of_others(std::span<const double> values, std::size_t one) {
   std::vector<double> others;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -41,7 +41,7 @@ std::vector<double> seconds_per_work(std::span<const StepTimes> ranks) {
   return rates;
 }
 
-/// Where NaN counts as less than anything. Values are not empty.
+/// The index of the largest value, NaN counting as less than any. `values` is not empty.
 std::size_t index_of_largest(std::span<const double> values) {
   std::size_t largest = 0;
   for (std::size_t i = 1; i < values.size(); ++i) {

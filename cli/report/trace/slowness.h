@@ -11,15 +11,15 @@
 
 namespace ringlab::report {
 
-/// Step times of one rank. NaN: nothing is known of it, and it is left out.
+/// Step times of one rank. NaN: unknown, and the rank is left out.
 struct StepTimes {
   double seconds = std::numeric_limits<double>::quiet_NaN();  ///< of a typical step, waits excluded
   double work = 1;   ///< of a typical step: (query, key) pairs, or 1 where that is not known
-  double steps = 1;  ///< how many there were
+  double steps = 1;  ///< number of steps
 };
 
-/// What somebody must cost a measured run to be named: a tenth of it, and a quarter of a second.
-/// Less is what a busy machine does to anybody now and then.
+/// Seconds that a rank or link must cost a measured run to be named: a tenth of it, and a quarter
+/// of a second at least. A busy machine delays anybody by less now and then.
 double least_cost_s(double run_seconds);
 
 /// A straggler takes longer than this times the median of the others.
@@ -40,7 +40,7 @@ std::optional<Slowest> slowest_rank(std::span<const StepTimes> ranks);
 /// is at least `least_cost_s` in all.
 std::optional<Slowest> find_straggler(std::span<const StepTimes> ranks, double least_cost_s);
 
-/// What came over one link, and how busy its sender was besides.
+/// Traffic of one link, and the seconds that its sender was busy besides.
 struct Link {
   int to = 0;
   LinkStats stats;

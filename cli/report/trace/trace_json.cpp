@@ -56,7 +56,7 @@ Json metadata_json(const char* what, int tid, const std::string& name) {
   return {{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", tid}, {"args", {{"name", name}}}};
 }
 
-/// One event of a file, with what to say when it is wrong.
+/// Reads one event of a file; errors name the event.
 class EventReader {
  public:
   EventReader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}

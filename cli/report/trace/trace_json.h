@@ -18,8 +18,8 @@ inline constexpr int kLanes = 4;
 Lane lane_of(TraceKind kind);  ///< sums of gradients are computed
 std::string lane_name(Lane lane);
 
-/// One complete ("X") event each: pid 0, tid rank · kLanes + lane, times in microseconds with
-/// nanoseconds behind the point; everything else about it in args. Lanes are named by metadata.
+/// One complete ("X") event for each of the trace: pid 0, tid rank · kLanes + lane, times in
+/// microseconds with nanoseconds behind the point; all else in args. Metadata names the lanes.
 std::string trace_json(const Trace& trace);
 
 /// An event has 17 values, the names of the lanes some more.

@@ -10,7 +10,7 @@ namespace ringlab::report {
 
 /// The lanes as an <svg> for a page that has style_sheet() and trace_style().
 std::string trace_picture(const Trace& trace, const TraceSummary& summary);
-/// The same with its legend, as a <figure>.
+/// trace_picture() with its legend, as a <figure>.
 std::string trace_figure(const Trace& trace, const TraceSummary& summary,
                          const std::string& caption);
 /// The lanes as a file of their own.

@@ -14,7 +14,7 @@ namespace {
 constexpr double kTraceWidth = 1100, kTraceLeft = 112, kTraceRight = 14, kTraceTop = 8, kAxis = 26;
 constexpr double kLaneHeight = 11, kRankGap = 8;
 constexpr double kRankHeight = kLanes * kLaneHeight + kRankGap;
-constexpr double kLeastBar = 0.4;  // of something very short, so that it is seen
+constexpr double kLeastBar = 0.4;  // width of very short events, so that they are seen
 
 /// Time on the x axis.
 struct Scale {

@@ -32,7 +32,7 @@ std::int64_t length(const Intervals& intervals) {
   return sum;
 }
 
-/// Length of what two unions have in common.
+/// Length of the intersection of two unions.
 std::int64_t common_length(const Intervals& a, const Intervals& b) {
   std::int64_t sum = 0;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -44,7 +44,7 @@ std::int64_t common_length(const Intervals& a, const Intervals& b) {
   return sum;
 }
 
-/// What one rank's events are, by what they mean.
+/// The events of one rank, sorted by their meaning.
 struct Activity {
   Intervals compute, in_flight, wait;
   std::vector<std::int64_t> blocks;

@@ -1,4 +1,4 @@
-// What a trace says about a run: how much of its communication was hidden, who was slow.
+// The summary of a trace: how much of the communication was hidden, who was slow.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct RankSummary {
   std::int64_t span_ns = 0;       ///< of the whole run: the same for all ranks
   std::int64_t compute_ns = 0;    ///< attention, and sums of gradients
   std::int64_t in_flight_ns = 0;  ///< some send or receive was under way
-  std::int64_t covered_ns = 0;    ///< of that, while the rank computed
+  std::int64_t covered_ns = 0;    ///< part of in_flight_ns while the rank computed
   std::int64_t wait_ns = 0;       ///< stood still for a message: communication that shows
   std::int64_t bytes_received = 0;
   Spread block;  ///< of single blocks of attention
