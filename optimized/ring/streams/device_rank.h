@@ -30,7 +30,7 @@ struct DeviceMask {
   std::vector<cuda::KeyRange> host_rows;
 };
 
-/// Its constructor allocates memory and copies inputs into it; its destructor frees it.
+/// The constructor allocates the memory and copies inputs into it; the destructor frees it.
 template <class Element>
 class DeviceRank {
  public:
