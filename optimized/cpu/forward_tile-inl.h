@@ -48,14 +48,14 @@ struct KeyBlock {
   std::int64_t count;
 };
 
-/// How many keys of a block, from its first, the queries of each vector go through, and how many of
-/// them all vectors together: on the diagonal the first vectors end before the last.
+/// Counts of keys, from the first of a block: `of` each vector those that its queries go through,
+/// `together` those that all vectors do. On the diagonal the first vectors end before the last.
 struct Reach {
   std::int64_t together;
   std::int64_t of[kTileVectors];
 };
 
-/// Where all vectors go through all keys.
+/// Reach of vectors that all go through all `count` keys.
 HWY_INLINE Reach whole(std::int64_t count) {
   Reach reach{.together = count, .of = {}};
   for (std::int64_t& keys : reach.of) keys = count;

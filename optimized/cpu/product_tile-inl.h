@@ -22,8 +22,8 @@ using Vector = hn::Vec<hn::ScalableTag<Real>>;
 inline constexpr int kRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32 : 16;
 /// Queries of a tile: this many vectors, one query per lane.
 inline constexpr int kTileVectors = 3;
-/// Whether a vector goes on alone where others of its tile see no more keys: it pays where vectors
-/// have 16 queries.
+/// True where a vector goes on alone once the others of its tile see no more keys: it pays where
+/// vectors have 16 queries.
 inline constexpr bool kVectorsGoAlone = HWY_TARGET <= HWY_AVX3;
 /// Rows of a full register tile: with 32 registers 8·3 sums, 3 columns and one number; with 16
 /// registers 4·3.

@@ -14,12 +14,12 @@ struct Products;
 /// "avx512_bf16" (AVX-512 whose kernels for bf16 multiply bf16, see bf16_dot.h, as matrices or in
 /// vectors), "avx512", "avx2" (with FMA) and "scalar"; on Arm "neon".
 std::vector<std::string> available_vectors();
-/// The ones that kernels use from the next call on; the widest there is unless chosen.
+/// The vectors that kernels use from the next call on; the widest available unless chosen.
 std::string vectors_in_use();
 /// Usage error for a name that is not available.
 void use_vectors(const std::string& name);
 
-/// How those multiply bf16; null when they widen it.
+/// The products of bf16 numbers for vectors_in_use(); null when its kernels widen bf16 to f32.
 const bf16_dot::Products* bf16_products_in_use();
 
 /// The sizes that the forward kernel is fastest with: a few tiles of queries share each block of

@@ -1,6 +1,6 @@
 // A call of a kernel on a device: the queries of one rank against one K/V chunk.
 //
-// Masks come as intervals. Of the chunk's rows, whose positions increase, a query sees one interval
+// Masks come as intervals. A query sees one interval of the chunk's rows, whose positions increase,
 // under every mask but a bit matrix; so kernels know neither masks nor positions nor layouts
 // (visible_keys.h makes the intervals). All pointers are device pointers, aligned to 16 bytes.
 #pragma once
@@ -26,8 +26,8 @@ struct TileKeys {
   KeyRange all;
 };
 
-/// How a tile of queries sees a block of keys: every row every key, or not. Kernels have a loop of
-/// their own for full blocks, without comparisons.
+/// full: every row of a tile of queries sees every key of a block; partial: not so. Kernels have a
+/// loop of their own for full blocks, without comparisons.
 enum class BlockCoverage { full, partial };
 
 /// Sizes. Query head h reads K/V head h / (q_heads / kv_heads); tensors are dense (batch, heads,

@@ -133,7 +133,7 @@ void connect_devices(int devices) {
 }
 
 void StreamTraits::destroy(int device, Stream stream) noexcept {
-  // What fails in a destructor is not told: there is nobody to tell.
+  // Errors are ignored: a destructor has nobody to report them to.
   cudaSetDevice(device);
   cudaStreamDestroy(stream);
 }
@@ -271,7 +271,7 @@ OwnedGraph end_capture(int device, Stream stream) {
   select_device(device);
   cudaGraph_t captured = nullptr;
   check_cuda(cudaStreamEndCapture(stream, &captured), "cudaStreamEndCapture", name_of(device));
-  // What runs is the executable graph; the captured one is only its description.
+  // Only the executable graph is launched; the captured graph is its description.
   cudaGraphExec_t launchable = nullptr;
   const cudaError_t made = cudaGraphInstantiate(&launchable, captured, 0);
   cudaGraphDestroy(captured);

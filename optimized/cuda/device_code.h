@@ -2,9 +2,9 @@
 //
 // nvcc makes each of them one instruction or two (ptx.cuh). Everything else gets an emulated GPU
 // (emulator/), on which the same kernels, unchanged, run on a CPU: threads are fibres in a random
-// order, asynchronous copies and matrix products happen as late as they may, and what may not be
-// read yet holds NaN. So a kernel is checked where there is no GPU, and its barriers harder than a
-// GPU would.
+// order, asynchronous copies and matrix products happen as late as they may, and memory that may
+// not be read yet holds NaN. Kernels are thus checked where there is no GPU, and their barriers
+// harder than by a GPU.
 //
 // A kernel is a function template `void name(const Params&)`, marked RINGLAB_KERNEL_CODE. Blocks
 // and threads have one dimension. Names of instructions are those of the PTX ISA.

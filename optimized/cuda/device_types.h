@@ -18,12 +18,12 @@
 
 namespace ringlab::cuda {
 
-/// A barrier in shared memory (mbarrier). Its bits are the machine's own.
+/// A barrier in shared memory (mbarrier). Only the machine knows what its bits mean.
 struct alignas(8) Barrier {
   std::uint64_t state;
 };
 
-/// What a kernel calls a wait: up to 8 letters in one number, as a wait that never ends can store it.
+/// The name of a wait in a kernel: up to 8 letters in one number, for reports of lost waits.
 class WaitName {
  public:
   template <int Size>

@@ -30,7 +30,7 @@ struct ForwardGrid {
 };
 
 /// The forward pass on the current device. f16 and bf16; full speed for head_dim = v_dim = 64 or
-/// 128, correct for multiples of 8 up to 256. What is not finite reaches the rows that see it and
+/// 128, correct for multiples of 8 up to 256. NaN and infinity reach the rows that see them and
 /// no others. Nothing is launched for no queries. Bits do not depend on the order in which thread
 /// blocks run. Input error for what why_not_hopper() tells; environment error naming the call when
 /// CUDA fails.

@@ -1,4 +1,4 @@
-// How kernels that are compiled for tests (RINGLAB_BOUNDED_WAITS) say which wait they gave up.
+// Reports of kernels that are compiled for tests (RINGLAB_BOUNDED_WAITS): which wait they gave up.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace ringlab::cuda {
 
-/// Where a kernel writes it before it traps: two numbers, of WaitName, and 2^32 times the block plus
-/// the thread. Memory of the host, at an address that nobody has to hand over.
+/// The address of a LostWait, which a kernel writes before it traps: the letters of its WaitName,
+/// and 2^32 times the block plus the thread. Host memory, at an address that need not be passed on.
 inline constexpr std::uint64_t kLostWaitAddress = 0x51'0000'0000;
 
 struct LostWait {

@@ -222,8 +222,8 @@ RINGLAB_KERNEL_CODE void arrive_expecting(Barrier* barrier, std::uint32_t bytes)
 #endif
 }
 #ifdef RINGLAB_BOUNDED_WAITS
-// For tests: what never comes is named instead of waited for. Everything is an instruction, for a call
-// between products would make the compiler wait for each of them.
+// For tests: a wait that never ends is reported instead. Everything is an instruction, for a call
+// between products would make the compiler wait for each product.
 RINGLAB_KERNEL_CODE void wait(Barrier* barrier, int parity, WaitName name) {
   for (int poll = 0; poll < ptx::kMostPolls; ++poll) {
     if (ptx::is_complete_soon(barrier, parity)) return;

@@ -162,8 +162,8 @@ struct Disagreement {
   std::string text = {};
 };
 
-/// The rank that stands against all others, if there is one. Two ranks that differ blame nobody:
-/// either may be wrong. So do three different values.
+/// The rank that stands against all others, if there is one. Two ranks that differ blame nobody,
+/// because either may be wrong; nor do three different values.
 int odd_one_out(const std::vector<Group>& groups, std::size_t ranks) {
   const auto alone =
       std::ranges::find_if(groups, [](const Group& group) { return group.ranks.size() == 1; });

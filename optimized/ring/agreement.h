@@ -16,16 +16,16 @@ struct Fact {
 };
 using Facts = std::vector<Fact>;
 
-/// What the engine must have in common on all ranks: shapes, dtype, scale, mask (with the bits of a
-/// matrix), modifiers, layouts, every option of a run but the number of threads and the timeout,
-/// gradients wanted, version of the messages.
+/// The facts of a run of the engine: shapes, dtype, scale, mask (with the bits of a matrix),
+/// modifiers, layouts, every option of a run but the number of threads and the timeout, gradients
+/// wanted, version of the messages.
 Facts facts_of(const Problem& problem, const RunOptions& options, Pass last_pass);
 
 /// Exchanges the hash of `facts` with all ranks in ceil(log2 P) rounds (dissemination: Hensgen,
-/// Finkel & Manber 1988) and returns it. Where they differ, the ranks tell each other their facts:
-/// RankError on every rank, naming what differs with its values and ranks.
+/// Finkel & Manber 1988) and returns it. If hashes differ, the ranks tell each other their facts:
+/// RankError on every rank, naming the facts that differ, with their values and ranks.
 std::uint64_t agree(const Facts& facts, Communicator& network);
-/// Whether all ranks say the same text, by the same rounds; the same answer on every rank.
+/// True on every rank when all ranks give the same text; as many rounds as agree().
 bool all_say(const std::string& text, Communicator& network);
 
 /// Messages that agree() sends when all do; as many are received.

@@ -1,4 +1,4 @@
-// What is checked of every run before any work, at its door (engine.cpp).
+// Checks of every run when it enters the engine (engine.cpp), before any work.
 #pragma once
 
 #include "optimized/ring/ends.h"

@@ -9,7 +9,7 @@
 
 namespace ringlab::ring {
 
-/// What one rank on processors sends, receives and holds; RankStats equal them exactly.
+/// Bytes and messages that one rank on processors moves and holds; RankStats equal them exactly.
 struct EngineCosts {
   std::int64_t sent_bytes = 0;
   std::int64_t sent_messages = 0;
@@ -30,13 +30,13 @@ std::vector<EngineCosts> engine_costs(const Problem& problem, const RunOptions& 
 
 /// Matrix products that a pair takes part in: Q·K and P·V; Q·K, dO·V, dQ, dK and dV.
 inline constexpr std::int64_t kForwardProducts = 2, kBackwardProducts = 5;
-/// What each rank computes, in such products of all (query, key) pairs and heads;
+/// The work of each rank: matrix products of all its (query, key) pairs and heads.
 /// EngineParts::work_done is told of them.
 std::vector<std::int64_t> engine_work(const Problem& problem, const RunOptions& options,
                                       Pass last_pass);
 
-/// What the engine promises for this problem on processors: one rescale per tile at most, state
-/// carried, and for lossy wire formats the rounding of K and V.
+/// The accuracy that the engine promises for this problem on processors: one rescale per tile at
+/// most, state carried, and for lossy wire formats the rounding of K and V.
 NumericsProfile engine_profile(const Problem& problem, const RunOptions& options);
 
 }  // namespace ringlab::ring

@@ -134,7 +134,7 @@ RunSummary run_one_rank(const CheckedRun<Element>&, const ProcessJob&, Attention
 void agree_on(const Problem&, const RunOptions&, Pass, AttentionOf, Communicator&) {}
 #endif
 
-/// What `attention` does not do for any results.
+/// Throws for problems that `attention` cannot compute, even without gradients.
 void check_attention(AttentionOf attention, const Problem& problem, const RunOptions& options) {
   switch (attention) {
     case AttentionOf::ringlab:
@@ -144,7 +144,7 @@ void check_attention(AttentionOf attention, const Problem& problem, const RunOpt
   }
 }
 
-/// What `attention` does not do for these results, beyond that.
+/// Throws, if gradients are wanted, where `attention` cannot compute them.
 template <class Element>
 void check_gradients(AttentionOf attention, const CheckedRun<Element>& run,
                      const RankRows<Element>& rows) {

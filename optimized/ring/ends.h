@@ -1,5 +1,5 @@
-// What ranks are given and hand over: one rank's rows as views in their own type, its results, and
-// the two ends of a run that all ranks' rows come from and go to.
+// Inputs and results of ranks: one rank's rows as views in their own type, its results, and the two
+// ends of a run, the source of all ranks' rows and the sink of their results.
 #pragma once
 
 #include <functional>
@@ -47,8 +47,8 @@ struct RankResult {
   double seconds = 0;
 };
 
-/// Where the ranks' rows come from and where their results go. Ranks that are threads call both at
-/// the same time. When a rank fails the results of others may have been handed over already: they
+/// The source of the ranks' rows and the sink of their results. Ranks that are threads call both at
+/// the same time. When a rank fails, other ranks may have handed their results over already: these
 /// are to be thrown away.
 template <class Element>
 struct Ends {
@@ -56,7 +56,7 @@ struct Ends {
   std::function<void(const RankTokens&, RankResult<Element>&&)> sink;
 };
 
-/// What the ranks did that ran here.
+/// Statistics of the ranks that ran in this process.
 struct RunSummary {
   std::vector<RankStats> ranks;  ///< in their order
   std::int64_t leftover_messages = 0;

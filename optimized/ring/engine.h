@@ -1,8 +1,8 @@
 // The ring engine: executes a schedule with a block kernel over a transport, forward and backward.
 //
-// What a rank does on one screen: optimized/ring/host/execute.h. Which chunks travel where is
-// decided by the schedule (reference/core/schedule/schedule.h), how blocks are computed by the
-// kernels (optimized/cpu, optimized/cuda), how bytes move by the transport (optimized/transport).
+// The work of a rank on one screen: optimized/ring/host/execute.h. The schedule decides which
+// chunks travel where (reference/core/schedule/schedule.h), kernels compute blocks (optimized/cpu,
+// optimized/cuda), and the transport moves bytes (optimized/transport).
 //
 // There is one door, Engine::run(problem, options, tensors, place). The tensors may be
 //

@@ -1,4 +1,4 @@
-// What one rank of the engine moves and holds, as closed forms.
+// Bytes and messages that one rank of the engine moves, and memory that it holds, as closed forms.
 #include <algorithm>
 #include <utility>
 
@@ -32,7 +32,7 @@ Layout key_layout(const Problem& problem, const RunOptions& options) {
   return make_layout(options, problem.shape.kv_tokens, options.kv_layout);
 }
 
-/// What is the same for all ranks.
+/// The run as all ranks share it: layouts, need, and the tokens of each chunk.
 struct Whole {
   const Problem& problem;
   const RunOptions& options;

@@ -23,9 +23,9 @@ struct EngineParts {
   std::function<std::unique_ptr<Communicator>(Communicator&)> wrap = {};
   /// Zero of the times of trace events; the moment when the ranks have agreed unless set.
   std::optional<std::chrono::steady_clock::time_point> clock_zero = {};
-  /// What blocks are computed with.
+  /// The kernels that compute blocks.
   cpu::KernelTable kernels = {};
-  /// Is told of the work of the ranks while they compute, in all what engine_work() says of them.
+  /// Is told of the work of the ranks while they compute; it adds up to engine_work().
   cpu::WorkListener work_done = {};
 };
 

@@ -1,5 +1,5 @@
-// Where the ranks of a run are: threads or simulated ranks of this process, one rank of several
-// processes; streams of this process's devices and processes with a device each: device_engine.h.
+// Places of the ranks of a run: threads or simulated ranks of this process, one rank of several
+// processes. Streams of this process's devices, and processes with a device each: device_engine.h.
 #pragma once
 
 #include <variant>
@@ -25,7 +25,7 @@ using AnyRun =
 class Place {
  public:
   virtual ~Place() = default;
-  /// Throws for what ranks there cannot do. Called by the engine, before run().
+  /// Throws for problems and options that ranks there cannot run. The engine calls it before run().
   virtual void check(const Problem& problem, const RunOptions& options) const = 0;
   virtual RunSummary run(const AnyRun& run) const = 0;
 };

@@ -1,4 +1,4 @@
-// What the ranks of a run asked of their network, and what they computed between, in program order.
+// A record of each rank's calls of its network, and its computing in between, in program order.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,8 @@ struct RankCalls {
   bool ended = false;  ///< its body returned
 };
 
-/// While one lives, the runs of stages that begin on its thread are recorded, the last one in
-/// full, also where it fails: calls of the ranks, by number.
+/// Records the runs of stages that begin on its thread while it lives: keeps the calls of the last
+/// run, by rank, also where that run fails.
 class RecordedRun {
  public:
   RecordedRun();
@@ -44,8 +44,8 @@ class RecordedRun {
 
   const std::vector<RankCalls>& ranks() const { return ranks_; }
 
-  /// Forgets what was recorded and makes room for so many ranks, in the one of this thread; null
-  /// where there is none.
+  /// Clears the calls of this thread's RecordedRun, and returns them with room for so many ranks;
+  /// null where there is no RecordedRun.
   static std::vector<RankCalls>* begin(int ranks);
 
  private:
@@ -68,12 +68,12 @@ class RecordingCommunicator : public Communicator {
   void wait(Request request) override;
 
  protected:
-  /// Called before anything is noted: notes what was computed since.
+  /// Notes the computing since the last call; called before a call is noted.
   virtual void note_computed() {}
   RankCalls& calls() { return calls_; }
   std::int64_t ns_at(Clock::time_point time) const;
   std::int64_t now() const { return ns_at(Clock::now()); }
-  bool backward_ = false;  ///< of what is noted from now on
+  bool backward_ = false;  ///< NetworkCall::backward of calls noted from now on
 
  private:
   Communicator& network_;

@@ -9,7 +9,7 @@
 
 namespace ringlab {
 
-/// What one rank has moved so far. Bytes are payload bytes.
+/// Messages and payload bytes that one rank has moved so far.
 struct Traffic {
   std::int64_t sent_bytes = 0;
   std::int64_t sent_messages = 0;
@@ -23,9 +23,9 @@ struct Request {
   std::int64_t id = -1;
 };
 
-/// Non-blocking point-to-point messages between ranks. Of the messages from one rank to another
-/// with the same tag, the first one posted goes to the first receive posted, and so on; which of
-/// them is complete first is open. Used by one thread only (the rank's own).
+/// Non-blocking point-to-point messages between ranks. Messages from one rank to another with the
+/// same tag are matched with its receives in the order of posting; which of them is complete first
+/// is open. Used by one thread only (the rank's own).
 ///
 /// Errors: every call throws an environment error when a deadline passes, when another rank has
 /// failed, or when no progress is possible; the message names this rank, the operation, the peer
@@ -43,16 +43,16 @@ class Communicator {
   virtual Request post_receive(int from, int tag, std::span<std::byte> buffer) = 0;
   /// Returns when the operation is complete: the receive buffer is full, the send buffer reusable.
   virtual void wait(Request request) = 0;
-  /// To be called by a rank that fails, before the buffers go of operations that it has not waited
+  /// Called by a rank that fails, before it frees the buffers of operations that it has not waited
   /// for: nothing reads or writes them from now on. The rank posts nothing any more. `why` is for
-  /// others, if they have to be told at once.
+  /// other ranks, if they have to be told at once.
   virtual void let_go([[maybe_unused]] const char* why) noexcept {}
 
   virtual const Traffic& traffic() const = 0;
 };
 
-/// Runs what posts operations and waits for them. Buffers that outlive the call may die behind it: they
-/// are let go of when it fails.
+/// Runs `body`, which posts operations and waits for them. If it fails, let_go() is called, so that
+/// the caller may free the buffers.
 template <class Body>
 void let_go_on_error(Communicator& network, const Body& body) {
   try {

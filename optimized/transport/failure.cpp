@@ -11,7 +11,7 @@ namespace {
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
 
-// "rank 1" and not "rank 12": what follows the number is looked at, too.
+// Looks at the character after the number, too: "rank 1" is not "rank 12".
 bool names_rank(const std::string& where, int rank) {
   const std::string name = rank_name(rank);
   return where == name || where.starts_with(name + ",") || where.starts_with(name + ":");
@@ -36,7 +36,7 @@ std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
       ErrorParts{.where = rank_name(rank), .expected = "", .actual = text, .hint = ""});
 }
 
-/// So short that its copies need no memory.
+/// The text is so short that copies of the error need no memory.
 std::shared_ptr<const Error> out_of_memory(int rank) {
   return std::make_shared<const MachineError>(
       ErrorParts{.where = rank_name(rank), .actual = "out of memory"});

@@ -23,14 +23,14 @@ class FirstFailure {
 
   /// A failure that the network found while `rank` was waiting.
   void record(int rank, const Error& error);
-  /// What the body of `rank` threw. Needs no memory when there is none.
+  /// An exception of the body of `rank`. Works when there is no memory left.
   void record_thrown(int rank, const std::exception_ptr& thrown) noexcept;
   explicit operator bool() const { return error_ != nullptr; }
 
   /// Throws the failure itself; call only when there is one.
   [[noreturn]] void rethrow() const;
-  /// Throws what another rank is told: "rank R: expected TO DO WHAT, found rank K failed (…)", a
-  /// RankError whose suspect is K.
+  /// Throws the error of a rank that did not fail: "rank R: expected TO DO WHAT, found rank K
+  /// failed (…)", a RankError whose suspect is K.
   [[noreturn]] void throw_to_survivor(int rank, const std::string& doing) const;
 
  private:
@@ -42,11 +42,11 @@ class FirstFailure {
 /// Throws a copy that is still a RankError when `error` is one.
 [[noreturn]] void throw_copy(const Error& error);
 
-/// What a body threw, as an Error that names its rank. An Error keeps its kind, a RankError all it
-/// says; anything else is an environment error with its text.
+/// An exception of a body, as an Error that names its rank. An Error keeps its kind, a RankError
+/// all it says; any other exception becomes an environment error with its text.
 std::shared_ptr<const Error> error_of_rank(int rank, const std::exception_ptr& thrown);
 
-/// A rank's doings, and their time, when it found out that it cannot go on.
+/// The operation of a rank, and its duration, when the rank found out that it cannot go on.
 struct Attempt {
   int rank = 0;
   std::string doing = {};  ///< "to receive tag 3 from rank 1"
@@ -55,7 +55,7 @@ struct Attempt {
 RankError wait_error(const Attempt& attempt, int suspect, const std::string& reason);
 RankError size_error(int rank, const PairedMessage& message);
 /// An error that says who waits for whom, when nobody can go on; an empty entry is a rank that has
-/// ended. It is that of the first rank that waits, and suspects nobody.
+/// ended. The error names the first rank that waits, and suspects nobody.
 RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting,
                          const MessageTable& table);
 

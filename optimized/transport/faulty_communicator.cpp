@@ -152,7 +152,7 @@ class FaultyCommunicator final : public Communicator {
     std::vector<std::byte>& copy = kept_.emplace_back(bytes.begin(), bytes.end());
     // A transport must refuse it: a message that is shorter than its receive is a broken protocol.
     if (plan_.kind == FaultKind::half) copy.resize(copy.size() / 2);
-    // Where nothing of that length was sent before, the message goes as it is.
+    // Replays the last message of the same length; without one the message goes as it is.
     if (plan_.kind == FaultKind::replay && previous_.contains(copy.size())) {
       copy = previous_[copy.size()];
     }

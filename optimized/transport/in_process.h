@@ -10,7 +10,7 @@
 
 namespace ringlab {
 
-/// How the ranks of one in-process run behave.
+/// Options of the network of one in-process run.
 struct NetworkOptions {
   double timeout_s = 60.0;  ///< a wait longer than this is an environment error (threads only)
   /// Zero-buffer rendezvous: a send completes only when its receive is posted. Otherwise sends are
@@ -18,7 +18,7 @@ struct NetworkOptions {
   bool rendezvous = false;
 };
 
-/// What a run that ended well has moved.
+/// Traffic of a run that ended well.
 struct NetworkSummary {
   std::vector<Traffic> traffic;        ///< per rank
   std::int64_t leftover_messages = 0;  ///< sent and never received: a broken protocol
@@ -41,9 +41,9 @@ NetworkSummary run_threads(int ranks, const NetworkOptions& options, const RankB
 
 /// Like run_threads, but all ranks are fibres of the calling thread. Exactly one runs at any
 /// moment, chosen by a scheduler seeded with `seed`, and time is a virtual clock: no timeout. Every
-/// message arrives after a random delay. Its send buffer is read at that moment and not before, so
-/// overwriting it before wait() corrupts the message; its receive buffer holds NaN from posting
-/// until then, so reading it before wait() reads NaN on some seeds. The same seed gives the same
+/// message arrives after a random delay. The send buffer is read on arrival and not before, so
+/// overwriting it before wait() corrupts the message; the receive buffer holds NaN from posting
+/// until arrival, so reading it before wait() reads NaN on some seeds. The same seed gives the same
 /// run. When every rank waits and no message is in flight the run ends with an environment error
 /// that says who waits for whom. A send never waited for is lost when its body ends.
 NetworkSummary run_simulated(int ranks, std::uint64_t seed, const NetworkOptions& options,

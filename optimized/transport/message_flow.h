@@ -1,4 +1,4 @@
-// Which chunk each message of a recorded run carried, and while what else was under way.
+// Messages of a recorded run: the chunk that each carried, and when it was under way.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ struct RecordedMessage {
 };
 inline constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
-/// From its post until its wait was over, `at` included.
+/// True when call `at` of the rank is the message's post, or comes after it and before its wait.
 bool is_open(const RecordedMessage& message, std::size_t at);
-/// Some byte is in both buffers.
+/// True when some byte is in both buffers.
 bool overlap(const NetworkCall& a, const NetworkCall& b);
 
 /// The operations of all ranks, sends and receives paired in the order of each channel. A buffer
-/// holds what was last received into it, and else the rank's own chunk.
+/// holds the chunk that was last received into it, or else the rank's own.
 class MessageFlow {
  public:
   explicit MessageFlow(const std::vector<RankCalls>& ranks);

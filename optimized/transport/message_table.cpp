@@ -38,8 +38,8 @@ std::size_t MessageTable::ChannelHash::operator()(const Channel& channel) const 
 }
 
 // Pairs in the order of posting: the queue of a channel holds ends of one side only, because an
-// end of the other side takes its head at once. Which message is whose is so decided at the
-// post, and no delay changes it.
+// end of the other side takes its head at once. Posts alone thus decide which send meets which
+// receive, and no delay changes it.
 MessagePtr MessageTable::take_counterpart(const Channel& channel, Direction direction) {
   const auto [entry, is_new] = unpaired_.try_emplace(channel);
   std::list<MessagePtr>& queue = entry->second;

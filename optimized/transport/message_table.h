@@ -65,7 +65,7 @@ class MessageTable {
   int ranks() const { return static_cast<int>(ranks_.size()); }
 
   /// Opens one side of a message; usage error for a peer that does not exist or a negative tag.
-  /// The counterpart is the oldest unpaired one on the same channel, or comes later.
+  /// The counterpart is the oldest unpaired side on the same channel, or comes later.
   struct PostedPair {
     Request request;
     MessagePtr message;
@@ -85,8 +85,8 @@ class MessageTable {
   /// With `rendezvous` a send needs its receive.
   std::string hopeless(const HalfMessage& operation, bool rendezvous) const;
 
-  /// What the peer of this operation has posted for the same rank under another tag, when the other
-  /// end of both is missing: the one with the smallest tag.
+  /// An operation of the peer for the same rank under another tag, unpaired as this one: that with
+  /// the smallest tag.
   std::optional<HalfMessage> other_tag(const HalfMessage& operation) const;
 
   const Traffic& traffic(int rank) const { return ranks_[static_cast<std::size_t>(rank)].traffic; }

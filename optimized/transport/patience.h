@@ -1,4 +1,4 @@
-// How long a rank goes on waiting while nothing moves.
+// The deadline of a rank's wait while nothing moves.
 #pragma once
 
 #include <chrono>
@@ -7,10 +7,10 @@
 
 namespace ringlab::in_process {
 
-/// The patience of one wait. The rank that is waited for in the end is looked at in the middle of
-/// the deadline and at its end: one that has used a processor meanwhile is at work, unless it has
-/// done nothing else for a whole deadline. Where there are more ranks than processors, steps take
-/// long, and nobody is to blame for that.
+/// The patience of one wait. The rank at the end of the chain of waits is looked at in the middle
+/// of the deadline and at its end: if it has used a processor meanwhile it is at work, unless it
+/// has done nothing else for a whole deadline. Where there are more ranks than processors, steps
+/// take long, and nobody is to blame for that.
 class Patience {
  public:
   using Clock = std::chrono::steady_clock;

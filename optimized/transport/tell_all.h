@@ -1,5 +1,5 @@
-// What the ranks of a network tell each other as texts, which may be any bytes. All collective, by way
-// of rank 0, with messages of one tag.
+// Texts, of any bytes, that the ranks of a network tell each other. All functions are collective
+// and send by way of rank 0, with messages of one tag.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace ringlab {
 /// Every rank's text on rank 0, in their order; nothing elsewhere.
 std::vector<std::string> gather_texts(const std::string& mine, int tag, Communicator& network);
 
-/// Rank 0's text on all ranks. That of the others is not looked at.
+/// Rank 0's text on all ranks. `mine` of other ranks is not looked at.
 std::string text_of_first(const std::string& mine, int tag, Communicator& network);
 
 /// Every rank says a text and hears those of all ranks, in their order.

@@ -218,7 +218,7 @@ RunResult take_results(const nb::dict& results, const AttentionInput& input, boo
   return result;
 }
 
-/// Calls the function with copies of the inputs. Those of the call before are kept until then, so
+/// Calls the function with copies of the inputs. Copies of the call before are kept until then, so
 /// that no two calls in a row see the same addresses.
 class Callee {
  public:

@@ -35,7 +35,7 @@ struct DlManagedTensor {
   void* manager = nullptr;
   void (*deleter)(DlManagedTensor*) = nullptr;
 };
-/// The structure that a capsule "dltensor_versioned" points to. Of another major version, only the
+/// The structure that a capsule "dltensor_versioned" points to. In another major version only the
 /// first four fields are known to be there.
 struct DlManagedTensorVersioned {
   std::uint32_t major = 0;
@@ -47,8 +47,8 @@ struct DlManagedTensorVersioned {
 };
 static_assert(sizeof(DlTensor) == 48 && sizeof(DlManagedTensorVersioned) == 80);
 
-/// An array that can be read: every element lies in the address space, aligned. Whether all of it
-/// is allocated only its owner knows.
+/// An array that can be read: every element lies in the address space, aligned. Only its owner
+/// knows whether all of it is allocated.
 struct CheckedDlTensor {
   const void* first = nullptr;  ///< element (0, 0, 0, 0); null for arrays without elements
   DType dtype = DType::f32;

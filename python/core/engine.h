@@ -14,8 +14,8 @@ struct EngineResults {
   std::optional<Tensor<Element>> dq = {}, dk = {}, dv = {};
 };
 
-/// All ranks inside this process. What a rank holds in one run of tokens is read where it lies;
-/// other rows are packed. Needs no GIL.
+/// Runs all ranks inside this process. A rank's rows are read where they lie if their tokens are
+/// one run, and packed if not. Needs no GIL.
 template <class Element>
 EngineResults<Element> run_engine_on(const GivenInput& given, const RunOptions& options,
                                      const ring::EngineParts& parts);

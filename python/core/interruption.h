@@ -1,4 +1,4 @@
-// Ctrl-C, while something long is computed.
+// Interruption of a long computation by Ctrl-C.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,9 +14,9 @@ namespace ringlab::python {
 /// Listens for signals in the caller's thread while another one computes; for one computation.
 class Interruption {
  public:
-  /// What compute() gives, called without the GIL. Where the handler of a signal raises meanwhile,
-  /// as that of Ctrl-C does, check() throws from then on, and what was raised is thrown when
-  /// compute() is over, whatever it gives.
+  /// Calls compute() without the GIL and returns its result. If the handler of a signal raises
+  /// meanwhile, as that of Ctrl-C does, check() throws from then on, and when compute() is over, by
+  /// a result or an error, the handler's exception is thrown.
   template <class Compute>
   auto listen(const Compute& compute) {
     auto computed = [&] {
@@ -29,7 +29,7 @@ class Interruption {
     const nanobind::gil_scoped_release released;
     return computed.get();
   }
-  /// To be called by what computes, now and then, from any thread.
+  /// To be called by the computation, now and then, from any thread.
   void check() const {
     if (is_wanted_) throw Unwanted();
   }

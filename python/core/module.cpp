@@ -1,4 +1,4 @@
-// The compiled half of the Python package: what ringlab/*.py calls. Its interface is theirs alone.
+// The compiled half of the Python package. Only ringlab/*.py calls its functions.
 #include <nanobind/nanobind.h>
 
 #include "python/core/attention.h"

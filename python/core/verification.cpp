@@ -168,7 +168,7 @@ nb::dict verify_callable(const nb::dict& named_wishes) {
   return described(subject, verdict, insight);
 }
 
-/// What went wrong with the simplest call that is within the limits; empty where nothing did.
+/// The failure of the simplest call that is within the limits; empty where it answered.
 std::string first_call(const nb::dict& named_wishes) {
   const Wishes wishes(named_wishes);
   const auto stop = std::make_shared<VerifyStop>();

@@ -35,7 +35,7 @@ std::size_t matrix_number(const std::string& path, std::size_t matrices) {
   refuse_file("\"file:" + path + "\"");
 }
 
-/// What is wrong with the text of a mask, without the files that only the command line reads.
+/// Throws an error of a mask's text that does not mention files: only the command line reads them.
 [[noreturn]] void refuse_mask(ErrorParts parts) {
   constexpr std::string_view kFiles = " or file:PATH";
   const bool is_file = parts.actual.starts_with("\"file");

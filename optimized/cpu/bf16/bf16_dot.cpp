@@ -121,7 +121,7 @@ class Worker {
     score_part(tile, run, part, skipped);
     const std::int64_t count = part.last - part.first;
     const std::int64_t pairs = channels_.products.pairs_of(count);
-    // What fills the pairs up has no weight: its score is -inf.
+    // Rows that only fill the last pairs up get the score -inf, and so no weight.
     std::fill_n(scores_.get() + count * kWidth, (2 * pairs - count) * kWidth, kEmptyRowMax<float>);
     const bool rescale = weigh({.scores = scores_.get(),
                                 .count = 2 * pairs,

@@ -33,7 +33,7 @@ struct AmxTiles {
   }
 };
 
-/// What LDTILECFG reads: all eight registers are 16 rows of 64 bytes.
+/// The operand of LDTILECFG: all eight tile registers are 16 rows of 64 bytes.
 struct alignas(64) TileShapes {
   TileShapes() {
     for (int r = 0; r < 8; ++r) {

@@ -71,7 +71,7 @@ inline bool pack_matrices(const Packing& job) {
   return _mm512_cmpge_epu16_mask(largest, _mm512_set1_epi16(0x7f80)) == 0;
 }
 
-/// What a thread does before and after it multiplies.
+/// Calls that set up and free a thread's tile registers; null where none are needed.
 struct TileRegisters {
   void (*begin)() = nullptr;
   void (*end)() = nullptr;

@@ -146,7 +146,7 @@ class PairedBackwardWorker {
       hide(tile, run, start, rows);
       differentiate({.scores = scores(),
                      .dp = dp(),
-                     // What fills the pairs up has no weight.
+                     // With rows that fill the last pairs up: multiply() gave them weight 0.
                      .count = 2 * channels_.products.pairs_of(rows.last - rows.first),
                      .scale = static_cast<float>(block_.scale * std::numbers::log2e),
                      .lse = tile.lse(),
@@ -163,7 +163,7 @@ class PairedBackwardWorker {
                                      .panels = channels_.products.panels_of(channels_.head_dim),
                                      .keep = nullptr,
                                      .acc = tile.dq()});
-    // What K has of infinite, NaN and subnormal numbers, which the panels hold as zeros.
+    // Infinite, NaN and subnormal numbers of K, which the panels hold as zeros.
     key_panels_.add_specials(part.first, count, ds_.get(), tile.dq());
   }
 

@@ -52,8 +52,8 @@ void RowPanels::load(const BFloat16* values, std::int64_t rows) {
                                  .panel_stride = stride_});
   if (finite && !has_subnormal(bits_of(values), rows * channels_)) return;
   specials_ = specials_of(values, rows, channels_, Apart::not_finite_or_subnormal);
-  // What was packed becomes zero and is added apart: inf · 0 would be NaN for keys that do not see
-  // the row, and a subnormal would be read as 0.
+  // Zeros replace these numbers in the panels; they are added apart: inf · 0 would be NaN for keys
+  // that do not see the row, and a subnormal would be read as 0.
   for (const LostNumber& special : specials_) {
     const std::int64_t c = special.channel;
     const std::int64_t at =

@@ -65,8 +65,8 @@ std::vector<LostNumber> specials_of(const BFloat16* values, std::int64_t rows,
     for (std::int64_t c = 0; c < channels; ++c) {
       const BFloat16 number = values[row * channels + c];
       const float value = widened(number.bits);
-      // Whether subnormal numbers are lost depends on the other factor: by a weight of at most 1
-      // the product is subnormal as well, by a dS it may be large.
+      // Subnormal numbers are read as 0. Products with weights of at most 1 would be subnormal as
+      // well, and so are lost anyway; products with dS may be large.
       const bool lost = apart == Apart::not_finite_or_subnormal && is_subnormal(number);
       if (lost || !std::isfinite(value)) specials.push_back({row, c, value});
     }

@@ -1,4 +1,4 @@
-// How the tiles of the bf16 kernels multiply: pairs in vectors, or matrices in registers of their own.
+// Products of the tiles of the bf16 kernels: of pairs in vectors, or of matrices in tile registers.
 #pragma once
 
 #include <cstdint>

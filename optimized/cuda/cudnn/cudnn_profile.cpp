@@ -15,8 +15,8 @@ NumericsProfile cudnn_profile(DType dtype, const CudnnWork& work) {
   if (merges == 0) return profile;
   profile.lse_merges = merges;
   profile.u_partial = dtype_info(dtype).unit_roundoff;
-  // Outputs are rounded once for each merge, not once for each block. So rescaling is counted by
-  // merges, each as inexact as all those of its blocks.
+  // Outputs are rounded once for each merge, not once for each block. Rescaling is therefore
+  // counted by merges, each as inexact as all rescaling of its blocks.
   profile.max_rescales = merges;
   const double share = static_cast<double>(blocks + merges + 1) / static_cast<double>(merges + 1);
   profile.exp_error *= share;

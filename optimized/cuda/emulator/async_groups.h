@@ -8,22 +8,23 @@ namespace ringlab::cuda::emulator {
 
 struct Thread;
 
-/// What a thread has under way, in the order in which it was begun. All is about the thread that runs.
+/// Asynchronous work of each thread, in the order in which it was begun. begin(), commit() and
+/// wait() speak of the thread that runs.
 class AsyncGroups {
  public:
   explicit AsyncGroups(int threads) : threads_(static_cast<std::size_t>(threads)) {}
 
-  /// Work of a thread: of which group it is.
+  /// A piece of work: its thread, and the number of its group.
   struct Work {
     Thread* thread;
     std::size_t group;
   };
   Work begin();
-  /// Wakes the thread, if this is the last that it waits for. By whoever did the work.
+  /// Wakes the thread if it waits for no other work. Called by whoever did the work.
   void end(const Work& work);
   void commit();
-  /// Until at most `pending` of the groups that were committed are under way. `what`: a literal with a
-  /// place for `pending`.
+  /// Waits until at most `pending` committed groups are under way. `what`: a literal with a place
+  /// for `pending`.
   void wait(const char* what, int pending);
   int under_way() const { return under_way_; }
 

@@ -68,7 +68,7 @@ void Boxes::load(ThreadBlock& block, void* shared, const TensorBox& box, Barrier
       bytes};  // from the start of a period of the swizzle on
   MBarrier& notified = block.mbarriers.published(barrier, "load_box()");
   check_free(target);
-  // What was there was written by ordinary code: the asynchronous proxy has to know that.
+  // Earlier writes of ordinary code to the target must have been fenced for the asynchronous proxy.
   block.shared.check_fenced(target.address, static_cast<int>(bytes), "load_box()");
   block.shared.poison(target.address, static_cast<int>(bytes));
   targets_.push_back(target);

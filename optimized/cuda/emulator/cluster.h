@@ -20,7 +20,7 @@ struct ThreadCluster {
   ThreadBlock& block_at(int rank, const char* what) const;
 };
 
-/// What is at the same place of another block's shared memory.
+/// Translates an address in the shared memory of `from` to the same offset in that of `to`.
 std::byte* same_place(ThreadBlock& from, const void* shared, ThreadBlock& to);
 
 namespace instructions {

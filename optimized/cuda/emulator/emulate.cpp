@@ -93,7 +93,7 @@ class EmulatedMachine {
   void run_thread(const Thread& thread) {
     try {
       code_();
-      // What a thread leaves undone is found here, as waits for its products.
+      // Faults if the thread left work under way, such as products that it never waited for.
       thread.block->end_thread(thread);
     } catch (const Abandoned&) {  // unwound, because another thread has failed
     } catch (...) {
@@ -102,7 +102,7 @@ class EmulatedMachine {
   }
 
   void keep_failure() {
-    // The first failure is the reason; others come of it.
+    // The first failure is the reason; later ones follow from it.
     if (!failure_) failure_ = std::current_exception();
   }
 

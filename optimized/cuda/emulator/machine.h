@@ -1,12 +1,12 @@
 // device_code.h on the emulated GPU: each function asks the block that runs.
 //
-// What is emulated more strictly than a GPU does it:
+// The emulation is stricter than a GPU:
 //   - shared memory, targets of copies under way and accumulators of products under way hold NaN;
 //   - copies and products happen at random times, each at the latest when somebody waits for it;
 //   - threads run in a random order, one until it waits or, here and there, earlier;
-//   - what is undefined on a GPU is a KernelFault (fault.h), and so is a deadlock.
-// What it does not see: races between ordinary writes and reads that no order of threads shows,
-// global memory beyond its end, the order of memory seen by other blocks.
+//   - behaviour that is undefined on a GPU is a KernelFault (fault.h), and so is a deadlock.
+// It does not find races between ordinary writes and reads that no order of threads shows, accesses
+// to global memory beyond its end, and errors in the order of memory seen by other blocks.
 #pragma once
 
 #include <cstddef>

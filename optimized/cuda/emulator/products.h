@@ -22,7 +22,7 @@ enum class ProductForm {
   columns,         ///< shared memory; both
 };
 
-/// What each of 128 threads holds of a left operand: four packed pairs.
+/// A left operand in registers: each of 128 threads holds four packed pairs of it.
 using FourPairs = std::array<std::array<std::uint32_t, 4>, 128>;
 
 /// A wgmma instruction's fields, the same for all 128 threads.

@@ -21,7 +21,7 @@ constexpr std::array kEagerness{0.0, 0.01, 0.2, 1.0};
 // Threads that are drawn before the one of the highest priority runs: 1 is a uniform order, more of
 // them let favoured warps run ahead.
 constexpr std::array kCandidates{1, 3, 8, 16};
-// How long a warp stays favoured: some steps of each thread of a block, or whole tiles of work.
+// Picks until other warps are favoured: some steps of each thread of a block, or whole tiles.
 constexpr std::array kPicksPerMood{512, 16384};
 constexpr std::size_t kWarps = 32;  // of the largest block
 constexpr std::size_t kBlocks = 4;  // neighbours are favoured one without the other
@@ -63,7 +63,7 @@ void Scheduler::add(Thread* thread) {
 }
 
 void Scheduler::post(std::function<void()> job) {
-  // At once: as if the machine were infinitely fast.
+  // Done at once, as by an infinitely fast machine.
   if (chance(eagerness_)) return job();
   jobs_.push_back(std::move(job));
 }
@@ -75,7 +75,7 @@ void Scheduler::wake(Thread* thread) {
 
 void Scheduler::suspend() {
   running->fibre->suspend();
-  // Back, but only to unwind: the run has failed somewhere else.
+  // Resumed only to unwind: the run has failed somewhere else.
   if (is_abandoned_) throw Abandoned{};
 }
 
@@ -94,7 +94,7 @@ void Scheduler::maybe_yield() {
 }
 
 Thread* Scheduler::pick() {
-  // Another mood now and then, so that no warp lags behind for a whole run.
+  // Draws new priorities now and then, so that no warp lags behind for a whole run.
   if (picks_++ % picks_per_mood_ == 0) {
     for (std::uint32_t& priority : priorities_) priority = static_cast<std::uint32_t>(random_());
   }
@@ -105,14 +105,14 @@ Thread* Scheduler::pick() {
     if (priority(other) > priority(best)) best = other;
   }
   std::swap(ready_[best], ready_.back());
-  // Taken out by the last one's place: the order of the list means nothing.
+  // Takes the thread out by a swap with the last one: the order of the list means nothing.
   Thread* thread = ready_.back();
   ready_.pop_back();
   return thread;
 }
 
 void Scheduler::run_a_job() {
-  // Any of them: asynchronous work may overtake.
+  // Picks any job: asynchronous work has no order.
   std::swap(jobs_[below(jobs_.size())], jobs_.back());
   const auto job = std::move(jobs_.back());
   jobs_.pop_back();
@@ -121,14 +121,14 @@ void Scheduler::run_a_job() {
 
 void Scheduler::resume(Thread* thread) {
   running = thread;
-  // What device code asks of its place (thread, block) is kept per thread of the host.
+  // Device code reads its place (thread, block) from a variable that is per thread of the host.
   here = thread->block->place_of(*thread);
   thread->fibre->resume();
   running = nullptr;
 }
 
 bool Scheduler::step() {
-  // Where no thread can run, work that is due is what they wait for.
+  // Asynchronous work must be done when no thread can run: they wait for it.
   if (!jobs_.empty() && (ready_.empty() || chance(eagerness_))) {
     run_a_job();
   } else if (!ready_.empty()) {

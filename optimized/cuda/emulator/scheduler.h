@@ -1,4 +1,4 @@
-// The choice of who runs next: threads that can, and asynchronous work that may, in a seeded order.
+// The choice of what runs next: a thread that can go on, or asynchronous work, in a seeded order.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ struct Thread {
   std::size_t favoured_with = 0;  ///< the number of its warp in the scheduler's eyes
 };
 
-/// The order of everything. A quarter of the seeds lets threads run in a uniform order, the others
-/// favour some warps for a while, short or long; asynchronous work happens at once, soon, late, or only when no
-/// thread can go on without it.
+/// The order in which threads run and asynchronous work happens. A quarter of the seeds lets
+/// threads run in a uniform order, the others favour some warps for a while, short or long;
+/// asynchronous work happens at once, soon, late, or only when no thread can go on without it.
 class Scheduler {
  public:
   explicit Scheduler(std::uint64_t seed);

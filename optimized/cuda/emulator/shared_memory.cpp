@@ -12,8 +12,8 @@ constexpr std::size_t kAlignment = 1024;  // of a swizzled box
 constexpr int kEdgeBytes = 4096;          // on both sides, filled with a pattern
 constexpr std::byte kEdge{0xa5};
 
-/// The first multiple of 1024 that is no multiple of 2048, an edge after the beginning.
-/// So that a kernel that wants more than 1024 is found: a GPU promises no more.
+/// The first multiple of 1024 that is no multiple of 2048, an edge after the beginning. Finds
+/// kernels that rely on an alignment to more than 1024 bytes, which a GPU does not promise.
 std::byte* place_in(std::vector<std::byte>& storage) {
   const auto begin = reinterpret_cast<std::uintptr_t>(storage.data()) + kEdgeBytes;
   const std::uintptr_t place = (begin + 2 * kAlignment - 1) / (2 * kAlignment) * (2 * kAlignment);
@@ -26,7 +26,7 @@ SharedWindow::SharedWindow(int bytes)
     : bytes_(bytes),
       storage_(static_cast<std::size_t>(bytes) + 2 * kEdgeBytes + 4 * kAlignment, kEdge),
       data_(place_in(storage_)),
-      // What the asynchronous proxy sees: NaN at first, like all of it.
+      // The view of the asynchronous proxy: NaN at first, as is the ordinary view.
       async_view_(static_cast<std::size_t>(bytes), kPoison) {
   std::fill(data_, data_ + bytes, kPoison);
 }

@@ -1,9 +1,9 @@
 // The shared memory of a block, as ordinary loads see it and as the asynchronous proxy does.
 //
 // Kernels read and write the ordinary view through plain pointers. load_box and wgmma go through
-// the other one, which learns of ordinary writes at a fence_async_proxy(): of what was written
-// since the last, by whichever thread. What may not be read yet is poison in both: bytes of ones,
-// NaN in every format.
+// the other view, which learns of ordinary writes at a fence_async_proxy(): of all that were made
+// since the last fence, by whichever thread. Bytes that may not be read yet are poison in both
+// views: 0xff, which is NaN in every format.
 #pragma once
 
 #include <cstddef>

@@ -56,7 +56,7 @@ void BoxStores::store(Kind kind, const TensorBox& box, const void* shared) {
   const std::byte* const begin = block.shared.at(address, count, name_of(kind));
   const auto job = [this, kind, box, begin, work = groups_.begin(),
                     bytes = std::vector<std::byte>(begin, begin + count)] {
-    // What is read must still be there: a write in between is a race.
+    // The source must still hold the bytes that it held at the call: a write in between is a race.
     if (std::memcmp(begin, bytes.data(), bytes.size()) != 0) {
       fault("shared memory was written while {} from it was under way", name_of(kind));
     }

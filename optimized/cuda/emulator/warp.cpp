@@ -35,7 +35,7 @@ std::uint32_t shuffle_from(const char* what, std::uint32_t value, int source) {
   return mine.result;
 }
 
-/// Where a lane's row begins in shared memory, and the registers that the lane gets or gives.
+/// Operands of a lane: the beginning of its row in shared memory, and its registers.
 struct MatrixLoad {
   const std::byte* row;
   std::uint32_t* fragments;

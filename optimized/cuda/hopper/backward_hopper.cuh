@@ -32,9 +32,9 @@
 //                  dO have arrived. The thread that copies announces them as it arrives.
 //   empty[stage]   every warp of the consumers is done with the stage: its last product that reads
 //                  it, dSᵀ Q, has ended, and so have all earlier ones.
-//   ds_full[stage] every warp of the consumers has written its dSᵀ of the tile. That a fast consumer
-//                  does not overwrite what a slow one still multiplies needs no "empty", because
-//                  there are two stages: who writes that of tile n + 2 has seen "full" of tile
+//   ds_full[stage] every warp of the consumers has written its dSᵀ of the tile. No "empty" keeps a
+//                  fast consumer from overwriting dSᵀ that a slow one still multiplies, because
+//                  there are two stages: who writes dSᵀ of tile n + 2 has seen "full" of tile
 //                  n + 1, before which the other one had waited for its product dS K of tile n.
 //   named 1        both consumers: K, once, and tiles that are seen in part have lost what is not
 //                  finite.
@@ -56,10 +56,10 @@
 // channels at once (HopperAdding), or multiply dQ with its own tile (meet_tile): the consumers meet
 // at every tile, once dSᵀ is there.
 //
-// What is not finite: as in backward_tiles.cuh, a gradient is changed by pairs that see each other
+// NaN and infinity: as in backward_tiles.cuh, a gradient is changed by pairs that see each other
 // and no others. P is chosen by the mask, and dS is 0 where P is, whatever dP holds. Right operands
-// whose rows are not all seen lose what is not finite before they are multiplied: K once, Q and dO
-// in tiles that meet the keys partially. That a delta is not finite is passed on in lse.
+// whose rows are not all seen lose NaN and infinity before they are multiplied: K once, Q and dO
+// in tiles that meet the keys partially. A delta that is not finite makes the row's lse NaN.
 #pragma once
 
 #include <cstddef>
@@ -76,8 +76,8 @@ namespace ringlab::cuda {
 
 // --- sizes -------------------------------------------------------------------------------------
 
-/// How a piece of dQ is added to memory: by atomic additions of two numbers, or by way of shared
-/// memory, in boxes of 16 rows by 32 channels.
+/// The way in which a piece of dQ is added to memory: by atomic additions of two numbers, or from
+/// shared memory, in boxes of 16 rows by 32 channels.
 enum class HopperAdding { pairs, boxes };
 
 /// A shape of the kernel: 64 channels and tiles of 128 queries, or 128 and 64. The pieces of dQ, 64

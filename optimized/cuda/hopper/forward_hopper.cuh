@@ -13,8 +13,8 @@
 //   C         channels: head_dim and v_dim, padded to a multiple of 64 by the tensor maps
 //   block     kKeys keys, what one stage of the pipeline holds of K or of V
 //   tile      kQueries queries of one head, what a thread block works on at a time
-//   t, g, i   lane t of the 4 that share row g of 8, and row g + 8; i says which of the two. Of S
-//             and of acc it has columns 8 n + 2 t + e, at [4 n + 2 i + e] (device_code.h)
+//   t, g, i   lane t of the 4 that share row g of 8, and row g + 8; i says which of the two. The
+//             lane has columns 8 n + 2 t + e of S and of acc, at [4 n + 2 i + e] (device_code.h)
 //
 // Shared memory (128-byte rows, swizzled: device_code.h), here for C = 128, two stages:
 //
@@ -50,14 +50,14 @@
 // each of one K/V head, and so the same walk; each copies half of every block of keys to both, and says
 // to both when it has read.
 //
-// What is not finite. Keys that a row does not see get the weight 0 by selection, whatever K holds.
+// NaN and infinity. Keys that a row does not see get the weight 0 by selection, whatever K holds.
 // But 0 · NaN in P V is NaN, and a block of V is multiplied for all rows of a tile; so where the
 // tile has keys that only some rows see and a row ended as no number, its warp does this row again,
 // key by key (redo_rows). A NaN or infinity thus reaches rows that see it, and no others.
 //
-// What is far away. Exponents are score · scale - row_max in one multiply-add, which is exact but for
-// one rounding; row_max itself is rounded, and the largest weight is 2 to the power of what that left.
-// Beyond 2^24 this is more than 1: such rows are done again, too.
+// Large scores. Exponents are score · scale - row_max in one multiply-add, which is exact but for
+// one rounding; row_max itself is rounded, and the largest weight is 2 to the power of the rounding
+// error. The error may be 1 and more where row_max is beyond 2^24: such rows are done again, too.
 #pragma once
 
 #include <cmath>
@@ -453,8 +453,8 @@ RINGLAB_KERNEL_CODE bool is_not_finite(const ThreadRows<Tile>& rows, int i) {
   return !(sum_of_row(probe) == 0);
 }
 
-/// True when the reference of row i is so large that what rounding left of it, half a unit in its last
-/// place, is an exponent that matters: the largest weight is that power of 2.
+/// True when row_max of row i is so large that its rounding error, half a unit in the last place,
+/// matters as an exponent: the largest weight is that power of 2.
 template <class Tile>
 RINGLAB_KERNEL_CODE bool is_out_of_reach(const ThreadRows<Tile>& rows, int i) {
   const float size = fabsf(rows.row_max[i]);

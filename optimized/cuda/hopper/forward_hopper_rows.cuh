@@ -129,7 +129,7 @@ RINGLAB_KERNEL_CODE void leave_state(const ForwardCall<typename Tile::Element>& 
   });
 }
 
-/// What the accumulators of row i are multiplied by at the end; its lse is written. A row that saw
+/// Writes the lse of row i and returns the factor of its accumulators, 1 / row_sum. A row that saw
 /// nothing has the sum 0, and its acc is 0; a row that saw nothing but NaN has a row_max of -inf too,
 /// but the sum NaN.
 template <class Tile>

@@ -1,6 +1,6 @@
 // The forward kernel for Hopper: its shapes, its shared memory, and the order in which it takes tiles.
 //
-// forward_hopper.cuh says what all of it is for.
+// forward_hopper.cuh explains the kernel.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct HopperTactics {
   bool tells_tiles = false;       ///< a warp of the producer finds out what the next tile is
 };
 
-/// What pays at 128 channels, as measured (docs/gpu.md).
+/// The tactics that pay at 128 channels, as measured (docs/gpu.md).
 inline constexpr HopperTactics kTacticsAt128{
     .keeps_queries = true, .stores_boxes = true, .tells_tiles = true};
 

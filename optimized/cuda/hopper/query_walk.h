@@ -81,10 +81,10 @@ struct BlockKeys {
   std::int32_t first_head;  ///< a query head of all batches
 };
 
-/// How the work is cut and in which order it comes. Early keys come first: under masks that look back
-/// most queries see them, and what takes longest should not begin last. Query heads come in sections,
-/// of which the last may hold fewer: all keys of the one before those of the next, so that what a
-/// section's blocks add to and read, dQ, Q and dO, stays in the L2 cache.
+/// The shares of thread blocks, and their order. Early keys come first: under masks that look back
+/// most queries see them, and the longest shares should not begin last. Query heads come in
+/// sections, all keys of one before those of the next, so that dQ, Q and dO of a section, which its
+/// blocks add to and read, stay in the L2 cache. The last section may hold fewer heads.
 struct BackwardOrder {
   std::int32_t block_keys;
   std::int32_t block_heads;    ///< query heads of a thread block: 1, or all that read a K/V head

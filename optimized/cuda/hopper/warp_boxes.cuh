@@ -15,8 +15,8 @@ namespace ringlab::cuda {
 inline constexpr int kWarpRows = 16;
 inline constexpr int kWarpBoxBytes = kWarpRows * static_cast<int>(kBoxRowBytes);
 
-/// Where in the box of `channel`, a multiple of 16, the lane's 16 bytes are: bytes from the first of
-/// the warp's rows.
+/// Offset in bytes of the lane's 16 bytes from the first of the warp's rows, in the box of
+/// `channel`, a multiple of 16.
 RINGLAB_KERNEL_CODE std::uint32_t fragment_place(int channel) {
   const int lane = thread_index() % 32;
   const int unit = channel % kBoxChannels / 8 + lane / 16;

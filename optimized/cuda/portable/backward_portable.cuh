@@ -135,7 +135,7 @@ RINGLAB_KERNEL_CODE void scatter_query_gradients(const BackwardCall<Element>& ca
   }
 }
 
-/// What a warp has summed up is added to a gradient in memory, (keys, channels).
+/// Adds a warp's sums of dK or dV to the gradient in memory, (keys, channels).
 template <int kChannels, int kCount>
 RINGLAB_KERNEL_CODE void leave_key_gradients(const float (&d)[kCount][4], float* head,
                                              std::int32_t channels, KeyRange keys) {

@@ -5,11 +5,11 @@
 // reads either of them, straight or transposed, as an operand of dV = Pᵀ dO, dK = dSᵀ Q, dQ = dS K
 // (FlashAttention-2, Dao 2023, Alg. 2).
 //
-// What is not finite: a gradient is changed by the pairs of query and key that see each other,
-// whatever the others hold. P and dS are chosen by the mask, not multiplied; right operands of
-// pairs of tiles that are not seen in full lose what is not finite (0 · inf would be NaN). NaN in
-// what a query sees, or has, still makes its gradients NaN, because its lse or its delta is. (A key
-// of -inf scores, whose weight is 0, counts as if its infinite channels were 0.)
+// NaN and infinity: a gradient is changed only by the pairs of query and key that see each other,
+// whatever other rows hold. P and dS are chosen by the mask, not multiplied; right operands of
+// pairs of tiles that are not seen in full lose NaN and infinity (0 · inf would be NaN). NaN in a
+// query, or in keys and values that it sees, still makes its gradients NaN, because its lse or
+// delta is. (A key of -inf scores, whose weight is 0, counts as if its infinite channels were 0.)
 #pragma once
 
 #include <cstdint>

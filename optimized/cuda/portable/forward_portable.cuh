@@ -12,7 +12,7 @@
 // S, P and O stay in registers: an accumulator of S is, packed, an operand of P V.
 // Names: g = lane / 4 is the lane's first row of the warp's 16 and g + 8 its second; t = lane % 4.
 //
-// What is not finite: a row is changed by the keys and values that it sees, whatever the others
+// NaN and infinity: a row is changed only by the keys and values that it sees, whatever the others
 // hold. Scores are chosen by the mask, not multiplied; in blocks that not every row sees, values
 // that are not finite are taken out of the product (0 · inf would be NaN) and added to the rows
 // that see them.
@@ -191,7 +191,7 @@ RINGLAB_KERNEL_CODE void add_not_finite(ForwardRows<kChannels>& rows, HeadRows<E
 }
 
 /// The blocks of keys that a tile of queries goes through: kKeys each, from the first one that any
-/// row sees on. Those in full_first … full_last - 1 are seen by every row.
+/// row sees on. Blocks full_first … full_last - 1 are seen by every row.
 struct KeyBlocks {
   KeyRange any;
   int count;

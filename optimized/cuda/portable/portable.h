@@ -3,8 +3,8 @@
 //
 // Shapes: head_dim and v_dim multiples of 8 up to 256, different ones if need be; q_heads a
 // multiple of kv_heads. Calls: attention_call.h. Types: f16 and bf16 (the stages' kernels take the
-// others). Numbers: kernel_profile.h. What may not be finite: forward_portable.cuh,
-// backward_portable.cuh. Errors: input errors for shapes, environment errors that name the launch.
+// others). Accuracy: kernel_profile.h. NaN and infinity: forward_portable.cuh,
+// backward_tiles.cuh. Errors: input errors for shapes, environment errors that name the launch.
 #pragma once
 
 #include <cstdint>

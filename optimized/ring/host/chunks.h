@@ -30,8 +30,8 @@ inline WireSizes wire_sizes(const Problem& problem, WireFormat wire, std::int64_
           .v = wire_bytes(wire, problem.dtype, {s.batch, s.kv_heads, tokens, s.v_dim})};
 }
 
-/// Slots hold chunks as they came over the wire and are sent on unchanged. Where that is not what
-/// memory looks like, the own chunk is encoded once, and one decoded chunk is held for the kernel.
+/// Slots hold chunks as they came over the wire and are sent on unchanged. With a lossy wire format
+/// the own chunk is encoded once, and one decoded chunk is held for the kernel.
 template <class Element>
 class Chunks {
  public:
@@ -71,7 +71,7 @@ class Chunks {
     return {dense_view<const Element>(to, k), dense_view<const Element>(to + k.size(), v)};
   }
 
-  /// What is sent of, or received into, a slot. The own chunk is only ever sent.
+  /// Bytes of a slot, to send from or to receive into. The own chunk is only ever sent.
   TensorPair bytes(int owner, int slot) {
     const WireSizes size_of = sizes(tokens(owner));
     if (slot != kHome) return split(slots_[size(slot)].data(), size_of);

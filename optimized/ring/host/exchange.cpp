@@ -148,9 +148,9 @@ void Exchange::check_header(const Transfer& transfer) {
 }
 
 void Exchange::check_payload(const Transfer& transfer) const {
-  // What a peer is told of the mode is checked in the header: here both have the same.
+  // Both sides have the same integrity mode: check_header() has compared it.
   if (settings_.integrity != Integrity::full) return;
-  // Read again rather than kept: it is the bytes that arrived that count.
+  // Reads the header again, because the bytes that arrived count.
   const ReadHeader read = read_header(transfer.header, network_.ranks());
   if (read.header.first_sum == checksum(transfer.tensors.first) &&
       read.header.second_sum == checksum(transfer.tensors.second)) {

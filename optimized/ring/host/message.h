@@ -1,4 +1,5 @@
-// What travels before every tensor: a header that says what it is, checked at every hop.
+// The header of a message, which travels before its tensors and says what they are; every hop
+// checks it.
 #pragma once
 
 #include <cstddef>
@@ -31,21 +32,21 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 80);
 
-/// How long a step of a rank takes when it need not stand still for others, as far as the word has
-/// come round: it rides on every header, so that after P-1 hops every rank knows every rank's.
+/// Mean time of a rank's steps, without waits for others. Every header carries the times of all
+/// ranks that its sender knows, so that after P-1 hops every rank knows every rank's.
 struct StepTime {
   std::int32_t steps = 0;  ///< that the mean is over; 0: nothing known
   float mean_seconds = 0;
 };
 
-/// Keeps what is known best: more steps win.
+/// Keeps of each rank the mean over more steps.
 void merge_step_times(std::vector<StepTime>& known, std::span<const StepTime> heard);
 
 /// A header and the step times behind it, as bytes.
 std::int64_t header_bytes(int ranks);
 void write_header(MessageHeader header, std::span<const StepTime> times, std::span<std::byte> out);
 
-/// Reads what write_header wrote. Returns why it cannot be true, or an empty string.
+/// A header that was read, and its fault: why write_header() cannot have written it, or empty.
 struct ReadHeader {
   MessageHeader header;
   std::vector<StepTime> times;
@@ -53,7 +54,7 @@ struct ReadHeader {
 };
 ReadHeader read_header(std::span<const std::byte> bytes, int ranks);
 
-/// What is wrong with a header where `expected` was due; empty when nothing is.
+/// The fault of a header where `expected` was due; empty when there is none.
 std::string header_fault(const MessageHeader& got, const MessageHeader& expected);
 
 std::uint64_t checksum(std::span<const std::byte> bytes);

@@ -1,4 +1,4 @@
-// What one rank keeps and does in the forward and in the backward pass.
+// State and work of one rank in the forward and in the backward pass.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace ringlab::ring {
 
-/// What both passes need to know.
+/// Inputs that both passes share.
 template <class Element>
 struct PassContext {
   const Problem& problem;

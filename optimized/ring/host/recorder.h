@@ -1,4 +1,4 @@
-// What a rank did, as events: all of them for a trace, the last few for a flight recording.
+// Events of a rank: all of them for a trace, the last few for a flight recording.
 #pragma once
 
 #include <chrono>

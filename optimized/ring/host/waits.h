@@ -1,4 +1,4 @@
-// Where a rank's time goes: its own steps on one side, standing still for others on the other.
+// Time that a rank stands still and waits for others, apart from the time of its own steps.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ringlab::ring {
 
-/// Adds up, in nanoseconds, how long a rank stood still in waits, and for its receives why.
+/// Adds up the nanoseconds that a rank stood still in waits, and for receives by cause and sender.
 class Waits {
  public:
   explicit Waits(int ranks) : links_(static_cast<std::size_t>(ranks)) {}
@@ -33,7 +33,7 @@ class Waits {
   }
 
   std::int64_t stood_ns() const { return stood_ns_; }
-  /// One for every rank that something came from.
+  /// One for every rank that sent something.
   std::vector<LinkStats> links() const {
     std::vector<LinkStats> links;
     for (std::size_t from = 0; from < links_.size(); ++from) {

@@ -1,6 +1,6 @@
-// What K and V look like on the wire, where that is not what they look like in memory.
+// The formats of K and V on the wire, where they differ from those in memory.
 //
-// f32 and bf16: each value rounded to nearest even; what is too large becomes ±inf.
+// f32 and bf16: each value rounded to nearest even; values that are too large become ±inf.
 //
 // fp8: each (batch, head, token) is cut into blocks of 64 consecutive channels, the last one
 // shorter. A block has one scale, the power of two 2^ceil(log2(absmax / 448)), so that dividing by
@@ -13,12 +13,12 @@
 //     fp8 on the wire: scales (batch · heads · tokens, blocks), f32 (f64 for f64)
 //                      codes  (batch · heads · tokens, channels), 1 byte
 //
-// So that, for finite values within the range of the format,
+// Finite values within the range of the format thus obey
 //
 //     |decoded - x| <= u_wire |x| + wire_floor absmax + wire_underflow
 //
 // with the numbers of wire_profile() (reference/core/wire_profile.h; derived in docs/numerics.md).
-// Signs of zeros and of what rounds to zero are kept.
+// Signs of zeros and of values that round to zero are kept.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ namespace ringlab::ring {
 /// Channels that share a scale in WireFormat::fp8.
 inline constexpr std::int64_t kWireBlock = 64;
 
-/// Whether values of `dtype` lose bits on this wire: false where the format is exact or not
-/// narrower. Chunks then travel as they lie in memory.
+/// True when values of `dtype` lose bits on this wire. False where the format is exact or not
+/// narrower: chunks then travel as they lie in memory.
 bool is_lossy(WireFormat format, DType dtype);
 
 /// Bytes of a dense tensor on the wire, scales included.

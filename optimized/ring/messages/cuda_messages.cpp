@@ -108,9 +108,9 @@ class RankRun {
           [&] { links_.wait(compute_stream()); });
       return seconds.host;
     } catch (const std::exception& error) {
-      streams_.drop_graph();  // or the abort would wait for it
+      streams_.drop_graph();  // or the abort would wait for the graph
       links_.abort();
-      // Without others' messages what is on the device soon comes to its end, or never.
+      // Without others' messages the work on the device soon ends, or never does.
       if (!streams_.end_within(run_.grace_s)) throw_stuck(run_, error.what());
       throw;
     }
@@ -192,7 +192,7 @@ class RankRun {
     links_.exchange(operation.stream, messages, stream, place(run_.rank, operation));
   }
 
-  /// What is seen, as on streams.
+  /// Counts the pairs that each step sees, as OnStreams does.
   void count_visits() {
     for (const MessageOperation& o : forward_.program.operations) {
       if (o.action != MessageAction::attend) continue;

@@ -1,7 +1,7 @@
 // One rank of a ring of processes: its message program on the streams of its device.
 //
-// Who carries the messages is for the caller to say: NCCL (optimized/transport/nccl/nccl_group.h),
-// or what tests put in its place. No CUDA header is seen here.
+// The caller chooses what carries the messages: NCCL (optimized/transport/nccl/nccl_group.h), or a
+// stand-in of tests. No CUDA header is seen here.
 #pragma once
 
 #include <span>
@@ -24,13 +24,13 @@ struct DeviceMessage {
 class DeviceLinks {
  public:
   virtual ~DeviceLinks() = default;
-  /// Puts all messages on `stream`, as one group; `operation` is what errors name. Where the stream
-  /// is captured they are part of the graph when it returns, and travel whenever that is launched.
+  /// Puts all messages on `stream`, as one group; errors name `operation`. If the stream is being
+  /// captured, the messages become part of the graph, and travel whenever the graph is launched.
   virtual void exchange(StreamKind kind, std::span<const DeviceMessage> messages,
                         cuda::Stream stream, const std::string& operation) = 0;
-  /// Until all that is on the stream has ended; an error when a peer is lost or a deadline passes.
+  /// Waits until all work on the stream has ended; an error for a lost peer or a missed deadline.
   virtual void wait(cuda::Stream stream) = 0;
-  /// Ends what is on the device and would wait for other ranks for ever; every later call is an
+  /// Ends work on the device that would wait for other ranks for ever; every later call is an
   /// error.
   virtual void abort() noexcept = 0;
 };
@@ -46,10 +46,10 @@ struct MessageRun {
 
 /// One rank on its device, connected by `links` and with kernels of the caller's choice: as
 /// OnStreams for that rank. All ranks must run the same problem and options, and want gradients or
-/// not alike. Source and sink are called once, for this rank. On an error what was captured is let
+/// not alike. Source and sink are called once, for this rank. On an error the captured graph is let
 /// go, as NCCL's abort waits for it, and the links are aborted, before memory of the device is
-/// freed, which would wait for what is there. What has not ended MessageRun::grace_s after that is
-/// DeviceStuck with the first error in it, and is not freed.
+/// freed, which would wait for work there. Work that has not ended MessageRun::grace_s after that
+/// is DeviceStuck with the first error in it, and its memory is not freed.
 template <class Element>
 class OverLinks final : public Place {
  public:

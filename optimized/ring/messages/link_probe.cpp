@@ -28,9 +28,9 @@ void probe(DeviceLinks& links, StreamKind kind, const LinkEnds& ends) {
   const int next = (ends.rank + 1) % ends.ranks;
   const int previous = (ends.rank + ends.ranks - 1) % ends.ranks;
   const cuda::OwnedStream stream = cuda::make_stream(ends.device);
-  // One's own word in one's own memory: `said` lives until the wait is over.
+  // Words of this rank in memory of its own: `said` lives until the wait is over.
   const cuda::DeviceTensor<std::byte> said(ends.device, words_of(ends.rank, kind));
-  // What is not written then is wrong, whatever was there.
+  // Filled with wrong words: a receive that writes nothing is found.
   const cuda::DeviceTensor<std::byte> heard(ends.device, words_of(previous + 1, kind));
   // The next rank is also the previous one where there are two ranks, and
   // oneself where there is one.

@@ -1,4 +1,4 @@
-// Whether links carry bytes, asked before anything depends on it.
+// A test that links carry bytes, before anything depends on them.
 #pragma once
 
 #include "optimized/ring/messages/cuda_messages.h"
@@ -11,9 +11,9 @@ struct LinkEnds {
   int device = 0;
 };
 
-/// Passes a few bytes that tell of their sender to the next rank, by the links for chunks and then
-/// by those for sums; a rank that is alone sends to itself. Collective. Environment error when
-/// other bytes arrive; those of the links when none do.
+/// Passes a few bytes that depend on their sender to the next rank, by the links for chunks and
+/// then by those for sums; a rank that is alone sends to itself. Collective. Environment error when
+/// other bytes arrive; errors of the links when none do.
 void probe_links(DeviceLinks& links, const LinkEnds& ends);
 
 }  // namespace ringlab::ring

@@ -183,7 +183,7 @@ class RankWorks {
                         [&](std::size_t copy) { return exchange_of(copy) != exchange_of(*first); });
   }
   bool needs_nothing_else(std::size_t number, const std::vector<bool>& is_issued) const {
-    // What the other side needs is its own affair: its stream waits there, and the message with it.
+    // Needs of the other rank do not count: its own stream waits for them, and so does the message.
     return std::ranges::all_of(works_[number].after, [&](const auto& earlier) {
       return earlier.first != rank_ || is_issued[earlier.second];
     });
@@ -196,7 +196,7 @@ class RankWorks {
     } else {
       add_copy(work);
     }
-    // Works of several copies that became one exchange: it waits for what any of them needs.
+    // An exchange of several copies waits for everything that any of the copies needs.
     for (const auto& [rank, earlier] : work.after) {
       if (rank == rank_) on_streams_.back().after.push_back(at_.at(earlier));
     }

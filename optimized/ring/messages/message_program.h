@@ -1,15 +1,15 @@
 // A message program: what one rank of a ring of processes puts on the streams of its device.
 //
-// Between processes a copy is a send of one rank and a receive of another. What a rank sends and
-// receives at the same time is one exchange: a group that is put on a stream as a whole, and ends
-// when each of its messages has met its other end (NCCL: ncclSend and ncclRecv between
+// Between processes a copy is a send of one rank and a receive of another. Messages that a rank
+// sends and receives at the same time are one exchange: a group that is put on a stream as a whole,
+// and ends when each of its messages has met its other end (NCCL: ncclSend and ncclRecv between
 // ncclGroupStart and ncclGroupEnd). Chunks and sums each have a stream and a communicator.
 //
 // All exchanges have a round. Both ends of a message are in the same round, a rank issues its
 // exchanges in the order of rounds, chunks before sums, each before all computing that it does not
-// need, and what an exchange waits for needs earlier rounds only: so ranks cannot wait for each
-// other in a circle, be the communicators executed side by side or in the order of issue. A rank
-// waits for events of its own only.
+// need, and work that an exchange waits for needs earlier rounds only: ranks thus cannot wait for
+// each other in a circle, whether the communicators run side by side or in the order of issue. A
+// rank waits for events of its own only.
 //
 // Proved by message_check.h, executed by random_order.h.
 #pragma once
@@ -55,7 +55,7 @@ struct MessageProgram {
   std::vector<MessageOperation> operations;  ///< in the order in which to issue them
 };
 
-/// What the messages of an exchange carry.
+/// The payload of the messages of an exchange.
 inline Payload payload_of(const MessageOperation& exchange) {
   return exchange.stream == StreamKind::sums ? Payload::gradients : Payload::chunk;
 }

@@ -29,7 +29,7 @@ NcclLinks::~NcclLinks() {
 
 template <class Body>
 void NcclLinks::guarded(Body body) {
-  // What one communicator did to the other is not known, so neither is used again.
+  // After an error of one communicator the state of the other is unknown: neither is used again.
   try {
     body();
   } catch (...) {

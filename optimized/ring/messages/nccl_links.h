@@ -1,5 +1,5 @@
-// The messages of a rank of run_rank_on_device() over NCCL: one communicator for chunks, one for
-// sums. Compiled where NCCL is found.
+// The messages of a rank of OverLinks over NCCL: one communicator for chunks, one for sums.
+// Compiled where NCCL is found.
 #pragma once
 
 #include "optimized/ring/messages/cuda_messages.h"
@@ -13,17 +13,17 @@ class NcclLinks final : public DeviceLinks {
   /// `place.deadline` is also that of wait(), and so of both passes together.
   NcclLinks(const nccl::GroupPlace& place, int device, const TellAll& tell_all_for_chunks,
             const TellAll& tell_all_for_sums);
-  /// Aborts both after an error of either.
+  /// Aborts both communicators after an error of either.
   ~NcclLinks() override;
 
   void exchange(StreamKind kind, std::span<const DeviceMessage> messages, cuda::Stream stream,
                 const std::string& operation) override;
   void wait(cuda::Stream stream) override;
-  /// Both at the same time: a graph, or memory, that one waits for may wait for the other.
+  /// Aborts both at the same time: a graph, or memory, that one waits for may wait for the other.
   void abort() noexcept override;
 
  private:
-  /// An error of one is that of both.
+  /// Calls `body`; after an error neither communicator is used again.
   template <class Body>
   void guarded(Body body);
 

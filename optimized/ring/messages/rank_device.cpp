@@ -22,7 +22,7 @@ std::string this_machine() {
 RankDevice choose_rank_device(const TellAll& tell_all, int rank, const std::string& machine) {
   const int devices = cuda::device_count();
   const std::vector<std::string> machines = tell_all(machine);
-  // As many ranks of this machine are before this one: so ranks take devices in turn.
+  // Ranks of this machine before this one: by their count ranks take devices in turn.
   const auto before = std::count(machines.begin(), machines.begin() + rank, machine);
   RankDevice chosen;
   chosen.number = static_cast<int>(before % devices);

@@ -1,4 +1,4 @@
-// Which device a rank that is a process computes on.
+// The choice of a device for a rank that is a process.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct RankDevice {
   std::string model;  ///< "NVIDIA H100 80GB HBM3"
 };
 
-/// Something that no other running machine has: containers of one machine share it.
+/// An identifier that no other running machine has; containers of one machine share it.
 std::string this_machine();
 
 /// The ranks of a machine take its devices in turn. Collective. Environment error where there is no

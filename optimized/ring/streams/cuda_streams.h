@@ -19,19 +19,19 @@
 
 namespace ringlab::ring {
 
-/// Where a backward kernel puts gradients: adds them to sums in f32, or writes them as they leave.
+/// The target of a backward kernel: it adds gradients to sums in f32, or writes the results.
 enum class GradientsAs { sums, results };
 
-/// What kernels need besides the tensors of their calls. It is asked before anything is allocated:
-/// of calls without device pointers, on the current device. Empty where they need nothing.
+/// Needs of kernels besides the tensors of their calls. The functions are called before anything is
+/// allocated, with calls without device pointers, on the current device. Empty: nothing is needed.
 template <class Element>
 struct KernelNeeds {
-  /// Whether `forward` leaves ForwardCall::running alone in this call.
+  /// True when `forward` does not use ForwardCall::running in this call.
   std::function<bool(const cuda::ForwardCall<Element>&)> leaves_state;
   /// Bytes of their own that calls use on their stream, one call after the other.
   std::function<std::int64_t(const cuda::ForwardCall<Element>&)> forward_bytes;
   std::function<std::int64_t(const cuda::BackwardCall<Element>&, GradientsAs)> backward_bytes;
-  /// Allocates them for the stream, so that no call has to.
+  /// Allocates so many bytes for the stream, so that no call has to.
   std::function<void(std::int64_t bytes, cuda::Stream)> reserve;
 };
 
@@ -50,22 +50,22 @@ struct DeviceKernels {
   std::function<void(const cuda::DeltaRows<Element>&, cuda::Stream)> delta_rows;
   std::function<void(const cuda::ScaleTo<Element>&, cuda::Stream)> scale_to;
   bool sums_are_scaled = false;  ///< what `backward` adds to dq and dk has the factor `scale`
-  /// Whether `backward` writes BackwardCall::results of this call, which are not null, and leaves
-  /// the sums alone. Empty: it never does.
+  /// True when `backward` writes BackwardCall::results of this call where they are not null, and
+  /// leaves the sums alone. Empty: it never does.
   std::function<bool(const cuda::BackwardCall<Element>&)> gives_results = {};
   KernelNeeds<Element> needs = {};
 };
 
 enum class IssueAs { streams, graph };
-/// when_issued: the devices stand still until the host has issued all, so that their clock runs for
-/// what they do and not for the host; by the host's clock the run is as much longer.
+/// when_issued: the devices stand still until the host has issued all, so that their clock measures
+/// their own work and not the host's; by the host's clock the run is as much longer.
 enum class RunBegins { at_once, when_issued };
 enum class Repeatable { no, same_bits };
 inline Repeatable repeatable_gradients(const RunOptions& options) {
   return options.deterministic ? Repeatable::same_bits : Repeatable::no;
 }
 
-/// What slots, sums, states and results hold before anything is written to them.
+/// The contents of slots, sums, states and results before anything is written to them.
 enum class UnwrittenMemory { whatever_is_there, nan };
 
 struct DeviceRun {
@@ -76,20 +76,20 @@ struct DeviceRun {
   RunBegins begins = RunBegins::at_once;
   Repeatable gradients = Repeatable::no;  ///< same_bits: the same from run to run, more slowly
   StreamEdit edit = {};                   ///< with_delays() and the like
-  /// nan: before each pass, so that what is read too early shows.
+  /// nan: before each pass, so that reading too early shows in results.
   UnwrittenMemory unwritten = UnwrittenMemory::whatever_is_there;
-  /// Deadline of all that is on the devices together, of each launch. What has not ended by then is
-  /// DeviceStuck, which says where each stream stands; then nothing of the run is freed.
+  /// Deadline of all work on the devices together, of each launch. Work that has not ended by then
+  /// is DeviceStuck, which says where each stream stands; then nothing of the run is freed.
   double timeout_s = std::numeric_limits<double>::infinity();
 };
 
 /// Ranks that are streams of this process, with kernels of the caller's choice: exact wire, no
 /// modifiers, no bit matrices, rows in increasing order. Runs of several threads come one after the
 /// other. Source and sink are called by this thread, rank after rank, and must not run another one;
-/// between them all rows are on the devices. Of RankStats, what was sent, received
-/// and held is filled in; a message is a copy, without a header. Environment errors name device,
-/// rank and operation; when memory is short, how much the whole run needs and how much is free,
-/// before any is allocated. Half and BFloat16.
+/// between them all rows are on the devices. RankStats say what was sent, received and held, and no
+/// more; a message is a copy, without a header. Environment errors name device, rank and operation;
+/// when memory is short, how much the whole run needs and how much is free, before any is
+/// allocated. Half and BFloat16.
 template <class Element>
 class OnStreams final : public Place {
  public:

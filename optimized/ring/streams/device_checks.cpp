@@ -40,9 +40,9 @@ void check_device_abilities(const Problem& problem, const RunOptions& options) {
   if (modifiers.changes_scores() || modifiers.dropout != 0 || !modifiers.sinks.empty()) {
     refuse("modifiers", "none on devices", modifiers_text(modifiers));
   }
-  // A query sees one interval of rows there, and nothing else can be said to kernels (decision 19).
+  // Kernels for devices take masks only as one interval of rows per query (decision 19).
   if (problem.mask.has_bits()) refuse("mask", "no bit matrix on devices", problem.mask.text());
-  // What lies in a slot is what the kernel reads: nobody decodes on devices.
+  // Kernels read chunks in slots as they came: nothing decodes on devices.
   if (is_lossy(options.wire, problem.dtype)) {
     refuse("wire", "exact on devices", "one that rounds K and V");
   }

@@ -1,4 +1,4 @@
-// What runs on devices cannot do, known without one: usage errors.
+// Checks for what runs on devices cannot do, without asking a device: usage errors.
 #pragma once
 
 #include "reference/core/run.h"

@@ -1,4 +1,4 @@
-// Which kernels of optimized/cuda a run on devices uses.
+// The choice of kernels of optimized/cuda for a run on devices.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace ringlab::ring {
 
 enum class ForwardKernel { hopper, portable };
 
-/// Which kernels compute, and on what.
+/// The kernels that compute, and their devices.
 struct KernelChoice {
   ForwardKernel forward = ForwardKernel::portable;
   bool is_backward_hopper = false;  ///< false wherever `forward` is portable
@@ -21,15 +21,15 @@ struct KernelChoice {
   std::string text() const;
 };
 
-/// The fastest that all `devices` devices (0: all that there are) take for this problem.
-/// Environment error where there is none, or one of compute capability below 8.0.
+/// The fastest kernels that all `devices` devices (0: all that there are) can run for this problem.
+/// Environment error where there is no device, or one of compute capability below 8.0.
 KernelChoice choose_kernels(const Problem& problem, const RunOptions& options, int devices = 0);
-/// The fastest for the one device with this number, of which `devices` is the name.
+/// The fastest kernels for the one device with this number; KernelChoice::devices is its name.
 KernelChoice choose_kernels_on(int device, const Problem& problem, const RunOptions& options);
 
 /// The host functions of kernels.h and portable.h; the backward pass is Hopper's where the forward
-/// pass is and it takes the heads. Usage errors for shapes are run_on_devices'. `grid`: of
-/// forward_hopper(); other kernels stay nowhere.
+/// pass is and it takes the heads. check_kernels() has usage errors for shapes. `grid`: of
+/// forward_hopper(); other kernels ignore it.
 template <class Element>
 DeviceKernels<Element> device_kernels(ForwardKernel forward, const Shape& shape,
                                       const cuda::ForwardGrid& grid = {});

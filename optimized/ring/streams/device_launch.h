@@ -1,4 +1,4 @@
-// How a run gets to the devices: put on streams once, or captured and launched as often as wanted.
+// Launches of runs on devices: put on streams once, or captured and launched as often as wanted.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace ringlab::ring {
 
-/// Usage error for a run on streams more than once: each is another one.
+/// Usage error for several launches of a run on streams: only a graph can be launched again.
 inline void check_launches(IssueAs issue_as, int launches) {
   constexpr int kMost = 1 << 20;
   check_range("launches", launches, 1, issue_as == IssueAs::graph ? kMost : 1);
@@ -27,13 +27,14 @@ inline void check_trace_wish(const RunOptions& options, IssueAs issue_as) {
                      .hint = "Leave out one of the two"});
 }
 
-/// What a run took by the host's clock, and by that of its first device.
+/// Duration of a run by the host's clock, and by that of its first device.
 struct RunSeconds {
   double host = 0, device = 0;
 };
 
-/// `issue()` puts the run on the streams, `wait()` waits for it. Of the last launch, the first of
-/// which includes the capture. The first stream stands still for `hold_ns` before each.
+/// Launches a run and returns the duration of the last launch; that of the first includes the
+/// capture. `issue()` puts the run on the streams, `wait()` waits for it. The first stream stands
+/// still for `hold_ns` before each launch.
 template <class Issue, class Wait>
 RunSeconds seconds_of_last(IssueAs issue_as, int launches, IssuedStreams& streams, Issue issue,
                            Wait wait, std::int64_t hold_ns = 0) {

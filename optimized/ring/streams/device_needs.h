@@ -1,5 +1,4 @@
-// What a run holds on its devices, known before any of it is allocated. No CUDA header is seen
-// here.
+// Memory of a run on its devices, known before any of it is allocated. No CUDA header is seen here.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +10,8 @@
 
 namespace ringlab::ring {
 
-/// Bytes that DeviceRank allocates and its kernels need besides, all of them together. What the
-/// driver rounds up is not in it.
+/// Bytes that DeviceRank allocates and its kernels need besides, all of them together, without the
+/// driver's rounding up.
 template <class Element>
 std::int64_t device_rank_bytes(const typename DeviceRank<Element>::Given& given) {
   const Shape& s = given.setting.problem.shape;
@@ -71,7 +70,7 @@ std::int64_t device_rank_bytes(const typename DeviceRank<Element>::Given& given)
   return bytes;
 }
 
-/// What the ranks of a device need there.
+/// Bytes that the ranks of a device need there.
 struct DeviceNeed {
   int device = 0;
   int ranks = 0;

@@ -1,4 +1,4 @@
-// What one rank holds on its device. No CUDA header is seen here.
+// Memory of one rank on its device. No CUDA header is seen here.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ struct DevicePair {
   std::int64_t bytes() const { return count * static_cast<std::int64_t>(sizeof(T)); }
 };
 
-/// Which rows of the own queries see which rows of a chunk, for tiles of both passes.
+/// The rows of a chunk that each of the own queries sees, also by tiles of both passes.
 struct DeviceMask {
   cuda::DeviceTensor<cuda::KeyRange> rows;
   cuda::DeviceTensor<cuda::TileKeys> forward_tiles, backward_tiles;
@@ -30,7 +30,7 @@ struct DeviceMask {
   std::vector<cuda::KeyRange> host_rows;
 };
 
-/// Memory is allocated, and inputs are copied in, when it is made; and freed when it goes.
+/// The constructor allocates the memory and copies inputs into it; the destructor frees it.
 template <class Element>
 class DeviceRank {
  public:
@@ -61,7 +61,8 @@ class DeviceRank {
     if (dense.dout) make_gradients(*dense.dout);
   }
 
-  /// What the kernels need on the compute stream; the rank's device is the current one.
+  /// Allocates the kernels' scratch memory for the compute stream, on the rank's device, which is
+  /// current.
   void reserve(cuda::Stream stream) const {
     if (given_.needs.scratch_bytes == 0) return;
     given_.kernels.needs.reserve(given_.needs.scratch_bytes, stream);
@@ -71,7 +72,7 @@ class DeviceRank {
   int device() const { return given_.device; }
   std::int64_t rows() const { return shape().batch * shape().q_heads * queries(); }
   const Shape& shape() const { return given_.setting.problem.shape; }
-  /// Whether gradients are summed up in f32; else the kernels write them as they leave.
+  /// True when gradients are summed up in f32; else the kernels write the results themselves.
   bool has_sums() const { return given_.needs.sums; }
 
   DevicePair<Element> chunk(int owner, int slot) const {
@@ -150,12 +151,12 @@ class DeviceRank {
             {.count = keys, .from = sums.first, .scale = factor, .to = to.dk},
             {.count = sums.count - keys, .from = sums.second, .scale = 1, .to = to.dv}};
   }
-  /// What gradients are summed up in from zero.
+  /// Clears the sums of gradients that begin from zero.
   void clear_sums(cuda::Stream stream) const {
     clear(dq_sum_, stream);
     clear(own_sum_, stream);
   }
-  /// NaN, whatever the type, into what `pass` writes before it reads it.
+  /// Fills memory that `pass` must write before it reads it with NaN of whatever type.
   void poison(Pass pass, cuda::Stream stream) const {
     for (const auto& slot : slots_) fill(slot, kNaN, stream);
     if (pass == Pass::forward) {

@@ -1,4 +1,4 @@
-// What one rank computes, put on its compute stream. No CUDA header is seen here.
+// Computing of one rank, put on its compute stream. No CUDA header is seen here.
 #pragma once
 
 #include "optimized/cuda/stream_kernels.h"

@@ -15,8 +15,8 @@ namespace ringlab::ring {
 /// The streams of all ranks. The first one is where a graph begins and ends.
 class IssuedStreams {
  public:
-  /// `devices`: of each rank, from `first_rank` on. All kernels are loaded: neither a capture nor
-  /// what runs beside others may wait for that.
+  /// `devices`: of each rank, from `first_rank` on. Loads all kernels: neither a capture nor work
+  /// beside other work may wait for loading.
   explicit IssuedStreams(std::vector<int> devices, int first_rank = 0);
 
   cuda::Stream of(int rank, StreamKind kind) const {
@@ -33,24 +33,24 @@ class IssuedStreams {
   void fork() const;
   /// The first stream goes on after what all have been given.
   void join() const;
-  /// What `issue` puts on the streams is captured, made a graph, and launched on the first stream.
+  /// Captures what `issue` puts on the streams as a graph, and launches it on the first stream.
   void launch_as_graph(const std::function<void()>& issue);
-  /// Launches what was captured once more.
+  /// Launches the captured graph once more.
   void launch_graph() const;
-  /// Nothing is launched any more; what runs goes on. It holds what was captured until it has
-  /// ended: NCCL's communicators end only when nothing does.
+  /// Destroys the captured graph; a launch that runs goes on to its end. NCCL's communicators end
+  /// only when no graph holds them.
   void drop_graph() noexcept;
   /// Starts the device's clock, for what all streams are given after a fork(); the first
   /// stream stands still for `hold_ns` before.
   void start_clock(std::int64_t hold_ns) const;
-  /// Stops the clock, after a join() or what was launched.
+  /// Stops the clock, after a join() or a launch.
   void stop_clock() const;
   /// Seconds that the clock ran. All has ended.
   double clocked_seconds() const;
   /// Waits until all has ended; DeviceStuck, which says where each stream stands, when it has not
   /// within `timeout_s`. Without a deadline it asks the driver to wait.
   void finish(double timeout_s = std::numeric_limits<double>::infinity()) const;
-  /// Whether all has ended, well or not, by then: for runs that are broken off.
+  /// True when all work ends, well or not, within `timeout_s`: for runs that are broken off.
   bool end_within(double timeout_s) const noexcept;
 
  private:
@@ -61,7 +61,7 @@ class IssuedStreams {
   };
 
   bool have_ended() const;
-  /// Where the streams stand that have not ended.
+  /// The place of every stream that has not ended, as text.
   std::vector<std::string> standing() const;
   std::string standing_of(std::size_t stream) const;
   int device_of(int rank) const { return devices_[static_cast<std::size_t>(rank - first_rank_)]; }

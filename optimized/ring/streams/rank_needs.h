@@ -1,4 +1,4 @@
-// What the kernels of one rank need besides its tensors, known before any of them is allocated. No
+// Needs of the kernels of one rank besides its tensors, known before any of them is allocated. No
 // CUDA header is seen here.
 #pragma once
 
@@ -82,7 +82,7 @@ class RankNeedsOf {
     needs_.state = !(owners_.size() == 1 && ask.leaves_state(call));
   }
 
-  /// The results themselves where one block is all there is to the pass.
+  /// Needs no sums where the pass has a single block and the kernel writes the results itself.
   void take_in_backward(const std::vector<int>& owners) {
     if (!kernels_.gives_results && !kernels_.needs.backward_bytes) return;
     for (const int owner : owners) {

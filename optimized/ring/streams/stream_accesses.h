@@ -1,4 +1,4 @@
-// Which slots an operation on a stream reads and writes, and after whom.
+// Slots that an operation on a stream reads and writes, and the operations that come before it.
 #pragma once
 
 #include <map>
@@ -16,11 +16,11 @@ struct Access {
   SlotPlace place;
   bool writes = false;
 };
-/// What an operation does to slots. Own chunks are only read.
+/// Reads and writes of slots by an operation. Own chunks are only read.
 std::vector<Access> accesses_of(const StreamOperation& operation, Pass pass);
 
-/// Who wrote and read every slot last, by number. What proves programs has its own
-/// (property_tests/programs/order.h), so as not to trust this one.
+/// The operations, by number, that wrote and read every slot last. The proof of programs does not
+/// trust this class and has one of its own (property_tests/programs/order.h).
 class SlotUses {
  public:
   /// Calls `comes_after(earlier)` for all that must have ended before `number` does this.

@@ -81,7 +81,7 @@ class Translation {
         post(rank, operation);
         return true;
       // Waits are not translated: they only hold this rank back here, and so fix in which order
-      // works are listed. What work has to wait for follows from slots (add_work).
+      // works are listed. The works that each work waits for follow from slots (add_work).
       case Verb::wait_receive:
       case Verb::wait_send:
         return copied_.contains(message_of(rank, operation));

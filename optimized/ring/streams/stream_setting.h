@@ -1,4 +1,4 @@
-// What runs of stream programs begin with, whatever executes them.
+// The setting of runs of stream programs, whatever executes them.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace ringlab::ring {
 /// Changes a program before it is executed.
 using StreamEdit = std::function<StreamProgram(const StreamProgram&)>;
 
-/// What all ranks share.
+/// Problem, options, layouts and need, which all ranks share.
 struct StreamSetting {
   const Problem& problem;
   const RunOptions& options;

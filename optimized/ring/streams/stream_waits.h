@@ -1,4 +1,4 @@
-// Which waits between streams are needed: those that no other wait implies.
+// The waits between streams that are needed: those that no other wait implies.
 #pragma once
 
 #include <algorithm>

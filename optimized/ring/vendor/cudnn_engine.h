@@ -1,5 +1,5 @@
-// What the ring engine knows of cuDNN's attention as its block kernel (OnDevices, OverNccl): in
-// every build, with or without CUDA and cuDNN.
+// cuDNN's attention as the block kernel of the ring engine (OnDevices, OverNccl): checks and
+// accuracy, in every build, with or without CUDA and cuDNN.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace ringlab::ring {
 
-/// Empty when cuDNN may be asked for it, else why not, as the end of a sentence: types other than
-/// f16 and bf16, score modifiers, bit matrices, lossy wires, shapes and scales that its attention
-/// lacks, masks of too many pieces, gradients of one query and the only key. Known without a
-/// device.
+/// Empty when cuDNN may be asked for this run, else why not, as the end of a sentence: types other
+/// than f16 and bf16, score modifiers, bit matrices, lossy wires, shapes and scales that its
+/// attention lacks, masks of too many pieces, gradients of one query and the only key. Known
+/// without a device.
 std::string why_not_on_cudnn(const Problem& problem, const RunOptions& options, Pass last_pass);
 
-/// A usage error for what why_not_on_cudnn() says.
+/// The usage error with the reason that why_not_on_cudnn() gives.
 class NotOnCudnn : public Error {
  public:
   explicit NotOnCudnn(std::string reason);
@@ -26,17 +26,17 @@ class NotOnCudnn : public Error {
   std::string reason_;
 };
 
-/// NotOnCudnn unless cuDNN may be asked for it.
+/// NotOnCudnn unless why_not_on_cudnn() is empty.
 void check_on_cudnn(const Problem& problem, const RunOptions& options, Pass last_pass);
 
-/// Whether this build has CUDA and what it takes of cuDNN.
+/// True when this build has CUDA and the parts of cuDNN that it needs.
 bool cudnn_available();
 
 /// Environment error that says what is missing: CUDA or cuDNN in this build, a device, cuDNN on
 /// this machine.
 void require_cudnn();
 
-/// What is asked of its results: cudnn_profile().
+/// The accuracy that results of cuDNN must have: cudnn_profile().
 NumericsProfile cudnn_engine_profile(const Problem& problem, const RunOptions& options);
 
 }  // namespace ringlab::ring

@@ -1,4 +1,4 @@
-// Attention by graphs, in both passes, as the kernels of rings: cuDNN's, or what tests put there.
+// Attention by graphs, in both passes, as the kernels of rings: cuDNN's, or a stand-in of tests.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace ringlab::ring {
 
-/// What is computed besides, on the current device.
+/// Kernels for rows that rings need besides attention, on the current device.
 template <class Element>
 struct RowKernels {
   std::function<void(const cuda::ClearStates&, cuda::Stream)> clear_states;

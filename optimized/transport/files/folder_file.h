@@ -16,8 +16,8 @@ namespace ringlab {
 void write_folder_file(const std::filesystem::path& part, const std::filesystem::path& file,
                        std::span<const std::byte> bytes, const std::string& who);
 
-/// A file that is open for reading. What has its name may be a link, a pipe or a folder, put there
-/// by somebody else: an environment error.
+/// A file that is open for reading. Environment error where its name is that of a link, a pipe or a
+/// folder, which somebody else may have put there.
 class FolderFile {
  public:
   /// Nothing where there is none.
@@ -29,7 +29,7 @@ class FolderFile {
   std::int64_t size() const { return size_; }
   /// The first bytes.size() bytes; environment error where there are fewer.
   void read(std::span<std::byte> bytes) const;
-  /// All of it; environment error where it is longer than `most`.
+  /// The whole file; environment error where it is longer than `most`.
   std::string text(std::int64_t most) const;
 
  private:

@@ -16,8 +16,8 @@ struct FolderJob {
 };
 
 /// Starts a job; blocks until all ranks have come. Its network carries small messages
-/// (file_communicator.h). A job that ends well leaves no file behind; one that failed a folder
-/// `job-…` with a note in it, and what nobody received.
+/// (file_communicator.h). A job that ends well leaves no file behind; a job that failed leaves a
+/// folder `job-…` with a note in it, and messages that nobody received.
 ///
 /// Environment errors as FileMeeting's: a file of another run, a folder that cannot be written to,
 /// and at the deadline the ranks that did not come. Usage error for a rank that is not below ranks,

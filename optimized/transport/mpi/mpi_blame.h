@@ -1,4 +1,4 @@
-// Whose fault it is that this rank waits, or that it is to end.
+// Finds the rank that is to blame when this rank waits, or is to end.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct Suspicion {
   std::string why;
 };
 
-/// What an inquiry needs. Ranks of this machine are looked at; the others are asked, and answer at
+/// Means of an inquiry. Processes of this machine are looked at; ranks are asked, and answer at
 /// once whatever they do, unless they are dead or stopped.
 struct Inquiry {
   ControlChannel& control;
@@ -31,14 +31,15 @@ struct Inquiry {
 
 /// Follows who waits for whom, starting at `peer` (kEverybody: at all), until a rank is dead,
 /// stopped, silent, or has done nothing else for longer than the timeout; ranks that wait for each
-/// other for that long are nobody's fault. Empty when the question has gone, and when all of them
-/// have got on within the timeout: then it may be asked again.
+/// other for that long are nobody's fault. Empty when the question has gone, and when all ranks
+/// have got on within the timeout: then the search may be repeated.
 std::optional<Suspicion> find_suspect(const Inquiry& inquiry, int peer);
 
 /// A rank of this machine that is dead, if there is one. Asks nobody.
 std::optional<Suspicion> find_dead_here(const ControlChannel& control,
                                         const PeerProcesses& processes);
-/// The same, else one of another machine that does not answer; empty too when the question has gone.
+/// find_dead_here(), else a rank of another machine that does not answer; empty too when the
+/// question has gone.
 std::optional<Suspicion> find_dead(const Inquiry& inquiry);
 
 }  // namespace ringlab::mpi

@@ -53,7 +53,7 @@ MpiCommunicator::~MpiCommunicator() {
   watch_->stop();
   // After a failure nothing of MPI is called, not even to free: any call may hang.
   if (failed_) return;
-  // What was never waited for: receives are taken back, sends are left to MPI.
+  // Operations that were never waited for: receives are cancelled, sends are left to MPI.
   for (auto& [id, posted] : open_) {
     for (std::size_t i = posted.done; i < posted.pieces.size(); ++i) {
       if (posted.pieces[i] == MPI_REQUEST_NULL) continue;
@@ -232,7 +232,7 @@ bool MpiCommunicator::is_idle() {
   for (auto& [id, posted] : open_) {
     for (std::size_t i = posted.done; i < posted.pieces.size(); ++i) {
       int done = 0;
-      // An error of a request counts as its end: there is nothing to be had from it any more.
+      // A request with an error counts as ended: nothing more will come of it.
       if (MPI_Test(&posted.pieces[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
         return false;
     }
@@ -240,13 +240,13 @@ bool MpiCommunicator::is_idle() {
   return true;
 }
 
-// What is half-way cannot be taken back: then the others are told now, while there are buffers, and
-// MPI is left.
+// Operations that do not end in time cannot be taken back: then the other ranks are told now, while
+// there are buffers, and this rank leaves MPI.
 void MpiCommunicator::let_go(const char* why) noexcept {
   try {
     Lock lock(mpi_);
     if (failed_) return;
-    // Only receives can be taken back; of sends it is waited for that MPI has read their bytes.
+    // Only receives can be cancelled; sends are waited for until MPI has read their bytes.
     for (auto& [id, posted] : open_) {
       for (std::size_t i = posted.done; i < posted.pieces.size() && !posted.is_send; ++i) {
         if (posted.pieces[i] != MPI_REQUEST_NULL) MPI_Cancel(&posted.pieces[i]);
@@ -283,7 +283,7 @@ void MpiCommunicator::leave_mpi(Lock& lock) {
   while (Clock::now() < end) {
     control_.poll();
     lock.unlock();
-    // Unlocked while it sleeps: the watch may go on answering in the meantime.
+    // Unlocked during the sleep, so that the watch goes on answering.
     std::this_thread::sleep_for(kPollPause);
     lock.lock();
   }
@@ -308,7 +308,7 @@ void MpiCommunicator::finish() {
     check_mpi(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), rank(), "MPI_Test");
     return done != 0;
   });
-  // Ended well: what happens to other ranks from now on is not this rank's concern.
+  // The job has ended well: later failures of other ranks do not concern this rank.
   watch_->knows(lock);
 }
 

@@ -1,4 +1,4 @@
-// The words of ranks besides data: "whom are you waiting for?", and "the job has failed".
+// Messages of ranks besides data: "whom are you waiting for?", and "the job has failed".
 #pragma once
 
 #include <mpi.h>
@@ -29,16 +29,15 @@ struct Failed {
   bool asked_to_end = false;  ///< the suspect, which is well
 };
 
-/// What a rank does: whom it waits for (a rank, kEverybody, or kNobody when it is at work), and for
+/// State of a rank: whom it waits for (a rank, kEverybody, or kNobody when it is at work), and for
 /// how long it has.
 struct Activity {
   int waiting_for = kNobody;
   double seconds = 0;
 };
 
-/// A second communicator, so that questions overtake data. Answers come only while somebody calls
-/// poll(): silence is what betrays a rank whose thread for that has gone with the rest of it. Not
-/// thread-safe.
+/// A second communicator, so that questions overtake data. Answers come only while a rank calls
+/// poll(): silence betrays a rank whose watching thread has died with its process. Not thread-safe.
 class ControlChannel {
  public:
   /// Duplicates `comm`; collective.
@@ -50,7 +49,7 @@ class ControlChannel {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  /// What this rank does from now on: it waits for a rank or kEverybody, or works (kNobody).
+  /// Sets this rank's state from now on: it waits for a rank or kEverybody, or works (kNobody).
   void set_waiting_for(int peer);
   Activity activity() const;
   /// Deals with all that has arrived.

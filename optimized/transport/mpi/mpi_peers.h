@@ -16,7 +16,7 @@ enum class ProcessState {
   gone
 };
 
-/// What the system says of a process of this machine.
+/// Facts of the operating system about a process of this machine.
 struct ProcessFacts {
   ProcessState state = ProcessState::unknown;
   std::int64_t parent = 0;
@@ -24,8 +24,8 @@ struct ProcessFacts {
 };
 ProcessFacts facts_of_process(std::int64_t number);
 
-/// Looks at processes of ranks without asking them: what the system says is certain, however busy
-/// the machine is.
+/// Looks at processes of ranks without asking them: facts of the operating system are certain,
+/// however busy the machine is.
 class PeerProcesses {
  public:
   /// The ranks tell each other which processes they are; collective.

@@ -23,13 +23,13 @@ enum class EndWish {
   orphaned  ///< the process that started this one, and its group, has ended
 };
 EndWish end_wish();
-/// From the handler of SIGTERM.
+/// Called by the handler of SIGTERM.
 void note_asked_to_end();
 
 /// All of MPI is used under one mutex, by the rank's own thread and by this one: a computing rank
-/// answers, so that silence means dead or stopped. What this thread finds out is announced to all
-/// ranks; the rank's own thread throws it when it waits or comes to wait, and hears nothing of it
-/// when the job has ended well.
+/// answers, so that silence means dead or stopped. Failures that this thread finds are announced to
+/// all ranks; the rank's own thread throws them when it waits or comes to wait, and hears nothing
+/// of them when the job has ended well.
 class Watch {
  public:
   /// Every member but stop() is to be called with `mpi` locked.
@@ -46,7 +46,7 @@ class Watch {
   /// The rank's own thread has been told, or has ended well: it needs no last word.
   void knows(std::unique_lock<std::mutex>& lock);
 
-  /// What the rank has been told, as the error of one that was `doing` something.
+  /// The failure that the rank has been told of, as its error while it was `doing` something.
   RankError error_of(const Failed& failed, const std::string& doing, double elapsed_s) const;
 
  private:
