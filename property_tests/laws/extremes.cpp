@@ -106,7 +106,6 @@ std::vector<Law> extreme_laws() {
            .statement = "With equal scores and values of ±max, one sign per channel, O is right; "
                         "where their sum may overflow it may be infinite, and it is never NaN. "
                         "One value next to ±max that a lossy wire rounds up leaves O finite.",
-           .exact = false,
            .shape_case = plain_values,
            .not_applicable = needs_to_divide_last,
            .check = largest_values},
@@ -114,7 +113,6 @@ std::vector<Law> extreme_laws() {
            .name = "values_below_the_normal_range_are_not_read_as_zero",
            .statement = "Subnormal values give their mean, unless the profile declares that "
                         "products are flushed.",
-           .exact = false,
            .shape_case = plain_values,
            .not_applicable = applies_to_all,
            .check = values_below_the_normal_range}};

@@ -170,7 +170,6 @@ std::vector<Law> foreign_laws() {
            .statement = "Other calls and a second in between change nothing: the same bits, or, "
                         "where they are not promised, an answer within both bounds. A call in "
                         "between has an answer of its own.",
-           .exact = false,
            .shape_case = with_tokens,
            .not_applicable = needs_to_be_foreign,
            .check = the_same_call_again,
@@ -179,7 +178,6 @@ std::vector<Law> foreign_laws() {
            .name = "other_numbers_at_the_same_addresses_give_their_own_answer",
            .statement = "q, k and v are overwritten where they lie, wholly or their last number "
                         "alone: the answer is that of the new numbers.",
-           .exact = false,
            .shape_case = with_tokens,
            .not_applicable = needs_to_be_foreign,
            .check = other_numbers_in_the_same_place,
@@ -189,7 +187,6 @@ std::vector<Law> foreign_laws() {
            .statement = "Some rows or one number in the middle of q, k, v or dout are overwritten "
                         "where they lie, or all are freed and allocated again: o, lse and "
                         "gradients are those of the new numbers.",
-           .exact = false,
            .shape_case = several_rows,
            .not_applicable = needs_to_be_foreign,
            .check = other_numbers_in_the_middle,

@@ -67,7 +67,6 @@ std::vector<Law> infinite_value_laws() {
            .statement = "With equal scores, a value of +inf or -inf comes out in its channel of "
                         "every row that sees its key; all other bits stay",
            .exact = true,
-           .shape_case = {},
            .not_applicable = needs_to_leave_masked_values_alone,
            .check = infinite_value}};
 }

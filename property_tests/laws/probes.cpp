@@ -86,7 +86,6 @@ std::vector<Law> probe_laws() {
        .statement =
            "with scale ln 2 and integer scores every weight is a power of two, so a missed "
            "or doubled rescale is off by a factor of two",
-       .exact = false,
        .shape_case = plain_values,
        .not_applicable = applies_to_all,
        .check = dyadic_probe},

@@ -10,18 +10,6 @@
 namespace ringlab::verify {
 namespace {
 
-/// Laws that hold whatever happens to the scores: they compare runs of one problem on other ranks,
-/// in another order, or from other memory, or scale what the result is linear in.
-constexpr std::array kHoldWithModifiers = {
-    "P4",  "P37", "P38",           "P39",           "P46",           "P47",
-    "P57", "P58", "P60",           "P64",           "P65",           "P67",
-    "P69", "P70", "P58-gradients", "P60-gradients", "P65-gradients", "P70-gradients"};
-
-bool holds_with_modifiers(const Law& law) {
-  return law.keeps_modifiers || std::find(kHoldWithModifiers.begin(), kHoldWithModifiers.end(),
-                                          law.id) != kHoldWithModifiers.end();
-}
-
 struct LawGroup {
   const char* topic;
   std::vector<Law> (*laws)();
@@ -47,10 +35,7 @@ constexpr std::array kGroups = {
 
 std::vector<Law> laws_of(const LawGroup& group) {
   std::vector<Law> laws = group.laws();
-  for (Law& law : laws) {
-    law.topic = group.topic;
-    law.keeps_modifiers = holds_with_modifiers(law);
-  }
+  for (Law& law : laws) law.topic = group.topic;
   return laws;
 }
 

@@ -51,8 +51,6 @@ std::vector<Law> reused_memory_laws() {
            .statement = "After a call on NaN alone, and with free memory full of NaN, the same "
                         "call gives the same bits as before.",
            .exact = true,
-           .shape_case = {},
-           .not_applicable = {},
            .check = memory_of_earlier_calls,
            .keeps_modifiers = true}};
 }

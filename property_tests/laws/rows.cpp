@@ -116,7 +116,6 @@ std::vector<Law> row_laws() {
        .name = "permuting_queries_permutes_the_rows",
        .statement = "each row of O and lse depends on its own query only, bit for bit",
        .exact = true,
-       .shape_case = {},
        .not_applicable = needs_same_bits_per_row,
        .check = permuted_queries},
       {.id = "P18",

@@ -161,7 +161,6 @@ std::vector<Law> score_laws() {
       {.id = "P6",
        .name = "rotating_q_and_k_together_changes_nothing",
        .statement = "a rotation of pairs of channels of q and k keeps O and lse",
-       .exact = false,
        .shape_case = integer_pairs_of_channels,
        .not_applicable = applies_to_all,
        .check = rotated_channels},
@@ -169,8 +168,6 @@ std::vector<Law> score_laws() {
        .name = "permuting_channels_permutes_the_output_channels",
        .statement = "channels of v permute those of O bit for bit; channels of q and k, "
                     "permuted together, keep O and lse",
-       .exact = false,
-       .shape_case = {},
        .not_applicable = applies_to_all,
        .check = permuted_channels},
       {.id = "P10",
@@ -183,15 +180,12 @@ std::vector<Law> score_laws() {
       {.id = "P14",
        .name = "shifting_all_scores_of_a_row_changes_only_lse",
        .statement = "a common shift of up to 2^14 in a row's scores keeps O and moves lse by it",
-       .exact = false,
        .shape_case = at_least_two_channels,
        .not_applicable = applies_to_all,
        .check = shifted_scores},
       {.id = "P15",
        .name = "adding_a_constant_vector_to_the_keys_changes_only_lse",
        .statement = "K + c keeps O and moves lse_i by scale q_i · c",
-       .exact = false,
-       .shape_case = {},
        .not_applicable = applies_to_all,
        .check = shifted_keys}};
 }

@@ -109,22 +109,18 @@ std::vector<Law> weight_laws() {
        .name = "raising_a_score_raises_its_weight_and_lowers_the_others",
        .statement = "w' = w e^x / (1 - w + w e^x) when one score rises by x, its mirror image "
                     "for the others, and rows that do not see the key stay",
-       .exact = false,
        .shape_case = with_a_dial,
        .not_applicable = applies_to_all,
        .check = raised_score},
       {.id = "P26",
        .name = "lse_lies_between_the_largest_score_and_that_plus_ln_n",
        .statement = "max s <= lse <= max s + ln n for n visible keys",
-       .exact = false,
-       .shape_case = {},
        .not_applicable = needs_lse,
        .check = lse_brackets},
       {.id = "P28",
        .name = "a_key_100_nats_above_the_rest_is_all_there_is",
        .statement = "O is the value of the dominating key and lse its score, although the other "
                     "weights are subnormal",
-       .exact = false,
        .shape_case = code_channels,
        .not_applicable = applies_to_all,
        .check = dominated_rows}};

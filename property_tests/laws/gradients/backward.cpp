@@ -29,8 +29,6 @@ std::vector<Law> backward_laws() {
        .statement =
            "dq, dk and dv, and o and lse of the same call, lie within the a-priori bounds of "
            "the exact ones",
-       .exact = false,
-       .shape_case = {},
        .not_applicable = needs_backward,
        .check = gradients_equal_reference,
        .keeps_modifiers = true}};

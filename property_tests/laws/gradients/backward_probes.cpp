@@ -141,15 +141,26 @@ std::string needs_narrow_dtype(const Subject& subject) {
 
 std::vector<Law> gradient_probe_laws() {
   return {
-      {"P45", "rows_of_score_gradients_sum_to_zero",
-       "With all keys alike dq is 0: what the scores gain in one key they lose in the others.",
-       false, plain_tokens, needs_backward, rows_of_score_gradients_sum_to_zero},
-      {"P52", "a_row_with_one_key_has_no_gradient_but_in_v",
-       "Rows that see one key each: dq = dk = 0 and dv = dout.", false, diagonal, needs_backward,
-       single_keys},
-      {"P53", "uniform_weights_have_closed_form_gradients",
-       "q = 0 or k = 0: every weight is 1/n, and all gradients are sums of integers over n^2.",
-       false, uniform_case, needs_narrow_dtype, uniform_weights},
+      {.id = "P45",
+       .name = "rows_of_score_gradients_sum_to_zero",
+       .statement =
+           "With all keys alike dq is 0: what the scores gain in one key they lose in the others.",
+       .shape_case = plain_tokens,
+       .not_applicable = needs_backward,
+       .check = rows_of_score_gradients_sum_to_zero},
+      {.id = "P52",
+       .name = "a_row_with_one_key_has_no_gradient_but_in_v",
+       .statement = "Rows that see one key each: dq = dk = 0 and dv = dout.",
+       .shape_case = diagonal,
+       .not_applicable = needs_backward,
+       .check = single_keys},
+      {.id = "P53",
+       .name = "uniform_weights_have_closed_form_gradients",
+       .statement =
+           "q = 0 or k = 0: every weight is 1/n, and all gradients are sums of integers over n^2.",
+       .shape_case = uniform_case,
+       .not_applicable = needs_narrow_dtype,
+       .check = uniform_weights},
   };
 }
 

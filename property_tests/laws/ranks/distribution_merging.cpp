@@ -142,16 +142,19 @@ LawResult parts_merge_into_the_whole(const Subject& subject, const Case& c) {
 
 std::vector<Law> merging_laws() {
   return {
-      {"P62", "a_rank_that_holds_nothing_changes_nothing",
-       "The empty state is the identity of the merge: one more, empty rank changes no answer.",
-       false, several_ranks, needs_many_ranks, an_empty_rank_changes_nothing},
-      {"P63",
-       "answers_on_parts_of_the_keys_merge_into_the_whole_answer",
-       "(o, lse) on a partition of the keys, merged in any order, is the answer on all keys.",
-       false,
-       with_tokens,
-       {},
-       parts_merge_into_the_whole},
+      {.id = "P62",
+       .name = "a_rank_that_holds_nothing_changes_nothing",
+       .statement =
+           "The empty state is the identity of the merge: one more, empty rank changes no answer.",
+       .shape_case = several_ranks,
+       .not_applicable = needs_many_ranks,
+       .check = an_empty_rank_changes_nothing},
+      {.id = "P63",
+       .name = "answers_on_parts_of_the_keys_merge_into_the_whole_answer",
+       .statement =
+           "(o, lse) on a partition of the keys, merged in any order, is the answer on all keys.",
+       .shape_case = with_tokens,
+       .check = parts_merge_into_the_whole},
   };
 }
 

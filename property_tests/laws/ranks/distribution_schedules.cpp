@@ -85,12 +85,20 @@ Case long_ring(Case c) {
 
 std::vector<Law> schedule_laws() {
   return {
-      {"P64", "the_number_of_slots_changes_no_bit",
-       "One, two or three chunks held at once: the same bits, forward and backward.", true,
-       several_ranks, needs_slots, slots_change_nothing},
-      {"P76", "errors_do_not_grow_with_the_ranks",
-       "A long ring of 8 ranks keeps the bound of one rank's arithmetic.", false, long_ring,
-       needs_many_ranks, errors_do_not_grow_with_the_ranks},
+      {.id = "P64",
+       .name = "the_number_of_slots_changes_no_bit",
+       .statement = "One, two or three chunks held at once: the same bits, forward and backward.",
+       .exact = true,
+       .shape_case = several_ranks,
+       .not_applicable = needs_slots,
+       .check = slots_change_nothing,
+       .keeps_modifiers = true},
+      {.id = "P76",
+       .name = "errors_do_not_grow_with_the_ranks",
+       .statement = "A long ring of 8 ranks keeps the bound of one rank's arithmetic.",
+       .shape_case = long_ring,
+       .not_applicable = needs_many_ranks,
+       .check = errors_do_not_grow_with_the_ranks},
   };
 }
 

@@ -215,28 +215,49 @@ LawResult own_chunk_and_slots_are_enough(const Subject& subject, const Case& c) 
 
 std::vector<Law> traffic_laws() {
   return {
-      {"P70",
-       "the_order_of_the_threads_of_a_block_does_not_matter",
-       "Threads between two barriers may run in any order: the same bits.",
-       true,
-       with_tokens,
-       {},
-       thread_order_changes_nothing},
-      {"P65", "delays_of_messages_change_nothing",
-       "Any delays and interleavings of the ranks give the bits of undelayed threads.", true,
-       several_ranks, needs_many_ranks, delays_change_nothing},
-      {"P67", "every_rank_computes_each_chunk_exactly_once",
-       "Each (query chunk, key chunk) pair that holds an allowed pair is computed, and noted, "
-       "once; who skips the others computes none of them.",
-       true, several_ranks, needs_queries_that_stay, every_chunk_is_visited_once},
-      {"P68", "what_is_sent_is_received_and_is_as_much_as_the_ring_needs",
-       "Sends equal receives, nothing is left over, and what is sent has its closed forms: bytes, "
-       "messages, exchanges.",
-       true, several_ranks, needs_counts, messages_are_conserved},
-      {"P72", "a_ring_holds_its_chunk_and_its_slots_at_most",
-       "A rank of a ring holds no more K/V than its slots beside its own chunk, without slots "
-       "two, and notes how much.",
-       true, several_ranks, needs_ring, own_chunk_and_slots_are_enough},
+      {.id = "P70",
+       .name = "the_order_of_the_threads_of_a_block_does_not_matter",
+       .statement = "Threads between two barriers may run in any order: the same bits.",
+       .exact = true,
+       .shape_case = with_tokens,
+       .check = thread_order_changes_nothing,
+       .keeps_modifiers = true},
+      {.id = "P65",
+       .name = "delays_of_messages_change_nothing",
+       .statement = "Any delays and interleavings of the ranks give the bits of undelayed threads.",
+       .exact = true,
+       .shape_case = several_ranks,
+       .not_applicable = needs_many_ranks,
+       .check = delays_change_nothing,
+       .keeps_modifiers = true},
+      {.id = "P67",
+       .name = "every_rank_computes_each_chunk_exactly_once",
+       .statement =
+           "Each (query chunk, key chunk) pair that holds an allowed pair is computed, and noted, "
+           "once; who skips the others computes none of them.",
+       .exact = true,
+       .shape_case = several_ranks,
+       .not_applicable = needs_queries_that_stay,
+       .check = every_chunk_is_visited_once,
+       .keeps_modifiers = true},
+      {.id = "P68",
+       .name = "what_is_sent_is_received_and_is_as_much_as_the_ring_needs",
+       .statement = "Sends equal receives, nothing is left over, and what is sent has its closed "
+                    "forms: bytes, "
+                    "messages, exchanges.",
+       .exact = true,
+       .shape_case = several_ranks,
+       .not_applicable = needs_counts,
+       .check = messages_are_conserved},
+      {.id = "P72",
+       .name = "a_ring_holds_its_chunk_and_its_slots_at_most",
+       .statement =
+           "A rank of a ring holds no more K/V than its slots beside its own chunk, without slots "
+           "two, and notes how much.",
+       .exact = true,
+       .shape_case = several_ranks,
+       .not_applicable = needs_ring,
+       .check = own_chunk_and_slots_are_enough},
   };
 }
 

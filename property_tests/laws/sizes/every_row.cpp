@@ -81,7 +81,6 @@ std::vector<Law> every_row_laws() {
            .name = "thousands_of_rows_give_what_the_exact_reference_gives",
            .statement = "Thousands of queries against as many keys: o and lse of every single row "
                         "lie within bounds from the norms of q, k and v.",
-           .exact = false,
            .shape_case = with_thousands_of_rows,
            .not_applicable = applies_to_all,
            .check = every_row_equals_exact,

@@ -51,7 +51,6 @@ std::vector<Law> far_position_laws() {
            .name = "queries_behind_65536_keys_and_more_see_the_right_ones",
            .statement = "O, lse and, where there are any, gradients of queries that see the last "
                         "of more keys than 16 bits count lie within their a-priori bounds",
-           .exact = false,
            .shape_case = behind_many_keys,
            .not_applicable = applies_to_all,
            .check = far_rows_equal_exact,

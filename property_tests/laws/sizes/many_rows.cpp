@@ -116,7 +116,6 @@ Law many_rows(const char* id, const char* name, const char* statement, Case (*sh
   return {.id = id,
           .name = name,
           .statement = statement,
-          .exact = false,
           .shape_case = shape_case,
           .not_applicable = applies_to_all,
           .check = results_equal_exact,

@@ -39,16 +39,23 @@ Case any_case(Case c) { return c; }
 
 std::vector<Law> memory_laws() {
   return {
-      {"P38", "strides_and_offsets_of_the_inputs_do_not_matter",
-       "Inputs in any memory order, backwards, with NaN in the gaps, give the same bits.", true,
-       any_case, needs_strided_inputs, strides_do_not_matter},
-      {"P39",
-       "inputs_and_what_lies_beside_them_are_only_read",
-       "After a run, the memory of q, k, v and their margins holds the bytes it held before.",
-       true,
-       any_case,
-       {},
-       inputs_are_only_read},
+      {.id = "P38",
+       .name = "strides_and_offsets_of_the_inputs_do_not_matter",
+       .statement =
+           "Inputs in any memory order, backwards, with NaN in the gaps, give the same bits.",
+       .exact = true,
+       .shape_case = any_case,
+       .not_applicable = needs_strided_inputs,
+       .check = strides_do_not_matter,
+       .keeps_modifiers = true},
+      {.id = "P39",
+       .name = "inputs_and_what_lies_beside_them_are_only_read",
+       .statement =
+           "After a run, the memory of q, k, v and their margins holds the bytes it held before.",
+       .exact = true,
+       .shape_case = any_case,
+       .check = inputs_are_only_read,
+       .keeps_modifiers = true},
   };
 }
 

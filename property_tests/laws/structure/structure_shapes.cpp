@@ -96,21 +96,20 @@ LawResult sizes_beside_a_boundary_are_right(const Subject& subject, const Case& 
 
 std::vector<Law> shape_laws() {
   return {
-      {"P36",
-       "a_row_that_sees_nothing_is_zero_with_lse_minus_infinity",
-       "Empty rows give o = 0 and lse = -inf exactly; rows that see a key are finite.",
-       true,
-       empty_rows_case,
-       {},
-       rows_that_see_nothing_are_zero},
-      {"P37",
-       "sizes_next_to_a_tile_or_chunk_edge_are_right",
-       "One token less or more than a multiple of a tile or of the ranks changes nothing, nor do "
-       "windows and documents that end beside a tile of 16 to 128 keys.",
-       false,
-       boundary_case,
-       {},
-       sizes_beside_a_boundary_are_right},
+      {.id = "P36",
+       .name = "a_row_that_sees_nothing_is_zero_with_lse_minus_infinity",
+       .statement = "Empty rows give o = 0 and lse = -inf exactly; rows that see a key are finite.",
+       .exact = true,
+       .shape_case = empty_rows_case,
+       .check = rows_that_see_nothing_are_zero},
+      {.id = "P37",
+       .name = "sizes_next_to_a_tile_or_chunk_edge_are_right",
+       .statement = "One token less or more than a multiple of a tile or of the ranks changes "
+                    "nothing, nor do "
+                    "windows and documents that end beside a tile of 16 to 128 keys.",
+       .shape_case = boundary_case,
+       .check = sizes_beside_a_boundary_are_right,
+       .keeps_modifiers = true},
   };
 }
 

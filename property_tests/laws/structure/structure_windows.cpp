@@ -83,27 +83,25 @@ LawResult narrowest_window_copies_values(const Subject& subject, const Case& c) 
 
 std::vector<Law> window_laws() {
   return {
-      {"P33",
-       "keys_outside_the_window_change_nothing",
-       "Window: a row keeps its bits when every key outside its window is overwritten.",
-       true,
-       window_case,
-       {},
-       keys_outside_the_window_change_nothing},
-      {"P33-wide",
-       "a_window_wider_than_everything_hides_nothing",
-       "A window beyond both ends, also by more than 32 bits count, gives full attention.",
-       false,
-       full_case,
-       {},
-       unlimited_window_is_full},
-      {"P33-narrow",
-       "a_window_of_one_key_copies_its_value",
-       "Window 0,0: every row returns the value it is aligned with, to the bit.",
-       true,
-       narrow_window_case,
-       {},
-       narrowest_window_copies_values},
+      {.id = "P33",
+       .name = "keys_outside_the_window_change_nothing",
+       .statement =
+           "Window: a row keeps its bits when every key outside its window is overwritten.",
+       .exact = true,
+       .shape_case = window_case,
+       .check = keys_outside_the_window_change_nothing},
+      {.id = "P33-wide",
+       .name = "a_window_wider_than_everything_hides_nothing",
+       .statement =
+           "A window beyond both ends, also by more than 32 bits count, gives full attention.",
+       .shape_case = full_case,
+       .check = unlimited_window_is_full},
+      {.id = "P33-narrow",
+       .name = "a_window_of_one_key_copies_its_value",
+       .statement = "Window 0,0: every row returns the value it is aligned with, to the bit.",
+       .exact = true,
+       .shape_case = narrow_window_case,
+       .check = narrowest_window_copies_values},
   };
 }
 
