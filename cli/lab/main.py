@@ -126,6 +126,33 @@ def do_test(options) -> int:
     return verdict.outcome.value
 
 
+def do_watch(options) -> int:
+    workspace = workspace_of(options)
+    labs = {lab.id: lab for lab in exported(workspace)}
+    files = {name: workspace.path / lab.file_name() for name, lab in labs.items()}
+    print(f"Watching {len(files)} files in {pathlib.Path(options.dir).resolve()}: save one, and it is "
+          "tested. Keys: n r h l x q", flush=True)
+
+    def test(current: str) -> str:
+        show(labs[current], tried(workspace, labs[current]))
+        sys.stdout.flush()
+        return current
+
+    def go_on(_: str) -> str:
+        do_next(options)
+        return next_lab(workspace).id
+
+    def about(action):
+        def act(current: str) -> str:
+            options.lab, options.exercise = current, None
+            action(options)
+            return current
+        return act
+
+    return watch.run(files, next_lab(workspace).id, test,
+                     {"r": test, "n": go_on, "h": about(do_hint), "l": about(do_list), "x": about(do_reset)})
+
+
 def do_hint(options) -> int:
     workspace = workspace_of(options)
     lab = lab_of(options, workspace)
@@ -275,7 +302,7 @@ def parser() -> Parser:
     action.add_argument("--cases", type=cases, default=attempts.CASES, metavar="N",
                         help=f"random cases for each law ({attempts.CASES})")
     add("watch", "test whenever you save a file; keys: n next, r run, h hint, l list, q quit",
-        watch.run, lab="")
+        do_watch, lab="")
     action = add("hint", "the next of three hints", do_hint)
     action.add_argument("exercise", nargs="?", help="unless given, the first one to write")
     add("why", "what your last try got wrong, again", do_why)

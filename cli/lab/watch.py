@@ -35,23 +35,9 @@ def saved_at(files: dict) -> dict:
     return {lab: path.stat().st_mtime_ns for lab, path in files.items() if path.exists()}
 
 
-def run(options) -> int:
-    import main  # which imports this module
-    workspace = main.workspace_of(options)
-    labs = {lab.id: lab for lab in main.exported(workspace)}
-    files = {name: workspace.path / lab.file_name() for name, lab in labs.items()}
-    current = main.next_lab(workspace)
-    print(f"Watching {len(files)} files in {pathlib.Path(options.dir).resolve()}: save one, and it is "
-          "tested. Keys: n r h l x q", flush=True)
-
-    def test(lab) -> None:
-        main.show(lab, main.tried(workspace, lab))
-        sys.stdout.flush()
-
-    def with_lab(action) -> None:
-        options.lab, options.exercise = current.id, None
-        action(options)
-
+def run(files: dict, current: str, test, keys: dict) -> int:
+    """Tests a lab whose file was saved, until `q`. `files` are paths by lab; an action of `keys` gets the current
+    lab and returns the one that is current then."""
     before = saved_at(files)
     with single_keys() as has_keys:
         while True:
@@ -60,18 +46,9 @@ def run(options) -> int:
             changed = [name for name in now if now[name] != before.get(name)]
             before = now
             if changed:
-                current = labs[changed[0]]
+                current = changed[0]
                 test(current)
             elif key == "q":
                 return 0
-            elif key == "r":
-                test(current)
-            elif key == "n":
-                current = main.next_lab(workspace)
-                main.do_next(options)
-            elif key == "h":
-                with_lab(main.do_hint)
-            elif key == "l":
-                main.do_list(options)
-            elif key == "x":
-                with_lab(main.do_reset)
+            elif key in keys:
+                current = keys[key](current)
