@@ -17,11 +17,11 @@ struct Suspect {
 
 struct Diagnosis {
   /// Mistakes whose prediction agrees with the subject in every number of the failing case and of
-  /// all cases tried besides, where the truth does not. One: that is its name.
+  /// all cases tried besides, where the truth does not. A single one is the diagnosis.
   std::vector<Suspect> explains;
-  /// What else came out, as sentences: randomness, numbers that are none, shares of keys.
+  /// Observations besides, as sentences: randomness, NaN, the place of an event, effects of delays.
   std::vector<std::string> findings;
-  int cases = 0;  ///< that every one of `explains` agrees with
+  int cases = 0;  ///< tried cases that every one of `explains` agrees with
   /// "this is: …", "consistent with: …; …", or empty.
   std::string sentence() const;
 };
