@@ -27,7 +27,7 @@ void exchange_keys_and_values(Model& model) {
       [&](double, auto b, auto h, auto t, auto c) { return data.k(b, h, t, c); });
 }
 
-/// One token of one head: what shares a scale.
+/// One token of one head, whose channels share a scale.
 struct Row {
   const Tensor<double>& tensor;
   std::int64_t b, h, token;
@@ -61,7 +61,7 @@ struct Exponents {
 };
 using ScalesOf = std::function<Exponents(const AttentionTensors& data, const Row& row)>;
 
-/// K and V of other ranks come as e4m3, a scale per row.
+/// Reads K and V of other ranks as they come in e4m3, with a scale per row.
 void read_scaled(Model& model, const ScalesOf& scales_of) {
   const DType dtype = model.trial.problem.dtype;
   const AttentionTensors data = model.trial.data;
@@ -139,7 +139,7 @@ void read_small_scales(Model& model) {
   });
 }
 
-/// `sent_too`: rows are also written with it.
+/// Reads rows with the scale of their chunk's first row; `sent_too`: they are also sent with it.
 void read_first_scales(Model& model, bool sent_too) {
   const std::vector<std::int64_t> first = of_the_first_row(model);
   read_scaled(model, [&](const AttentionTensors&, const Row& row) {

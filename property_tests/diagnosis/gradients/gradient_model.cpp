@@ -6,8 +6,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Room for the error that a correct kernel may make in one term of a sum: several times the first
-/// order.
+/// The factor on first-order errors of one term, for a tolerance that no correct kernel exceeds.
 constexpr double kRoom = 8;
 
 double value_at(const GradientModel& m, std::int64_t b, std::int64_t h, std::int64_t i,
