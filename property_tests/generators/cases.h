@@ -12,7 +12,7 @@
 
 namespace ringlab::verify {
 
-/// The seeds that random_case() gives are below this.
+/// The bound of the seeds that random_case() draws.
 inline constexpr std::uint64_t kCaseSeeds = 1'000'000;
 
 /// A random case: 0 … 70 tokens (small ones more often), 1 … 9 channels, 1 … 9 ranks (also more
@@ -22,7 +22,7 @@ Case random_case(Draws& draws);
 
 /// Valid cases that differ from `c` in one field and are simpler, the boldest step first.
 std::vector<Case> simpler_cases(const Case& c);
-/// Falls with every step of simpler_cases(): what makes shrinking end.
+/// A measure that falls with every step of simpler_cases(), so that shrinking ends.
 std::int64_t complexity(const Case& c);
 
 /// `c` as this subject can run it: one of its dtypes, one rank when it knows only one, shapes,

@@ -1,4 +1,4 @@
-// What the laws are made of: one run's worth of problem, options and tensors, ways to change them,
+// Trials, of which laws are made: the problem, options and tensors of one run, ways to change them,
 // and the oracle's judgement of it.
 #pragma once
 

@@ -43,8 +43,8 @@ Case documents_case(Case c) {
   return c;
 }
 
-/// Where it decodes, the border of two documents is between the queries: what the last of them see
-/// begins behind all that the first see.
+/// The case with documents; with few queries, a border of two documents between them: keys of the
+/// last queries begin behind all keys of the first.
 Case documents_case_or_decoding(Case c) {
   Case few = some_with_few_queries(c);
   if (few == c) return documents_case(std::move(c));
