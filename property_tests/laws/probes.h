@@ -47,8 +47,7 @@ IntegerScores integer_scores(const Trial& trial, double unit);
 LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
                                const IntegerScores& scores);
 /// exact_up_to_division() for scores that are not 0, where the subject's powers next to 0 are 1;
-/// else its bounds. An exponential that is declared to be worse than a careful one need not give 1
-/// there.
+/// else its bounds: an exponential declared worse than a careful one need not give 1 there.
 LawResult exact_where_powers_are(const Subject& subject, const Trial& trial,
                                  const IntegerScores& scores);
 

@@ -1,4 +1,4 @@
-// Walls around code that others wrote: what runs it puts them up before any of it runs.
+// Walls around code that others wrote: its process puts them up before any of that code runs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ enum class Processes { refused, allowed };
 struct Confinement {
   std::int64_t address_bytes = 0;  ///< address space; 0: no limit
   std::int64_t private_bytes = 0;  ///< private memory that can be written; 0: no limit
-  std::int64_t file_bytes = std::int64_t{1} << 30;  ///< of a file, and of all files in memory
+  std::int64_t file_bytes = std::int64_t{1} << 30;  ///< size of a file, and of all files in memory
   Processes processes = Processes::refused;         ///< new processes and other programs
 };
 

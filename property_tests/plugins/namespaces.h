@@ -14,13 +14,13 @@ struct Namespaces {
 /// In a process with one thread; nothing is written to files but /proc/self.
 Namespaces enter_namespaces();
 
-/// A /proc that shows the processes of this namespace only: by a process inside of it.
+/// Mounts a /proc that shows the processes of this namespace only; called by a process inside it.
 bool mount_own_proc();
 
-/// Files in /dev/shm, which are memory, get so much room together.
+/// Limits the files in /dev/shm, which are memory, to so many bytes together.
 void limit_shared_memory(std::int64_t bytes);
 
-/// None is left in /dev/pts.
+/// Leaves no terminal in /dev/pts.
 void hide_terminals();
 
 }  // namespace ringlab::plugins

@@ -1,4 +1,4 @@
-// The process between ringlab and foreign code: it ends what that leaves behind.
+// The process between ringlab and foreign code: it ends processes that the code leaves behind.
 #pragma once
 
 namespace ringlab::plugins {

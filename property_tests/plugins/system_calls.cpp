@@ -61,13 +61,13 @@ scmp_arg_cmp has(unsigned argument, scmp_datum_t mask, scmp_datum_t value) {
   return {argument, SCMP_CMP_MASKED_EQ, mask, value};
 }
 
-// Threads are allowed.
+// Refuses new processes; threads are allowed.
 void refuse_processes(Filter& filter) {
   for (const char* name : {"fork", "vfork", "execve", "execveat"}) filter.refuse(name);
   filter.refuse_if("clone", has(0, CLONE_THREAD, 0));
 }
 
-/// All ways to have a signal sent to somebody else, and to outlive the supervisor.
+/// Refuses all ways to have a signal sent to another process, and to outlive the supervisor.
 void refuse_signals(Filter& filter) {
   const auto own = static_cast<scmp_datum_t>(getpid());
   for (const char* name : {"kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}) {

@@ -34,8 +34,8 @@ struct Span {
 };
 Span span_of(const Extents& e, const Strides& s);
 
-/// One address for one place in our memory, always: a plugin that caches by address shows when the
-/// numbers there change.
+/// The plugin's address for a place in our memory, always the same: a plugin that caches by address
+/// shows when the numbers there change.
 std::uint64_t address_for(const void* place);
 
 }  // namespace ringlab::plugins
