@@ -17,7 +17,7 @@ using plugins::CallMessage;
 using plugins::Reply;
 using plugins::ReplyKind;
 
-/// False where the file, whose size is fixed, is too small for them.
+/// Writes bytes; false where the file, whose size is fixed, is too small for them.
 bool write_bytes(int file, const std::vector<std::uint8_t>& bytes) {
   return pwrite(file, bytes.data(), bytes.size(), 0) == std::ssize(bytes);
 }

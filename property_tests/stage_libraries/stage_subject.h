@@ -8,7 +8,7 @@
 
 namespace ringlab::verify {
 
-/// Whether the file has the name of the symbol that such a library exports.
+/// True when the file has the name of the symbol that stage libraries export.
 bool names_a_stage_library(const std::string& path);
 
 /// The stage in a shared library made with RINGLAB_STAGE_LIBRARY. It has the abilities, the promised
