@@ -26,7 +26,7 @@ struct Coverage {
   /// Required classes first, the rarest of them foremost.
   std::vector<ClassShare> classes;
   bool is_judged = false;  ///< all laws were tried, on at least kCasesForCoverage cases
-  Envelope tried = {};     ///< what the cases that held asked of the subject
+  Envelope tried = {};     ///< the problems that reached the subject in cases that held
   /// Claims of the subject that no case that held has tried.
   std::vector<std::string> not_tried = {};
 

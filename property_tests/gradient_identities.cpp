@@ -18,7 +18,7 @@ double square(double x) { return x * x; }
 /// The ratio of |off| to `likely`, for sums that are off by nothing, too.
 double compared(double off, double likely) {
   if (off == 0) return 0;  // 0 over 0 is no error
-  // Sums that are not finite are wrong whatever is likely, and so are any where that is NaN.
+  // Sums that are not finite are wrong whatever error is likely; so are all where `likely` is NaN.
   const double ratio = std::abs(off) / likely;
   return std::isfinite(off) && !std::isnan(ratio) ? ratio : std::numeric_limits<double>::infinity();
 }

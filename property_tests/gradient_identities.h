@@ -1,10 +1,10 @@
 // Identities of sums over the gradients of all tokens, whatever the data: a check of gradients that
 // needs no reference, for sequences that are too long for one.
 //
-// Bounds of such sums grow with every addition and are far above what a lost part of a long
-// sequence changes. What a sum is off by is therefore compared with what roundings that are
-// independent of each other make likely (Higham & Mary 2019): right for random data, where terms
-// are as often positive as negative; data whose terms cancel by design may exceed it.
+// Bounds of such sums grow with every addition and are far above the effect of a lost part of a
+// long sequence. The error of a sum is therefore compared with the error that independent roundings
+// make likely (Higham & Mary 2019): right for random data, where terms are as often positive as
+// negative; data whose terms cancel by design may exceed it.
 #pragma once
 
 #include <string>

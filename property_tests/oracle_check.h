@@ -30,7 +30,7 @@ std::vector<Case> oracle_problems();
 class GridDigest {
  public:
   void add_problem(const Case& c);
-  /// `error` bounds what `value` may be off by. -inf is a number of its own.
+  /// Adds a value that is known within `error`. -inf is a number of its own.
   void add(double value, double error);
   std::int64_t numbers() const { return numbers_; }
   std::int64_t undecided() const { return undecided_; }

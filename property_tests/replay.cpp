@@ -1,4 +1,4 @@
-// One law on one case, and a subject on one given input.
+// Runs one law on one case, and a subject on one given input.
 #include <algorithm>
 #include <exception>
 #include <numeric>

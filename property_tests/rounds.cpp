@@ -76,7 +76,7 @@ class Rounds {
   }
 
   std::vector<SubjectRounds> run() {
-    // As many workers as threads, each taking turns until there are none.
+    // Starts as many workers as threads, each taking turns until there are none.
     parallel_rows(options_.threads, options_.threads,
                   [this] { return [this](std::int64_t) { work(); }; });
     if (failure_) std::rethrow_exception(failure_);

@@ -1,5 +1,5 @@
 // Some rows of a result next to the exact reference, one group of heads at a time: a check for
-// sequences that nobody wants to have whole as doubles.
+// sequences that are too long to be held whole as doubles.
 #pragma once
 
 #include <cstdint>

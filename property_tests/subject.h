@@ -118,8 +118,8 @@ struct Capabilities {
   /// meet V: then not even a mean of integers is exact.
   bool divides_last = true;
   /// A power of a number next to 0 is exactly 1, and so is the weight of a best key. false where
-  /// approximate powers are promised, which may be a step off there as anywhere else, and where fused
-  /// products leave what a scaled score was rounded by.
+  /// approximate powers are promised, which may be a step off there as anywhere else, and where
+  /// fused products leave the rounding error of a scaled score.
   bool powers_next_to_0_are_1 = true;
   /// A row keeps its bits beside NaN and infinities that it does not see. false for kernels that
   /// then compute it again, in another order: it stays within its bounds.
@@ -160,7 +160,7 @@ struct Place {
   }
 };
 
-/// Names and values that tell on what a run computes.
+/// Names and values of the kernels, copies and the like that a run uses.
 using RunFacts = std::vector<std::pair<std::string, std::string>>;
 
 struct Subject {
@@ -173,7 +173,7 @@ struct Subject {
   int tile_keys = 32;
   /// Throws an environment error where a need besides a device is missing; may be empty.
   std::function<void()> require = {};
-  /// Its abilities on devices, where they are fewer than on the CPU.
+  /// Abilities of the subject on devices, where they are fewer than on the CPU.
   std::optional<Capabilities> can_on_devices = {};
   /// Usage error for a run on devices that it does not take on any machine; may be empty.
   std::function<void(const Problem&, const RunOptions&, Pass last_pass)> check_on_devices = {};
@@ -185,7 +185,7 @@ struct Subject {
   bool makes_rows = false;           ///< runs where each rank makes its rows and nobody has all
   /// Stated traffic and memory of `rank` on CPUs; empty where the subject states none.
   std::function<StatedCosts(const Problem&, const RunOptions&, int rank)> costs = {};
-  /// Its name in replay tokens where that is another: "libmine.so@1f3c…", by its content.
+  /// The name in replay tokens where that is another: "libmine.so@1f3c…", by its content.
   std::string id = {};
   /// The stage that it was written as, "ring", where its name does not say that.
   std::string stage = {};
@@ -205,11 +205,11 @@ struct Subject {
 /// subject that has gradients"; empty where it has one.
 std::string why_without_effect(const Subject& subject, const RunOption& option, const Place& place);
 
-/// The same subject, with every run and promise on `device`: the laws make options of their own.
+/// The subject with every run and promise on `device`: the laws make options of their own.
 Subject on_device(Subject subject, DeviceKind device);
 
-/// The same subject, with RunOptions::deterministic off in every run: the bits of its gradients are
-/// not promised, those of o and lse are.
+/// The subject with RunOptions::deterministic off in every run: the bits of its gradients are not
+/// promised, those of o and lse are.
 Subject with_gradients_in_any_order(Subject subject);
 
 /// The stages as subjects, in order, and the ring engine as the last one.

@@ -1,4 +1,4 @@
-// One law on random cases through RapidCheck: search, shrink, remember.
+// Tries one law on random cases through RapidCheck: search, shrink, remember.
 #include "property_tests/verify.h"
 
 #include <rapidcheck.h>
@@ -26,7 +26,7 @@ struct Silence : rc::detail::TestListener {
   void onTestFinished(const rc::detail::TestMetadata&, const rc::detail::TestResult&) override {}
 };
 
-/// The law's cases: made by the law's shape_case, and kept within what the subject can do.
+/// The law's cases: made by the law's shape_case, and kept within the subject's abilities.
 class Cases {
  public:
   Cases(const Law& law, const Capabilities& can, std::uint64_t round)

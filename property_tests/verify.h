@@ -63,7 +63,7 @@ struct LawVerdict {
   /// SHA-256 of the tokens of all cases that were tried, in order, without those of shrinking; of
   /// several rounds that of the digests one after the other. Empty when none was tried.
   std::string case_digest = {};
-  Envelope tried = {};  ///< what reached the subject in the cases that held
+  Envelope tried = {};  ///< the problems that reached the subject in cases that held
 };
 
 struct SubjectVerdict {
@@ -117,7 +117,7 @@ struct InputVerdict {
   Report report;
   RunResult run;  ///< outputs and per-rank statistics
   std::int64_t rows_checked = 0;
-  std::string error;  ///< what the subject threw, empty when it returned
+  std::string error;  ///< the error that the subject threw, empty when it returned
   Ending ending = Ending::answered;
 };
 /// Compares query rows `rows` of o and lse, all when empty; gradients, where the input has dout and

@@ -1,4 +1,4 @@
-// From a failure to the name of the mistake.
+// Diagnosis: from a failure to the name of the mistake.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ringlab::verify {
 
-/// A mistake that somebody may have made.
+/// A mistake that an implementation may contain.
 struct Suspect {
   std::string id;    ///< "mask.one_key_too_many"
   std::string what;  ///< "query i sees key i + 1"
@@ -26,9 +26,9 @@ struct Diagnosis {
   std::string sentence() const;
 };
 
-/// Compares what the subject gives on the failing case, and on more cases made from it, with what
-/// named mistakes would give. Deterministic; well under a second for subjects that take
-/// milliseconds per case.
+/// Compares the subject's answers on the failing case, and on more cases made from it, with the
+/// answers that named mistakes would give. Deterministic; well under a second for subjects that
+/// take milliseconds per case.
 Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk);
 
 /// All mistakes that are known by name.

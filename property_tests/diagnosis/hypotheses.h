@@ -24,7 +24,7 @@ struct Hypothesis {
   std::function<Prediction(const Scene&)> predict;
 };
 
-/// A mistake in what is read: other tensors, another mask, another scale. The rest is right.
+/// A mistake in the inputs read: other tensors, another mask, another scale. The rest is right.
 Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit);
 /// A mistake between inputs and sums: in scores, or in how often a pair counts in acc and row_sum.
 Hypothesis by_model(Suspect suspect, std::function<void(Model&)> edit);

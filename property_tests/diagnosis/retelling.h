@@ -1,4 +1,4 @@
-// A failing case once more, to be shown: what every rank did, and one wrong row chunk by chunk.
+// A failing case run again, to be shown: the events of every rank, and one wrong row by chunks.
 #pragma once
 
 #include <cstdint>

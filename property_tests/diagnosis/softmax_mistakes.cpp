@@ -1,4 +1,4 @@
-// Mistakes of the online softmax: what is rescaled, from which maximum, in which base.
+// Mistakes of the online softmax: of rescaling, of maxima, of the base of powers.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -13,8 +13,8 @@ namespace ringlab::verify {
 /// the named mistakes explain ends the search. At most 120 cases, and for two seconds.
 void keep_what_tells(const Subject& subject, const Insight& insight, SubjectVerdict& verdict);
 
-/// Mistakes that explain what the subject gives on this one case: far more than those that explain
-/// all others, too. Empty where it throws.
+/// Mistakes that explain the subject's answer on this one case: far more than explain its answers
+/// on other cases, too. Empty where it throws.
 std::vector<Suspect> explained_alone(const Subject& subject, const Case& c);
 
 }  // namespace ringlab::verify

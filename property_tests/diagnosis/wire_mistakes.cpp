@@ -1,4 +1,4 @@
-// Mistakes of what K and V are on their way between ranks.
+// Mistakes of the forms that K and V have on their way between ranks.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -55,7 +55,7 @@ double through_e4m3(double x, int sent, int read, DType dtype) {
   return round_to(dtype, std::clamp(std::ldexp(code, read), -most, most));
 }
 
-/// For a row of K or V, in `data`, the exponents that it is sent and read with.
+/// The exponents that a row of K or V in `data` is sent and read with.
 struct Exponents {
   int sent, read;
 };

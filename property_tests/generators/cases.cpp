@@ -81,7 +81,7 @@ CaseModifiers random_modifiers(Draws& draws) {
 }
 
 /// Gives one case in four tiles as large as kernels want them, and one in ten heads that take
-/// several registers: what goes wrong at the edge of a vector does not show below it.
+/// several registers: mistakes at the edge of a vector do not show below it.
 void take_kernel_sizes(Draws& draws, Case& c) {
   constexpr std::array<std::int64_t, 6> kTiles = {16, 24, 48, 64, 128, 192};
   constexpr std::array<std::int64_t, 5> kChannels = {12, 16, 17, 25, 33};
@@ -162,7 +162,7 @@ std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
   return std::min(rounded_up(channels, unit) + more, most);
 }
 
-/// The shape with what the subject lacks taken out: groups, empty sequences, other lengths or
+/// The shape without features that the subject lacks: groups, empty sequences, other lengths or
 /// widths.
 Shape limited_shape(Shape s, const Capabilities& can) {
   if (!can.grouped_heads) s.q_heads = s.kv_heads;

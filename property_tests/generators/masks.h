@@ -1,4 +1,4 @@
-// Random masks, and what fits and what is simpler: an overload each for every kind.
+// Random masks, the nearest valid mask, and simpler masks: an overload each for every kind.
 #pragma once
 
 #include <cstdint>

@@ -77,7 +77,7 @@ void overwrite(Tensor<double>& numbers, const Tensor<double>& others, std::int64
 
 /// Overwrites all numbers, or only the last of one tensor, so that a subject shows which recognises
 /// its inputs by their first bytes, or by their size.
-/// Holds as above; finds results cached by the address of their inputs.
+/// Holds for every function of its arguments. Finds results cached by the address of their inputs.
 LawResult other_numbers_in_the_same_place(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   attend(subject, trial);
@@ -136,8 +136,8 @@ LawResult other_numbers_after_freeing(const Subject& subject, const Case& c) {
   return equals_exact_in_both_passes(subject, trial);
 }
 
-/// Holds as above; finds results that are cached by address with a check of the ends, of a sample,
-/// or of the forward pass alone.
+/// Holds for every function of its arguments. Finds results cached by address with a check of the
+/// ends, of a sample, or of the forward pass alone.
 LawResult other_numbers_in_the_middle(const Subject& subject, const Case& c) {
   if (c.seed % 5 == 4) return other_numbers_after_freeing(subject, c);
   GradientTrial trial = make_gradient_trial(c);

@@ -10,8 +10,8 @@
 namespace ringlab::verify {
 namespace {
 
-/// Laws that hold whatever happens to the scores: they compare runs of one problem on other ranks,
-/// in another order, or from other memory, or scale what the result is linear in.
+/// Laws that hold however scores are modified: they compare runs of one problem on other ranks, in
+/// another order, or from other memory, or scale inputs in which the result is linear.
 constexpr std::array kHoldWithModifiers = {
     "P4",  "P37", "P38",           "P39",           "P46",           "P47",
     "P57", "P58", "P60",           "P64",           "P65",           "P67",
@@ -77,7 +77,7 @@ const std::vector<Law>& laws_about_others() {
 
 const Law& find_law(const std::string& id) {
   std::string known;
-  std::vector<std::string> words;  // numbers are near to one another whatever was meant
+  std::vector<std::string> words;  // longer ones: short ids are all near to one another
   for (const auto* laws : {&all_laws(), &laws_about_others()}) {
     for (const Law& law : *laws) {
       if (law.id == id || law.name == id) return law;

@@ -125,7 +125,7 @@ LawResult shifted_scores(const Subject& subject, const Case& c) {
               }));
 }
 
-/// Holds as above, with a shift that differs from row to row. Finds q·k computed in fewer bits than
+/// Holds because softmax divides out the shift of each row. Finds q·k computed in fewer bits than
 /// declared: the offset makes scores large without changing any weight.
 LawResult shifted_keys(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);

@@ -1,4 +1,4 @@
-// Ready-made shape_case functions: what a law needs of a case, kept by shrinking.
+// Ready-made shape_case functions: needs of laws that cases keep when they shrink.
 #pragma once
 
 #include "property_tests/case.h"

@@ -1,4 +1,4 @@
-// Attention of yours, judged by the laws: what it claims to take, random cases of that, a verdict.
+// Attention of yours, judged by the laws: its claims, random cases within them, a verdict.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ struct KnownKills {
 struct MatrixOptions {
   std::uint64_t seed = 1;
   int threads = 2;
-  int correct_cases = 20600;  ///< drawn for what is correct, over all laws; some are discarded
+  int correct_cases = 20600;  ///< drawn for correct subjects, over all laws; some are discarded
   bool full = false;          ///< every law against every mutant, not only until one kills
   bool shrink = true;         ///< a case that kills is made simpler: only records show it
   KnownKills known = {};

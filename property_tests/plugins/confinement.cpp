@@ -67,8 +67,8 @@ void drop_capabilities() {
   syscall(SYS_capset, &header, none.data());
 }
 
-/// A Landlock domain: from inside one, no process outside can be traced, nor its memory be opened
-/// under /proc, whoever owns both. Its rules about files are of no interest.
+/// Enters a Landlock domain: from inside, no process outside can be traced, nor its memory be
+/// opened under /proc, whoever owns both. The domain's rules about files are of no interest.
 bool enter_domain() {
   landlock_ruleset_attr rules{};
   rules.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK;

@@ -17,8 +17,8 @@ struct Confinement {
 };
 
 /// Called in a process with one thread, whose descriptors 0 to kSocket are in place. It returns in
-/// a new process behind the walls, with what this machine could not give ("" where there is
-/// nothing); the process that called stays outside as the supervisor of the new one.
+/// a new process behind the walls, with the names of walls that this machine could not give ("" for
+/// none missing); the process that called stays outside as the supervisor of the new one.
 ///
 /// The new process sees no process but its own descendants, no network, no descriptor above
 /// kSocket, gains no privileges and has none. It ends, with whatever it started, when the other end

@@ -41,7 +41,7 @@ bool receive(CallMessage& message, int (&files)[2]) {
 }
 
 /// Makes one call in a known floating-point mode, with signals reported and processor time limited,
-/// and says what the library left behind.
+/// and reports processes and modes that the library left behind.
 void answer(Hosted& hosted, CallMessage& message, const int (&files)[2]) {
   const pid_t self = getpid();
   Reply reply;

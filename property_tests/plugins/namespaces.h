@@ -10,8 +10,8 @@ struct Namespaces {
   bool users = false, processes = false, network = false, mounts = false;
 };
 
-/// Enters new namespaces, as many as are allowed. That of processes begins with the next child.
-/// In a process with one thread; nothing is written to files but /proc/self.
+/// Enters new namespaces, as many as are allowed; the one of processes begins with the next child.
+/// Called in a process with one thread; writes no files but those of /proc/self.
 Namespaces enter_namespaces();
 
 /// Mounts a /proc that shows the processes of this namespace only; called by a process inside it.

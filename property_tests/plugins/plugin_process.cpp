@@ -165,7 +165,7 @@ void PluginProcess::start() {
   }
   const std::string lines = child_->last_lines();
   if (heard == Heard::reply && reply.kind == ReplyKind::ready) {
-    if (sequence_ == 0) introduction_ = reply;  // what it says later does not count
+    if (sequence_ == 0) introduction_ = reply;  // later introductions do not count
     const std::lock_guard lock(missing_mutex);
     missing_now = shown_text(reply.message);
     return;
@@ -268,7 +268,7 @@ void PluginProcess::complain(const std::string& what) const {
       {.where = path_, .expected = "an answer and nothing else", .actual = what, .hint = ""});
 }
 
-// Order matters: what the call returned first, then what it left behind.
+// Order matters: the return code first, then processes and modes left behind.
 void PluginProcess::check_reply(const Reply& reply) const {
   const std::string message = shown_text(reply.message);
   if (reply.kind == ReplyKind::no_memory) {

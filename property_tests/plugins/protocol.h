@@ -101,7 +101,7 @@ struct Reply {
   /// machine had no means to load: nobody's fault.
   std::int32_t ran_out = 0;
   std::uint64_t sequence = 0;
-  std::int32_t code = 0;           ///< done: what the call returned
+  std::int32_t code = 0;           ///< done: return code of the call
   std::int32_t signal = 0;         ///< crashed
   std::uint32_t mode_changes = 0;  ///< ready, done: ModeChange bits
   std::int32_t children = 0;       ///< done: processes that it left running

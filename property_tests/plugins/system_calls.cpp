@@ -16,12 +16,12 @@ namespace {
 constexpr const char* kNobodys[] = {
     // other processes
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp",
-    // other namespaces, mounts and keys, and what has led out of them before
+    // other namespaces, mounts and keys, and known ways out of them
     "unshare", "setns", "mount", "umount2", "move_mount", "open_tree", "fsopen", "fspick",
     "mount_setattr", "pivot_root", "chroot", "keyctl", "add_key", "request_key", "bpf",
     "perf_event_open", "userfaultfd"};
 
-// Memory that is nobody's address space, which no limit counts; and calls whose arguments a filter
+// Memory in no process's address space, which no limit counts; and calls whose arguments a filter
 // cannot see. Libraries do without, as on older systems.
 constexpr const char* kUnknown[] = {"memfd_create", "memfd_secret", "shmget", "io_uring_setup",
                                     "clone3"};

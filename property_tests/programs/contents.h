@@ -21,7 +21,7 @@ struct Held {
   Report unused = {};  ///< reports on the sum's origin, until it is sent or added
 };
 
-/// Reports reads of what is not there, and sums that are lost or used twice.
+/// Reports reads of contents that are not there, and sums that are lost or used twice.
 class Contents {
  public:
   /// Each rank has its own chunk, and an own sum of nothing.

@@ -1,8 +1,8 @@
 // The graph that all checks look at: operations that touch slots, and their order.
 //
-// Schedules, programs of streams, programs of messages and recorded traces say each in its own way
-// what comes after what: posts and waits, streams and events, exchanges that meet, times. Here that
-// is one order; the laws about slots (races here, contents in contents.h) are the same for all.
+// Schedules, programs of streams, programs of messages and recorded traces order operations in ways
+// of their own: posts and waits, streams and events, exchanges that meet, times. Here the order is
+// of one form; the laws about slots (races here, contents in contents.h) are the same for all.
 #pragma once
 
 #include <functional>
@@ -34,8 +34,8 @@ class Order {
   void add_after(std::size_t later, std::size_t earlier);
   /// Makes sure that the point is never reached, as if it came after one that never will be.
   void block(std::size_t point) { ++missing_[point]; }
-  /// All points that are ever reached, each after all that it comes after. Which ones these are
-  /// does not depend on the order: what can happen stays possible until it happens, so that one
+  /// All points that are ever reached, each after all points that it comes after. The set does not
+  /// depend on the order: a point that can happen stays possible until it happens, so that one
   /// order decides about all delays.
   std::vector<std::size_t> reached() const {
     return reached([](const std::vector<std::size_t>& ready) { return ready.size() - 1; });
@@ -62,8 +62,8 @@ class Order {
 
  private:
   std::vector<std::optional<std::size_t>> last_;  // by lane
-  std::vector<std::vector<std::size_t>> next_;    // by point: those that come after it
-  std::vector<int> missing_;                      // by point: what it comes after
+  std::vector<std::vector<std::size_t>> next_;    // by point: the points that come after it
+  std::vector<int> missing_;                      // by point: how many points it comes after
 };
 
 /// Operations that touched each slot since it was last written, by number.

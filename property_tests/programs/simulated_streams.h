@@ -1,7 +1,7 @@
 // Devices without devices: a stream program on the CPU, in any order that streams and events allow.
 //
-// The same kernels, slots and sums as the engine (rank_passes.h), so results have the bits of
-// the engine's on processors, or the program is wrong.
+// Kernels, slots and sums are the engine's (rank_passes.h), so results have the bits of the
+// engine's on processors, or the program is wrong.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ std::string at_rank(int rank, const TraceEvent& event) {
   return "rank " + std::to_string(rank) + ", " + describe(event);
 }
 
-/// One rank's events against its program.
+/// Compares one rank's events with its program.
 class RankTrace {
  public:
   RankTrace(int rank, const std::vector<TraceEvent>& events, const RankSchedule& program, Pass pass,

@@ -13,7 +13,7 @@ struct AskedMistake {
   std::string question;  ///< leads a learner to the mistake
 };
 
-/// All of them, stage by stage.
+/// The mistakes of all stages, stage by stage.
 const std::vector<AskedMistake>& asked_mistakes();
 
 /// The question about the suspect of this name: the stage's own question, else the one that the

@@ -1,4 +1,4 @@
-// Mistakes that show in what ranks asked of their network, whatever numbers came out.
+// Mistakes that show in the calls of ranks to their network, whatever numbers came out.
 #pragma once
 
 #include <optional>

@@ -46,7 +46,7 @@ LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
                    subject.run(trial.input(), trial.options).output);
 }
 
-/// Holds as above. Finds positions computed from rank · chunk length in place of the layout.
+/// Holds because ranks only split sums. Finds positions computed as rank · chunk length.
 LawResult partition_does_not_matter(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   RunOptions uneven = trial.options;

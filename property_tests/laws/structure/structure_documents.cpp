@@ -1,4 +1,4 @@
-// Packed documents: what is in another document, or after the end, does not exist.
+// Packed documents: for a row, tokens of other documents and after the end do not exist.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ LawResult other_documents_change_nothing(const Subject& subject, const Case& c) 
       [&kept](std::int64_t t) { return t >= kept.first_row && t < kept.first_row + kept.rows; });
 }
 
-/// Holds as above. Finds causal positions that are counted from the start of the pack.
+/// Holds because no row sees another document. Finds positions counted from the pack's start.
 LawResult packed_equals_separate(const Subject& subject, const Case& c) {
   const Trial packed = make_trial(c);
   const BoundedAnswer together = run_with_bounds(subject, packed.input(), packed.options);
