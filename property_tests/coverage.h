@@ -33,8 +33,8 @@ struct Coverage {
   double share(const ClassShare& one) const;
   /// Required classes below kLeastShare; empty where shares are not judged.
   std::vector<std::string> missing() const;
-  /// True when the subject answered less than a third of what it claims to take: cases that held
-  /// say little then. A causal-only kernel, which cannot claim just that, refuses half.
+  /// True when the subject answered less than a third of its claims: cases that held say little
+  /// then. A causal-only kernel, which cannot claim just that, refuses about half.
   bool refuses_most() const { return refused > 2 * cases; }
 };
 

@@ -33,8 +33,8 @@ struct Row {
   std::int64_t b, h, token;
 };
 
-/// The exponent of the least power of two that takes a row to the numbers of e4m3, or, `by_exponent`
-/// alone, to 512 at most.
+/// The exponent of the least power of two that takes a row to the numbers of e4m3, or,
+/// `by_exponent` alone, to 512 at most.
 enum class Fit { to_448, by_exponent };
 int scale_of(const Row& row, Fit fit) {
   double largest = 0;

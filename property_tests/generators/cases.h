@@ -12,12 +12,12 @@
 
 namespace ringlab::verify {
 
-/// The bound of the seeds that random_case() draws.
+/// The number that all seeds of random_case() are below.
 inline constexpr std::uint64_t kCaseSeeds = 1'000'000;
 
 /// A random case: 0 … 70 tokens (small ones more often), 1 … 9 channels, 1 … 9 ranks (also more
 /// than tokens), grouped heads, masks of every kind and intersections of two. Now and then heads of
-/// up to 256 channels, 16 of them in a group, three masks, 6 batches, or a scale that is not above 0.
+/// up to 256 channels, 16 heads in a group, three masks, 6 batches, or a scale not above 0.
 Case random_case(Draws& draws);
 
 /// Valid cases that differ from `c` in one field and are simpler, the boldest step first.

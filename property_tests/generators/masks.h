@@ -12,7 +12,7 @@ namespace ringlab::verify {
 /// A term of every kind, without its numbers.
 std::vector<CaseTerm> blank_terms();
 
-/// A random mask: a quarter hides nothing, a fifth is causal, the others are one term or two.
+/// A mask: a quarter hides nothing, a fifth is causal, the others are one or two terms of any kind.
 CaseMask random_mask(Draws& draws, const Shape& shape);
 /// A window, in half of the cases causal too.
 CaseMask random_window(Draws& draws, const Shape& shape);
@@ -28,8 +28,8 @@ CaseMask redrawn(const CaseMask& mask, Draws& draws, const Shape& shape);
 /// The nearest mask that Mask::bind() takes for this shape.
 CaseMask fitted(const CaseMask& mask, const Shape& shape);
 
-/// Masks to be tried in place of this one when a case shrinks, the boldest step first. Not all of them
-/// are simpler.
+/// Masks to be tried in place of this one when a case shrinks, the boldest step first. Some are not
+/// simpler.
 std::vector<CaseMask> simpler_masks(const CaseMask& mask);
 /// A measure of a mask. Digits count too, so that prefix:5 is simpler than prefix:7.
 std::int64_t complexity(const CaseMask& mask);

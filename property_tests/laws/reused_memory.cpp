@@ -36,7 +36,7 @@ LawResult memory_of_earlier_calls(const Subject& subject, const Case& c) {
   try {
     attend(subject, poisoned);
   } catch (const std::exception& refusal) {
-    // A subject may refuse NaN, for which it has read the inputs.
+    // A subject may refuse NaN, which it has read by then.
     if (machine_failure(refusal)) throw;
   }
   poison_free_memory();

@@ -43,7 +43,7 @@ struct AttentionVerdict {
   int laws_broken = 0;
   double worst_ratio = 0;                  ///< largest error / bound where laws held
   std::vector<std::string> mistakes = {};  ///< ids of the known mistakes that explain what broke
-  /// A line for a pass; else the name of the mistake, the law, the smallest case and what was found.
+  /// A line for a pass; else the name of the mistake, the law, the smallest case and its failure.
   std::string text = {};
 };
 

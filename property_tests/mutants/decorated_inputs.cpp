@@ -144,8 +144,8 @@ Mutant with_short_offsets() {
   return {std::move(info), std::move(subject)};
 }
 
-/// The backward pass of a kernel with tiles of 128 leaves out the third of the keys for the third of
-/// the queries.
+/// Leaves out the third tile of keys for the third tile of queries, with tiles of 128, in the
+/// backward pass.
 void skip_third_tile_backwards(AttentionInput& input, const RunOptions&) {
   constexpr std::int64_t kThird = 256, kFourth = 384;
   const Shape& s = input.problem.shape;

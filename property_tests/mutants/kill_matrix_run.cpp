@@ -179,8 +179,8 @@ void try_laws(const MatrixOptions& options, KillMatrix& matrix) {
   }
 }
 
-/// A law that costs as much as many others is tried on every few subjects only, in turn, where there
-/// are fewer cases than that.
+/// True for subjects on which a law is tried: for a law whose cost exceeds the number of cases,
+/// every few subjects only, in turn.
 bool is_in_turn(const Law& law, std::size_t law_number, std::size_t subject_number, int cases) {
   constexpr int kFewSubjects = 6;
   const auto each = static_cast<std::size_t>(std::clamp(law.cost / cases, 1, kFewSubjects));

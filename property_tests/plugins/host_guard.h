@@ -7,7 +7,7 @@
 
 namespace ringlab::plugins {
 
-/// Notes limits from outside, before ringlab sets its own: `address_bytes`, which it leaves us.
+/// Notes an outside limit of addresses below `address_bytes`, before ringlab sets its own limits.
 void note_limits_from_outside(std::int64_t address_bytes);
 
 /// True when a limit from outside, not ours, leaves this process next to no memory. Safe in a

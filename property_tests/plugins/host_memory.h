@@ -47,7 +47,7 @@ class MappedCall {
 };
 
 /// Describes an access to an address of the call mapped now: "it wrote past the end of o (byte 16
-/// after it)". Safe in signal handlers; empty text for addresses of nothing in the call.
+/// after it)". Safe in signal handlers; empty text for any other address.
 void describe_address(const void* address, bool write, char* text, std::size_t size);
 
 }  // namespace ringlab::plugins

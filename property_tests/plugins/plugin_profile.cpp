@@ -47,7 +47,7 @@ std::int64_t count(const char* field, std::int64_t declared, const std::string& 
   return declared;
 }
 
-/// Refuses bits without a meaning, which whoever sets them takes for claims.
+/// Refuses bits without a meaning: a plugin that sets one takes it for a claim.
 struct KnownBits {
   const char* field;
   std::uint32_t declared, known;

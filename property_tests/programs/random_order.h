@@ -51,10 +51,10 @@ struct Happenings {
 void execute_in_random_order(const StreamProgram& program, std::uint64_t seed,
                              StreamMachine& machine);
 
-/// Executes the programs of all ranks so. An exchange begins as soon as its stream comes to it; a
-/// message (a copy, for the machine) begins some time after both its exchanges have, and an
-/// exchange ends with the last of its messages. A usage error when ranks wait for each other for
-/// ever, or for messages that nobody sends.
+/// Executes the programs of all ranks in such an order. An exchange begins as soon as its stream
+/// comes to it; a message (a copy, for the machine) begins some time after both its exchanges have,
+/// and an exchange ends with the last of its messages. A usage error when ranks wait for each other
+/// for ever, or for messages that nobody sends.
 void execute_in_random_order(const std::vector<MessageProgram>& programs, std::uint64_t seed,
                              StreamMachine& machine);
 

@@ -15,7 +15,7 @@ void check_contents(const ring::StreamProgram& program, const Schedule& schedule
                     Findings& findings);
 /// Checks that ranks compute what the schedule says, in its order, and on the right streams.
 void check_work(const ring::StreamProgram& program, const Schedule& schedule, Findings& findings);
-/// Checks that no copy waits for more computing than it must. `clocks`: of the ends of operations.
+/// Checks that no copy waits for more computing than it must. `clocks`: at the ends of operations.
 void check_overlap(const ring::StreamProgram& program, const std::vector<ring::StreamClock>& clocks,
                    Findings& findings);
 

@@ -1,5 +1,5 @@
-// ringlab-stage-host LIBRARY MEMORY_BYTES: a process of its own for a stage that somebody else wrote,
-// with all its ranks.
+// ringlab-stage-host LIBRARY MEMORY_BYTES: a process of its own for a stage that somebody else
+// wrote, with all its ranks.
 #include <unistd.h>
 
 #include <cstring>

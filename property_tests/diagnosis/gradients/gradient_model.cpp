@@ -6,7 +6,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// The factor on first-order errors of one term, for a tolerance that no correct kernel exceeds.
+/// Room for a correct kernel's error in one term of a sum, as a multiple of the first order.
 constexpr double kRoom = 8;
 
 double value_at(const GradientModel& m, std::int64_t b, std::int64_t h, std::int64_t i,

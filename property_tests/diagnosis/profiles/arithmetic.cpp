@@ -70,7 +70,7 @@ void multiply_in_tf32(const Problem& problem, NumericsProfile& profile) {
   if (problem.dtype == DType::f32) profile.u_accumulate = 0x1p-10;
 }
 
-/// An arithmetic that kernels are known to have, and how it is declared. {0} stands for the dtype of
+/// An arithmetic that kernels are known to have, and its declaration. {0} stands for the dtype of
 /// q, {1} for its unit roundoff.
 struct KnownArithmetic {
   const char* what;

@@ -46,7 +46,7 @@ LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
                    subject.run(trial.input(), trial.options).output);
 }
 
-/// Holds because ranks only split sums. Finds positions computed as rank · chunk length.
+/// Holds because ranks only split sums. Finds positions from rank · chunk length, not the layout.
 LawResult partition_does_not_matter(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   RunOptions uneven = trial.options;

@@ -56,9 +56,9 @@ bool most_zeros_would_pass(const ExactForward& exact, const ForwardTolerance& al
   return 2 * clear < seen;
 }
 
-/// Holds as equals_reference does, with bounds from norms. Finds one wrong row among thousands: rows
-/// of one number of blocks, of one thread, of one wave; a sample of rows would miss it, and in sums
-/// over rows the rounding of all others hides it.
+/// Holds as equals_reference does, with bounds from norms. Finds one wrong row among thousands:
+/// rows of one number of blocks, of one thread, of one wave; a sample of rows would miss it, and in
+/// sums over rows the rounding of all others hides it.
 LawResult every_row_equals_exact(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const AttentionInput input = trial.input();

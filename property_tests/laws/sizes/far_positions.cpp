@@ -35,8 +35,8 @@ Case behind_some_keys(Case c) {
   return c;
 }
 
-/// Holds as equals_reference does. Finds positions, and indices of keys, that are kept in 16 bits, in
-/// masks, in ALiBi and in the generator of dropout.
+/// Holds as equals_reference does. Finds positions, and indices of keys, that are kept in 16 bits,
+/// in masks, in ALiBi and in the generator of dropout.
 LawResult far_rows_equal_exact(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   LawResult forward = equals_exact(measure(subject, trial.base));

@@ -67,8 +67,8 @@ Case with_many_queries(Case c) {
   return narrow(c);
 }
 
-/// Queries and keys that mostly reach into the third tile, in later rounds into later ones; every
-/// other case has as many queries as keys.
+/// The case with queries and keys that mostly reach into the third tile, in later rounds into later
+/// tiles; every other case has as many queries as keys.
 Case with_many_tiles(Case c) {
   const std::int64_t most = reach_of(c).tile_tokens;
   const Range later{most - 33, most};  // from one key past a tile on

@@ -26,7 +26,7 @@ std::string random_documents(std::uint64_t seed, std::int64_t tokens) {
   }
 }
 
-/// True when the last term cuts exactly `tokens` keys into documents, with at most causal before it.
+/// True when the last term cuts exactly `tokens` keys into documents, with causal at most before.
 bool is_packing(const CaseMask& mask, std::int64_t tokens) {
   if (mask.terms().empty() || mask.terms().size() > 2) return false;
   const auto* documents = std::get_if<DocumentsMask>(&mask.terms().back());
@@ -91,7 +91,7 @@ LawResult other_documents_change_nothing(const Subject& subject, const Case& c) 
       [&kept](std::int64_t t) { return t >= kept.first_row && t < kept.first_row + kept.rows; });
 }
 
-/// Holds because no row sees another document. Finds positions counted from the pack's start.
+/// Holds because no row sees another document. Finds causal positions counted from pack starts.
 LawResult packed_equals_separate(const Subject& subject, const Case& c) {
   const Trial packed = make_trial(c);
   const BoundedAnswer together = run_with_bounds(subject, packed.input(), packed.options);
