@@ -1,4 +1,4 @@
-// What of a problem is too much for a subject.
+// Options that a subject honours, and the first obstacle that a problem has for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ bool is_modifier(Feature feature) {
          feature == Feature::dropout;
 }
 
-/// What a subject does that honours it.
+/// The words for a subject that honours the feature: "has gradients".
 std::string_view deed(Feature feature) {
   switch (feature) {
     case Feature::gradients:

@@ -1,4 +1,4 @@
-// Which laws concern a subject.
+// The reason why a law does not apply to a subject.
 #include "property_tests/generators/cases.h"
 #include "property_tests/verify.h"
 

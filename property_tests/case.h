@@ -11,8 +11,8 @@
 
 namespace ringlab::verify {
 
-/// How the numbers of q, k and v are drawn. The exact probes have their own (uniform, dyadic,
-/// subset, retrieval: verification probes U, Y, S, R), made by the laws that use them.
+/// Distributions of q, k and v. The laws of the exact probes (uniform, dyadic, subset, retrieval:
+/// verification probes U, Y, S, R) make tensors of their own.
 enum class Family {
   normal,         ///< standard normal, distinct per head
   uniform,        ///< [-1, 1]
@@ -100,16 +100,16 @@ struct Case {
   friend bool operator==(const Case&, const Case&) = default;
 };
 
-/// A matrix of bits has no more in a token: every one of them is drawn by itself.
+/// The most pairs in the bit matrices of a replay token: each pair's bit is drawn by itself.
 inline constexpr std::int64_t kMostDrawnPairs = 1 << 20;
-/// One word without shell metacharacters; from_token(to_token(c)) == c. Malformed tokens are usage
-/// errors that say which field. Example:
+/// The replay token: one word without shell metacharacters; from_token(to_token(c)) == c. Malformed
+/// tokens are usage errors that name the field. Example:
 /// b1.h2.g1.q7.k9.d3.v2.r3.f32.unit.zigzag.next.peaked.threads.buffered.n0.x4.y4.double:2.c3.
-/// causal.s123, with modifiers …causal.with:cap8,5-alibi-sinks-drop30.s123, with more threads than one
-/// …c3.t4.causal.s123
+/// causal.s123, with modifiers …causal.with:cap8,5-alibi-sinks-drop30.s123, with more threads than
+/// one …c3.t4.causal.s123
 std::string to_token(const Case& c);
 Case from_token(const std::string& token);
-/// The same, readable: "2 ranks, causal, q (1, 2, 7, 3), …".
+/// The case in words: "2 ranks, causal, q (1, 2, 7, 3), …".
 std::string describe(const Case& c);
 /// The nearest valid case: heads that divide, documents that sum to the keys, limits kept.
 Case fitted(Case c);
@@ -117,13 +117,13 @@ Case fitted(Case c);
 double scale_of(ScaleKind scale, std::int64_t head_dim);
 Problem make_problem(const Case& c);
 RunOptions make_options(const Case& c);
-/// Whether some query sees no key at all.
+/// True when some query sees no key at all.
 bool has_an_empty_row(const Problem& problem);
-/// Deterministic in c on every machine (own generator, no std:: distributions); values are exactly
-/// representable in c.dtype.
+/// Draws q, k and v, deterministic in c on every machine (own generator, no std:: distributions);
+/// values are exactly representable in c.dtype.
 AttentionTensors make_tensors(const Case& c);
-/// The gradient that comes from above, in the extents of out: integers for small_ints, else normal,
-/// and in three cases of ten much larger or smaller, as losses are that were scaled.
+/// The gradient dO of the loss, in the extents of out: integers for small_ints, else normal
+/// numbers; in three cases of ten much larger or smaller, as of a loss that was scaled.
 Tensor<double> make_dout(const Case& c);
 
 }  // namespace ringlab::verify

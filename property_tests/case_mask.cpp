@@ -37,7 +37,7 @@ DrawnBits parse_bits(const std::string& path) {
   return drawn;
 }
 
-/// With every "bits:" as the file that it is on the command line.
+/// Writes "bits:" as "file:bits:", for parse_mask() reads matrices of bits from files only.
 std::string as_files(std::string_view text) {
   std::string files;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -62,7 +62,7 @@ MaskTerm from_case(const Term& term, const Shape&) {
 }
 MaskTerm from_case(const DrawnBits& drawn, const Shape& shape) { return draw(drawn, shape); }
 
-/// Without the numbers of drawn bits, for printing.
+/// Prints a term of a mask; drawn bits as "bits:SEED".
 template <class Term>
 std::string text_of(const Term& term) {
   return Mask({term}).text();

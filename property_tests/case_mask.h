@@ -29,7 +29,7 @@ template <class... Term>
 struct WithDrawnBits<std::variant<Term...>> {
   using Type = std::variant<std::conditional_t<std::is_same_v<Term, BitMask>, DrawnBits, Term>...>;
 };
-/// A MaskTerm, kind by kind, but for the bits.
+/// A MaskTerm with DrawnBits in place of BitMask.
 using CaseTerm = WithDrawnBits<MaskTerm>::Type;
 
 /// An intersection of terms that fits any shape; no terms: everything is visible.
@@ -37,7 +37,7 @@ class CaseMask {
  public:
   CaseMask() = default;
   CaseMask(std::vector<CaseTerm> terms) : terms_(std::move(terms)) {}
-  /// As on the command line, "causal+bits:7"; usage error for anything else, files among it.
+  /// Parses a mask as on the command line, "causal+bits:7"; usage error for others and for files.
   CaseMask(const std::string& text);
   CaseMask(const char* text) : CaseMask(std::string(text)) {}
 
@@ -50,7 +50,7 @@ class CaseMask {
   bool begins_with() const {
     return !terms_.empty() && holds<Term>(terms_.front());
   }
-  /// Whether a term is no interval of keys.
+  /// True when a term is no interval of keys.
   bool has_bits() const;
   std::string text() const;
   friend bool operator==(const CaseMask&, const CaseMask&) = default;
@@ -63,7 +63,7 @@ class CaseMask {
   std::vector<CaseTerm> terms_;
 };
 
-/// kWord of a term's kind.
+/// The word for a term's kind: "causal".
 std::string_view word_of(const CaseTerm& term);
 /// The mask for this shape, not yet bound.
 Mask make_mask(const CaseMask& mask, const Shape& shape);

@@ -7,10 +7,10 @@
 namespace ringlab::verify {
 namespace {
 
-/// As large as scores mostly are; in one case of four up to ten times that, so that sinks outweigh all
-/// keys or none.
+/// Sinks as large as scores mostly are; in one case of four up to ten times that, so that they
+/// outweigh all keys or none.
 std::vector<double> random_sinks(std::int64_t heads, std::uint64_t seed) {
-  constexpr std::int64_t kSinkStream = -2;  // tensors are drawn from others
+  constexpr std::int64_t kSinkStream = -2;  // tensors are drawn from other streams
   const double most = Draws(seed, {kSinkStream}).chance(25) ? 30 : 3;
   std::vector<double> sinks;
   for (std::int64_t h = 0; h < heads; ++h) {
@@ -19,15 +19,15 @@ std::vector<double> random_sinks(std::int64_t heads, std::uint64_t seed) {
   return sinks;
 }
 
-/// The customary slopes in one case of four; else each head has its own up to 4, and one in eight has
-/// none.
+/// The customary ALiBi slopes in one case of four; else each head has its own up to 4, and one in
+/// eight has none.
 std::vector<double> random_slopes(std::int64_t heads, std::uint64_t seed) {
   constexpr std::int64_t kSlopeStream = -3;
   if (Draws(seed, {kSlopeStream}).chance(25)) return default_alibi_slopes(heads);
   std::vector<double> slopes;
   for (std::int64_t h = 0; h < heads; ++h) {
     Draws draws(seed, {kSlopeStream, h});
-    // A draw a statement: compilers differ in which argument of a call they work out first.
+    // One draw per statement: compilers differ in the order in which they evaluate arguments.
     const auto halvings = static_cast<int>(draws.between(-1, 9));
     const double slope = std::ldexp(1 + draws.unit(), -halvings);
     slopes.push_back(draws.chance(12) ? 0 : slope);
@@ -35,7 +35,7 @@ std::vector<double> random_slopes(std::int64_t heads, std::uint64_t seed) {
   return slopes;
 }
 
-/// What a modifier is made from.
+/// The numbers that a modifier is made from.
 struct Wanted {
   double level;
   const Shape* shape;

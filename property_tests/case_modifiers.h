@@ -10,22 +10,22 @@
 
 namespace ringlab::verify {
 
-/// Slopes are the customary ones; sinks, one per query head, and the pairs that are dropped come
-/// from the seed of the case.
+/// The modifiers of a case. Slopes and sinks, one of each per query head, and the dropped pairs
+/// come from the seed of the case.
 struct CaseModifiers {
   double softcap = 0;  ///< 0: none, else 0.25 … 1024, in quarters
   bool alibi = false;
   bool sinks = false;
   int dropout_percent = 0;  ///< 0 … 90
 
-  /// How strong a kind is; 0: none.
+  /// The strength of a kind: the cap, the percentage dropped, else 1; 0: without it.
   double level(ModifierKind kind) const;
   void set(ModifierKind kind, double level);
   bool any() const { return *this != CaseModifiers(); }
   friend bool operator==(const CaseModifiers&, const CaseModifiers&) = default;
 };
 
-/// What there is to say of a kind in cases.
+/// The words and the limits of a kind of modifier in tokens, sentences and random cases.
 struct ModifierWords {
   std::string_view token;   ///< "cap" of "cap8"
   double step = 1;          ///< levels are its multiples

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A failure that comes back so often at once is taken for one that always does.
+// A failure that comes back in each of the first kSureRepeats runs is taken to come back always.
 constexpr int kSureRepeats = 3;
 constexpr int kRepeats = 50;
 constexpr std::chrono::seconds kLongestRepeating{10};
@@ -30,8 +30,8 @@ LawFailure failure_of(const Subject& subject, const Law& law, const Case& c,
           .step = result.step};
 }
 
-/// One of a few shapes. Laws that make a shape of the seed find a few of those, too.
-/// For subjects that compile a kernel per shape, which would take most of the time.
+/// Gives the case one of four shapes and seeds, for laws may make a shape from the seed. For
+/// subjects that compile a kernel per shape, which would take most of the time.
 Case in_few_shapes(Case c) {
   constexpr std::array<Shape, 4> kShapes = {{{.batch = 1,
                                               .q_heads = 1,
@@ -82,7 +82,7 @@ LawVerdict unheard(const Law& law) {
 
 Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin origin) {
   if (can.few_shapes) c = in_few_shapes(std::move(c));
-  // First what the subject can, then what the law wants of it.
+  // The abilities of the subject limit the case first; then the law shapes it.
   c = limited_to(std::move(c), can);
   if (!law.keeps_modifiers) c.modifiers = {};
   const bool is_simpler = origin == CaseOrigin::simpler && law.shape_simpler_case;
@@ -91,7 +91,7 @@ Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin ori
 }
 
 std::string LawFailure::doubt() const {
-  if (repeated == repeats) return "";  // as often as it was tried
+  if (repeated == repeats) return "";  // broken in every run
   return fmt::format(
       "it broke in {} of {} more runs of this very case: it does not do the same "
       "every time",
@@ -122,7 +122,7 @@ CaseRunner::CaseRunner(const Subject& subject, const Law& law, LawVerdict& verdi
     : recorder_(subject), law_(law), verdict_(verdict) {}
 
 LawResult CaseRunner::run(const Case& c) {
-  // Cases up to the first failure only: those after it are attempts at a simpler one.
+  // The digest has the cases up to the first failure: later ones are attempts at a simpler case.
   if (!verdict_.failure) tried_.add(to_token(c) + "\n");
   LawResult result = run_law(recorder_.subject(), law_, c);
   const Envelope asked = recorder_.take();
@@ -165,7 +165,7 @@ bool CaseRunner::shrunk_enough() {
   return ++shrink_tries_ > most || Clock::now() > shrink_until_;
 }
 
-// One that only broke by chance while it was made simpler says less than the one found first.
+// A shrunk case that broke the law only by chance says less than the case found first.
 void CaseRunner::run_again(const IsOver& is_over) {
   LawFailure& failure = *verdict_.failure;
   failure = repeated_failure(recorder_.subject(), law_, std::move(failure), is_over);

@@ -1,7 +1,7 @@
-// One law on case after case: what came of each is counted, and the last failure is remembered.
+// Runs one law on case after case, counts the outcomes and remembers the last failure.
 //
-// Searches differ in how they draw and shrink; what they find adds up here, so that verdicts do not
-// depend on who searches.
+// Searches differ in how they draw and shrink cases; their results add up here, so that verdicts do
+// not depend on the search.
 #pragma once
 
 #include <chrono>
@@ -14,19 +14,19 @@
 
 namespace ringlab::verify {
 
-/// A failing case is made simpler for at most so long: what hangs may take its deadline every time.
-/// Cases that cost more are tried less often.
+/// Limits of shrinking one failure: a subject that hangs may take its deadline at every try. Laws
+/// with costly cases have fewer tries, down to kFewShrinkTries.
 inline constexpr int kMostShrinkTries = 600, kFewShrinkTries = 20;
 inline constexpr std::chrono::seconds kLongestShrink{20};
-/// A law gives up after so many discarded cases for one that was asked for.
+/// The discarded cases per requested case after which a law gives up.
 inline constexpr int kDiscardsPerCase = 10;
 
-/// Why a law was skipped that there was no time for.
+/// The reason given for a law that was skipped for want of time.
 inline constexpr const char* kNoTime = "no time was left";
 
 class CaseRunner {
  public:
-  /// Whether there is no time for more; may be empty.
+  /// Returns true when no time is left; may be empty.
   using IsOver = std::function<bool()>;
 
   /// Writes to `verdict`, which is that of a law that applies to the subject.
@@ -35,10 +35,10 @@ class CaseRunner {
   /// Runs the law. Until the first failure cases are counted; from then on each failing case takes
   /// the place of the one before.
   LawResult run(const Case& c);
-  /// Whether enough was tried to make the failing case simpler; asked once per try.
+  /// Counts a try to make the failing case simpler; true when the tries or the time are used up.
   bool shrunk_enough();
-  /// What remains to be said when all cases were tried. A failing case is run again, and 50 times
-  /// where it does not fail each time. One that only took too long, once, breaks no law.
+  /// Completes the verdict after the last case. A failing case is run again, and 50 times where it
+  /// does not fail each time. A case that only took too long, once, breaks no law.
   void conclude(const IsOver& is_over = {});
 
  private:
@@ -58,17 +58,17 @@ class CaseRunner {
 };
 
 /// Runs the case of `failure` again until it is clear whether it always breaks the law: three
-/// times, and 50 times where one of those held. Ends early after ten seconds, and when `is_over`.
-/// A message that is empty becomes that of the first run that broke it. A subject that is no longer
-/// called, for the time it has cost, is not asked either.
+/// times, and 50 times where one of those runs held. Ends early after ten seconds, when `is_over`,
+/// and once a plugin is no longer called because it has cost too much time. An empty message
+/// becomes that of the first run that broke the law.
 LawFailure repeated_failure(const Subject& subject, const Law& law, LawFailure failure,
                             const CaseRunner::IsOver& is_over = {});
 
 struct ReplayRuns {
   int all = 1, broken = 0;
 };
-/// Runs a case that held again, as often as a failure: a token is that of a case that failed once.
-/// It is broken then if it was broken in any of these runs.
+/// Runs a replayed case that held as often as repeated_failure() does, for tokens are of cases that
+/// failed once. The result is broken when any of these runs broke the law.
 ReplayRuns look_harder(Replay& again);
 
 }  // namespace ringlab::verify

@@ -64,7 +64,7 @@ class TokenFields {
         number(name, letter, static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(most)));
   }
 
-  /// 0 for `no`, 1 for `yes`.
+  /// Reads a word that is `no` or `yes`; true for `yes`.
   bool choice(const char* name, std::string_view no, std::string_view yes) {
     const std::string text = word(name);
     if (text != no && text != yes) fail(name, fmt::format("{} or {}", no, yes), text);
@@ -101,7 +101,7 @@ ScaleKind read_scale(TokenFields& fields) {
   fields.fail("scale", "rsqrt, unit, negative or zero", name);
 }
 
-/// "-1/sqrt(64)".
+/// The scale in words: "-1/sqrt(64)".
 std::string scale_text(const Case& c) {
   switch (c.scale) {
     case ScaleKind::rsqrt:
@@ -128,7 +128,7 @@ auto read_named(TokenFields& fields, const char* name, Parse parse) {
 
 constexpr std::string_view kWith = "with:";
 
-/// "with:cap8,5-alibi-sinks-drop30", empty for no modifiers. Points part the fields of a token.
+/// The modifiers in a token, "with:cap8,5-alibi", or empty; without points, which part its fields.
 std::string modifiers_word(const CaseModifiers& modifiers) {
   std::vector<std::string> words;
   for (const ModifierKind kind : kModifierKinds) {
@@ -153,7 +153,7 @@ double level_in(std::string_view word, const ModifierWords& known) {
   return whole && level > 0 && level <= known.most ? level : 0;
 }
 
-/// "cap0,25 … cap1024, alibi, …".
+/// The known modifiers, for messages: "cap0,25 … cap1024, alibi, …".
 std::string known_modifiers() {
   std::vector<std::string> words;
   for (const ModifierKind kind : kModifierKinds) {
@@ -195,7 +195,7 @@ void check_pairs(const TokenFields& fields, const Case& c) {
   }
 }
 
-/// Refuses what would not fit in memory, and what makes no sense together.
+/// Refuses a case that would not fit in memory, and fields that contradict each other.
 void check_token(const TokenFields& fields, const Case& c) {
   const Shape& s = c.shape;
   if (s.q_heads % s.kv_heads != 0) {

@@ -11,8 +11,8 @@
 namespace ringlab::verify {
 namespace {
 
-/// Classes that are drawn less often may fall below kLeastShare by chance.
-/// The margin keeps chance from failing a run.
+/// The least share of a class among random cases for which the class is required: a rarer class may
+/// fall below kLeastShare by chance.
 constexpr double kLeastDrawnShare = 1.2 * kLeastShare;
 
 struct Requirement {
@@ -43,7 +43,7 @@ void require_masks(std::vector<std::string>& classes, const Capabilities& can) {
     const bool takes = can.masks.kinds[term.index()] && (is_interval || can.bit_masks);
     if (takes) classes.push_back("mask " + std::string(word_of(term)));
   }
-  // Two that have little in common, which random cases combine often enough.
+  // Causal and window masks have little in common, and random cases intersect them often enough.
   const bool two = can.masks.takes(CausalMask{}) && can.masks.takes(WindowMask{});
   require(classes, {{can.masks.intersections && two, "mask intersection"}});
 }
@@ -91,7 +91,7 @@ std::vector<ClassShare> sorted_shares(const std::map<std::string, std::int64_t>&
                                       const std::vector<std::string>& required) {
   std::vector<ClassShare> shares;
   for (const auto& [name, count] : counts) {
-    // Classes that are required come first, and of those the rarest.
+    // Required classes come first, the rarest of them foremost.
     const bool is_required = std::find(required.begin(), required.end(), name) != required.end();
     shares.push_back({name, count, is_required});
   }
@@ -109,8 +109,8 @@ std::vector<std::string> required_classes(const Capabilities& can) {
   require_masks(classes, can);
   require_shapes(classes, can);
   require_ranks(classes, can);
-  // Only what random cases of these claims bring up often enough may be asked for.
-  // A claim alone makes no such cases: where queries and keys are as many, none may see nothing.
+  // Only classes that random cases reach often enough are required. The claim alone makes no such
+  // cases: with as many queries as keys, there may be no row that sees nothing.
   const std::map<std::string, double> drawn = drawn_shares(can);
   std::erase_if(classes, [&](const std::string& name) {
     const auto found = drawn.find(name);
@@ -158,7 +158,7 @@ Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
   }
   coverage.classes = sorted_shares(counts, required);
   const std::int64_t asked = coverage.cases + coverage.refused;
-  // Judged only where all laws ran to their ends on enough cases.
+  // Shares are judged only where all laws ran to their ends on enough cases.
   coverage.is_judged = options.laws.empty() && !is_broken && asked >= kCasesForCoverage;
   coverage.not_tried = claimed_not_tried(subject.can, coverage.tried);
   return coverage;

@@ -1,4 +1,4 @@
-// Which kinds of cases a verification tried, and which it should have tried more often.
+// Classes of cases that a verification tried, and those that it should have tried more often.
 #pragma once
 
 #include <cstdint>
@@ -9,42 +9,42 @@
 
 namespace ringlab::verify {
 
-/// With fewer cases than this nothing is required: shares say too little.
+/// The fewest cases for which classes are required: shares of fewer say too little.
 inline constexpr std::int64_t kCasesForCoverage = 500;
 /// A required class has at least this share of all cases.
 inline constexpr double kLeastShare = 0.02;
 
 struct ClassShare {
-  std::string name;        ///< as of classes_of(): "mask causal", "more ranks than tokens", …
-  std::int64_t cases = 0;  ///< that held; a case has several classes
+  std::string name;        ///< as classes_of() names it: "mask causal", "more ranks than tokens"
+  std::int64_t cases = 0;  ///< cases of the class that held; a case has several classes
   bool required = false;
 };
 
 struct Coverage {
-  std::int64_t cases = 0;    ///< that held, over all laws
-  std::int64_t refused = 0;  ///< that it claims to take and did not
-  /// Required ones first, rarest first.
+  std::int64_t cases = 0;    ///< cases that held, over all laws
+  std::int64_t refused = 0;  ///< cases that the subject claims to take and refused
+  /// Required classes first, the rarest of them foremost.
   std::vector<ClassShare> classes;
   bool is_judged = false;  ///< all laws were tried, on at least kCasesForCoverage cases
-  Envelope tried = {};     ///< what the cases that held asked of the subject
-  /// The claims that were never asked in a case that held.
+  Envelope tried = {};     ///< the problems that reached the subject in cases that held
+  /// Claims of the subject that no case that held has tried.
   std::vector<std::string> not_tried = {};
 
   double share(const ClassShare& one) const;
-  /// Required classes below kLeastShare; empty when it is not judged.
+  /// Required classes below kLeastShare; empty where shares are not judged.
   std::vector<std::string> missing() const;
-  /// True when it answered less than a third of what it claims to take: what held says little then.
-  /// A kernel for causal masks, which has no way to claim no other, refuses about half.
+  /// True when the subject answered less than a third of its claims: cases that held say little
+  /// then. A causal-only kernel, which cannot claim just that, refuses about half.
   bool refuses_most() const { return refused > 2 * cases; }
 };
 
-/// What the laws that were not skipped covered; `options` says if those were all. A subject that
-/// broke a law is not judged: its cases end there.
+/// The coverage of the laws that were not skipped; `options` says whether those are all laws. A
+/// subject that broke a law is not judged: its cases end there.
 Coverage coverage_of(const Subject& subject, const SubjectVerdict& verdict,
                      const VerifyOptions& options);
 
-/// The classes that the cases of a subject with these abilities have to reach: those that follow
-/// from what it claims, and that are drawn for it.
+/// The classes that the cases of a subject with these abilities have to reach: classes that follow
+/// from its claims, and that random cases within them reach often enough.
 std::vector<std::string> required_classes(const Capabilities& can);
 /// The classes that some subject has to reach.
 std::vector<std::string> all_classes();

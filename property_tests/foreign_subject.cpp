@@ -44,7 +44,7 @@ Tensor<double> finite_part(const TensorView<const double>& x) {
   return finite;
 }
 
-/// Which tokens of which heads hold a number that is not finite: (batch, heads, tokens, 1).
+/// Flags of the tokens that hold a number that is not finite: (batch, heads, tokens, 1).
 Tensor<double> spoiled_tokens(const TensorView<const double>& x) {
   Extents extents = x.extents;
   extents.channels = 1;
@@ -60,7 +60,7 @@ bool any(const Tensor<double>& flags) {
                      [](double flag) { return flag != 0; });
 }
 
-/// NaN for the rows that see something that is not finite: the oracle does not take it.
+/// Writes NaN to rows that see a number that is not finite, which the oracle does not take.
 void spoil_rows(const AttentionInput& input, Tensor<double>& lse) {
   const Tensor<double> queries = spoiled_tokens(input.q);
   const Tensor<double> keys = spoiled_tokens(input.k);
@@ -77,7 +77,7 @@ void spoil_rows(const AttentionInput& input, Tensor<double>& lse) {
   });
 }
 
-/// The oracle's. It depends on q and k alone, so one channel of zeros does for v.
+/// The oracle's lse. It depends on q and k alone, so one channel of zeros does for v.
 Tensor<double> lse_of(const AttentionInput& input) {
   AttentionInput scores = input;
   scores.dout = {};
@@ -113,7 +113,7 @@ RunResult run_within(const Subject& raw, const AttentionInput& input, const RunO
   return result;
 }
 
-/// Every key, every key up to the query's own position, or a window around it.
+/// Plain masks: every key, every key up to the query's own position, or a window around it.
 std::vector<Mask> plain_masks(const Mask& mask) {
   const std::int64_t shift = mask.kv_tokens() - mask.q_tokens();
   WindowMask window{0, 0};

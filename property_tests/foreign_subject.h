@@ -28,12 +28,12 @@ Problem as_read(const Capabilities& can, Problem problem);
 /// when there is no such mask. O(queries · keys).
 std::optional<Mask> plainer_mask(const Mask& mask);
 
-/// A few cases more, which no seed foretells: answers that were kept from another verification do
-/// not pass. They count where they break a law only, so that equal seeds have equal verdicts of
-/// whatever computes. For laws that compare foreign subjects with the exact reference.
+/// Further cases that no seed foretells, so that answers stored in another verification do not
+/// pass. They count only where they break a law, so that a subject which computes has equal
+/// verdicts for equal seeds. For laws that compare foreign subjects with the exact reference.
 inline constexpr int kUnannouncedCases = 10;
 bool is_tried_unannounced(const Subject& subject, const std::string& law_id);
-/// Another one each time.
+/// A seed from the system's randomness, another one each time.
 std::uint64_t unannounced_seed();
 
 }  // namespace ringlab::verify

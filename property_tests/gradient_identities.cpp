@@ -15,10 +15,10 @@ namespace {
 
 double square(double x) { return x * x; }
 
-/// |off| over `likely`, for sums that are off by nothing, too.
+/// The ratio of |off| to `likely`, for sums that are off by nothing, too.
 double compared(double off, double likely) {
   if (off == 0) return 0;  // 0 over 0 is no error
-  // Sums that are not finite are wrong whatever is likely, and so are any where that is NaN.
+  // Sums that are not finite are wrong whatever error is likely; so are all where `likely` is NaN.
   const double ratio = std::abs(off) / likely;
   return std::isfinite(off) && !std::isnan(ratio) ? ratio : std::numeric_limits<double>::infinity();
 }
@@ -63,7 +63,7 @@ GradientIdentities::GradientIdentities(const Problem& problem, const NumericsPro
                {.dv = none, .dv_squares = none, .dout = none, .dout_squares = none});
 }
 
-// All numbers that ranks add up, in one order on all of them; maxima are kept apart.
+// The numbers that ranks add up, in one order on all ranks; maxima are kept apart.
 std::vector<double*> GradientIdentities::Sums::added() {
   std::vector<double*> all = {&q_dq,        &q_dq_squares, &k_dk,      &k_dk_squares,
                               &v_dv,        &v_dv_squares, &o_dout,    &o_dout_squares,
@@ -174,7 +174,7 @@ double GradientIdentities::rounding() const {
          profile_.wire_floor;
 }
 
-/// What a gradient below the normal numbers of its type may lose.
+/// The most that a gradient below the normal numbers of its type may lose.
 double GradientIdentities::least() const { return half_ulp(profile_.out_dtype, 0); }
 
 std::string GradientIdentities::place(std::size_t n) const {
@@ -182,8 +182,8 @@ std::string GradientIdentities::place(std::size_t n) const {
   return fmt::format("batch {}, K/V head {}", n / heads, n % heads);
 }
 
-/// By which the weights of a row may not sum to one: what a weight is off by, what rescaling adds
-/// to the lse, and what the size of scores costs.
+/// The likely error of the sum of a row's weights, which should be one: of each weight, of
+/// rescaling, and of rounded scores, which grows with their size.
 double GradientIdentities::row_error(const Sums& sums) const {
   const auto keys = static_cast<double>(problem_.shape.kv_tokens);
   const double largest_score =

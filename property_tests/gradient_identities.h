@@ -1,10 +1,10 @@
-// Sums over the gradients of all tokens that come out the same whatever the data: a check of
-// gradients that needs no reference, for sequences that none is computed for.
+// Identities of sums over the gradients of all tokens, whatever the data: a check of gradients that
+// needs no reference, for sequences that are too long for one.
 //
-// Bounds of such sums grow with every addition and are far above what a lost part of a long
-// sequence changes. What a sum is off by is therefore compared with what roundings that are
-// independent of each other make likely (Higham & Mary 2019): right for random data, where terms
-// are as often positive as negative; data whose terms cancel by design may exceed it.
+// Bounds of such sums grow with every addition and are far above the effect of a lost part of a
+// long sequence. The error of a sum is therefore compared with the error that independent roundings
+// make likely (Higham & Mary 2019): right for random data, where terms are as often positive as
+// negative; data whose terms cancel by design may exceed it.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@
 
 namespace ringlab::verify {
 
-/// What one rank has of a run with gradients: (batch, heads, its tokens, channels) each.
+/// The rows of one rank in a run with gradients: (batch, heads, its tokens, channels) each.
 template <class Element>
 struct GradientRows {
   const Positions& queries;
@@ -25,13 +25,13 @@ struct GradientRows {
   TensorView<const Element> k, v, dk, dv;
 };
 
-/// One identity, where it is off the most.
+/// One identity at the K/V head where it is off the most.
 struct Identity {
   std::string law;   ///< the law of small problems that says the same: "P40"
   std::string name;  ///< "sum of dv = sum of dout"
-  double worst = 0;  ///< what it is off by, over what rounding makes likely
+  double worst = 0;  ///< its error over the error that rounding makes likely
   std::string where = {};
-  /// Several times what correct kernels have been seen to reach (docs/numerics.md).
+  /// The bound: several times what correct kernels have been seen to reach (docs/numerics.md).
   static constexpr double kMost = 8;
   bool holds() const { return worst <= kMost; }  // NaN does not
 };
@@ -41,13 +41,13 @@ class GradientIdentities {
  public:
   GradientIdentities(const Problem& problem, const NumericsProfile& profile);
 
-  /// Every token belongs to one call; one at a time.
+  /// Adds rows. Every token belongs to one call; calls are made one at a time.
   template <class Element>
   void add(const GradientRows<Element>& rows);
 
-  /// What was gathered so far, as numbers to send.
+  /// The sums gathered so far, as numbers to send.
   std::vector<double> gathered() const;
-  /// Adds what another rank has gathered of the same problem.
+  /// Adds the sums that another rank has gathered of the same problem.
   void add_gathered(const std::vector<double>& others);
 
   /// The identities that hold for the problem: with dropout and sinks weights do not sum to one.
@@ -62,7 +62,7 @@ class GradientIdentities {
     double v_dv = 0, v_dv_squares = 0, o_dout = 0, o_dout_squares = 0, row_squares = 0;
     double q_squares = 0, k_squares = 0, v_squares = 0, largest_q = 0, largest_k = 0;  // of norms
 
-    /// The numbers, always in the same order: of what adds up, and of what is the largest of all.
+    /// The numbers that ranks add up, and those of which the largest counts, in a fixed order.
     std::vector<double*> added();
     std::vector<double*> largest();
   };

@@ -20,7 +20,7 @@ struct Element {
   std::int64_t batch = 0, head = 0, token = 0, channel = 0;
 };
 
-/// What came of one law on one case.
+/// The result of one law on one case.
 struct LawResult {
   Outcome outcome = Outcome::held;
   double ratio = 0;     ///< worst error / bound where a bound was involved
@@ -28,7 +28,7 @@ struct LawResult {
   /// The element that was off most, where the law compared elements.
   std::optional<Element> worst = {};
   Ending ending = Ending::answered;
-  int rank = -1;  ///< who failed, and at which step of the schedule, where the subject said so
+  int rank = -1;  ///< the rank that failed, and its step of the schedule, where the subject says so
   int step = -1;
   bool refused = false;  ///< discarded because the subject refused what it claims to take
 };
@@ -43,18 +43,18 @@ struct Law {
   /// Empty when the law applies to this subject, else the reason why not.
   std::function<std::string(const Subject&)> not_applicable = {};
   std::function<LawResult(const Subject&, const Case&)> check;
-  /// Holds with score modifiers, too; else its cases have none (ALiBi moves with positions, sinks
-  /// take weight, dropout breaks every symmetry).
+  /// True for a law that holds with score modifiers, too; else its cases have none (ALiBi moves
+  /// with positions, sinks take weight, dropout breaks every symmetry).
   bool keeps_modifiers = false;
-  std::string topic = {};  ///< of its group: "masks and shapes", "gradients", …
+  std::string topic = {};  ///< topic of its group: "masks and shapes", "gradients", …
   /// shape_case for a case that is made simpler after it broke the law; empty: the same.
   std::function<Case(Case)> shape_simpler_case = {};
-  /// The time of one case, in those of other laws: so many times fewer are tried, one at least.
+  /// The time of a case in cases of other laws: so many times fewer are tried, one at least.
   int cost = 1;
 };
 
 const std::vector<Law>& all_laws();
-/// Laws for subjects of others (Capabilities::foreign), who are under all_laws(), too.
+/// Further laws for foreign subjects (Capabilities::foreign), which are under all_laws(), too.
 const std::vector<Law>& laws_about_others();
 const Law& find_law(const std::string& id);  ///< usage error otherwise
 

@@ -8,7 +8,7 @@
 namespace ringlab::verify {
 namespace {
 
-// What 113-bit arithmetic gives (tests/property_tests/oracle_check_test.cpp).
+// The fingerprint that 113-bit arithmetic gives (tests/property_tests/oracle_check_test.cpp).
 constexpr const char* kExpectedFingerprint =
     "303cd3c5de14045b39ad0e54c0a16a90c8d6434d3eb0367a59c4e565642d823d";
 
@@ -74,7 +74,7 @@ void GridDigest::add(double value, double error) {
     text_ += value > 0 ? "inf\n" : "-inf\n";
     return;
   }
-  // Half a unit more, so that what is exactly on the grid is in the middle of its cell.
+  // Rounds to the nearest point, so that a number on the grid is in the middle of its cell.
   const double low = std::floor((value - error) * kGrid + 0.5);
   const double high = std::floor((value + error) * kGrid + 0.5);
   if (!(low == high)) {

@@ -1,4 +1,4 @@
-// Whether the exact reference still gives the answers it is known for, on this machine.
+// A check that the exact reference gives its known answers on this machine.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace ringlab::verify {
 
-/// Every number of o, lse, dq, dk and dv of a fixed list of small problems, rounded to a grid of
-/// 2^-20 and named by one SHA-256. A number is decided when everything within the oracle's own
-/// bound of it rounds to the same point of the grid: then its bits, which differ between libraries
-/// and processors, do not matter.
+/// Fingerprint of the oracle: one SHA-256 of o, lse, dq, dk and dv of a fixed list of small
+/// problems, rounded to a grid of 2^-20. A number is decided when everything within the oracle's
+/// own bound of it rounds to the same point of the grid: then its bits, which differ between
+/// libraries and processors, do not matter.
 struct OracleCheck {
   int problems = 0;
   std::int64_t numbers = 0;
@@ -23,14 +23,14 @@ struct OracleCheck {
 };
 OracleCheck check_oracle();
 
-/// The problems; every mask and dtype, grouped heads, empty rows, no tokens, modifiers.
+/// The fixed problems: every mask and dtype, grouped heads, empty rows, no tokens, modifiers.
 std::vector<Case> oracle_problems();
 
-/// Takes numbers one after the other; what check_oracle() is made of.
+/// Digest of numbers on the grid, added one after the other, for check_oracle().
 class GridDigest {
  public:
   void add_problem(const Case& c);
-  /// `error` bounds what `value` may be off by. -inf is a number of its own.
+  /// Adds a value that is known within `error`. -inf is a number of its own.
   void add(double value, double error);
   std::int64_t numbers() const { return numbers_; }
   std::int64_t undecided() const { return undecided_; }

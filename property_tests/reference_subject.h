@@ -1,4 +1,4 @@
-// The reference as a subject: what others are compared with, under the laws itself.
+// The reference as a subject: others are compared with it, and it is under the laws itself.
 #pragma once
 
 #include "property_tests/subject.h"

@@ -1,4 +1,4 @@
-// One law on one case, and a subject on one given input.
+// Runs one law on one case, and a subject on one given input.
 #include <algorithm>
 #include <exception>
 #include <numeric>
@@ -25,7 +25,7 @@ void check_rows(const std::vector<std::int64_t>& rows, std::int64_t q_tokens) {
                      .hint = ""});
 }
 
-/// The subject, throwing Unsupported before it would refuse.
+/// The subject, with Unsupported thrown for bit masks that it does not take.
 Subject within_abilities(Subject subject) {
   if (subject.can.bit_masks || subject.can.foreign) return subject;
   subject.run = [run = std::move(subject.run)](const AttentionInput& input,
@@ -36,7 +36,7 @@ Subject within_abilities(Subject subject) {
   return subject;
 }
 
-/// All rows of all three: what the reference makes of one row takes all others.
+/// Compares all rows of dq, dk and dv: for any row of them the reference needs all others.
 void compare_gradients(const Subject& subject, const AttentionInput& input,
                        const RunOptions& options, InputVerdict& verdict) {
   const Shape& s = input.problem.shape;
@@ -62,7 +62,7 @@ void compare_gradients(const Subject& subject, const AttentionInput& input,
   add("dv", got.dv, exact.dv, allowed.dv);
 }
 
-/// Throws it again as what it is where something ran out: that says nothing about the subject.
+/// Throws a MachineError where a resource ran out, which says nothing about the subject.
 void pass_on_machine_failure(const std::exception& error) {
   if (const std::optional<MachineError> failure = machine_failure(error)) throw *failure;
 }
@@ -106,7 +106,7 @@ std::string replay_token(const Subject& subject, const Law& law, const Case& c) 
 }
 
 Replay replay(const std::string& token, const std::function<Subject(const std::string&)>& find) {
-  // From the right: a subject's name may be a path.
+  // The token is split from the right, for a subject's name may be a path.
   const std::size_t second = token.rfind('/');
   const std::size_t first =
       second == std::string::npos || second == 0 ? std::string::npos : token.rfind('/', second - 1);
@@ -116,7 +116,7 @@ Replay replay(const std::string& token, const std::function<Subject(const std::s
                        .actual = "\"" + token + "\"",
                        .hint = "Paste the whole token of the failure"});
   }
-  // A subject may have to be loaded: last.
+  // The subject comes last, for it may have to be loaded.
   const Law& law = find_law(token.substr(first + 1, second - first - 1));
   const Case replayed = from_token(token.substr(second + 1));
   Replay again{

@@ -15,7 +15,7 @@ namespace {
 
 using RoundsClock = std::chrono::steady_clock;
 
-/// So many laws that a crash broke are made simple and tried again; of more only the case is told.
+/// The most laws broken by crashes whose cases are made simpler and tried again.
 constexpr int kCrashesLookedInto = 3;
 
 double seconds_since(RoundsClock::time_point start) {
@@ -31,19 +31,19 @@ struct LawTurns {
   bool is_done = false;  ///< broken, or does not apply
 };
 
-/// A subject and whose turn it is.
+/// A subject, its laws, and the number of its turns.
 struct SubjectTurns {
   const Subject* subject;
   std::vector<LawTurns> laws;
-  int crashes = 0;       ///< laws that a crash broke
+  int crashes = 0;       ///< laws that crashes broke
   std::size_t next = 0;  ///< turns given, over all rounds
   int at_work = 0;
   double spent_s = 0;  ///< by its laws, over all threads
-  double turn_s = 0;   ///< what the last turn took: what those at work may have spent by now
+  double turn_s = 0;   ///< time of its last turn, taken as that of turns at work
 
   /// The turn at hand, once laws that are done are passed over; nothing where all rounds are given.
   LawTurns* next_law(std::int64_t rounds) {
-    // Laws that broke or do not apply are passed over; what is left gets their time.
+    // Laws that broke or do not apply are passed over; the other laws get their time.
     for (std::size_t passed = 0; passed < laws.size(); ++passed, ++next) {
       if (static_cast<std::int64_t>(next / laws.size()) >= rounds) return nullptr;
       LawTurns& law = laws[next % laws.size()];
@@ -58,7 +58,7 @@ struct Turn {
   SubjectTurns* subject;
   LawTurns* law;
   std::uint64_t round;
-  bool knows_crashes;  ///< what crashes all the time takes a new process each time
+  bool knows_crashes;  ///< no more crashes are made simpler: each try takes a process
 };
 
 class Rounds {
@@ -76,7 +76,7 @@ class Rounds {
   }
 
   std::vector<SubjectRounds> run() {
-    // As many workers as threads, each taking turns until there are none.
+    // Starts as many workers as threads, each taking turns until there are none.
     parallel_rows(options_.threads, options_.threads,
                   [this] { return [this](std::int64_t) { work(); }; });
     if (failure_) std::rethrow_exception(failure_);
@@ -105,7 +105,7 @@ class Rounds {
     }
   }
 
-  /// Waits for a turn that can be given now; nothing when there will be none.
+  /// Waits for a turn that can be given; nothing when there will be none.
   std::optional<Turn> take_turn() {
     std::unique_lock lock(mutex_);
     while (haste() == Haste::none) {
@@ -175,7 +175,7 @@ class Rounds {
     law.is_at_work = false;
     add_round(law.verdict, found);
     law.whole_rounds += was_whole;
-    // Asked for a whole round, and no case of it fits the subject.
+    // A law does not apply when no case of a whole round fits the subject.
     const bool does_not_apply = found.cases == 0 && found.discarded == 0 && was_whole;
     law.is_done = law.verdict.failure || does_not_apply;
     progress_.broken += found.failure.has_value();

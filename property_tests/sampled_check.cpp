@@ -23,7 +23,7 @@ std::vector<std::int64_t> borders_of(const Layout& queries) {
   return {borders.begin(), borders.end()};
 }
 
-/// `count` of them, the first and the last included where there are two.
+/// Chooses `count` of all rows evenly, the first and the last included from two on.
 std::vector<std::int64_t> evenly(const std::vector<std::int64_t>& all, std::int64_t count) {
   const std::int64_t size = std::ssize(all);
   if (size <= count) return all;
@@ -107,7 +107,7 @@ Problem problem_of(const Problem& whole, std::int64_t first, std::int64_t count)
 
 }  // namespace
 
-// Which pairs are dropped depends on batch and head, which a group of heads has others of.
+// Dropped pairs depend on the numbers of batch and head, which differ in a group taken alone.
 void refuse_dropout(const Problem& problem) {
   if (problem.modifiers.dropout == 0) return;
   throw_usage_error({.where = "check of some rows",

@@ -1,5 +1,5 @@
 // Some rows of a result next to the exact reference, one group of heads at a time: a check for
-// sequences that nobody wants to have whole as doubles.
+// sequences that are too long to be held whole as doubles.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct SampledCheck {
   std::vector<std::int64_t> rows;  ///< ascending
   int threads = 1;
 };
-/// o and lse of these rows of all heads. `got` holds them and no others, in the same order. The
-/// addresses in the report are those of the whole tensors.
+/// Compares o and lse of these rows of all heads. `got` holds them and no others, in the same
+/// order. The indices in the report are those of the whole tensors.
 Report check_sampled(const SampledCheck& check, const HeadGroupSource& source,
                      const AttentionOutput& got);
 

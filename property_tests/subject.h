@@ -27,13 +27,13 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The implementation of others says itself that it cannot, although it claims that it can: no
-/// verdict on the case, and counted.
+/// A foreign implementation refuses a case that it claims to take: no verdict on the case, which is
+/// counted.
 struct Refused : Unsupported {
   using Unsupported::Unsupported;
 };
 
-/// Whether a subject gave an answer that could be compared.
+/// Endings of a call: only one that answered can be compared.
 enum class Ending { answered, threw, crashed, timed_out };
 
 /// A subject in a process of its own has crashed, or gave no answer in time.
@@ -47,11 +47,11 @@ class SubjectLost : public Error {
   Ending ending_;
 };
 
-/// Masks that a subject takes, besides no mask. Those that are no intervals need
+/// Masks that a subject takes, besides no mask. Masks that are no intervals need
 /// Capabilities::bit_masks, too.
 struct MaskAbilities {
   std::array<bool, std::variant_size_v<MaskTerm>> kinds = all();  ///< in the order of MaskTerm
-  bool intersections = true;                                      ///< of several of those it takes
+  bool intersections = true;                                      ///< of several masks it takes
 
   template <class Term>
   bool& of() {
@@ -118,15 +118,15 @@ struct Capabilities {
   /// meet V: then not even a mean of integers is exact.
   bool divides_last = true;
   /// A power of a number next to 0 is exactly 1, and so is the weight of a best key. false where
-  /// approximate powers are promised, which may be a step off there as anywhere else, and where fused
-  /// products leave what a scaled score was rounded by.
+  /// approximate powers are promised, which may be a step off there as anywhere else, and where
+  /// fused products leave the rounding error of a scaled score.
   bool powers_next_to_0_are_1 = true;
   /// A row keeps its bits beside NaN and infinities that it does not see. false for kernels that
   /// then compute it again, in another order: it stays within its bounds.
   bool same_bits_beside_nan = true;
   ModifierAbilities modifiers = {};
 
-  // What the implementations of others may leave out; everything else takes all of it.
+  // Abilities that foreign implementations may lack; all other subjects have them.
   bool foreign = false;        ///< made by foreign_subject(): throws Unsupported by itself
   bool lse = true;             ///< gives the log-sum-exp
   bool grouped_heads = true;   ///< more query heads than K/V heads
@@ -142,25 +142,25 @@ struct Capabilities {
   std::int64_t head_dim_multiple = 1;                                    ///< of v_dim, too
 };
 
-/// Whether a subject with these abilities honours the options that need it.
+/// True when a subject with these abilities honours the options that need the feature.
 bool honours(const Capabilities& can, Feature feature);
 
-/// What of this problem is too much for a subject with these abilities, as the end of a sentence
-/// that starts with its name ("takes no mask of bits"); empty when it can take it.
+/// The first obstacle in this problem for a subject with these abilities, as the end of a sentence
+/// that starts with its name ("takes no mask of bits"); empty when it can take the problem.
 std::string obstacle(const Capabilities& can, const Problem& problem);
 
-/// Where the ranks of a run are: in this process, or each in one of its own.
+/// The place of a run's ranks: a kind of device, and one process or a process for each.
 struct Place {
   DeviceKind device = DeviceKind::cpu;
   TransportKind transport = TransportKind::threads;
 
-  /// Whether the ranks are processes: mpi carries between CPUs, nccl between devices.
+  /// True when the ranks are processes: mpi carries between CPUs, nccl between devices.
   bool is_job() const {
     return transport == TransportKind::mpi || transport == TransportKind::nccl;
   }
 };
 
-/// Names and values that tell on what a run computes.
+/// Names and values of the kernels, copies and the like that a run uses.
 using RunFacts = std::vector<std::pair<std::string, std::string>>;
 
 struct Subject {
@@ -169,28 +169,28 @@ struct Subject {
   Capabilities can;
   std::function<RunResult(const AttentionInput&, const RunOptions&)> run;
   std::function<NumericsProfile(const Problem&, const RunOptions&)> profile;
-  int tile_queries = 32;  ///< what it is fastest with
+  int tile_queries = 32;  ///< tiles that it is fastest with
   int tile_keys = 32;
-  /// Environment error where what it needs besides a device is missing; may be empty.
+  /// Throws an environment error where a need besides a device is missing; may be empty.
   std::function<void()> require = {};
-  /// Where it can less on devices than on the CPU.
+  /// Abilities of the subject on devices, where they are fewer than on the CPU.
   std::optional<Capabilities> can_on_devices = {};
   /// Usage error for a run on devices that it does not take on any machine; may be empty.
   std::function<void(const Problem&, const RunOptions&, Pass last_pass)> check_on_devices = {};
   /// Says what the subject uses on devices, which have to be there: kernels, copies. May be empty.
   std::function<RunFacts(const Problem&, const RunOptions&)> describe_on_devices = {};
-  /// Where its ranks can be processes, each on rows of its own; it is the ring engine then.
+  /// Carriers between ranks that are processes, each on rows of its own: for the ring engine only.
   std::vector<TransportKind> carriers = {};
   ring::AttentionOf attention = {};  ///< whose block kernels these ranks call
   bool makes_rows = false;           ///< runs where each rank makes its rows and nobody has all
-  /// What `rank` sends and holds on CPUs; empty where the subject states nothing of it.
+  /// Stated traffic and memory of `rank` on CPUs; empty where the subject states none.
   std::function<StatedCosts(const Problem&, const RunOptions&, int rank)> costs = {};
-  /// What replay tokens call it where that is not its name: "libmine.so@1f3c…", by its content.
+  /// The name in replay tokens where that is another: "libmine.so@1f3c…", by its content.
   std::string id = {};
   /// The stage that it was written as, "ring", where its name does not say that.
   std::string stage = {};
-  /// The end of what its last run wrote to standard output and error, where that is kept: where it
-  /// has a process of its own. May be empty.
+  /// The end of what its last run wrote to standard output and error, for a subject in a process of
+  /// its own. May be empty.
   std::function<std::string()> printed = {};
 
   const std::string& stage_or_name() const { return stage.empty() ? name : stage; }
@@ -201,23 +201,23 @@ struct Subject {
   bool runs_on(TransportKind carrier) const;
 };
 
-/// What is expected instead of this subject, or of this option, where the option has no effect:
-/// "a subject that has gradients"; empty where it has one.
+/// The expectation, for an error message, where the option has no effect on this subject: "a
+/// subject that has gradients"; empty where it has one.
 std::string why_without_effect(const Subject& subject, const RunOption& option, const Place& place);
 
-/// The same subject, with every run and promise on `device`: the laws make options of their own.
+/// The subject with every run and promise on `device`: the laws make options of their own.
 Subject on_device(Subject subject, DeviceKind device);
 
-/// The same subject, with RunOptions::deterministic off in every run: the bits of its gradients are
-/// not promised, those of o and lse are.
+/// The subject with RunOptions::deterministic off in every run: the bits of its gradients are not
+/// promised, those of o and lse are.
 Subject with_gradients_in_any_order(Subject subject);
 
-/// Every stage as a subject, in order, and later the optimized variants.
+/// The stages as subjects, in order, and the ring engine as the last one.
 std::vector<Subject> all_subjects();
 /// Kernels of vendors as subjects.
 std::vector<Subject> vendor_subjects();
-/// By name or stage number ("ring", "05", "05_ring"), vendors' and the reference, too; usage error naming the known ones
-/// otherwise.
+/// The subject of this name or stage number ("ring", "05", "05_ring"), the vendors' and the
+/// reference among them; otherwise a usage error that names known ones.
 Subject find_subject(const std::string& name);
 
 }  // namespace ringlab::verify

@@ -16,7 +16,7 @@ struct Settlement {
   std::int64_t undecided = 0;  ///< right + wrong + left
   std::int64_t right = 0;      ///< within the subject's own bound
   std::int64_t wrong = 0;      ///< beyond it
-  /// Beside it by what the bound itself is rounded by: 2^-30 of it and 2^-52 of B + e.
+  /// Too near the bound to tell, by its own rounding: 2^-30 of it and 2^-52 of B + e.
   std::int64_t left = 0;
 
   void add(const Settlement& other);

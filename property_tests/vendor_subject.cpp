@@ -8,7 +8,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// What NVIDIA does not say of its kernels is not expected of them.
+/// Abilities of cuDNN: promises that NVIDIA does not make of its kernels are not expected.
 Capabilities cudnn_abilities() {
   Capabilities can;
   can.dtypes = {DType::f16, DType::bf16};

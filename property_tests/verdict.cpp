@@ -1,5 +1,5 @@
-// Which laws a verdict is about, and what they add up to. Programs that search in their own way
-// need this and no RapidCheck.
+// The laws that a verdict is about, and their totals. Programs that search in their own way need
+// this and no RapidCheck.
 #include "property_tests/verify.h"
 
 namespace ringlab::verify {

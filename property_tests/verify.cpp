@@ -1,4 +1,4 @@
-// One law on random cases through RapidCheck: search, shrink, remember.
+// Tries one law on random cases through RapidCheck: search, shrink, remember.
 #include "property_tests/verify.h"
 
 #include <rapidcheck.h>
@@ -19,14 +19,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// RapidCheck's own listener would print.
+/// A listener that prints nothing, unlike RapidCheck's own.
 struct Silence : rc::detail::TestListener {
   void onTestCaseFinished(const rc::detail::CaseDescription&) override {}
   void onShrinkTried(const rc::detail::CaseDescription&, bool) override {}
   void onTestFinished(const rc::detail::TestMetadata&, const rc::detail::TestResult&) override {}
 };
 
-/// The law's cases: made by the law's shape_case, and kept within what the subject can do.
+/// The law's cases: made by the law's shape_case, and kept within the subject's abilities.
 class Cases {
  public:
   Cases(const Law& law, const Capabilities& can, std::uint64_t round)
@@ -36,7 +36,7 @@ class Cases {
     rc::Random source = random;
     Draws draws(source.next());
     Case c = reached_case(draws, random_case(draws), reach_of_round(round_));
-    c.seed += round_ * kCaseSeeds;  // what keeps the rounds apart
+    c.seed += round_ * kCaseSeeds;  // keeps the rounds apart
     return shrinkable(shaped_case(law_, can_, std::move(c), CaseOrigin::drawn));
   }
 
@@ -73,7 +73,7 @@ class Search {
     return {Type::Success, ""};
   }
 
-  /// What remains to be said when all cases have been tried.
+  /// Completes the verdict after the last case.
   void conclude() {
     const bool says_enough =
         verdict_.failure && verdict_.failure->ending == Ending::crashed && !options_.shrink;
@@ -93,7 +93,7 @@ class Search {
   CaseRunner runner_;
 };
 
-/// Every law sees cases of its own in every round.
+/// The seed of a search: every law sees cases of its own in every round.
 std::uint64_t seed_of(std::uint64_t seed, std::uint64_t round, std::string id) {
   if (round > 0) id += "#" + std::to_string(round);
   std::uint64_t hash = 0xcbf29ce484222325ull ^ seed;  // FNV-1a

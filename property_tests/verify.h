@@ -14,7 +14,7 @@
 
 namespace ringlab::verify {
 
-/// How much time a verification still has. Once no new case may begin, a failing one is still made
+/// The haste of a verification, by the time left. With no_new_cases a failing case is still made
 /// simpler; at_once ends that, too.
 enum class Haste { none, no_new_cases, at_once };
 
@@ -38,9 +38,9 @@ struct LawFailure {
   int shrinks = 0;
   std::optional<Element> at = {};  ///< the element that shows it, where the law compared elements
   Ending ending = Ending::answered;
-  int rank = -1;  ///< who failed, and at which step of the schedule, where the subject said so
+  int rank = -1;  ///< the rank that failed, and its step of the schedule, where the subject says so
   int step = -1;
-  /// How often the very same case was run again, and was broken again.
+  /// Further runs of the very same case, and those of them that broke the law.
   int repeats = 0, repeated = 0;
   /// "it broke in 7 of 50 more runs of this very case", where that was not all of them.
   std::string doubt() const;
@@ -51,19 +51,19 @@ struct LawVerdict {
   std::string topic = {};
   int cases = 0;  ///< held
   int discarded = 0;
-  int refused = 0;  ///< of those: the subject refused what it claims to take
+  int refused = 0;  ///< discarded ones that the subject refused, though it claims to take them
   double worst_ratio = 0;
-  std::optional<Element> worst_at = {};  ///< what worst_ratio was measured at, where that is known
+  std::optional<Element> worst_at = {};  ///< the element of worst_ratio, where that is known
   std::string skipped;  ///< reason, empty when it ran; also when every case was discarded
   std::optional<LawFailure> failure;
-  /// What was said when a call took too long once and was answered each time after.
+  /// The message of a call that took too long once and was answered each time after.
   std::string late = {};
   std::map<std::string, int>
       classes;  ///< how many cases fell in each class (mask, layout, family…)
   /// SHA-256 of the tokens of all cases that were tried, in order, without those of shrinking; of
   /// several rounds that of the digests one after the other. Empty when none was tried.
   std::string case_digest = {};
-  Envelope tried = {};  ///< what reached the subject in the cases that held
+  Envelope tried = {};  ///< the problems that reached the subject in cases that held
 };
 
 struct SubjectVerdict {
@@ -81,17 +81,17 @@ std::vector<const Law*> laws_for(const Subject& subject, const VerifyOptions& op
 /// The verdict of each law once, in order.
 SubjectVerdict verify_subject(const Subject& subject, const VerifyOptions& options);
 
-/// One law on random cases: equal ones for equal seeds, rounds and numbers of cases.
+/// Tries one law on random cases: equal ones for equal seeds, rounds and numbers of cases.
 LawVerdict verify_law(const Subject& subject, const Law& law, const VerifyOptions& options);
-/// What looks for a case that breaks a law, as verify_law() does.
+/// A search for a case that breaks a law, as verify_law() is.
 using SearchLaw = std::function<LawVerdict(const Subject&, const Law&, const VerifyOptions&)>;
-/// Empty when the law applies to this subject, else the reason why not: what the law itself says, or
-/// that it is about bits which the subject does not promise.
+/// The reason why the law does not apply to this subject, empty when it does: the law's own reason,
+/// or that it is about bits which the subject does not promise.
 std::string why_not_applicable(const Law& law, const Subject& subject);
-/// Nothing tried yet.
+/// The verdict of a law before anything is tried.
 LawVerdict unheard(const Law& law);
 
-/// Runs the one case of a token again.
+/// The one case of a token, run again.
 struct Replay {
   Subject subject;
   Law law;
@@ -102,26 +102,26 @@ struct Replay {
 Replay replay(const std::string& token,
               const std::function<Subject(const std::string&)>& find = find_subject);
 
-/// `c` as the law can use it and the subject can run it; `simpler` than one that broke the law.
+/// Origin of a case; shaped_case() is `c` as the law can use it and the subject can run it.
 enum class CaseOrigin { drawn, simpler };
 Case shaped_case(const Law& law, const Capabilities& can, Case c, CaseOrigin origin);
 
-/// One law on one case; whatever is thrown is a broken result with its message, but for a
+/// Runs one law on one case; anything thrown is a broken result with its message, but for a
 /// MachineError, which goes on to the caller of this and of all that runs laws: no verdict.
 LawResult run_law(const Subject& subject, const Law& law, const Case& c);
-/// The token of that: "SUBJECT/LAW/CASE".
+/// The replay token of a law on a case: "SUBJECT/LAW/CASE".
 std::string replay_token(const Subject& subject, const Law& law, const Case& c);
 
-/// A subject on one given input against the oracle.
+/// The verdict on a subject's answer to one given input, compared with the oracle's.
 struct InputVerdict {
   Report report;
   RunResult run;  ///< outputs and per-rank statistics
   std::int64_t rows_checked = 0;
-  std::string error;  ///< what the subject threw, empty when it returned
+  std::string error;  ///< the error that the subject threw, empty when it returned
   Ending ending = Ending::answered;
 };
-/// `rows`: query rows of o and lse to compare, empty for all; gradients, where the input has dout
-/// and the subject gives them, are compared in all rows. Unsupported where the subject says so.
+/// Compares query rows `rows` of o and lse, all when empty; gradients, where the input has dout and
+/// the subject gives them, are compared in all rows. Unsupported where the subject says so.
 InputVerdict verify_input(const Subject& subject, const AttentionInput& input,
                           const RunOptions& options, const std::vector<std::int64_t>& rows);
 

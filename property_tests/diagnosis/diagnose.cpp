@@ -1,4 +1,4 @@
-// Hypotheses against evidence.
+// Diagnosis of a failure: compares hypotheses with evidence.
 #include <algorithm>
 #include <chrono>
 
@@ -15,7 +15,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Gathering ends here, for subjects that wait for their deadline case after case.
+/// The longest time to gather evidence, for subjects that wait for their deadline at every case.
 constexpr std::chrono::seconds kLongestGathering{5};
 
 constexpr const char* kNotRepeated =
@@ -26,7 +26,7 @@ LseCompared compared(const Subject& subject) {
   return subject.can.lse ? LseCompared::yes : LseCompared::no;
 }
 
-/// True when one way of making a mistake agrees with all evidence, and says more than the truth. A
+/// True when the hypothesis agrees with all evidence and foretells a number that is wrong. A
 /// prediction that only agrees is worth nothing: tolerances may be wide.
 bool holds(const Hypothesis& hypothesis, const std::vector<Evidence>& all, LseCompared lse) {
   bool tells = false;
@@ -42,7 +42,7 @@ void add_once(std::vector<Suspect>& suspects, const Suspect& suspect) {
   if (std::ranges::find(suspects, suspect) == suspects.end()) suspects.push_back(suspect);
 }
 
-/// The wrong cases first: they are the ones that hypotheses fail on.
+/// Runs of the subject on cases like the failing one, wrong ones first: hypotheses fail on those.
 std::vector<Evidence> gathered_evidence(const Subject& subject, const Case& failing) {
   std::vector<Evidence> all;
   const TimeLimit limit(kLongestGathering);
@@ -73,7 +73,7 @@ bool look_at_answers(const Subject& subject, const std::vector<Evidence>& all,
   return true;
 }
 
-/// Whether one call, made a few times, has several answers: what laws then find is chance.
+/// True when one call, made a few times, has several answers: laws then break by chance.
 bool changes_by_itself(const Subject& subject, Case failing) {
   constexpr int kRepeats = 5;
   failing.transport = TransportKind::simulated;  // messages arrive in one order
@@ -85,7 +85,7 @@ bool changes_by_itself(const Subject& subject, Case failing) {
   return false;
 }
 
-/// Leaves the names that agree with cases that they were not found with, too.
+/// Keeps the names that also agree with further cases, which they were not found with.
 void keep_confirmed(const Subject& subject, const Case& failing, Diagnosis& diagnosis) {
   if (diagnosis.explains.empty()) return;
   std::vector<Suspect> kept = diagnosis.explains;
@@ -116,8 +116,8 @@ void explain_forward(const Subject& subject, const Case& failing, const std::vec
   keep_confirmed(subject, failing, diagnosis);
 }
 
-/// The case that answers are looked at on: hypotheses are tried pair by pair, so of a long one the
-/// beginning, where a mistake of any length shows, too.
+/// Shortens a long case to its beginning: hypotheses are computed pair by pair, and mistakes of any
+/// length show there, too.
 Case within_reach(Case c) {
   constexpr std::int64_t kMostPairs = 1 << 14;
   Shape& s = c.shape;

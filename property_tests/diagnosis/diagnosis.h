@@ -1,4 +1,4 @@
-// From a failure to the name of the mistake.
+// Diagnosis: from a failure to the name of the mistake.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ringlab::verify {
 
-/// A mistake that somebody may have made.
+/// A mistake that an implementation may contain.
 struct Suspect {
   std::string id;    ///< "mask.one_key_too_many"
   std::string what;  ///< "query i sees key i + 1"
@@ -17,18 +17,18 @@ struct Suspect {
 
 struct Diagnosis {
   /// Mistakes whose prediction agrees with the subject in every number of the failing case and of
-  /// all cases tried besides, where the truth does not. One: that is its name.
+  /// all cases tried besides, where the truth does not. A single one is the diagnosis.
   std::vector<Suspect> explains;
-  /// What else came out, as sentences: randomness, numbers that are none, shares of keys.
+  /// Observations besides, as sentences: randomness, NaN, the place of an event, effects of delays.
   std::vector<std::string> findings;
-  int cases = 0;  ///< that every one of `explains` agrees with
+  int cases = 0;  ///< tried cases that every one of `explains` agrees with
   /// "this is: …", "consistent with: …; …", or empty.
   std::string sentence() const;
 };
 
-/// Compares what the subject gives on the failing case, and on more cases made from it, with what
-/// named mistakes would give. Deterministic; well under a second for subjects that take
-/// milliseconds per case.
+/// Compares the subject's answers on the failing case, and on more cases made from it, with the
+/// answers that named mistakes would give. Deterministic; well under a second for subjects that
+/// take milliseconds per case.
 Diagnosis diagnose(const Subject& subject, const Law& law, const Case& shrunk);
 
 /// All mistakes that are known by name.

@@ -46,7 +46,7 @@ Case with_heads(Case c, std::int64_t batch, std::int64_t q_heads, std::int64_t k
   return c;
 }
 
-/// The failing case as it is, and with larger sizes and other values.
+/// The failing case with other values and sizes, and with one of its modifiers at a time.
 std::vector<Case> like(const Case& failing) {
   const int several = failing.ranks > 1 ? 3 : 1;
   const Case larger = sized(failing, {12, 12, several});
@@ -73,7 +73,7 @@ std::vector<Case> like(const Case& failing) {
   return cases;
 }
 
-/// Plain cases: one thing at a time.
+/// Plain cases, which differ in one thing at a time.
 std::vector<Case> plain(const Case& failing) {
   Case base = sized(failing, {12, 12, 1});
   base.family = Family::normal;
@@ -142,7 +142,7 @@ std::vector<Case> evidence_cases(const Case& failing, const Capabilities& can) {
   return cases;
 }
 
-// Longer than most of the evidence, which a name may have fitted by being about what is not in it.
+// Cases longer than most of the evidence, which may lack the very thing that a mistake is about.
 std::vector<Case> confirming_cases(const Case& failing, const Capabilities& can) {
   constexpr std::int64_t kConfirmingStream = -7;
   constexpr int kCases = 8;
@@ -178,7 +178,7 @@ std::optional<Evidence> forward_evidence(const Subject& subject, const Case& c) 
     evidence.wrong = !agrees(evidence.truth, evidence.got, lse);
     return evidence;
   } catch (const std::exception&) {
-    return std::nullopt;  // a crash says something of its own, the laws report it
+    return std::nullopt;  // the laws report crashes
   }
 }
 

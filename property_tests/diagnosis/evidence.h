@@ -13,8 +13,8 @@ namespace ringlab::verify {
 /// lengths, masks, layouts, heads. Each of them is within what the subject can do.
 std::vector<Case> evidence_cases(const Case& failing, const Capabilities& can);
 
-/// Cases that no name was found with, most of them longer: the failing one with other sizes, numbers
-/// and limits of its mask.
+/// Further cases, to confirm mistakes that explain evidence_cases(): the failing case with other
+/// numbers and limits of its mask, half of them with other sizes.
 std::vector<Case> confirming_cases(const Case& failing, const Capabilities& can);
 
 /// A run of the subject on one case, next to the right answer.
@@ -24,7 +24,7 @@ struct Evidence {
   AttentionOutput got;
   Prediction truth;
   bool writes_inputs = false;
-  bool wrong = false;  ///< the truth does not agree with what it gave
+  bool wrong = false;  ///< the subject's answer is not within bounds of the truth
 };
 /// Runs the subject; empty where it throws, or gives outputs of other extents.
 std::optional<Evidence> forward_evidence(const Subject& subject, const Case& c);

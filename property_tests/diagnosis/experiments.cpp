@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostTried = 12;
 constexpr std::uint64_t kOtherValues = 3;
-/// Experiments end with the one that passes this.
+/// The time after which no further experiment begins.
 constexpr std::chrono::seconds kLongest{5};
 
 std::optional<AttentionOutput> answer(const Subject& subject, const Trial& trial) {
@@ -57,7 +57,7 @@ bool depends_on_delays(const Subject& subject, const Evidence& evidence) {
   return depends_on(subject, evidence, &RunOptions::delay_seed);
 }
 
-/// Where NaN is written: keys or values.
+/// The tensor in which NaN is written: keys or values.
 using Hidden = Tensor<double> AttentionTensors::*;
 
 /// The last key that some query does not see, which a causal mask hides from most; -1 without one.
@@ -70,8 +70,8 @@ std::int64_t hidden_key(const Pairs& sees) {
   return -1;
 }
 
-/// Whether NaN in that key shows in rows that do not see it, and a number does not: twice, as answers
-/// of some subjects change by themselves.
+/// True when NaN in that key shows in rows that do not see it, and a finite number does not. Tried
+/// twice, for answers of some subjects change by themselves.
 bool nan_shows(const Subject& subject, const Trial& trial, Hidden tensor) {
   const Pairs sees = visible_pairs(trial.problem);
   const std::int64_t key = hidden_key(sees);

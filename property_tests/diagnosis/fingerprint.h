@@ -1,4 +1,4 @@
-// Which of the roundings that a subject declares can be seen in its results.
+// Roundings that a subject declares and that cannot be seen in its results.
 #pragma once
 
 #include <string>

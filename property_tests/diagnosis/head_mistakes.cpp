@@ -46,8 +46,8 @@ DealtHeads dealt_heads(const Scene& scene, int rank) {
   return {heads * rank / ranks, heads * (rank + 1) / ranks};
 }
 
-/// The last rank that takes query head h where a rank takes as many as its K/V heads have, but from
-/// the number of its first K/V head on; -1: none.
+/// The last rank that takes query head h where each rank takes the right number of query heads, but
+/// from the index of its first K/V head on; -1: none.
 int taker_without_group(const Scene& scene, std::int64_t h) {
   int taker = -1;
   for (int rank = 0; rank < scene.trial.options.ranks; ++rank) {
@@ -75,8 +75,8 @@ Prediction dealt_without_group(const Scene& scene) {
   return prediction;
 }
 
-/// Outputs of rank r's heads stand at those of rank P - 1 - r; where these are other heads in
-/// number, no run comes to its end.
+/// Puts outputs of rank r's heads where those of rank P - 1 - r belong; where these ranks differ in
+/// their number of heads, no run comes to its end.
 Prediction home_reversed(const Scene& scene) {
   Prediction prediction = by_model({}, [](Model&) {}).predict(scene);
   std::vector<std::int64_t> from = in_order(scene.trial.shape().q_heads);

@@ -1,4 +1,4 @@
-// Hypotheses: what a named mistake would make of a case.
+// Hypotheses: the answers that a named mistake would give on a case.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace ringlab::verify {
 /// One case, ready to be predicted.
 struct Scene {
   Trial trial;
-  NumericsProfile profile;  ///< what the subject promises for it
+  NumericsProfile profile;  ///< the subject's promises for this trial
 };
 
 /// Several hypotheses may share a suspect, as ways in which one mistake can be made.
@@ -24,9 +24,9 @@ struct Hypothesis {
   std::function<Prediction(const Scene&)> predict;
 };
 
-/// A mistake in what is read: other tensors, another mask, another scale. The rest is right.
+/// A mistake in the inputs read: other tensors, another mask, another scale. The rest is right.
 Hypothesis by_reading(Suspect suspect, std::function<void(Trial&)> edit);
-/// A mistake on the way: scores, or how often a pair counts in acc and in row_sum.
+/// A mistake between inputs and sums: in scores, or in how often a pair counts in acc and row_sum.
 Hypothesis by_model(Suspect suspect, std::function<void(Model&)> edit);
 /// A mistake at the end: o and lse are changed as a whole, their tolerances with them.
 Hypothesis by_result(Suspect suspect, std::function<void(Prediction&, const Model&)> edit);
@@ -43,7 +43,7 @@ std::vector<Hypothesis> query_mistakes();
 std::vector<Hypothesis> precision_mistakes();
 std::vector<Hypothesis> merge_mistakes();
 std::vector<Hypothesis> modifier_mistakes();
-/// All of the above.
+/// The hypotheses of all these files: about o and lse.
 const std::vector<Hypothesis>& forward_hypotheses();
 
 }  // namespace ringlab::verify

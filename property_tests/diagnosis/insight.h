@@ -1,4 +1,4 @@
-// What can be said of a subject besides its verdict.
+// Findings about a subject besides its verdict: diagnosis, bias, arithmetic that it could declare.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 namespace ringlab::verify {
 
 struct Insight {
-  Diagnosis diagnosis;                ///< of its failures; empty when there are none
+  Diagnosis diagnosis;                ///< diagnosis of its failures; empty when there are none
   std::string of_law;                 ///< the law whose failing case was diagnosed
   std::string passes_if;              ///< an arithmetic that it keeps and could declare
   std::vector<std::string> warnings;  ///< bias found by matched filters
-  std::vector<std::string> remarks;   ///< on the arithmetic that it declares
+  std::vector<std::string> remarks;   ///< remarks on the arithmetic that it declares
 };
 
-/// How much is looked at: failures only, or also the numbers of what passed.
+/// Extent of the search: failures only, or also bias in the numbers of a subject that passed.
 enum class Depth { failures, everything };
 
-/// Diagnoses the failures of a verdict, which `search` found with `options`, and looks at the numbers
-/// of what passed. A few runs of the subject for what passed; where it failed hundreds, for at most
-/// some seconds.
+/// Diagnoses the failures of a verdict, which `search` found with `options`, or looks at the
+/// numbers of a subject that passed. Takes a few runs of a subject that passed; hundreds where it
+/// failed, for at most some seconds.
 Insight look_into(const Subject& subject, const SubjectVerdict& verdict,
                   const VerifyOptions& options, Depth depth, const SearchLaw& search = verify_law);
 

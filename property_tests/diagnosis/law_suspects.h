@@ -12,8 +12,8 @@ namespace ringlab::verify {
 /// The mistake that breaking this law means for a subject whose answers are right; empty for laws
 /// about numbers. Of plugins nothing is said about messages and threads inside, which no law sees.
 std::optional<Suspect> suspect_of_law(const Law& law, const Subject& subject);
-/// What breaking this law shows without saying why, as a sentence; empty for laws about numbers,
-/// and for those that name a mistake.
+/// A sentence on what breaking this law shows without saying why; empty for laws about numbers,
+/// and for laws that name a mistake.
 std::string seen_in_law(const Law& law);
 std::vector<Suspect> law_suspects();
 /// The mistake behind runs that fail only where sends wait: every rank sends before it receives.

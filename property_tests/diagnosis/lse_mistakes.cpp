@@ -1,4 +1,4 @@
-// Mistakes of the lse alone: its base, its maximum, its type. And of what is written at the end.
+// Mistakes of the lse alone, its base, maximum and type, and of outputs as they are written.
 #include <cmath>
 #include <limits>
 #include <numbers>

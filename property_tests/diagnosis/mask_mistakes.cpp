@@ -26,7 +26,7 @@ Hypothesis by_terms(Suspect suspect, Change change) {
                     [change](Trial& trial) { change_terms<Term>(trial, change); });
 }
 
-/// Moves both ends of the visible intervals, in what a kernel looks at: `<` for `<=`, and the like.
+/// Moves both ends of the visible intervals, among pairs in reach: `<` for `<=`, and the like.
 void move_ends(Model& model, Reach reach, std::int64_t begin, std::int64_t end) {
   const Mask mask = model.trial.problem.mask;
   const std::vector<std::uint8_t> reached = pairs_in_reach(model, reach);
@@ -58,7 +58,7 @@ Hypothesis by_rounded_length(Suspect suspect,
   });
 }
 
-/// The row of each token in its chunk: what a kernel takes for a position if it forgets the layout.
+/// The row of each token in its chunk, which a kernel that forgets the layout takes for a position.
 std::vector<std::int64_t> local_rows(const Layout& layout) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(layout.tokens()));
   for (int rank = 0; rank < layout.ranks(); ++rank) {

@@ -133,7 +133,7 @@ std::vector<FilterResult> matched_filters(const Subject& subject, DType dtype, s
         project(r, "the key after the own", by_pull([](auto i, auto j) { return j == i + 1; })));
     return results;
   } catch (const std::exception&) {
-    return {};  // the laws say what it cannot do, or fails at
+    return {};  // it cannot take the problem, or fails: the laws say so
   }
 }
 

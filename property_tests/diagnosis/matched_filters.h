@@ -1,7 +1,7 @@
 // Matched filters: bias that is far below any bound of single elements, and where it comes from.
 //
 // If the keys of one ring step count β times too much, O is off by β g with
-// g = Σ_{j in the step} w_j (v_j - o). Projecting what O is off by on g, row by row, gives β and
+// g = Σ_{j in the step} w_j (v_j - o). Projecting the error of O on g, row by row, gives β and
 // how sure it is: z = Σ S_r / sqrt(Σ S_r²), S_r the projection of one row, normalises itself and
 // lets the channels of a row share their errors.
 #pragma once

@@ -71,7 +71,7 @@ void add_logs_without_maximum(Prediction& prediction, const Model& model) {
   });
 }
 
-/// What tells a row that saw nothing in the end: its maximum, or its sum, which NaN spoils.
+/// Tests for a row that saw nothing in the end: by its maximum, or by its sum, which NaN spoils.
 enum class EmptyBy { maximum, sum };
 
 /// Takes e^(max - new max) of two parts that have both seen nothing: -inf - (-inf) is NaN.

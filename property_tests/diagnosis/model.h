@@ -45,7 +45,7 @@ double scaled_product(const Model& model, std::int64_t b, std::int64_t h, std::i
 double alibi_bias(const Model& model, std::int64_t h, std::int64_t i, std::int64_t j);
 /// Computes the scores again, after edits of tensors, scale, modifiers or key_read.
 void score_again(Model& model);
-/// Chunks of other ranks are read from copies that stand behind the originals. Scores follow.
+/// Lets ranks read chunks of others from copies that stand behind the originals; scores again.
 void read_copies(Model& model, const ElementMap& copy_k, const ElementMap& copy_v);
 
 /// Calls edit(b, h, i, j) for all pairs.
@@ -57,8 +57,8 @@ void count_pairs(Model& model, const std::function<double(std::int64_t, std::int
 /// Makes these pairs visible, and no others.
 void see_pairs(Model& model, const std::function<bool(std::int64_t, std::int64_t)>& visible);
 
-/// An answer, NaN where it is NaN, and how far a subject with this profile may be from it; +inf
-/// where nothing can be said, not even that it is a number.
+/// A predicted answer, NaN where the answer is NaN, and how far a subject with this profile may be
+/// from it; +inf where nothing can be said, not even that it is a number.
 struct Prediction {
   AttentionOutput output;
   ForwardTolerance allowed;
@@ -72,7 +72,7 @@ bool agrees(const Prediction& prediction, const AttentionOutput& got, LseCompare
 bool tells_more(const Prediction& prediction, const Prediction& truth, const AttentionOutput& got,
                 LseCompared lse);
 
-/// got lies within `allowed` of `wanted`: infinities equal themselves, NaN equals NaN.
+/// True when got lies within `allowed` of `wanted`: infinities equal themselves, NaN equals NaN.
 bool within(double got, double wanted, double allowed);
 bool all_within(const Tensor<double>& got, const Tensor<double>& wanted,
                 const Tensor<double>& allowed);

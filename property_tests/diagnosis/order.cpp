@@ -70,7 +70,7 @@ void keep_blocks(const Model& model, std::vector<std::uint8_t>& reach,
 
 }  // namespace
 
-// Pairs outside were never computed, so that no wrong mask can show there.
+// Pairs out of reach were never computed, so that no wrong mask can show there.
 std::vector<std::uint8_t> pairs_in_reach(const Model& model, Reach reach) {
   if (reach == Reach::everything) return std::vector<std::uint8_t>(model.key_read.size(), 1);
   if (reach == Reach::visible_blocks) {
@@ -102,7 +102,7 @@ std::vector<Keys> key_pieces(const Model& model, std::int64_t query, KeyOrder or
     chunks.push_back(layout.positions(owner).to_list());
   }
   if (piece == Piece::chunk) return chunks;
-  if (order == KeyOrder::by_owner) {  // tiles of what was gathered know no chunks
+  if (order == KeyOrder::by_owner) {  // tiles of gathered keys know no chunks
     Keys all;
     for (const Keys& chunk : chunks) all.insert(all.end(), chunk.begin(), chunk.end());
     chunks = {all};

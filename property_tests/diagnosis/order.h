@@ -1,4 +1,4 @@
-// In which order the keys of a row are summed up, and in which pieces.
+// The order in which the keys of a row are summed up, and the pieces.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace ringlab::verify {
 /// The largest score where no key is seen.
 inline constexpr double kNoScore = -std::numeric_limits<double>::infinity();
 
-/// by_owner: gathered, chunk 0 first. by_hop: in the order of the rank's schedule.
+/// Order of chunks. by_owner: gathered, chunk 0 first. by_hop: as in the schedule of the rank.
 enum class KeyOrder { by_owner, by_hop };
 /// The keys that share one update of the running maximum.
 enum class Piece { key, tile, chunk };
 
-/// Keys of the pieces of one query's keys, in order, hidden ones included.
+/// The keys of one query, cut into pieces, in order, hidden keys included.
 std::vector<std::vector<std::int64_t>> key_pieces(const Model& model, std::int64_t query,
                                                   KeyOrder order, Piece piece);
 
@@ -30,7 +30,7 @@ std::vector<double> running_maxima(const Model& model, std::int64_t b, std::int6
 /// Owners whose chunks hold a key that a query of this rank sees, in the order of its schedule.
 std::vector<int> needed_chunks(const Model& model, int rank);
 
-/// Which chunks a rank is taken to visit: all of them, or those that it needs.
+/// Chunks that a rank is taken to visit: all of them, or those that it needs.
 enum class Visited { all, needed };
 /// The owners that each rank visits, in the order of its schedule.
 std::vector<std::vector<int>> visits_of(const Model& model, Visited visited);

@@ -1,6 +1,6 @@
-// Mistakes of precision, emulated: which number is kept in too few bits.
+// Mistakes of precision, emulated: numbers that are kept in too few bits.
 //
-// Where f32 arithmetic could round the other way than the emulation, nothing is said of the row.
+// Nothing is said of a row where f32 arithmetic could round the other way than the emulation.
 #include <cmath>
 #include <limits>
 
@@ -18,7 +18,7 @@ double doubt(double size) { return 0x1p-22 * (16 + 4 * size); }
 using Round = double (*)(double);
 double to_bf16(double x) { return round_to(DType::bf16, x); }
 double to_f16(double x) { return round_to(DType::f16, x); }
-/// Towards zero.
+/// Rounds towards zero.
 double cut_to(DType dtype, double x) {
   const double rounded = round_to(dtype, x);
   if (std::abs(rounded) <= std::abs(x)) return rounded;
@@ -27,7 +27,7 @@ double cut_to(DType dtype, double x) {
 double cut_to_bf16(double x) { return cut_to(DType::bf16, x); }
 double cut_to_f16(double x) { return cut_to(DType::f16, x); }
 
-/// NaN where the emulation may round the other way: x is known within `error`.
+/// Rounds x, which is known within `error`; NaN where it may round either way.
 double rounded_surely(Round round, double x, double error) {
   const double low = round(x - error), high = round(x + error);
   return low == high ? low : std::numeric_limits<double>::quiet_NaN();
@@ -36,8 +36,8 @@ double rounded_surely(Round round, double x, double error) {
 /// A row's keys in the order they are summed up, with the running maximum of each.
 struct Walk {
   std::vector<std::int64_t> keys;
-  std::vector<double> top;  ///< that the key's weight is relative to
-  double size = 0;          ///< of the scores
+  std::vector<double> top;  ///< maximum that the key's weight is relative to
+  double size = 0;          ///< largest size of the scores
 };
 Walk walk(const Model& model, std::int64_t b, std::int64_t h, std::int64_t i, KeyOrder order,
           Piece piece) {

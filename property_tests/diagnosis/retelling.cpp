@@ -13,10 +13,10 @@
 namespace ringlab::verify {
 namespace {
 
-/// Longer rows are not read key by key.
+/// The longest rows that are read key by key.
 constexpr std::int64_t kMostKeys = 64;
 
-/// What the ranks did, as the subject records it, and what it threw.
+/// Runs the trial and tells what the ranks did, as the subject records it, or what it threw.
 void run_and_record(const Subject& subject, Trial trial, const std::optional<Tensor<double>>& dout,
                     Retelling& told) {
   trial.options.trace = subject.can.traces;
@@ -38,7 +38,7 @@ void run_and_record(const Subject& subject, Trial trial, const std::optional<Ten
   if (is_empty && says_nothing) told.ranks.clear();
 }
 
-/// How far off a number is, in units of what is allowed; NaN is off most.
+/// The error of a number in units of what is allowed; NaN is off most.
 double off_by(double got, double wanted, double allowed) {
   if (within(got, wanted, allowed)) return 0;
   const double off = std::abs(got - wanted) / allowed;
@@ -73,7 +73,7 @@ std::vector<std::int64_t> seen_keys(const Model& model, const Element& at, int o
   return keys;
 }
 
-/// The same trial, where nobody sees the chunks that the row's rank meets after step `last`.
+/// The trial in which nobody sees the chunks that the row's rank meets after step `last`.
 Trial without_later_chunks(const Model& model, const Element& at, int last) {
   Trial trial = model.trial;
   Problem& problem = trial.problem;
@@ -130,7 +130,7 @@ WrongRow tell_row(const Subject& subject, const Evidence& evidence, const Elemen
       tell_state(subject, model, at, static_cast<int>(step), row.steps[step]);
     }
   } catch (const std::exception&) {
-    // What was told until then is what it answers to.
+    // The row keeps the steps that were told until then.
   }
   return row;
 }

@@ -1,4 +1,4 @@
-// A failing case once more, to be shown: what every rank did, and one wrong row chunk by chunk.
+// A failing case run again, to be shown: the events of every rank, and one wrong row by chunks.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace ringlab::verify {
 
-/// Expected, and found beside it.
+/// The exact number, and the one that the subject gave.
 struct Told {
   double exact = 0, got = 0;
 };
 
-/// A row when it has taken in one chunk more.
+/// The state of a row after one chunk more.
 struct RowStep {
   int owner = 0;
-  std::vector<std::int64_t> keys = {};  ///< of that chunk, as far as the row sees them
-  /// How much the row gives them in the end; nothing where it was not read out.
+  std::vector<std::int64_t> keys = {};  ///< keys of the chunk that the row sees
+  /// The weight of these keys in the end; nothing where it was not read out.
   std::optional<Told> weight = {};
   /// The answer if there were no chunks after this one; nothing where the subject gave none.
   std::optional<Told> o = {}, lse = {};
-  bool wrong = false;  ///< that answer, by more than rounding
+  bool wrong = false;  ///< o or lse is off by more than rounding
 };
 
 struct WrongRow {
@@ -36,17 +36,17 @@ struct WrongRow {
 };
 
 struct Retelling {
-  std::string failed;                               ///< what it threw; empty where it answered
+  std::string failed;                               ///< the error thrown; empty where it answered
   std::vector<std::vector<TraceEvent>> ranks = {};  ///< empty for subjects that record nothing
   std::vector<std::vector<int>> needed = {};  ///< by rank: the chunks that it has to compute on
-  std::optional<EventFinding> seen = {};      ///< what no right program asks of its network
-  std::optional<WrongRow> row = {};           ///< of o and lse, where one is wrong
+  std::optional<EventFinding> seen = {};      ///< a call that no right program makes
+  std::optional<WrongRow> row = {};           ///< a row whose o or lse is wrong
   bool repeats_chunks = false;  ///< ranks compute on a chunk for one asker after the other
 };
 
-/// Runs the case with simulated messages, and what follows from it: without the last chunks, and
-/// with values that show weights; where o and lse are right, with the way back for gradients.
-/// Deterministic; a run for each chunk and each few keys.
+/// Runs the case with simulated messages, then without its last chunks, and with values that show
+/// weights; where o and lse are right, with the backward pass. Deterministic; a run for each chunk
+/// and each few keys.
 Retelling retell(const Subject& subject, const Case& failing);
 
 }  // namespace ringlab::verify

@@ -44,7 +44,7 @@ int hop_before_on_the_last(int hop, int hops) {
   return hop + 1 == hops ? std::max(hop - 1, 0) : hop;
 }
 int hop_before_beyond_the_first(int hop, int) { return hop < 2 ? hop : hop - 1; }
-/// Where chunks come from both sides in turn: the one that came with it, from the other side.
+/// The hop of the chunk that came with this one from the other side, where both sides take turns.
 int other_side(int hop, int hops) {
   if (hop == 0) return 0;
   return hop % 2 == 0 ? hop - 1 : std::min(hop + 1, hops - 1);
@@ -62,7 +62,7 @@ void read_whole_chunks(Model& model, Visited visited, ReadAt read) {
   });
 }
 
-/// The owner whose numbers a rank reads in place of those of `owner`; kNobody: nobody knows whose.
+/// The owner whose numbers a rank reads in place of those of `owner`; kNobody: unknown.
 using OwnerRead = std::function<int(int rank, int owner)>;
 
 /// Puts the numbers of one chunk in the rows of another: a stale buffer under fresh positions.
@@ -101,7 +101,7 @@ void read_owners(Model& model, const OwnerRead& keys, const OwnerRead& values) {
   count_pairs(model, [&](auto i, auto j) { return wild[model.pair(i, j)] ? kWild : 1.0; });
 }
 
-/// Reads chunks of other hops than their own. Those that are not visited stay as they are.
+/// Reads chunks of other hops than their own. Chunks that are not visited stay as they are.
 void read_rows(Model& model, Visited visited, ReadAt keys, ReadAt values) {
   const auto visits = visits_of(model, visited);
   const auto reading = [&](ReadAt read) {
@@ -209,9 +209,9 @@ void add_owners(std::vector<Hypothesis>& all) {
       }));
 }
 
-/// Where two ranks stand whose nodes are of options.node_ranks ranks: the last one may be smaller.
+/// The places of two ranks in nodes of options.node_ranks ranks; the last node may be smaller.
 struct InNodes {
-  int width, number, size;  ///< of the first: its number in its node, and the node's ranks
+  int width, number, size;  ///< the first rank's number in its node, and the node's ranks
   int other_number;
   bool same_node;
 };
@@ -221,8 +221,8 @@ InNodes in_nodes(const RunOptions& options, int rank, int other) {
           rank / width == other / width};
 }
 
-/// Chunks stay at home where `is_needed` says so of their pairs: those of a rank's queries with an
-/// owner's keys, and those the other way round.
+/// Keeps a chunk at home unless `is_needed` of two counts of visible pairs: the rank's queries with
+/// the owner's keys, and the owner's queries with the rank's keys.
 void add_needs(std::vector<Hypothesis>& all) {
   const auto by_need = [&](Suspect suspect, bool (*is_needed)(std::int64_t, std::int64_t)) {
     all.push_back(by_model(std::move(suspect), [=](Model& model) {

@@ -13,7 +13,7 @@ Hypothesis by_scale(Suspect suspect, const std::function<double(const Problem&)>
 
 double channels_of_q(const Problem& problem) { return static_cast<double>(problem.shape.head_dim); }
 
-/// Whether channel c of `channels` is left out.
+/// True for a channel c of `channels` that is left out.
 using Dropped = std::function<bool(std::int64_t c, std::int64_t channels)>;
 
 Tensor<double> without(const Tensor<double>& x, const Dropped& dropped) {

@@ -1,4 +1,4 @@
-// Mistakes of the online softmax: what is rescaled, from which maximum, in which base.
+// Mistakes of the online softmax: of rescaling, of maxima, of the base of powers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -95,7 +95,7 @@ void use_base(Model& model, double log_of_base) {
 
 /// Takes exp(s - m) for an m that is not the row's maximum: right until e^x leaves its range.
 enum class Base { zero, zero_or_more };
-/// What becomes of a row whose sum is 0: 0/0, or the answer of a row that sees nothing.
+/// Answers for a row whose sum is 0: 0/0, or the answer of a row that sees nothing.
 enum class ZeroSum { divided, taken_for_empty };
 void without_maximum(Prediction& prediction, const Model& model, Base base,
                      ZeroSum zero_sum = ZeroSum::divided) {

@@ -7,14 +7,14 @@
 
 namespace ringlab::verify {
 
-/// A failure may shrink to a case that many mistakes explain: to one token on one rank, where a lost
-/// hop looks like a lost row. Where the case of the diagnosed law is explained by more mistakes than
-/// the diagnosis names, the least case beside it takes its place that fewer explain, and the first
-/// that only those explain ends the search. At most 120 cases, and for two seconds.
+/// A failure may shrink to a case that many mistakes explain: to one token on one rank, where a
+/// lost hop looks like a lost row. Replaces the case of the diagnosed law, where more mistakes
+/// explain it than the diagnosis names, by a slightly larger case that fewer explain; one that only
+/// the named mistakes explain ends the search. At most 120 cases, and for two seconds.
 void keep_what_tells(const Subject& subject, const Insight& insight, SubjectVerdict& verdict);
 
-/// Mistakes that explain what the subject gives on this one case: far more than those that explain
-/// all others, too. Empty where it throws.
+/// Mistakes that explain the subject's answer on this one case: far more than explain its answers
+/// on other cases, too. Empty where it throws.
 std::vector<Suspect> explained_alone(const Subject& subject, const Case& c);
 
 }  // namespace ringlab::verify

@@ -1,4 +1,4 @@
-// How long a search goes on.
+// A time limit of searches that depends little on what else the machine does.
 #pragma once
 
 #include <chrono>
@@ -6,10 +6,10 @@
 
 namespace ringlab::verify {
 
-/// The end of a search that calls a subject again and again. It is over after `limit`, for subjects
-/// that wait for their deadline case after case; but not for one at work that shares its processors
-/// with others and has had less than `limit` of them, until four times as long: what is found shall
-/// not depend on what else the machine does.
+/// A limit of a search that calls a subject again and again. It is over after `limit` for a subject
+/// that mostly waits, at every case for its deadline. A subject at work has `limit` of processor
+/// time, at most four times as long, for it may share its processors: what is found shall not
+/// depend on what else the machine does.
 class TimeLimit {
  public:
   explicit TimeLimit(std::chrono::seconds limit) : limit_(limit) {}

@@ -69,15 +69,15 @@ Share share_of(const Tomography& t, const AnswerRow& row, const std::vector<std:
   return share;
 }
 
-/// True when `ratio` is what a missed rescale leaves: e^(m_new - m_old) times that of the last
-/// piece.
+/// True when `relative` is the factor that a missed rescale leaves: e^(m_new - m_old), relative to
+/// that of the last piece.
 bool is_missed_rescale(const std::vector<double>& maxima, std::size_t at, double relative) {
   return maxima.back() > maxima[at] &&
          std::abs(std::log(relative) - (maxima.back() - maxima[at])) < 0.05;
 }
 
-/// Finds the pieces of one row whose keys all have the same wrong factor: what is wrong with a
-/// whole chunk or tile happened to it as a whole.
+/// Finds the pieces of one row whose keys all have the same wrong factor, for a mistake that befell
+/// a chunk or tile as a whole.
 void look_at_row(const Model& model, const Tomography& t, const AnswerRow& row, Piece piece,
                  std::vector<std::string>& findings) {
   const auto pieces = key_pieces(model, row.i, KeyOrder::by_hop, piece);

@@ -12,7 +12,7 @@ namespace ringlab::verify {
 struct Tomography {
   Trial trial;
   Tensor<double> got, exact;          ///< (batch, q_heads, queries, keys)
-  std::vector<std::string> findings;  ///< what is wrong with which keys, as sentences
+  std::vector<std::string> findings;  ///< the keys with wrong weights, as sentences
 };
 
 /// kv_tokens / v_dim runs of the subject. Scale, mask and modifiers are those of the trial; its

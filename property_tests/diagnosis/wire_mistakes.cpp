@@ -1,4 +1,4 @@
-// Mistakes of what K and V are on their way between ranks.
+// Mistakes of the forms that K and V have on their way between ranks.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,14 +27,14 @@ void exchange_keys_and_values(Model& model) {
       [&](double, auto b, auto h, auto t, auto c) { return data.k(b, h, t, c); });
 }
 
-/// One token of one head: what shares a scale.
+/// One token of one head, whose channels share a scale.
 struct Row {
   const Tensor<double>& tensor;
   std::int64_t b, h, token;
 };
 
-/// The exponent of the least power of two that takes a row to the numbers of e4m3, or, `by_exponent`
-/// alone, to 512 at most.
+/// The exponent of the least power of two that takes a row to the numbers of e4m3, or,
+/// `by_exponent` alone, to 512 at most.
 enum class Fit { to_448, by_exponent };
 int scale_of(const Row& row, Fit fit) {
   double largest = 0;
@@ -55,13 +55,13 @@ double through_e4m3(double x, int sent, int read, DType dtype) {
   return round_to(dtype, std::clamp(std::ldexp(code, read), -most, most));
 }
 
-/// For a row of K or V, in `data`, the exponents that it is sent and read with.
+/// The exponents that a row of K or V in `data` is sent and read with.
 struct Exponents {
   int sent, read;
 };
 using ScalesOf = std::function<Exponents(const AttentionTensors& data, const Row& row)>;
 
-/// K and V of other ranks come as e4m3, a scale per row.
+/// Reads K and V of other ranks as they come in e4m3, with a scale per row.
 void read_scaled(Model& model, const ScalesOf& scales_of) {
   const DType dtype = model.trial.problem.dtype;
   const AttentionTensors data = model.trial.data;
@@ -139,7 +139,7 @@ void read_small_scales(Model& model) {
   });
 }
 
-/// `sent_too`: rows are also written with it.
+/// Reads rows with the scale of their chunk's first row; `sent_too`: they are also sent with it.
 void read_first_scales(Model& model, bool sent_too) {
   const std::vector<std::int64_t> first = of_the_first_row(model);
   read_scaled(model, [&](const AttentionTensors&, const Row& row) {

@@ -1,4 +1,4 @@
-// What a subject claims and nobody tried.
+// Claims of a subject that no call has tried.
 #include <algorithm>
 #include <limits>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Collects what is claimed of one pass and was not seen in it.
+/// Collects claims about one pass that no call of it has tried.
 class Claims {
  public:
   Claims(const PassEnvelope& tried, std::string prefix, std::vector<std::string>& missing)
@@ -21,7 +21,7 @@ class Claims {
   void require(const std::string& kind, const std::string& word, const std::string& what) {
     require(tried_.has(kind, word), what);
   }
-  /// The word alone or among others: "causal" of "causal+window".
+  /// Requires a word alone or among others: "causal" of "causal+window".
   void require_part(const std::string& kind, std::string_view part) {
     const auto words = tried_.kinds.find(kind);
     const auto has = [&](const auto& entry) {

@@ -19,7 +19,7 @@ std::string joined(const std::vector<std::string>& words, const char* none) {
   return text.empty() ? none : text;
 }
 
-/// "causal+window": the kinds of the terms, each once.
+/// The kinds of the terms, each once: "causal+window".
 std::string mask_kinds_of(const Mask& mask) {
   std::set<std::pair<std::size_t, std::string>> kinds;
   for (const MaskTerm& term : mask.terms()) {
@@ -61,7 +61,7 @@ std::vector<Step> steps_of(const TensorView<const double>& view) {
   return steps;
 }
 
-/// In one word how the elements lie; from the innermost dimension outwards where they are compact.
+/// The memory order in words: "dense", "another order", "with gaps", "repeated" or "backwards".
 std::string strides_of(const TensorView<const double>& view) {
   std::vector<Step> steps = steps_of(view);
   if (view.extents.size() == 0) return "dense";
@@ -153,7 +153,7 @@ void Envelope::add(const Envelope& other) {
   gradients.add(other.gradients);
 }
 
-/// Laws may call from several threads.
+/// Notes under a lock, for laws may call from several threads.
 struct Recorder::Notes {
   std::mutex mutex;
   Envelope seen;

@@ -1,4 +1,4 @@
-// What a subject was asked: the sizes, masks, strides and more of the problems that reached it.
+// Sizes, masks, strides and more of the problems that reached a subject.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,11 @@ struct SizeRange {
 /// The problems of one kind of call.
 struct PassEnvelope {
   std::int64_t calls = 0;
-  /// "batch", "q_heads", "kv_heads", "group" (query heads per K/V head), "q_tokens", "kv_tokens",
-  /// "head_dim", "v_dim", "ranks", "threads" (of a rank), and "span": elements from the first to the last of a tensor.
+  /// Sizes: "batch", "q_heads", "kv_heads", "group" (query heads per K/V head), "q_tokens",
+  /// "kv_tokens", "head_dim", "v_dim", "ranks", "threads" (of a rank), "span": elements from the
+  /// first to the last of a tensor.
   std::map<std::string, SizeRange> sizes;
-  /// Kind, word, calls: "mask" → "causal+window" → 12; "dtype", "scale", "modifiers", "rows",
+  /// Calls by kind and word: "mask" → "causal+window" → 12; "dtype", "scale", "modifiers", "rows",
   /// "lengths" (of queries and keys), "widths" (of head_dim and v_dim), "strides of q" … "of dout".
   std::map<std::string, std::map<std::string, std::int64_t>> kinds;
 
@@ -47,9 +48,9 @@ struct Envelope {
 class Recorder {
  public:
   explicit Recorder(const Subject& subject);
-  /// The same subject, watched.
+  /// The subject, with its calls recorded.
   const Subject& subject() const { return subject_; }
-  /// What reached it since this was last called.
+  /// The envelope of the calls since take() was last called.
   Envelope take();
 
  private:
@@ -58,8 +59,8 @@ class Recorder {
   Subject subject_;
 };
 
-/// What a subject with these abilities claims and no call of the envelope had: "mask prefix",
-/// "gradients: strides of dout", "head_dim 34 … 128". Of an empty envelope that is all it claims.
+/// Claims of a subject with these abilities that no call of the envelope had: "mask prefix",
+/// "gradients: strides of dout", "head_dim 34 … 128". For an empty envelope all its claims.
 std::vector<std::string> claimed_not_tried(const Capabilities& can, const Envelope& tried);
 
 }  // namespace ringlab::verify

@@ -9,7 +9,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Short sequences mostly: mistakes at edges show in a few tokens, and a case stays readable.
+/// A mostly short length: mistakes at edges show in a few tokens, and a case stays readable.
 std::int64_t random_tokens(Draws& draws) {
   const std::int64_t kind = draws.below(100);
   if (kind < 5) return 0;
@@ -19,9 +19,9 @@ std::int64_t random_tokens(Draws& draws) {
   return draws.between(31, 70);
 }
 
-/// Heads of most cases are no wider.
+/// The widest heads of most cases.
 constexpr std::int64_t kMostCommonChannels = 9;
-/// None are.
+/// The widest heads of any case.
 constexpr std::int64_t kMostChannels = 256;
 
 int random_ranks(Draws& draws) {
@@ -50,7 +50,7 @@ void move_next_to_a_boundary(Draws& draws, Case& c) {
   c.shape.kv_tokens = tokens;
 }
 
-/// f32 most: it is what every subject computes in.
+/// A random dtype, mostly f32, in which every subject computes.
 DType random_dtype(Draws& draws) {
   constexpr std::array<DType, 10> kDTypes = {DType::f32,  DType::f32, DType::f32, DType::f32,
                                              DType::f32,  DType::f64, DType::f64, DType::bf16,
@@ -58,7 +58,7 @@ DType random_dtype(Draws& draws) {
   return kDTypes[static_cast<std::size_t>(draws.below(10))];
 }
 
-/// Half of the cases go round the plain ring, the others take any other way.
+/// Leaves half of the cases the plain ring, and gives the others any schedule.
 void draw_schedule(Draws& draws, Case& c) {
   if (draws.chance(50)) return;
   std::vector<ScheduleKind> others(kScheduleKinds.begin(), kScheduleKinds.end());
@@ -67,8 +67,8 @@ void draw_schedule(Draws& draws, Case& c) {
   if (schedule_traits(c.schedule).has_nodes) c.node_ranks = static_cast<int>(draws.between(1, 4));
 }
 
-/// Modifiers in two cases of five, and in most of those several: each alone is easy, and mistakes
-/// live where two meet.
+/// Modifiers in two cases of five, mostly several at once: each alone is easy, and mistakes live
+/// where two meet.
 CaseModifiers random_modifiers(Draws& draws) {
   CaseModifiers modifiers;
   if (!draws.chance(40)) return modifiers;
@@ -81,7 +81,7 @@ CaseModifiers random_modifiers(Draws& draws) {
 }
 
 /// Gives one case in four tiles as large as kernels want them, and one in ten heads that take
-/// several registers: what goes wrong at the edge of a vector does not show below it.
+/// several registers: mistakes at the edge of a vector do not show below it.
 void take_kernel_sizes(Draws& draws, Case& c) {
   constexpr std::array<std::int64_t, 6> kTiles = {16, 24, 48, 64, 128, 192};
   constexpr std::array<std::int64_t, 5> kChannels = {12, 16, 17, 25, 33};
@@ -108,8 +108,8 @@ void shorten(Shape& s, std::int64_t most_tokens) {
   s.kv_tokens = std::min(s.kv_tokens, most_tokens);
 }
 
-/// One to four queries behind many keys, of which mostly whole tiles are filled: kernels that split keys
-/// among threads take another way then.
+/// Gives the case one to four queries behind many keys, mostly in whole tiles: for kernels that
+/// then split keys among threads.
 void decode(Draws& draws, Case& c) {
   constexpr std::array<std::int64_t, 4> kTiles = {48, 64, 96, 128};
   const std::int64_t tile = kTiles[static_cast<std::size_t>(draws.below(std::ssize(kTiles)))];
@@ -153,8 +153,8 @@ std::int64_t rounded_up(std::int64_t channels, std::int64_t unit) {
   return (channels + unit - 1) / unit * unit;
 }
 
-/// The channels rounded up to what the subject takes, and cut to its widest head. Where the unit is
-/// so large that all small numbers become one of it, some of them become two.
+/// The channels rounded up to what the subject takes, and cut to its widest head. Where that makes
+/// all small numbers one unit, a quarter of them become two units.
 std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
   const std::int64_t unit = can.head_dim_multiple;
   const std::int64_t most = can.max_head_dim / unit * unit;
@@ -162,7 +162,7 @@ std::int64_t limited_channels(std::int64_t channels, const Capabilities& can) {
   return std::min(rounded_up(channels, unit) + more, most);
 }
 
-/// The shape with what the subject lacks taken out: groups, empty sequences, other lengths or
+/// The shape without features that the subject lacks: groups, empty sequences, other lengths or
 /// widths.
 Shape limited_shape(Shape s, const Capabilities& can) {
   if (!can.grouped_heads) s.q_heads = s.kv_heads;
@@ -194,7 +194,7 @@ CaseModifiers limited_modifiers(CaseModifiers modifiers, const ModifierAbilities
   return modifiers;
 }
 
-/// The case with the one order that the subject has. Nodes are of 1 to 4 ranks.
+/// The case with the subject's only schedule. Nodes are of 1 to 4 ranks.
 Case with_own_schedule(Case c, ScheduleKind own) {
   const bool has_nodes = schedule_traits(own).has_nodes;
   if (has_nodes && c.schedule != own) c.node_ranks = static_cast<int>(1 + c.seed % 4);
@@ -230,7 +230,7 @@ Case random_case(Draws& draws) {
   c.mask = random_mask(draws, c.shape);
   c.layout = static_cast<LayoutKind>(draws.below(3));
   c.family = static_cast<Family>(draws.below(kFamilies));
-  if (draws.chance(70)) {  // unkinder than threads, and cheaper
+  if (draws.chance(70)) {  // less kind than threads, and cheaper
     c.transport = TransportKind::simulated;
     c.delay_seed = static_cast<std::uint64_t>(draws.below(1000));
   }

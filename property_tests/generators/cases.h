@@ -12,17 +12,17 @@
 
 namespace ringlab::verify {
 
-/// The seeds that random_case() gives are below this.
+/// The number that all seeds of random_case() are below.
 inline constexpr std::uint64_t kCaseSeeds = 1'000'000;
 
 /// A random case: 0 … 70 tokens (small ones more often), 1 … 9 channels, 1 … 9 ranks (also more
 /// than tokens), grouped heads, masks of every kind and intersections of two. Now and then heads of
-/// up to 256 channels, 16 of them in a group, three masks, 6 batches, or a scale that is not above 0.
+/// up to 256 channels, 16 heads in a group, three masks, 6 batches, or a scale not above 0.
 Case random_case(Draws& draws);
 
 /// Valid cases that differ from `c` in one field and are simpler, the boldest step first.
 std::vector<Case> simpler_cases(const Case& c);
-/// Falls with every step of simpler_cases(): what makes shrinking end.
+/// A measure that falls with every step of simpler_cases(), so that shrinking ends.
 std::int64_t complexity(const Case& c);
 
 /// `c` as this subject can run it: one of its dtypes, one rank when it knows only one, shapes,

@@ -36,7 +36,7 @@ bool holds(const CaseTerm& term) {
 
 CaseTerm random_term(Draws& draws, const Shape& shape) {
   std::vector<CaseTerm> terms = blank_terms();
-  // Two draws to a kind: what the seeds of older tokens and tests have always drawn.
+  // Two draws per kind, so that the seeds of older tokens and tests draw what they always drew.
   const std::int64_t kind = draws.below(2 * std::ssize(terms)) / 2;
   CaseTerm& term = terms[static_cast<std::size_t>(kind)];
   std::visit([&](auto& known) { draw(known, draws, shape); }, term);
@@ -90,7 +90,7 @@ Terms simpler(const CausalMask&) { return {}; }
 Terms simpler(const WindowMask&) {
   return {WindowMask{0, 0}, WindowMask{1, 0}, WindowMask{0, 1}, WindowMask{1, 1}};
 }
-/// A document boundary taken away: two neighbours become one.
+/// Masks with a document boundary taken away: two neighbours become one.
 Terms simpler(const DocumentsMask& documents) {
   Terms terms;
   for (std::size_t i = 0; i + 1 < documents.lengths.size(); ++i) {

@@ -1,4 +1,4 @@
-// Random masks, and what fits and what is simpler: an overload each for every kind.
+// Random masks, the nearest valid mask, and simpler masks: an overload each for every kind.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ringlab::verify {
 /// A term of every kind, without its numbers.
 std::vector<CaseTerm> blank_terms();
 
-/// A quarter hides nothing, a fifth is causal, the others are one term of any kind, or two.
+/// A mask: a quarter hides nothing, a fifth is causal, the others are one or two terms of any kind.
 CaseMask random_mask(Draws& draws, const Shape& shape);
 /// A window, in half of the cases causal too.
 CaseMask random_window(Draws& draws, const Shape& shape);
@@ -22,16 +22,16 @@ CaseMask three_masks(Draws& draws, const Shape& shape);
 /// The mask with the limits of its windows and the borders of its documents at 16, 32, 64 or 128
 /// keys, or one off: where kernels that skip whole tiles go wrong. No border is beyond `most`.
 CaseMask with_borders_at_tiles(const CaseMask& mask, Draws& draws, std::int64_t most);
-/// The same kinds with other numbers.
+/// A mask of the same kinds with other numbers.
 CaseMask redrawn(const CaseMask& mask, Draws& draws, const Shape& shape);
 
 /// The nearest mask that Mask::bind() takes for this shape.
 CaseMask fitted(const CaseMask& mask, const Shape& shape);
 
-/// Masks to be tried in place of this one when a case shrinks, the boldest step first. Not all of them
-/// are simpler.
+/// Masks to be tried in place of this one when a case shrinks, the boldest step first. Some are not
+/// simpler.
 std::vector<CaseMask> simpler_masks(const CaseMask& mask);
-/// Digits count too, so that prefix:5 is simpler than prefix:7.
+/// A measure of a mask. Digits count too, so that prefix:5 is simpler than prefix:7.
 std::int64_t complexity(const CaseMask& mask);
 
 /// Smaller values of one number, the smallest first: least, half way down, two down (which keeps an

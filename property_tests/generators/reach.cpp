@@ -8,7 +8,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Beyond what random_case() draws.
+/// A size beyond those that random_case() draws.
 std::int64_t beyond(Draws& draws, std::int64_t Reach::*size, const Reach& reach) {
   return draws.between(kReaches.front().*size + 1, reach.*size);
 }

@@ -1,4 +1,4 @@
-// How far cases reach: farther from round to round, so that more time buys larger and rarer ones.
+// The reach of random cases: it grows with the rounds, so that time buys larger and rarer cases.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace ringlab::verify {
 
-/// The greatest sizes of the cases from one round on. Those of the first round are drawn by
-/// random_case(); from then on one case in ten is larger in one of them.
+/// The greatest sizes of the cases from one round on. Sizes of the first round are random_case()'s;
+/// later one case in ten is larger in one of them.
 struct Reach {
   std::uint64_t from_round;  ///< counted from 0
   std::int64_t tokens, channels, group, batch;
@@ -29,8 +29,8 @@ const Reach& reach_of_round(std::uint64_t round);
 /// The reach of the round that a case was drawn in, by its seed.
 const Reach& reach_of(const Case& c);
 
-/// The case, or one in ten larger in one direction and small in the others. Draws nothing in the
-/// first round.
+/// The case as it is or, in one of ten, larger in one size and small in the others. Draws nothing
+/// in the first round.
 Case reached_case(Draws& draws, Case c, const Reach& reach);
 
 }  // namespace ringlab::verify

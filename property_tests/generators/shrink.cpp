@@ -1,4 +1,4 @@
-// Which cases are simpler than a case.
+// Cases that are one step simpler than a case.
 #include <algorithm>
 #include <functional>
 

@@ -1,4 +1,4 @@
-// What O and lse do when keys come in.
+// Keys that are added, and their effects on O and lse.
 #include <cmath>
 #include <string>
 #include <utility>

@@ -1,8 +1,8 @@
 // Y: scores that are integer multiples of ln 2, so that every weight is a power of two.
 //
 // A kernel that works in base 2 gets the weights exactly; one that calls exp() gets each within its
-// own error. So the law allows what the profile declares for the exponent, and nothing for the dot
-// product, which is an integer; but where q is scaled first it is none.
+// own error. So the law allows the declared error of the exponent, and nothing for the dot product,
+// which is an integer unless q is scaled first.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -15,8 +15,8 @@ namespace {
 
 long double weight_below(std::int64_t below) { return std::ldexp(1.0L, static_cast<int>(-below)); }
 
-/// Σ_c |q_c k_jc| of a row and its visible keys, as a bound wants to know it of a kernel that scales
-/// q first; zeros for others, whose products are integers.
+/// Σ_c |q_c k_jc| of a row and its visible keys, for the bound of a kernel that scales q first;
+/// zeros for other kernels, whose products are integers.
 std::vector<double> inexact_products(const NumericsProfile& profile, const Trial& trial,
                                      const RowWeights& row, std::int64_t b, std::int64_t h,
                                      std::int64_t i) {

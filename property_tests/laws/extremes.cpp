@@ -20,7 +20,7 @@ double channel_size(const Trial& trial, std::int64_t b, std::int64_t g, std::int
   return size;
 }
 
-/// Rounded to the three bits that the narrowest wire has, it is beyond the largest number.
+/// A share of the largest number that the three bits of the narrowest wire round beyond it.
 constexpr double kNextToLargest = 0.98;
 
 /// The largest value that V gets. In f64 sums of all keys must not pass it: the reference has to
@@ -31,8 +31,8 @@ double largest_value(const Case& c) {
   return std::ldexp(largest, -8 - std::ilogb(static_cast<double>(c.shape.kv_tokens + 1)));
 }
 
-/// One value per channel that a lossy wire may round beyond the largest number, and nothing beside it
-/// that a sum could overflow with.
+/// One value per channel that a lossy wire may round beyond the largest number, and zeros beside
+/// it, so that no sum can overflow.
 Tensor<double> lone_values(const Trial& trial, double largest, std::uint64_t seed) {
   const std::int64_t keys = trial.shape().kv_tokens;
   return mapped(trial.data.v, [&](double, auto b, auto g, auto j, auto channel) {
@@ -42,8 +42,8 @@ Tensor<double> lone_values(const Trial& trial, double largest, std::uint64_t see
   });
 }
 
-/// Many values as large as can be, of one sign per channel: two sums that have both overflowed do not
-/// cancel.
+/// Many values as large as can be, of one sign per channel, so that two sums which have both
+/// overflowed do not cancel.
 Tensor<double> many_values(const Trial& trial, double largest, std::uint64_t seed) {
   return mapped(trial.data.v, [&](double x, auto b, auto g, auto j, auto channel) {
     const double sign = Draws(seed, {b, g, channel}).sign();

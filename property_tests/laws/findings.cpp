@@ -22,7 +22,7 @@ LawResult compared(const Report& report) {
   LawResult result = report.passed() ? held(report.worst_ratio()) : broken(report.summary());
   const TensorReport* worst = nullptr;
   for (const TensorReport& tensor : report.tensors) {
-    // The worst of those that decide: of tensors that failed where one failed, else of all.
+    // Tensors that decide count: the ones that failed where one failed, else all.
     const bool counts = tensor.compared > 0 && tensor.passed() == report.passed();
     if (counts && (!worst || tensor.worst.ratio > worst->worst.ratio)) worst = &tensor;
   }
@@ -44,7 +44,7 @@ LawResult both(LawResult first, LawResult second) {
 
 LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
                   const Tensor<double>& allowed) {
-  // Promises of a roundoff near 1 make a bound of infinity times zero.
+  // A declared roundoff near 1 makes a bound of infinity times zero.
   const Tensor<double> promised = mapped(allowed, [](double bound, auto...) {
     return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
   });

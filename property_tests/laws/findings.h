@@ -1,4 +1,4 @@
-// How laws say what came out.
+// Results of laws, made from comparisons of tensors.
 #pragma once
 
 #include <functional>
@@ -14,36 +14,36 @@ namespace ringlab::verify {
 LawResult held(double ratio = 0);
 LawResult broken(std::string message);
 LawResult discarded(std::string reason);
-/// Held with its worst ratio, or broken with its summary, and the element that was worst.
+/// The result of a report: held with its worst ratio, or broken with its summary and worst element.
 LawResult compared(const Report& report);
 
-/// The first that is broken; else the first that is discarded; else held with the larger ratio.
+/// The first result that is broken; else the first discarded; else held with the larger ratio.
 LawResult both(LawResult first, LawResult second);
 
-/// |got - expected| <= allowed for every element; a NaN on any side is broken. An `allowed` that is
-/// no number is no promise: as if it were infinite, and never a verdict.
+/// Held where |got - expected| <= allowed for every element; a NaN on any side is broken. An
+/// `allowed` that is NaN is no promise: it counts as infinite, and never as a verdict.
 LawResult matches(std::string name, const Tensor<double>& got, const Tensor<double>& expected,
                   const Tensor<double>& allowed);
-/// The same for a number that follows from another run of the subject, and says so.
+/// Compares with numbers that follow from another run of the subject; the message says so.
 LawResult agrees(std::string name, const Tensor<double>& got, const Tensor<double>& other_run,
                  const Tensor<double>& allowed);
-/// Equal values in two runs of the subject; signed zeros are equal, and NaN is broken even when both sides have it.
+/// Held for equal values in two runs; signed zeros are equal, and NaN is broken even on both sides.
 LawResult same_bits(std::string name, const Tensor<double>& got, const Tensor<double>& expected);
 LawResult same_bits(const AttentionOutput& got, const AttentionOutput& expected);
 
-/// A run together with what the oracle says of it.
+/// The output of a run, together with the oracle's answer and tolerance.
 struct Measured {
   AttentionOutput got;
   Judgement truth;
 };
 Measured measure(const Subject& subject, const Trial& trial);
 
-/// O and lse of the run lie within what the oracle allows; discarded where zeros would pass.
+/// Held where O and lse of the run lie within the tolerance; discarded where zeros would pass.
 LawResult equals_exact(const Measured& run);
 
-/// O of two runs agrees within both tolerances; discarded where zeros would pass.
+/// Held where O of two runs agrees within both tolerances; discarded where zeros would pass.
 LawResult same_out(const Measured& base, const Measured& other);
-/// lse of `other` is that of `base` plus shift(b, h, i), within both tolerances.
+/// Held where lse of `other` is that of `base` plus shift(b, h, i), within both tolerances.
 using LseShift = std::function<double(std::int64_t, std::int64_t, std::int64_t)>;
 LawResult shifted_lse(const Measured& base, const Measured& other, const LseShift& shift);
 

@@ -19,7 +19,7 @@ std::string needs_to_be_foreign(const Subject& subject) {
   return subject.can.foreign ? "" : "its source is here";
 }
 
-/// Other numbers in the same shapes.
+/// Tensors of the same shapes with other numbers.
 AttentionTensors other_numbers(Case c) {
   c.seed += 1;
   if (c.family == Family::constant_v) c.family = Family::normal;
@@ -32,8 +32,8 @@ void keep_first_head(Modifiers& changed, const Modifiers& before) {
   }
 }
 
-/// The same shapes with other numbers and, in half of the cases, other limits of the masks and other
-/// modifiers, of which every other time the first head keeps its own; in some of them another scale.
+/// A trial of the same shapes with other numbers. Half of them have other limits of the masks and
+/// other modifiers; half of these keep the first head's modifiers, a quarter have another scale.
 Trial another_call(const Subject& subject, const Case& c) {
   constexpr std::int64_t kLimitStream = -6;
   Trial other = make_trial(c);
@@ -55,8 +55,8 @@ void sometimes_wait(const Case& c) {
   if (c.seed % 12 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1050));
 }
 
-/// Holds for every function of its arguments. Finds caches keyed by shape, of answers or of what was
-/// made of a mask, random seeds taken from the clock, and state left over from the call before.
+/// Holds for every function of its arguments. Finds caches keyed by shape, of answers or of
+/// converted masks, random seeds taken from the clock, and state left over from the call before.
 LawResult the_same_call_again(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const AttentionOutput first = attend(subject, trial);
@@ -75,9 +75,9 @@ void overwrite(Tensor<double>& numbers, const Tensor<double>& others, std::int64
             numbers.values().begin() + begin);
 }
 
-/// Overwrites all numbers, or only the very last of one tensor: an input recognised by its first
-/// bytes, or by its size, shows then.
-/// Holds as above; finds results cached by the address of their inputs.
+/// Overwrites all numbers, or only the last of one tensor, so that a subject shows which recognises
+/// its inputs by their first bytes, or by their size.
+/// Holds for every function of its arguments. Finds results cached by the address of their inputs.
 LawResult other_numbers_in_the_same_place(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
   attend(subject, trial);
@@ -93,8 +93,8 @@ LawResult other_numbers_in_the_same_place(const Subject& subject, const Case& c)
   return equals_exact(measure(subject, trial));
 }
 
-/// Some rows in the middle of a tensor, or a single number there; all that lies before and behind
-/// stays.
+/// Overwrites some rows in the middle of a tensor, or a single number there; the numbers before and
+/// behind stay.
 void overwrite_middle(Tensor<double>& numbers, const Tensor<double>& others, std::uint64_t seed) {
   const std::int64_t rows =
       numbers.extents().batch * numbers.extents().heads * numbers.extents().tokens;
@@ -112,7 +112,7 @@ void overwrite_middle(Tensor<double>& numbers, const Tensor<double>& others, std
             numbers.values().begin() + begin);
 }
 
-/// What is asked of the subject with these numbers: o and lse, and gradients where it has any.
+/// Compares o and lse with the exact ones, and gradients where the subject has any.
 LawResult equals_exact_in_both_passes(const Subject& subject, const GradientTrial& trial) {
   LawResult forward = equals_exact(measure(subject, trial.base));
   if (forward.outcome == Outcome::broken || !subject.can.backward) return forward;
@@ -124,8 +124,8 @@ void ask_both_passes(const Subject& subject, const GradientTrial& trial) {
   if (subject.can.backward) differentiate(subject, trial);
 }
 
-/// Asks about the first numbers, frees them, and asks about others that are allocated then, mostly
-/// where the first ones were.
+/// Calls the subject with some numbers, frees them, and calls it with others that are allocated
+/// then, mostly where the first ones were.
 LawResult other_numbers_after_freeing(const Subject& subject, const Case& c) {
   ask_both_passes(subject, make_gradient_trial(c));
   GradientTrial trial = make_gradient_trial(c);
@@ -136,8 +136,8 @@ LawResult other_numbers_after_freeing(const Subject& subject, const Case& c) {
   return equals_exact_in_both_passes(subject, trial);
 }
 
-/// Holds as above; finds results that are cached by address with a check of the ends, of a sample,
-/// or of the forward pass alone.
+/// Holds for every function of its arguments. Finds results cached by address with a check of the
+/// ends, of a sample, or of the forward pass alone.
 LawResult other_numbers_in_the_middle(const Subject& subject, const Case& c) {
   if (c.seed % 5 == 4) return other_numbers_after_freeing(subject, c);
   GradientTrial trial = make_gradient_trial(c);
@@ -155,7 +155,7 @@ LawResult other_numbers_in_the_middle(const Subject& subject, const Case& c) {
   return equals_exact_in_both_passes(subject, trial);
 }
 
-/// A middle between two ends.
+/// The case with eight rows at least, so that there is a middle between two ends.
 Case several_rows(Case c) {
   c.shape.q_tokens = std::max<std::int64_t>(8, c.shape.q_tokens);
   c.shape.kv_tokens = std::max<std::int64_t>(8, c.shape.kv_tokens);

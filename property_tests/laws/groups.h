@@ -9,11 +9,11 @@ namespace ringlab::verify {
 
 std::vector<Law> reference_laws();       ///< equals_reference, the workhorse
 std::vector<Law> probe_laws();           ///< U, Y, S, R: inputs whose answer is known exactly
-std::vector<Law> value_laws();           ///< what O does when V changes
-std::vector<Law> score_laws();           ///< what O and lse do when the scores change
-std::vector<Law> weight_laws();          ///< what a single score does to weights and lse
-std::vector<Law> key_laws();             ///< what O and lse do when the set of keys changes
-std::vector<Law> added_key_laws();       ///< what keys that come in do
+std::vector<Law> value_laws();           ///< effects of V on O
+std::vector<Law> score_laws();           ///< effects of changed scores on O and lse
+std::vector<Law> weight_laws();          ///< effects of a single score on weights and lse
+std::vector<Law> key_laws();             ///< effects of keys in another form on O and lse
+std::vector<Law> added_key_laws();       ///< effects of added keys
 std::vector<Law> row_laws();             ///< rows, heads and batches do not see each other
 std::vector<Law> structure_laws();       ///< masks, shapes, strides
 std::vector<Law> distribution_laws();    ///< ranks, layouts, transports, traffic
@@ -21,7 +21,7 @@ std::vector<Law> backward_laws();        ///< gradients
 std::vector<Law> extreme_laws();         ///< values at the ends of their type
 std::vector<Law> infinite_value_laws();  ///< infinities of V show where they are seen
 std::vector<Law> foreign_laws();         ///< for implementations of others, besides all others
-std::vector<Law> many_row_laws();        ///< rows longer than what a kernel takes at once
+std::vector<Law> many_row_laws();        ///< rows longer than a kernel takes at once
 std::vector<Law> far_position_laws();    ///< positions that 16 bits do not count
 std::vector<Law> every_row_laws();       ///< thousands of rows, of which none is left out
 

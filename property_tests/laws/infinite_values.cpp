@@ -11,7 +11,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// One number of V, and what it becomes.
+/// One number of V, and the infinity that it becomes.
 struct Spot {
   std::int64_t batch, kv_head, key, channel;
   double value;

@@ -1,4 +1,4 @@
-// What O and lse do when the same keys come differently: permuted, split, doubled, divided.
+// Effects on O and lse of keys that come differently: permuted, split, doubled, divided.
 #include <algorithm>
 #include <cmath>
 #include <utility>

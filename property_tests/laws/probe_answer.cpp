@@ -14,13 +14,13 @@ RowWeights row_weights(const Pairs& visible, const IntegerScores& scores, std::i
   for (std::int64_t j = 0; j < visible.keys; ++j) {
     if (!visible(i, j)) continue;
     const std::int64_t score = scores.at(b, h, i, j);
-    // The first visible key begins; scores may all be negative.
+    // The first visible key sets the maximum, for scores may all be negative.
     row.top = row.keys.empty() ? score : std::max(row.top, score);
     row.largest = std::max(row.largest, std::abs(score));
     row.keys.push_back(j);
     row.below.push_back(score);
   }
-  // From scores to whole distances below the maximum, which weights are made of.
+  // Turns scores into whole distances below the maximum, which weights are made of.
   for (std::int64_t& score : row.below) {
     score = row.top - score;
     row.weights.push_back(scores.weight(score));
@@ -45,7 +45,7 @@ ProbeAnswer probe_answer(const Trial& trial, const IntegerScores& scores) {
     answer.row_max(b, h, i, 0) = scores.unit * static_cast<double>(row.top);
     answer.largest_score(b, h, i, 0) = scores.unit * static_cast<double>(row.largest);
     answer.expected.lse(b, h, i, 0) =
-        // In long double: the answer's own rounding is far below what is allowed.
+        // Long double keeps the answer's own rounding far below what is allowed.
         static_cast<double>(static_cast<long double>(scores.unit) * row.top + std::log(row.sum));
     for (std::int64_t c = 0; c < shape.v_dim; ++c) {
       long double out = 0;
@@ -83,7 +83,7 @@ double early_division(const NumericsProfile& profile, double keys) {
   return gamma_bound(keys + 3, profile.u_accumulate) + profile.u_probability;
 }
 
-/// What merging (out, lse) pairs adds to every weight of a row, and to its lse.
+/// The error that merging (out, lse) pairs adds to every weight of a row, and to its lse.
 double merging(const NumericsProfile& profile, const ProbeAnswer& answer, std::int64_t b,
                std::int64_t h, std::int64_t i) {
   return merge_error(profile, answer.largest_score(b, h, i, 0),
@@ -130,7 +130,7 @@ LawResult exact_where_powers_are(const Subject& subject, const Trial& trial,
 
 double ln_2_as_scale(DType dtype) {
   const double ln2 = std::log(2.0);
-  // As far as a kernel in f32 has it: its scale is the float nearest to ln 2.
+  // The scale of a kernel in f32 is the float nearest to ln 2.
   return dtype == DType::f64 ? ln2 : static_cast<double>(static_cast<float>(ln2));
 }
 
@@ -192,7 +192,7 @@ Tensor<double> retrieved_errors(const Subject& subject, const Trial& trial,
   const double score = strength * static_cast<double>(trial.shape().head_dim);
   errors.data.v =
       added(value_errors(subject, trial), merging_errors(subject, trial, std::abs(score)));
-  // A strength of 0: what is retrieved of `errors` is errors alone.
+  // With the errors in place of values, retrieved() gives the errors of the targets.
   return retrieved(errors, target, 0).out;
 }
 

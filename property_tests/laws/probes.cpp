@@ -1,7 +1,7 @@
 // U, Y, S, R: probes that need no oracle.
 //
-// What is exact for a kernel that scales after the dot product and calls the natural exp: weights
-// of 0 and 1, hence U, S and R. Y is in dyadic_probe.cpp.
+// Weights of 0 and 1 are exact for a kernel that scales after the dot product and calls the natural
+// exp: hence U, S and R. Y is in dyadic_probe.cpp.
 #include "property_tests/laws/probes.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ LawResult retrieval(const Subject& subject, const Case& c) {
   const Tensor<double> target = use_retrieval_codes(trial, kHugeGap, c.seed);
   const AttentionOutput got = attend(subject, trial);
   const AttentionOutput expected = retrieved(trial, target, kHugeGap);
-  // The score is exact; what it is multiplied by to be in another base, and back, need not be.
+  // The score is exact; factors that take it to another base, and back, need not be.
   const NumericsProfile profile = subject.profile(trial.problem, trial.options);
   const auto lse = mapped(expected.lse, [&](double exact, auto...) {
     if (std::isinf(exact)) return 0.0;

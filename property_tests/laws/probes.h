@@ -29,7 +29,7 @@ struct RowWeights {
 RowWeights row_weights(const Pairs& visible, const IntegerScores& scores, std::int64_t b,
                        std::int64_t h, std::int64_t i);
 
-/// What the probe must give, and what its tolerance needs to know of each row.
+/// The answer that a probe must get, and the sizes of each row that its tolerance needs.
 struct ProbeAnswer {
   AttentionOutput expected;
   Tensor<double> keys;           ///< (b, h, i, 1): n
@@ -42,12 +42,12 @@ ProbeAnswer probe_answer(const Trial& trial, const IntegerScores& scores);
 /// Integer scores of the integer tensors in the trial: q · k.
 IntegerScores integer_scores(const Trial& trial, double unit);
 
-/// Weights are 0 and 1 and sums are exact in every format: only the division, the logarithm and
-/// the output's own rounding remain. |o - exact| <= half an ulp + 4u|o|.
+/// Compares an answer whose weights are 0 and 1 and whose sums are exact in every format: only the
+/// division, the logarithm and the output's rounding remain. |o - exact| <= half an ulp + 4u|o|.
 LawResult exact_up_to_division(const Subject& subject, const Trial& trial,
                                const IntegerScores& scores);
-/// The same for scores that are not 0, where the subject's powers next to 0 are 1; else its bounds.
-/// An exponential that is declared to be worse than a careful one need not give 1 there.
+/// exact_up_to_division() for scores that are not 0, where the subject's powers next to 0 are 1;
+/// else its bounds: an exponential declared worse than a careful one need not give 1 there.
 LawResult exact_where_powers_are(const Subject& subject, const Trial& trial,
                                  const IntegerScores& scores);
 
@@ -66,8 +66,8 @@ Case code_channels(Case c);
 Tensor<double> use_retrieval_codes(Trial& trial, double strength, std::uint64_t seed);
 /// The values of the targets, and strength · head_dim as their lse; 0 and -inf without a target.
 AttentionOutput retrieved(const Trial& trial, const Tensor<double>& target, double strength);
-/// The errors that those values may have: value_errors() of the targets, and what merging
-/// (out, lse) pairs adds where that is declared.
+/// The errors of retrieved() values: value_errors() of the targets, and those of merging (out, lse)
+/// pairs where that is declared.
 Tensor<double> retrieved_errors(const Subject& subject, const Trial& trial,
                                 const Tensor<double>& target, double strength);
 

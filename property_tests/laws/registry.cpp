@@ -62,7 +62,7 @@ const std::vector<Law>& laws_about_others() {
 
 const Law& find_law(const std::string& id) {
   std::string known;
-  std::vector<std::string> words;  // numbers are near to one another whatever was meant
+  std::vector<std::string> words;  // longer ones: short ids are all near to one another
   for (const auto* laws : {&all_laws(), &laws_about_others()}) {
     for (const Law& law : *laws) {
       if (law.id == id || law.name == id) return law;

@@ -1,4 +1,4 @@
-// What earlier calls left in memory does not show.
+// Memory that earlier calls have left does not show in answers.
 #include <algorithm>
 #include <exception>
 #include <limits>
@@ -36,7 +36,7 @@ LawResult memory_of_earlier_calls(const Subject& subject, const Case& c) {
   try {
     attend(subject, poisoned);
   } catch (const std::exception& refusal) {
-    // A subject may refuse NaN, and then it has read it.
+    // A subject may refuse NaN, which it has read by then.
     if (machine_failure(refusal)) throw;
   }
   poison_free_memory();

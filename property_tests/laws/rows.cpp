@@ -73,7 +73,7 @@ LawResult independent_heads(const Subject& subject, const Case& c) {
   return same_bits(only(attend(subject, poisoned)), only(attend(subject, base)));
 }
 
-/// Holds as above. Finds kernels that are chosen by the batch size and round otherwise.
+/// Holds because batches share nothing. Finds kernels chosen by batch size that round otherwise.
 LawResult independent_of_batch_size(const Subject& subject, const Case& c) {
   const Trial base = make_trial(c);
   const Indices one = {Draws(c.seed).below(c.shape.batch)};

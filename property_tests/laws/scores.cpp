@@ -1,4 +1,4 @@
-// What O and lse do when the scores change.
+// Effects of changed scores on O and lse.
 #include <cmath>
 #include <utility>
 
@@ -86,9 +86,9 @@ LawResult permuted_channels(const Subject& subject, const Case& c) {
       both(same_out(before, after), shifted_lse(before, after, [](auto...) { return 0.0; })));
 }
 
-/// Both ends of the temperature. Towards 0 the mean of all visible values comes out, towards
+/// Tries both ends of the scale. Towards 0 the mean of all visible values comes out, towards
 /// infinity that of the values at the maximum: 2^-80 makes every weight exactly 1, 2^10 makes every
-/// gap of an integer score 0.
+/// weight below the maximum of integer scores 0.
 /// Finds scales that are applied twice or not at all, and maxima taken before the scale.
 LawResult temperature_limits(const Subject& subject, const Case& c) {
   Trial trial = make_trial(c);
@@ -125,7 +125,7 @@ LawResult shifted_scores(const Subject& subject, const Case& c) {
               }));
 }
 
-/// Holds as above, with a shift that differs from row to row. Finds q·k computed in fewer bits than
+/// Holds because softmax divides out the shift of each row. Finds q·k computed in fewer bits than
 /// declared: the offset makes scores large without changing any weight.
 LawResult shifted_keys(const Subject& subject, const Case& c) {
   Trial base = make_trial(c);

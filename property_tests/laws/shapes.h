@@ -1,4 +1,4 @@
-// Ready-made shape_case functions: what a law needs of a case, kept by shrinking.
+// Ready-made shape_case functions: needs of laws that cases keep when they shrink.
 #pragma once
 
 #include "property_tests/case.h"
@@ -11,8 +11,8 @@ Case plain_values(Case c);
 Case at_least_two_channels(Case c);
 /// The case with at least one query and one key, its mask fitted.
 Case with_tokens(Case c);
-/// The case, or, where queries and keys are not as many, every other one as decoding has them: two to
-/// four queries on one rank, and blocks of keys that are wider than a vector. Where each query sees
+/// The case; where queries and keys are not as many, every other one is like decoding: two to four
+/// queries on one rank, and blocks of keys that are wider than a vector. Where each query sees
 /// another part of a block, hidden keys stand beside seen ones in vectors along the keys.
 Case some_with_few_queries(Case c);
 /// The case with a scale above 0: a larger product is a larger score.

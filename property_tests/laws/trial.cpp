@@ -135,7 +135,7 @@ void use_pairs(Problem& problem, const Pairs& pairs) {
   problem.mask = Mask({std::move(bits)}).bind(pairs.queries, pairs.keys);
 }
 
-// In 64 bits of mantissa: better than what it is compared with.
+// Sums have 64 bits of mantissa: more than the scores that they are compared with.
 double score(const Trial& trial, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   long double dot = 0;
   for (std::int64_t c = 0; c < trial.shape().head_dim; ++c) {

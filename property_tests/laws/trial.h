@@ -1,4 +1,4 @@
-// What the laws are made of: one run's worth of problem, options and tensors, ways to change them,
+// Trials, of which laws are made: the problem, options and tensors of one run, ways to change them,
 // and the oracle's judgement of it.
 #pragma once
 
@@ -47,9 +47,9 @@ bool zeros_would_pass(const Judgement& judgement);
 /// zeros where values travel exactly.
 Tensor<double> value_errors(const Subject& subject, const Trial& trial);
 
-/// The error that merging (out, lse) pairs, and partial outputs stored in a coarser type, may bring to
-/// an output that is one value of V, for rows whose scores are at most `largest_score` in size: in
-/// the extents of V, zeros for subjects that declare neither.
+/// The error that merging (out, lse) pairs, and partial outputs stored in a coarser type, may bring
+/// to an output that is one value of V, for rows whose scores are at most `largest_score` in size:
+/// in the extents of V, zeros for subjects that declare neither.
 Tensor<double> merging_errors(const Subject& subject, const Trial& trial, double largest_score);
 
 /// The mask as a plain matrix: which (query, key) pairs are visible.

@@ -1,4 +1,4 @@
-// What laws about two runs of one subject share, besides findings.h.
+// Comparisons for laws about two runs of one subject, besides findings.h.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ using RowFilter = std::function<bool(std::int64_t token)>;
 /// most `allowed` from it where that is given; NaN equals nothing, +0 equals -0.
 LawResult same_at(const std::string& name, const Tensor<double>& got, const Tensor<double>& want,
                   const RowFilter& tokens, const Tensor<double>* allowed);
-/// The same of o and lse. `what` says what was changed between the runs.
+/// same_at() for o and lse. `what` says what was changed between the runs.
 LawResult same_rows(const std::string& what, const AttentionOutput& got,
                     const AttentionOutput& want, const RowFilter& rows = {},
                     const std::optional<ForwardTolerance>& allowed = {});
 
-/// Whether rows keep their bits when numbers that they do not see become `value`.
+/// True when rows keep their bits when numbers that they do not see become `value`.
 bool keeps_bits_beside(const Subject& subject, double value);
-/// What such rows may be off by then: both tolerances where they do not keep their bits.
+/// Tolerances of such rows: those of both runs where they do not keep their bits, else nothing.
 std::optional<ForwardTolerance> allowed_beside(const Subject& subject, const Trial& trial,
                                                double value);
 
@@ -71,9 +71,9 @@ LawResult unchanged_under(const Subject& subject, const Case& c, const std::stri
 struct RowAndKey {
   std::int64_t row = 0, key = 0;
 };
-/// out of query `row` against v of key `key`, to the bit where values travel exactly, else within
-/// their value_errors(): the weight of a single key is 1. Within the subject's bounds where powers
-/// next to 0 need not be 1.
+/// Compares out of query `row` with v of key `key`, to the bit where values travel exactly, else
+/// within their value_errors(): the weight of a single key is 1. Within the subject's bounds where
+/// powers next to 0 need not be 1.
 LawResult row_is_value(const Subject& subject, const Trial& trial, const AttentionOutput& got,
                        const RowAndKey& only);
 

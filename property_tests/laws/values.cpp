@@ -1,4 +1,4 @@
-// What O does when V changes: O is a weighted mean of the visible values.
+// Effects of V on O: O is a weighted mean of the visible values.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -37,9 +37,9 @@ Hull hull_of_values(const Trial& trial, const Pairs& visible, const Tensor<doubl
   return hull;
 }
 
-/// How far outside the hull rounding may take a mean of n values of at most `magnitude`: whatever
-/// the scores were, the computed weights are not negative and are divided by their own sum, but for
-/// what merging (out, lse) pairs does to that.
+/// Distance from the hull to which rounding may take a mean of n values of at most `magnitude`:
+/// whatever the scores, the computed weights are not negative and are divided by their own sum, but
+/// for the errors of merging (out, lse) pairs.
 double rounding_outside(const NumericsProfile& p, double n, double magnitude, double merging) {
   const double steps = 2 * n + 4 * static_cast<double>(p.max_rescales) + 16;
   const double least_accumulated =
@@ -173,7 +173,7 @@ LawResult scaling_values(const Subject& subject, const Case& c) {
   larger.data.v = scaled(base.data.v, factor);
   const AttentionOutput before = attend(subject, base);
   const AttentionOutput after = attend(subject, larger);
-  // Where the smaller output is subnormal it was rounded more coarsely.
+  // Outputs that are subnormal before scaling were rounded more coarsely.
   const DTypeInfo& info = dtype_info(c.dtype);
   const auto allowed = mapped(before.out, [&](double o, auto...) {
     return std::abs(o) < info.min_normal ? factor * info.min_subnormal : 0.0;

@@ -1,4 +1,4 @@
-// What a single score does: weights one by one, and lse as their total.
+// Effects of a single score: on weights one by one, and on lse as their total.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -40,7 +40,7 @@ LawResult raised_score(const Subject& subject, const Case& c) {
   const auto allowed = added(after.truth.allowed.out, scaled(before.truth.allowed.out, steepest));
   const Pairs visible = visible_pairs(base.problem);
   const auto or_alone = mapped(expected, [&](double w, auto b, auto h, auto i, auto channel) {
-    // A row that does not see the key keeps its weights, and 0 / 0 means there were none.
+    // A row that does not see the key keeps its weights; 0 / 0 is of a row without any.
     return visible(i, dial) ? w : before.got.out(b, h, i, channel);
   });
   return agrees("o", after.got.out, or_alone, allowed);

@@ -1,4 +1,4 @@
-// Attention of yours, judged by the laws: what it claims to take, random cases of that, a verdict.
+// Attention of yours, judged by the laws: its claims, random cases within them, a verdict.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace ringlab {
 
-/// Attention as a function of your own, and what it claims. No case has what is not claimed.
+/// Attention as a function of your own, and its claims. No case goes beyond them.
 struct OwnAttention {
   std::string name = "yours";
   /// Gives out and lse, (batch, q_heads, q_tokens, v_dim) and (…, 1), of dense q, k and v whose
@@ -35,20 +35,20 @@ struct OwnAttention {
   std::function<NumericsProfile(const Problem&)> arithmetic = {};
 };
 
-/// What came of it.
+/// The verdict on attention of yours.
 struct AttentionVerdict {
   bool passed = false;
   int laws_held = 0;
-  int laws_skipped = 0;  ///< which do not concern what it claims
+  int laws_skipped = 0;  ///< laws that do not concern what it claims
   int laws_broken = 0;
-  double worst_ratio = 0;                  ///< of an error to its bound, where laws held
+  double worst_ratio = 0;                  ///< largest error / bound where laws held
   std::vector<std::string> mistakes = {};  ///< ids of the known mistakes that explain what broke
-  /// A line for a pass; else the name of the mistake, the law, the smallest case and what was found.
+  /// A line for a pass; else the name of the mistake, the law, the smallest case and its failure.
   std::string text = {};
 };
 
-/// Tries `cases` random cases of every law; equal ones for equal seeds. Runs in this process: what
-/// crashes ends it (a plugin has a process of its own: docs/plugins.md).
+/// Tries `cases` random cases of every law; equal ones for equal seeds. Runs in this process, so a
+/// crash ends it (a plugin has a process of its own: docs/plugins.md).
 /// Usage error without a forward pass or a dtype, and for less than one case.
 AttentionVerdict verify_attention(const OwnAttention& own, int cases = 40, std::uint64_t seed = 1);
 

@@ -8,12 +8,12 @@
 
 namespace ringlab::mutants {
 
-std::vector<Mutant> input_mutants();     ///< what the stage is given
-std::vector<Mutant> output_mutants();    ///< what becomes of its results
-std::vector<Mutant> wire_mutants();      ///< what happens to its messages
-std::vector<Mutant> gradient_mutants();  ///< what becomes of its gradients
-std::vector<Mutant> schedule_mutants();  ///< what the engine does when
-std::vector<Mutant> modifier_mutants();  ///< what the engine makes of score modifiers
-std::vector<Mutant> engine_mutants();    ///< what happens to the engine's messages
+std::vector<Mutant> input_mutants();     ///< changed inputs of a stage
+std::vector<Mutant> output_mutants();    ///< changed results of a stage
+std::vector<Mutant> wire_mutants();      ///< changed messages of a stage
+std::vector<Mutant> gradient_mutants();  ///< changed gradients of a stage
+std::vector<Mutant> schedule_mutants();  ///< changed schedules of the engine
+std::vector<Mutant> modifier_mutants();  ///< changed score modifiers of the engine
+std::vector<Mutant> engine_mutants();    ///< changed messages of the engine
 
 }  // namespace ringlab::mutants

@@ -1,7 +1,7 @@
 // Mistakes between the ranks of the real engine: its messages are tampered with, under its checks.
 //
-// What the header or the checksum would notice is left in order, so that a wrong number comes out
-// and not an error.
+// Headers and checksums still fit the tampered messages, so that a wrong number comes out and not
+// an error.
 #include <algorithm>
 #include <cstring>
 #include <functional>

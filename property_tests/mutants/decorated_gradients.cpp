@@ -1,4 +1,4 @@
-// Mistakes in what becomes of the gradients.
+// Mistakes in gradients on their way from the kernel to the caller.
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -1,4 +1,4 @@
-// Mistakes in what a kernel is given: its mask, its scale, its strides.
+// Mistakes in the inputs of a kernel: its mask, its scale, its strides.
 #include <cmath>
 #include <utility>
 
@@ -116,7 +116,7 @@ void ignore_strides(AttentionInput& input, const RunOptions&) {
   read_as_dense(input.v);
 }
 
-/// In the backward pass alone; the forward pass honours them.
+/// Ignores strides in the backward pass alone; the forward pass honours them.
 void ignore_strides_of_gradients(AttentionInput& input, const RunOptions&) {
   if (input.dout) read_as_dense(*input.dout);
 }
@@ -124,8 +124,8 @@ void ignore_key_strides_backwards(AttentionInput& input, const RunOptions&) {
   if (input.dout) read_as_dense(input.k);
 }
 
-/// A kernel whose offsets have 31 bits: what is further away is taken from where the tensor begins,
-/// for what such an offset leads to need not be memory.
+/// A kernel whose offsets have 31 bits: elements further away are read from the first element, for
+/// a wrapped offset need not lead to memory.
 Mutant with_short_offsets() {
   MutantInfo info{"offsets_in_31_bits", "broadcast",
                   "elements of v that are 2^31 or more from the first are not found",
@@ -144,8 +144,8 @@ Mutant with_short_offsets() {
   return {std::move(info), std::move(subject)};
 }
 
-/// The backward pass of a kernel with tiles of 128 leaves out the third of the keys for the third of
-/// the queries.
+/// Leaves out the third tile of keys for the third tile of queries, with tiles of 128, in the
+/// backward pass.
 void skip_third_tile_backwards(AttentionInput& input, const RunOptions&) {
   constexpr std::int64_t kThird = 256, kFourth = 384;
   const Shape& s = input.problem.shape;

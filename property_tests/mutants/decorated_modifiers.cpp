@@ -1,4 +1,4 @@
-// Mistakes in what the engine makes of score modifiers, around its kernels; those inside them are
+// Mistakes in the engine's use of score modifiers, around its kernels; mistakes inside kernels are
 // in kernel_mistakes.toml.
 #include <algorithm>
 #include <functional>
@@ -24,12 +24,12 @@ Mutant with_tampered_modifiers(MutantInfo info, void (*tamper)(Problem&)) {
   return {std::move(info), std::move(subject)};
 }
 
-/// scale · cap · tanh(q·k / cap).
+/// Caps before scaling: scale · cap · tanh(q·k / cap).
 void cap_before_scaling(Problem& problem) {
   if (problem.scale > 0) problem.modifiers.softcap *= problem.scale;
 }
 
-/// Slopes by the K/V head: heads of a group then share one.
+/// Takes slopes by the K/V head: heads of a group then share one.
 void use_slopes_of_kv_heads(Problem& problem) {
   const Shape& shape = problem.shape;
   const std::vector<double> given = problem.modifiers.alibi_slopes;
@@ -39,7 +39,7 @@ void use_slopes_of_kv_heads(Problem& problem) {
   }
 }
 
-/// Slopes shifted by a head.
+/// Shifts the slopes by a head.
 void use_slopes_of_the_next_head(Problem& problem) {
   std::vector<double>& slopes = problem.modifiers.alibi_slopes;
   if (!slopes.empty()) std::rotate(slopes.begin(), slopes.begin() + 1, slopes.end());

@@ -1,4 +1,4 @@
-// Mistakes in what becomes of a kernel's results.
+// Mistakes in a kernel's results on their way to the caller.
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -23,19 +23,19 @@ Mutant with_tampered_output(MutantInfo info, Tamper tamper) {
   return {std::move(info), std::move(subject)};
 }
 
-/// f16 holds an lse to three digits, and none above 65504.
+/// Stores lse in f16, which holds it to three digits, and none above 65504.
 void store_lse_in_half(RunResult& result, const RunOptions&) {
   for (double& lse : result.output.lse.values()) lse = round_to(DType::f16, lse);
 }
 
-/// A large negative number in place of -inf: merges with it give NaN or a lost row later.
+/// Puts a large negative number in place of -inf: merges with it give NaN or a lost row later.
 void finite_lse_for_empty_rows(RunResult& result, const RunOptions&) {
   for (double& lse : result.output.lse.values()) {
     if (std::isinf(lse)) lse = -5e4;
   }
 }
 
-/// lse in powers of two, as kernels have it inside.
+/// Gives lse in powers of two, as kernels have it inside.
 void lse_in_base_two(RunResult& result, const RunOptions&) {
   for (double& lse : result.output.lse.values()) lse *= std::numbers::log2e;
 }
@@ -55,7 +55,7 @@ void swap_first_two_shards(RunResult& result, const RunOptions& options) {
   });
 }
 
-/// A row of the last wave of a large grid keeps the result of the row before it.
+/// Lets a row of the last wave of a large grid keep the result of the row before it.
 void keep_one_stale_row(RunResult& result, const RunOptions&) {
   constexpr std::int64_t kRow = 2047;
   Tensor<double>& out = result.output.out;

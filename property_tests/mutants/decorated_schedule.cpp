@@ -1,7 +1,7 @@
-// Mistakes in what the ranks do when: the real engine, executing a schedule that was tampered with.
+// Mistakes of schedules: the real engine, executing a schedule that was tampered with.
 //
-// None of them leaves a slot's bounds or a message without its wait, so that a wrong schedule gives
-// wrong numbers or an error, never a crash.
+// Tampered schedules stay within slots, and every message has its wait, so that a wrong schedule
+// gives wrong numbers or an error, never a crash.
 #include <algorithm>
 #include <functional>
 #include <iterator>

@@ -1,4 +1,4 @@
-// Mistakes between the ranks: what is sent is not what was meant, or not what arrives.
+// Mistakes between the ranks: messages that are wrong when they leave, or when they arrive.
 #include <cstring>
 #include <utility>
 
@@ -16,7 +16,7 @@ using Leaving = void (*)(Bytes& message, int tag);
 using Arriving = void (*)(std::span<std::byte> buffer, const Bytes& arrived, int tag);
 
 void whole(std::span<std::byte> buffer, const Bytes& arrived, int) { deliver(buffer, arrived); }
-/// Delivers a message but for its last float, which stays what it was.
+/// Delivers a message but for its last float, which keeps the old number of the buffer.
 void all_but_the_last_float(std::span<std::byte> buffer, const Bytes& arrived, int) {
   const std::size_t size = arrived.size();
   const std::size_t kept = size < sizeof(float) ? size : size - sizeof(float);

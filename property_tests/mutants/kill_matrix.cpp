@@ -110,7 +110,7 @@ MatrixSettings parse(int count, char** words) {
   return settings;
 }
 
-/// Exits 1 when one of the part survives.
+/// Hunts one part of the mutants; returns 1 when any of them survives.
 int run_part(const MatrixSettings& settings) {
   int found = 0, all = 0;
   for (const mutants::MutantRecord& mutant :
@@ -146,7 +146,7 @@ int run(int count, char** words) {
     fmt::print("{}", kHelp);
     return 0;
   }
-  // Only these files show cases.
+  // Only these files show cases, which are made simpler for them.
   settings.matrix.shrink = !settings.json_file.empty() || !settings.markdown_file.empty();
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (terminal) {

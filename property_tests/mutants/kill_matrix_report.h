@@ -9,13 +9,13 @@
 namespace ringlab::mutants {
 
 nlohmann::json to_json(const KillMatrix& matrix);
-/// The figures that a certificate quotes, without the rows: the file docs/mutants.json.
+/// The file docs/mutants.json: the figures that a certificate quotes, without the rows.
 nlohmann::json to_summary(const KillMatrix& matrix, const MatrixOptions& options);
-/// Aligned columns, one line per mutant, then the summary.
+/// A table with aligned columns, one line per mutant, then the summary.
 std::string to_text(const KillMatrix& matrix);
 /// The page docs/mutants.md. Holds no times, so that equal runs give equal pages.
 std::string to_markdown(const KillMatrix& matrix);
-/// What such a page says of laws that there still are.
+/// The kills that the page docs/mutants.md names, of laws that still exist.
 KnownKills known_kills(const std::string& page);
 
 }  // namespace ringlab::mutants

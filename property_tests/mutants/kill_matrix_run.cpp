@@ -56,10 +56,10 @@ verify::LawVerdict try_law(const Mutant& mutant, const Law& law, std::uint64_t s
   return verify::verify_law(mutant.subject, law, options);
 }
 
-/// Whether the subject threw, rather than gave an answer that the law rejects.
+/// True when the subject threw, rather than gave an answer that the law rejects.
 bool threw(const verify::LawFailure& failure) { return failure.message.starts_with("it threw"); }
 
-/// Rounds of these laws until one breaks.
+/// Tries these laws in rounds until one breaks.
 void hunt_with(const std::vector<const Law*>& laws, const Mutant& mutant,
                const MatrixOptions& options, MutantRecord& record) {
   std::uint64_t seed = options.seed;
@@ -94,7 +94,7 @@ MutantRecord hunt(const Mutant& mutant, const MatrixOptions& options) {
   return record;
 }
 
-/// Mutants first, first + step, ….
+/// Hunts the mutants first, first + step, ….
 std::vector<MutantRecord> hunt_every(const MatrixOptions& options, int first, int step) {
   const std::vector<Mutant>& mutants = all_mutants();
   const int count = (static_cast<int>(mutants.size()) - first + step - 1) / step;
@@ -110,7 +110,7 @@ std::vector<MutantRecord> hunt_every(const MatrixOptions& options, int first, in
 
 enum class LawFinding { nothing, thrown, broken };
 
-/// What the law finds on the mutant; rounds as in hunt().
+/// The finding of the law on the mutant, in a round of few cases and one of more.
 LawFinding finding(const Law& law, const Mutant& mutant, std::uint64_t seed) {
   for (const int cases : {6, 60}) {
     const verify::LawVerdict verdict = try_law(mutant, law, seed, cases, false);
@@ -120,8 +120,8 @@ LawFinding finding(const Law& law, const Mutant& mutant, std::uint64_t seed) {
   return LawFinding::nothing;
 }
 
-/// In full runs as they come; else the known example first, and then those that this law was the
-/// first to kill.
+/// The order in which a law tries mutants: in full runs as they come; else the known example first,
+/// then mutants that this law was the first to kill.
 std::vector<const Mutant*> worth_trying(const Law& law, const MatrixOptions& options,
                                         const std::vector<MutantRecord>& hunted) {
   std::vector<const Mutant*> order;
@@ -159,7 +159,7 @@ LawRecord try_law_on_mutants(const Law& law, const MatrixOptions& options,
   return record;
 }
 
-/// Every law needs a mutant that it kills by what it says, whether or not it was the first.
+/// Tries every law: each needs a mutant that it kills by what it says, be it the first to or not.
 void try_laws(const MatrixOptions& options, KillMatrix& matrix) {
   const std::vector<Law>& laws = verify::all_laws();
   matrix.laws.resize(laws.size());
@@ -179,8 +179,8 @@ void try_laws(const MatrixOptions& options, KillMatrix& matrix) {
   }
 }
 
-/// A law that costs as much as many others is tried on every few subjects only, in turn, where there
-/// are fewer cases than that.
+/// True for subjects on which a law is tried: for a law whose cost exceeds the number of cases,
+/// every few subjects only, in turn.
 bool is_in_turn(const Law& law, std::size_t law_number, std::size_t subject_number, int cases) {
   constexpr int kFewSubjects = 6;
   const auto each = static_cast<std::size_t>(std::clamp(law.cost / cases, 1, kFewSubjects));

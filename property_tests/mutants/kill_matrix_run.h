@@ -1,4 +1,4 @@
-// Measures the laws: which mutants they kill, and whether they ever blame a correct stage.
+// Measures the laws: the mutants that they kill, and false alarms about correct stages.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace ringlab::mutants {
 
-/// Where to begin; all others are tried if that kills nothing.
+/// Kills of an earlier run, which are tried first; everything else is tried if they fail.
 struct KnownKills {
-  std::map<std::string, std::string> first_laws = {};  ///< ids, by that of the mutant
-  std::map<std::string, std::string> examples = {};    ///< ids of mutants, by that of the law
+  std::map<std::string, std::string> first_laws = {};  ///< law ids by mutant id
+  std::map<std::string, std::string> examples = {};    ///< mutant ids by law id
 };
 
 struct MatrixOptions {
   std::uint64_t seed = 1;
   int threads = 2;
-  int correct_cases = 20600;  ///< drawn for what is correct, over all laws; some are discarded
+  int correct_cases = 20600;  ///< drawn for correct subjects, over all laws; some are discarded
   bool full = false;          ///< every law against every mutant, not only until one kills
   bool shrink = true;         ///< a case that kills is made simpler: only records show it
   KnownKills known = {};
-  /// Called from one thread at a time with what is being done and how far it is.
+  /// Called from one thread at a time with the phase and how far it is.
   std::function<void(const std::string& phase, int done, int total)> progress;
 };
 
-/// How one mutant was found out.
+/// The first failure that gave one mutant away.
 struct Kill {
   std::string law;  ///< id of the first law that broke
   int cases = 0;    ///< cases run until then, over all laws
@@ -79,7 +79,7 @@ struct KillMatrix {
 };
 
 KillMatrix measure_kill_matrix(const MatrixOptions& options);
-/// Mutants part - 1, part - 1 + parts, … alone: whether a law finds them. Where all take too long.
+/// Hunts mutants part - 1, part - 1 + parts, … alone, where all of them would take too long.
 std::vector<MutantRecord> hunt_part(const MatrixOptions& options, int part, int parts);
 
 /// 95 % Wilson score interval of a rate (Wilson 1927). {0, 1} for no trials.

@@ -12,8 +12,8 @@
 
 namespace ringlab::mutants {
 
-/// Planted kernels are compiled for AVX2 where there may be that, else for what all processors of
-/// this kind have.
+/// True when this processor can run planted kernels: they are compiled for AVX2 where there may be
+/// that, else for vectors that all processors of this kind have.
 inline bool can_run_planted_kernels() {
   const std::vector<std::string> available = cpu::available_vectors();
 #if defined(__x86_64__)

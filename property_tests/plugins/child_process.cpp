@@ -126,7 +126,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words) {
   process_ = start(words, ends.socket.get(), ends.lines.get());
 }
 
-// What start() has the system do, for a process that goes on with this program.
+// The copy sets up its descriptors itself, as start() has the system do for a new program.
 ChildProcess::ChildProcess(const std::function<pid_t()>& fork_here) {
   const Ends ends = open_ends(SOCK_STREAM);
   process_ = fork_here();
@@ -189,8 +189,8 @@ Heard ChildProcess::receive(Reply& reply, std::uint64_t sequence, double seconds
   }
 }
 
-// The process is the supervisor of what runs the foreign code: it ends that, and all that came of
-// it, when the socket is closed, and then itself in the same way. Only where it cannot is it killed.
+// The process supervises another that runs the foreign code. When the socket is closed it ends that
+// and its descendants, and then itself in the same way. It is killed only where it cannot.
 std::string ChildProcess::end() {
   if (process_ <= 0) return "";
   shutdown(socket_.get(), SHUT_RDWR);
@@ -223,7 +223,7 @@ std::string ChildProcess::printed(std::int64_t most_bytes) const {
 }
 
 void ChildProcess::clear_lines() {
-  if (ftruncate(written_.get(), 0) != 0) return;  // then they stay, no harm done
+  if (ftruncate(written_.get(), 0) != 0) return;  // the lines stay then, no harm done
 }
 
 }  // namespace ringlab::plugins

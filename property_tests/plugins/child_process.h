@@ -13,8 +13,8 @@
 
 namespace ringlab::plugins {
 
-/// The folder of the program that runs: what it starts is built and installed beside it. Empty where
-/// the system does not tell.
+/// The folder of this program, beside which the programs that it starts are built and installed.
+/// Empty where the system does not tell.
 std::string program_folder();
 
 /// A file descriptor, closed with its owner.
@@ -35,13 +35,13 @@ class File {
 
 /// A file in memory with these bytes; environment error where there is no memory.
 File memory_file(const char* name, const std::vector<std::uint8_t>& bytes);
-/// Nobody, this process included, can change its bytes or its size from now on.
+/// Seals a file: nobody, this process included, can change its bytes or its size from now on.
 void seal(const File& file);
-/// Fixes the size, so that reading from it is safe; its bytes may change.
+/// Fixes the size of a file, so that reading from it is safe; its bytes may change.
 void fix_size(const File& file);
 std::vector<std::uint8_t> contents(const File& file);
 
-/// "SIGSEGV".
+/// The name of a signal: "SIGSEGV".
 std::string signal_text(int signal);
 
 enum class Heard { reply, deadline, ended };
@@ -58,25 +58,25 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// false when it has ended.
+  /// Sends a call; false when the process has ended.
   bool send(const CallMessage& message, const File& inputs, const File& outputs);
-  /// Waits for a reply to `sequence` for so long.
+  /// Waits at most `seconds` for the reply to call `sequence`.
   Heard receive(Reply& reply, std::uint64_t sequence, double seconds);
-  /// Ends it and what it has started, if it has not ended by itself, and says how that was: "it
-  /// ended its process with exit code 3".
+  /// Ends the process and its descendants, if it has not ended by itself, and says how it ended:
+  /// "it ended its process with exit code 3".
   std::string end();
   /// False in the copy that `fork_here` made.
   bool is_parent() const { return process_ != 0; }
   int socket() const { return socket_.get(); }
-  /// The end of what it wrote to standard output and error, empty when nothing.
+  /// The last bytes that it wrote to standard output and error; empty when it wrote nothing.
   std::string printed(std::int64_t most_bytes) const;
-  /// As much of it as fits a message.
+  /// The end of printed() that fits a message.
   std::string last_lines() const { return printed(300); }
   /// Forgets the lines written so far.
   void clear_lines();
 
  private:
-  /// What the process gets.
+  /// The process's ends: of the socket, and of the file for its output.
   struct Ends {
     File socket, lines;
   };

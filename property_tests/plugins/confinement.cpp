@@ -41,7 +41,7 @@ void limit_resources(const Confinement& wanted, const Namespaces& namespaces) {
   constexpr std::int64_t kMostProcesses = 4096;
   constexpr std::int64_t kMostFiles = 1024;
   limit(RLIMIT_CORE, 0);
-  // Elsewhere all processes of the user count, which others may have started.
+  // Without a user namespace all processes of the user count, which others may have started.
   if (namespaces.users) limit(RLIMIT_NPROC, kMostProcesses);
   limit(RLIMIT_NOFILE, kMostFiles);
   limit(RLIMIT_MSGQUEUE, 0);
@@ -51,7 +51,7 @@ void limit_resources(const Confinement& wanted, const Namespaces& namespaces) {
   if (wanted.private_bytes > 0 && !kSanitized) limit(RLIMIT_DATA, wanted.private_bytes);
 }
 
-/// Where the machine's memory runs out all the same, the system ends this process first.
+/// Makes the system end this process first where the machine's memory runs out all the same.
 void go_first() {
   const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
@@ -67,8 +67,8 @@ void drop_capabilities() {
   syscall(SYS_capset, &header, none.data());
 }
 
-/// A Landlock domain: from inside one, no process outside can be traced, nor its memory be opened
-/// under /proc, whoever owns both. Its rules about files are of no interest.
+/// Enters a Landlock domain: from inside, no process outside can be traced, nor its memory be
+/// opened under /proc, whoever owns both. The domain's rules about files are of no interest.
 bool enter_domain() {
   landlock_ruleset_attr rules{};
   rules.handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_BLOCK;
@@ -80,9 +80,9 @@ bool enter_domain() {
   return is_inside;
 }
 
-/// In a group of its own and without a terminal, but in the same session: a new one would be a group
-/// of the scheduler's (sched_autogroup), and each call would wait for a slice of time on a machine
-/// that is busy.
+/// Moves to a group of its own without a terminal, in the same session: a new session would be a
+/// group of the scheduler's (sched_autogroup), and each call would wait for a slice of time on a
+/// busy machine.
 void leave_terminal() {
   setpgid(0, 0);
   const int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -95,8 +95,8 @@ void add(std::string& missing, bool is_there, const char* what) {
   if (!is_there) missing += (missing.empty() ? "" : ", ") + std::string(what);
 }
 
-/// The walls of this very process. What a missing one would have kept apart others keep, as far as
-/// they can: system calls are refused that reach through it.
+/// Puts up the walls of this very process. Where a namespace is missing, system calls that reach
+/// through its gap are refused, as far as possible.
 std::string enclose(const Confinement& wanted, const Namespaces& namespaces) {
   std::string missing;
   add(missing, namespaces.users, "a user namespace");

@@ -1,4 +1,4 @@
-// Walls around code that others wrote: what runs it puts them up before any of it runs.
+// Walls around code that others wrote: its process puts them up before any of that code runs.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ enum class Processes { refused, allowed };
 struct Confinement {
   std::int64_t address_bytes = 0;  ///< address space; 0: no limit
   std::int64_t private_bytes = 0;  ///< private memory that can be written; 0: no limit
-  std::int64_t file_bytes = std::int64_t{1} << 30;  ///< of a file, and of all files in memory
+  std::int64_t file_bytes = std::int64_t{1} << 30;  ///< size of a file, and of all files in memory
   Processes processes = Processes::refused;         ///< new processes and other programs
 };
 
 /// Called in a process with one thread, whose descriptors 0 to kSocket are in place. It returns in
-/// a new process behind the walls, with what this machine could not give ("" where there is
-/// nothing); the process that called stays outside as the supervisor of the new one.
+/// a new process behind the walls, with the names of walls that this machine could not give ("" for
+/// none missing); the process that called stays outside as the supervisor of the new one.
 ///
 /// The new process sees no process but its own descendants, no network, no descriptor above
 /// kSocket, gains no privileges and has none. It ends, with whatever it started, when the other end

@@ -1,4 +1,4 @@
-// ringlab-plugin-host PLUGIN MEMORY_BYTES: a process of its own for a plugin, which may do anything.
+// ringlab-plugin-host PLUGIN MEMORY_BYTES: a process for a plugin, which may do anything.
 #include <fmt/format.h>
 
 #include <cstring>

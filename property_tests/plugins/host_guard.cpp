@@ -25,7 +25,7 @@ constexpr int kFatalSignals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
 constexpr std::size_t kSignalStackBytes = 64 * 1024;
 
 Reply last_words;
-bool is_limited_from_outside = false;  // in its addresses, to fewer than ringlab leaves it
+bool is_limited_from_outside = false;  // to fewer addresses than ringlab leaves it
 alignas(16) unsigned char signal_stack[kSignalStackBytes];
 
 /// True when the fault was a write, where the processor says so.
@@ -45,8 +45,8 @@ bool was_a_write([[maybe_unused]] void* context) {
 #endif
 }
 
-// Only what is safe in a signal handler: no memory, no locks. The message is made in a buffer that
-// was there before.
+// Does only what is safe in a signal handler: no memory, no locks. The message is made in a buffer
+// that was there before.
 void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   last_words.kind = ReplyKind::crashed;
   last_words.signal = signal;

@@ -9,11 +9,11 @@
 namespace ringlab::plugins {
 namespace {
 
-// The width of a guard: far enough for a row or a head too many.
+// The width of a guard: wide enough for a row or a head too many.
 constexpr std::int64_t kGuardBytes = std::int64_t{4} << 20;
 
-// As far from a sparse array what a plugin touches is said to be beside it: as far as an offset of
-// 32 bits that wrapped may lead.
+// The distance up to which a touched address is said to be beside a sparse array: as far as a
+// wrapped offset of 32 bits may lead.
 constexpr std::int64_t kFarBytes = std::int64_t{1} << 36;
 
 const MappedCall* mapped_now = nullptr;
@@ -81,7 +81,7 @@ void MappedCall::map(SegmentId id, const Segment& segment, int file) {
   region.origin = segment.origin;
 }
 
-// What lies between the runs is not even reserved: a limit of addresses counts only what is there.
+// Gaps between the runs are not even reserved: limits of addresses count only what is mapped.
 void MappedCall::map_runs(SegmentId id, const Segment& segment, int file) {
   std::vector<PageRun> runs(static_cast<std::size_t>(segment.runs));
   const std::size_t bytes = runs.size() * sizeof(PageRun);
@@ -136,7 +136,7 @@ void describe_address(const void* address, bool write, char* text, std::size_t s
   if (mapped_now == nullptr) return;
   const char* verb = write ? "wrote" : "read";
   const auto* at = static_cast<const unsigned char*>(address);
-  // What is beside another array may be far beside a sparse one, too, which comes later then.
+  // Sparse arrays come last: an address beside another array may be far beside a sparse one, too.
   for (int n = 0; n < 2 * kSegments; ++n) {
     const int id = n % kSegments;
     const MappedCall::Region& region = mapped_now->regions_[id];

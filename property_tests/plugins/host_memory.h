@@ -10,7 +10,7 @@
 
 namespace ringlab::plugins {
 
-/// The addresses of a sparse input are not to be had.
+/// The error that the addresses of a sparse input cannot be had.
 struct NoAddresses : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -30,7 +30,7 @@ class MappedCall {
   void unmap();
 
   struct Region {
-    unsigned char* reserved = nullptr;  ///< guard, pages, guard; of sparse arrays nobody's
+    unsigned char* reserved = nullptr;  ///< guard, pages, guard; only noted for sparse arrays
     unsigned char* array = nullptr;
     std::int64_t reserved_bytes = 0;
     std::int64_t bytes = 0;
@@ -46,8 +46,8 @@ class MappedCall {
   friend void describe_address(const void* address, bool write, char* text, std::size_t size);
 };
 
-/// Names what lies at an address of the call that is mapped now: "it wrote 16 bytes past the end of
-/// o". Safe in signal handlers; empty text when the address is not one of the call's.
+/// Describes an access to an address of the call mapped now: "it wrote past the end of o (byte 16
+/// after it)". Safe in signal handlers; empty text for any other address.
 void describe_address(const void* address, bool write, char* text, std::size_t size);
 
 }  // namespace ringlab::plugins

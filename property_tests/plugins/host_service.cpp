@@ -23,7 +23,7 @@ void tell(const Reply& reply) {
   if (send(kSocket, &reply, sizeof(reply), MSG_NOSIGNAL) < 0) _exit(4);
 }
 
-/// Waits for a call and the two files of its arrays; false when nobody wants anything any more.
+/// Waits for a call and the two files of its arrays; false when the other end is closed.
 bool receive(CallMessage& message, int (&files)[2]) {
   iovec part{.iov_base = &message, .iov_len = sizeof(message)};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(files))] = {};
@@ -41,7 +41,7 @@ bool receive(CallMessage& message, int (&files)[2]) {
 }
 
 /// Makes one call in a known floating-point mode, with signals reported and processor time limited,
-/// and says what the library left behind.
+/// and reports processes and modes that the library left behind.
 void answer(Hosted& hosted, CallMessage& message, const int (&files)[2]) {
   const pid_t self = getpid();
   Reply reply;
@@ -66,7 +66,7 @@ void answer(Hosted& hosted, CallMessage& message, const int (&files)[2]) {
   tell(reply);
 }
 
-/// Behind the walls until nobody wants anything any more.
+/// Puts up the walls, loads the library and answers calls until the other end is closed.
 [[noreturn]] void serve(const char* path, std::int64_t address_bytes, Hosted& hosted) {
   note_limits_from_outside(address_bytes);
   const std::string missing = confine({.address_bytes = address_bytes});

@@ -20,7 +20,7 @@ bool write_to(const char* path, const std::string& text) {
   return is_written;
 }
 
-/// The same user and group inside as outside, and no other.
+/// Gives the namespace the same user and group as outside, and no other.
 void keep_identity(uid_t user, gid_t group) {
   const auto itself = [](unsigned id) {
     return std::to_string(id) + " " + std::to_string(id) + " 1";

@@ -10,17 +10,17 @@ struct Namespaces {
   bool users = false, processes = false, network = false, mounts = false;
 };
 
-/// Enters new namespaces, as many as are allowed. That of processes begins with the next child.
-/// In a process with one thread; nothing is written to files but /proc/self.
+/// Enters new namespaces, as many as are allowed; the one of processes begins with the next child.
+/// Called in a process with one thread; writes no files but those of /proc/self.
 Namespaces enter_namespaces();
 
-/// A /proc that shows the processes of this namespace only: by a process inside of it.
+/// Mounts a /proc that shows the processes of this namespace only; called by a process inside it.
 bool mount_own_proc();
 
-/// Files in /dev/shm, which are memory, get so much room together.
+/// Limits the files in /dev/shm, which are memory, to so many bytes together.
 void limit_shared_memory(std::int64_t bytes);
 
-/// None is left in /dev/pts.
+/// Leaves no terminal in /dev/pts.
 void hide_terminals();
 
 }  // namespace ringlab::plugins

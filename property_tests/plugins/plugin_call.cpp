@@ -33,7 +33,7 @@ std::int32_t layout_code(LayoutKind layout) {
   }
 }
 
-/// Another place for outputs than last time: a plugin may have kept the pointer.
+/// An address for outputs other than last time's, whose pointer a plugin may have kept.
 std::uint64_t output_address(std::uint64_t sequence, int id) {
   constexpr std::uint64_t kFirst = 0x400000000000u, kSpacing = std::uint64_t{1} << 28;
   const std::uint64_t place = (sequence * 7919 + static_cast<std::uint64_t>(id)) % 65536;

@@ -20,8 +20,8 @@ class PluginCall : public ForeignCall {
   const std::vector<std::uint8_t>& inputs() const override { return inputs_.bytes(); }
   const std::vector<std::uint8_t>& outputs() const override { return outputs_.bytes(); }
 
-  /// The outputs, from the file that the plugin wrote to. Returns what is wrong with it: bytes
-  /// beside an array, elements that were not written; empty when nothing is.
+  /// Reads the outputs from the file that the plugin wrote to. Returns the fault in it: bytes
+  /// beside an array, elements that were not written; empty when there is none.
   std::string read(const std::vector<std::uint8_t>& file, RunResult& result) const override;
 
  private:

@@ -17,8 +17,8 @@ struct PluginMask {
   std::vector<std::uint8_t> bytes;  ///< empty when nobody wants them
 };
 
-/// Several terms of a kind become one: the narrowest window, the shortest prefix, documents cut
-/// wherever one of them is. `abilities`: ringlab_abilities::masks.
+/// Converts a mask. Several terms of a kind become one: the narrowest window, the shortest prefix,
+/// documents cut wherever one of them is. `abilities`: ringlab_abilities::masks.
 PluginMask plugin_mask(const Mask& mask, std::uint32_t abilities);
 
 /// ringlab_abilities::masks, in our words.

@@ -91,7 +91,7 @@ std::string hint_for(const std::string& why, const ForeignKind& kind) {
   return "Everything that it needs has to be installed; `ldd` lists it.";
 }
 
-/// The dynamic linker's words, with a hint for the common reasons.
+/// Throws the dynamic linker's message, with a hint for the common reasons.
 [[noreturn]] void throw_not_loadable(const std::string& path, const std::string& why,
                                      const ForeignKind& kind) {
   throw_input_error({.where = "plugin " + path,
@@ -127,7 +127,7 @@ const ForeignKind kPluginKind{
 
 PluginProcess::PluginProcess(std::string path, PluginOptions options, const ForeignKind& kind)
     : path_(std::move(path)), options_(std::move(options)), kind_(kind) {
-  std::error_code failure;  // a name that is too long is no surprise either
+  std::error_code failure;  // status() throws nothing, for names that are too long, say
   const std::filesystem::file_status found = std::filesystem::status(path_, failure);
   if (found.type() == std::filesystem::file_type::not_found) {
     failure = std::make_error_code(std::errc::no_such_file_or_directory);
@@ -165,7 +165,7 @@ void PluginProcess::start() {
   }
   const std::string lines = child_->last_lines();
   if (heard == Heard::reply && reply.kind == ReplyKind::ready) {
-    if (sequence_ == 0) introduction_ = reply;  // what it says later does not count
+    if (sequence_ == 0) introduction_ = reply;  // later introductions do not count
     const std::lock_guard lock(missing_mutex);
     missing_now = shown_text(reply.message);
     return;
@@ -268,7 +268,7 @@ void PluginProcess::complain(const std::string& what) const {
       {.where = path_, .expected = "an answer and nothing else", .actual = what, .hint = ""});
 }
 
-// Order matters: what the call returned first, then what it left behind.
+// Order matters: the return code first, then processes and modes left behind.
 void PluginProcess::check_reply(const Reply& reply) const {
   const std::string message = shown_text(reply.message);
   if (reply.kind == ReplyKind::no_memory) {

@@ -15,30 +15,30 @@ namespace ringlab::plugins {
 
 struct PluginOptions {
   double deadline_s = 10;  ///< of a call; RunOptions::timeout_s is not asked
-  /// Crashes and hangs may cost so much, or three deadlines, whichever is longer.
+  /// Time that crashes and hangs may cost: so much, or three deadlines, whichever is longer.
   double lost_s = 10;
   /// Limit of its address space; 0: half of this machine's memory.
   std::int64_t memory_bytes = 0;
   std::string host = {};  ///< the program that runs it; empty: the one beside this program
 };
 
-/// One run as a call over the socket: what goes there, and what came of it.
+/// One run as a call over the socket: its message, the bytes of its arrays, and its outputs.
 class ForeignCall {
  public:
   virtual ~ForeignCall() = default;
   virtual CallMessage& message() = 0;
   virtual const std::vector<std::uint8_t>& inputs() const = 0;
   virtual const std::vector<std::uint8_t>& outputs() const = 0;
-  /// The outputs, from the file that the library wrote to. Returns what is wrong with it; empty when
-  /// nothing is.
+  /// Reads the outputs from the file that the library wrote to. Returns the fault in it; empty when
+  /// there is none.
   virtual std::string read(const std::vector<std::uint8_t>& file, RunResult& result) const = 0;
 };
 
 /// A kind of library that others write.
 struct ForeignKind {
   const char* host;    ///< the program beside this one whose process it is loaded in
-  const char* symbol;  ///< what it exports
-  const char* advice;  ///< how to
+  const char* symbol;  ///< the symbol that it exports
+  const char* advice;  ///< how to export it
   std::unique_ptr<ForeignCall> (*make_call)(const AttentionInput& input, const RunOptions& options,
                                             const ringlab_abilities& can, std::uint64_t sequence);
   /// Private bytes where the options set no limit; 0: half of what the machine has.
@@ -52,8 +52,8 @@ std::string missing_walls();
 
 class PluginProcess {
  public:
-  /// Loads it. Input error when there is no such plugin, or none that fits; environment error when
-  /// loading it crashed or hung.
+  /// Loads the plugin. Input error when there is no such plugin, or none that fits; environment
+  /// error when loading it crashed or hung.
   PluginProcess(std::string path, PluginOptions options, const ForeignKind& kind = kPluginKind);
 
   const Reply& introduction() const { return introduction_; }
@@ -65,8 +65,8 @@ class PluginProcess {
   /// it has cost too much time with crashes and hangs.
   RunResult run(const AttentionInput& input, const RunOptions& options);
 
-  /// The end of what its last call wrote to standard output and error; empty when nothing, and when
-  /// that call was its last.
+  /// The end of what its last call wrote to standard output and error; empty when it wrote nothing,
+  /// and when the process ended in that call.
   std::string printed();
 
  private:

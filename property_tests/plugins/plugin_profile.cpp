@@ -11,7 +11,7 @@
 namespace ringlab::plugins {
 namespace {
 
-/// Every random case is made at least as wide.
+/// The largest multiple of channels to claim: every random case is made at least as wide.
 constexpr std::int64_t kMostMultiple = 1024;
 
 [[noreturn]] void throw_bad_field(const std::string& who, const char* field,
@@ -47,7 +47,7 @@ std::int64_t count(const char* field, std::int64_t declared, const std::string& 
   return declared;
 }
 
-/// Refuses bits without a meaning: whoever sets one believes that he claims something.
+/// Refuses bits without a meaning: a plugin that sets one takes it for a claim.
 struct KnownBits {
   const char* field;
   std::uint32_t declared, known;
@@ -124,8 +124,8 @@ int dtype_index(DType dtype) {
   throw_not_an_input_dtype(dtype);
 }
 
-// 0 means "as usual" (carried_profile), any other number replaces that. u_accumulate sets u_work
-// and exp_error too, unless they are given as well.
+// A field of 0 means "as usual" (carried_profile), any other number replaces that. u_accumulate
+// sets u_work and exp_error too, unless they are given as well.
 NumericsProfile plugin_profile(const ringlab_numerics& n, const Problem& problem,
                                const std::string& who) {
   check_reserved("numerics.reserved", n.reserved, who);

@@ -27,7 +27,7 @@ enum SegmentId {
   kSlopes,
   kSinks,
   kKept,
-  kInputs,  ///< how many
+  kInputs,  ///< number of inputs
   kOut = kInputs,
   kLse,
   kDq,
@@ -67,8 +67,8 @@ struct Segment {
   std::int64_t bytes = 0;        ///< of the array
   std::int64_t origin = 0;       ///< bytes from the array's start to element (0, 0, 0, 0)
   std::uint64_t address = 0;     ///< where to put the first page if that is free; 0: anywhere
-  /// How many PageRuns of a sparse input, one larger than memory, lie at file_offset; no other page
-  /// of it is there. 0: all of its pages are there, one after the other.
+  /// Number of PageRuns at file_offset, for a sparse input, which spans more than memory; no other
+  /// page of it is there. 0: all of its pages are there, one after the other.
   std::int64_t runs = 0;
 };
 
@@ -80,8 +80,8 @@ struct CallMessage {
   ringlab_call call = {};
 };
 
-/// no_memory: the tensors of a call found no place, and the plugin was not called. no_addresses: a
-/// sparse one did not, which asks for less memory than for addresses.
+/// Kinds of replies. no_memory: the plugin was not called, for want of memory for its tensors.
+/// no_addresses: it was not called, for want of free addresses for a sparse tensor.
 enum class ReplyKind : std::int32_t {
   ready,
   load_failed,
@@ -97,11 +97,11 @@ enum ModeChange : std::uint32_t { kRounding = 1, kFlushToZero = 2, kTraps = 4 };
 
 struct Reply {
   ReplyKind kind = ReplyKind::done;
-  /// 1 for what failed while a limit from outside left next to no memory, and for a library that the
+  /// 1 for a failure while a limit from outside left next to no memory, and for a library that the
   /// machine had no means to load: nobody's fault.
   std::int32_t ran_out = 0;
   std::uint64_t sequence = 0;
-  std::int32_t code = 0;           ///< done: what the call returned
+  std::int32_t code = 0;           ///< done: return code of the call
   std::int32_t signal = 0;         ///< crashed
   std::uint32_t mode_changes = 0;  ///< ready, done: ModeChange bits
   std::int32_t children = 0;       ///< done: processes that it left running

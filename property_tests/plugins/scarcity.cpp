@@ -16,7 +16,7 @@ constexpr std::size_t kAddresses = std::size_t{1} << 30;
 constexpr int kThreads = 64, kDescriptors = 32;
 constexpr std::size_t kStackBytes = 256 << 10;
 
-/// Threads that stay until all have been asked for.
+/// Threads that stay until all of them have been created, or one could not be.
 struct Crowd {
   std::mutex mutex;
   std::condition_variable end;

@@ -1,4 +1,4 @@
-// What a machine has no more of, found out by asking for it: whoever fails then may be right.
+// Resources that a machine lacks, found out by asking for them: a failure may be due to that.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace ringlab::plugins {
 
-/// Whether this process gets less than 1 GiB of addresses more. Safe in a signal handler.
+/// True when this process cannot get 1 GiB of addresses more. Safe in a signal handler.
 bool addresses_are_scarce();
 
-/// What is missing here, as words: "threads", "descriptors"; empty where both are there for a few
-/// dozen more.
+/// Names of missing resources: "threads", "descriptors"; empty where both are there for a few dozen
+/// more.
 std::string scarce_here();
 
 }  // namespace ringlab::plugins

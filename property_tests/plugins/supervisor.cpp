@@ -110,8 +110,8 @@ void become_supervised(Descendants descendants) {
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Children of children become children of this process as soon as those are gone. Someone who forks
-// faster than this can look ends with the namespace, or is left after a second.
+// Grandchildren become children of this process as soon as their parents are gone. A process that
+// forks faster than this one looks ends with the namespace, or is left after a second.
 int end_children() {
   constexpr int kLooks = 1000;
   int ended = 0;

@@ -1,4 +1,4 @@
-// The process between ringlab and foreign code: it ends what that leaves behind.
+// The process between ringlab and foreign code: it ends processes that the code leaves behind.
 #pragma once
 
 namespace ringlab::plugins {
@@ -8,12 +8,12 @@ enum class Descendants {
   adopted          ///< orphans become children of the nearest process that has asked for them
 };
 
-/// Returns in a new process. The calling one never returns: it waits until that has ended or the
-/// other end of the socket is closed, ends all descendants and then itself, just as the new process
-/// did: by the same exit code or signal.
+/// Returns in a new process. The calling process never returns: it waits until the new one has
+/// ended or the other end of the socket is closed, ends all descendants and then itself, just as
+/// the new process did: by the same exit code or signal.
 void become_supervised(Descendants descendants);
 
-/// Ends the processes that this one, or one of those, started; returns how many there were.
+/// Ends all descendants of this process; returns how many there were.
 int end_children();
 
 }  // namespace ringlab::plugins

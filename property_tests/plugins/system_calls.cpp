@@ -16,12 +16,12 @@ namespace {
 constexpr const char* kNobodys[] = {
     // other processes
     "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp",
-    // other namespaces, mounts and keys, and what has led out of them before
+    // other namespaces, mounts and keys, and known ways out of them
     "unshare", "setns", "mount", "umount2", "move_mount", "open_tree", "fsopen", "fspick",
     "mount_setattr", "pivot_root", "chroot", "keyctl", "add_key", "request_key", "bpf",
     "perf_event_open", "userfaultfd"};
 
-// Memory that is nobody's address space, which no limit counts; and calls whose arguments a filter
+// Memory in no process's address space, which no limit counts; and calls whose arguments a filter
 // cannot see. Libraries do without, as on older systems.
 constexpr const char* kUnknown[] = {"memfd_create", "memfd_secret", "shmget", "io_uring_setup",
                                     "clone3"};
@@ -61,13 +61,13 @@ scmp_arg_cmp has(unsigned argument, scmp_datum_t mask, scmp_datum_t value) {
   return {argument, SCMP_CMP_MASKED_EQ, mask, value};
 }
 
-// Threads are allowed.
+// Refuses new processes; threads are allowed.
 void refuse_processes(Filter& filter) {
   for (const char* name : {"fork", "vfork", "execve", "execveat"}) filter.refuse(name);
   filter.refuse_if("clone", has(0, CLONE_THREAD, 0));
 }
 
-/// All ways to have a signal sent to somebody else, and to outlive the supervisor.
+/// Refuses all ways to have a signal sent to another process, and to outlive the supervisor.
 void refuse_signals(Filter& filter) {
   const auto own = static_cast<scmp_datum_t>(getpid());
   for (const char* name : {"kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"}) {

@@ -11,8 +11,8 @@ struct RefusedCalls {
   bool network = false;    ///< all sockets but those of this machine
 };
 
-/// For this process and what it starts, for good. They fail with EPERM, or with ENOSYS where
-/// libraries have another way. False where there is no libseccomp or no such filter.
+/// Refuses calls of this process and of all that it starts, for good: with EPERM, or with ENOSYS
+/// where libraries have another way. False where there is no libseccomp or no such filter.
 bool refuse_system_calls(const RefusedCalls& refused);
 
 }  // namespace ringlab::plugins

@@ -1,4 +1,4 @@
-// Where libseccomp was not found.
+// Stands in for the filter of system calls where libseccomp was not found.
 #include "property_tests/plugins/system_calls.h"
 
 namespace ringlab::plugins {

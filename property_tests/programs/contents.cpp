@@ -11,7 +11,7 @@ void must_be_used(const Held& sum) {
   if (sum.unused) sum.unused("its sum is neither sent nor added");
 }
 
-/// Where `rank` computes on the chunk of `owner`.
+/// The operation with which `rank` computes on the chunk of `owner`.
 const Operation* compute_of(const Schedule& schedule, int rank, int owner) {
   for (const Operation& operation : schedule.ranks[static_cast<std::size_t>(rank)].operations) {
     if (operation.verb == Verb::compute && operation.owner == owner) return &operation;

@@ -1,6 +1,6 @@
-// What slots hold, followed along one order in which everything may happen.
+// The contents of slots, followed along one order in which everything may happen.
 //
-// Where nothing races, every order gives the same contents.
+// Every order gives the same contents where nothing races.
 #pragma once
 
 #include <map>
@@ -11,36 +11,36 @@
 
 namespace ringlab::programs {
 
-/// Which contributions, (rank, owner), a sum of dK and dV is made of, and how often each.
+/// The contributions, (rank, owner), that a sum of dK and dV is made of, and how often each.
 using Sum = std::map<std::pair<int, int>, int>;
 
-/// What a slot holds.
+/// The contents of a slot.
 struct Held {
-  int owner = kNobody;  ///< of the chunk that it is, or is about
+  int owner = kNobody;  ///< owner of the chunk, or of the sum's chunk
   Sum sum = {};
-  Report unused = {};  ///< of what made this sum, until it is sent or added somewhere
+  Report unused = {};  ///< reports on the sum's origin, until it is sent or added
 };
 
-/// Reports reads of what is not there, and sums that are lost or used twice.
+/// Reports reads of contents that are not there, and sums that are lost or used twice.
 class Contents {
  public:
   /// Each rank has its own chunk, and an own sum of nothing.
   Contents(int ranks, Pass pass);
 
-  /// A sum begins anew with a contribution, the own one with its first.
+  /// Computes on a chunk. Its sum begins anew with the contribution, the own one with its first.
   void compute(int rank, const Operation& operation, const Report& report);
   void add(int rank, const Operation& operation, const Report& report);
-  /// What leaves with a message that is said to be about the chunk of `owner`.
+  /// The contents that leave with a message which is said to be about the chunk of `owner`.
   Held send(Payload payload, ring::SlotPlace from, int owner, const Report& report);
   void receive(Payload payload, ring::SlotPlace to, Held held, const Report& report);
-  /// When all has happened: no sum is left over, and each own sum has the contribution of every
-  /// compute of `schedule` exactly once.
+  /// Checks, when all has happened, that no sum is left over, and that each own sum has the
+  /// contribution of every compute of `schedule` exactly once.
   void check_end(const Schedule& schedule, Findings& findings);
 
  private:
   Held& at(Payload payload, ring::SlotPlace place) { return held_[{payload, place}]; }
   void must_hold(Payload payload, ring::SlotPlace place, int owner, const Report& report);
-  /// Sending and adding use a sum up; the own one stays.
+  /// Notes that a sum is used up by sending or adding it; the own one stays.
   void use_up(ring::SlotPlace place, const Report& report);
   void check_own_sum(const Schedule& schedule, int owner, Findings& findings);
 
@@ -48,7 +48,7 @@ class Contents {
   std::map<std::pair<Payload, ring::SlotPlace>, Held> held_;
 };
 
-/// "slot 1", "the own sum".
+/// The name of a slot: "slot 1", "the own sum".
 std::string slot_text(Payload payload, int slot);
 
 }  // namespace ringlab::programs

@@ -1,10 +1,10 @@
-// Message programs as graphs. Of one rank, for what touches the same slot: its streams are lanes,
-// and what waits for an event comes after its record. Of all ranks, for progress: ranks are lanes,
-// each in the order of issue, and messages happen when both exchanges have begun, which end after
-// them.
+// Message programs as graphs. For slots a graph of each rank: its streams are lanes, and a wait for
+// an event comes after its record. For progress a graph of all ranks: ranks are lanes, each in the
+// order of issue; messages happen when both exchanges have begun, and exchanges end after their
+// messages.
 //
-// That is the strictest order in which ranks may be executed. Streams side by side wait for less,
-// and messages of a communicator are matched in the same order, so what ends here ends there.
+// No order in which ranks may be executed is stricter. Streams side by side wait for less, and
+// messages of a communicator are matched in the same order, so programs that end here end there.
 #include "property_tests/programs/message_check.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ bool check_programs(const std::vector<MessageProgram>& programs, Findings& findi
   return findings.size() == before;
 }
 
-/// What one rank is to get right by itself.
+/// Checks the laws that one rank has to keep by itself.
 class RankCheck {
  public:
   RankCheck(const MessageProgram& program, Findings& findings)
@@ -96,7 +96,7 @@ class RankCheck {
                      [&](std::size_t number, const std::string& what) { find(number, what); });
   }
 
-  /// Messages of an exchange are under way side by side.
+  /// Notes the slots of an exchange, whose messages are under way side by side.
   void exchange(std::size_t number) {
     const MessageOperation& operation = program_.operations[number];
     const std::pair turn(operation.step, operation.stream);
@@ -116,7 +116,7 @@ class RankCheck {
   const MessageProgram& program_;
   Findings& findings_;
   std::pair<int, StreamKind> last_turn_{0, StreamKind::sums};
-  std::vector<std::size_t> operation_of_;  // of accesses
+  std::vector<std::size_t> operation_of_;  // by number of the access
   std::vector<Accesses> accesses_;
 };
 
@@ -136,7 +136,7 @@ void check_meeting(const MessageOrder& messages, const Meeting& meeting, Finding
   if (round != messages.operation(meeting.receive).step) find("other rounds:");
 }
 
-/// Executes all ranks as far as they get, and says what happened as a program of streams.
+/// Executes all ranks as far as they get, and returns what happened as a program of streams.
 StreamProgram execute(const std::vector<MessageProgram>& programs, Findings& findings) {
   const MessageOrder messages(programs, Lanes::ranks);
   StreamProgram happened;

@@ -8,8 +8,8 @@
 
 namespace ringlab::ring {
 
-/// What is wrong with message programs for this schedule, one sentence per finding; empty when they
-/// obey all laws:
+/// The faults of message programs for this schedule, one sentence per finding; empty when they obey
+/// all laws:
 /// - every event is recorded once, and issued before its rank waits for it;
 /// - operations of a rank that touch the same slot, one of them writing it, are ordered by its own
 ///   streams and events alone, whatever other ranks do: nothing is sent before it is there, nothing
@@ -22,7 +22,7 @@ namespace ringlab::ring {
 ///   round, and both name the same chunk, so that both count the same bytes;
 /// - ranks come to their end when messages end only with both exchanges begun, exchanges only with
 ///   all their messages, and each rank executes one operation after the other, in the order of
-///   issue. What waits for less, on streams side by side, comes to its end, too;
+///   issue. Streams side by side wait for less, and come to their end, too;
 /// - slots hold the chunk, or the sum, that an operation names, each rank computes what the
 ///   schedule says, in its order, and each own sum ends with every contribution exactly once.
 ///

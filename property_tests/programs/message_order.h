@@ -1,4 +1,4 @@
-// Message programs of all ranks as one order: who meets whom, and what happens when.
+// Message programs of all ranks as one order: the ends that meet, and when messages happen.
 #pragma once
 
 #include <deque>
@@ -10,7 +10,7 @@
 
 namespace ringlab::ring {
 
-/// One end of a message: of which operation of its rank, and which of its ends.
+/// One end of a message: its rank, its operation there, and its number among that one's ends.
 struct MessagePlace {
   int rank = 0;
   std::size_t operation = 0;
@@ -24,8 +24,8 @@ struct Meeting {
   StreamOperation copy = {};
 };
 
-/// What an operation comes after besides the records that it waits for: all that its rank issued
-/// before, or what is on its stream.
+/// Lanes of operations. Besides records that it waits for, an operation comes after all earlier
+/// ones of its rank, or of its stream.
 enum class Lanes { ranks, streams };
 
 /// Messages happen when the exchanges of both ends have begun; an exchange ends when its messages

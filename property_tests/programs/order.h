@@ -1,8 +1,8 @@
-// The graph that all checks look at: who touches which slot, and after whom.
+// The graph that all checks look at: operations that touch slots, and their order.
 //
-// Schedules, programs of streams, programs of messages and recorded traces say each in its own way
-// what comes after what: posts and waits, streams and events, exchanges that meet, times. Here that
-// is one order; the laws about slots (races here, contents in contents.h) are the same for all.
+// Schedules, programs of streams, programs of messages and recorded traces order operations in ways
+// of their own: posts and waits, streams and events, exchanges that meet, times. Here the order is
+// of one form; the laws about slots (races here, contents in contents.h) are the same for all.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@
 namespace ringlab::programs {
 
 using Findings = std::vector<std::string>;
-/// Takes what is wrong with the operation that it was made for.
+/// Takes a fault of the operation that it was made for.
 using Report = std::function<void(const std::string& what)>;
-/// Takes what is wrong with the operation of a number.
+/// Takes a fault of the operation with this number.
 using ReportAt = std::function<void(std::size_t number, const std::string& what)>;
 
 /// Points of lanes (ranks), each after the one before it in its lane and after others.
@@ -32,15 +32,15 @@ class Order {
   /// The number of a new point that is in no lane.
   std::size_t add();
   void add_after(std::size_t later, std::size_t earlier);
-  /// Makes sure that it is never reached: what it comes after will never be.
+  /// Makes sure that the point is never reached, as if it came after one that never will be.
   void block(std::size_t point) { ++missing_[point]; }
-  /// All points that are ever reached, each after all that it comes after. Which ones these are
-  /// does not depend on the order: what can happen stays possible until it happens, so that one
+  /// All points that are ever reached, each after all points that it comes after. The set does not
+  /// depend on the order: a point that can happen stays possible until it happens, so that one
   /// order decides about all delays.
   std::vector<std::size_t> reached() const {
     return reached([](const std::vector<std::size_t>& ready) { return ready.size() - 1; });
   }
-  /// The same in an order of choice: `pick(ready)` says which of these comes next, by its index.
+  /// The reached points in a chosen order: `pick(ready)` is the index of the one that comes next.
   template <class Pick>
   std::vector<std::size_t> reached(Pick pick) const {
     std::vector<int> missing = missing_;
@@ -62,14 +62,14 @@ class Order {
 
  private:
   std::vector<std::optional<std::size_t>> last_;  // by lane
-  std::vector<std::vector<std::size_t>> next_;    // by point: those that come after it
-  std::vector<int> missing_;                      // by point: what it comes after
+  std::vector<std::vector<std::size_t>> next_;    // by point: the points that come after it
+  std::vector<int> missing_;                      // by point: how many points it comes after
 };
 
-/// Who touched each slot since it was last written, by number.
+/// Operations that touched each slot since it was last written, by number.
 class SlotUses {
  public:
-  /// Calls `conflict(earlier)` for all that `number` must come after, and notes what it does.
+  /// Calls `conflict(earlier)` for all that `number` must come after, and notes its access.
   template <class Conflict>
   void use(const ring::Access& access, std::size_t number, Conflict conflict) {
     Uses& uses = uses_[{access.payload, access.place}];
@@ -94,13 +94,13 @@ class SlotUses {
 
 using Accesses = std::vector<ring::Access>;
 
-/// Two that touch the same slot, one of them writing it, and that nothing orders: by number.
+/// Two operations that touch the same slot, one of them writing it, and that nothing orders.
 struct Race {
   std::size_t earlier = 0, later = 0;
   ring::Access access = {};  ///< of the later one
 };
 /// Races among `accesses`, which stand in the order in which they are meant to happen.
-/// `is_ordered(earlier, later)`: whether the one has ended when the other begins.
+/// `is_ordered(earlier, later)`: true when the one has ended when the other begins.
 template <class IsOrdered>
 std::vector<Race> races_among(const std::vector<Accesses>& accesses, IsOrdered is_ordered) {
   std::vector<Race> races;
@@ -120,9 +120,9 @@ struct StreamStep {
   int stream = 0;
   std::optional<int> records = {}, waits_for = {};
 };
-/// Clocks of steps, in the order of issue: what has ended when a step ends (on a wait: when its
-/// stream goes on). Reports what is recorded twice, and waited for before it is recorded, which
-/// does nothing.
+/// Clocks of steps, in the order of issue: the steps that have ended when a step ends (on a wait:
+/// when its stream goes on). Reports events that are recorded twice, and waits for events that are
+/// not yet recorded, which do nothing.
 std::vector<ring::StreamClock> clocks_of(const std::vector<StreamStep>& steps, int streams,
                                          int events, const ReportAt& report);
 

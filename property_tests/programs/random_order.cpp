@@ -27,7 +27,7 @@ void tell(StreamMachine& machine, const Happening& happening) {
   }
 }
 
-/// Tells all that can ever happen; returns whether that is everything.
+/// Tells the machine all that can ever happen; true when that is everything.
 bool tell_in_random_order(const Happenings& happenings, std::size_t streams, std::uint64_t seed,
                           StreamMachine& machine) {
   std::mt19937_64 random(seed);

@@ -10,7 +10,7 @@
 
 namespace ringlab::ring {
 
-/// What operations on slots do. A copy ends some time after it began.
+/// Executes operations on slots. A copy ends some time after it began.
 class StreamMachine {
  public:
   virtual ~StreamMachine() = default;
@@ -20,16 +20,16 @@ class StreamMachine {
   virtual void add_gradient(const StreamOperation& operation) = 0;
 };
 
-/// What a machine is told at a point of an order.
+/// The call of a StreamMachine at a point of an order.
 enum class Told { nothing, begin_copy, end_copy, attend, add_gradient };
-/// What happens at a point of an order.
+/// A call of a StreamMachine, and its operation, at a point of an order.
 struct Happening {
   Told told = Told::nothing;
   const StreamOperation* operation = nullptr;
-  std::size_t stream = 0;  ///< whose pace it has
+  std::size_t stream = 0;  ///< the stream whose pace it has
 };
 
-/// An order, and what happens at each of its points.
+/// An order, and the happening at each of its points.
 struct Happenings {
   programs::Order order;
   std::vector<Happening> at = {};
@@ -51,10 +51,10 @@ struct Happenings {
 void execute_in_random_order(const StreamProgram& program, std::uint64_t seed,
                              StreamMachine& machine);
 
-/// The same for the programs of all ranks. An exchange begins as soon as its stream comes to it; a
-/// message (a copy, for the machine) begins some time after both its exchanges have, and an
-/// exchange ends with the last of its messages. A usage error when ranks wait for each other for
-/// ever, or for messages that nobody sends.
+/// Executes the programs of all ranks in such an order. An exchange begins as soon as its stream
+/// comes to it; a message (a copy, for the machine) begins some time after both its exchanges have,
+/// and an exchange ends with the last of its messages. A usage error when ranks wait for each other
+/// for ever, or for messages that nobody sends.
 void execute_in_random_order(const std::vector<MessageProgram>& programs, std::uint64_t seed,
                              StreamMachine& machine);
 

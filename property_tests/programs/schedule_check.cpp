@@ -3,7 +3,7 @@
 //
 // A post never blocks, and posts are never taken back; so one order decides about all delays. If
 // sends are not buffered, a wait for a send comes after the post of its receive. Buffering removes
-// conditions and adds none: what gets through without gets through with any number of buffers, and
+// conditions and adds none: a schedule that ends without buffers ends with any number of them, and
 // where a transport buffers some messages and not others.
 #include "property_tests/programs/schedule_check.h"
 
@@ -22,11 +22,11 @@ using namespace programs;
 
 enum class Sends { buffered, unbuffered };
 
-/// An operation of a rank. Those of all ranks have numbers, rank by rank.
+/// An operation of a rank. The operations of all ranks are numbered, rank by rank.
 struct Node {
   int rank = 0;
   const Operation* operation = nullptr;
-  std::optional<std::size_t> other = {};  ///< of a post its wait, of a wait its post
+  std::optional<std::size_t> other = {};  ///< a post's wait, a wait's post
 };
 
 /// The first posts of a message.

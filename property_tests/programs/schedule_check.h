@@ -8,8 +8,8 @@
 
 namespace ringlab {
 
-/// What is wrong with a schedule, one sentence per finding with the rank and the step; empty when
-/// it obeys all laws:
+/// The faults of a schedule, one sentence per finding with the rank and the step; empty when it
+/// obeys all laws:
 /// - every needed (rank, owner) pair is computed exactly once and no other one, the own chunk from
 ///   kHome, in steps 0, 1, 2, …;
 /// - no slot is overwritten while it is sent from or received into, and none is computed on or sent

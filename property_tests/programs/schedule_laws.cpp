@@ -7,7 +7,7 @@
 namespace ringlab::programs {
 namespace {
 
-/// What is out of range, or nothing.
+/// The fault of an operation with a number out of range; empty when there is none.
 std::string bad_number(const Schedule& schedule, int rank, const Operation& operation) {
   const auto ranks = static_cast<int>(schedule.ranks.size());
   const RankSchedule& program = schedule.ranks[static_cast<std::size_t>(rank)];
@@ -34,8 +34,8 @@ std::string place_without_action(int rank, const Operation& operation) {
   return "rank " + std::to_string(rank) + ", step " + std::to_string(operation.step);
 }
 
-/// The own chunk is visited in step 0, the others in 1, 2, …; other operations have the step of
-/// their chunk's visit.
+/// Checks that the own chunk is visited in step 0, the others in 1, 2, …, and that other operations
+/// have the step of their chunk's visit.
 void check_steps(int rank, const RankSchedule& program, Findings& findings) {
   std::map<int, int> step_of = {{rank, 0}};
   int visits = 0;
@@ -51,7 +51,7 @@ void check_steps(int rank, const RankSchedule& program, Findings& findings) {
   }
 }
 
-/// A step in which `rank` has anything to do with the chunk of `owner`.
+/// The place of the first operation of `rank` that is about the chunk of `owner`.
 std::string place_of_chunk(int rank, const RankSchedule& program, int owner) {
   for (const Operation& operation : program.operations) {
     if (operation.owner == owner) return place_without_action(rank, operation);

@@ -1,4 +1,4 @@
-// The laws of schedules that are about no slots, and what operations do to slots.
+// The laws of schedules that are about no slots, and the slots that operations touch.
 #pragma once
 
 #include "property_tests/programs/order.h"
@@ -6,10 +6,10 @@
 
 namespace ringlab::programs {
 
-/// Whether all numbers are in range and all verbs belong to the pass; the other laws may be looked
-/// at only then.
+/// True when all numbers are in range and all verbs belong to the pass; the other laws may be
+/// looked at only then.
 bool check_numbers(const Schedule& schedule, const NeedMatrix& need, Findings& findings);
-/// Every needed chunk once, in steps that count up.
+/// Checks that every needed chunk is visited once, in steps that count up.
 void check_visits(const Schedule& schedule, const NeedMatrix& need, Findings& findings);
 
 /// The slots that an operation of `rank` touches: those of a message from its post to its wait, so

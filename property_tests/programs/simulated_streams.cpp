@@ -13,7 +13,7 @@
 namespace ringlab::ring {
 namespace {
 
-/// What one rank holds through both passes.
+/// The rows, saved numbers and results of one rank through both passes.
 template <class Element>
 struct SimulatedRank {
   using Real = Accumulator<Element>;

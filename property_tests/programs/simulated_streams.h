@@ -1,7 +1,7 @@
 // Devices without devices: a stream program on the CPU, in any order that streams and events allow.
 //
-// The same kernels, slots and sums as the engine (rank_passes.h), so results have the bits of
-// the engine's on processors, or the program is wrong.
+// Kernels, slots and sums are the engine's (rank_passes.h), so results have the bits of the
+// engine's on processors, or the program is wrong.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ using StreamExecution =
 
 struct SimulatedStreams {
   CopyBy copy_by = CopyBy::receiver;
-  std::uint64_t seed = 0;  ///< of the order
+  std::uint64_t seed = 0;  ///< seed of the order
   /// Changes the programs before they are executed; must keep every slot in range.
   StreamEdit edit = {};
-  /// In place of execute_in_random_order().
+  /// Executes the programs in place of execute_in_random_order().
   StreamExecution execute = {};
 };
 
-/// One thread; all ranks' rows are held at once. A slot that is being copied into holds NaN, of
-/// what is copied one half is read when the copy begins and one when it ends. Of RankStats, what
-/// was sent, received and held is filled in; a message is a copy, without a header.
+/// Executes on one thread, with all ranks' rows held at once. A slot that is being copied into
+/// holds NaN; one half of a copy is read when it begins and one when it ends. RankStats say what
+/// was sent, received and held, and no more; a message is a copy, without a header.
 class OnSimulatedStreams final : public Place {
  public:
   explicit OnSimulatedStreams(SimulatedStreams streams = {}) : streams_(std::move(streams)) {}

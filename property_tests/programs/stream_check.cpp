@@ -1,8 +1,7 @@
-// Stream programs as a graph: streams are lanes, and what waits for an event comes after its
-// record.
+// Stream programs as a graph: streams are lanes, and a wait for an event comes after its record.
 //
 // Waits bind to records issued before them, so the order of issue is one of the orders in which
-// everything may happen. What is ordered in it by chance only is found by comparing clocks.
+// everything may happen. Operations that it orders by chance only are found by comparing clocks.
 #include "property_tests/programs/stream_check.h"
 
 #include "property_tests/programs/stream_laws.h"

@@ -9,8 +9,8 @@
 
 namespace ringlab::ring {
 
-/// What is wrong with a stream program for this schedule, one sentence per finding with rank, step,
-/// slot and operation; empty when it obeys all laws, under every timing of the streams:
+/// The faults of a stream program for this schedule, one sentence per finding with rank, step, slot
+/// and operation; empty when it obeys all laws, under every timing of the streams:
 /// - every event is recorded once, and issued before it is waited for (a wait for an event that was
 ///   never recorded does nothing);
 /// - operations that touch the same slot, one of them writing it, are ordered by streams and events

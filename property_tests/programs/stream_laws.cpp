@@ -1,4 +1,4 @@
-// What stream programs compute, and on what: laws that no timing changes.
+// Laws of stream programs that no timing changes: computations, their streams, contents of slots.
 #include "property_tests/programs/stream_laws.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::string text_of(const Operation& computing) {
   return "step " + std::to_string(computing.step) +
          (adds ? ", add for chunk " : ", attend to chunk ") + std::to_string(computing.owner);
 }
-/// Slots aside.
+/// True when two computations are the same, slots aside.
 bool is_same(const Operation& one, const Operation& other) {
   return one.verb == other.verb && one.step == other.step && one.owner == other.owner;
 }
@@ -38,7 +38,7 @@ Computing work_of(const StreamProgram& program, int rank) {
   return work;
 }
 
-/// The first difference only: all that follows may be shifted.
+/// Reports the first difference only: all that follows may be shifted.
 void check_rank_work(int rank, const Computing& wanted, const Computing& work, Findings& findings) {
   const auto [due, is] = std::ranges::mismatch(wanted, work, is_same);
   if (due == wanted.end() && is == work.end()) return;

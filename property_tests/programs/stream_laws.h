@@ -1,5 +1,5 @@
 // The groups of laws that programs of streams are held to, and programs of messages once it is
-// known who met whom.
+// known which sends met which receives.
 #pragma once
 
 #include "optimized/ring/streams/stream_program.h"
@@ -7,15 +7,15 @@
 
 namespace ringlab::programs {
 
-/// Whether all numbers are in range; the other laws may be looked at only then.
+/// True when all numbers are in range; the other laws may be looked at only then.
 bool check_numbers(const ring::StreamProgram& program, const Schedule& schedule,
                    Findings& findings);
-/// Slots hold what operations name, in the order of issue, and own sums end complete.
+/// Checks that slots hold what operations name, in the order of issue, and own sums end complete.
 void check_contents(const ring::StreamProgram& program, const Schedule& schedule,
                     Findings& findings);
-/// What is computed is what the schedule says, where it says so.
+/// Checks that ranks compute what the schedule says, in its order, and on the right streams.
 void check_work(const ring::StreamProgram& program, const Schedule& schedule, Findings& findings);
-/// No copy waits for more computing than it must. `clocks`: what has ended when operations end.
+/// Checks that no copy waits for more computing than it must. `clocks`: at the ends of operations.
 void check_overlap(const ring::StreamProgram& program, const std::vector<ring::StreamClock>& clocks,
                    Findings& findings);
 

@@ -26,11 +26,11 @@ class ForcedOrder {
         arrived_(program.ranks.size(), {.step = 0, .clock = StreamClock(ranks_)}) {
     for (std::size_t i = 0; i < program.operations.size(); ++i) follow(i);
   }
-  /// How many attends and adds of `rank` the operation has to come after.
+  /// The number of attends and adds of `rank` that the operation has to come after.
   int before(std::size_t number, int rank) const { return ends_[number].of(rank); }
 
  private:
-  /// The last chunk that a rank copied to itself: for which step, and after what.
+  /// The last chunk that a rank copied to itself: its step, and the clock of the copy.
   struct Arrival {
     int step = 0;
     StreamClock clock;
@@ -60,7 +60,7 @@ class ForcedOrder {
     queued = clock;
   }
 
-  /// A chunk that came before its turn would lie there until the chunks before it are computed.
+  /// Queues a chunk by step: one that came before its turn would only wait for earlier chunks.
   void arrive(const StreamOperation& copy, StreamClock& clock) {
     Arrival& last = arrived_[static_cast<std::size_t>(copy.rank)];
     if (copy.step < last.step) return;
@@ -77,7 +77,7 @@ class ForcedOrder {
   std::vector<StreamClock> ends_;
 };
 
-/// Attends and adds of a rank, by number, and after which position of their stream each ended.
+/// Attends and adds of a rank, by number, and the position on their stream at which each ended.
 struct Computed {
   std::vector<std::size_t> numbers;
   std::vector<int> ends;

@@ -13,14 +13,14 @@ namespace {
 
 using programs::Findings;
 
-/// An operation of the schedule, and the event that recorded it. Of messages only the posts are
-/// taken: an event lasts from post to wait.
+/// An operation of the schedule, and the event that recorded it. Messages have a step for their
+/// post only: an event lasts from post to wait.
 struct Step {
   const Operation* operation = nullptr;
   const TraceEvent* event = nullptr;
 };
 
-/// What pairs operations with events.
+/// The key by which operations pair with events.
 struct EventName {
   TraceKind kind = TraceKind::compute;
   bool gradient = false;
@@ -59,7 +59,7 @@ std::string at_rank(int rank, const TraceEvent& event) {
   return "rank " + std::to_string(rank) + ", " + describe(event);
 }
 
-/// One rank's events against its program.
+/// Compares one rank's events with its program.
 class RankTrace {
  public:
   RankTrace(int rank, const std::vector<TraceEvent>& events, const RankSchedule& program, Pass pass,
@@ -91,7 +91,7 @@ class RankTrace {
     }
   }
 
-  /// Events with the same name, sums that come home from several ranks, pair up in order.
+  /// Pairs operations and events in order within a name: sums come home from several ranks.
   void pair(const RankSchedule& program) {
     std::map<EventName, std::size_t> taken;
     for (const Operation& operation : program.operations) {
@@ -131,7 +131,7 @@ class RankTrace {
     }
   }
 
-  /// A rank does one compute or sum after the other, in the order of the schedule.
+  /// Checks that a rank does one compute or sum after the other, in the order of the schedule.
   void check_order() {
     const TraceEvent* before = nullptr;
     for (const Step& step : steps_) {
@@ -143,7 +143,7 @@ class RankTrace {
     }
   }
 
-  /// Uses of a slot follow each other as in the schedule.
+  /// Checks that uses of a slot follow each other as in the schedule.
   void check_races() {
     std::vector<programs::Accesses> accesses;
     for (const Step& step : steps_) {

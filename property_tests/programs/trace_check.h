@@ -1,4 +1,4 @@
-// Whether a run that was recorded did what its schedule says, and kept the laws of slots in time.
+// A check that a recorded run did what its schedule says, and kept the laws of slots in time.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace ringlab {
 
-/// What is wrong with the events of a run, one sentence per finding with the rank and the step;
-/// empty when
+/// The faults in the events of a run, one sentence per finding with the rank and the step; empty
+/// when
 /// - each rank's computes, sums, sends and receives are those of the schedule, once each, with the
 ///   same peers and slots, and in its order where it gives one;
 /// - nothing that writes to a slot overlaps in time with anything else that uses this slot, and

@@ -1,4 +1,4 @@
-// What was measured of a rank as JSON, for other processes. In CBOR, which has NaN and infinities.
+// Measurements of a rank as JSON, for other processes. In CBOR, which has NaN and infinities.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -55,7 +55,7 @@ Tensor<double> tensor_of(const Json& json, const Extents& extents) {
   return tensor;
 }
 
-// Matrices of bits are in no text.
+// Terms are texts, except matrices of bits, which are bytes.
 Json json_of(const Mask& mask) {
   Json terms = Json::array();
   for (const MaskTerm& term : mask.terms()) {
@@ -144,7 +144,7 @@ std::unique_ptr<GivenRun> run_of_bytes(const std::vector<std::uint8_t>& bytes) {
 
 namespace {
 
-// As they lie in memory: of pointers only the address counts.
+// Calls are copied as they lie in memory: only the addresses of their pointers count.
 Json json_of(const Calls& calls) {
   static_assert(std::is_trivially_copyable_v<NetworkCall>);
   Json ranks = Json::array();

@@ -1,4 +1,4 @@
-// A run between two processes of one build, as CBOR: what is given, and what came of it.
+// A run between two processes of one build, as CBOR: its input, and its result or error.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace ringlab::verify {
 
-/// What ranks asked of their network, by rank.
+/// The calls that ranks made to their network, by rank.
 using Calls = std::vector<RankCalls>;
 
-/// Whether the calls of the ranks are wanted, too.
+/// Asks for the calls of the ranks, too, or not.
 enum class Recorded { no, yes };
 
-/// What a run is given, with the memory of its tensors.
+/// The input and options of a run, with the memory of its tensors.
 struct GivenRun {
   AttentionTensors tensors;
   Tensor<double> dout;
@@ -32,10 +32,10 @@ std::vector<std::uint8_t> bytes_of_run(const AttentionInput& input, const RunOpt
 std::unique_ptr<GivenRun> run_of_bytes(const std::vector<std::uint8_t>& bytes);
 
 std::vector<std::uint8_t> bytes_of_result(const RunResult& result, const Calls& calls = {});
-/// What a run threw, as bytes; a RankError stays one.
+/// The error that a run threw, as bytes; a RankError stays one.
 std::vector<std::uint8_t> bytes_of_error(const Error& error, const Calls& calls = {});
-/// The result; or throws what was thrown, or an environment error for bytes that are neither: the
-/// other process wrote them, and it may write anything. `problem` and `ranks` say how much there
+/// Reads the result; or throws the error that was thrown, or an environment error for bytes that
+/// are neither: the other process may write anything. `input` and `ranks` say how large the result
 /// has to be. Fills in `calls`, where it is not null, in both cases.
 RunResult result_of_bytes(const std::vector<std::uint8_t>& bytes, const AttentionInput& input,
                           int ranks, Calls* calls = nullptr);

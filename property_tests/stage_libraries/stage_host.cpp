@@ -1,5 +1,5 @@
-// ringlab-stage-host LIBRARY MEMORY_BYTES: a process of its own for a stage that somebody else wrote,
-// with all its ranks.
+// ringlab-stage-host LIBRARY MEMORY_BYTES: a process of its own for a stage that somebody else
+// wrote, with all its ranks.
 #include <unistd.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ using plugins::CallMessage;
 using plugins::Reply;
 using plugins::ReplyKind;
 
-/// False where the file, whose size is fixed, is too small for them.
+/// Writes bytes; false where the file, whose size is fixed, is too small for them.
 bool write_bytes(int file, const std::vector<std::uint8_t>& bytes) {
   return pwrite(file, bytes.data(), bytes.size(), 0) == std::ssize(bytes);
 }

@@ -1,11 +1,11 @@
-// What a shared library with one stage exports: a learner's file, compiled by itself.
+// The export of a shared library with one stage: a learner's file, compiled by itself.
 #pragma once
 
 #include "stages/common/run_ranks.h"
 
 namespace ringlab::stages {
 
-/// Compiled for f32, so that it takes two seconds.
+/// One stage, for f32 only, so that it compiles in two seconds.
 struct StageLibrary {
   int version = 1;         ///< of this structure
   const char* stage = "";  ///< the stage that it stands for: "ring"
@@ -17,7 +17,7 @@ inline constexpr const char* kStageSymbol = "ringlab_stage_v1";
 
 }  // namespace ringlab::stages
 
-/// To stand once in a library, after the stage's header: exports its `attention`.
+/// Exports the stage's `attention`; to stand once in a library, after the stage's header.
 #define RINGLAB_STAGE_LIBRARY(name)                                                              \
   extern "C" __attribute__((visibility("default"))) const ringlab::stages::StageLibrary*         \
   ringlab_stage_v1() {                                                                           \

@@ -15,7 +15,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// The deadline of a wait: far longer than a run takes at the laws' sizes, and soon enough for who waits for it.
+/// The deadline of a wait: far longer than a run at the laws' sizes, and short enough to wait for.
 constexpr double kTimeout = 2.0;
 
 class StageCall : public plugins::ForeignCall {
@@ -42,7 +42,7 @@ class StageCall : public plugins::ForeignCall {
  private:
   const AttentionInput& input_;
   int ranks_;
-  Calls* calls_;  ///< where what the ranks ask of their network is wanted
+  Calls* calls_;  ///< takes the ranks' calls to their network; null where unwanted
   std::vector<std::uint8_t> inputs_, outputs_;
   plugins::CallMessage message_;
 };
@@ -64,7 +64,7 @@ constexpr plugins::ForeignKind kStageKind{
 }  // namespace
 
 bool names_a_stage_library(const std::string& path) {
-  std::error_code unreadable;  // a name that is too long, say: whoever opens it says so
+  std::error_code unreadable;  // a name that is too long, say: opening it tells
   if (!std::filesystem::is_regular_file(path, unreadable)) return false;
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};

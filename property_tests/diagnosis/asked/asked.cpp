@@ -4,8 +4,8 @@ namespace ringlab::verify {
 
 std::string question_about(const std::string& suspect, const std::string& stage) {
   std::string question;
-  bool is_past = false;  // the stage's own mistakes: those of later ones are about what it has not
-  bool is_one = true;    // all stages before it ask the same
+  bool is_past = false;  // at the stage or past it: later mistakes are about what it has not
+  bool is_one = true;    // all earlier stages ask the same
   for (const AskedMistake& mistake : asked_mistakes()) {
     is_past = is_past || mistake.stage == stage;
     if (mistake.name != suspect) continue;

@@ -64,7 +64,7 @@ bool is_of_chunk(const RecordedMessage& message) {
   return message.call.tag == stages::kKeys || message.call.tag == stages::kValues;
 }
 
-/// A finding and the place in the program of its rank.
+/// A finding, and the index of its call among the calls of its rank.
 struct Seen {
   std::size_t at = kNever;
   EventFinding finding;
@@ -125,7 +125,7 @@ void look_at_slots(const MessageFlow& flow, int rank, std::optional<Seen>& first
   }
 }
 
-/// Which of the messages with its tag it is, from 0.
+/// The number of `wanted` among the operations with its tag, from 0.
 std::size_t number_of(const std::vector<RecordedMessage>& operations,
                       const RecordedMessage& wanted) {
   return static_cast<std::size_t>(
@@ -134,8 +134,8 @@ std::size_t number_of(const std::vector<RecordedMessage>& operations,
       }));
 }
 
-/// Whether `arriving` is a later chunk than the one that `send` has to pass on: in a ring a rank
-/// sends its own first and then each one that came.
+/// True when `arriving` is a later chunk than the one that `send` has to pass on: in a ring a rank
+/// sends its own chunk first and then each chunk that came.
 bool comes_too_early(const MessageFlow& flow, const RecordedMessage& send,
                      const RecordedMessage& arriving) {
   return number_of(flow.receives(send.rank), arriving) >= number_of(flow.sends(send.rank), send);
@@ -169,7 +169,7 @@ void look_at_sends(const MessageFlow& flow, int rank, std::optional<Seen>& first
   }
 }
 
-/// A receive into the place of a chunk that is only now computed on.
+/// Looks for a receive into the place of a chunk before the rank has computed on that chunk.
 void look_at_overwriting(const MessageFlow& flow, const std::vector<const RecordedMessage*>& chunk,
                          std::size_t computed, std::optional<Seen>& first) {
   for (const RecordedMessage* message : chunk) {
@@ -186,8 +186,8 @@ void look_at_overwriting(const MessageFlow& flow, const std::vector<const Record
   }
 }
 
-// Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent. What
-// a rank says of a block may be wrong, so both have to fit: its number, and what the message carried.
+// Blocks of step 0 are computed from the rank's own memory, or noted before anything is sent. A
+// rank may name the wrong chunk, so its messages have to fit the block by number and by owner.
 void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
   const std::vector<NetworkCall>& calls = flow.ranks()[static_cast<std::size_t>(rank)].calls;
   for (std::size_t at = 0; at < calls.size(); ++at) {
@@ -216,7 +216,7 @@ void look_at_computes(const MessageFlow& flow, int rank, std::optional<Seen>& fi
   }
 }
 
-/// The n-th messages of keys and of positions belong together.
+/// Compares the owners of the n-th messages of keys and of positions, which belong together.
 void look_at_positions(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
   std::vector<const RecordedMessage*> keys, positions;
   for (const RecordedMessage& send : flow.sends(rank)) {
@@ -233,7 +233,7 @@ void look_at_positions(const MessageFlow& flow, int rank, std::optional<Seen>& f
   }
 }
 
-/// A rank that stands still for a message which its sender sent to somebody who did not want it.
+/// Looks for a rank that waits for a message which was sent to another rank that did not want it.
 void look_at_the_end(const MessageFlow& flow, int rank, std::optional<Seen>& first) {
   const RankCalls& mine = flow.ranks()[static_cast<std::size_t>(rank)];
   if (mine.ended) return;
@@ -290,7 +290,7 @@ std::optional<EventFinding> found_by_events(const Subject& subject,
       if (subject.can.backward) input.dout = dout.view();
       run_checked(subject, input, trial.options);
     } catch (const std::exception&) {
-      // What was recorded until then is what counts.
+      // The calls recorded until then are judged.
     }
     std::optional<EventFinding> found = first_event_mistake(run.ranks());
     if (!found) continue;

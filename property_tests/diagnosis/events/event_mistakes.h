@@ -1,4 +1,4 @@
-// Mistakes that show in what ranks asked of their network, whatever numbers came out.
+// Mistakes that show in the calls of ranks to their network, whatever numbers came out.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace ringlab::verify {
 
-/// A mistake, and where it was seen first.
+/// A mistake, and the place where it was seen first.
 struct EventFinding {
   Suspect suspect;
   std::string where;         ///< "rank 1, step 2: …"
-  int rank = -1, step = -1;  ///< whose call it is, and how many blocks it had computed before it;
-                             ///< -1: on the way back
+  int rank = -1, step = -1;  ///< rank of the call, and the blocks that it had computed before it;
+                             ///< -1: in the backward pass
 };
 
-/// The first thing in the program order of a rank that no right program does; empty for right ones.
+/// The first call in a rank's program order that no right program makes; empty for right programs.
 std::optional<EventFinding> first_event_mistake(const std::vector<RankCalls>& ranks);
 
 /// Runs the cases with simulated messages, until one shows a mistake.

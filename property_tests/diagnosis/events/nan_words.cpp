@@ -31,7 +31,7 @@ std::vector<NanRow> nan_rows(const Evidence& evidence) {
   return rows;
 }
 
-/// What a row meets on its way: the largest score after each piece of its keys.
+/// The running maxima of a row: its largest score after each piece of its keys.
 std::vector<double> maxima(const Model& model, const NanRow& row, Piece piece) {
   return running_maxima(model, row.batch, row.head, row.query,
                         key_pieces(model, row.query, KeyOrder::by_hop, piece));
@@ -81,7 +81,7 @@ bool rises_far(const Model& model, const NanRow& row) {
   return first != tops.end() && tops.back() - *first > range_of_exp(model);
 }
 
-/// What may be so in all of the rows, the most telling first.
+/// A property that all NaN rows may share, in words; the most telling one comes first.
 struct Words {
   bool (*fits)(const Model&, const NanRow&);
   const char* text;

@@ -1,4 +1,4 @@
-// Words for answers that are no numbers.
+// Sentences about answers that are NaN.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace ringlab::verify {
 
-/// What the rows have in common whose o or lse is NaN although there is an answer, and which
-/// arithmetic gives NaN there; empty where there is no such row.
+/// A sentence on the rows whose o or lse is NaN although there is an answer: a property that they
+/// share, and the arithmetic that gives NaN there; empty where there is no such row.
 std::string nan_words(const Evidence& evidence);
 
 }  // namespace ringlab::verify

@@ -31,7 +31,7 @@ std::optional<GradientEvidence> gradient_evidence(const Subject& subject, const 
   }
 }
 
-/// Prediction and answer of one of dq, dk and dv, with the exact value and its room.
+/// Answer, exact value and prediction of one of dq, dk and dv, with the tolerances of both.
 struct Pairing {
   const Tensor<double>&got, &exact, &room, &predicted, &allowed;
 };
@@ -47,7 +47,7 @@ bool agrees(const std::vector<Pairing>& all) {
       all, [](const Pairing& p) { return all_within(p.got, p.predicted, p.allowed); });
 }
 
-/// Some number is off, and the prediction says that it is.
+/// True when some number is off, and the prediction says that it is.
 bool foretells(const std::vector<Pairing>& all) {
   for (const Pairing& p : all) {
     for (std::size_t n = 0; n < p.got.values().size(); ++n) {
@@ -61,7 +61,7 @@ bool foretells(const std::vector<Pairing>& all) {
   return false;
 }
 
-/// holds() of diagnose.cpp, for gradients.
+/// True when the hypothesis agrees with all evidence and foretells a number that is wrong.
 bool holds(const GradientHypothesis& hypothesis, const std::vector<GradientEvidence>& evidence) {
   bool tells = false;
   for (const GradientEvidence& one : evidence) {

@@ -11,9 +11,9 @@ struct GradientHypothesis {
   std::function<GradientPrediction(const Scene&, const Tensor<double>& dout)> predict;
 };
 
-/// A mistake before dS: in what is read, in P, in dP or in delta.
+/// A mistake before dS: in the inputs read, in P, in dP or in delta.
 GradientHypothesis before_ds(Suspect suspect, std::function<void(GradientModel&)> edit);
-/// A mistake in what is summed up: P or dS of one product, or its scale.
+/// A mistake in the factors of the sums: P or dS of one product, or its scale.
 GradientHypothesis in_sums(Suspect suspect, std::function<void(GradientModel&)> edit);
 /// A mistake at the end: dQ, dK or dV are changed as a whole.
 GradientHypothesis in_results(Suspect suspect,

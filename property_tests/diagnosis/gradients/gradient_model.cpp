@@ -6,8 +6,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// Room for the error that a correct kernel may make in one term of a sum: several times the first
-/// order.
+/// Room for a correct kernel's error in one term of a sum, as a multiple of the first order.
 constexpr double kRoom = 8;
 
 double value_at(const GradientModel& m, std::int64_t b, std::int64_t h, std::int64_t i,

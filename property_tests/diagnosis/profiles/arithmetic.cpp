@@ -49,7 +49,7 @@ void flush_products(const Problem& problem, NumericsProfile& profile) {
 }
 void round_scores(const Problem& problem, NumericsProfile& profile) {
   round_row_sum(problem, profile);
-  // Once where q meets k, and once where the scale does.
+  // Scores are rounded once after q meets k, and once after the scale.
   if (is_small(problem)) profile.u_query = 2 * unit_of(problem);
 }
 void round_all(const Problem& problem, NumericsProfile& profile) {
@@ -70,7 +70,7 @@ void multiply_in_tf32(const Problem& problem, NumericsProfile& profile) {
   if (problem.dtype == DType::f32) profile.u_accumulate = 0x1p-10;
 }
 
-/// An arithmetic that kernels are known to have, and how it is declared. {0} stands for the dtype of
+/// An arithmetic that kernels are known to have, and its declaration. {0} stands for the dtype of
 /// q, {1} for its unit roundoff.
 struct KnownArithmetic {
   const char* what;
@@ -78,7 +78,7 @@ struct KnownArithmetic {
   const char* in_c;
   void (*apply)(const Problem&, NumericsProfile&);
 };
-/// Narrower ones first.
+/// The known arithmetics, narrower ones first.
 constexpr std::array<KnownArithmetic, 10> kKnown = {
     {{"dk and dv are added up in {0}, 32 queries at a time", "queries_per_store=32",
       ".queries_per_store = 32", store_key_gradients},
@@ -129,7 +129,7 @@ struct BrokenLaw {
   Case shrunk;
 };
 
-/// The same with every result off by more than its own size, which nothing may forgive.
+/// The subject with every result off by more than its own size, which no bounds may forgive.
 Subject far_off(Subject subject) {
   subject.run = [run = std::move(subject.run)](const AttentionInput& input,
                                                const RunOptions& options) {
@@ -147,14 +147,14 @@ Subject far_off(Subject subject) {
   return subject;
 }
 
-/// Whether bounds of this subject are narrow enough for a case to be told from nonsense.
+/// True when bounds of this subject are narrow enough to tell its answer on a case from nonsense.
 bool tells(const Subject& subject, const Case& c) {
   return run_law(far_off(subject), find_law("equals_reference"), c).outcome == Outcome::broken;
 }
 
-/// Whether laws hold on the cases that broke them and on all that the verification had for them; all
-/// of the first law's at least, of the others as many as there is time for. Not where bounds become so
-/// wide that none of the cases that were broken says anything.
+/// True when the laws hold on the cases that broke them and on the verification's cases for them:
+/// on all for the first law, for the others as far as time goes. False where bounds become so wide
+/// that none of the broken cases says anything.
 bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken,
            const VerifyOptions& options, const SearchLaw& search, const TimeLimit& limit) {
   for (const BrokenLaw& one : broken) {
@@ -173,7 +173,7 @@ bool keeps(const Subject& subject, const std::vector<BrokenLaw>& broken,
   return is_first_whole;
 }
 
-/// Empty where a failure is not one of numbers that were compared.
+/// The broken laws; none where any of them failed by a throw, a crash or a timeout.
 std::vector<BrokenLaw> broken_laws(const SubjectVerdict& verdict) {
   std::vector<BrokenLaw> broken;
   for (const LawVerdict& law : verdict.laws) {
@@ -184,7 +184,7 @@ std::vector<BrokenLaw> broken_laws(const SubjectVerdict& verdict) {
   return broken;
 }
 
-/// The one dtype of the subject, or what stands for any.
+/// The name of the subject's only dtype, or words for any of several.
 std::string dtype_of(const Subject& subject) {
   const auto& dtypes = subject.can.dtypes;
   return dtypes.size() == 1 ? std::string(dtype_info(dtypes.front()).name) : "the dtype of q";

@@ -1,4 +1,4 @@
-// Which known arithmetic a subject has that breaks its own promises: one that it could declare.
+// Known arithmetics that a subject could declare in place of the promises that it breaks.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace ringlab::verify {
 
-/// "it passes if weights are rounded to the dtype of q before they meet v: declare …", where every
-/// case that was broken holds under that declaration, and so do all cases of the broken laws that
-/// `search` finds with `options`, those of the verdict, as far as a few seconds go. The narrowest such
-/// declaration; empty where there is none, or where a failure is not one of numbers.
+/// The narrowest declaration that helps: "it passes if weights are rounded to the dtype of q before
+/// they meet v: declare …". Every broken case holds under it, and so do the cases that `search`
+/// makes of the broken laws with `options`, as for the verdict, as far as a few seconds go. Empty
+/// without such a declaration, or where a law failed by a throw, a crash or a timeout.
 std::string passes_if(const Subject& subject, const SubjectVerdict& verdict,
                       const VerifyOptions& options, const SearchLaw& search);
 

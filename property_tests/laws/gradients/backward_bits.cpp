@@ -1,4 +1,4 @@
-// What gradients must satisfy bit for bit.
+// Laws that gradients must keep bit for bit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ Case moderate_values(Case c) {
   return with_tokens(c);
 }
 
-/// Gradients above it show nothing of what had to be rounded below the normal numbers: as results of
-/// the dtype, and before that as the terms of a sum, of which weights are tiny that ALiBi has pressed.
+/// The least gradient that rounding below the normal numbers leaves alone: of the result in its
+/// dtype, and of the terms of its sum, where ALiBi makes tiny weights.
 double least_exact_gradient(const Case& c) {
   const DType summed = c.dtype == DType::f64 ? DType::f64 : DType::f32;
   const std::int64_t group = c.shape.q_heads / c.shape.kv_heads;
@@ -118,7 +118,7 @@ LawResult keys_depend_on_later_rows(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
-/// Holds because dq_i is a sum over the keys that row i sees. Finds the same in the loop over keys.
+/// Holds because dq_i sums over the keys that row i sees. Finds these mistakes in loops over keys.
 LawResult rows_depend_on_earlier_keys(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const AttentionGradients before = differentiate(subject, trial);

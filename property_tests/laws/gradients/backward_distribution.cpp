@@ -17,7 +17,7 @@ LawResult gradients_know_no_ranks(const Subject& subject, const Case& c) {
                         measure_gradients(subject, trial), measure_gradients(subject, alone));
 }
 
-/// Holds as above. Finds code that takes all chunks to be as long as the own one, or none empty.
+/// Holds because ranks only split sums. Finds code that takes chunks as equal, or never empty.
 LawResult gradients_know_no_partition(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   GradientTrial uneven = trial;

@@ -1,4 +1,4 @@
-// Where the inputs of the backward pass lie in memory does not matter, and a run only reads them.
+// Memory orders of the backward pass's inputs, which do not matter, and inputs that are only read.
 #include <cstring>
 #include <string>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kNames[] = {"q", "k", "v", "dout"};
 
-/// All four in other memory orders, or one of them alone: a kernel that takes that one for dense
-/// shows whatever it makes of the others.
+/// Places all four inputs in other memory orders, or one of them alone: a kernel that takes that
+/// one for dense shows, whatever it makes of the others.
 LawResult strides_do_not_matter(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const AttentionGradients dense = differentiate(subject, trial);

@@ -1,4 +1,4 @@
-// What gradients do when heads, channels, keys or documents are rearranged.
+// Gradients of rearranged heads, channels, keys or documents.
 #include <algorithm>
 #include <cmath>
 

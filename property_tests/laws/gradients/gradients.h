@@ -1,4 +1,4 @@
-// What the laws about gradients share.
+// Trials, measurements and comparisons for the laws about gradients.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace ringlab::verify {
 
-/// A trial and the gradient that comes from above.
+/// A trial and the gradient dO of the loss.
 struct GradientTrial {
   Trial base;
   Tensor<double> dout;
@@ -21,11 +21,11 @@ GradientTrial make_gradient_trial(const Case& c);
 
 /// Runs the subject; an environment error when it gives no gradients or gives them other extents.
 AttentionGradients differentiate(const Subject& subject, const GradientTrial& trial);
-/// The outputs and gradients of an input with dout; errors as there.
+/// The outputs and gradients of an input with dout; errors as of differentiate().
 RunResult run_both_passes(const Subject& subject, const AttentionInput& input,
                           const RunOptions& options);
 
-/// What a subject gave, what is right, and how far apart they may be.
+/// Gradients of a subject, the exact ones, and how far apart they may be.
 struct MeasuredGradients {
   AttentionGradients got;
   ExactBackward exact;
@@ -33,27 +33,27 @@ struct MeasuredGradients {
   AttentionOutput outputs = {};  ///< o and lse of the same call
 };
 MeasuredGradients measure_gradients(const Subject& subject, const GradientTrial& trial);
-/// dq, dk and dv lie within what the oracle allows.
+/// Held where dq, dk and dv lie within their tolerances of the exact ones.
 LawResult equal_exact(const MeasuredGradients& measured);
 /// True when gradients of zeros would pass although a query sees a key: nothing can be learned
 /// then.
 bool zero_gradients_would_pass(const GradientTrial& trial, const MeasuredGradients& measured);
 
-/// All three within the tolerances of both runs.
+/// Held where dq, dk and dv of two runs agree within the tolerances of both.
 LawResult same_gradients(const std::string& what, const MeasuredGradients& got,
                          const MeasuredGradients& want);
-/// Equal values in all three; NaN is broken.
+/// Held where dq, dk and dv have equal values; NaN is broken.
 LawResult same_gradient_bits(const std::string& what, const AttentionGradients& got,
                              const AttentionGradients& want);
-/// As for outputs: both tolerances where bits may change beside `value`.
+/// Both tolerances where bits may change beside hidden numbers that become `value`, else nothing.
 std::optional<BackwardTolerance> allowed_beside(const Subject& subject, const GradientTrial& trial,
                                                 double value);
 
-/// Σ factor · gradient, with what it may be off by.
+/// Σ factor · gradient, with the tolerance of the sum.
 class GradientSum {
  public:
   void add(double factor, double got, double allowed, double exact);
-  /// A part that comes from elsewhere, known within `error`.
+  /// Adds a part that comes from elsewhere, known within `error`.
   void add_known(long double value, long double error);
   /// Broken unless the sum is zero within the tolerances of its terms; discarded when no term is
   /// larger than that.
@@ -63,7 +63,7 @@ class GradientSum {
   long double sum_ = 0, allowed_ = 0, magnitude_ = 0, largest_ = 0;
 };
 
-/// The first that is broken, else held when one of them held, else discarded.
+/// The first result that is broken, else held when one of them held, else discarded.
 LawResult any_held(const std::vector<LawResult>& results);
 
 /// Reasons for Law::not_applicable.

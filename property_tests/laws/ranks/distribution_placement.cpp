@@ -1,4 +1,4 @@
-// How the tokens lie on the ranks, and how many ranks there are, changes no answer.
+// The number of ranks, and the tokens that each rank holds, change no answer.
 #include <algorithm>
 #include <string>
 
@@ -19,7 +19,7 @@ LawResult ranks_do_not_matter(const Subject& subject, const Case& c) {
                             run_with_bounds(subject, trial.input(), alone));
 }
 
-/// Rank r + shift holds what rank r held.
+/// The layout in which rank r + shift holds the tokens of rank r.
 Layout relabelled(const Layout& layout, int shift) {
   std::vector<Positions> parts(static_cast<std::size_t>(layout.ranks()));
   for (int rank = 0; rank < layout.ranks(); ++rank) {
@@ -29,8 +29,8 @@ Layout relabelled(const Layout& layout, int shift) {
 }
 
 /// Holds because a ring visits the owners in the same order seen from each rank: its bits stay.
-/// Where partial answers are merged in the order of the rank numbers, only the bound does. Finds
-/// rank 0 or the last rank treated apart.
+/// Partial answers that are merged in the order of rank numbers stay within bounds. Finds rank 0 or
+/// the last rank treated apart.
 LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const int shift = 1 + static_cast<int>(c.seed % static_cast<std::uint64_t>(c.ranks - 1));
@@ -46,7 +46,7 @@ LawResult relabelling_changes_nothing(const Subject& subject, const Case& c) {
                    subject.run(trial.input(), trial.options).output);
 }
 
-/// Holds as above. Finds positions computed from rank · chunk length in place of the layout.
+/// Holds because ranks only split sums. Finds positions from rank · chunk length, not the layout.
 LawResult partition_does_not_matter(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   RunOptions uneven = trial.options;

@@ -1,4 +1,4 @@
-// How chunks travel changes no bit that it should not, and adds no error with the ranks.
+// Schedules change no bit that they should not, and errors do not grow with the ranks.
 //
 // P66 (a watermark in every payload) is no law about answers: messages of the engine have a header
 // that says what they are and is checked where they arrive, so a mix-up is an error, not a result.
@@ -38,7 +38,7 @@ LawResult slots_change_nothing(const Subject& subject, const Case& c) {
   return all_held(results);
 }
 
-/// The profile of one rank, merged as often as the run on many ranks says.
+/// The profile of one rank, with as many rescales and merges as the run on many ranks declares.
 NumericsProfile one_rank_arithmetic(const Subject& subject, const Trial& trial) {
   RunOptions alone = trial.options;
   alone.ranks = 1;

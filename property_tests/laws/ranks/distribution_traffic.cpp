@@ -1,4 +1,4 @@
-// Messages, visits and memory as integers, and what delays may not change.
+// Counts of messages, visits and memory, and answers that delays may not change.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ LawResult thread_order_changes_nothing(const Subject& subject, const Case& c) {
                    subject.run(trial.input(), trial.options).output);
 }
 
-/// The fault in what one rank says it visited; empty when there is none.
+/// The fault in the visits that one rank reports; empty when there is none.
 std::string wrong_visits(const RankStats& stats, const Positions& queries, const Layout& keys,
                          const Mask& mask, bool skips) {
   std::set<int> owners;
@@ -134,7 +134,7 @@ std::string fault(const char* what, std::int64_t got, std::int64_t due) {
   return got == due ? "" : fmt::format("{} {}, and its closed form is {}", got, what, due);
 }
 
-/// The fault in what a rank sent and how, where the subject states that; empty when there is none.
+/// The difference of a rank's traffic from what the subject states; empty when there is none.
 std::string other_than_stated(const RankStats& stats, const StatedCosts& stated) {
   for (const std::string& one :
        {fault("bytes sent", stats.sent_bytes, stated.sent_bytes),

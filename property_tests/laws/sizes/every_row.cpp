@@ -10,13 +10,13 @@
 namespace ringlab::verify {
 namespace {
 
-/// f64 is compared with a reference that is slower by as much.
+/// The fewest rows of cases in f64, whose reference is slower.
 constexpr std::int64_t kManyRowsInDouble = 701;
-/// The fewest rows are so many fewer than the most.
+/// The difference between the fewest and the most rows.
 constexpr std::int64_t kFewerRows = 200;
 
-/// The case with as many queries as keys, one head, and a mask whose tokens do not add up to more
-/// pairs than there are. Simpler cases keep their tokens.
+/// The case with one small head, on four ranks at most, and with a mask that is no matrix of bits:
+/// replay tokens allow those kMostDrawnPairs pairs only.
 Case with_one_small_head(Case c) {
   Shape& s = c.shape;
   s.batch = s.kv_heads = s.q_heads = 1;
@@ -45,7 +45,7 @@ Case with_thousands_of_rows(Case c) {
   return c;
 }
 
-/// True when most rows would be right with zeros: nothing can be learned of them.
+/// True when most numbers would be right as zeros: nothing can be learned from the case.
 bool most_zeros_would_pass(const ExactForward& exact, const ForwardTolerance& allowed) {
   std::int64_t clear = 0, seen = 0;
   for_each_index(exact.out.extents(), [&](auto b, auto h, auto i, auto c) {
@@ -56,9 +56,9 @@ bool most_zeros_would_pass(const ExactForward& exact, const ForwardTolerance& al
   return 2 * clear < seen;
 }
 
-/// Holds as equals_reference does, with bounds from norms. Finds one wrong row among thousands: rows
-/// of one number of blocks, of one thread, of one wave; a sample of rows would miss it, and in sums
-/// over rows the rounding of all others hides it.
+/// Holds as equals_reference does, with bounds from norms. Finds one wrong row among thousands:
+/// rows of one number of blocks, of one thread, of one wave; a sample of rows would miss it, and in
+/// sums over rows the rounding of all others hides it.
 LawResult every_row_equals_exact(const Subject& subject, const Case& c) {
   const Trial trial = make_trial(c);
   const AttentionInput input = trial.input();

@@ -10,7 +10,7 @@
 namespace ringlab::verify {
 namespace {
 
-/// One small head; windows, so that the few keys that are seen are all the work there is.
+/// The case with a small K/V head and windows, so that the few keys seen are all the work there is.
 Case behind_many_keys(Case c) {
   Shape& s = c.shape;
   s.batch = s.kv_heads = 1;
@@ -28,15 +28,15 @@ Case behind_many_keys(Case c) {
   return c;
 }
 
-/// Any number of keys will do that breaks it.
+/// The shape of simpler cases, which may have any number of keys.
 Case behind_some_keys(Case c) {
   c.shape.q_tokens = std::max<std::int64_t>(c.shape.q_tokens, 1);
   c.shape.kv_tokens = std::max<std::int64_t>(c.shape.kv_tokens, 1);
   return c;
 }
 
-/// Holds as equals_reference does. Finds positions, and indices of keys, that are kept in 16 bits, in
-/// masks, in ALiBi and in the generator of dropout.
+/// Holds as equals_reference does. Finds positions, and indices of keys, that are kept in 16 bits,
+/// in masks, in ALiBi and in the generator of dropout.
 LawResult far_rows_equal_exact(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   LawResult forward = equals_exact(measure(subject, trial.base));

@@ -17,14 +17,14 @@ namespace {
 struct Range {
   std::int64_t least, most;
 };
-/// Beyond what a thread of the backward kernel takes at once (optimized/cpu/key_slices.h).
+/// More keys than a thread of the backward kernel takes at once (optimized/cpu/key_slices.h).
 constexpr Range kManyKeys{1100, 2600};
 constexpr Range kWideWindow{200, 1000};
-/// Beyond the queries that a kernel keeps in registers, several times.
+/// Several times the queries that a kernel keeps in registers.
 constexpr Range kManyQueries{65, 300};
 /// A block of keys as the engine has it (optimized/cpu/vectors.h).
 constexpr std::int64_t kEngineKeys = 128;
-/// Into the second tile of 128, the largest that are common.
+/// Tokens that reach into the second tile of 128, the largest common tile.
 constexpr Range kSecondTile{129, 160};
 
 std::int64_t at_least(std::int64_t tokens, Range range, std::uint64_t seed) {
@@ -45,7 +45,7 @@ Case narrow(Case c) {
   if (c.seed % 2 == 0) c.mask = "full";
   return c;
 }
-/// Once a case is broken, any number of keys or queries will do that breaks it.
+/// The shape of simpler cases, which may have any number of keys and queries.
 Case with_some_tokens(Case c) {
   c.shape.q_tokens = std::max<std::int64_t>(c.shape.q_tokens, 1);
   c.shape.kv_tokens = std::max<std::int64_t>(c.shape.kv_tokens, 1);
@@ -54,7 +54,7 @@ Case with_some_tokens(Case c) {
 Case with_many_keys(Case c) {
   c.shape.kv_tokens = at_least(c.shape.kv_tokens, kManyKeys, c.seed);
   c.shape.q_tokens = std::clamp<std::int64_t>(c.shape.q_tokens, 1, 3);
-  // Every third time as many as the engine takes: kernels cut such blocks once more.
+  // Every third case has the engine's tiles: kernels cut such blocks once more.
   c.tile_keys = std::max<std::int64_t>(c.tile_keys, c.seed % 3 == 0 ? kEngineKeys : 16);
   c = narrow(std::move(c));
   if (c.seed % 4 == 1) c.mask = fmt::format("window:{},0", at_least(0, kWideWindow, c.seed / 4));
@@ -67,7 +67,8 @@ Case with_many_queries(Case c) {
   return narrow(c);
 }
 
-/// Most of them in the third tile of both, in later rounds in later ones, every other one with as many queries as keys.
+/// The case with queries and keys that mostly reach into the third tile, in later rounds into later
+/// tiles; every other case has as many queries as keys.
 Case with_many_tiles(Case c) {
   const std::int64_t most = reach_of(c).tile_tokens;
   const Range later{most - 33, most};  // from one key past a tile on
@@ -80,9 +81,9 @@ Case with_many_tiles(Case c) {
   return narrow(c);
 }
 
-/// One or two heads of 64 or 128 channels, and so many keys that tiles are full, of half of the cases
-/// all of them. Half have as many queries; of a causal mask over fewer the diagonal crosses tiles
-/// anywhere.
+/// The case with one or two heads of 64 or 128 channels and enough keys to fill tiles, in half of
+/// the cases whole tiles only. Half have as many queries as keys; with fewer the diagonal of a
+/// causal mask crosses tiles anywhere.
 Case with_whole_heads(Case c) {
   constexpr std::int64_t kStream = -9;
   constexpr Range kKeys{80, 208}, kWindow{64, 200};
@@ -103,8 +104,8 @@ Case with_whole_heads(Case c) {
   return c;
 }
 
-/// Holds as equals_reference does. Finds what only shows past a block of keys or a register tile:
-/// counters that wrap, scratch memory that is used twice, slices whose ends overlap.
+/// Holds as equals_reference does. Finds mistakes past a block of keys or a register tile: counters
+/// that wrap, scratch memory that is used twice, slices whose ends overlap.
 LawResult results_equal_exact(const Subject& subject, const Case& c) {
   LawResult forward = equals_exact(measure(subject, make_trial(c)));
   if (forward.outcome != Outcome::held || !subject.can.backward) return forward;

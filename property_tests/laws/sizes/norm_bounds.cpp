@@ -7,13 +7,13 @@
 namespace ringlab::verify {
 namespace {
 
-// Covers the plain double sums below.
+// Factor that covers the rounding of the plain double sums below.
 constexpr double kOutward = 1 + 0x1p-30;
 
-/// The keys and values of one head of one batch.
+/// Norms of the keys and values of one head of one batch.
 struct HeadNorms {
   std::vector<double> key, value;  ///< max_j |k_jc|, max_j |v_jc|
-  double key_sum = 0;              ///< max_j Σ_c |k_jc|
+  double key_sum = 0;              ///< Σ_c max_j |k_jc|
   double largest_key = 0, largest_value = 0;
 };
 
@@ -38,7 +38,7 @@ HeadNorms norms_of(const AttentionInput& input, std::int64_t b, std::int64_t kv_
   return norms;
 }
 
-/// The terms of the key of a row that has the largest of everything.
+/// The terms of a key that has the largest of everything in its row.
 ScoreTerms largest_terms(const AttentionInput& input, const HeadNorms& norms, std::int64_t b,
                          std::int64_t h, std::int64_t i) {
   const Problem& problem = input.problem;
@@ -93,7 +93,7 @@ struct RowBounds {
            kOutward;
   }
 
-  /// The logarithm of the row sum, which is one of at most `keys`, is added to the maximum instead.
+  /// Takes a row sum of 1, and adds its logarithm, at most log(keys), to the row's maximum instead.
   double lse(double exact) const {
     const double row_max = largest_score + std::log(static_cast<double>(keys));
     return lse_bound(profile, {.keys = keys,

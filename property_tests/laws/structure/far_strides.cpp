@@ -18,7 +18,7 @@ struct FarTensor {
   TensorView<const double> view;
 };
 
-/// One dimension of several.
+/// A dimension: its extent and its stride.
 struct Dimension {
   std::int64_t Extents::*extent;
   std::int64_t Strides::*stride;
@@ -28,7 +28,7 @@ constexpr Dimension kDimensions[] = {{&Extents::batch, &Strides::batch},
                                      {&Extents::tokens, &Strides::token},
                                      {&Extents::channels, &Strides::channel}};
 
-/// A dimension in which there is more than one element to be far from; there is one.
+/// A random dimension with more than one element; the tensor has one.
 Dimension far_dimension(const Extents& e, Draws& draws) {
   std::vector<Dimension> several;
   for (const Dimension& dimension : kDimensions) {
@@ -37,8 +37,8 @@ Dimension far_dimension(const Extents& e, Draws& draws) {
   return several[static_cast<std::size_t>(draws.below(std::ssize(several)))];
 }
 
-/// The last element of one dimension is 2^31 or 2^32 elements or a few more from the first, either
-/// way; the others are dense.
+/// Places the last element of one dimension 2^31 or 2^32 elements or a few more from the first,
+/// either way; the other dimensions are dense.
 FarTensor far_apart(const Tensor<double>& tensor, Draws& draws) {
   Extents e = tensor.extents();
   const Dimension far = far_dimension(e, draws);
@@ -65,7 +65,7 @@ struct Moved {
   TensorView<const double>& view;
 };
 
-/// All inputs, or one of them alone.
+/// Places all inputs far apart, or one of them alone.
 LawResult far_strides_do_not_matter(const Subject& subject, const Case& c) {
   const GradientTrial trial = make_gradient_trial(c);
   const bool differentiates =
@@ -95,7 +95,7 @@ LawResult far_strides_do_not_matter(const Subject& subject, const Case& c) {
   return same_gradient_bits(what, got.gradients.value(), want.gradients.value());
 }
 
-/// Every tensor has two tokens at least.
+/// The case with two tokens at least in every tensor.
 Case several_tokens(Case c) {
   c.shape.q_tokens = std::max<std::int64_t>(2, c.shape.q_tokens);
   c.shape.kv_tokens = std::max<std::int64_t>(2, c.shape.kv_tokens);

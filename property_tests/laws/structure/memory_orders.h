@@ -14,19 +14,19 @@ struct GuardedTensor {
   std::vector<double> memory;
   TensorView<const double> view;
 };
-/// Dimensions in any order, gaps after any, backwards now and then.
+/// Places a tensor with its dimensions in any order, gaps after any, backwards now and then.
 GuardedTensor guarded(const Tensor<double>& tensor, Draws& draws);
-/// Rows whose channels lie side by side, as most kernels are given them: batches, heads and tokens
-/// in any order, padded rows, tensors packed three to a row.
+/// Places rows with channels side by side, as most kernels are given them: batches, heads and
+/// tokens in any order, padded rows, tensors packed three to a row.
 GuardedTensor guarded_rows(const Tensor<double>& tensor, Draws& draws);
 
 struct GuardedInputs {
   GuardedTensor q, k, v;
   AttentionInput input(const Problem& problem) const { return {problem, q.view, k.view, v.view}; }
 };
-/// Half of the seeds in any memory order, the others in rows.
+/// Places the inputs, for half of the seeds in any memory order, for the others in rows.
 GuardedInputs guarded_inputs(const Trial& trial, std::uint64_t seed);
-/// One tensor more of such a seed.
+/// Places a further tensor as guarded_inputs() does for this seed.
 GuardedTensor guarded_tensor(const Tensor<double>& tensor, std::uint64_t seed);
 
 }  // namespace ringlab::verify

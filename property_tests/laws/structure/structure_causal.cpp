@@ -39,7 +39,7 @@ Case prefix_case(Case c) {
   return c;
 }
 
-/// Holds as above, with shorter tensors. Finds results that depend on the padding of the last tile.
+/// Holds because causal rows have no later token. Shorter tensors show padding of the last tile.
 LawResult truncated_run_agrees(const Subject& subject, const Case& c) {
   const Trial whole = make_trial(c);
   const std::int64_t longest_drop = std::min(c.shape.q_tokens - 1, c.shape.kv_tokens);

@@ -1,4 +1,4 @@
-// Packed documents: what is in another document, or after the end, does not exist.
+// Packed documents: for a row, tokens of other documents and after the end do not exist.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string random_documents(std::uint64_t seed, std::int64_t tokens) {
   }
 }
 
-/// True when the last term cuts exactly `tokens` keys into documents, with at most causal before it.
+/// True when the last term cuts exactly `tokens` keys into documents, with causal at most before.
 bool is_packing(const CaseMask& mask, std::int64_t tokens) {
   if (mask.terms().empty() || mask.terms().size() > 2) return false;
   const auto* documents = std::get_if<DocumentsMask>(&mask.terms().back());
@@ -43,8 +43,8 @@ Case documents_case(Case c) {
   return c;
 }
 
-/// Where it decodes, the border of two documents is between the queries: what the last of them see
-/// begins behind all that the first see.
+/// The case with documents; with few queries, a border of two documents between them: keys of the
+/// last queries begin behind all keys of the first.
 Case documents_case_or_decoding(Case c) {
   Case few = some_with_few_queries(c);
   if (few == c) return documents_case(std::move(c));
@@ -91,7 +91,7 @@ LawResult other_documents_change_nothing(const Subject& subject, const Case& c) 
       [&kept](std::int64_t t) { return t >= kept.first_row && t < kept.first_row + kept.rows; });
 }
 
-/// Holds as above. Finds causal positions that are counted from the start of the pack.
+/// Holds because no row sees another document. Finds causal positions counted from pack starts.
 LawResult packed_equals_separate(const Subject& subject, const Case& c) {
   const Trial packed = make_trial(c);
   const BoundedAnswer together = run_with_bounds(subject, packed.input(), packed.options);

@@ -1,4 +1,4 @@
-// Where the inputs lie in memory does not matter, and a run only reads them.
+// Memory orders of the inputs, which do not matter, and inputs that are only read.
 #include <cstring>
 
 #include "property_tests/laws/structure/memory_orders.h"

@@ -39,8 +39,8 @@ Case full_case(Case c) {
   return c;
 }
 
-/// An end of a window that is beyond all keys, however it is counted: in 31 bits or 32 it would be a
-/// few keys or none.
+/// An end of a window that is beyond all keys, however it is counted: in 31 bits or 32 it would be
+/// a few keys or none.
 std::int64_t beyond_everything(const Case& c, std::uint64_t seed) {
   constexpr std::int64_t kWidest[] = {std::int64_t{1} << 31, std::int64_t{1} << 32,
                                       std::int64_t{1} << 40};

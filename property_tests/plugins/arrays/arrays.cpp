@@ -18,7 +18,7 @@ double decode(const std::uint8_t* at, DType dtype) {
   });
 }
 
-/// Whether the caller's memory order wastes so much that most of its pages have no element.
+/// True when the caller's memory order wastes so much that most of its pages have no element.
 bool is_sparse(const TensorView<const double>& values) {
   constexpr std::int64_t kMostWaste = 8;
   const std::int64_t elements = values.extents.size();

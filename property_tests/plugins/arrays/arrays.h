@@ -1,4 +1,4 @@
-// The arrays of a call as bytes on pages of their own, and what became of them.
+// The arrays of a call as bytes on pages of their own, and the outputs read back from them.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace ringlab::plugins {
 
-/// The end of their pages that arrays lie at: the last, so that one element too many meets a guard,
-/// or the first, for one before the start.
+/// The end of its pages at which an array lies: the last, so that one element too many meets a
+/// guard, or the first, for one before the start.
 enum class Placement { at_the_end, at_the_start };
 
 /// A memory file in the making: arrays, each on pages of its own.
@@ -20,11 +20,11 @@ class Pages {
  public:
   Pages(Placement placement, std::uint8_t filler) : placement_(placement), filler_(filler) {}
 
-  /// Room for an array; the rest of its pages holds the filler.
+  /// Adds room for an array; the rest of its pages holds the filler.
   Segment add(std::int64_t bytes);
-  /// Where an array of so many bytes lies on pages of its own, of which none is there.
+  /// The place of an array of so many bytes on pages of its own, none of which is added.
   Segment place(std::int64_t bytes) const;
-  /// So many pages; the offset of the first in the file.
+  /// Adds `count` pages; returns the offset of the first in the file.
   std::int64_t add_pages(std::int64_t count);
   std::uint8_t* array(const Segment& segment) {
     return bytes_.data() + segment.file_offset + segment.lead;
@@ -43,8 +43,8 @@ class Pages {
 /// pages with elements are there. Those that need too many of them are made dense.
 Segment add_tensor(Pages& pages, const TensorView<const double>& values, DType dtype,
                    ringlab_tensor& shape);
-/// Room for a dense tensor, every element a signalling NaN that `mark` tells from those of other
-/// calls.
+/// Adds room for a dense tensor, every element a signalling NaN that `mark` tells from those of
+/// other calls.
 Segment add_output(Pages& pages, const Extents& extents, DType dtype, std::uint64_t mark,
                    ringlab_tensor& shape);
 Segment add_numbers(Pages& pages, const std::vector<std::int64_t>& numbers);

@@ -1,4 +1,4 @@
-// Elements of a tensor as bytes: their types, where they lie, and what lies between them.
+// Elements of a tensor as bytes: their types, their places, and the NaN between them.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ void encode(std::uint8_t* at, DType dtype, double value);
 
 /// A signalling NaN of `dtype`: quiet bit clear, the lowest bits of `mark` among the others.
 std::uint64_t signalling_nan(DType dtype, std::uint64_t mark);
-/// Signalling NaN, so that a plugin that reads what nobody wrote gets NaN, and one that forgets to
-/// write is told from one that computed a (quiet) NaN.
+/// Fills memory with signalling NaN: a plugin that reads unwritten elements gets NaN, and one that
+/// forgets to write is told from one that computed a (quiet) NaN.
 void fill_with_nan(std::uint8_t* at, std::int64_t elements, DType dtype, std::uint64_t mark);
 
 /// Fills in all but the pointer: extents and strides in elements, (batch, heads, tokens, channels).
@@ -34,8 +34,8 @@ struct Span {
 };
 Span span_of(const Extents& e, const Strides& s);
 
-/// One address for one place in our memory, always: a plugin that caches by address shows when the
-/// numbers there change.
+/// The plugin's address for a place in our memory, always the same: a plugin that caches by address
+/// shows when the numbers there change.
 std::uint64_t address_for(const void* place);
 
 }  // namespace ringlab::plugins

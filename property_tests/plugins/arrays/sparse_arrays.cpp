@@ -9,11 +9,11 @@
 namespace ringlab::plugins {
 namespace {
 
-// A process can have so many mappings and more.
+// The most runs and pages of one array: fewer mappings than a process may have.
 constexpr std::size_t kMostRuns = 4096;
 constexpr std::size_t kMostPages = 16384;
 
-/// The pages of an array that are there, by number, and where in the file each lies.
+/// File offsets of the pages of an array that have elements, by page number.
 using TouchedPages = std::map<std::int64_t, std::int64_t>;
 
 /// Bytes from the array's first page to an element.
@@ -28,7 +28,7 @@ struct Places {
   }
 };
 
-/// The runs of the pages, which come into the file.
+/// Adds the pages to the file and returns them as runs.
 std::vector<PageRun> runs_of(TouchedPages& touched, Pages& pages) {
   std::vector<PageRun> runs;
   for (auto& [page, file_offset] : touched) {
