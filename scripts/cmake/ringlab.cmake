@@ -142,11 +142,11 @@ function(ringlab_final_run_path)
                         INSTALL_RPATH_USE_LINK_PATH ON)
 endfunction()
 
-# A GoogleTest program; every TEST in it becomes a ctest entry, whose label is the program.
+# A GoogleTest program; every TEST in it becomes a ctest entry.
 function(ringlab_test name)
   ringlab_program(${name} KIND test ${ARGN})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
 
 # Three targets are compiled and one is chosen at run time, for the whole process: AVX-512, AVX2

@@ -21,7 +21,6 @@ foreach(name one two free)
   target_link_libraries(${name}_test PRIVATE shared)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   add_test(NAME ${name} COMMAND ${name}_test)
-  set_tests_properties(${name} PROPERTIES LABELS ${name}_test)
 endforeach()
 """,
     "CMakePresets.json": """{"version": 6, "configurePresets": [{"name": "ci", "generator": "Ninja",
