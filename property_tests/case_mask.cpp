@@ -31,8 +31,7 @@ DrawnBits parse_bits(const std::string& path) {
   if (error != std::errc{} || stop != end) {
     throw_usage_error({.where = "mask of a case",
                        .expected = "bits:SEED (a case cannot read a mask from a file)",
-                       .actual = "\"" + path + "\"",
-                       .hint = ""});
+                       .actual = "\"" + path + "\""});
   }
   return drawn;
 }

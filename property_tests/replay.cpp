@@ -21,8 +21,7 @@ void check_rows(const std::vector<std::int64_t>& rows, std::int64_t q_tokens) {
   if (rows.empty() || (ascending && rows.front() >= 0 && rows.back() < q_tokens)) return;
   throw_usage_error({.where = "rows to compare",
                      .expected = "ascending rows below " + std::to_string(q_tokens),
-                     .actual = std::to_string(rows.front()) + " … " + std::to_string(rows.back()),
-                     .hint = ""});
+                     .actual = std::to_string(rows.front()) + " … " + std::to_string(rows.back())});
 }
 
 /// The subject, with Unsupported thrown for bit masks that it does not take.

@@ -88,8 +88,7 @@ void use_vectors(const std::string& name) {
   }
   throw_usage_error({.where = "vectors",
                      .expected = "one of " + known + ", which this processor and build have",
-                     .actual = name,
-                     .hint = ""});
+                     .actual = name});
 }
 
 }  // namespace ringlab::cpu

@@ -16,8 +16,7 @@ inline void check_cuda(cudaError_t status, const char* call, const std::string& 
   throw MachineError(
       {.where = where + ", " + call,
        .expected = "success",
-       .actual = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")",
-       .hint = ""});
+       .actual = std::string(cudaGetErrorName(status)) + " (" + cudaGetErrorString(status) + ")"});
 }
 inline void check_cuda(cudaError_t status, const char* call, int rank) {
   if (status != cudaSuccess) check_cuda(status, call, "rank " + std::to_string(rank));

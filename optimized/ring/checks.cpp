@@ -32,8 +32,7 @@ void check_dtype(DType elements, DType wanted) {
   if (elements == wanted) return;
   throw_usage_error({.where = "elements of the tensors",
                      .expected = std::string(dtype_info(wanted).name) + ", the problem's dtype",
-                     .actual = std::string(dtype_info(elements).name),
-                     .hint = ""});
+                     .actual = std::string(dtype_info(elements).name)});
 }
 
 template <class Element>

@@ -32,8 +32,7 @@ bool is_the_cause(const Error& first, const Error& later) {
 
 std::shared_ptr<const Error> foreign_error(int rank, const std::string& text) {
   return std::make_shared<const Error>(
-      ErrorKind::environment,
-      ErrorParts{.where = rank_name(rank), .expected = "", .actual = text, .hint = ""});
+      ErrorKind::environment, ErrorParts{.where = rank_name(rank), .expected = "", .actual = text});
 }
 
 /// The text is so short that copies of the error need no memory.
@@ -178,8 +177,7 @@ RankError deadlock_error(const std::vector<std::optional<HalfMessage>>& waiting,
 
 void check_ranks(int ranks) {
   if (ranks >= 1) return;
-  throw_usage_error(
-      {.where = "ranks", .expected = "at least 1", .actual = std::to_string(ranks), .hint = ""});
+  throw_usage_error({.where = "ranks", .expected = "at least 1", .actual = std::to_string(ranks)});
 }
 
 }  // namespace ringlab::in_process

@@ -143,8 +143,7 @@ class FaultyCommunicator final : public Communicator {
       default:
         throw_environment_error({.where = "rank " + std::to_string(rank()),
                                  .expected = "",
-                                 .actual = "a planned fault",
-                                 .hint = ""});
+                                 .actual = "a planned fault"});
     }
   }
 

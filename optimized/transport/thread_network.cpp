@@ -21,10 +21,8 @@ constexpr std::size_t kLongestPiece = std::size_t{256} << 10;     // stays in a 
 
 std::chrono::steady_clock::duration checked_timeout(double seconds) {
   if (!(seconds > 0)) {
-    throw_usage_error({.where = "timeout",
-                       .expected = "more than 0 seconds",
-                       .actual = std::to_string(seconds),
-                       .hint = ""});
+    throw_usage_error(
+        {.where = "timeout", .expected = "more than 0 seconds", .actual = std::to_string(seconds)});
   }
   const std::chrono::duration<double> bounded(std::min(seconds, kLongestTimeout));
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(bounded);

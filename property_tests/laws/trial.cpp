@@ -25,8 +25,7 @@ void check_output(const std::string& subject, const char* name, const Tensor<dou
   if (got.extents() == wanted) return;
   throw_environment_error({.where = subject + ", output " + name,
                            .expected = "shape " + text(wanted),
-                           .actual = text(got.extents()),
-                           .hint = ""});
+                           .actual = text(got.extents())});
 }
 
 Extents resized(Extents e, std::int64_t Extents::*side, const Indices& from) {

@@ -15,7 +15,7 @@ namespace {
 
 void check_claims(const OwnAttention& own, int cases) {
   const auto refuse = [](const char* what, const char* expected, const std::string& actual) {
-    throw_usage_error({.where = what, .expected = expected, .actual = actual, .hint = ""});
+    throw_usage_error({.where = what, .expected = expected, .actual = actual});
   };
   if (!own.forward) refuse("OwnAttention::forward", "a function", "none");
   if (own.dtypes.empty()) refuse("OwnAttention::dtypes", "one at least", "none");

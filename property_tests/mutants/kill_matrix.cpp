@@ -45,8 +45,7 @@ Number parse_number(std::string_view option, std::string_view text, Number least
   if (code != std::errc() || end != text.data() + text.size() || value < least) {
     throw_usage_error({.where = std::string(option),
                        .expected = fmt::format("a number, {} or more", least),
-                       .actual = "\"" + std::string(text) + "\"",
-                       .hint = ""});
+                       .actual = "\"" + std::string(text) + "\""});
   }
   return value;
 }
@@ -55,8 +54,7 @@ std::string read_file(const std::string& path) {
   std::ifstream file(path);
   std::string text(std::istreambuf_iterator<char>(file), {});
   if (!file) {
-    throw_input_error(
-        {.where = path, .expected = "a file to read", .actual = "a failure", .hint = ""});
+    throw_input_error({.where = path, .expected = "a file to read", .actual = "a failure"});
   }
   return text;
 }
@@ -68,8 +66,7 @@ MatrixSettings parse(int count, char** words) {
     const std::string_view option = words[i];
     const auto value = [&]() -> std::string_view {
       if (i + 1 < count) return words[++i];
-      throw_usage_error(
-          {.where = std::string(option), .expected = "a value", .actual = "nothing", .hint = ""});
+      throw_usage_error({.where = std::string(option), .expected = "a value", .actual = "nothing"});
     };
     if (option == "--help")
       settings.help = true;
@@ -98,14 +95,11 @@ MatrixSettings parse(int count, char** words) {
     else
       throw_usage_error({.where = "option",
                          .expected = "one of those that --help lists",
-                         .actual = std::string(option),
-                         .hint = ""});
+                         .actual = std::string(option)});
   }
   if (settings.part > settings.parts || (settings.part == 0 && settings.parts != 0)) {
-    throw_usage_error({.where = "--part",
-                       .expected = "1 … --parts",
-                       .actual = std::to_string(settings.part),
-                       .hint = ""});
+    throw_usage_error(
+        {.where = "--part", .expected = "1 … --parts", .actual = std::to_string(settings.part)});
   }
   return settings;
 }
@@ -130,7 +124,7 @@ void write_file(const std::string& path, const std::string& text) {
   file.close();
   if (!file) {
     throw_environment_error(
-        {.where = path, .expected = "a file to write to", .actual = "a failure", .hint = ""});
+        {.where = path, .expected = "a file to write to", .actual = "a failure"});
   }
 }
 

@@ -26,10 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void throw_refused(const std::string& what, int error) {
-  throw MachineError({.where = "the process of a plugin",
-                      .expected = what,
-                      .actual = std::strerror(error),
-                      .hint = ""});
+  throw MachineError(
+      {.where = "the process of a plugin", .expected = what, .actual = std::strerror(error)});
 }
 
 std::int64_t size_of(int descriptor) {

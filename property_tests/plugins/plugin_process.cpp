@@ -133,10 +133,10 @@ PluginProcess::PluginProcess(std::string path, PluginOptions options, const Fore
     failure = std::make_error_code(std::errc::no_such_file_or_directory);
   }
   if (!std::filesystem::is_regular_file(found)) {
-    throw_input_error({.where = "plugin " + path_,
-                       .expected = "a shared library",
-                       .actual = failure ? "nothing there (" + failure.message() + ")" : "a folder",
-                       .hint = ""});
+    throw_input_error(
+        {.where = "plugin " + path_,
+         .expected = "a shared library",
+         .actual = failure ? "nothing there (" + failure.message() + ")" : "a folder"});
   }
   const ElfHeader header = elf_header(path_);
   if (!header.is_elf()) throw_not_loadable(path_, "no ELF file", kind_);
@@ -265,7 +265,7 @@ void PluginProcess::pass_on_scarcity(const Reply& reply, const std::string& what
 
 void PluginProcess::complain(const std::string& what) const {
   throw_environment_error(
-      {.where = path_, .expected = "an answer and nothing else", .actual = what, .hint = ""});
+      {.where = path_, .expected = "an answer and nothing else", .actual = what});
 }
 
 // Order matters: the return code first, then processes and modes left behind.

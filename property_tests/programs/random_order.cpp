@@ -98,8 +98,7 @@ void execute_in_random_order(const std::vector<MessageProgram>& programs, std::u
   if (tell_in_random_order(messages.happenings(), streams, seed, machine)) return;
   throw_usage_error({.where = "message programs",
                      .expected = "programs that obey check_message_programs()",
-                     .actual = "ranks that wait for ever",
-                     .hint = ""});
+                     .actual = "ranks that wait for ever"});
 }
 
 }  // namespace ringlab::ring

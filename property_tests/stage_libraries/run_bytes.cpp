@@ -42,8 +42,7 @@ Json json_of(const TensorView<const double>& view) {
 [[noreturn]] void throw_garbled(const std::string& what) {
   throw_environment_error({.where = "the answer of a stage's process",
                            .expected = "a result in the extents of its problem",
-                           .actual = what,
-                           .hint = ""});
+                           .actual = what});
 }
 
 Tensor<double> tensor_of(const Json& json, const Extents& extents) {

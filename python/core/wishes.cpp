@@ -82,8 +82,7 @@ bool wants_default_slopes(const Wishes& wishes) {
   if (word == "default") return true;
   throw_usage_error({.where = "alibi",
                      .expected = "\"default\", or one slope per query head",
-                     .actual = "\"" + word + "\"",
-                     .hint = ""});
+                     .actual = "\"" + word + "\""});
 }
 
 Modifiers modifiers_from(const Wishes& wishes, std::int64_t heads) {

@@ -48,8 +48,7 @@ class Wishes {
     if (nanobind::try_cast(object(name), value)) return value;
     throw_usage_error({.where = name,
                        .expected = kTypeName<Value>,
-                       .actual = nanobind::cast<std::string>(nanobind::repr(object(name))),
-                       .hint = ""});
+                       .actual = nanobind::cast<std::string>(nanobind::repr(object(name)))});
   }
 
  private:

@@ -50,10 +50,10 @@ std::vector<std::int64_t> chosen_rows(const std::vector<std::int64_t>& rows, std
   const bool ascending =  // strictly, so that no row is there twice
       std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()) == rows.end();
   if (!ascending || rows.front() < 0 || rows.back() >= tokens) {
-    throw_usage_error({.where = "sampled rows",
-                       .expected = "ascending query rows below " + std::to_string(tokens),
-                       .actual = std::to_string(rows.front()) + " … " + std::to_string(rows.back()),
-                       .hint = ""});
+    throw_usage_error(
+        {.where = "sampled rows",
+         .expected = "ascending query rows below " + std::to_string(tokens),
+         .actual = std::to_string(rows.front()) + " … " + std::to_string(rows.back())});
   }
   return rows;
 }

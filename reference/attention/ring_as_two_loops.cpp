@@ -115,7 +115,7 @@ AttentionOutput ring_as_two_loops(const AttentionInput& input, int ranks) {
   check_problem(input.problem);
   if (ranks < 1) {
     throw_usage_error(
-        {.where = "ranks", .expected = "at least 1", .actual = std::to_string(ranks), .hint = ""});
+        {.where = "ranks", .expected = "at least 1", .actual = std::to_string(ranks)});
   }
   return TwoLoops(input, ranks).run();
 }

@@ -15,14 +15,12 @@ void check_range(const char* what, std::int64_t value, std::int64_t least, std::
   if (value >= least && value <= most) return;
   throw_usage_error({.where = what,
                      .expected = std::to_string(least) + " to " + std::to_string(most),
-                     .actual = std::to_string(value),
-                     .hint = ""});
+                     .actual = std::to_string(value)});
 }
 
 void check_extents(const std::string& name, const Extents& actual, const Extents& expected) {
   if (actual == expected) return;
-  throw_input_error(
-      {.where = name, .expected = text(expected), .actual = text(actual), .hint = ""});
+  throw_input_error({.where = name, .expected = text(expected), .actual = text(actual)});
 }
 
 }  // namespace ringlab

@@ -45,7 +45,7 @@ std::string value_text(const Modifiers& modifiers, ModifierKind kind) {
 
 void refuse(const std::string& where, std::string expected, double found) {
   throw_input_error(
-      {.where = where, .expected = std::move(expected), .actual = number_text(found), .hint = ""});
+      {.where = where, .expected = std::move(expected), .actual = number_text(found)});
 }
 
 bool is_zero_or_moderate(double x) {

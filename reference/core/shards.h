@@ -45,8 +45,7 @@ std::span<T> rows_of(const TensorView<T>& tensor, std::int64_t head, std::int64_
   if (first < 0 || count < 0 || first > e.tokens - count || head >= e.batch * e.heads) {
     throw_usage_error({.where = "rows_of",
                        .expected = "rows of a tensor with " + std::to_string(e.tokens) + " tokens",
-                       .actual = std::to_string(count) + " rows from " + std::to_string(first),
-                       .hint = ""});
+                       .actual = std::to_string(count) + " rows from " + std::to_string(first)});
   }
   return {tensor.data + (head * e.tokens + first) * e.channels,
           static_cast<std::size_t>(count * e.channels)};

@@ -209,8 +209,7 @@ void AtomicFiles::make_folder(const fs::path& given) {
   if (!error && fs::is_directory(folder, error)) return;
   throw_environment_error({.where = printable(folder.string()),
                            .expected = "to make a directory",
-                           .actual = error ? error.message() : std::string("a file of that name"),
-                           .hint = ""});
+                           .actual = error ? error.message() : std::string("a file of that name")});
 }
 
 fs::path AtomicFiles::share(const fs::path& given, const std::string& mark, std::int64_t bytes) {
@@ -219,8 +218,7 @@ fs::path AtomicFiles::share(const fs::path& given, const std::string& mark, std:
   if (fs::exists(path, ignored) && !regular_file(path)) {
     throw_environment_error({.where = printable(given.string()),
                              .expected = "a regular file, or none",
-                             .actual = "something else",
-                             .hint = ""});
+                             .actual = "something else"});
   }
   fs::path temporary = temporary_name(path, mark);
   const int descriptor = open_temporary({path, temporary}, 0);

@@ -78,8 +78,7 @@ void append_bytes(std::string& out, const std::vector<double>& values, const std
     if (!(value >= 0 && value <= 255 && value == std::floor(value))) {
       throw_usage_error({.where = where,
                          .expected = "whole numbers in 0 … 255",
-                         .actual = std::to_string(value),
-                         .hint = ""});
+                         .actual = std::to_string(value)});
     }
     out.push_back(static_cast<char>(static_cast<unsigned char>(value)));
   }
@@ -106,8 +105,7 @@ std::int64_t checked_bytes(const std::vector<std::int64_t>& shape, int bytes_eac
     throw_input_error(
         {.where = where,
          .expected = "at most 8 extents of at most 2^40, fewer than 2^63 bytes in all",
-         .actual = "shape " + shape_text(shape),
-         .hint = ""});
+         .actual = "shape " + shape_text(shape)});
   }
   return empty ? 0 : bytes;
 }
@@ -132,8 +130,7 @@ FileTensor decode_elements(std::span<const std::byte> bytes, const ElementType& 
     if (type.kind == ElementKind::boolean && value > 1) {
       throw_input_error({.where = where,
                          .expected = "booleans stored as 0 or 1",
-                         .actual = std::to_string(value),
-                         .hint = ""});
+                         .actual = std::to_string(value)});
     }
     tensor.values.push_back(value);
   }
@@ -148,8 +145,7 @@ void append_elements(std::string& out, const FileTensor& tensor, DType dtype,
   if (bytes / bytes_each != static_cast<std::int64_t>(tensor.values.size())) {
     throw_usage_error({.where = where,
                        .expected = "as many values as shape " + shape_text(tensor.shape) + " has",
-                       .actual = std::to_string(tensor.values.size()),
-                       .hint = ""});
+                       .actual = std::to_string(tensor.values.size())});
   }
   if (tensor.is_byte) {
     append_bytes(out, tensor.values, where);

@@ -32,8 +32,7 @@ InputFile::InputFile(const std::filesystem::path& path) : name_(printable(path.s
     throw_input_error(
         {.where = name_,
          .expected = "a regular file",
-         .actual = known && S_ISDIR(status.st_mode) ? "a directory" : "something else",
-         .hint = ""});
+         .actual = known && S_ISDIR(status.st_mode) ? "a directory" : "something else"});
   }
   size_ = status.st_size;
 }
@@ -66,8 +65,7 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::int64_t
   if (file.size() > max_bytes) {
     throw_input_error({.where = printable(path.string()),
                        .expected = "at most " + std::to_string(max_bytes) + " bytes",
-                       .actual = std::to_string(file.size()),
-                       .hint = ""});
+                       .actual = std::to_string(file.size())});
   }
   return file.read(file.size());
 }

@@ -44,8 +44,7 @@ std::span<const std::byte> take(std::span<const std::byte>& rest, std::size_t co
   if (count > rest.size()) {
     throw_input_error({.where = name,
                        .expected = what + " of " + std::to_string(count) + " bytes",
-                       .actual = "the end of the file after " + std::to_string(rest.size()),
-                       .hint = ""});
+                       .actual = "the end of the file after " + std::to_string(rest.size())});
   }
   const auto taken = rest.first(count);
   rest = rest.subspan(count);
@@ -71,8 +70,7 @@ std::string_view take_header(std::span<const std::byte>& rest, const std::string
   if (major < 1 || major > 3 || minor != 0) {
     throw_input_error({.where = name,
                        .expected = "version 1.0, 2.0 or 3.0",
-                       .actual = std::to_string(major) + "." + std::to_string(minor),
-                       .hint = ""});
+                       .actual = std::to_string(major) + "." + std::to_string(minor)});
   }
   // Version 1 has 16 bits for the length, later ones 32; little-endian, as this machine is.
   const auto length_bytes = take(rest, major == 1 ? 2 : 4, "a header length", name);
@@ -82,8 +80,7 @@ std::string_view take_header(std::span<const std::byte>& rest, const std::string
   if (length > kLongestNpyHeader) {
     throw_input_error({.where = name,
                        .expected = "a header of at most 65536 bytes",
-                       .actual = std::to_string(length),
-                       .hint = ""});
+                       .actual = std::to_string(length)});
   }
   return as_text(take(rest, length, "a header", name));
 }

@@ -116,8 +116,7 @@ class HeaderReader {
     const std::string rest(text_.substr(at_, 20));  // enough to recognise the place by
     throw_input_error({.where = where_ + ", byte " + std::to_string(at_) + " of the header",
                        .expected = expected,
-                       .actual = rest.empty() ? "the end" : "\"" + printable(rest) + "\"",
-                       .hint = ""});
+                       .actual = rest.empty() ? "the end" : "\"" + printable(rest) + "\""});
   }
 
   std::string_view text_;

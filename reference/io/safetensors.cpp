@@ -33,8 +33,7 @@ const ElementType& find_type(const std::string& dtype, const std::string& where)
   }
   throw_input_error({.where = where,
                      .expected = "dtype F64, F32, F16, BF16, F8_E4M3, F8_E5M2, U8 or BOOL",
-                     .actual = dtype,
-                     .hint = ""});
+                     .actual = dtype});
 }
 
 std::string_view name_of_type(const FileTensor& tensor) {

@@ -40,7 +40,7 @@ constexpr std::array<KnownDType, 15> kKnownDTypes = {{{"BOOL", 1},
 
 [[noreturn]] void fail(const std::string& where, const std::string& expected,
                        const std::string& actual) {
-  throw_input_error({.where = where, .expected = expected, .actual = actual, .hint = ""});
+  throw_input_error({.where = where, .expected = expected, .actual = actual});
 }
 
 /// A number that fits 63 bits; negative, fractional and huge ones are input errors.

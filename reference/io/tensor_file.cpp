@@ -58,8 +58,7 @@ void check_file_name(const std::string& name) {
   if (plain) return;
   throw_usage_error({.where = "tensor name",
                      .expected = "a plain file name",
-                     .actual = "\"" + printable(name) + "\"",
-                     .hint = ""});
+                     .actual = "\"" + printable(name) + "\""});
 }
 
 }  // namespace
@@ -93,8 +92,7 @@ NamedTensors read_tensors(const fs::path& path, const std::vector<std::string>& 
                        .expected = container_of(path) == Container::safetensors
                                        ? "a tensor \"" + name + "\""
                                        : "a file " + name + ".npy",
-                       .actual = "none",
-                       .hint = ""});
+                       .actual = "none"});
   }
   return tensors;
 }
@@ -131,8 +129,7 @@ Tensor<double> to_tensor(const FileTensor& tensor, const std::string& name) {
     throw_input_error({.where = "tensor \"" + printable(name) + "\"",
                        .expected = "2, 3 or 4 dimensions: (batch, heads, tokens, channels), "
                                    "(heads, tokens, channels) or (tokens, channels)",
-                       .actual = "shape " + shape_text(s),
-                       .hint = ""});
+                       .actual = "shape " + shape_text(s)});
   }
   const std::size_t n = s.size();
   // Missing dimensions are the outer ones: one batch, one head.
@@ -140,8 +137,7 @@ Tensor<double> to_tensor(const FileTensor& tensor, const std::string& name) {
   if (result.size() != std::ssize(tensor.values)) {
     throw_input_error({.where = "tensor \"" + printable(name) + "\"",
                        .expected = std::to_string(result.size()) + " values",
-                       .actual = std::to_string(tensor.values.size()),
-                       .hint = ""});
+                       .actual = std::to_string(tensor.values.size())});
   }
   result.values() = tensor.values;
   return result;

@@ -26,8 +26,7 @@ Extents extents_of(const std::vector<std::int64_t>& shape, const std::string& na
     throw_input_error({.where = "tensor \"" + printable(name) + "\"",
                        .expected = "2, 3 or 4 dimensions: (batch, heads, tokens, channels), "
                                    "(heads, tokens, channels) or (tokens, channels)",
-                       .actual = "shape " + shape_text(shape),
-                       .hint = ""});
+                       .actual = "shape " + shape_text(shape)});
   }
   return {n == 4 ? shape[0] : 1, n >= 3 ? shape[n - 3] : 1, shape[n - 2], shape[n - 1]};
 }
@@ -38,8 +37,7 @@ RowSource source_of(const fs::path& file, StoredTensor stored, const std::string
   if (stored.type.kind != ElementKind::number) {
     throw_input_error({.where = "tensor " + printable(name),
                        .expected = "floating-point numbers",
-                       .actual = "bytes or booleans",
-                       .hint = ""});
+                       .actual = "bytes or booleans"});
   }
   return {file, std::move(stored), extents, archived};
 }
@@ -77,8 +75,7 @@ class Descriptor {
 [[noreturn]] void throw_write_error(const fs::path& path) {
   throw_environment_error({.where = printable(path.string()),
                            .expected = "to write the file",
-                           .actual = std::system_category().message(errno),
-                           .hint = ""});
+                           .actual = std::system_category().message(errno)});
 }
 
 /// Writes all bytes at an offset; several processes write the same file, so there is no shared

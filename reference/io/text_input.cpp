@@ -112,8 +112,7 @@ Tensor<double> expand(const Projection& projection, std::string_view text, const
 
 void check_positive(const char* option, std::int64_t value) {
   if (value >= 1) return;
-  throw_usage_error(
-      {.where = option, .expected = "at least 1", .actual = std::to_string(value), .hint = ""});
+  throw_usage_error({.where = option, .expected = "at least 1", .actual = std::to_string(value)});
 }
 
 void check_options(const TextOptions& options) {
@@ -126,8 +125,7 @@ void check_options(const TextOptions& options) {
   throw_usage_error(
       {.where = "query heads",
        .expected = "a multiple of the " + std::to_string(options.kv_heads) + " K/V heads",
-       .actual = std::to_string(options.q_heads),
-       .hint = ""});
+       .actual = std::to_string(options.q_heads)});
 }
 
 Problem make_problem(const TextOptions& options, std::int64_t tokens) {
@@ -165,8 +163,7 @@ AttentionTensors make_tensors(const TextOptions& o, std::string_view text) {
 TextInput text_input_from_bytes(const std::string& text, const TextOptions& options) {
   check_options(options);
   if (text.empty()) {
-    throw_input_error(
-        {.where = "text", .expected = "at least one byte", .actual = "none", .hint = ""});
+    throw_input_error({.where = "text", .expected = "at least one byte", .actual = "none"});
   }
   const auto bytes = static_cast<std::int64_t>(text.size());
   const std::int64_t tokens = std::min(bytes, options.max_tokens);
@@ -183,8 +180,7 @@ TextInput text_input(const std::string& path, const TextOptions& options) {
   if (file.size() == 0) {
     throw_input_error({.where = printable(path),
                        .expected = "at least one byte of text",
-                       .actual = "an empty file",
-                       .hint = ""});
+                       .actual = "an empty file"});
   }
   const auto bytes = file.read(std::min(file.size(), options.max_tokens));
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -11,10 +11,8 @@ namespace {
 
 void check_figure(const Machine& machine, const std::string& figure, double value, bool holds) {
   if (holds) return;
-  throw_input_error({.where = "machine " + machine.name,
-                     .expected = figure,
-                     .actual = std::to_string(value),
-                     .hint = ""});
+  throw_input_error(
+      {.where = "machine " + machine.name, .expected = figure, .actual = std::to_string(value)});
 }
 
 // Refuses also NaN, but not infinity: a speed without end is a limit that may be asked for.

@@ -291,8 +291,7 @@ class ScheduleRun {
       throw_usage_error({.where = "simulate",
                          .expected = "a schedule that check_schedule() accepts",
                          .actual = "one that stops for ever at " +
-                                   ringlab::place(rank, program(rank)[place.operation]),
-                         .hint = ""});
+                                   ringlab::place(rank, program(rank)[place.operation])});
     }
   }
 
@@ -311,7 +310,7 @@ class ScheduleRun {
 
 void check(bool holds, const std::string& expected, const std::string& actual) {
   if (holds) return;
-  throw_usage_error({.where = "simulate", .expected = expected, .actual = actual, .hint = ""});
+  throw_usage_error({.where = "simulate", .expected = expected, .actual = actual});
 }
 
 void check_load(const Load& load, const Disturbance& disturbance) {

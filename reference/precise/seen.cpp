@@ -66,8 +66,7 @@ void check_gradient_input(const AttentionInput& input, const TensorView<const do
   if (rows.empty()) return;
   throw_usage_error({.where = "rows",
                      .expected = "none: gradients are sums over all rows",
-                     .actual = std::to_string(rows.size()) + " rows",
-                     .hint = ""});
+                     .actual = std::to_string(rows.size()) + " rows"});
 }
 
 std::vector<std::int64_t> wanted_rows(const std::vector<std::int64_t>& rows, const Shape& shape) {
@@ -81,8 +80,7 @@ std::vector<std::int64_t> wanted_rows(const std::vector<std::int64_t>& rows, con
     if (rows[n] >= least && rows[n] < shape.q_tokens) continue;
     throw_usage_error({.where = "rows",
                        .expected = "ascending query rows below " + std::to_string(shape.q_tokens),
-                       .actual = std::to_string(rows[n]) + " at place " + std::to_string(n),
-                       .hint = ""});
+                       .actual = std::to_string(rows[n]) + " at place " + std::to_string(n)});
   }
   return rows;
 }

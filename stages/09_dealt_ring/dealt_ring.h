@@ -52,8 +52,7 @@ inline Positions positions_in(const std::optional<Layout>& by_hand, const Spread
   if (positions.size() == rows) return positions;
   throw_usage_error({.where = "positions_of rank " + std::to_string(rank),
                      .expected = std::to_string(rows) + " positions, one per row",
-                     .actual = std::to_string(positions.size()),
-                     .hint = ""});
+                     .actual = std::to_string(positions.size())});
 }
 
 template <class Element>

@@ -33,8 +33,7 @@ LaunchTurn::LaunchTurn(std::string where) : where_(std::move(where)), lock_(laun
   if (!before.has_ended()) {
     throw DeviceStuck({.where = where_,
                        .expected = "a device that is free",
-                       .actual = "the kernel of " + before.where + " still at work on it",
-                       .hint = ""});
+                       .actual = "the kernel of " + before.where + " still at work on it"});
   }
   before = {};
 }

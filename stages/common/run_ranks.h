@@ -46,8 +46,7 @@ RunResult run_for_dtype(DType dtype, Run run) {
   if ((run_if(Elements{}) || ...)) return result;
   throw_usage_error({.where = "dtype",
                      .expected = "a type this subject is compiled for",
-                     .actual = std::string(dtype_info(dtype).name),
-                     .hint = ""});
+                     .actual = std::string(dtype_info(dtype).name)});
 }
 
 /// run_ranks_of() for a generic body, `[]<class E>(RankProblem<E>& r) { … }`. Compiled for the

@@ -28,7 +28,7 @@ void call_thrust(const char* call, const DeviceRows<Element>& all, Work work) {
         "rank " + std::to_string(all.rank) + ", device " + std::to_string(all.device);
     ringlab::cuda::check_cuda(static_cast<cudaError_t>(error.code().value()), call, where);
     throw MachineError(
-        {.where = where + ", " + call, .expected = "success", .actual = error.what(), .hint = ""});
+        {.where = where + ", " + call, .expected = "success", .actual = error.what()});
   }
 }
 

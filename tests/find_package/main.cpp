@@ -21,7 +21,7 @@ const ringlab::stages::Stage& find_stage(const std::string& name) {
   for (const ringlab::stages::Stage& stage : ringlab::stages::all_stages()) {
     if (stage.name == name) return stage;
   }
-  ringlab::throw_usage_error({.where = "stage", .expected = name, .actual = "none", .hint = ""});
+  ringlab::throw_usage_error({.where = "stage", .expected = name, .actual = "none"});
 }
 
 bool ring_agrees(const std::string& file) {

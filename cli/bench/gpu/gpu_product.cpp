@@ -16,8 +16,7 @@ namespace {
 using Element = BFloat16;
 
 [[noreturn]] void fail(const std::string& expected, const std::string& actual) {
-  throw_environment_error(
-      {.where = "cuBLASLt", .expected = expected, .actual = actual, .hint = ""});
+  throw_environment_error({.where = "cuBLASLt", .expected = expected, .actual = actual});
 }
 
 void check(cublasStatus_t status, const char* call) {

@@ -21,7 +21,7 @@ void check_timed(const std::vector<Timing>& timings) {
   for (const Timing& timing : timings) {
     if (timing.failure.empty()) continue;
     throw_environment_error(
-        {.where = timing.name, .expected = "its time", .actual = timing.failure, .hint = ""});
+        {.where = timing.name, .expected = "its time", .actual = timing.failure});
   }
 }
 

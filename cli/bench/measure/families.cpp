@@ -81,8 +81,7 @@ void check_cores(int cores) {
   if (here >= static_cast<unsigned>(cores)) return;
   throw_environment_error({.where = "bench cpu",
                            .expected = fmt::format("{} cores", cores),
-                           .actual = fmt::format("{}", here),
-                           .hint = ""});
+                           .actual = fmt::format("{}", here)});
 }
 
 TimingOptions Plan::timing(int part, int parts) const {

@@ -241,7 +241,7 @@ void Peer::fail(const std::string& expected, const std::string& actual) {
   failed_actual_ = actual;
   end();
   throw_environment_error(
-      {.where = "peer " + command_.name, .expected = expected, .actual = actual, .hint = ""});
+      {.where = "peer " + command_.name, .expected = expected, .actual = actual});
 }
 
 void Peer::end() {

@@ -32,8 +32,7 @@ inline void check_cudnn(cudnnStatus_t status, const char* call, const std::strin
   if (status == CUDNN_STATUS_SUCCESS) return;
   throw MachineError({.where = where + ", " + call,
                       .expected = "success",
-                      .actual = cudnn_frontend::detail::get_error_string(status),
-                      .hint = ""});
+                      .actual = cudnn_frontend::detail::get_error_string(status)});
 }
 
 }  // namespace ringlab::cudnn

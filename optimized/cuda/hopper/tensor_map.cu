@@ -68,8 +68,7 @@ TensorMap make_tensor_map(const BoxedTensor& tensor) {
   if (status != CUDA_SUCCESS) {
     throw_environment_error({.where = kWhere,
                              .expected = "success of cuTensorMapEncodeTiled",
-                             .actual = "CUDA driver error " + std::to_string(status),
-                             .hint = ""});
+                             .actual = "CUDA driver error " + std::to_string(status)});
   }
   TensorMap result;
   std::memcpy(&result, &map, sizeof(result));

@@ -278,8 +278,7 @@ void OneRank::check(const Problem&, const RunOptions& options) const {
   if (options.ranks == network_.ranks()) return;
   throw_usage_error({.where = "ranks",
                      .expected = std::to_string(network_.ranks()) + ", as many as there are",
-                     .actual = std::to_string(options.ranks),
-                     .hint = ""});
+                     .actual = std::to_string(options.ranks)});
 }
 
 RunSummary OneRank::run(const AnyRun& run) const {

@@ -28,8 +28,7 @@ namespace {
   throw DeviceStuck(
       {.where = "rank " + std::to_string(run.rank) + ", device " + std::to_string(run.device),
        .expected = "an end of what runs there, after an error",
-       .actual = found.str(),
-       .hint = ""});
+       .actual = found.str()});
 }
 
 template <class Element>

@@ -80,7 +80,6 @@ class CopyRounds {
     return round;
   }
 
-  /// A compute stream goes on after what it was given before.
   /// A rank computes in order, so later computing counts as needing the rounds of earlier one.
   int round_of_computing(const StreamOperation& operation, int first) {
     int& last = computed_[static_cast<std::size_t>(operation.rank)];

@@ -53,8 +53,7 @@ class Translation {
   [[noreturn]] static void refuse() {
     throw_usage_error({.where = "stream program",
                        .expected = "a schedule that obeys check_schedule()",
-                       .actual = "one that cannot be executed to its end",
-                       .hint = ""});
+                       .actual = "one that cannot be executed to its end"});
   }
 
   bool advance_all() {

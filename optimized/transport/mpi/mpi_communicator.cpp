@@ -33,8 +33,7 @@ MpiOptions checked(const MpiOptions& options) {
                      .expected = "timeout and grace above 0 s, pieces of 1 … 2^31-1 bytes",
                      .actual = std::to_string(options.timeout_s) + " s, " +
                                std::to_string(options.grace_s) + " s, " +
-                               std::to_string(options.piece_bytes) + " bytes",
-                     .hint = ""});
+                               std::to_string(options.piece_bytes) + " bytes"});
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ void check_mpi(int code, int rank, const char* call) {
   MPI_Error_string(code, text.data(), &length);
   throw_environment_error({.where = "rank " + std::to_string(rank),
                            .expected = std::string(call) + " to succeed",
-                           .actual = std::string(text.data()),
-                           .hint = ""});
+                           .actual = std::string(text.data())});
 }
 
 ControlChannel::ControlChannel(MPI_Comm comm) {

@@ -66,11 +66,9 @@ void CallGuard::run() {
     if (wish != EndWish::none) end = std::min(end, now + kStillToEnd);
     if (now < end) continue;
     // Said while the call still hangs: the callee ends the process, as MPI cannot be told to.
-    return options_.last_word(
-        Error(ErrorKind::environment, {.where = "MPI",
-                                       .expected = "to " + doing_,
-                                       .actual = what_happened(wish, patience_s),
-                                       .hint = ""}));
+    return options_.last_word(Error(
+        ErrorKind::environment,
+        {.where = "MPI", .expected = "to " + doing_, .actual = what_happened(wish, patience_s)}));
   }
 }
 

@@ -15,10 +15,8 @@ void initialise(const MpiOptions& options) {
   int already = 0;
   MPI_Initialized(&already);
   if (already) {
-    throw_usage_error({.where = "mpi",
-                       .expected = "one session per process",
-                       .actual = "a second one",
-                       .hint = ""});
+    throw_usage_error(
+        {.where = "mpi", .expected = "one session per process", .actual = "a second one"});
   }
   // Until MPI_Init returns no rank can be asked, so this deadline is all there is.
   const CallGuard guard(options, "bring all ranks together (MPI_Init)");

@@ -42,8 +42,7 @@ RunResult run_both_passes(const Subject& subject, const AttentionInput& input,
   if (!fits) {
     throw_environment_error({.where = subject.name + ", gradients",
                              .expected = "dq, dk and dv in the extents of q, k and v",
-                             .actual = result.gradients ? "other extents" : "none",
-                             .hint = ""});
+                             .actual = result.gradients ? "other extents" : "none"});
   }
   return result;
 }

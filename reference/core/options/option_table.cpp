@@ -272,8 +272,7 @@ void check_limit(const RunOption& option, double value) {
   if (value >= option.least && value <= option.most) return;
   throw_usage_error({.where = name_of(option),
                      .expected = limit_text(option.least) + " to " + limit_text(option.most),
-                     .actual = limit_text(value),
-                     .hint = ""});
+                     .actual = limit_text(value)});
 }
 
 void check_limits(const RunOptions& options) {

@@ -284,8 +284,7 @@ class Writer {
 
 void check(const ScheduleSpec& spec) {
   const auto refuse = [](const char* what, int value) {
-    throw_usage_error(
-        {.where = what, .expected = "1 or more", .actual = std::to_string(value), .hint = ""});
+    throw_usage_error({.where = what, .expected = "1 or more", .actual = std::to_string(value)});
   };
   if (spec.slots < 1) refuse("slots", spec.slots);
   if (spec.node_ranks < 1) refuse("schedule double:W", spec.node_ranks);

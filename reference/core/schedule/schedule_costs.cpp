@@ -154,14 +154,12 @@ void check(const ScheduleSpec& spec, const NeedMatrix& need,
     throw_usage_error({.where = "schedule_costs",
                        .expected = "1 or more slots and ranks per node",
                        .actual = std::to_string(spec.slots) + " slots, " +
-                                 std::to_string(spec.node_ranks) + " ranks",
-                       .hint = ""});
+                                 std::to_string(spec.node_ranks) + " ranks"});
   }
   if (tokens.size() == static_cast<std::size_t>(need.ranks())) return;
   throw_usage_error({.where = "schedule_costs",
                      .expected = std::to_string(need.ranks()) + " chunk lengths",
-                     .actual = std::to_string(tokens.size()),
-                     .hint = ""});
+                     .actual = std::to_string(tokens.size())});
 }
 
 }  // namespace

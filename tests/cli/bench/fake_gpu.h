@@ -68,7 +68,7 @@ struct FakeGpu : Gpu {
 
  private:
   [[noreturn]] static void fail(const std::string& expected, const std::string& actual) {
-    throw_environment_error({.where = "fake", .expected = expected, .actual = actual, .hint = ""});
+    throw_environment_error({.where = "fake", .expected = expected, .actual = actual});
   }
   double hop_seconds(const HopCase& one) const {
     const double kernel = one.attention.flops() / attention_flops_per_s;

@@ -119,8 +119,7 @@ struct StuckRing : FakeGpu {
     return {"fake kernel", []() -> double {
               throw DeviceStuck({.where = "devices",
                                  .expected = "an end within 3 s",
-                                 .actual = "rank 1's stream of chunks",
-                                 .hint = ""});
+                                 .actual = "rank 1's stream of chunks"});
             }};
   }
 };

@@ -125,7 +125,7 @@ OwnedMemory allocate(int device, std::int64_t bytes) {
   const std::scoped_lock lock(counting);
   FakeDevices& all = fake_devices();
   if (all.live_bytes + bytes > all.most_bytes) {
-    throw MachineError({.where = "device", .expected = "memory", .actual = "none", .hint = ""});
+    throw MachineError({.where = "device", .expected = "memory", .actual = "none"});
   }
   auto* memory = static_cast<std::byte*>(
       ::operator new (static_cast<std::size_t>(bytes), std::align_val_t{16}));

@@ -270,7 +270,7 @@ TEST(NativeEngine, throws_what_the_source_of_a_rank_throws) {
   const Trial trial = make_trial(c);
   const auto source = [&](const RankTokens& tokens) {
     if (tokens.rank == 2) {
-      throw_input_error({.where = "rows", .expected = "some", .actual = "none", .hint = ""});
+      throw_input_error({.where = "rows", .expected = "some", .actual = "none"});
     }
     return rows_of_trial<float>(trial, tokens);
   };

@@ -111,7 +111,7 @@ TEST_P(TransportFailures, the_error_of_a_body_keeps_its_kind_and_gains_its_rank)
   for (const ErrorKind kind : {ErrorKind::usage, ErrorKind::input, ErrorKind::environment}) {
     const Error error = GetParam().error_of(3, [&](Communicator& network) {
       if (network.rank() == 1) {
-        throw Error(kind, {.where = "tile", .expected = "1", .actual = "0", .hint = ""});
+        throw Error(kind, {.where = "tile", .expected = "1", .actual = "0"});
       }
       receive_ints(network, 1, 0, 1);
     });

@@ -114,7 +114,7 @@ TEST(RunRanksTest, an_error_in_a_body_comes_out_with_its_kind) {
   options.ranks = 3;
   const auto body = []<class Element>(RankProblem<Element>& r) {
     if (r.rank() == 1) {
-      throw_input_error({.where = "body", .expected = "", .actual = "x", .hint = ""});
+      throw_input_error({.where = "body", .expected = "", .actual = "x"});
     }
     std::byte byte{};
     if (r.rank() == 0) r.network.wait(r.network.post_receive(1, 0, {&byte, 1}));
