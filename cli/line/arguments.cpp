@@ -204,9 +204,9 @@ void Arguments::refuse_shared_files() const {
 void Arguments::reject_unused() const {
   for (const OptionSpec& option : command_.options) {
     if (!given(option.name) || used_.count(option.name)) continue;
-    const std::string when =
-        option.applies.empty() ? "to have an effect" : "to be given " + option.applies;
-    throw_usage_error({"--" + option.name, when, "that it would be ignored here", "Leave it out."});
+    const std::string expected =
+        option.applies.empty() ? "an option that changes this run" : "it only " + option.applies;
+    throw_usage_error({"--" + option.name, expected, "that it changes nothing", "Leave it out."});
   }
 }
 

@@ -70,7 +70,7 @@ Question take_question(Arguments& arguments) {
   question.disturbance.jitter = arguments.take_real("jitter", 0, 0, kMostTimes);
   if (arguments.given("seed") && question.disturbance.jitter == 0) {
     throw_usage_error(
-        {"--seed", "to be given with --jitter", "that it would be ignored here", "Leave it out."});
+        {"--seed", "it only with --jitter", "that it changes nothing", "Leave it out."});
   }
   question.disturbance.seed = arguments.take_unsigned("seed", 1);
   return question;
