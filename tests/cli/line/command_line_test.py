@@ -148,7 +148,7 @@ class UsageTest(ProgramTest):
         folder = self.file("in/q.npy", npy(ones(6), (3, 2))).parent
         self.file("in/k.npy", npy(ones(6), (3, 2)))
         self.file("in/v.npy", npy(ones(6), (3, 2)))
-        self.fails(2, ["--tokens", "ignored"], "run", "ring", "--input", folder, "--tokens", "3")
+        self.fails(2, ["--tokens", "changes nothing"], "run", "ring", "--input", folder, "--tokens", "3")
         self.fails(2, "--seed", "run", "ring", "--input", folder, "--seed", "3")
         self.fails(2, ["--delay-seed", "simulated"], "run", "ring", "--text", self.text,
                    "--delay-seed", "3")

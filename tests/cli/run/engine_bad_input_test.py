@@ -93,7 +93,7 @@ class ScheduleTest(EngineBadInputTest):
     def test_slots_of_a_schedule_that_has_none_are_refused_as_unused(self):
         for schedule in ["broadcast", "allgather"]:
             for slots in ["2", "0"]:
-                self.refuses_run(2, ["--slots", "ignored"], "--schedule", schedule, "--slots", slots)
+                self.refuses_run(2, ["--slots", "changes nothing"], "--schedule", schedule, "--slots", slots)
 
     def test_wire_and_integrity_are_words_of_a_list(self):
         for option, listed in [("--wire", "exact, f32, bf16, fp8"),
