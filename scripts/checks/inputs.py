@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(rb'#\s*include\s*["<]([^">]+)[">]')
@@ -148,19 +149,41 @@ def place() -> str:
     return "\n".join([said_by("c++", "--version"), versions.stdout, *nanobind, nvcc])
 
 
-def hash_of(group: dict, graph: BuildGraph) -> str:
-    """One hash over all inputs of a group of groups.toml."""
-    parts = [place(), json.dumps(group, sort_keys=True)]
-    if group.get("executes", True):
-        parts.append(vectors())
+def files_of(group: dict, graph: BuildGraph) -> set[str]:
+    """All files that a group of groups.toml is said to read."""
     files = matching(group.get("files", []))
     if group.get("follow"):
         files = with_includes(files)
     targets = group.get("programs", []) + group.get("targets", [])
+    return files | graph.sources(targets) if targets else files
+
+
+def hash_of(group: dict, graph: BuildGraph) -> str:
+    """One hash over all inputs of a group."""
+    parts = [place(), json.dumps(group, sort_keys=True)]
+    if group.get("executes", True):
+        parts.append(vectors())
+    targets = group.get("programs", []) + group.get("targets", [])
     if targets:
-        files |= graph.sources(targets)
         parts.append(graph.commands(targets))
     if group.get("tests"):
         parts.append(graph.described(group["tests"]))
-    parts += [f"{path.removeprefix(str(ROOT))} {digest(path)}" for path in sorted(files)]
+    parts += [f"{path.removeprefix(str(ROOT))} {digest(path)}" for path in sorted(files_of(group, graph))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def undeclared(group: dict, graph: BuildGraph) -> list[str]:
+    """Runs a group under strace: files of the checkout, neither made nor ignored, that it read and does not declare."""
+    command = group.get("command")
+    if not command:
+        names = "|".join(map(re.escape, group.get("tests", [])))
+        command = f"ctest --test-dir build -R '^({names})$' || true"
+    with tempfile.NamedTemporaryFile() as log:
+        subprocess.run(["strace", "-f", "-qq", "-e", "trace=openat,open,execve", "-o", log.name, "bash", "-c", command],
+                       cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        lines = pathlib.Path(log.name).read_text(errors="replace").splitlines()
+    opened = {match[1] for line in lines if not line.endswith(")") and "O_DIRECTORY" not in line
+              and " = -1 " not in line and (match := re.search(r'"([^"]+)"', line))}
+    paths = {os.path.normpath(ROOT / name) for name in opened}
+    tracked = matching(["**"])
+    return sorted(os.path.relpath(path, ROOT) for path in (paths & tracked) - files_of(group, graph))

@@ -177,6 +177,14 @@ class CheckChangedTest(unittest.TestCase):
         code, _, text = self.check("--only", "three")
         self.assertEqual(code, 1)
 
+    @unittest.skipUnless(shutil.which("strace"), "no strace")
+    def test_an_audit_finds_what_is_read_and_not_declared(self):
+        self.assertEqual(self.check("--audit", "page")[0], 0)
+        self.edit("scripts/checks/groups.toml", "page page.md", "page one.h page.md")
+        code, _, text = self.check("--audit", "page")
+        self.assertEqual(code, 1)
+        self.assertIn("page: 1 files that it does not declare\n  one.h\n", text)
+
     def test_long_groups_run_when_all_are_asked_for(self):
         code, ran, text = self.check("--all")
         self.assertEqual(code, 0, text)
